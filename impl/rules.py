@@ -1,0 +1,288 @@
+"""The decisions of the replica fetch / truncate / high-watermark protocol, one pure function each.
+
+Rules of this file
+
+1. Every decision of the protocol that is arithmetic on offsets and epochs stands here, once. `impl` calls these
+   functions, the judge compiles the same code objects with Numba, `spec/proofs` runs them on symbolic integers.
+2. Arguments and results are ints, bools and sequences of ints. An absent epoch or offset is UNDEFINED (-1), as on
+   Kafka's wire. A result is one value or a tuple of fixed size, with the same types on every path.
+3. A rule never builds a sequence: it returns positions and counts, the caller builds.
+4. Loops stand only in the counting helpers at the top. Everything else is loop-free: that is what lets the proofs hold
+   for caches of any length (they replace the helpers by their contracts).
+5. No `//`, `%`, `in`, no negative index, no keyword arguments: all three executions must read the same text.
+
+An epoch cache is two parallel sequences, `epochs` and `starts`, both strictly increasing: the leader epoch, and the
+offset of its first record. Offsets are 0-based; `log_end` (LEO) and high watermarks are exclusive. Integers stay below
+2**62, so int64 arithmetic is exact.
+"""
+
+from collections.abc import Sequence
+
+UNDEFINED = -1
+"""Undefined epoch and undefined offset (Kafka: RecordBatch.NO_PARTITION_LEADER_EPOCH, UNDEFINED_EPOCH_OFFSET)."""
+
+# Kafka's protocol error codes (org.apache.kafka.common.protocol.Errors)
+NONE = 0
+OFFSET_OUT_OF_RANGE = 1
+NOT_LEADER_OR_FOLLOWER = 6
+FENCED_LEADER_EPOCH = 74
+UNKNOWN_LEADER_EPOCH = 75
+
+# What a leader does with a fetch that passed fencing (fetch_decision)
+READ = 0
+DIVERGING = 1
+OUT_OF_RANGE = 2
+
+# Which row of the out-of-range table applies (out_of_range_reset)
+RESET_TO_LEADER_END = 1
+RESET_TO_LEADER_START = 2
+RESET_TO_LOG_END = 3
+
+Ints = Sequence[int]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Counting helpers: the only loops
+
+
+def count_at_most(values: Ints, bound: int) -> int:
+    """Length of the longest prefix of `values` whose members are all <= bound."""
+    n = 0
+    while n < len(values) and values[n] <= bound:
+        n += 1
+    return n
+
+
+def count_below(values: Ints, bound: int) -> int:
+    """Length of the longest prefix of `values` whose members are all < bound."""
+    n = 0
+    while n < len(values) and values[n] < bound:
+        n += 1
+    return n
+
+
+def lowest_counted(bound: int, values: Ints, counted: Sequence[bool]) -> int:
+    """The smallest of `bound` and those `values[i]` with `counted[i]`."""
+    lowest = bound
+    for i in range(len(values)):
+        if counted[i] and values[i] < lowest:
+            lowest = values[i]
+    return lowest
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The leader epoch cache (LeaderEpochFileCache)
+
+
+def latest_epoch(epochs: Ints) -> int:
+    """Last epoch in the cache. LeaderEpochFileCache#latestEpoch."""
+    if len(epochs) == 0:
+        return UNDEFINED
+    return epochs[len(epochs) - 1]
+
+
+def end_offset_for(epochs: Ints, starts: Ints, log_end: int, requested: int) -> tuple[int, int]:
+    """The answer table of OffsetsForLeaderEpoch, rows L1 to L5. LeaderEpochFileCache#endOffsetFor.
+
+    Returns (epoch, end offset), both UNDEFINED when there is no answer. Row L4 is KAFKA-7415; the epoch in row L5 is
+    KIP-279 (KIP-101 answered the end offset alone).
+    """
+    n = len(epochs)
+    if requested == UNDEFINED:
+        return UNDEFINED, UNDEFINED  # L1
+    if n > 0 and requested == epochs[n - 1]:
+        return requested, log_end  # L2
+    known = count_at_most(epochs, requested)
+    if known == n:
+        return UNDEFINED, UNDEFINED  # L3: newer than everything in the cache, or an empty cache
+    if known == 0:
+        return requested, starts[0]  # L4: older than everything in the cache
+    return epochs[known - 1], starts[known]  # L5
+
+
+def epoch_for_offset(epochs: Ints, starts: Ints, offset: int) -> int:
+    """Epoch of the record at `offset`, UNDEFINED below the first entry. LeaderEpochFileCache#epochForOffset."""
+    entries = count_at_most(starts, offset)
+    if entries == 0:
+        return UNDEFINED
+    return epochs[entries - 1]
+
+
+def assign_keeps(epochs: Ints, starts: Ints, epoch: int, start: int) -> int:
+    """How many entries stay before (epoch, start) is appended; UNDEFINED when the cache already says so.
+
+    LeaderEpochFileCache#assign, #maybeTruncateNonMonotonicEntries. An entry goes when its epoch or its start is not
+    below the new one: a lower epoch at a higher offset evicts the higher epochs.
+    """
+    n = len(epochs)
+    if n > 0 and epoch == epochs[n - 1] and start >= starts[n - 1]:
+        return UNDEFINED
+    return min(count_below(epochs, epoch), count_below(starts, start))
+
+
+def truncate_from_end_keeps(starts: Ints, end: int) -> int:
+    """How many entries stay when the log is cut at `end`. LeaderEpochFileCache#truncateFromEnd (KAFKA-10706)."""
+    if end < 0:
+        return len(starts)
+    return count_below(starts, end)
+
+
+def truncate_from_start_covers(starts: Ints, start: int) -> int:
+    """How many entries begin at or below a new log start; the last of them is kept with its start raised.
+
+    LeaderEpochFileCache#truncateFromStart.
+    """
+    return count_at_most(starts, start)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Truncation on the follower (AbstractFetcherThread)
+
+
+def truncation_target(
+    epochs: Ints, starts: Ints, log_end: int, fetch_offset: int, leader_epoch: int, leader_end: int
+) -> tuple[int, int, bool]:
+    """Where a follower cuts, given the leader's (epoch, end): (row of the T-table, offset, completed).
+
+    AbstractFetcherThread#getOffsetTruncationState. Neither the log start nor the high watermark is an input: nothing
+    here stops a cut below the high watermark.
+    """
+    if leader_end == UNDEFINED:
+        return 1, fetch_offset, True
+    if leader_epoch == UNDEFINED:
+        return 2, min(leader_end, log_end), True
+    own_epoch, own_end = end_offset_for(epochs, starts, log_end, leader_epoch)
+    if own_end == UNDEFINED:
+        return 3, min(leader_end, log_end), True
+    if own_epoch != leader_epoch:
+        return 4, min(own_end, log_end), False
+    return 5, min(own_end, min(leader_end, log_end)), True
+
+
+def high_watermark_after_truncation(hw: int, target: int) -> int:
+    """A cut takes the high watermark with it. UnifiedLog#truncateTo (since 2.4)."""
+    return min(hw, target)
+
+
+def out_of_range_reset(leader_start: int, leader_end: int, log_end: int) -> tuple[int, int]:
+    """The three cases of an out-of-range reset: (RESET_TO_..., new fetch offset).
+
+    AbstractFetcherThread#fetchOffsetAndTruncate. Only RESET_TO_LEADER_START drops the whole log.
+    """
+    if leader_end < log_end:
+        return RESET_TO_LEADER_END, leader_end
+    if leader_start > log_end:
+        return RESET_TO_LEADER_START, leader_start
+    return RESET_TO_LOG_END, log_end
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Fetch
+
+
+def check_leader_epoch(requested: int, local: int) -> int:
+    """Fencing: the error for a request made in epoch `requested`. Partition#checkCurrentLeaderEpoch (KIP-320)."""
+    if requested == UNDEFINED or requested == local:
+        return NONE
+    if requested < local:
+        return FENCED_LEADER_EPOCH
+    return UNKNOWN_LEADER_EPOCH
+
+
+def fetch_decision(
+    epochs: Ints, starts: Ints, log_start: int, log_end: int, fetch_offset: int, last_fetched_epoch: int
+) -> tuple[int, int, int]:
+    """READ, DIVERGING or OUT_OF_RANGE, with the diverging (epoch, end offset). Partition#readRecords.
+
+    Out of range is tested before divergence (KAFKA-12996).
+    """
+    if last_fetched_epoch != UNDEFINED:
+        epoch, end = end_offset_for(epochs, starts, log_end, last_fetched_epoch)
+        if epoch == UNDEFINED or end == UNDEFINED or fetch_offset < log_start:
+            return OUT_OF_RANGE, UNDEFINED, UNDEFINED
+        if epoch < last_fetched_epoch or end < fetch_offset:
+            return DIVERGING, epoch, end
+    if fetch_offset < log_start or fetch_offset > log_end:
+        return OUT_OF_RANGE, UNDEFINED, UNDEFINED
+    return READ, UNDEFINED, UNDEFINED
+
+
+def accepts_fetch_response(
+    entry_offset: int, entry_epoch: int, ready: bool, request_offset: int, request_epoch: int, epoch_checked: bool
+) -> bool:
+    """Whether a follower's entry takes an answer. AbstractFetcherThread#processFetchRequest.
+
+    `epoch_checked` is KAFKA-18991 (3.9.1, 4.0.1): before it only offset and readiness were compared.
+    """
+    if not ready or request_offset != entry_offset:
+        return False
+    return not epoch_checked or request_epoch == UNDEFINED or request_epoch == entry_epoch
+
+
+def batches_accepted(batch_epochs: Ints, leader_epoch: int) -> int:
+    """How many leading batches a follower in `leader_epoch` appends. UnifiedLog#appendAsFollower (KAFKA-18723)."""
+    return count_at_most(batch_epochs, leader_epoch)
+
+
+def initial_fetch_offset(epochs: Ints, log_end: int, hw: int) -> int:
+    """Where fetching starts after a role change. ReplicaManager#initialFetchOffset (2.8 and later)."""
+    if len(epochs) == 0:
+        return hw
+    return log_end
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# High watermark
+
+
+def follower_high_watermark(leader_hw: int, log_start: int, log_end: int) -> int:
+    """The leader's value clamped into the follower's log. UnifiedLog#updateHighWatermark. Not monotonic."""
+    if leader_hw < log_start:
+        return log_start
+    return min(leader_hw, log_end)
+
+
+def counts_for_high_watermark(in_maximal_isr: bool, caught_up: bool, eligible: bool) -> bool:
+    """Whether a replica holds the high watermark back. Partition#maybeIncrementLeaderHW (KAFKA-15021)."""
+    return in_maximal_isr or (caught_up and eligible)
+
+
+def under_min_isr(isr_size: int, min_isr: int, replicas: int) -> bool:
+    """Whether the committed ISR is too small. Partition#isUnderMinIsr, #effectiveMinIsr."""
+    return isr_size < min(min_isr, replicas)
+
+
+def leader_high_watermark(hw: int, log_end: int, leos: Ints, counted: Sequence[bool], too_few: bool) -> int:
+    """The leader's rule: up to the lowest counted LEO, never down. Partition#maybeIncrementLeaderHW.
+
+    `leos` are the recorded LEOs of the other replicas (UNDEFINED before their first fetch); `too_few` is under_min_isr
+    where the release blocks on it (KAFKA-15583).
+    """
+    if too_few:
+        return hw
+    return max(hw, lowest_counted(log_end, leos, counted))
+
+
+def is_caught_up(leo: int, leader_end: int, now: int, last_caught_up: int, lag_max: int) -> bool:
+    """Replica#isCaughtUp; times in ms."""
+    return leo == leader_end or now - last_caught_up <= lag_max
+
+
+def last_caught_up_time(
+    old: int, fetch_offset: int, fetch_time: int, leader_end: int, previous_leader_end: int, previous_fetch_time: int
+) -> int:
+    """Replica#updateFetchStateOrThrow; times in ms."""
+    if fetch_offset >= leader_end:
+        return max(old, fetch_time)
+    if fetch_offset >= previous_leader_end:
+        return max(old, previous_fetch_time)
+    return old
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# In-sync replicas
+
+
+def may_join_isr(leo: int, hw: int, epoch_start: int) -> bool:
+    """A follower has reached the high watermark and this leader's epoch start. Partition#isFollowerInSync (KAFKA-7128)."""
+    return leo >= hw and leo >= epoch_start

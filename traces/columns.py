@@ -1,0 +1,88 @@
+"""Traces as columns: what the judge reads, and what a Parquet row group holds.
+
+`Columns.ints` has one int64 array per field that at least one event tells; UNKNOWN stands where an event does not tell
+it, -1 where it is known to be undefined. Nodes are positions in `Config.nodes` (the controller is the position after the
+last), sets of nodes are bit masks. `epochs` holds the pairs of the one list-valued field, flattened; row i owns the pairs
+`epochs_at[i]` to `epochs_at[i + 1]`, and has told the field at all only if `epochs_told[i]`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traces.schema import EVENTS, FIELDS, Config, Event, Kind, Trace
+
+UNKNOWN = -(2**62)
+INT_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is not Kind.EPOCHS)
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """`trace_starts` has one entry per trace and one more: trace t owns the rows trace_starts[t] to trace_starts[t+1]."""
+
+    trace_starts: Ints
+    event: Ints
+    node: Ints
+    ints: Mapping[str, Ints]
+    epochs_told: NDArray[np.bool_]
+    epochs_at: Ints
+    epochs: Ints
+
+    def __len__(self) -> int:
+        return len(self.event)
+
+
+def to_columns(traces: Sequence[Trace], config: Config) -> Columns:
+    """All events of `traces`, which share `config`."""
+    events = [event for trace in traces for event in trace.events]
+    starts = np.cumsum([0, *(len(trace.events) for trace in traces)], dtype=np.int64)
+    position = _positions(config)
+    told = {name for event in events for name in event.fields}
+    ints = {
+        name: np.array([_encode(event, name, position) for event in events], dtype=np.int64)
+        for name in INT_FIELDS
+        if name in told
+    }
+    pairs = [event.fields.get("epochs") for event in events]
+    return Columns(
+        trace_starts=starts,
+        event=np.array([EVENTS[event.event].code for event in events], dtype=np.int64),
+        node=np.array([position[event.node] for event in events], dtype=np.int64),
+        ints=ints,
+        epochs_told=np.array([p is not None for p in pairs], dtype=np.bool_),
+        epochs_at=np.cumsum([0, *(len(p or ()) for p in pairs)], dtype=np.int64),
+        epochs=np.array([number for p in pairs for pair in p or () for number in pair], dtype=np.int64),
+    )
+
+
+def _positions(config: Config) -> dict[int, int]:
+    position = {node: index for index, node in enumerate(config.nodes)}
+    if config.controller is not None:
+        position.setdefault(config.controller, len(config.nodes))
+    return position
+
+
+def _encode(event: Event, name: str, position: Mapping[int, int]) -> int:
+    if name not in event.fields:
+        return UNKNOWN
+    value = event.fields[name]
+    if value is None:
+        return -1
+    kind = FIELDS[name].kind
+    if kind is Kind.NODE:
+        return position[value]
+    if kind is Kind.NODES:
+        return mask(position[node] for node in value)
+    return int(value)
+
+
+def mask(positions: Iterable[int]) -> int:
+    """A set of positions as a bit mask."""
+    bits = 0
+    for index in positions:
+        bits |= 1 << index
+    return bits

@@ -1,0 +1,207 @@
+"""Trace schema v1: the words every source of traces and the judge share.
+
+Rules of this file
+
+1. An event is one thing that happened at one node. Its name is the TLA+ action's where there is one.
+2. A field a source cannot tell is left out: absent means unknown, and the judge leaves it free. None (JSON null) means
+   known to be undefined, which is -1 in columns.
+3. `leo`, `hw`, `log_start` say what holds after the event; `leo_before`, `hw_before` what held before it.
+4. Nodes are named by their ids here and in NDJSON; columns hold their position in `Config.nodes` instead, and sets of
+   nodes as bit masks over those positions.
+5. This file and nothing else lists events and fields. The JSON Schema, the Parquet schema, the columns and the tables in
+   docs/traces.md are made from it or tested against it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+VERSION = 1
+
+
+class Kind(Enum):
+    """How the value of a field reads in NDJSON."""
+
+    INT = "integer"
+    BOOL = "boolean"
+    NODE = "node id"
+    NODES = "list of node ids"
+    EPOCHS = "list of [epoch, start offset]"
+
+
+@dataclass(frozen=True)
+class Field:
+    kind: Kind
+    says: str
+
+
+FIELDS: Mapping[str, Field] = {
+    "peer": Field(Kind.NODE, "the other node: the follower at a leader, the leader at a follower, the member joining the ISR"),
+    "leader": Field(Kind.NODE, "leader named by the metadata; null when there is none"),
+    "leader_epoch": Field(Kind.INT, "leader epoch of the acting replica, or set by the controller"),
+    "partition_epoch": Field(Kind.INT, "partition epoch, likewise"),
+    "isr": Field(Kind.NODES, "in-sync replicas: committed in metadata, proposed in ExpandIsr, ShrinkIsr and AlterPartition"),
+    "live": Field(Kind.NODES, "brokers the controller does not fence"),
+    "clean": Field(Kind.BOOL, "an election from the ISR (or ELR); a stop or start without loss of the unflushed tail"),
+    "req_epoch": Field(Kind.INT, "currentLeaderEpoch of the request"),
+    "req_offset": Field(Kind.INT, "fetchOffset of the request"),
+    "req_last_epoch": Field(Kind.INT, "lastFetchedEpoch of the request, or the epoch asked for in OffsetsForLeaderEpoch"),
+    "req_log_start": Field(Kind.INT, "logStartOffset of the request"),
+    "req_broker_epoch": Field(Kind.INT, "replicaEpoch of the request"),
+    "error": Field(Kind.INT, "Kafka error code of the answer; 0 is NONE"),
+    "res_hw": Field(Kind.INT, "highWatermark in the answer"),
+    "res_log_start": Field(Kind.INT, "logStartOffset in the answer"),
+    "div_epoch": Field(Kind.INT, "diverging epoch in the answer, or the epoch answered by OffsetsForLeaderEpoch"),
+    "div_end": Field(Kind.INT, "its end offset"),
+    "rec_base": Field(Kind.INT, "offset of the first record appended or answered"),
+    "rec_end": Field(Kind.INT, "offset after the last one; equal to rec_base when there are none"),
+    "rec_epoch": Field(Kind.INT, "leader epoch of the last one"),
+    "leader_start": Field(Kind.INT, "the leader's earliest offset (ListOffsets)"),
+    "leader_end": Field(Kind.INT, "the leader's latest offset (ListOffsets)"),
+    "target": Field(Kind.INT, "truncation offset, or new fetch offset of an out-of-range reset"),
+    "completed": Field(Kind.BOOL, "whether the truncation needs no further round"),
+    "remote_leo": Field(Kind.INT, "LEO the leader recorded for the peer"),
+    "epoch_start": Field(Kind.INT, "offset at which the leader epoch starts"),
+    "acks": Field(Kind.INT, "acks of a produce request"),
+    "bound": Field(Kind.INT, "offset up to which a reader could read, exclusive"),
+    "leo_before": Field(Kind.INT, "log end offset before the event"),
+    "hw_before": Field(Kind.INT, "high watermark before the event"),
+    "leo": Field(Kind.INT, "log end offset after the event"),
+    "hw": Field(Kind.INT, "high watermark after the event"),
+    "log_start": Field(Kind.INT, "log start offset after the event"),
+    "epochs": Field(Kind.EPOCHS, "the whole epoch cache (Start, Observe), or the epochs of the records (elsewhere)"),
+}
+
+_REQUEST = ("req_epoch", "req_offset", "req_last_epoch", "req_log_start", "req_broker_epoch")
+_ANSWER = ("error", "res_hw", "res_log_start", "div_epoch", "div_end", "rec_base", "rec_end", "rec_epoch", "epochs")
+_LOG = ("leo_before", "hw_before", "leo", "hw", "log_start")
+
+
+@dataclass(frozen=True)
+class EventType:
+    code: int
+    who: str
+    fields: tuple[str, ...]
+    says: str
+
+
+EVENTS: Mapping[str, EventType] = {
+    # roles
+    "BecomeLeader": EventType(
+        1, "broker", ("leader_epoch", "partition_epoch", "isr", "epoch_start", *_LOG), "metadata makes this replica leader"
+    ),
+    "BecomeFollower": EventType(
+        2, "broker", ("leader", "leader_epoch", "partition_epoch", *_LOG), "metadata makes this replica follower"
+    ),
+    # appends and fetches
+    "LeaderAppend": EventType(
+        3, "leader", ("leader_epoch", "rec_base", "rec_end", "rec_epoch", "acks", *_LOG), "records from a producer are appended"
+    ),
+    "SendFetch": EventType(4, "follower", ("peer", *_REQUEST), "a fetch leaves for the leader"),
+    "HandleFetch": EventType(
+        5,
+        "leader",
+        ("peer", *_REQUEST, *_ANSWER, "remote_leo", *_LOG),
+        "a fetch is read and recorded; res_hw is the high watermark before it counted. Answer fields are left out when "
+        "the answer leaves later",
+    ),
+    "AnswerFetch": EventType(
+        6, "leader", ("peer", *_REQUEST, *_ANSWER), "an answer leaves later than its fetch was recorded (delayed fetch)"
+    ),
+    "HandleFetchResponse": EventType(
+        7, "follower", ("peer", *_REQUEST, *_ANSWER, *_LOG), "records and high watermark of an answer are taken over"
+    ),
+    "HandleDivergingResponse": EventType(
+        8, "follower", ("peer", *_REQUEST, *_ANSWER, "target", "completed", *_LOG), "a diverging answer cuts the log"
+    ),
+    "HandleOutOfRange": EventType(
+        9,
+        "follower",
+        ("peer", *_REQUEST, "leader_start", "leader_end", "target", *_LOG),
+        "an out-of-range answer resets the fetch offset",
+    ),
+    "HandleFetchError": EventType(10, "follower", ("peer", *_REQUEST, "error"), "an error answer delays or fails the partition"),
+    # OffsetsForLeaderEpoch
+    "SendEpochRequest": EventType(11, "follower", ("peer", "req_epoch", "req_last_epoch"), "a follower asks where an epoch ends"),
+    "HandleEpochRequest": EventType(
+        12, "leader", ("peer", "req_epoch", "req_last_epoch", "error", "div_epoch", "div_end"), "the leader answers it"
+    ),
+    "HandleEpochResponse": EventType(
+        13,
+        "follower",
+        ("peer", "req_epoch", "req_last_epoch", "error", "div_epoch", "div_end", "target", "completed", *_LOG),
+        "the answer cuts the log",
+    ),
+    "TruncateToHighWatermark": EventType(
+        14, "follower", ("target", *_LOG), "a follower cuts at its own high watermark: hw-only, or an empty epoch cache"
+    ),
+    # in-sync replicas
+    "ExpandIsr": EventType(15, "leader", ("peer", "isr", "partition_epoch", "remote_leo"), "the leader proposes a larger ISR"),
+    "ShrinkIsr": EventType(16, "leader", ("isr", "partition_epoch", "leo", "hw"), "the leader proposes a smaller ISR"),
+    "AlterPartition": EventType(
+        17, "controller", ("peer", "leader_epoch", "partition_epoch", "isr", "error"), "the controller judges a proposal"
+    ),
+    "HandleAlterPartitionResponse": EventType(
+        18, "leader", ("isr", "partition_epoch", "error", "hw_before", "hw"), "the leader learns what became of its proposal"
+    ),
+    "ChangePartition": EventType(
+        19, "controller", ("peer", "leader", "leader_epoch", "partition_epoch", "isr", "live", "clean"), "the registration changes"
+    ),
+    # process and log
+    "Start": EventType(20, "broker", ("clean", "leo", "hw", "log_start", "epochs"), "a replica is loaded from disk"),
+    "Stop": EventType(21, "broker", ("clean",), "a broker stops in order"),
+    "Crash": EventType(22, "broker", ("clean",), "a broker dies"),
+    "LogStartMoved": EventType(23, "broker", ("log_start", "hw"), "the log start moves up"),
+    "EpochCacheEntry": EventType(24, "broker", ("leader_epoch", "epoch_start"), "an entry is added to the epoch cache"),
+    "HwCheckpoint": EventType(25, "broker", ("hw",), "the high watermark is written to its checkpoint file"),
+    "Observe": EventType(26, "broker", ("leo", "hw", "log_start", "epochs"), "a snapshot of a replica, from disk or a query"),
+    # clients
+    "ProduceAck": EventType(27, "leader", ("acks", "rec_base", "rec_end", "error"), "a produce request is answered"),
+    "Read": EventType(28, "leader", ("bound", "rec_base", "rec_end"), "a consumer is shown records"),
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """What holds for a whole trace.
+
+    `nodes` are broker ids, in the order columns count them; `controller` is the position after the last broker.
+    `lag_rule` is whether a replica outside the ISR that was caught up within the lag limit may hold the high watermark
+    back: False makes the leader's rule exact, True only bounds it.
+    """
+
+    nodes: tuple[int, ...]
+    min_isr: int = 1
+    profile: str = "fetch-truncation"
+    lag_rule: bool = False
+    controller: int | None = None
+    source: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line: `fields` holds what the source tells, None for known to be undefined.
+
+    `at` is where it was read ("n1/server.log:116"); `unknown` keeps what this version has no name for.
+    """
+
+    node: int
+    event: str
+    fields: Mapping[str, Any]
+    seq: int | None = None
+    time: str | None = None
+    corr: str | None = None
+    at: str = ""
+    unknown: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The events of one topic-partition in an order that respects causality."""
+
+    name: str
+    tp: str
+    config: Config
+    events: tuple[Event, ...]

@@ -1,0 +1,86 @@
+"""States as TLC prints them and the explorer views them: nested tuples of ints, read by name.
+
+Rules of this file
+
+1. A view is plain data. Nothing here computes a next state; whoever made the view did.
+2. Undefined is -1, a set of brokers is a bit mask, a broker is its index; `node_id` gives an index its id in traces.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+View: TypeAlias = tuple[Any, ...]
+Label: TypeAlias = tuple[Any, ...]
+
+CONTROLLER = 100
+"""Node id of the controller in every trace made from a model."""
+
+NO_ROLE, LEADER, FOLLOWER = 0, 1, 2
+REQUEST, DATA, DIVERGING, OUT_OF_RANGE = 1, 2, 3, 4
+"""What a slot holds; an empty slot is the empty tuple."""
+
+
+class Broker(NamedTuple):
+    """One replica. `mark` is the epoch of a trailing cache entry without a record, `pending` the proposed ISR (0 none)."""
+
+    log: tuple[int, ...]
+    hw: int
+    mark: int
+    up: int
+    role: int
+    epoch: int
+    leader: int
+    isr: int
+    pending: int
+    remote: tuple[int, ...]
+    slots: tuple[tuple[Any, ...], ...]
+
+    @property
+    def leo(self) -> int:
+        """Log end offset: records are numbered from 0."""
+        return len(self.log)
+
+
+class Controller(NamedTuple):
+    """The registration of the partition, and which brokers are not fenced."""
+
+    leader: int
+    epoch: int
+    isr: int
+    live: int
+
+
+def brokers(view: View) -> list[Broker]:
+    """The replicas of a view, by index."""
+    return [Broker(*fields) for fields in view[0]]
+
+
+def broker(view: View, index: int) -> Broker:
+    """The replica at `index`."""
+    return Broker(*view[0][index])
+
+
+def controller(view: View) -> Controller:
+    """The controller of a view."""
+    return Controller(*view[1])
+
+
+def slot_kind(slot: Sequence[Any]) -> int:
+    """What is in flight in a slot; 0 for nothing."""
+    return slot[0] if slot else 0
+
+
+def node_id(index: int) -> int | None:
+    """The id of the broker at `index` in a trace; None for index -1."""
+    return index + 1 if index >= 0 else None
+
+
+def members(mask: int) -> tuple[int, ...]:
+    """The node ids in a mask."""
+    return tuple(index + 1 for index in range(mask.bit_length()) if mask >> index & 1)
+
+
+def epoch_cache(log: Sequence[int], mark: int) -> tuple[tuple[int, int], ...]:
+    """The epoch cache as (epoch, start offset) pairs: where the epochs of the records change, then the mark."""
+    starts = [(epoch, offset) for offset, epoch in enumerate(log) if offset == 0 or log[offset - 1] != epoch]
+    return (*starts, (mark, len(log))) if mark >= 0 else tuple(starts)

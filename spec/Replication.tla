@@ -1,0 +1,608 @@
+------------------------------- MODULE Replication -------------------------------
+(***********************************************************************************
+ Kafka's replica fetch / truncate / high-watermark protocol, message by message, for
+ one partition, as Kafka 3.9.1, 4.0.1 and later run it (profile `fetch-truncation`).
+
+ What is modelled
+   * Every action touches one broker or the controller, and the messages it takes or
+     sends.  Messages are delayed, lost, and overtaken by metadata.
+   * Followers fetch; the leader answers with records, with the point where the logs
+     diverge, or with "out of range"; the follower appends or cuts, and fetches again.
+   * The leader counts fetch offsets to move the high watermark (HW), and proposes ISR
+     changes; the controller commits them and elects leaders, always from the ISR.
+   * Brokers crash and restart with an older checkpointed HW.
+
+ What is left out, and why that is safe to leave out here
+   * Record contents.  A record is its leader epoch; with its offset that identifies it,
+     because an epoch has one writer.
+   * Batches, segments, log start movement, min.insync.replicas, unclean election, loss
+     of the unflushed tail: they have rules and traces of their own.
+   * Fetch state beside the log.  With truncation on fetch a follower's fetch offset is
+     its log end and lastFetchedEpoch its latest cached epoch, always.
+   * Metadata messages.  A broker reads the controller's newest image when it reads at
+     all; a skipped image is one it never saw, a late image is one it has not read yet.
+   * The AlterPartition round trip is one step, and the pending change is the request.
+     So there is no partition epoch: a leader of the current epoch knows the newest one
+     exactly when its ISR is the controller's.  The price: metadata that repeats the
+     partition epoch the leader knows already, and so erases a pending expansion, cannot
+     be told here.
+   * A broker that keeps its process but loses its session is unfenced in the same step.
+
+ Sources: apache/kafka (Partition, ReplicaManager, AbstractFetcherThread,
+ ReplicaFetcherThread, UnifiedLog, LeaderEpochFileCache, ReplicationControlManager),
+ KIP-101, KIP-279, KIP-320, KIP-595 (divergingEpoch), KIP-497 (AlterPartition).
+
+ Operator names are the event names of traces.  Other profiles replace operators in a
+ .cfg (MCReplication*.cfg); bounds are in MCReplication.tla, none are here.
+ ***********************************************************************************)
+EXTENDS Rules
+
+CONSTANTS
+  Broker,         \* the brokers that hold a replica, all of them assigned
+  FirstLeader,    \* the broker that leads epoch 0
+  NoBroker,       \* stands for "no leader"
+  MaxFetch        \* most records in one answer (replica.fetch.max.bytes)
+
+ASSUME BrokersAreFinite == IsFiniteSet(Broker) /\ FirstLeader \in Broker
+ASSUME NoBrokerIsNone   == NoBroker \notin Broker
+ASSUME AnswersCarryData == MaxFetch \in Nat \ {0}
+
+VARIABLES
+  \* on the broker's disk
+  log,          \* log[b]: the leader epochs of its records; the record at offset o is log[b][o + 1]
+  hw,           \* hw[b]: high watermark, exclusive; while b is down, the checkpointed one
+  mark,         \* mark[b]: epoch of a cache entry that has no record yet (it starts at the log end), or Undefined
+  \* in the broker's memory
+  up,           \* up[b]: its process runs
+  role,         \* role[b]: "none" until metadata arrives, then "leader" or "follower"
+  epoch,        \* epoch[b]: the newest leader epoch it has read, or Undefined
+  leader,       \* leader[b]: the leader of that epoch, or NoBroker
+  isr,          \* isr[b]: at a leader, the in-sync replicas it knows to be committed; else {}
+  pending,      \* pending[b]: at a leader, the ISR it has proposed and not heard of again; else {}
+  remoteLeo,    \* remoteLeo[b][r]: at a leader, the log end of r as of its last fetch; Undefined before
+  \* between brokers
+  net,          \* net[f][l]: what is in flight between f as follower and l: a request, an answer, or Nothing
+  \* in the controller
+  controller,   \* [leader, epoch, isr, live] as committed to the metadata log; live = not fenced
+  \* bookkeeping: read by properties and bounds, never by the protocol
+  committed,    \* the longest prefix any leader ever put below its high watermark
+  crashes       \* how many times a broker crashed
+
+disk == <<log, hw, mark>>
+memory == <<up, role, epoch, leader, isr, pending, remoteLeo>>
+vars == <<log, hw, mark, up, role, epoch, leader, isr, pending, remoteLeo, net, controller, committed, crashes>>
+
+----------------------------------------------------------------------------------
+(* Types *)
+
+Epoch == Nat
+EpochOrNone == Epoch \cup {Undefined}
+OffsetOrNone == Nat \cup {Undefined}
+BrokerOrNone == Broker \cup {NoBroker}
+
+Nothing == [type |-> "nothing"]
+\* Every message carries the epoch and offset of the request: an answer is matched by them.
+Request    == [type : {"request"}, epoch : Epoch, offset : Nat, lastEpoch : EpochOrNone]
+Data       == [type : {"data"}, epoch : Epoch, offset : Nat, hw : Nat, records : Seq(Epoch)]
+Diverging  == [type : {"diverging"}, epoch : Epoch, offset : Nat, divEpoch : Epoch, divEnd : Nat]
+OutOfRange == [type : {"out of range"}, epoch : Epoch, offset : Nat, leaderStart : Nat, leaderEnd : Nat]
+Message == {Nothing} \cup Request \cup Data \cup Diverging \cup OutOfRange
+
+TypeOK ==
+  /\ log \in [Broker -> Seq(Epoch)]
+  /\ hw \in [Broker -> Nat]
+  /\ mark \in [Broker -> EpochOrNone]
+  /\ up \in [Broker -> BOOLEAN]
+  /\ role \in [Broker -> {"none", "leader", "follower"}]
+  /\ epoch \in [Broker -> EpochOrNone]
+  /\ leader \in [Broker -> BrokerOrNone]
+  /\ isr \in [Broker -> SUBSET Broker]
+  /\ pending \in [Broker -> SUBSET Broker]
+  /\ remoteLeo \in [Broker -> [Broker -> OffsetOrNone]]
+  /\ net \in [Broker -> [Broker -> Message]]
+  /\ controller \in [leader : BrokerOrNone, epoch : Epoch, isr : SUBSET Broker, live : SUBSET Broker]
+  /\ committed \in Seq(Epoch)
+  /\ crashes \in Nat
+
+NobodyKnown == [r \in Broker |-> Undefined]
+AllSlotsEmpty == [l \in Broker |-> Nothing]
+
+Init ==
+  /\ log = [b \in Broker |-> <<>>]
+  /\ hw = [b \in Broker |-> 0]
+  /\ mark = [b \in Broker |-> IF b = FirstLeader THEN 0 ELSE Undefined]
+  /\ up = [b \in Broker |-> TRUE]
+  /\ role = [b \in Broker |-> IF b = FirstLeader THEN "leader" ELSE "follower"]
+  /\ epoch = [b \in Broker |-> 0]
+  /\ leader = [b \in Broker |-> FirstLeader]
+  /\ isr = [b \in Broker |-> IF b = FirstLeader THEN Broker ELSE {}]
+  /\ pending = [b \in Broker |-> {}]
+  /\ remoteLeo = [b \in Broker |-> NobodyKnown]
+  /\ net = [f \in Broker |-> AllSlotsEmpty]
+  /\ controller = [leader |-> FirstLeader, epoch |-> 0, isr |-> Broker, live |-> Broker]
+  /\ committed = <<>>
+  /\ crashes = 0
+
+----------------------------------------------------------------------------------
+(* What a log tells *)
+
+LogStart == 0
+
+Leo(b) == Len(log[b])
+
+\* The epoch cache of a log: an entry where the epoch of the records changes, and the mark at the end.
+CacheOf(records, trailing) ==
+  LET position == [i \in 1..Len(records) |-> [epoch |-> records[i], start |-> i - 1]]
+      first(e) == e.start = 0 \/ records[e.start] # e.epoch
+      entries == SelectSeq(position, first)
+  IN  IF trailing = Undefined THEN entries ELSE Append(entries, [epoch |-> trailing, start |-> Len(records)])
+
+Cache(b) == CacheOf(log[b], mark[b])
+
+Prefix(records, n) == SubSeq(records, 1, n)
+IsPrefix(s, t) == Len(s) <= Len(t) /\ s = Prefix(t, Len(s))
+
+\* Where the current epoch of a leader starts (leaderEpochStartOffset).  A leader never cuts its log, so this is the log
+\* end at the moment it was elected.
+EpochStart(l) == Cardinality({i \in 1..Leo(l) : log[l][i] < epoch[l]})
+
+\* The replicas that hold the high watermark back: the committed ISR and, early, a member the leader proposes to add.  A
+\* proposed removal counts only once it is committed.  KAFKA: PartitionState#maximalIsr.
+MaximalIsr(committedIsr, proposed) == committedIsr \cup proposed
+
+LeaderHw(l, h, logEnd, remote, counted) == LeaderHighWatermark(h, logEnd, {remote[r] : r \in counted \ {l}})
+
+\* Exposure: whatever a leader puts below its high watermark may have been acknowledged and read.
+Expose(records, h) == committed' = IF h > Len(committed) THEN Prefix(records, h) ELSE committed
+
+----------------------------------------------------------------------------------
+(* Decisions in which profiles differ; a .cfg replaces them by name *)
+
+\* The leader turns a request of another epoch away (KIP-320).
+RefusesEpoch(requested, local) == CheckLeaderEpoch(requested, local) # "none"
+
+\* The leader compares the follower's last epoch with its own cache (truncation on fetch).
+Decide(l, offset, lastEpoch) == FetchDecision(Cache(l), LogStart, Leo(l), offset, lastEpoch)
+
+\* The follower drops an answer to a request of another offset or epoch (KAFKA-18991).
+Matches(f, m) == AcceptsFetchResponse(Leo(f), epoch[f], m.offset, m.epoch)
+
+\* A follower may join the ISR.
+InSync(l, offset) == MayJoinIsr(offset, hw[l], EpochStart(l))
+
+\* What of its log a broker keeps when it becomes a follower: with truncation on fetch, all of it.
+KeptOnBecomeFollower(b) == Leo(b)
+
+----------------------------------------------------------------------------------
+(* Messages *)
+
+RequestOf(e, records, trailing) ==
+  [type |-> "request", epoch |-> e, offset |-> Len(records), lastEpoch |-> LatestEpoch(CacheOf(records, trailing))]
+
+\* One fetcher per follower: a fetch to l gives up what is in flight with any other broker.
+Send(f, l, request) == net' = [net EXCEPT ![f] = [AllSlotsEmpty EXCEPT ![l] = request]]
+
+Reply(f, l, answer) == net' = [net EXCEPT ![f][l] = answer]
+
+Answered(f, l) == net[f][l].type \in {"data", "diverging", "out of range"}
+
+Follows(f, l) == up[f] /\ role[f] = "follower" /\ leader[f] = l
+
+\* An answer is consumed, taken or not; a follower of l asks again at once, from the log it has then.
+FetchAgain(f, l) ==
+  Reply(f, l, IF Follows(f, l) THEN RequestOf(epoch[f], log'[f], mark'[f]) ELSE Nothing)
+
+Accepts(f, l) == Follows(f, l) /\ Matches(f, net[f][l])
+
+----------------------------------------------------------------------------------
+(* Leader *)
+
+(*
+  WHO         a leader
+  WHAT        appends a record of its epoch; alone in the ISR it commits it at once
+  KAFKA       Partition#appendRecordsToLeader, UnifiedLog#appendAsLeader, Partition#maybeIncrementLeaderHW
+  SIMPLIFIED  one record a batch; acks and min.insync.replicas are not looked at
+*)
+LeaderAppend(l) ==
+  /\ up[l]
+  /\ role[l] = "leader"
+  /\ LET records == Append(log[l], epoch[l])
+         h == LeaderHw(l, hw[l], Len(records), remoteLeo[l], MaximalIsr(isr[l], pending[l]))
+     IN  /\ log' = [log EXCEPT ![l] = records]
+         /\ mark' = [mark EXCEPT ![l] = Undefined]
+         /\ hw' = [hw EXCEPT ![l] = h]
+         /\ Expose(records, h)
+  /\ UNCHANGED <<memory, net, controller, crashes>>
+
+\* The data half of HandleFetch: the answer carries the high watermark from before this fetch counted.
+ServeFetch(l, f, m, expand) ==
+  LET proposed == IF expand THEN isr[l] \cup {f} ELSE pending[l]
+      remote == [remoteLeo[l] EXCEPT ![f] = m.offset]
+      h == IF m.offset = remoteLeo[l][f] THEN hw[l]
+           ELSE LeaderHw(l, hw[l], Leo(l), remote, MaximalIsr(isr[l], proposed))
+  IN  /\ expand => pending[l] = {} /\ f \notin isr[l] /\ InSync(l, m.offset)
+      /\ remoteLeo' = [remoteLeo EXCEPT ![l] = remote]
+      /\ pending' = [pending EXCEPT ![l] = proposed]
+      /\ hw' = [hw EXCEPT ![l] = h]
+      /\ Expose(log[l], h)
+      /\ Reply(f, l, [type |-> "data", epoch |-> m.epoch, offset |-> m.offset, hw |-> hw[l],
+                      records |-> SubSeq(log[l], m.offset + 1, MinOf({m.offset + MaxFetch, Leo(l)}))])
+
+(*
+  WHO         the broker l that f's request is addressed to
+  WHAT        refuses it; or answers where the logs diverge, or out of range, and records nothing; or answers with
+              records, records f's log end, proposes f for the ISR if `expand`, and tries to raise the high watermark
+  KAFKA       ReplicaManager#fetchMessages, Partition#fetchRecords, #updateFollowerFetchState, #maybeExpandIsr,
+              #maybeIncrementLeaderHW
+  SIMPLIFIED  a refused request leaves no answer: the follower backs off, and SendFetch may come at any time.  Whether an
+              eligible follower is proposed at this fetch is open: eligibility (fencing, broker epochs) is the metadata
+              cache's and may lag; the controller checks it again.  A caught-up member outside the ISR does not hold the
+              high watermark back.  No purgatory: an answer leaves when the request is read
+*)
+HandleFetch(l, f, expand) ==
+  /\ net[f][l].type = "request"
+  /\ LET m == net[f][l]
+         decision == Decide(l, m.offset, m.lastEpoch)
+         point == [epoch |-> m.epoch, offset |-> m.offset]
+         nothingRecorded == ~expand /\ UNCHANGED <<remoteLeo, pending, hw, committed>>
+     IN  IF ~up[l] \/ RefusesEpoch(m.epoch, epoch[l]) \/ role[l] # "leader"
+         THEN nothingRecorded /\ Reply(f, l, Nothing)
+         ELSE CASE decision.kind = "diverging" ->
+                     /\ nothingRecorded
+                     /\ Reply(f, l, [type |-> "diverging", epoch |-> m.epoch, offset |-> m.offset,
+                                     divEpoch |-> decision.epoch, divEnd |-> decision.end])
+                [] decision.kind = "out of range" ->
+                     /\ nothingRecorded
+                     /\ Reply(f, l, [type |-> "out of range", epoch |-> m.epoch, offset |-> m.offset,
+                                     leaderStart |-> LogStart, leaderEnd |-> Leo(l)])
+                [] decision.kind = "read" -> ServeFetch(l, f, m, expand)
+  /\ UNCHANGED <<log, mark, up, role, epoch, leader, isr, controller, crashes>>
+
+(*
+  WHO         a leader
+  WHAT        proposes to drop members that are behind its log end
+  KAFKA       Partition#maybeShrinkIsr, #getOutOfSyncReplicas
+  SIMPLIFIED  no clock: any member that is behind may have been so for replica.lag.time.max.ms
+*)
+ShrinkIsr(l, removed) ==
+  /\ up[l]
+  /\ role[l] = "leader"
+  /\ pending[l] = {}
+  /\ removed # {}
+  /\ removed \subseteq {r \in isr[l] \ {l} : remoteLeo[l][r] # Leo(l)}
+  /\ pending' = [pending EXCEPT ![l] = isr[l] \ removed]
+  /\ UNCHANGED <<disk, up, role, epoch, leader, isr, remoteLeo, net, controller, committed, crashes>>
+
+----------------------------------------------------------------------------------
+(* Follower *)
+
+(*
+  WHO         a follower with nothing in flight to its leader
+  WHAT        fetches from its log end, saying its epoch and the last epoch it holds
+  KAFKA       RemoteLeaderEndPoint#buildFetch, AbstractFetcherThread#maybeFetch
+*)
+SendFetch(f) ==
+  /\ up[f]
+  /\ role[f] = "follower"
+  /\ leader[f] # NoBroker
+  /\ net[f][leader[f]] = Nothing
+  /\ Send(f, leader[f], RequestOf(epoch[f], log[f], mark[f]))
+  /\ UNCHANGED <<disk, memory, controller, committed, crashes>>
+
+(*
+  WHO         a follower
+  WHAT        appends the records of an answer it accepts and takes over the high watermark, which may go down
+  KAFKA       AbstractFetcherThread#processFetchRequest, ReplicaFetcherThread#processPartitionData
+*)
+HandleFetchResponse(f, l) ==
+  /\ net[f][l].type = "data"
+  /\ IF Accepts(f, l)
+     THEN LET m == net[f][l]
+              records == log[f] \o m.records
+          IN  /\ log' = [log EXCEPT ![f] = records]
+              /\ mark' = IF m.records = <<>> THEN mark ELSE [mark EXCEPT ![f] = Undefined]
+              /\ hw' = [hw EXCEPT ![f] = FollowerHighWatermark(m.hw, LogStart, Len(records))]
+     ELSE UNCHANGED disk
+  /\ FetchAgain(f, l)
+  /\ UNCHANGED <<memory, controller, committed, crashes>>
+
+\* UnifiedLog#truncateTo: cache entries at or above the new end go even when no record does (KAFKA-10706), so the mark goes.
+CutAt(f, target) ==
+  /\ log' = [log EXCEPT ![f] = Prefix(@, MinOf({target, Len(@)}))]
+  /\ hw' = [hw EXCEPT ![f] = HighWatermarkAfterTruncation(@, target)]
+  /\ mark' = [mark EXCEPT ![f] = Undefined]
+
+(*
+  WHO         a follower
+  WHAT        cuts where its log and the leader's part; when it knows nothing of the leader's epoch it cuts to its own
+              next lower one, and the next fetch is answered again
+  KAFKA       AbstractFetcherThread#truncateOnFetchResponse, #getOffsetTruncationState, UnifiedLog#truncateTo
+  SIMPLIFIED  high watermark and log start of such an answer are not looked at, as in Kafka since KAFKA-14704
+*)
+HandleDivergingResponse(f, l) ==
+  /\ net[f][l].type = "diverging"
+  /\ IF Accepts(f, l)
+     THEN LET m == net[f][l]
+          IN  CutAt(f, TruncationTarget(Cache(f), Leo(f), m.offset, m.divEpoch, m.divEnd).offset)
+     ELSE UNCHANGED disk
+  /\ FetchAgain(f, l)
+  /\ UNCHANGED <<memory, controller, committed, crashes>>
+
+(*
+  WHO         a follower
+  WHAT        cuts to the leader's end when it is ahead of it; else goes on from its own log end
+  KAFKA       AbstractFetcherThread#handleOutOfRangeError, #fetchOffsetAndTruncate
+  SIMPLIFIED  the two ListOffsets answers travel with the error; the leader's log start is 0, so no full truncation
+*)
+HandleOutOfRange(f, l) ==
+  /\ net[f][l].type = "out of range"
+  /\ LET m == net[f][l]
+         reset == OutOfRangeReset(m.leaderStart, m.leaderEnd, Leo(f))
+     IN  IF Accepts(f, l) /\ reset.kind = "to leader end" THEN CutAt(f, reset.offset) ELSE UNCHANGED disk
+  /\ FetchAgain(f, l)
+  /\ UNCHANGED <<memory, controller, committed, crashes>>
+
+(*
+  WHO         the network
+  WHAT        loses an answer; the follower's request times out and it asks again
+  KAFKA       AbstractFetcherThread#processFetchRequest, the catch around leader.fetch
+  SIMPLIFIED  a lost request is not told apart from one that the broker refused without effect
+*)
+LoseResponse(f, l) ==
+  /\ Answered(f, l)
+  /\ UNCHANGED disk
+  /\ FetchAgain(f, l)
+  /\ UNCHANGED <<memory, controller, committed, crashes>>
+
+----------------------------------------------------------------------------------
+(* Any broker: metadata, crash, restart *)
+
+\* There is metadata this broker has not read.
+HasNews(b) ==
+  /\ up[b]
+  /\ \/ controller.epoch > epoch[b]
+     \/ controller.epoch = epoch[b] /\ role[b] = "leader" /\ isr[b] # controller.isr
+
+(*
+  WHO         the broker that the newest metadata names as leader
+  WHAT        a new epoch: marks its log end as the start of the epoch, forgets the followers' log ends unless it was
+              leader before, cuts nothing; the same epoch: takes over the committed ISR.  Tries to raise the high watermark
+  KAFKA       ReplicaManager#applyDelta, Partition#makeLeader, LeaderEpochFileCache#assign, Replica#resetReplicaState
+  SIMPLIFIED  a broker that was leader in an earlier epoch keeps the recorded log ends even when it missed the epoch in
+              between, as Kafka does (4.3.1 still)
+*)
+BecomeLeader(b) ==
+  /\ HasNews(b)
+  /\ b \in controller.live
+  /\ controller.leader = b
+  /\ LET newEpoch == controller.epoch > epoch[b]
+         remote == IF newEpoch /\ role[b] # "leader" THEN NobodyKnown ELSE remoteLeo[b]
+         h == LeaderHw(b, hw[b], Leo(b), remote, controller.isr)
+     IN  /\ mark' = IF newEpoch THEN [mark EXCEPT ![b] = controller.epoch] ELSE mark
+         /\ remoteLeo' = [remoteLeo EXCEPT ![b] = remote]
+         /\ hw' = [hw EXCEPT ![b] = h]
+         /\ Expose(log[b], h)
+  /\ role' = [role EXCEPT ![b] = "leader"]
+  /\ epoch' = [epoch EXCEPT ![b] = controller.epoch]
+  /\ leader' = [leader EXCEPT ![b] = b]
+  /\ isr' = [isr EXCEPT ![b] = controller.isr]
+  /\ pending' = [pending EXCEPT ![b] = {}]
+  /\ UNCHANGED <<log, up, net, controller, crashes>>
+
+(*
+  WHO         any other broker that reads the newest metadata
+  WHAT        follows the leader of the new epoch, if there is one, and fetches from it unless an old answer from that
+              broker is still on its way.  With truncation on fetch nothing is cut here
+  KAFKA       ReplicaManager#applyDelta, Partition#makeFollower, ReplicaManager#initialFetchOffset
+  SIMPLIFIED  a restarted broker reads metadata once it is unfenced.  An empty cache would start at the high watermark
+              (AbstractFetcherThread#partitionFetchState); here the cache is empty only when the log is
+*)
+BecomeFollower(b) ==
+  /\ HasNews(b)
+  /\ b \in controller.live \/ role[b] # "none"
+  /\ controller.leader # b
+  /\ role' = [role EXCEPT ![b] = "follower"]
+  /\ epoch' = [epoch EXCEPT ![b] = controller.epoch]
+  /\ leader' = [leader EXCEPT ![b] = controller.leader]
+  /\ isr' = [isr EXCEPT ![b] = {}]
+  /\ pending' = [pending EXCEPT ![b] = {}]
+  /\ remoteLeo' = [remoteLeo EXCEPT ![b] = NobodyKnown]
+  /\ LET kept == KeptOnBecomeFollower(b)
+         l == controller.leader
+     IN  /\ IF kept = Leo(b) THEN UNCHANGED <<log, mark>>
+            ELSE /\ log' = [log EXCEPT ![b] = Prefix(@, kept)]
+                 /\ mark' = [mark EXCEPT ![b] = Undefined]
+         /\ IF l # NoBroker /\ net[b][l] = Nothing
+            THEN Send(b, l, RequestOf(controller.epoch, log'[b], mark'[b]))
+            ELSE UNCHANGED net
+  /\ UNCHANGED <<hw, up, controller, committed, crashes>>
+
+(*
+  WHO         a running broker
+  WHAT        dies.  The log stays; the high watermark falls back to a checkpointed one; requests it sent, answers it
+              waited for and requests it had not read are gone, answers it had sent are not
+  KAFKA       ReplicaManager#checkpointHighWatermarks, LogManager#loadLog
+  SIMPLIFIED  any value up to the high watermark may have been checkpointed.  `kept` is the log end that survives: all of
+              the log, as no tail is lost here
+*)
+Crash(b, checkpoint, kept) ==
+  /\ up[b]
+  /\ checkpoint \in 0..hw[b]
+  /\ kept = Leo(b)
+  /\ crashes' = crashes + 1
+  /\ up' = [up EXCEPT ![b] = FALSE]
+  /\ hw' = [hw EXCEPT ![b] = checkpoint]
+  /\ log' = [log EXCEPT ![b] = Prefix(@, kept)]
+  /\ mark' = [mark EXCEPT ![b] = Undefined]
+  /\ role' = [role EXCEPT ![b] = "none"]
+  /\ epoch' = [epoch EXCEPT ![b] = Undefined]
+  /\ leader' = [leader EXCEPT ![b] = NoBroker]
+  /\ isr' = [isr EXCEPT ![b] = {}]
+  /\ pending' = [pending EXCEPT ![b] = {}]
+  /\ remoteLeo' = [remoteLeo EXCEPT ![b] = NobodyKnown]
+  /\ net' = [f \in Broker |-> [l \in Broker |->
+               IF f = b \/ (l = b /\ net[f][l].type = "request") THEN Nothing ELSE net[f][l]]]
+  /\ UNCHANGED <<controller, committed>>
+
+(*
+  WHO         a broker that is down
+  WHAT        starts again, with what is on disk
+  KAFKA       BrokerLifecycleManager, ClusterControlManager#registerBroker
+  SIMPLIFIED  it registers only after its old session was fenced
+*)
+Restart(b) ==
+  /\ ~up[b]
+  /\ b \notin controller.live
+  /\ up' = [up EXCEPT ![b] = TRUE]
+  /\ UNCHANGED <<disk, role, epoch, leader, isr, pending, remoteLeo, net, controller, committed, crashes>>
+
+----------------------------------------------------------------------------------
+(* Controller *)
+
+\* A change of leader, or of "no leader", is a new leader epoch.  KAFKA: PartitionRegistration#merge.
+Elected(k, newIsr, live) == [leader |-> k, epoch |-> controller.epoch + 1, isr |-> newIsr, live |-> live]
+
+\* A clean election among `candidates`: any of them that is in the ISR; nobody only when there is none.
+MayElect(k, newIsr, candidates) ==
+  IF k = NoBroker THEN newIsr \cap candidates = {} ELSE k \in newIsr \cap candidates
+
+(*
+  WHO         the controller
+  WHAT        loses the session of b: takes it out of the ISR (the last member stays), elects k if b led.  A broker whose
+              process runs comes back in the same step
+  KAFKA       ReplicationControlManager#handleBrokerFenced, #generateLeaderAndIsrUpdates, PartitionChangeBuilder
+*)
+FenceBroker(b, k) ==
+  /\ b \in controller.live
+  /\ b \in controller.isr \/ ~up[b]
+  /\ LET live == IF up[b] THEN controller.live ELSE controller.live \ {b}
+         newIsr == IF controller.isr = {b} THEN {b} ELSE controller.isr \ {b}
+         candidates == IF newIsr = {b} THEN live ELSE live \ {b}
+     IN  IF controller.leader = b
+         THEN /\ MayElect(k, newIsr, candidates)
+              /\ controller' = Elected(k, newIsr, live)
+         ELSE /\ k = NoBroker
+              /\ controller' = [controller EXCEPT !.isr = newIsr, !.live = live]
+  /\ UNCHANGED <<disk, memory, net, committed, crashes>>
+
+(*
+  WHO         the controller
+  WHAT        unfences a restarted broker; a partition without a leader gets it if it is in the ISR
+  KAFKA       ReplicationControlManager#handleBrokerUnfenced
+*)
+UnfenceBroker(b, k) ==
+  /\ b \notin controller.live
+  /\ up[b]
+  /\ LET live == controller.live \cup {b}
+     IN  IF controller.leader = NoBroker /\ b \in controller.isr
+         THEN /\ k = b
+              /\ controller' = Elected(b, controller.isr, live)
+         ELSE /\ k = NoBroker
+              /\ controller' = [controller EXCEPT !.live = live]
+  /\ UNCHANGED <<disk, memory, net, committed, crashes>>
+
+(*
+  WHO         the controller
+  WHAT        moves leadership to another member of the ISR, nobody being fenced
+  KAFKA       ReplicationControlManager#electLeader, PartitionChangeBuilder (PREFERRED)
+  SIMPLIFIED  any live member counts as preferred: reassignment and controlled shutdown move leaders likewise
+*)
+ElectPreferred(k) ==
+  /\ controller.leader # NoBroker
+  /\ k # controller.leader
+  /\ k \in controller.isr \cap controller.live
+  /\ controller' = Elected(k, controller.isr, controller.live)
+  /\ UNCHANGED <<disk, memory, net, committed, crashes>>
+
+(*
+  WHO         the controller, for a proposal of b
+  WHAT        commits it, and b learns it from metadata; or refuses it because a member is fenced, and b falls back to the
+              committed ISR (INELIGIBLE_REPLICA).  A proposal of another epoch, or made on another ISR, is never
+              considered: b stays pending until it reads metadata
+  KAFKA       ReplicationControlManager#alterPartition, #validateAlterPartitionData,
+              Partition#handleAlterPartitionError
+  SIMPLIFIED  request and answer are one step with it
+*)
+AlterPartition(b) ==
+  /\ pending[b] # {}
+  /\ controller.leader = b
+  /\ controller.epoch = epoch[b]
+  /\ controller.isr = isr[b]
+  /\ IF pending[b] \subseteq controller.live
+     THEN controller' = [controller EXCEPT !.isr = pending[b]] /\ UNCHANGED pending
+     ELSE pending' = [pending EXCEPT ![b] = {}] /\ UNCHANGED controller
+  /\ UNCHANGED <<disk, up, role, epoch, leader, isr, remoteLeo, net, committed, crashes>>
+
+----------------------------------------------------------------------------------
+
+Next ==
+  \/ \E l \in Broker : LeaderAppend(l)
+  \/ \E l, f \in Broker, expand \in BOOLEAN : HandleFetch(l, f, expand)
+  \/ \E l \in Broker, removed \in SUBSET Broker : ShrinkIsr(l, removed)
+  \/ \E f \in Broker : SendFetch(f)
+  \/ \E f, l \in Broker : HandleFetchResponse(f, l)
+  \/ \E f, l \in Broker : HandleDivergingResponse(f, l)
+  \/ \E f, l \in Broker : HandleOutOfRange(f, l)
+  \/ \E f, l \in Broker : LoseResponse(f, l)
+  \/ \E b \in Broker : BecomeLeader(b)
+  \/ \E b \in Broker : BecomeFollower(b)
+  \/ \E b \in Broker : \E checkpoint \in 0..hw[b] : Crash(b, checkpoint, Leo(b))
+  \/ \E b \in Broker : Restart(b)
+  \/ \E b \in Broker, k \in BrokerOrNone : FenceBroker(b, k)
+  \/ \E b \in Broker, k \in BrokerOrNone : UnfenceBroker(b, k)
+  \/ \E k \in Broker : ElectPreferred(k)
+  \/ \E b \in Broker : AlterPartition(b)
+
+Spec == Init /\ [][Next]_vars
+
+----------------------------------------------------------------------------------
+(* Safety *)
+
+IsCurrentLeader(b) == role[b] = "leader" /\ epoch[b] = controller.epoch
+
+\* A high watermark never points outside the log it belongs to.
+HwWithinLog == \A b \in Broker : hw[b] \in LogStart..Leo(b)
+
+\* Two replicas hold the same records below the lower of their high watermarks.
+LogMatchingBelowHw ==
+  \A a, b \in Broker : LET n == MinOf({hw[a], hw[b]}) IN Prefix(log[a], n) = Prefix(log[b], n)
+
+\* The leader of the current epoch holds everything that was ever committed.
+LeaderCompleteness == \A b \in Broker : IsCurrentLeader(b) => IsPrefix(committed, log[b])
+
+\* So does everybody who could be elected next: the controller's ISR.
+IsrCompleteness == \A b \in controller.isr : IsPrefix(committed, log[b])
+
+\* What any replica shows below its high watermark is committed: no exposure above the true high watermark.
+NoFalseExposure == \A b \in Broker : IsPrefix(Prefix(log[b], hw[b]), committed)
+
+\* The controller's ISR never holds a member that the current leader does not count (KIP-497).
+IsrSuperset ==
+  \A b \in Broker : IsCurrentLeader(b) => controller.isr \subseteq MaximalIsr(isr[b], pending[b])
+
+\* Epochs never fall along a log, and an entry without records is newer than all of them: the epoch cache is strictly
+\* increasing in epochs and starts.
+EpochsMonotone ==
+  \A b \in Broker :
+    LET cache == Cache(b)
+    IN  \A i \in 1..(Len(cache) - 1) : cache[i].epoch < cache[i + 1].epoch /\ cache[i].start < cache[i + 1].start
+
+\* The same record (epoch and offset) in two logs has the same records before it: an epoch has one writer.
+SameRecordSamePrefix ==
+  \A a, b \in Broker : \A n \in 1..MinOf({Leo(a), Leo(b)}) :
+    log[a][n] = log[b][n] => Prefix(log[a], n) = Prefix(log[b], n)
+
+\* What was committed stays committed, and in its place.
+CommittedStable == [][IsPrefix(committed, committed')]_vars
+
+THEOREM TypesHold           == Spec => []TypeOK               \* TLC: Small, Epochs
+THEOREM HwIsWithinLog       == Spec => []HwWithinLog          \* TLC: Small, Epochs
+THEOREM LogsMatchBelowHw    == Spec => []LogMatchingBelowHw   \* TLC: Small, Epochs
+THEOREM LeadersAreComplete  == Spec => []LeaderCompleteness   \* TLC: Small, Epochs
+THEOREM IsrIsComplete       == Spec => []IsrCompleteness      \* TLC: Small, Epochs
+THEOREM ExposureIsTrue      == Spec => []NoFalseExposure      \* TLC: Small, Epochs
+THEOREM IsrIsSuperset       == Spec => []IsrSuperset          \* TLC: Small, Epochs
+THEOREM CachesAreMonotone   == Spec => []EpochsMonotone       \* TLC: Small, Epochs
+THEOREM RecordsFixPrefixes  == Spec => []SameRecordSamePrefix \* TLC: Small, Epochs
+THEOREM CommittedIsStable   == Spec => CommittedStable        \* TLC: Small, Epochs
+==================================================================================

@@ -15,14 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from traces import configs
+from traces.configs import is_int
 from traces.problems import Problem, lost, shown
 from traces.schema import EVENTS, FIELDS, VERSION, Config, Event, Kind, Trace
 
 ENVELOPE = ("v", "trace", "tp", "node", "seq", "event", "time", "corr", "at")
 """Keys of an event line that are no fields of the event, in the order they are written."""
-
-CONFIG_KEYS = ("nodes", "min_isr", "profile", "lag_rule", "controller", "source")
-"""Keys of a Config line beside the envelope."""
 
 LARGEST = 2**62
 """Integers stay below this: int64 arithmetic on them is exact."""
@@ -58,12 +57,8 @@ def write(traces: Iterable[Trace], path: str | Path) -> None:
 
 def lines(trace: Trace) -> Iterator[str]:
     """The lines of one trace: its Config, then its events."""
-    config = trace.config
     head: dict[str, Any] = {"v": VERSION, "trace": trace.name, "tp": trace.tp, "event": "Config"}
-    head |= {key: getattr(config, key) for key in CONFIG_KEYS} | dict(config.extra)
-    if config.controller is None:
-        del head["controller"]
-    yield _json(head)
+    yield _json(head | configs.as_json(trace.config))
     for event in trace.events:
         yield _json(_line(event))
 
@@ -140,7 +135,7 @@ class _Reader:
             self.problem(number, "one JSON object", shown(line), "write one object per line; the line is left out", lost=1)
             return True
         version = line.get("v", VERSION)
-        if not _is_int(version) or version < 1:
+        if not is_int(version) or version < 1:
             self.problem(number, f'"v": {VERSION}', f'"v": {shown(version)}', "the line is left out", lost=1)
             return True
         if version > VERSION:
@@ -156,18 +151,15 @@ class _Reader:
     def config(self, number: int, line: dict[str, Any]) -> None:
         name = line.get("trace", "")
         name = name if isinstance(name, str) and name else f"trace-{len(self.open) + 1}"
-        fault = _config_fault(line)
+        fault = configs.fault(line)
         if name in self.open:
             fault = ("a trace name used once", f"{shown(name)} again")
         if fault is not None:
             self.problem(number, *fault, "correct the Config line; the events below it are left out", lost=1)
             self.current = None
             return
-        extra = {key: value for key, value in line.items() if key not in CONFIG_KEYS and key not in ENVELOPE}
-        known = {key: line[key] for key in CONFIG_KEYS if key in line}
-        config = Config(**{**known, "nodes": tuple(line["nodes"])}, extra=extra)
         tp = line.get("tp", "")
-        self.open[name] = (tp if isinstance(tp, str) else "", config, [])
+        self.open[name] = (tp if isinstance(tp, str) else "", configs.from_json(line, ENVELOPE), [])
         self.current = name
 
     def event(self, number: int, line: dict[str, Any]) -> None:
@@ -184,7 +176,7 @@ class _Reader:
             do = "see the events in docs/traces.md; the line is left out"
             self.problem(number, "the name of an event", f'"event": {shown(kind)}', do, lost=1)
             return
-        if not _is_int(node) or (node not in config.nodes and node != config.controller):
+        if not is_int(node) or (node not in config.nodes and node != config.controller):
             allowed = ", ".join(map(str, (*config.nodes, *([] if config.controller is None else [config.controller]))))
             self.problem(number, f'"node" to be one of {allowed}', shown(node), "the line is left out", lost=1)
             return
@@ -208,7 +200,7 @@ class _Reader:
         """The `seq` of an event, checked to follow the one before at the same node and incarnation."""
         if seq is None:
             return None
-        if not _is_int(seq):
+        if not is_int(seq):
             self.problem(number, '"seq" to be an integer', shown(seq), "the field is left out, its event is kept")
             return None
         before = self.last_seq.get((trace, node))
@@ -219,24 +211,6 @@ class _Reader:
         return int(seq)
 
 
-def _config_fault(line: Mapping[str, Any]) -> tuple[str, str] | None:
-    nodes = line.get("nodes")
-    if not isinstance(nodes, list) or not nodes or not all(map(_is_int, nodes)) or len(set(nodes)) != len(nodes):
-        return '"nodes" to be a list of different node ids', shown(nodes)
-    if len(nodes) >= 62:
-        return "at most 61 nodes", str(len(nodes))
-    for key, right, name in (
-        ("min_isr", _is_int, "an integer"),
-        ("profile", lambda v: isinstance(v, str), "a text"),
-        ("lag_rule", lambda v: isinstance(v, bool), "true or false"),
-        ("controller", lambda v: v is None or _is_int(v), "a node id"),
-        ("source", lambda v: isinstance(v, str), "a text"),
-    ):
-        if key in line and not right(line[key]):
-            return f'"{key}" to be {name}', shown(line[key])
-    return None
-
-
 def _field_fault(key: str, value: Any, config: Config) -> str | None:
     """What `value` should have been, or None."""
     if value is None:
@@ -245,15 +219,15 @@ def _field_fault(key: str, value: Any, config: Config) -> str | None:
     if kind is Kind.BOOL:
         return None if isinstance(value, bool) else "true, false or null"
     if kind is Kind.INT:
-        return None if _is_int(value) and -1 <= value < LARGEST else "an integer from -1 to 2^62 - 1, or null"
+        return None if is_int(value) and -1 <= value < LARGEST else "an integer from -1 to 2^62 - 1, or null"
     known = (*config.nodes, config.controller)
     if kind is Kind.NODE:
-        return None if _is_int(value) and value in known else f"one of the nodes {list(config.nodes)}, or null"
+        return None if is_int(value) and value in known else f"one of the nodes {list(config.nodes)}, or null"
     if kind is Kind.NODES:
-        right = isinstance(value, list) and all(_is_int(node) and node in known for node in value)
+        right = isinstance(value, list) and all(is_int(node) and node in known for node in value)
         return None if right else f"a list of the nodes {list(config.nodes)}, or null"
     right = isinstance(value, list) and all(
-        isinstance(pair, list) and len(pair) == 2 and all(_is_int(n) and -1 <= n < LARGEST for n in pair) for pair in value
+        isinstance(pair, list) and len(pair) == 2 and all(is_int(n) and -1 <= n < LARGEST for n in pair) for pair in value
     )
     return None if right else "a list of [epoch, start offset], or null"
 
@@ -261,7 +235,3 @@ def _field_fault(key: str, value: Any, config: Config) -> str | None:
 def _frozen(value: Any) -> Any:
     """Lists as tuples: events are values."""
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
-
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)

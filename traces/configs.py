@@ -1,0 +1,52 @@
+"""A Config as JSON: the same keys in a Config line and in the metadata of a Parquet file."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from traces.problems import shown
+from traces.schema import Config
+
+KEYS = ("nodes", "min_isr", "profile", "lag_rule", "controller", "source")
+"""The keys of this version; whatever else stands there is kept in `Config.extra`."""
+
+MOST_NODES = 61
+"""Sets of nodes are bit masks in an int64, the controller has a position too, and UNKNOWN is no mask."""
+
+
+def as_json(config: Config) -> dict[str, Any]:
+    """The keys of this version, then the kept ones. A config without a controller does not name one."""
+    known = {key: getattr(config, key) for key in KEYS}
+    if config.controller is None:
+        del known["controller"]
+    return {**known, "nodes": list(config.nodes), **{key: value for key, value in config.extra.items() if key not in KEYS}}
+
+
+def from_json(line: Mapping[str, Any], envelope: tuple[str, ...] = ()) -> Config:
+    """The Config in `line`, which `fault` has found none in; the keys in `envelope` are not its."""
+    known = {key: line[key] for key in KEYS if key in line}
+    extra = {key: value for key, value in line.items() if key not in KEYS and key not in envelope}
+    return Config(**{**known, "nodes": tuple(line["nodes"])}, extra=extra)
+
+
+def fault(line: Mapping[str, Any]) -> tuple[str, str] | None:
+    """What the first wrong key should have been, and what it is; None if all is well."""
+    nodes = line.get("nodes")
+    if not isinstance(nodes, list) or not nodes or not all(map(is_int, nodes)) or len(set(nodes)) != len(nodes):
+        return '"nodes" to be a list of different node ids', shown(nodes)
+    if len(nodes) > MOST_NODES:
+        return f"at most {MOST_NODES} nodes", str(len(nodes))
+    for key, right, name in (
+        ("min_isr", is_int, "an integer"),
+        ("profile", lambda value: isinstance(value, str), "a text"),
+        ("lag_rule", lambda value: isinstance(value, bool), "true or false"),
+        ("controller", lambda value: value is None or is_int(value), "a node id"),
+        ("source", lambda value: isinstance(value, str), "a text"),
+    ):
+        if key in line and not right(line[key]):
+            return f'"{key}" to be {name}', shown(line[key])
+    return None
+
+
+def is_int(value: object) -> bool:
+    """An integer that is no truth value."""
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -111,7 +111,9 @@ AnyEpoch(requested, local) == FALSE
 DecideByOffset(l, offset, lastEpoch) == FetchDecision(<<>>, LogStart, Leo(l), offset, Undefined)
 MatchesOffset(f, m) == m.offset = Leo(f)
 InSyncByHw(l, offset) == offset >= hw[l]
-KeptBelowHw(b) == hw[b]
+TruncateToHighWatermark(b) ==
+  /\ log' = [log EXCEPT ![b] = Prefix(@, hw[b])]
+  /\ mark' = [mark EXCEPT ![b] = Undefined]
 
 ----------------------------------------------------------------------------------
 (* Reachability: each says that an interesting state never comes, and is expected to fail *)

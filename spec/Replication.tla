@@ -170,8 +170,8 @@ Matches(f, m) == AcceptsFetchResponse(Leo(f), epoch[f], m.offset, m.epoch)
 \* A follower may join the ISR.
 InSync(l, offset) == MayJoinIsr(offset, hw[l], EpochStart(l))
 
-\* What of its log a broker keeps when it becomes a follower: with truncation on fetch, all of it.
-KeptOnBecomeFollower(b) == Leo(b)
+\* What a broker cuts when it becomes a follower: nothing, the leader's answer to its first fetch decides.
+TruncateOnBecomeFollower(b) == UNCHANGED <<log, mark>>
 
 ----------------------------------------------------------------------------------
 (* Messages *)
@@ -407,14 +407,11 @@ BecomeFollower(b) ==
   /\ isr' = [isr EXCEPT ![b] = {}]
   /\ pending' = [pending EXCEPT ![b] = {}]
   /\ remoteLeo' = [remoteLeo EXCEPT ![b] = NobodyKnown]
-  /\ LET kept == KeptOnBecomeFollower(b)
-         l == controller.leader
-     IN  /\ IF kept = Leo(b) THEN UNCHANGED <<log, mark>>
-            ELSE /\ log' = [log EXCEPT ![b] = Prefix(@, kept)]
-                 /\ mark' = [mark EXCEPT ![b] = Undefined]
-         /\ IF l # NoBroker /\ net[b][l] = Nothing
-            THEN Send(b, l, RequestOf(controller.epoch, log'[b], mark'[b]))
-            ELSE UNCHANGED net
+  /\ TruncateOnBecomeFollower(b)
+  /\ LET l == controller.leader
+     IN  IF l # NoBroker /\ net[b][l] = Nothing
+         THEN Send(b, l, RequestOf(controller.epoch, log'[b], mark'[b]))
+         ELSE UNCHANGED net
   /\ UNCHANGED <<hw, up, controller, committed, crashes>>
 
 (*

@@ -1,0 +1,106 @@
+"""The labelled state graph of a model: every state, and every transition with the action that made it.
+
+TLC's own dumps name actions without their arguments, and are large. So the model's cfg is run with ReportInit and
+ReportStep replaced (MCReplication.tla): each transition prints its label and the views of both its states.
+
+A label is (action name, ints...). A view is nested tuples of ints; MCReplication!View says which. Transitions are a set:
+TLC tries a step once for each way a guard can hold, so how often it prints one means nothing.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from spec.errors import SpecError
+from spec.tlc import Outcome, Progress, Result, run_tlc
+
+View: TypeAlias = tuple[Any, ...]
+Label: TypeAlias = tuple[Any, ...]
+
+REPORT = "\nCONSTANTS\n  ReportInit <- PrintInit\n  ReportStep <- PrintStep\n"
+
+
+@dataclass
+class Graph:
+    """States and labels by number, transitions as (source, label, target) numbers; state 0 is the initial one."""
+
+    states: list[View] = field(default_factory=list)
+    labels: list[Label] = field(default_factory=list)
+    transitions: set[tuple[int, int, int]] = field(default_factory=set)
+
+    def edges(self) -> set[tuple[View, Label, View]]:
+        """The transitions spelled out."""
+        return {(self.states[source], self.labels[label], self.states[target]) for source, label, target in self.transitions}
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value
+
+
+def _parse(text: str) -> tuple[Any, ...]:
+    parsed = _tuple(json.loads(text.replace("<<", "[").replace(">>", "]")))
+    if not isinstance(parsed, tuple):
+        raise SpecError(f"expected a tuple in TLC's report of a step, seen {text[:80]!r}")
+    return parsed
+
+
+class Reporter:
+    """Takes the lines that PrintInit and PrintStep print; reads the text of each state and label once."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self._states: dict[str, int] = {}
+        self._labels: dict[str, int] = {}
+
+    @staticmethod
+    def _number(text: str, known: dict[str, int], values: list[tuple[Any, ...]]) -> int:
+        number = known.get(text)
+        if number is None:
+            number = known[text] = len(values)
+            values.append(_parse(text))
+        return number
+
+    def take(self, line: str) -> None:
+        """One line: a state, or a transition."""
+        text = line.strip('"').replace('\\"', '"')
+        kind, _, rest = text[2:-2].partition(", ")
+        if kind == '"init"':
+            self._number(rest, self._states, self.graph.states)
+        elif kind == '"step"':
+            label, _, states = rest.partition(', "from", ')
+            source, _, target = states.partition(', "to", ')
+            self.graph.transitions.add(
+                (
+                    self._number(source, self._states, self.graph.states),
+                    self._number(label, self._labels, self.graph.labels),
+                    self._number(target, self._states, self.graph.states),
+                )
+            )
+        else:
+            raise SpecError(f"expected a reported state or step, seen {line[:80]!r}")
+
+
+def without_checks(config: str) -> str:
+    """A cfg without its properties: the whole graph is wanted even where one of them fails."""
+    return "\n".join(line for line in config.splitlines() if not line.startswith(("INVARIANT", "PROPERTY"))) + "\n"
+
+
+def report(module: str, config: str, on_progress: Callable[[Progress], None] | None = None) -> tuple[Graph, Result]:
+    """Run a cfg with each transition reported."""
+    reporter = Reporter()
+    result = run_tlc(module, config + REPORT, on_line=reporter.take, on_progress=on_progress)
+    if result.outcome is Outcome.ERROR:
+        raise SpecError(f"{module}: expected TLC to report its transitions, seen: {result.message}")
+    return reporter.graph, result
+
+
+def labelled_graph(module: str, config: str, on_progress: Callable[[Progress], None] | None = None) -> Graph:
+    """The whole graph of a model. Raises SpecError when it is not the graph TLC counted."""
+    graph, result = report(module, without_checks(config), on_progress)
+    if len(graph.states) != result.distinct:
+        raise SpecError(
+            f"{module}: expected as many reported states as TLC found distinct ones, {result.distinct}, seen "
+            f"{len(graph.states)}: the view of MCReplication.tla hides or invents a difference"
+        )
+    return graph

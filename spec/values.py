@@ -1,0 +1,135 @@
+"""Read a TLA+ value as TLC prints it.
+
+| TLA+ | Python |
+|---|---|
+| 7, TRUE, "text" | int, bool, str |
+| a model value | ModelValue |
+| <<a, b>> | tuple |
+| {a, b} | frozenset |
+| [field |-> a], (x :> a @@ y :> b) | dict |
+
+A dict cannot stand in a frozenset, so a set of records or functions is read as a tuple of its members instead.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+_TOKEN = re.compile(r'\s*(?:(-?\d+)|"((?:[^"\\]|\\.)*)"|(<<|>>|\|->|:>|@@|\.\.|[\[\](){},])|([A-Za-z_]\w*))')
+
+
+@dataclass(frozen=True)
+class ModelValue:
+    """A TLA+ model value; equal to nothing but itself."""
+
+    name: str
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.kind = ""
+        self.token = ""
+        self.advance()
+
+    def advance(self) -> None:
+        found = _TOKEN.match(self.text, self.at)
+        if found is None:
+            if self.text[self.at :].strip():
+                raise ValueError(f"expected a TLA+ value, seen {self.text[self.at : self.at + 40]!r}")
+            self.kind, self.token = "end", ""
+            return
+        self.at = found.end()
+        self.kind = ("int", "str", "mark", "name")[(found.lastindex or 1) - 1]
+        self.token = found[found.lastindex or 1]
+
+    def take(self, mark: str) -> None:
+        if self.kind != "mark" or self.token != mark:
+            raise ValueError(f"expected {mark!r} before offset {self.at}, seen {self.token!r}")
+        self.advance()
+
+    def sees(self, mark: str) -> bool:
+        return self.kind == "mark" and self.token == mark
+
+    def members(self, close: str) -> list[Any]:
+        found: list[Any] = []
+        while not self.sees(close):
+            if found:
+                self.take(",")
+            found.append(self.value())
+        self.advance()
+        return found
+
+    def value(self) -> Any:
+        kind, token = self.kind, self.token
+        if kind == "end":
+            raise ValueError("expected a TLA+ value, seen the end of the text")
+        self.advance()
+        if kind == "int":
+            return self.span(int(token))
+        if kind == "str":
+            return re.sub(r"\\(.)", r"\1", token)
+        if kind == "name":
+            return {"TRUE": True, "FALSE": False}.get(token, ModelValue(token))
+        if token == "<<":
+            return tuple(self.members(">>"))
+        if token == "{":
+            inside = self.members("}")
+            return tuple(inside) if any(isinstance(member, dict) for member in inside) else frozenset(inside)
+        if token == "[":
+            return self.record()
+        if token == "(":
+            return self.function()
+        raise ValueError(f"expected a TLA+ value, seen {token!r}")
+
+    def span(self, low: int) -> Any:
+        """An interval, a..b, is how TLC prints some sets of ints."""
+        if not self.sees(".."):
+            return low
+        self.advance()
+        high = int(self.token)
+        self.advance()
+        return frozenset(range(low, high + 1))
+
+    def record(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        while not self.sees("]"):
+            if fields:
+                self.take(",")
+            name = self.token
+            self.advance()
+            self.take("|->")
+            fields[name] = self.value()
+        self.advance()
+        return fields
+
+    def function(self) -> dict[Any, Any]:
+        pairs: dict[Any, Any] = {}
+        while not self.sees(")"):
+            if pairs:
+                self.take("@@")
+            key = self.value()
+            self.take(":>")
+            pairs[key] = self.value()
+        self.advance()
+        return pairs
+
+
+def parse_value(text: str) -> Any:
+    """The Python value of `text`. Raises ValueError when it is not one TLA+ value."""
+    reader = _Reader(text)
+    value = reader.value()
+    if reader.kind != "end":
+        raise ValueError(f"expected the end of the value, seen {reader.token!r}")
+    return value
+
+
+def parse_state(text: str) -> dict[str, Any]:
+    r"""The variables of one state, printed by TLC as a list of `/\ name = value`."""
+    state: dict[str, Any] = {}
+    for part in re.split(r"^/\\ ", text.strip(), flags=re.MULTILINE):
+        if part.strip():
+            name, _, value = part.partition("=")
+            state[name.strip()] = parse_value(value)
+    return state

@@ -35,6 +35,7 @@ ROW_GROUP = 262_144
 METADATA = b"tidegauge"
 KEYS = ("trace", "event", "node")
 EPOCHS = "epochs"
+EPOCHS_TYPE = pa.dictionary(pa.int32(), pa.string())
 LAST_CODE = max(event.code for event in EVENTS.values())
 NODE_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is Kind.NODE)
 
@@ -73,7 +74,7 @@ class Writer:
         self.rows = 0
         columns = [pa.field("trace", pa.int32(), nullable=False)]
         columns += [pa.field(name, pa.int64(), nullable=False) for name in ("event", "node", *self.fields)]
-        columns += [pa.field(EPOCHS, pa.string(), nullable=False)] if self.with_epochs else []
+        columns += [pa.field(EPOCHS, EPOCHS_TYPE, nullable=False)] if self.with_epochs else []
         head = {"v": VERSION, "unknown": UNKNOWN, "config": configs.as_json(config)}
         self.schema = pa.schema(columns, metadata={METADATA: json.dumps(head)})
         self._out = pq.ParquetWriter(
@@ -104,7 +105,7 @@ class Writer:
             arrays.append(np.full(end - begin, UNKNOWN, dtype=np.int64) if told is None else told[begin:end])
         table: list[Any] = [pa.array(array) for array in arrays]
         if self.with_epochs:
-            table.append(pa.array(_epochs_as_text(columns, begin, end), pa.string()))
+            table.append(_epochs_as_text(columns, begin, end))
         batch = pa.table(table, schema=self.schema)
         self._out.write_table(batch, row_group_size=end - begin)
         self.traces += len(lengths)
@@ -138,12 +139,18 @@ def _cuts(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _epochs_as_text(columns: Columns, begin: int, end: int) -> list[str]:
-    text = [""] * (end - begin)
-    for row in np.flatnonzero(columns.epochs_told[begin:end]):
-        pairs = columns.epochs[2 * columns.epochs_at[begin + row] : 2 * columns.epochs_at[begin + row + 1]]
-        text[row] = json.dumps(pairs.reshape(-1, 2).tolist(), separators=(",", ":"))
-    return text
+def _epochs_as_text(columns: Columns, begin: int, end: int) -> pa.DictionaryArray:
+    told = columns.epochs_told[begin:end]
+    which = np.where(told, np.int32(1), np.int32(0))
+    codes = {b"": 1}
+    texts = ["", "[]"]
+    at = 2 * columns.epochs_at[begin : end + 1]
+    for row in np.flatnonzero(told & (at[1:] > at[:-1])):
+        pairs = columns.epochs[at[row] : at[row + 1]]
+        code = which[row] = codes.setdefault(pairs.tobytes(), len(texts))
+        if code == len(texts):
+            texts.append(json.dumps(pairs.reshape(-1, 2).tolist(), separators=(",", ":")))
+    return pa.DictionaryArray.from_arrays(pa.array(which), pa.array(texts, pa.string()))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -186,8 +193,8 @@ class Reader:
         except (ValueError, pa.ArrowException) as error:
             raise self._bad_group(index, "columns of integers", _reason(error)) from error
         event, node = ints.pop("event"), ints.pop("node")
-        self._check(index, number, event, node, ints)
-        starts = np.concatenate(([0], np.flatnonzero(number[1:] != number[:-1]) + 1, [len(number)]))
+        self._check(index, event, node, ints)
+        starts = self._starts(index, number)
         told, at, pairs = self._epochs(index, table)
         return Columns(starts, event, node, ints, told, at, pairs)
 
@@ -229,11 +236,17 @@ class Reader:
             first, last = statistics.min, statistics.max
         return RowGroup(self.path, index, group.num_rows, first, last - first + 1)
 
-    def _check(self, index: int, number: Any, event: Ints, node: Ints, ints: dict[str, Ints]) -> None:
+    def _starts(self, index: int, number: Any) -> Ints:
         if len(number) == 0:
-            return
-        if not np.isin(number[1:] - number[:-1], (0, 1)).all():
+            return np.zeros(1, dtype=np.int64)
+        steps = np.diff(number)
+        if len(steps) and (steps.min() < 0 or steps.max() > 1):
             raise self._bad_group(index, "traces numbered one after the other", "a gap or a step back")
+        return np.concatenate(([0], np.flatnonzero(steps) + 1, [len(number)]))
+
+    def _check(self, index: int, event: Ints, node: Ints, ints: dict[str, Ints]) -> None:
+        if len(event) == 0:
+            return
         if event.min() < 1 or event.max() > LAST_CODE:
             raise self._bad_group(index, f"event codes from 1 to {LAST_CODE}", f"{event.min()} to {event.max()}")
         nodes = len(self.config.nodes)
@@ -253,14 +266,16 @@ class Reader:
             caches = [_pairs(text) for text in texts]
         except (ValueError, TypeError) as error:
             raise self._bad_group(index, "epochs as JSON pairs of integers", _reason(error)) from error
-        # one more cache, for null
-        which = column.indices.fill_null(len(caches)).to_numpy(zero_copy_only=False)
-        caches.append(None)
-        told = np.array([cache is not None for cache in caches], dtype=np.bool_)[which]
-        sizes = np.array([len(cache or ()) for cache in caches], dtype=np.int64)
-        at = np.concatenate(([0], np.cumsum(sizes[which])))
-        flat = [number for row in np.flatnonzero(sizes[which]) for pair in caches[which[row]] or () for number in pair]
-        return told, at, np.array(flat, dtype=np.int64)
+        caches.append(None)  # one more, for null
+        which = column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        told = np.array([cache is not None for cache in caches], dtype=np.bool_).take(which)
+        counts = np.array([len(cache or ()) for cache in caches], dtype=np.int64)
+        at = np.zeros(rows + 1, dtype=np.int64)
+        np.cumsum(counts.take(which), out=at[1:])
+        flat = np.array([pair for cache in caches for pair in cache or ()], dtype=np.int64).reshape(-1, 2)
+        first = np.cumsum(counts) - counts
+        longer = which[counts.take(which) > 0]
+        return told, at, flat[ranges(first[longer], counts[longer])].ravel()
 
     def _unreadable(self, expected: str, seen: str, do: str) -> Unreadable:
         return Unreadable(Problem(self.path, None, expected, seen, do))
@@ -283,6 +298,14 @@ def read_row_group(path: str | Path, index: int) -> tuple[Columns, Config]:
         return reader.read(index), reader.config
 
 
+def ranges(first: Ints, counts: Ints) -> Ints:
+    """The numbers first[0], first[0]+1, ... (counts[0] of them), then those from first[1] on, and so forth."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    numbers: Ints = np.arange(total, dtype=np.int64) + np.repeat(first - (ends - counts), counts)
+    return numbers
+
+
 def _int64(column: pa.ChunkedArray) -> Ints:
     """A column as the judge reads it: the decoded page itself where it is int64 without nulls."""
     if column.null_count:
@@ -301,7 +324,10 @@ def _number(column: pa.ChunkedArray) -> Any:
 def _pairs(text: str | None) -> list[tuple[int, int]] | None:
     if not text:
         return None
-    return [(int(epoch), int(start)) for epoch, start in json.loads(text)]
+    pairs = [(int(epoch), int(start)) for epoch, start in json.loads(text)]
+    if any(not -1 <= number < -UNKNOWN for pair in pairs for number in pair):
+        raise ValueError(f"a number outside -1 to 2^62 - 1 in {shown(text)}")
+    return pairs
 
 
 def _reason(error: Exception) -> str:

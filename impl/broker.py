@@ -1,0 +1,178 @@
+"""One broker as a value: its partition, the fetcher entry that feeds it, and whether the process is up.
+
+Rules of this file
+
+1. A step of a broker reads this broker and one input: a message, or the controller's registration. It returns the broker
+   after it and what it sends. Nothing here sees another broker.
+2. There is no clock: back-off, lag times and the scheduler's delays have no length. What only feeds a clock's decision is
+   forgotten after each step (`_settled`), so equal behaviour means equal values.
+3. Source: kafka.server.ReplicaManager#applyDelta for the order of a role change.
+"""
+
+from typing import NamedTuple
+
+from impl import fetcher as fetcher_
+from impl import log as log_
+from impl import partition as partition_
+from impl.controller import Controller
+from impl.fetcher import Fetcher, PartitionFetchState
+from impl.messages import AlterPartitionResponse, FetchAnswer, FetchRequest, FetchResponse, ListOffsets, Metadata
+from impl.partition import Partition
+from impl.profiles import Setup
+from impl.replica import Replica
+from impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
+
+NOW = 0
+"""The only time there is."""
+
+
+class Broker(NamedTuple):
+    """`source` is the broker whose fetcher thread holds the entry."""
+
+    partition: Partition
+    up: bool = True
+    source: int = UNDEFINED
+    entry: PartitionFetchState | None = None
+
+    @property
+    def leads(self) -> bool:
+        """An up broker that believes it is leader."""
+        return self.up and self.partition.is_leader
+
+
+def _settled(broker: Broker) -> Broker:
+    partition = broker.partition
+    remotes = tuple(
+        Replica(r.broker_id, r.log_end, r.log_start, broker_epoch=r.broker_epoch) for r in partition.remotes
+    )
+    log = log_.flush_cache(partition.log)._replace(recovery_point=0)
+    entry = None if broker.entry is None else broker.entry._replace(lag=None, delayed=False)
+    return broker._replace(partition=partition._replace(log=log, remotes=remotes), entry=entry)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Roles
+
+
+def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: Metadata) -> Broker:
+    """ReplicaManager#applyLocalLeadersDelta: fetchers stop first, then Partition#makeLeader."""
+    partition, _ = partition_.make_leader(
+        setup,
+        broker.partition,
+        image.leader_epoch,
+        image.partition_epoch,
+        image.isr,
+        image.assignment,
+        metadata,
+        NOW,
+    )
+    return _settled(Broker(partition))
+
+
+def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
+    """ReplicaManager#applyLocalFollowersDelta: Partition#makeFollower, then the fetcher if the leader epoch grew.
+
+    A truncation that needs no answer (an empty cache, or hw-only) happens in the same step: the thread truncates before
+    it fetches, and nobody can see the state in between. hw-only cuts even where there is no leader to fetch from:
+    makeFollowers did it before any fetcher was added.
+    """
+    partition, restart = partition_.make_follower(
+        broker.partition, image.leader, image.leader_epoch, image.partition_epoch
+    )
+    if not restart:
+        return _settled(broker._replace(partition=partition))
+    fetcher = fetcher_.add_partition(
+        setup, Fetcher(partition.log), image.leader_epoch, fetcher_.initial_fetch_offset(setup, partition.log)
+    )
+    fetcher = fetcher_.maybe_truncate_alone(setup, fetcher)
+    entry = fetcher.entry if image.leader != UNDEFINED else None
+    source = image.leader if entry is not None else UNDEFINED
+    return _settled(Broker(partition._replace(log=fetcher.log), source=source, entry=entry))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Leader
+
+
+def append(setup: Setup, broker: Broker, metadata: Metadata) -> Broker:
+    """A producer's batch of one record."""
+    partition, _, _ = partition_.append_records_to_leader(setup, broker.partition, 1, 1, metadata, NOW)
+    return _settled(broker._replace(partition=partition))
+
+
+def serve(
+    setup: Setup, broker: Broker, request: FetchRequest, metadata: Metadata, max_records: int
+) -> tuple[Broker, FetchAnswer | None]:
+    """Handle a fetch. None: refused, the follower will ask again.
+
+    An answer keeps only what its reader looks at. ListOffsets of an out-of-range reset is answered in the same step.
+    """
+    if not broker.up:
+        return broker, None
+    partition, response = partition_.fetch_records(setup, broker.partition, request, metadata, NOW, max_records)
+    offsets = None
+    if response.error == OFFSET_OUT_OF_RANGE:
+        offsets = ListOffsets(partition.log.start, partition.log.end)
+    elif response.error != NONE:
+        return broker, None
+    elif response.is_diverging:
+        response = FetchResponse(
+            NONE, diverging_epoch=response.diverging_epoch, diverging_end=response.diverging_end
+        )
+    answer = FetchAnswer(request.current_leader_epoch, request.fetch_offset, response, offsets)
+    return _settled(broker._replace(partition=partition)), answer
+
+
+def lagging(setup: Setup, broker: Broker) -> tuple[int, ...]:
+    """ISR members whose lag time may have run out."""
+    return partition_.out_of_sync_replicas(setup, broker.partition, NOW) if broker.up else ()
+
+
+def shrink_isr(broker: Broker, out_of_sync: tuple[int, ...]) -> Broker:
+    """Propose an ISR without `out_of_sync`."""
+    return _settled(broker._replace(partition=partition_.prepare_isr_shrink(broker.partition, out_of_sync)))
+
+
+def handle_alter_partition_response(
+    setup: Setup, broker: Broker, response: AlterPartitionResponse, metadata: Metadata
+) -> Broker:
+    """The controller's answer to the pending proposal."""
+    partition, _ = partition_.handle_alter_partition_response(
+        setup, broker.partition, broker.partition.state, response, metadata, NOW
+    )
+    return _settled(broker._replace(partition=partition))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Follower
+
+
+def next_fetch(broker: Broker) -> FetchRequest | None:
+    """What the fetcher thread would send now."""
+    if not broker.up:
+        return None
+    return fetcher_.build_fetch(broker.partition.broker_id, Fetcher(broker.partition.log, broker.entry))
+
+
+def handle_answer(setup: Setup, broker: Broker, leader: int, answer: FetchAnswer) -> Broker:
+    """An answer from `leader`; it is dropped unless that leader's fetcher thread still holds the entry."""
+    if not broker.up or broker.source != leader:
+        return broker
+    fetcher = fetcher_.process_fetch_answer(setup, Fetcher(broker.partition.log, broker.entry), answer)
+    partition = broker.partition._replace(log=fetcher.log)
+    return _settled(broker._replace(partition=partition, entry=fetcher.entry))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Process
+
+
+def crash(setup: Setup, broker: Broker, checkpointed_hw: int) -> Broker:
+    """The process dies with everything flushed; the value already is what a restart will load from disk."""
+    log = log_.load(setup, broker.partition.log, checkpointed_hw)
+    return _settled(Broker(Partition(broker.partition.broker_id, log), up=False))
+
+
+def restart(broker: Broker) -> Broker:
+    """The process is up again and knows no metadata yet."""
+    return broker._replace(up=True)

@@ -1,0 +1,57 @@
+"""Everything impl raises.
+
+    TidegaugeError
+    ├── UsageError                      the caller asked for something that does not exist
+    └── KafkaError                      what Kafka's own classes raise in the same place
+        ├── IllegalArgumentError        IllegalArgumentException
+        ├── IllegalStateError           IllegalStateException
+        ├── OffsetOutOfRangeError       OffsetOutOfRangeException
+        ├── UnexpectedAppendOffsetError UnexpectedAppendOffsetException
+        ├── OffsetsOutOfOrderError      OffsetsOutOfOrderException
+        └── CorruptRecordError          CorruptRecordException
+
+An error a request is answered with is no exception here: it is a code in the response (impl.messages).
+Where Kafka changes something before it throws, the error carries what is left behind.
+"""
+
+from typing import Any
+
+
+class TidegaugeError(Exception):
+    """Root of every error this package raises."""
+
+
+class UsageError(TidegaugeError):
+    """The caller named something that does not exist: a profile, a label that is not enabled."""
+
+
+class KafkaError(TidegaugeError):
+    """An exception Kafka's own class raises in the same place; `left_behind` is the state after it, if it changed."""
+
+    def __init__(self, message: str, left_behind: Any = None) -> None:
+        super().__init__(message)
+        self.left_behind = left_behind
+
+
+class IllegalArgumentError(KafkaError):
+    """A negative epoch or offset where none is allowed."""
+
+
+class IllegalStateError(KafkaError):
+    """A fetch answer that does not start at the end of the log."""
+
+
+class OffsetOutOfRangeError(KafkaError):
+    """An offset outside [log start, log end]."""
+
+
+class UnexpectedAppendOffsetError(KafkaError):
+    """A follower append below the end of the log."""
+
+
+class OffsetsOutOfOrderError(KafkaError):
+    """Batches whose last offsets do not increase."""
+
+
+class CorruptRecordError(KafkaError):
+    """A batch whose checksum does not match."""

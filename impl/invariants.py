@@ -1,0 +1,144 @@
+"""What must hold in every state.
+
+Rules of this file
+
+1. An invariant takes a cluster and returns None, or a Violation that names it and the brokers concerned. Text is made in
+   impl.describe.
+2. Nothing here asks that a follower's high watermark never falls, or that a new leader's is not lower than the old one's:
+   both happen in Kafka.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from impl.broker import Broker
+from impl.cluster import Cluster, record_epochs
+from impl.view import implied_cache
+
+
+class Violation(NamedTuple):
+    """Which invariant, at which brokers, what had to hold and what does."""
+
+    invariant: str
+    brokers: tuple[int, ...]
+    expected: tuple[int, ...]
+    seen: tuple[int, ...]
+
+
+Invariant = Callable[[Cluster], Violation | None]
+
+
+def _current_leaders(cluster: Cluster) -> list[int]:
+    epoch = cluster.controller.leader_epoch
+    return [b for b, broker in enumerate(cluster.brokers) if broker.leads and broker.partition.leader_epoch == epoch]
+
+
+def _missing_committed(cluster: Cluster, b: int) -> tuple[int, ...] | None:
+    held = record_epochs(cluster.brokers[b])
+    return None if held[: len(cluster.committed)] == cluster.committed else held
+
+
+def hw_in_log(cluster: Cluster) -> Violation | None:
+    """Log start <= high watermark <= log end at every replica."""
+    for b, broker in enumerate(cluster.brokers):
+        log = broker.partition.log
+        if not log.start <= log.hw <= log.end:
+            return Violation("HwInLog", (b,), (log.start, log.end), (log.hw,))
+    return None
+
+
+def log_matching(cluster: Cluster) -> Violation | None:
+    """Below both high watermarks two replicas hold the same records."""
+    for a, first in enumerate(cluster.brokers):
+        for b, second in enumerate(cluster.brokers[:a]):
+            shared = min(first.partition.log.hw, second.partition.log.hw)
+            left, right = record_epochs(first)[:shared], record_epochs(second)[:shared]
+            if left != right:
+                return Violation("LogMatching", (b, a), left, right)
+    return None
+
+
+def leader_completeness(cluster: Cluster) -> Violation | None:
+    """The leader of the current epoch holds every committed record."""
+    for b in _current_leaders(cluster):
+        held = _missing_committed(cluster, b)
+        if held is not None:
+            return Violation("LeaderCompleteness", (b,), cluster.committed, held)
+    return None
+
+
+def isr_completeness(cluster: Cluster) -> Violation | None:
+    """Every member of the ISR, hence every candidate, holds every committed record."""
+    for b in cluster.controller.isr:
+        held = _missing_committed(cluster, b)
+        if held is not None:
+            return Violation("IsrCompleteness", (b,), cluster.committed, held)
+    return None
+
+
+def no_false_exposure(cluster: Cluster) -> Violation | None:
+    """Nobody's high watermark covers a record that was not committed."""
+    for b, broker in enumerate(cluster.brokers):
+        shown = record_epochs(broker)[: broker.partition.log.hw]
+        if broker.partition.log.hw > len(cluster.committed) or shown != cluster.committed[: len(shown)]:
+            return Violation("NoFalseExposure", (b,), cluster.committed, shown)
+    return None
+
+
+def isr_superset(cluster: Cluster) -> Violation | None:
+    """The current leader's maximal ISR contains the controller's ISR."""
+    for b in _current_leaders(cluster):
+        maximal = cluster.brokers[b].partition.state.maximal_isr
+        if not set(cluster.controller.isr) <= set(maximal):
+            return Violation("IsrSuperset", (b,), cluster.controller.isr, maximal)
+    return None
+
+
+def epoch_cache_well_formed(cluster: Cluster) -> Violation | None:
+    """A cache is what the records imply, plus at most one entry at the log end."""
+    for b, broker in enumerate(cluster.brokers):
+        pairs = broker.partition.log.cache.memory.pairs()
+        implied = implied_cache(record_epochs(broker))
+        if pairs not in {implied, (*implied, *pairs[-1:])} or not _rises(pairs, broker):
+            return Violation("EpochCacheWellFormed", (b,), _flat(implied), _flat(pairs))
+    return None
+
+
+def _rises(pairs: tuple[tuple[int, int], ...], broker: Broker) -> bool:
+    in_order = all(a[0] < b[0] and a[1] < b[1] for a, b in zip(pairs, pairs[1:], strict=False))
+    return in_order and all(start <= broker.partition.log.end for _, start in pairs)
+
+
+def _flat(pairs: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+    return tuple(value for pair in pairs for value in pair)
+
+
+def epochs_monotone(cluster: Cluster) -> Violation | None:
+    """Record epochs never fall along a log."""
+    for b, broker in enumerate(cluster.brokers):
+        epochs = record_epochs(broker)
+        if list(epochs) != sorted(epochs):
+            return Violation("EpochsMonotone", (b,), tuple(sorted(epochs)), epochs)
+    return None
+
+
+INVARIANTS: Mapping[str, Invariant] = MappingProxyType({
+    "HwInLog": hw_in_log,
+    "LogMatching": log_matching,
+    "LeaderCompleteness": leader_completeness,
+    "IsrCompleteness": isr_completeness,
+    "NoFalseExposure": no_false_exposure,
+    "IsrSuperset": isr_superset,
+    "EpochCacheWellFormed": epoch_cache_well_formed,
+    "EpochsMonotone": epochs_monotone,
+})
+
+
+def violated(cluster: Cluster, names: tuple[str, ...] = tuple(INVARIANTS)) -> Violation | None:
+    """The first of the named invariants that does not hold."""
+    for name in names:
+        violation = INVARIANTS[name](cluster)
+        if violation is not None:
+            return violation
+    return None

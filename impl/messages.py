@@ -1,0 +1,108 @@
+"""What travels between brokers, and what a broker believes about the others.
+
+Rules of this file
+
+1. Fields carry the names of Kafka's message schemas. UNDEFINED stands for an absent epoch, as on the wire.
+2. Errors are the protocol's codes. Those in impl.rules are the ones a rule decides on; the rest stand here.
+3. A fetch answer travels with the offset and epoch of its request: Kafka keeps them in the fetch session.
+"""
+
+from typing import NamedTuple
+
+from impl.log import Batch
+from impl.rules import UNDEFINED
+
+# org.apache.kafka.common.protocol.Errors
+CORRUPT_MESSAGE = 2
+UNKNOWN_TOPIC_OR_PARTITION = 3
+NOT_ENOUGH_REPLICAS = 19
+INVALID_REQUIRED_ACKS = 21
+NOT_CONTROLLER = 41
+INVALID_REQUEST = 42
+OPERATION_NOT_ATTEMPTED = 55
+KAFKA_STORAGE_ERROR = 56
+STALE_BROKER_EPOCH = 77
+OFFSET_NOT_AVAILABLE = 78
+INVALID_UPDATE_VERSION = 95
+UNKNOWN_TOPIC_ID = 100
+INCONSISTENT_TOPIC_ID = 103
+INELIGIBLE_REPLICA = 107
+OFFSET_MOVED_TO_TIERED_STORAGE = 109
+
+
+class FetchRequest(NamedTuple):
+    """One partition of a Fetch request from a follower."""
+
+    replica_id: int
+    current_leader_epoch: int
+    fetch_offset: int
+    last_fetched_epoch: int
+    log_start: int = 0
+    replica_epoch: int = UNDEFINED
+
+
+class FetchResponse(NamedTuple):
+    """One partition of a Fetch response. Diverging if and only if `diverging_epoch` is defined."""
+
+    error: int
+    hw: int = UNDEFINED
+    log_start: int = UNDEFINED
+    records: tuple[Batch, ...] = ()
+    diverging_epoch: int = UNDEFINED
+    diverging_end: int = UNDEFINED
+
+    @property
+    def is_diverging(self) -> bool:
+        """FetchResponse#isDivergingEpoch."""
+        return self.diverging_epoch >= 0
+
+
+class ListOffsets(NamedTuple):
+    """Answers to the two ListOffsets requests of an out-of-range reset. They are no consistent snapshot."""
+
+    earliest: int
+    latest: int
+
+
+class FetchAnswer(NamedTuple):
+    """A response on its way, with what the follower needs to judge it."""
+
+    request_epoch: int
+    request_offset: int
+    response: FetchResponse
+    offsets: ListOffsets | None = None
+
+
+Message = FetchRequest | FetchAnswer | None
+"""What is in flight between a follower and a leader; None is nothing."""
+
+
+class AlterPartitionRequest(NamedTuple):
+    """One partition of an AlterPartition request."""
+
+    broker_id: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+
+
+class AlterPartitionResponse(NamedTuple):
+    """One partition of its answer."""
+
+    error: int
+    leader_epoch: int = UNDEFINED
+    partition_epoch: int = UNDEFINED
+    isr: tuple[int, ...] = ()
+
+
+class BrokerState(NamedTuple):
+    """What the metadata cache says about a broker; `epoch` None when no alive incarnation is known."""
+
+    broker_id: int
+    fenced: bool = False
+    shutting_down: bool = False
+    epoch: int | None = UNDEFINED
+
+
+Metadata = tuple[BrokerState, ...]
+"""The metadata cache of one broker, as far as the ISR needs it."""

@@ -1,0 +1,101 @@
+"""Generations of the protocol: one table of switches.
+
+Rules of this file
+
+1. A switch stands here if and only if some function of impl reads it. Its comment names the change that turned it.
+2. A profile is a full row. Presets for a release are rows too, so that nothing else ever compares version numbers.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from impl import rules
+from impl.errors import UsageError
+from impl.rules import Ints
+
+
+class Profile(NamedTuple):
+    """The switches of one generation of the protocol."""
+
+    name: str
+    truncation_on_fetch: bool  # Fetch carries lastFetchedEpoch and finds divergence (IBP 2.7-IV1)
+    epoch_requests: bool  # a truncating follower asks OffsetsForLeaderEpoch (KIP-101, 0.11); else it cuts at its own HW
+    fencing: bool  # currentLeaderEpoch of a request is compared (KIP-320, 2.1)
+    answer_epoch_checked: bool  # a fetch answer of another epoch is dropped (KAFKA-18991, 3.9.1 and 4.0.1)
+    batch_epoch_filter: bool  # batches of a later epoch are not appended (KAFKA-18723, 3.9.1 and 4.0.1)
+    join_needs_epoch_start: bool  # an ISR member has reached this leader's epoch start (KAFKA-7128, 2.0.1)
+    blocks_under_min_isr: bool  # the HW stands still while the ISR is too small (KAFKA-15583, 3.7)
+    cache_truncation_queued: bool  # the epoch cache writes a truncation later (KAFKA-16541, 3.8)
+    keeps_remote_leo: bool  # a leader that is elected again keeps what it recorded (Partition#makeLeader, all releases)
+
+
+FETCH_TRUNCATION = Profile(
+    name="fetch-truncation",
+    truncation_on_fetch=True,
+    epoch_requests=True,
+    fencing=True,
+    answer_epoch_checked=True,
+    batch_epoch_filter=True,
+    join_needs_epoch_start=True,
+    blocks_under_min_isr=True,
+    cache_truncation_queued=True,
+    keeps_remote_leo=True,
+)
+
+HW_ONLY = Profile(
+    name="hw-only",
+    truncation_on_fetch=False,
+    epoch_requests=False,
+    fencing=False,
+    answer_epoch_checked=False,
+    batch_epoch_filter=False,
+    join_needs_epoch_start=False,
+    blocks_under_min_isr=False,
+    cache_truncation_queued=False,
+    keeps_remote_leo=True,
+)
+
+PROFILES: Mapping[str, Profile] = MappingProxyType({p.name: p for p in (FETCH_TRUNCATION, HW_ONLY)})
+
+
+def named(name: str) -> Profile:
+    """The profile called `name`."""
+    if name not in PROFILES:
+        raise UsageError(f"profile: expected one of {', '.join(PROFILES)}; seen {name!r}; choose one of those")
+    return PROFILES[name]
+
+
+class Rules(NamedTuple):
+    """The decisions a core runs with. The default is impl.rules; impl.faults replaces one of them."""
+
+    latest_epoch: Callable[[Ints], int] = rules.latest_epoch
+    end_offset_for: Callable[[Ints, Ints, int, int], tuple[int, int]] = rules.end_offset_for
+    epoch_for_offset: Callable[[Ints, Ints, int], int] = rules.epoch_for_offset
+    assign_keeps: Callable[[Ints, Ints, int, int], int] = rules.assign_keeps
+    truncate_from_end_keeps: Callable[[Ints, int], int] = rules.truncate_from_end_keeps
+    truncate_from_start_covers: Callable[[Ints, int], int] = rules.truncate_from_start_covers
+    truncation_target: Callable[[Ints, Ints, int, int, int, int], tuple[int, int, bool]] = rules.truncation_target
+    high_watermark_after_truncation: Callable[[int, int], int] = rules.high_watermark_after_truncation
+    out_of_range_reset: Callable[[int, int, int], tuple[int, int]] = rules.out_of_range_reset
+    check_leader_epoch: Callable[[int, int], int] = rules.check_leader_epoch
+    fetch_decision: Callable[[Ints, Ints, int, int, int, int], tuple[int, int, int]] = rules.fetch_decision
+    accepts_fetch_response: Callable[[int, int, bool, int, int, bool], bool] = rules.accepts_fetch_response
+    batches_accepted: Callable[[Ints, int], int] = rules.batches_accepted
+    initial_fetch_offset: Callable[[Ints, int, int], int] = rules.initial_fetch_offset
+    follower_high_watermark: Callable[[int, int, int], int] = rules.follower_high_watermark
+    counts_for_high_watermark: Callable[[bool, bool, bool], bool] = rules.counts_for_high_watermark
+    under_min_isr: Callable[[int, int, int], bool] = rules.under_min_isr
+    leader_high_watermark: Callable[[int, int, Ints, Sequence[bool], bool], int] = rules.leader_high_watermark
+    is_caught_up: Callable[[int, int, int, int, int], bool] = rules.is_caught_up
+    last_caught_up_time: Callable[[int, int, int, int, int, int], int] = rules.last_caught_up_time
+    may_join_isr: Callable[[int, int, int], bool] = rules.may_join_isr
+
+
+class Setup(NamedTuple):
+    """What a broker runs with: the rules, the generation, and the replica settings under Kafka's names."""
+
+    rules: Rules = Rules()
+    profile: Profile = FETCH_TRUNCATION
+    min_insync_replicas: int = 1
+    replica_lag_time_max_ms: int = 30_000

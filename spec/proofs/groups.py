@@ -1,0 +1,129 @@
+"""The groups of lemmas, and which sizes each lemma is proved for."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from spec.proofs import bounds, convergence, tables
+
+
+def once(most: int) -> Iterator[tuple[int, ...]]:
+    """No size: the lemma has no sequence."""
+    del most
+    yield (0,)
+
+
+def one_cache(most: int) -> Iterator[tuple[int, ...]]:
+    """One sequence of up to `most` members."""
+    yield from ((n,) for n in range(most + 1))
+
+
+def two_caches(most: int) -> Iterator[tuple[int, ...]]:
+    """A leader's cache with entries, and a follower's with or without."""
+    yield from product(range(1, most + 1), range(most + 1))
+
+
+def two_full_caches(most: int) -> Iterator[tuple[int, ...]]:
+    """Both caches have entries: epoch mode needs an epoch to ask for."""
+    yield from product(range(1, most + 1), range(1, most + 1))
+
+
+@dataclass(frozen=True)
+class Lemma:
+    """One symbolic run and the sizes it is done for."""
+
+    body: Callable[..., None]
+    sizes: Callable[[int], Iterator[tuple[int, ...]]] = once
+
+    @property
+    def name(self) -> str:
+        """The name of the function that states it."""
+        return getattr(self.body, "__name__", str(self.body)).replace("_", " ")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Lemmas that are proved together, in a process of their own."""
+
+    name: str
+    title: str
+    lemmas: tuple[Lemma, ...]
+    method: str = "bounded"
+    weight: int = 1
+    """Heavier groups start first, so that two processes end together."""
+
+
+def _lemmas(sizes: Callable[[int], Iterator[tuple[int, ...]]], *bodies: Callable[..., Any]) -> tuple[Lemma, ...]:
+    return tuple(Lemma(body, sizes) for body in bodies)
+
+
+BOUNDED: tuple[Group, ...] = (
+    Group(
+        "answers",
+        "the answer table of OffsetsForLeaderEpoch, L1 to L5, and its monotony",
+        _lemmas(one_cache, tables.answer_table, tables.answer_monotony, tables.epoch_lookup),
+    ),
+    Group(
+        "cache",
+        "assign and truncate keep the epoch cache well formed",
+        _lemmas(one_cache, tables.assign, tables.truncate_from_end, tables.truncate_from_start),
+    ),
+    Group(
+        "truncation",
+        "where a follower cuts, T1 to T5",
+        _lemmas(one_cache, tables.truncation_table, tables.row_t2_is_redundant),
+    ),
+    Group(
+        "fetch",
+        "read, diverging or out of range; the out-of-range reset",
+        (*_lemmas(one_cache, tables.divergence_table), *_lemmas(once, tables.out_of_range)),
+    ),
+    Group(
+        "high-watermark",
+        "the leader's rule, the follower's clamp, the cut",
+        (
+            *_lemmas(one_cache, bounds.leader_rule, bounds.lowest_counted),
+            *_lemmas(once, bounds.follower_clamp, bounds.cut_high_watermark, bounds.minimum_isr, bounds.counted_replicas),
+        ),
+    ),
+    Group("isr", "who may join, who is caught up", _lemmas(once, bounds.isr_admission, bounds.caught_up)),
+    Group(
+        "fencing",
+        "which requests, answers and batches are taken",
+        (
+            *_lemmas(once, bounds.fencing, bounds.answers_accepted),
+            *_lemmas(one_cache, bounds.batches, bounds.first_fetch),
+        ),
+    ),
+    Group("counting", "the counting loops, on any sequence", _lemmas(one_cache, bounds.counting)),
+    Group(
+        "epoch-step",
+        "one OffsetsForLeaderEpoch round cuts nothing common and makes progress",
+        _lemmas(two_full_caches, convergence.epoch_step),
+        weight=20,
+    ),
+    Group(
+        "fetch-step",
+        "one fetch cuts nothing common and makes progress, or reads at the common prefix",
+        _lemmas(two_caches, convergence.fetch_step),
+        weight=20,
+    ),
+    Group(
+        "epoch-loop",
+        "OffsetsForLeaderEpoch rounds end at the longest common prefix",
+        _lemmas(two_full_caches, convergence.epoch_loop),
+        weight=30,
+    ),
+    Group(
+        "fetch-loop",
+        "truncation on fetch ends at the longest common prefix",
+        _lemmas(two_caches, convergence.fetch_loop),
+        weight=40,
+    ),
+)
+
+
+def all_groups() -> dict[str, Group]:
+    """Every group by name, in the order it is told."""
+    return {group.name: group for group in BOUNDED}

@@ -1,0 +1,250 @@
+"""Forking execution: a lemma is run once along every path its rules can take, and its goals are proved on each.
+
+Rules of this file
+
+1. Where the byte code of a rule needs the truth of a symbolic bool, `Path.decide` picks a side the solver holds possible
+   and queues the other one; the lemma is run again for it. No state is copied, no path is missed.
+2. A branch the solver cannot decide is taken on both sides: that can cost time, never a case.
+3. An index outside its sequence, an endless loop or an exception is a failed goal with a counter-model, like any other.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from spec.proofs.symbolic import Bool, Int, OutOfRangeError, Seq, evaluate, symbolic_rules, term
+
+DECISION_LIMIT = 2000
+"""Reads and decisions on one path before it counts as endless; the longest honest path takes under 300."""
+
+
+class EndlessLoopError(Exception):
+    """A rule passed DECISION_LIMIT."""
+
+
+class ImpossiblePathError(Exception):
+    """The assumptions of a path contradict each other: nothing to prove on it."""
+
+
+@dataclass
+class CounterModel:
+    """Values that satisfy every premise and break a goal, as lines of text and as plain data."""
+
+    goal: str
+    lines: list[str]
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Tally:
+    """What the paths of one lemma showed, goal by goal."""
+
+    paths: int = 0
+    proved: dict[str, int] = field(default_factory=dict)
+    refuted: dict[str, CounterModel] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
+    premises: set[str] = field(default_factory=set)
+
+    def merge(self, other: "Tally") -> None:
+        """Adds what another lemma or another size showed."""
+        self.paths += other.paths
+        self.premises |= other.premises
+        for name, count in other.proved.items():
+            self.proved[name] = self.proved.get(name, 0) + count
+        for name, model in other.refuted.items():
+            self.refuted.setdefault(name, model)
+        for name, reason in other.unknown.items():
+            self.unknown.setdefault(name, reason)
+
+
+class Path:
+    """One execution of a lemma along one sequence of decisions."""
+
+    def __init__(
+        self,
+        namespace: Mapping[str, Any],
+        prefix: Sequence[bool] = (),
+        dropped: frozenset[str] = frozenset(),
+        make_solver: Callable[[], Any] = z3.Solver,
+        memory: dict[str, Any] | None = None,
+    ) -> None:
+        self.prefix = prefix
+        self.memory = {} if memory is None else memory
+        self.dropped = dropped
+        self.taken: list[bool] = []
+        self.open: list[list[bool]] = []
+        self.solver = make_solver()
+        self.rules = symbolic_rules(namespace)
+        self.goals: list[tuple[str, Any]] = []
+        self.shown: list[tuple[str, Any]] = []
+        self.variables: list[Any] = []
+        self.premises: set[str] = set()
+        self._decided: dict[int, tuple[Any, bool]] = {}
+        self._steps = 0
+
+    # -- values
+
+    def lift(self, value: Any) -> Any:
+        """A z3 term becomes a value a rule can work with; lists become sequences."""
+        if isinstance(value, z3.BoolRef):
+            return Bool(self, value)
+        if isinstance(value, z3.ExprRef):
+            return Int(self, value)
+        if isinstance(value, (list, tuple)):
+            return Seq(self, value)
+        return value
+
+    def integer(self, name: str, low: int | None = None, show: bool = True) -> Any:
+        """A fresh integer, unbounded above; `low` is its lower bound."""
+        value = z3.Int(name)
+        self.variables.append(value)
+        if low is not None:
+            self.solver.add(value >= low)
+        if show:
+            self.shown.append((name, value))
+        return value
+
+    def boolean(self, name: str) -> Any:
+        """A fresh truth value."""
+        value = z3.Bool(name)
+        self.shown.append((name, value))
+        return value
+
+    def integers(self, name: str, count: int, low: int | None = None) -> list[Any]:
+        """A list of fresh integers, shown as one."""
+        members = [self.integer(f"{name}{i}", low, show=False) for i in range(count)]
+        self.shown.append((name, members))
+        return members
+
+    def show(self, name: str, value: Any) -> None:
+        """Names a value for counter-models: a term, a list of terms, or an object with `describe(model)`."""
+        self.shown.append((name, value))
+
+    # -- execution
+
+    def call(self, rule: str, *arguments: Any) -> Any:
+        """Runs the rule's byte code on terms; the result comes back as terms."""
+        result = self.rules[rule](*[self.lift(a) for a in arguments])
+        return tuple(term(r) for r in result) if isinstance(result, tuple) else term(result)
+
+    def count_step(self) -> None:
+        """Guards against a rule that does not end."""
+        self._steps += 1
+        if self._steps > DECISION_LIMIT:
+            raise EndlessLoopError(f"more than {DECISION_LIMIT} reads and decisions")
+
+    def decide(self, condition: Any) -> bool:
+        """Which side of a branch this path takes; the other side is queued when it is possible."""
+        self.count_step()
+        if isinstance(condition, bool):
+            return condition
+        known = self._decided.get(condition.get_id())
+        if known is not None:
+            return known[1]
+        position = len(self.taken)
+        if position < len(self.prefix):
+            choice = self.prefix[position]
+        else:
+            can_hold = self._possible(condition)
+            can_fail = self._possible(z3.Not(condition))
+            if not can_hold and not can_fail:
+                raise ImpossiblePathError
+            if can_hold and can_fail:
+                self.open.append([*self.taken, False])
+            choice = can_hold
+        self.taken.append(choice)
+        self._decided[condition.get_id()] = (condition, choice)  # keeps the term alive, so its id stays its own
+        self.solver.add(condition if choice else z3.Not(condition))
+        return choice
+
+    def _possible(self, condition: Any) -> bool:
+        return bool(self.solver.check(condition) != z3.unsat)
+
+    def assume(self, condition: Any, premise: str = "") -> None:
+        """A premise. One with a name can be dropped, to see what is lost without it."""
+        if premise:
+            self.premises.add(premise)
+        if premise not in self.dropped:
+            self.solver.add(condition)
+
+    def once(self, key: str, build: Callable[[], Any]) -> Any:
+        """A term over the fresh values alone: the same on every path, so it is built on the first one only."""
+        if key not in self.memory:
+            self.memory[key] = build()
+        return self.memory[key]
+
+    def goal(self, name: str, condition: Any) -> None:
+        """A statement to prove on this path and on every continuation of it."""
+        self.goals.append((name, z3.BoolVal(condition) if isinstance(condition, bool) else condition))
+
+
+def explore(
+    body: Callable[[Path], None],
+    namespace: Mapping[str, Any],
+    dropped: frozenset[str] = frozenset(),
+    make_solver: Callable[[], Any] = z3.Solver,
+    stop_at_first: bool = False,
+) -> Tally:
+    """Runs `body` along every possible path and proves its goals on each."""
+    tally = Tally()
+    waiting: list[list[bool]] = [[]]
+    memory: dict[str, Any] = {}
+    while waiting:
+        path = Path(namespace, waiting.pop(), dropped, make_solver, memory)
+        failure = ""
+        try:
+            body(path)
+        except ImpossiblePathError:
+            waiting.extend(path.open)
+            continue
+        except OutOfRangeError as error:
+            failure = f"every index in range: {error}"
+        except EndlessLoopError as error:
+            failure = f"terminates: {error}"
+        except (TypeError, NameError, UnboundLocalError, ValueError, AttributeError, RecursionError) as error:
+            failure = f"runs: {type(error).__name__}: {error}"
+        waiting.extend(path.open)
+        tally.premises |= path.premises
+        if failure:
+            path.goal(failure, z3.BoolVal(False))
+        if _settle(path, tally):
+            tally.paths += 1
+        if stop_at_first and tally.refuted:
+            break
+    return tally
+
+
+def _settle(path: Path, tally: Tally) -> bool:
+    """Proves the goals of a finished path; False when the path cannot happen."""
+    if path.solver.check() == z3.unsat:
+        return False
+    remaining = [(name, goal) for name, goal in path.goals if name not in tally.refuted]
+    if remaining and path.solver.check(z3.Not(z3.And([goal for _, goal in remaining]))) == z3.unsat:
+        for name, _ in remaining:
+            tally.proved[name] = tally.proved.get(name, 0) + 1
+        return True
+    for name, goal in remaining:
+        answer = path.solver.check(z3.Not(goal))
+        if answer == z3.unsat:
+            tally.proved[name] = tally.proved.get(name, 0) + 1
+        elif answer == z3.sat:
+            tally.refuted.setdefault(name, _counter_model(path, name, goal))
+        else:
+            tally.unknown.setdefault(name, path.solver.reason_unknown())
+    return True
+
+
+def _counter_model(path: Path, name: str, goal: Any) -> CounterModel:
+    """The smallest model of a few tries: small numbers read better."""
+    path.solver.push()
+    path.solver.add(z3.Not(goal))
+    for bound in (2, 3, 5, 10, 100, None):
+        limits = [] if bound is None else [z3.And(v >= -1, v <= bound) for v in path.variables]
+        if path.solver.check(*limits) == z3.sat:
+            break
+    model = path.solver.model()
+    values = {label: evaluate(model, value) for label, value in path.shown}
+    path.solver.pop()
+    return CounterModel(name, [f"{label} = {value}" for label, value in values.items()], values)

@@ -1,0 +1,165 @@
+"""Runs groups of lemmas, each in a process of its own with a time limit.
+
+A process, because z3 holds its memory and cannot be interrupted safely; a time limit, because an undecided goal must be
+a verdict (NOT PROVED), not a run that never ends.
+"""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from impl import rules
+from spec.proofs.groups import Group, all_groups
+from spec.proofs.paths import Tally, explore
+from spec.proofs.verdicts import GoalResult, GroupResult, Verdict, overall
+
+DEFAULT_ENTRIES = 4
+DEFAULT_TIME_LIMIT = 300.0
+
+Progress = Callable[[str, GroupResult | None], None]
+"""Called with a group's name when it starts, and with its result when it ends."""
+
+
+def namespace_of(source: str | None) -> Mapping[str, Any]:
+    """The rules to prove: those of `impl`, or another text of them."""
+    if source is None:
+        return vars(rules)
+    namespace: dict[str, Any] = {"__name__": "impl.rules"}
+    exec(compile(source, "rules", "exec"), namespace)
+    return namespace
+
+
+def prove_group(
+    group: Group, max_entries: int = DEFAULT_ENTRIES, source: str | None = None, stop_at_first: bool = False
+) -> GroupResult:
+    """Proves one group in this process."""
+    started = time.monotonic()
+    namespace = namespace_of(source)
+    goals: list[GoalResult] = []
+    paths = 0
+    for lemma in group.lemmas:
+        tally = Tally()
+        for size in lemma.sizes(max_entries):
+            tally.merge(
+                explore(lambda path, at=size, prove=lemma.body: prove(path, *at), namespace, stop_at_first=stop_at_first)  # type: ignore[misc]
+            )
+            if stop_at_first and tally.refuted:
+                break
+        goals.extend(_goal_results(lemma.name, tally))
+        paths += tally.paths
+        if stop_at_first and tally.refuted:
+            break
+    return _finished(group, goals, paths, time.monotonic() - started)
+
+
+def _goal_results(lemma: str, tally: Tally) -> list[GoalResult]:
+    results = [GoalResult(lemma, n, Verdict.COUNTER_MODEL, counter_model=m) for n, m in tally.refuted.items()]
+    undecided = {n: r for n, r in tally.unknown.items() if n not in tally.refuted}
+    results += [GoalResult(lemma, n, Verdict.NOT_PROVED, reason=r) for n, r in undecided.items()]
+    settled = tally.refuted.keys() | undecided.keys()
+    results += [GoalResult(lemma, n, Verdict.PROVED, checks=c) for n, c in tally.proved.items() if n not in settled]
+    if not results:
+        results.append(GoalResult(lemma, "reaches a goal", Verdict.NOT_PROVED, reason="no path reached any goal"))
+    return results
+
+
+def _finished(group: Group, goals: list[GoalResult], paths: int, seconds: float) -> GroupResult:
+    verdict = overall([g.verdict for g in goals])
+    failures = tuple(g for g in goals if g.verdict is not Verdict.PROVED)
+    return GroupResult(group.name, group.title, group.method, verdict, tuple(goals), paths, seconds, failures=failures)
+
+
+def _work(name: str, max_entries: int, source: str | None, pipe: Connection) -> None:
+    pipe.send(prove_group(all_groups()[name], max_entries, source))
+    pipe.close()
+
+
+@dataclass
+class _Running:
+    group: Group
+    process: Any
+    pipe: Connection
+    started: float
+
+
+def prove(
+    groups: Iterable[str] | None = None,
+    max_entries: int = DEFAULT_ENTRIES,
+    processes: int = 2,
+    time_limit: float = DEFAULT_TIME_LIMIT,
+    *,
+    progress: Progress | None = None,
+    source: str | None = None,
+) -> list[GroupResult]:
+    """Proves the named groups (all by default) for caches of up to `max_entries` entries.
+
+    `source` is another text of the rules, to see which goals it breaks. Raises ValueError for an unknown group.
+    """
+    known = all_groups()
+    names = list(known) if groups is None else list(groups)
+    strangers = [n for n in names if n not in known]
+    if strangers:
+        raise ValueError(
+            f"expected groups among {', '.join(known)}; seen {', '.join(strangers)}; see `tidegauge prove --list`"
+        )
+    waiting = sorted((known[n] for n in names), key=lambda g: -g.weight)
+    running: list[_Running] = []
+    results: dict[str, GroupResult] = {}
+    context = multiprocessing.get_context("spawn")
+    tell = progress or (lambda _name, _result: None)
+    try:
+        while waiting or running:
+            while waiting and len(running) < processes:
+                running.append(_start(context, waiting.pop(0), max_entries, source))
+                tell(running[-1].group.name, None)
+            left = min(r.started + time_limit for r in running) - time.monotonic()
+            wait([r.pipe for r in running], timeout=max(0.0, left))
+            for one in list(running):
+                result = _result_of(one, time_limit)
+                if result is not None:
+                    running.remove(one)
+                    results[one.group.name] = result
+                    tell(one.group.name, result)
+    finally:
+        for one in running:
+            one.process.kill()
+    return [results[n] for n in names]
+
+
+def _start(context: Any, group: Group, max_entries: int, source: str | None) -> _Running:
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(group.name, max_entries, source, sender), daemon=True)
+    process.start()
+    sender.close()
+    return _Running(group, process, receiver, time.monotonic())
+
+
+def _result_of(one: _Running, time_limit: float) -> GroupResult | None:
+    """The result of a group that has ended or must end now; None while it may go on."""
+    seconds = time.monotonic() - one.started
+    reason = ""
+    if one.pipe.poll():
+        try:
+            result: GroupResult = one.pipe.recv()
+        except EOFError:
+            one.process.join()
+            reason = f"its process ended with code {one.process.exitcode} and no result"
+        else:
+            one.process.join()
+            return replace(result, seconds=seconds)
+    elif seconds >= time_limit:
+        one.process.kill()
+        one.process.join()
+        reason = f"no answer within {time_limit:g} s; try a longer time limit or fewer cache entries"
+    if not reason:
+        return None
+    group = one.group
+    return GroupResult(group.name, group.title, group.method, Verdict.NOT_PROVED, seconds=seconds, reason=reason)
+
+
+def exit_code(results: list[GroupResult]) -> int:
+    """0 all proved, 1 a counter-model, 3 something undecided or nothing run."""
+    return overall([r.verdict for r in results]).exit_code

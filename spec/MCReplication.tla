@@ -115,6 +115,10 @@ TruncateToHighWatermark(b) ==
   /\ log' = [log EXCEPT ![b] = Prefix(@, hw[b])]
   /\ mark' = [mark EXCEPT ![b] = Undefined]
 
+\* Guards taken away.  MatchesOffset and DecideByOffset serve here too.
+MatchesAnything(f, m) == TRUE
+CommittedIsr(committedIsr, proposed) == committedIsr
+
 ----------------------------------------------------------------------------------
 (* Reachability: each says that an interesting state never comes, and is expected to fail *)
 

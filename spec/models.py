@@ -1,0 +1,215 @@
+"""The models and what each is expected to give.
+
+Rules of this file
+
+1. models.toml says what is expected; TLC says what is; a Comparison is every way in which they differ.
+2. A model that must fail is right only if the named property fails, after the pinned number of states. Any other failure
+   is a difference.
+3. What varies with the machine or with how TLC walks (seconds, states generated) is recorded and never compared. The
+   counts of a failing model depend on where TLC stopped, so they are not compared either.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from spec.errors import SpecError
+from spec.tlc import Limits, Outcome, Result, run_tlc
+from spec.transcript import OnProgress
+
+TIERS = ("small", "medium", "large")
+MODES = ("exhaustive",)
+
+
+@dataclass(frozen=True)
+class Model:
+    """One entry of models.toml; None where nothing is pinned.
+
+    Its name is what distinguishes its cfg from its module's: "Small" for MCReplicationSmall.cfg.
+    """
+
+    name: str
+    module: str
+    cfg: str
+    mode: str
+    expect: str
+    tier: str
+    property: str = ""
+    distinct: int | None = None
+    depth: int | None = None
+    length: int | None = None
+    seconds: float | None = None
+
+    def config(self) -> str:
+        """The text of its cfg."""
+        return _room().joinpath(self.cfg).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A model, what TLC found, and a line for each way in which that is not what is pinned."""
+
+    model: Model
+    result: Result
+    differences: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything pinned was found."""
+        return not self.differences
+
+    def __str__(self) -> str:
+        result, model = self.result, self.model
+        found = result.outcome.value + (f" of {result.property}" if result.property else "")
+        if result.counterexample:
+            found += f" after {len(result.counterexample)} states"
+        elif result.outcome is Outcome.SUCCESS:
+            found += f", {result.distinct} states, depth {result.depth}"
+        head = f"{'ok  ' if self.ok else 'FAIL'} {model.cfg}: {found} ({result.seconds:.1f} s)"
+        return "\n".join([head, *(f"     {difference}" for difference in self.differences)])
+
+
+def _room() -> Traversable:
+    return files("spec")
+
+
+def _model(entry: dict[str, Any], where: str) -> Model:
+    known = {field.name for field in fields(Model)} - {"name"}
+    unknown = sorted(set(entry) - known)
+    if unknown:
+        raise SpecError(f"{where}: expected only {', '.join(sorted(known))}; seen {', '.join(unknown)}: remove or rename it")
+    missing = sorted({"module", "cfg", "mode", "expect", "tier"} - set(entry))
+    if missing:
+        raise SpecError(f"{where}: expected {', '.join(missing)}, seen none: add it")
+    model = Model(name=entry["cfg"].removesuffix(".cfg").removeprefix(entry["module"]), **entry)
+    outcomes = [outcome.value for outcome in Outcome if outcome is not Outcome.ERROR]
+    for seen, allowed in ((model.expect, outcomes), (model.tier, TIERS), (model.mode, MODES)):
+        if seen not in allowed:
+            raise SpecError(f"{where}: expected one of {', '.join(allowed)}; seen {seen!r}")
+    if model.expect == Outcome.SAFETY.value and not model.property:
+        raise SpecError(f"{where}: expected the property that must fail, seen none: add property = ...")
+    if not _room().joinpath(model.cfg).is_file():
+        raise SpecError(f"{where}: expected the file {model.cfg} beside it, seen none")
+    return model
+
+
+def load_models(text: str | None = None) -> tuple[Model, ...]:
+    """The models of models.toml, or of `text`. Raises SpecError with the entry that is wrong."""
+    if text is None:
+        text = _room().joinpath("models.toml").read_text(encoding="utf-8")
+    try:
+        entries = tomllib.loads(text).get("model", [])
+    except tomllib.TOMLDecodeError as problem:
+        raise SpecError(f"models.toml: expected TOML, seen: {problem}") from problem
+    models = tuple(_model(entry, f"models.toml, model {n} ({entry.get('cfg')})") for n, entry in enumerate(entries, 1))
+    names = [model.name for model in models]
+    if len(set(names)) != len(names):
+        raise SpecError(f"models.toml: expected each cfg once, seen {', '.join(names)}")
+    return models
+
+
+def find_model(name: str) -> Model:
+    """The model of that name ("Small") or cfg. Raises SpecError with the names there are."""
+    models = load_models()
+    for model in models:
+        if name in {model.name, model.cfg}:
+            return model
+    raise SpecError(f"expected a model, one of {', '.join(model.name for model in models)}; seen {name!r}")
+
+
+def compare(model: Model, result: Result) -> Comparison:
+    """Hold what TLC found against what is pinned."""
+    if result.outcome is Outcome.ERROR:
+        return Comparison(model, result, (f"expected {model.expect}, seen no verdict: {result.message}",))
+    differences: list[str] = []
+
+    def hold(what: str, expected: Any, seen: Any) -> None:
+        if expected not in {None, ""} and expected != seen:
+            differences.append(f"{what}: expected {expected}, seen {seen}")
+
+    hold("outcome", model.expect, result.outcome.value)
+    hold("property", model.property, result.property)
+    hold("states of the counterexample", model.length, len(result.counterexample))
+    if model.expect == Outcome.SUCCESS.value and result.outcome is Outcome.SUCCESS:
+        hold("distinct states", model.distinct, result.distinct)
+        hold("depth", model.depth, result.depth)
+    if differences:
+        differences.append(f"if this is right, record it; if not, look at what changed in {model.module}.tla and below it")
+    return Comparison(model, result, tuple(differences))
+
+
+def run_model(model: Model, *, limits: Limits | None = None, on_progress: OnProgress | None = None) -> Comparison:
+    """Run TLC on one model and compare."""
+    return compare(model, run_tlc(model.module, model.config(), limits=limits, on_progress=on_progress))
+
+
+def run_tier(
+    tier: str, *, limits: Limits | None = None, on_done: Callable[[Comparison], None] | None = None
+) -> tuple[Comparison, ...]:
+    """Run the models of a tier and of the cheaper ones; `on_done` hears of each as it ends."""
+    if tier not in TIERS:
+        raise SpecError(f"expected a tier, one of {', '.join(TIERS)}; seen {tier!r}")
+    done: list[Comparison] = []
+    for model in load_models():
+        if TIERS.index(model.tier) <= TIERS.index(tier):
+            done.append(run_model(model, limits=limits))
+            if on_done:
+                on_done(done[-1])
+    return tuple(done)
+
+
+def _pins(comparison: Comparison) -> dict[str, str]:
+    result = comparison.result
+    pins = {"expect": f'"{result.outcome.value}"', "seconds": f"{result.seconds:.0f}"}
+    if result.property:
+        pins["property"] = f'"{result.property}"'
+    if result.counterexample:
+        return {**pins, "length": str(len(result.counterexample))}
+    return {**pins, "distinct": str(result.distinct), "depth": str(result.depth)}
+
+
+def recorded(text: str, comparisons: Iterable[Comparison]) -> str:
+    """The text of models.toml with what was found pinned; comments and order stay. Runs without a verdict change nothing."""
+    found = {c.model.cfg: _pins(c) for c in comparisons if c.result.outcome is not Outcome.ERROR}
+    blocks = re.split(r"(?=^\[\[model\]\]$)", text, flags=re.MULTILINE)
+    for number, block in enumerate(blocks):
+        cfg = re.search(r'^cfg = "(.+)"$', block, flags=re.MULTILINE)
+        if cfg and cfg[1] in found:
+            blocks[number] = _pinned(block, found[cfg[1]])
+    return "".join(blocks)
+
+
+def _pinned(block: str, pins: dict[str, str]) -> str:
+    """One entry with its pins replaced, or added after its last line that has a value."""
+    for key, value in pins.items():
+        line = re.compile(rf"^{key} = .*$", re.MULTILINE)
+        if line.search(block):
+            block = line.sub(f"{key} = {value}", block)
+        else:
+            end = max(found.end() for found in re.finditer(r"^\w+ = .*$", block, flags=re.MULTILINE))
+            block = f"{block[:end]}\n{key} = {value}{block[end:]}"
+    return block
+
+
+def record(comparisons: Iterable[Comparison], path: Path | None = None) -> Path:
+    """Pin what was found in models.toml (needs a checkout that can be written)."""
+    path = path or Path(str(_room().joinpath("models.toml")))
+    path.write_text(recorded(path.read_text(encoding="utf-8"), comparisons), encoding="utf-8")
+    return path
+
+
+def table(models: Iterable[Model]) -> str:
+    """The models as a Markdown table: what README.md shows."""
+    lines = ["| module | cfg | expected | states | depth | about |", "|---|---|---|---|---|---|"]
+    for model in models:
+        expected = model.expect + (f": {model.property}, {model.length} states" if model.property else "")
+        states = "" if model.distinct is None else f"{model.distinct:,}"
+        depth = "" if model.depth is None else str(model.depth)
+        seconds = "" if model.seconds is None else f"{model.seconds:.0f} s"
+        lines.append(f"| {model.module} | {model.name} | {expected} | {states} | {depth} | {seconds} |")
+    return "\n".join(lines) + "\n"

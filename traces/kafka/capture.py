@@ -1,0 +1,244 @@
+"""A directory of broker logs -> one trace per topic-partition.
+
+Rules of this file
+
+1. Two layouts: a folder with one sub-folder per node, or the logs of one broker in the folder itself.
+2. Reading never raises for what the files hold. What could not be read is a Problem; what was read is there.
+3. One controller is read: the node whose lines tell most partition changes (each controller of a quorum prints them all).
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from traces.kafka.checkpoints import read_checkpoints
+from traces.kafka.exchanges import EARLIEST, LATEST, Exchanges
+from traces.kafka.lines import clock
+from traces.kafka.match import match
+from traces.kafka.merge import Merged, merge
+from traces.kafka.node import Node, changes_told, log_files, read_node, topic_ids
+from traces.kafka.requests import Fetch, Sessions
+from traces.kafka.steps import Send, Step
+from traces.problems import Problem
+from traces.schema import FIELDS, Config, Event, Kind, Trace
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was read, and how sure the order is.
+
+    `unexplained` are answers whose high watermark no place in their time window explains. `concurrent` are pairs of a
+    commit and a possible loss on two nodes that nothing but clocks orders.
+    """
+
+    nodes: tuple[int, ...]
+    controller: int | None
+    release: str
+    lines: int
+    understood: int
+    requests: int
+    fetches_matched: int
+    fetches_unmatched: int
+    events: int
+    ties: int
+    ties_dropped: int
+    concurrent: int
+    moved: int
+    unexplained: int
+
+
+@dataclass(frozen=True)
+class Capture:
+    traces: list[Trace]
+    problems: list[Problem]
+    summary: Summary
+
+
+def read(directory: str | Path) -> Capture:
+    """Every topic-partition the logs under `directory` tell about."""
+    folder = Path(directory)
+    nodes, problems = _nodes(folder)
+    controller = max(nodes, key=lambda node: (changes_told(node), -node.id), default=None)
+    if controller is not None and changes_told(controller) == 0:
+        controller = None
+    for node in nodes:
+        node.read(node is controller)
+        problems += node.problems
+    names = topic_ids(nodes)
+    for node in nodes:
+        node.broker.topic_ids = dict(names)
+    fetches = {node.id: _fetches(node, names) for node in nodes}
+    sends = [send for node in nodes for send in node.broker.sends]
+    matched = match(sends, fetches)
+    moved, unexplained = _exchange(nodes, fetches, matched)
+    _tie_unlogged(nodes, sends, matched)
+    for node in nodes:
+        problems += _observe(node)
+    steps = [step for node in nodes for step in node.broker.steps]
+    merged = {tp: merge([step for step in steps if step.tp == tp]) for tp in sorted({step.tp for step in steps})}
+    known = {tp: replicas for node in nodes for tp, replicas in node.controller.replicas.items()}
+    traces = [_trace(folder.name, tp, one, nodes, controller, known.get(tp, ()), names) for tp, one in merged.items()]
+    followers = sum(1 for of_leader in fetches.values() for fetch in of_leader if fetch.replica >= 0)
+    return Capture(
+        traces,
+        problems,
+        Summary(
+            nodes=tuple(node.id for node in nodes),
+            controller=None if controller is None else controller.id,
+            release=_release(nodes),
+            lines=sum(len(node.lines) for node in nodes),
+            understood=sum(node.said for node in nodes),
+            requests=sum(len(node.requests) for node in nodes),
+            fetches_matched=len(matched),
+            fetches_unmatched=followers - len(matched),
+            events=sum(len(trace.events) for trace in traces),
+            ties=sum(one.ties for one in merged.values()),
+            ties_dropped=sum(one.dropped for one in merged.values()),
+            concurrent=sum(one.concurrent for one in merged.values()),
+            moved=moved,
+            unexplained=unexplained,
+        ),
+    )
+
+
+def _nodes(folder: Path) -> tuple[list[Node], list[Problem]]:
+    if not folder.is_dir():
+        seen = "a file" if folder.exists() else "nothing"
+        return [], [Problem(str(folder), None, "a directory with broker logs", seen, "name the directory the logs are in")]
+    if log_files(folder):
+        return [read_node(folder, "", 0)], []
+    folders = sorted((sub for sub in folder.iterdir() if sub.is_dir() and log_files(sub)), key=lambda sub: sub.name)
+    if not folders:
+        return [], [
+            Problem(
+                str(folder),
+                None,
+                "*.log or *.log.gz files, or one folder with such files per node",
+                f"{sum(1 for _ in folder.iterdir())} entries, no log among them",
+                "copy each broker's server.log and request.log into n<id>/; see docs/kafka-logs.md",
+            )
+        ]
+    nodes: list[Node] = []
+    problems: list[Problem] = []
+    for number, sub in enumerate(folders):
+        node = read_node(sub, f"{sub.name}/", -1 - number)
+        twin = next((other for other in nodes if other.id == node.id), None)
+        if twin is None:
+            nodes.append(node)
+        else:
+            problems += node.problems
+            problems.append(
+                Problem(
+                    f"{sub.name}/", None, "one folder per node", f"node {node.id} again, as in {twin.label}", "put the logs of one node into one folder"
+                )
+            )
+    return sorted(nodes, key=lambda node: node.id), problems
+
+
+def _fetches(node: Node, names: Mapping[str, str]) -> list[Fetch]:
+    sessions = Sessions(names)
+    in_log_order = sorted((request for request in node.requests if request.name == "FETCH"), key=lambda one: one.line.number)
+    fetches = [sessions.fetch(request) for request in in_log_order]
+    return sorted(fetches, key=lambda fetch: fetch.request.dequeued)
+
+
+def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched: Mapping[int, Send]) -> tuple[int, int]:
+    """Requests into steps; returns how many places were moved, and how many answers stay unexplained."""
+    moved = unexplained = 0
+    asked: dict[tuple[int, int, str], list[tuple[int, int]]] = defaultdict(list)
+    for node in nodes:
+        if not node.runs:
+            continue
+        exchanges = Exchanges(node.broker, node.runs, matched)
+        for fetch in fetches[node.id]:
+            exchanges.fetch(fetch)
+        for request in node.requests:
+            if request.name == "PRODUCE":
+                exchanges.produce(request)
+            elif request.name == "OFFSET_FOR_LEADER_EPOCH":
+                exchanges.epoch_request(request)
+            elif request.name == "ALTER_PARTITION":
+                exchanges.alter_partition(request)
+            elif request.name == "LIST_OFFSETS":
+                for replica, tp, which, offset in exchanges.list_offsets(request):
+                    asked[replica, node.id, tp].append((which, offset))
+        moved, unexplained = moved + exchanges.moved, unexplained + exchanges.unexplained
+    for node in nodes:
+        for step in node.broker.steps:
+            if step.name == "HandleOutOfRange":
+                _leader_range(step, asked[node.id, int(str(step.fields["peer"])), step.tp])
+    return moved, unexplained
+
+
+def _leader_range(step: Step, asked: list[tuple[int, int]]) -> None:
+    """A fetcher that is out of range asks for the leader's end, and for its start if that did not settle it."""
+    if asked and asked[0][0] == LATEST:
+        step.fields.setdefault("leader_end", asked.pop(0)[1])
+        if asked and asked[0][0] == EARLIEST:
+            step.fields.setdefault("leader_start", asked.pop(0)[1])
+
+
+def _tie_unlogged(nodes: Sequence[Node], sends: Sequence[Send], matched: Mapping[int, Send]) -> None:
+    """A leader that died logged no request for its last fetches, only that it recorded them: tie those by order."""
+    used = {id(send) for send in matched.values()}
+    for node in nodes:
+        waiting = [send for send in sends if send.leader == node.id and id(send) not in used]
+        for step in sorted(node.broker.steps, key=lambda one: one.place):
+            if step.name != "HandleFetch" or "req_epoch" in step.fields:
+                continue
+            for send in waiting:
+                asked = send.asked.get(step.tp)
+                if send.node == step.fields["peer"] and asked is not None and asked.offset == step.fields["req_offset"]:
+                    step.awaits.append(("sent", id(send)))
+                    waiting.remove(send)
+                    break
+
+
+def _observe(node: Node) -> list[Problem]:
+    """What the disk of a node that stopped in order says at the end."""
+    if not node.runs or not node.stopped:
+        return []
+    found, problems = read_checkpoints(node.folder, node.label)
+    run = node.runs[-1]
+    for tp, (file, fields) in sorted(found.items()):
+        if tp in node.broker.replicas:
+            place = (run.number, len(node.lines) + 1, 1, run.last)
+            node.broker.steps.append(Step(node.id, tp, "Observe", fields, file, run.last, place))
+    return problems
+
+
+def _release(nodes: Sequence[Node]) -> str:
+    return ", ".join(sorted({node.broker.version for node in nodes if node.broker.version}))
+
+
+def _trace(
+    name: str, tp: str, merged: Merged, nodes: Sequence[Node], controller: Node | None, replicas: Sequence[int], names: Mapping[str, str]
+) -> Trace:
+    brokers = {step.node for step in merged.steps} | set(replicas)
+    for step in merged.steps:
+        for field_name, value in step.fields.items():
+            kind = FIELDS[field_name].kind
+            if kind is Kind.NODE and isinstance(value, int):
+                brokers.add(value)
+            elif kind is Kind.NODES and isinstance(value, tuple):
+                brokers |= set(value)
+    both_roles = controller is not None and any(node.id == controller.id and node.broker.replicas for node in nodes)
+    if controller is not None and not both_roles:
+        brokers.discard(controller.id)
+    min_isr = next((node.broker.min_isr[tp] for node in nodes if tp in node.broker.min_isr), 1)
+    topic_id = next((one for one, topic in names.items() if topic == tp.rpartition("-")[0]), None)
+    config = Config(
+        nodes=tuple(sorted(brokers)),
+        min_isr=min_isr,
+        lag_rule=True,
+        controller=None if controller is None else controller.id,
+        source=f"Kafka {_release(nodes)} broker logs".replace("  ", " "),
+        extra={"release": _release(nodes)} | ({} if topic_id is None else {"topic_id": topic_id}),
+    )
+    counts: dict[int, int] = defaultdict(int)
+    events = []
+    for step in merged.steps:
+        events.append(Event(step.node, step.name, step.fields, counts[step.node], clock(step.time), None, step.at))
+        counts[step.node] += 1
+    return Trace(f"{name}/{tp}", tp, config, tuple(events))

@@ -1,0 +1,97 @@
+"""Lines of the controller: registrations of partitions and what changes them.
+
+Rules of this file
+
+1. A change line names only what changed; the registration before it fills in the rest, so every ChangePartition is whole.
+2. `UNCLEAN` in a line proves nothing: 4.x prints it for every partition that is RECOVERING afterwards. An election is clean
+   if the new leader was in the ISR or among the eligible leader replicas (KIP-966) before.
+3. Every controller of a quorum prints the change when it replays it. One of them is read, see capture.py.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from traces.kafka.patterns import Said, changes, ids
+from traces.kafka.steps import Broker, Step, or_null
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """PartitionRegistration as far as the trace needs it; None is unknown."""
+
+    isr: tuple[int, ...] | None = None
+    leader: int | None = None
+    leader_epoch: int | None = None
+    elr: tuple[int, ...] = ()
+
+
+class Controller:
+    """The lines of one controller, read in order."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.registrations: dict[str, Registration] = {}
+        self.replicas: dict[str, tuple[int, ...]] = {}
+        self.altered: dict[str, Step] = {}
+        self.handlers: Mapping[str, Callable[[Said], None]] = {
+            "registered": self.registered,
+            "changed": self.changed,
+            "isr-altered": self.isr_altered,
+        }
+
+    def registered(self, said: Said) -> None:
+        """A new partition."""
+        self.replicas[said.tp] = said.ids("replicas")
+        self._learn(said)
+        self.registrations[said.tp] = Registration(said.ids(), said.number("leader"), said.number("leader_epoch"))
+        self._change(said, said.number("partition_epoch"), clean=True)
+
+    def changed(self, said: Said) -> None:
+        """A change of its registration."""
+        self._learn(said)
+        found = changes(said.text("changes"))
+        before = self.registrations.get(said.tp, Registration())
+        isr = ids(found["isr"][0][1:-1]) if "isr" in found else before.isr
+        elr = ids(found["elr"][0][1:-1]) if "elr" in found else before.elr
+        after = before
+        if "isr" in found:
+            after = replace(after, isr=ids(found["isr"][1][1:-1]))
+        if "elr" in found:
+            after = replace(after, elr=ids(found["elr"][1][1:-1]))
+        if "leader" in found:
+            after = replace(after, leader=int(found["leader"][1]))
+        if "leaderEpoch" in found:
+            after = replace(after, leader_epoch=int(found["leaderEpoch"][1]))
+        self.registrations[said.tp] = after
+        elected = "leader" in found and after.leader is not None and after.leader >= 0
+        clean = None if elected and isr is None else not elected or after.leader in (*(isr or ()), *elr)
+        epoch = int(found["partitionEpoch"][1]) if "partitionEpoch" in found else None
+        step = self._change(said, epoch, clean)
+        altered = self.altered.pop(said.tp, None)
+        if altered is not None and frozenset(after.isr or ()) == frozenset(_ids(altered)):
+            step.fields["peer"] = altered.fields["peer"]
+
+    def isr_altered(self, said: Said) -> None:
+        """A leader's proposal, accepted; the request log adds the epochs."""
+        step = self.broker.step(said, "AlterPartition", {"peer": said.number("peer"), "isr": said.ids(), "error": 0})
+        self.altered[said.tp] = step
+
+    def _change(self, said: Said, epoch: int | None, clean: bool | None) -> Step:
+        now = self.registrations[said.tp]
+        step = self.broker.step(said, "ChangePartition", {})
+        if now.leader is not None:
+            step.fields["leader"] = or_null(now.leader)
+        for name, value in (("leader_epoch", now.leader_epoch), ("partition_epoch", epoch), ("isr", now.isr), ("clean", clean)):
+            if value is not None:
+                step.fields[name] = value
+        if epoch is not None:
+            step.offers.append(("metadata", said.tp, epoch))
+        return step
+
+    def _learn(self, said: Said) -> None:
+        self.broker.topic_ids[said.text("topic_id")] = said.tp.rpartition("-")[0]
+
+
+def _ids(step: Step) -> tuple[int, ...]:
+    isr = step.fields["isr"]
+    return isr if isinstance(isr, tuple) else ()

@@ -1,0 +1,249 @@
+"""Requests become steps: fetches handled and answered, produce acknowledgements, reads, proposals at the controller.
+
+Rules of this file
+
+1. A fetch the leader counted has a `Recorded replica` line already; the request adds what it asked and, if the answer left
+   at once, what was answered. The n-th counted request of a replica at an offset is the n-th line that records it.
+2. An answer that left later is a step of its own, AnswerFetch, when it was completed.
+3. A fetch that was refused or found to diverge is not recorded: the request is the only source.
+4. Record counts are not in the JSON, only bytes: rec_base and rec_end are known only when there are none.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from traces.kafka.patterns import Asked
+from traces.kafka.requests import Answer, Fetch, Request
+from traces.kafka.steps import Broker, Fields, Send, Step, or_null, told
+from traces.kafka.timeline import Mark, Run
+
+FENCED, UNKNOWN = 74, 75
+LATEST, EARLIEST = -1, -2
+SECOND = 1_000_000
+
+
+class Exchanges:
+    """The requests one node logged, put beside its steps."""
+
+    def __init__(self, broker: Broker, runs: Sequence[Run], sends: Mapping[int, Send]) -> None:
+        self.broker = broker
+        self.runs = runs
+        self.sends = sends
+        self.unexplained = 0
+        self.moved = 0
+        self._recorded: dict[tuple[int, str, object], list[Step]] = defaultdict(list)
+        self._appends: dict[tuple[str, object], list[Step]] = defaultdict(list)
+        for step in broker.steps:
+            if step.name == "HandleFetch":
+                self._recorded[step.place[0], step.tp, step.fields["peer"]].append(step)
+            elif step.name == "LeaderAppend":
+                self._appends[step.tp, step.fields["rec_base"]].append(step)
+
+    def run_of(self, time: int) -> Run:
+        """The process that was running at `time`."""
+        return next((run for run in reversed(self.runs) if run.first <= time), self.runs[0])
+
+    def add(self, time: int, name: str, tp: str, fields: Fields, request: Request) -> Step:
+        run = self.run_of(request.line.time)
+        step = Step(self.broker.node, tp, name, fields, request.line.at, time, run.place(time))
+        self.broker.steps.append(step)
+        return step
+
+    # fetches
+
+    def fetch(self, fetch: Fetch) -> None:
+        """Every partition of one fetch."""
+        for tp, answer in fetch.answers.items():
+            asked = fetch.asked[tp]
+            if fetch.replica < 0:
+                self._read(fetch, tp, asked, answer)
+            else:
+                self._handle(fetch, tp, asked, answer)
+
+    def _read(self, fetch: Fetch, tp: str, asked: Asked, answer: Answer) -> None:
+        if answer.error == 0 and answer.hw is not None and fetch.request.body.get("isolationLevel", 0) == 0:
+            fields: Fields = {"bound": answer.hw, "rec_base": asked.offset}
+            self.add(fetch.request.completed, "Read", tp, fields, fetch.request)
+
+    def _handle(self, fetch: Fetch, tp: str, asked: Asked, answer: Answer) -> None:
+        request = fetch.request
+        run = self.run_of(request.line.time)
+        refused = request.at_once and (answer.error != 0 or answer.diverging)
+        step = None if refused else self._find_recorded(run, fetch, tp, asked)
+        if step is None:
+            step = self.add(request.handled, "HandleFetch", tp, {"peer": fetch.replica}, request)
+            if request.at_once:
+                self._place_refused(run, step, asked, answer, request)
+        elif request.at_once and answer.hw is not None:
+            self._place_recorded(run, step, answer.hw, request)
+        asks = _asks(fetch, asked)
+        step.fields.update(asks)
+        send = self.sends.get(id(fetch))
+        if send is not None:
+            step.awaits.append(("sent", id(send)))
+        answering = step
+        if request.at_once:
+            step.fields.update(_answers(asked, answer))
+        else:
+            fields = {"peer": fetch.replica} | asks | _answers(asked, answer)
+            answering = self.add(request.completed, "AnswerFetch", tp, fields, request)
+            self._place_answer(run, answering, step, answer, request)
+        if send is not None:
+            answering.offers.append(("answered", id(send)))
+
+    def _find_recorded(self, run: Run, fetch: Fetch, tp: str, asked: Asked) -> Step | None:
+        waiting = self._recorded[run.number, tp, fetch.replica]
+        for position, step in enumerate(waiting):
+            if step.time > fetch.request.handled + SECOND:
+                return None
+            if step.fields["remote_leo"] == asked.offset and step.time >= fetch.request.dequeued - SECOND:
+                del waiting[: position + 1]
+                return step
+        return None
+
+    def _place_recorded(self, run: Run, step: Step, res_hw: int, request: Request) -> None:
+        """The answer tells the high watermark that was read before the fetch counted."""
+        if step.fields.get("hw_before") == res_hw:
+            return
+        raised = step.fields.get("hw") != step.fields.get("hw_before")
+        place = run.choose(step.tp, request.dequeued, step.time, step.time, lambda mark: mark.hw == res_hw, latest=True)
+        if raised or place is None:
+            self.unexplained += 1
+            return
+        self.moved += 1
+        step.place = min(place, step.place)
+        step.fields.update(hw_before=res_hw, hw=res_hw)
+
+    def _place_refused(self, run: Run, step: Step, asked: Asked, answer: Answer, request: Request) -> None:
+        """The answer tells what the leader epoch was: an error compares it with the request's, data means equality."""
+
+        def fits(mark: Mark) -> bool:
+            if mark.leader_epoch is None:
+                return answer.error != 0
+            if answer.error in (FENCED, UNKNOWN):
+                return (mark.leader_epoch > asked.epoch) if answer.error == FENCED else (mark.leader_epoch < asked.epoch)
+            return answer.error != 0 or asked.epoch in (-1, mark.leader_epoch)
+
+        place = run.choose(step.tp, request.dequeued, request.handled, request.handled, fits, latest=True)
+        if place is not None:
+            step.place = place
+
+    def _place_answer(self, run: Run, answering: Step, step: Step, answer: Answer, request: Request) -> None:
+        """A late answer tells the high watermark when it was read again."""
+
+        def fits(mark: Mark) -> bool:
+            return answer.error != 0 or answer.hw is None or mark.hw == answer.hw
+
+        place = run.choose(answering.tp, request.completed, request.line.time, request.completed, fits, latest=False)
+        if place is None:
+            self.unexplained += 1
+        answering.place = max(place or answering.place, step.place)
+
+    # everything else
+
+    def produce(self, request: Request) -> None:
+        """One ProduceAck per partition; the records are those of the append that began at the answered offset."""
+        acks = int(request.body["acks"])
+        for topic in request.answer.get("responses", ()):
+            for part in topic["partitionResponses"]:
+                tp = f"{topic.get('name') or self.broker.topic_ids.get(str(topic.get('topicId')))}-{part['index']}"
+                error, base = int(part["errorCode"]), int(part["baseOffset"])
+                fields: Fields = {"acks": acks, "error": error}
+                if error == 0 and base >= 0:
+                    appends = [step for step in self._appends[tp, base] if step.time <= request.line.time]
+                    fields |= told(rec_base=base, rec_end=appends[-1].fields["rec_end"] if appends else None)
+                self.add(request.line.time, "ProduceAck", tp, fields, request)
+
+    def epoch_request(self, request: Request) -> None:
+        """OffsetsForLeaderEpoch of a replica (KIP-101, KIP-279, KIP-320)."""
+        peer = int(request.body.get("replicaId", -1))
+        asked = {
+            f"{topic['topic']}-{part['partition']}": part for topic in request.body["topics"] for part in topic["partitions"]
+        }
+        for topic in request.answer["topics"]:
+            for part in topic["partitions"]:
+                tp = f"{topic['topic']}-{part['partition']}"
+                if peer < 0 or tp not in asked:
+                    continue
+                fields: Fields = {
+                    "peer": peer,
+                    "req_epoch": or_null(int(asked[tp].get("currentLeaderEpoch", -1))),
+                    "req_last_epoch": or_null(int(asked[tp]["leaderEpoch"])),
+                    "error": int(part["errorCode"]),
+                    "div_epoch": or_null(int(part.get("leaderEpoch", -1))),
+                    "div_end": or_null(int(part["endOffset"])),
+                }
+                self.add(request.handled, "HandleEpochRequest", tp, fields, request)
+
+    def alter_partition(self, request: Request) -> None:
+        """A proposal at the controller: accepted ones have a line already."""
+        peer = int(request.body["brokerId"])
+        answers = {
+            (str(topic.get("topicId") or topic.get("topicName")), int(part["partitionIndex"])): int(part["errorCode"])
+            for topic in request.answer.get("topics", ())
+            for part in topic["partitions"]
+        }
+        for topic in request.body["topics"]:
+            topic_id = str(topic.get("topicId") or topic.get("topicName"))
+            for part in topic["partitions"]:
+                tp = f"{self.broker.topic_ids.get(topic_id, topic_id)}-{part['partitionIndex']}"
+                error = answers.get((topic_id, int(part["partitionIndex"])), int(request.answer.get("errorCode", 0)))
+                isr = tuple(part.get("newIsr") or [int(state["brokerId"]) for state in part.get("newIsrWithEpochs", ())])
+                epochs = {"leader_epoch": int(part["leaderEpoch"]), "partition_epoch": int(part["partitionEpoch"])}
+                step = self._altered(tp, peer, isr, request) if error == 0 else None
+                if step is None:
+                    step = self.add(request.handled, "AlterPartition", tp, {"peer": peer, "isr": isr, "error": error}, request)
+                step.fields.update(epochs)
+                step.awaits.append(("proposal", tp, epochs["leader_epoch"], epochs["partition_epoch"], frozenset(isr)))
+
+    def _altered(self, tp: str, peer: int, isr: Iterable[int], request: Request) -> Step | None:
+        members = frozenset(isr)
+        for step in self.broker.steps:
+            told_isr = step.fields.get("isr")
+            if (
+                step.name == "AlterPartition"
+                and step.tp == tp
+                and "leader_epoch" not in step.fields
+                and step.fields["peer"] == peer
+                and isinstance(told_isr, tuple)
+                and frozenset(told_isr) == members
+                and step.time <= request.line.time
+            ):
+                return step
+        return None
+
+    def list_offsets(self, request: Request) -> list[tuple[int, str, int, int]]:
+        """(replica, topic-partition, LATEST or EARLIEST, offset) asked by a fetcher that was out of range."""
+        asked = {
+            (topic["name"], int(part["partitionIndex"])): int(part["timestamp"])
+            for topic in request.body["topics"]
+            for part in topic["partitions"]
+        }
+        replica = int(request.body.get("replicaId", -1))
+        return [
+            (replica, f"{topic['name']}-{part['partitionIndex']}", asked[topic["name"], int(part["partitionIndex"])], int(part["offset"]))
+            for topic in request.answer["topics"]
+            for part in topic["partitions"]
+            if replica >= 0 and int(part["errorCode"]) == 0
+        ]
+
+
+def _asks(fetch: Fetch, asked: Asked) -> Fields:
+    return {
+        "req_epoch": or_null(asked.epoch),
+        "req_offset": asked.offset,
+        "req_last_epoch": or_null(asked.last_epoch),
+        "req_log_start": asked.log_start,
+    } | told(req_broker_epoch=fetch.broker_epoch)
+
+
+def _answers(asked: Asked, answer: Answer) -> Fields:
+    fields: Fields = {"error": answer.error}
+    if answer.error != 0:
+        return fields
+    fields |= told(res_hw=answer.hw, res_log_start=answer.log_start)
+    if answer.diverging:
+        fields |= {"div_epoch": or_null(answer.div_epoch), "div_end": or_null(answer.div_end)}
+    elif answer.size == 0:
+        fields |= {"rec_base": asked.offset, "rec_end": asked.offset}
+    return fields

@@ -1,0 +1,264 @@
+"""Lines of a fetcher thread, and of the log it writes: SendFetch and everything an answer does.
+
+Rules of this file
+
+1. A fetcher thread has one request out at a time, so what it does with an answer belongs to its last `Sending` line.
+2. A request of an incremental session carries only what changed. The step SendFetch comes for every partition of the
+   session, because the leader reads and counts them all.
+3. The lines of one answer are: received, [epoch entries], [appended], after-append, [high watermark], [log start],
+   follower-high-watermark. 3.4.0 prints them for a diverging answer too, before it truncates (KAFKA-14704).
+4. A truncation line is printed before the cut, and also when nothing is cut; what the log did follows in the same thread.
+"""
+
+from collections.abc import Callable, Mapping
+
+from traces.kafka import leader
+from traces.kafka.patterns import Said, fetch_line
+from traces.kafka.steps import Broker, Fetcher, Fields, Send, Step, or_null, record_fields, told
+
+FETCHER_THREAD = "ReplicaFetcherThread-"
+_CUTS = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfRange", "HandleEpochResponse")
+
+
+def sending(broker: Broker, said: Said) -> None:
+    thread = said.line.thread
+    broker.close_thread(thread)
+    request = fetch_line(said.text("request"))
+    for topic, topic_id in request.topic_ids.items():
+        broker.topic_ids[topic_id] = topic
+    fetcher = broker.fetchers.setdefault(thread, Fetcher())
+    asked = {} if request.session_epoch <= 0 else fetcher.asked
+    fetcher.asked = {tp: one for tp, one in asked.items() if tp not in request.removed} | dict(request.asked)
+    fetcher.send = Send(
+        broker.node,
+        said.number("leader"),
+        request.session,
+        request.session_epoch,
+        dict(fetcher.asked),
+        frozenset(request.asked),
+        said.line.time,
+    )
+    broker.sends.append(fetcher.send)
+    for tp in fetcher.asked:
+        step = broker.step(said, "SendFetch", {"peer": said.number("leader"), **_request(fetcher.send, tp)}, tp)
+        step.offers.append(("sent", id(fetcher.send)))
+
+
+def _request(send: Send | None, tp: str) -> Fields:
+    asked = send.asked.get(tp) if send is not None else None
+    if asked is None:
+        return {}
+    return {
+        "req_epoch": or_null(asked.epoch),
+        "req_offset": asked.offset,
+        "req_last_epoch": or_null(asked.last_epoch),
+        "req_log_start": asked.log_start,
+    }
+
+
+def _answer(broker: Broker, said: Said, name: str, fields: Fields) -> Step:
+    """A step that handles the answer to the last request of this thread."""
+    fetcher = broker.fetchers.get(said.line.thread)
+    send = fetcher.send if fetcher is not None else None
+    step = broker.begin(said, name, {"peer": said.number("peer")} | _request(send, said.tp) | fields)
+    if send is not None:
+        step.awaits.append(("answered", id(send)))
+    return step
+
+
+def fetch_lost(broker: Broker, said: Said) -> None:
+    fetcher = broker.fetchers.get(said.line.thread)
+    if fetcher is not None and fetcher.send is not None:
+        fetcher.send.lost = True
+
+
+def received(broker: Broker, said: Said) -> None:
+    replica = broker.replica(said.tp)
+    replica.leo = said.number("leo_before")
+    fields = told(error=0, res_hw=said.number("res_hw"), leo_before=replica.leo, hw_before=replica.hw)
+    if said.number("size") == 0:
+        fields |= {"rec_base": replica.leo, "rec_end": replica.leo, "leo": replica.leo, "epochs": []}
+    _answer(broker, said, "HandleFetchResponse", fields)
+
+
+def appended(broker: Broker, said: Said) -> None:
+    if not said.line.thread.startswith(FETCHER_THREAD):
+        leader.append(broker, said)
+        return
+    replica = broker.replica(said.tp)
+    base, end = said.number("rec_base"), said.number("rec_end")
+    step = broker.opened(said, "HandleFetchResponse")
+    if step is None:
+        peer = int(said.line.thread.rpartition("-")[2])
+        step = broker.begin(said, "HandleFetchResponse", told(peer=peer, error=0, leo_before=base, hw_before=replica.hw))
+    replica.leo = end
+    broker.add(step, leo=end, **record_fields(replica, base, end))
+
+
+def after_append(broker: Broker, said: Said) -> None:
+    step = broker.opened(said, "HandleFetchResponse")
+    if step is not None:
+        broker.replica(said.tp).leo = said.number("leo")
+        broker.add(step, leo=said.number("leo"))
+
+
+def high_watermark(broker: Broker, said: Said) -> None:
+    """Both roles print this; at a leader the line of Partition that follows says more."""
+    step = broker.opened(said, "HandleFetchResponse", *_CUTS)
+    if step is not None:
+        broker.replica(said.tp).hw = said.number("hw")
+        broker.add(step, hw=said.number("hw"))
+
+
+def high_watermark_lowered(broker: Broker, said: Said) -> None:
+    step = broker.opened(said, "HandleFetchResponse", *_CUTS)
+    if step is not None:
+        broker.replica(said.tp).hw = said.number("hw")
+        broker.add(step, hw_before=said.number("hw_before"), hw=said.number("hw"))
+
+
+def follower_high_watermark(broker: Broker, said: Said) -> None:
+    replica = broker.replica(said.tp)
+    step = broker.opened(said, "HandleFetchResponse")
+    if step is None:
+        return
+    if "hw" in said.values:
+        replica.hw = said.number("hw")
+    broker.add(step, hw=replica.hw)
+    broker.close(said)
+
+
+def truncating(broker: Broker, said: Said) -> None:
+    replica = broker.replica(said.tp)
+    _answer(
+        broker,
+        said,
+        "HandleDivergingResponse",
+        told(
+            error=said.number("error"),
+            div_epoch=said.number("div_epoch"),
+            div_end=said.number("div_end"),
+            target=said.number("target"),
+            completed=said.text("completed") == "true",
+            leo_before=replica.leo,
+            hw_before=replica.hw,
+            hw=replica.hw,
+        ),
+    )
+
+
+def truncating_to_high_watermark(broker: Broker, said: Said) -> None:
+    replica = broker.replica(said.tp)
+    replica.hw = said.number("hw_before")
+    fields = told(target=said.number("target"), leo_before=replica.leo, hw_before=replica.hw, hw=replica.hw)
+    broker.begin(said, "TruncateToHighWatermark", fields)
+
+
+def out_of_range(broker: Broker, said: Said) -> None:
+    replica = broker.replica(said.tp)
+    values = {name: said.number(name) for name in ("req_offset", "leader_start", "leader_end", "target") if name in said.values}
+    _answer(
+        broker, said, "HandleOutOfRange", values | told(leo_before=replica.leo, leo=replica.leo, hw_before=replica.hw, hw=replica.hw)
+    )
+
+
+def reset_done(broker: Broker, said: Said) -> None:
+    step = broker.opened(said, "HandleOutOfRange")
+    if step is not None:
+        broker.add(step, target=said.number("target"))
+        broker.close(said)
+
+
+def cut(broker: Broker, said: Said) -> None:
+    replica = broker.replica(said.tp)
+    replica.leo = said.number("leo")
+    replica.cut_epochs_at_end(replica.leo)
+    step = broker.opened(said, *_CUTS)
+    if step is not None:
+        broker.add(step, leo=replica.leo)
+
+
+def cut_nothing(broker: Broker, said: Said) -> None:
+    replica = broker.replica(said.tp)
+    replica.leo = said.number("last") + 1
+    step = broker.opened(said, *_CUTS)
+    if step is not None:
+        broker.add(step, leo=replica.leo)
+
+
+def cut_all(broker: Broker, said: Said) -> None:
+    """UnifiedLog#truncateFullyAndStartAt also empties the epoch cache, without a line."""
+    replica = broker.replica(said.tp)
+    replica.leo, replica.log_start, replica.epochs = said.number("leo"), said.number("log_start"), []
+    step = broker.opened(said, *_CUTS)
+    if step is not None:
+        broker.add(step, leo=replica.leo, log_start=replica.log_start)
+
+
+def log_start(broker: Broker, said: Said) -> None:
+    replica = broker.replica(said.tp)
+    replica.log_start = said.number("log_start")
+    step = broker.opened(said, "HandleFetchResponse")
+    if step is not None:
+        broker.add(step, log_start=replica.log_start)
+        return
+    if replica.hw is not None:
+        replica.hw = max(replica.hw, replica.log_start)
+    broker.step(said, "LogStartMoved", told(log_start=replica.log_start, hw=replica.hw))
+
+
+def epoch_entry(broker: Broker, said: Said) -> None:
+    epoch, start = said.number("epoch"), said.number("start")
+    broker.replica(said.tp).add_epoch(epoch, start)
+    step = broker.opened(said, "BecomeLeader", "HandleFetchResponse")
+    if step is None or (step.name == "HandleFetchResponse" and broker.replica(said.tp).epochs is None):
+        broker.step(said, "EpochCacheEntry", {"leader_epoch": epoch, "epoch_start": start})
+    elif step.name == "BecomeLeader":
+        broker.add(step, epoch_start=start)
+
+
+def epochs_cut_at_end(broker: Broker, said: Said) -> None:
+    broker.replica(said.tp).cut_epochs_at_end(said.number("end"))
+
+
+def epochs_cut_at_start(broker: Broker, said: Said) -> None:
+    broker.replica(said.tp).cut_epochs_at_start(said.number("start"))
+
+
+def fetch_error(code: int) -> Callable[[Broker, Said], None]:
+    """The handler for the lines of one error code."""
+
+    def handle(broker: Broker, said: Said) -> None:
+        _answer(broker, said, "HandleFetchError", {"error": code})
+        broker.close(said)
+
+    return handle
+
+
+HANDLERS: Mapping[str, Callable[[Broker, Said], None]] = {
+    "sending": sending,
+    "fetch-lost": fetch_lost,
+    "received": received,
+    "appended": appended,
+    "after-append": after_append,
+    "high-watermark": high_watermark,
+    "high-watermark-lowered": high_watermark_lowered,
+    "follower-high-watermark": follower_high_watermark,
+    "truncating": truncating,
+    "truncating-to-high-watermark": truncating_to_high_watermark,
+    "reset-to-leader-start": out_of_range,
+    "reset-to-leader-end": out_of_range,
+    "reset-to-log-end": out_of_range,
+    "reset-done": reset_done,
+    "cut": cut,
+    "cut-nothing": cut_nothing,
+    "cut-all": cut_all,
+    "log-start": log_start,
+    "epoch-entry": epoch_entry,
+    "epochs-cut-at-end": epochs_cut_at_end,
+    "epochs-cut-at-start": epochs_cut_at_start,
+    "fetch-error-6": fetch_error(6),
+    "fetch-error-74": fetch_error(74),
+    "fetch-error-75": fetch_error(75),
+    "fetch-error-100": fetch_error(100),
+}

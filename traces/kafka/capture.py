@@ -20,6 +20,7 @@ from traces.kafka.merge import Merged, merge
 from traces.kafka.node import Node, changes_told, log_files, read_node, topic_ids
 from traces.kafka.requests import Fetch, Sessions
 from traces.kafka.steps import Send, Step
+from traces.kafka.timeline import fetches_before_what_they_raised
 from traces.problems import Problem
 from traces.schema import FIELDS, Config, Event, Kind, Trace
 
@@ -73,6 +74,7 @@ def read(directory: str | Path) -> Capture:
     matched = match(sends, fetches)
     moved, unexplained = _exchange(nodes, fetches, matched)
     _tie_unlogged(nodes, sends, matched)
+    moved += sum(fetches_before_what_they_raised(node.broker.steps) for node in nodes)
     for node in nodes:
         problems += _observe(node)
     steps = [step for node in nodes for step in node.broker.steps]
@@ -180,19 +182,33 @@ def _leader_range(step: Step, asked: list[tuple[int, int]]) -> None:
 
 
 def _tie_unlogged(nodes: Sequence[Node], sends: Sequence[Send], matched: Mapping[int, Send]) -> None:
-    """A leader that died logged no request for its last fetches, only that it recorded them: tie those by order."""
+    """A leader that died logged no request for its last fetches, only that it recorded them: tie those by order.
+
+    A fetch whose `Recorded` line is missing too is that of the only replica with a request left over, if there is just one.
+    """
     used = {id(send) for send in matched.values()}
     for node in nodes:
         waiting = [send for send in sends if send.leader == node.id and id(send) not in used]
+        nameless: list[Step] = []
         for step in sorted(node.broker.steps, key=lambda one: one.place):
-            if step.name != "HandleFetch" or "req_epoch" in step.fields:
-                continue
-            for send in waiting:
-                asked = send.asked.get(step.tp)
-                if send.node == step.fields["peer"] and asked is not None and asked.offset == step.fields["req_offset"]:
-                    step.awaits.append(("sent", id(send)))
-                    waiting.remove(send)
-                    break
+            if step.name == "HandleFetch" and "peer" not in step.fields:
+                nameless.append(step)
+            elif step.name == "HandleFetch" and "req_epoch" not in step.fields:
+                _tie(step, [send for send in waiting if send.node == step.fields["peer"]], waiting, step.fields["req_offset"])
+        for step in nameless:
+            fitting = [send for send in waiting if step.tp in send.asked and send.asked[step.tp].offset == step.fields["hw"]]
+            if len({send.node for send in fitting}) == 1:
+                offset = fitting[0].asked[step.tp].offset
+                step.fields.update(peer=fitting[0].node, req_offset=offset, remote_leo=offset)
+                _tie(step, fitting, waiting, offset)
+
+
+def _tie(step: Step, candidates: Sequence[Send], waiting: list[Send], offset: object) -> None:
+    for send in candidates:
+        if step.tp in send.asked and send.asked[step.tp].offset == offset:
+            step.awaits.append(("sent", id(send)))
+            waiting.remove(send)
+            return
 
 
 def _observe(node: Node) -> list[Problem]:

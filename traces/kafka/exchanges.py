@@ -4,7 +4,8 @@ Rules of this file
 
 1. A fetch the leader counted has a `Recorded replica` line already; the request adds what it asked and, if the answer left
    at once, what was answered. The n-th counted request of a replica at an offset is the n-th line that records it.
-2. An answer that left later is a step of its own, AnswerFetch, when it was completed.
+2. An answer that left later is a step of its own, AnswerFetch, when it was completed. So is one that left in the handler
+   thread but was read after the fetch was counted.
 3. A fetch that was refused or found to diverge is not recorded: the request is the only source.
 4. Record counts are not in the JSON, only bytes: rec_base and rec_end are known only when there are none.
 """
@@ -20,6 +21,8 @@ from traces.kafka.timeline import Mark, Run
 FENCED, UNKNOWN = 74, 75
 LATEST, EARLIEST = -1, -2
 SECOND = 1_000_000
+LATE = 20_000
+"""How much later than its request was finished a line of the request log may be written (a busy network thread)."""
 
 
 class Exchanges:
@@ -35,7 +38,7 @@ class Exchanges:
         self._appends: dict[tuple[str, object], list[Step]] = defaultdict(list)
         for step in broker.steps:
             if step.name == "HandleFetch":
-                self._recorded[step.place[0], step.tp, step.fields["peer"]].append(step)
+                self._recorded[step.place[0], step.tp, step.fields.get("peer")].append(step)
             elif step.name == "LeaderAppend":
                 self._appends[step.tp, step.fields["rec_base"]].append(step)
 
@@ -70,19 +73,21 @@ class Exchanges:
         run = self.run_of(request.line.time)
         refused = request.at_once and (answer.error != 0 or answer.diverging)
         step = None if refused else self._find_recorded(run, fetch, tp, asked)
+        together = request.at_once
         if step is None:
             step = self.add(request.handled, "HandleFetch", tp, {"peer": fetch.replica}, request)
-            if request.at_once:
+            if refused:
                 self._place_refused(run, step, asked, answer, request)
         elif request.at_once and answer.hw is not None:
-            self._place_recorded(run, step, answer.hw, request)
+            together = self._read_before_counted(run, step, answer.hw, request)
+        step.since = max(step.since, run.index(request.dequeued - LATE))
         asks = _asks(fetch, asked)
         step.fields.update(asks)
         send = self.sends.get(id(fetch))
         if send is not None:
             step.awaits.append(("sent", id(send)))
         answering = step
-        if request.at_once:
+        if together:
             step.fields.update(_answers(asked, answer))
         else:
             fields = {"peer": fetch.replica} | asks | _answers(asked, answer)
@@ -96,23 +101,28 @@ class Exchanges:
         for position, step in enumerate(waiting):
             if step.time > fetch.request.handled + SECOND:
                 return None
-            if step.fields["remote_leo"] == asked.offset and step.time >= fetch.request.dequeued - SECOND:
+            if step.fields.get("remote_leo") == asked.offset and step.time >= fetch.request.dequeued - SECOND:
                 del waiting[: position + 1]
                 return step
         return None
 
-    def _place_recorded(self, run: Run, step: Step, res_hw: int, request: Request) -> None:
-        """The answer tells the high watermark that was read before the fetch counted."""
+    def _read_before_counted(self, run: Run, step: Step, res_hw: int, request: Request) -> bool:
+        """Whether the answer tells the high watermark that held before the fetch counted, as an immediate one does.
+
+        Otherwise the fetch had to wait and what it waited for was there already: DelayedFetch#tryComplete read again in
+        the same thread, after the fetch was counted.
+        """
         if step.fields.get("hw_before") == res_hw:
-            return
-        raised = step.fields.get("hw") != step.fields.get("hw_before")
+            return True
+        if step.fields.get("hw") != step.fields.get("hw_before"):
+            return False
         place = run.choose(step.tp, request.dequeued, step.time, step.time, lambda mark: mark.hw == res_hw, latest=True)
-        if raised or place is None:
-            self.unexplained += 1
-            return
+        if place is None:
+            return False
         self.moved += 1
         step.place = min(place, step.place)
         step.fields.update(hw_before=res_hw, hw=res_hw)
+        return True
 
     def _place_refused(self, run: Run, step: Step, asked: Asked, answer: Answer, request: Request) -> None:
         """The answer tells what the leader epoch was: an error compares it with the request's, data means equality."""
@@ -134,7 +144,8 @@ class Exchanges:
         def fits(mark: Mark) -> bool:
             return answer.error != 0 or answer.hw is None or mark.hw == answer.hw
 
-        place = run.choose(answering.tp, request.completed, request.line.time, request.completed, fits, latest=False)
+        begin = min(request.completed, step.time)
+        place = run.choose(answering.tp, begin, request.line.time, request.completed, fits, latest=False)
         if place is None:
             self.unexplained += 1
         answering.place = max(place or answering.place, step.place)

@@ -4,19 +4,24 @@ Rules of this file
 
 1. `High watermark updated` is printed by whatever caused it: an append, a fetch, a role change, an answered ISR proposal.
    For a fetch it comes *before* the `Recorded replica` line of the same thread.
-2. A change of partition metadata without a new leader epoch is a `Skipped the become-..` line: that is how brokers learn
+2. A fetch counts before its `Recorded replica` line, up to as far back as the thread was busy with something else; another
+   thread may have used it meanwhile to raise the high watermark. `timeline.py` puts such fetches in front.
+3. A log that ends in mid-fetch (4.x stops logging at SIGTERM while requests are handled) has the high watermark line
+   without the `Recorded` line. What the LEO dump of the line or its value tell is kept, as a HandleFetch.
+4. A change of partition metadata without a new leader epoch is a `Skipped the become-..` line: that is how brokers learn
    committed ISRs in KRaft. It becomes the same event with the epoch unchanged.
 """
 
 from collections.abc import Callable, Mapping
 
-from traces.kafka.patterns import Said, proposal
-from traces.kafka.steps import Broker, Step, or_null, record_fields, told
+from traces.kafka.patterns import Said, leos, proposal
+from traces.kafka.steps import Broker, Risen, Step, or_null, record_fields, told
 
 
 def leader(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo, replica.hw, replica.leader_epoch = said.number("leo"), said.number("hw"), said.number("leader_epoch")
+    replica.recorded.clear()
     _learn_topic(broker, said)
     step = broker.begin(
         said,
@@ -89,6 +94,7 @@ def _learn_topic(broker: Broker, said: Said) -> None:
 
 def append(broker: Broker, said: Said) -> None:
     """An append outside a fetcher thread: records of a producer (or of a group coordinator)."""
+    settle(broker, said)
     replica = broker.replica(said.tp)
     base, end = said.number("rec_base"), said.number("rec_end")
     fields = record_fields(replica, base, end)
@@ -100,73 +106,76 @@ def append(broker: Broker, said: Said) -> None:
 
 
 def high_watermark_risen(broker: Broker, said: Said) -> None:
-    key = (said.line.thread, said.tp)
+    before, after = said.number("hw_before"), said.number("hw")
+    broker.replica(said.tp).hw = after
     step = broker.opened(said, "BecomeLeader", "HandleAlterPartitionResponse")
     if step is not None:
-        broker.add(step, hw_before=said.number("hw_before"), hw=said.number("hw"))
-        broker.replica(said.tp).hw = said.number("hw")
+        broker.add(step, hw_before=before, hw=after)
         return
-    if key in broker.risen:
-        _risen_alone(broker, broker.risen[key])
-    broker.risen[key] = said
+    settle(broker, said)
+    append_step = broker.opened(said, "LeaderAppend")
+    if append_step is not None:
+        append_step.fields.update(hw_before=before, hw=after)
+    broker.risen[said.line.thread, said.tp] = Risen(said, (broker.run, broker.index, 0, 0), append_step)
 
 
 def high_watermark_kept(broker: Broker, said: Said) -> None:
-    """The append that is open has had its chance to move the high watermark."""
-    if broker.opened(said, "LeaderAppend") is not None:
-        _settle(broker, said)
+    """The append that is open has had its chance to move the high watermark; without one, a fetch caused the line."""
+    if broker.opened(said) is None:
+        broker.kept[said.line.thread, said.tp] = said
+    elif broker.opened(said, "LeaderAppend") is not None:
         broker.close(said)
 
 
 def recorded(broker: Broker, said: Said) -> None:
     key = (said.line.thread, said.tp)
     replica = broker.replica(said.tp)
-    risen = broker.risen.get(key)
-    if risen is not None and _append_raised_it(broker, risen, said):
-        _settle(broker, said)
-        risen = None
-    broker.risen.pop(key, None)
-    position = said.number("remote_leo")
-    fields = told(peer=said.number("peer"), req_offset=position, remote_leo=position, hw_before=replica.hw, hw=replica.hw)
+    peer, position = said.number("peer"), said.number("remote_leo")
+    replica.recorded[peer] = position
+    fields = told(peer=peer, req_offset=position, remote_leo=position, hw_before=replica.hw, hw=replica.hw)
     step = broker.step(said, "HandleFetch", fields)
-    if risen is not None:
-        step.fields.update(hw_before=risen.number("hw_before"), hw=risen.number("hw"))
-        replica.hw = risen.number("hw")
+    step.since = broker.busy.get(said.line.thread, -1)
+    broker.kept.pop(key, None)
+    risen = broker.risen.pop(key, None)
+    if risen is not None and _is_of_fetch(risen, said):
+        step.fields.update(hw_before=risen.said.number("hw_before"), hw=risen.said.number("hw"))
+        step.place = risen.place
+        if risen.append is not None:
+            risen.append.fields["hw"] = risen.append.fields["hw_before"]
     expanding = broker.expanding.pop(key, None)
-    if expanding is not None and expanding.fields.get("peer") == said.number("peer"):
+    if expanding is not None and expanding.fields.get("peer") == peer:
         expanding.fields["remote_leo"] = position
     broker.close(said)
 
 
-def _append_raised_it(broker: Broker, risen: Said, said: Said) -> bool:
+def _is_of_fetch(risen: Risen, said: Said) -> bool:
     """Between an append and a fetch of the same thread the line belongs to the nearer one."""
-    step = broker.opened(said, "LeaderAppend")
-    return step is not None and risen.line.time - step.time < said.line.time - risen.line.time
+    if risen.append is None:
+        return True
+    return risen.said.line.time - risen.append.time >= said.line.time - risen.said.line.time
 
 
-def _settle(broker: Broker, said: Said) -> None:
-    """A high watermark line that no fetch claimed belongs to the append of its thread."""
+def settle(broker: Broker, said: Said) -> None:
+    """A high watermark line that neither append nor `Recorded` line claims: a fetch, of whom is not told."""
     risen = broker.risen.pop((said.line.thread, said.tp), None)
-    if risen is None:
-        return
-    step = broker.opened(said, "LeaderAppend")
-    if step is None:
-        _risen_alone(broker, risen)
-        return
-    step.fields.update(hw_before=risen.number("hw_before"), hw=risen.number("hw"))
-    broker.replica(said.tp).hw = risen.number("hw")
-
-
-def _risen_alone(broker: Broker, risen: Said) -> None:
-    """Nobody claims the line: what is certain is the value, as an observation."""
-    broker.replica(risen.tp).hw = risen.number("hw")
-    broker.step(risen, "Observe", {"hw": risen.number("hw")})
+    if risen is not None and risen.append is None:
+        fields = {"hw_before": risen.said.number("hw_before"), "hw": risen.said.number("hw")}
+        step = broker.step(risen.said, "HandleFetch", dict(fields))
+        step.place = risen.place
 
 
 def settle_all(broker: Broker) -> None:
     """At the end of a process."""
+    for said in broker.kept.values():
+        replica = broker.replica(said.tp)
+        told_leos = leos(said.text("leos")) if "leos" in said.values else {}
+        new = [(peer, leo) for peer, leo in told_leos.items() if peer != broker.node and leo != replica.recorded.get(peer, -1)]
+        if len(new) == 1:
+            peer, leo = new[0]
+            fields = told(peer=peer, req_offset=leo, remote_leo=leo)
+            broker.step(said, "HandleFetch", fields)
     for risen in list(broker.risen.values()):
-        _settle(broker, risen)
+        settle(broker, risen.said)
 
 
 def expand_isr(broker: Broker, said: Said) -> None:

@@ -28,7 +28,8 @@ _LOG_FILE = re.compile(r".*\.log(\.\d[\d\-.]*)?(\.gz)?")
 _SEGMENT = re.compile(r".*\d{20}\.log(\.gz)?")
 _FOLDER = re.compile(r"(?:n|node-?|broker-?|kafka-?|controller-?)?(\d+)")
 _SAYS_ID = re.compile(r"^\[(?:Broker id=|BrokerServer id=|ReplicaFetcherManager on broker |QuorumController id=|ControllerServer id=|Controller )(\d+)")
-_REQUEST_LOGGER = "logger"
+
+_OF_A_FETCH = frozenset({"high-watermark", "leader-high-watermark", "leader-high-watermark-kept", "expand-isr", "recorded"})
 
 HANDLERS = {**process.HANDLERS, **leader.HANDLERS, **follower.HANDLERS}
 
@@ -72,6 +73,8 @@ class Node:
         for index, line in enumerate(lines):
             self.broker.index = index
             said = parse(line)
+            if said is None or said.what not in _OF_A_FETCH:
+                self.broker.busy[line.thread] = index
             if said is None:
                 continue
             self.said += 1
@@ -80,6 +83,8 @@ class Node:
                 handler(self.broker, said)
             elif with_controller and said.what in self.controller.handlers:
                 self.controller.handlers[said.what](said)
+            if said.what == "recorded":
+                self.broker.busy[line.thread] = index
         return Said("end", lines[-1], {}) if lines else said
 
 

@@ -102,7 +102,11 @@ TABLE: tuple[tuple[str, str, str], ...] = (
         "Partition",
         _PARTITION + "High watermark updated from " + _OFFSET.format("hw_before") + " to " + _OFFSET.format("hw"),
     ),
-    ("leader-high-watermark-kept", "Partition", _PARTITION + "(?:Skipping update high watermark|Not increasing HWM)"),
+    (
+        "leader-high-watermark-kept",
+        "Partition",
+        _PARTITION + r"(?:Skipping update high watermark .*All current LEOs are Set\((?P<leos>.*)\)|Not increasing HWM)",
+    ),
     (
         "recorded",
         "Partition",
@@ -243,7 +247,7 @@ for _what, _logger, _pattern in TABLE:
     _BY_LOGGER.setdefault(_logger, []).append((_what, re.compile(_pattern)))
 
 _IDS = frozenset({"isr", "replicas"})
-_TEXTS = frozenset({"tp", "topic_id", "version", "sent", "request", "reason", "changes", "partition", "completed", "session"})
+_TEXTS = frozenset({"tp", "topic_id", "version", "sent", "request", "reason", "changes", "partition", "completed", "session", "leos"})
 
 
 def parse(line: Line) -> Said | None:
@@ -264,6 +268,14 @@ def _value(name: str, text: str) -> Value:
 def ids(text: str) -> tuple[int, ...]:
     """`1, 2, 3` or `1,2,3` as numbers."""
     return tuple(int(part) for part in text.replace(" ", "").split(",") if part)
+
+
+_LEO = re.compile(r"replica (\d+): \(offset=(-?\d+)")
+
+
+def leos(text: str) -> dict[int, int]:
+    """`replica 2: (offset=19, ..), replica 1: (offset=20, ..)` as {2: 19, 1: 20}."""
+    return {int(replica): int(offset) for replica, offset in _LEO.findall(text)}
 
 
 _PROPOSED = re.compile(r"\bisr=(?:List\(|\[)(?P<ids>[\d, ]*)[)\]]")

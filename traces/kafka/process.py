@@ -85,6 +85,8 @@ def end_of_run(broker: Broker, last: Said | None, followed: bool, clean: bool | 
     broker.open.clear()
     broker.fetchers.clear()
     broker.risen.clear()
+    broker.kept.clear()
+    broker.busy.clear()
     broker.expanding.clear()
     broker.stopping = broker.logs_closed = False
     broker.clean_start = None

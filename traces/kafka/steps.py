@@ -4,7 +4,8 @@ Rules of this file
 
 1. A Step is an event in the making: `fields` grows while more lines of the same thread tell more about it.
 2. `place` orders the steps of one node: (process run, index of the line, 0 for a line of the log and 1 for a request put
-   behind it, time). Places of different nodes mean nothing to each other.
+   behind it, time). Places of different nodes mean nothing to each other. `since` is the line from which on the step may
+   have happened: a fetch counts some time before the line that says so.
 3. Steps of different nodes are tied by keys: a step that awaits a key comes after every step that offers it.
 """
 
@@ -26,6 +27,7 @@ class Step:
     at: str
     time: int
     place: Place
+    since: int = -1
     offers: list[Hashable] = field(default_factory=list)
     awaits: list[Hashable] = field(default_factory=list)
 
@@ -41,6 +43,7 @@ class Replica:
     leader_epoch: int | None = None
     loaded: bool = False
     created: bool = False
+    recorded: dict[int, int] = field(default_factory=dict)
 
     def add_epoch(self, epoch: int, start: int) -> None:
         """LeaderEpochFileCache#assign: what the new entry contradicts goes."""
@@ -116,11 +119,22 @@ class Fetcher:
     send: Send | None = None
 
 
+@dataclass(eq=False, slots=True)
+class Risen:
+    """A `High watermark updated` line whose cause is not known yet; `append` is the append of its thread it may belong to."""
+
+    said: Said
+    place: Place
+    append: Step | None
+
+
 @dataclass(eq=False)
 class Broker:
     """The lines of one node, read in order: the replicas, the fetcher threads, and the steps so far.
 
-    `open` holds, per thread and topic-partition, the step that more lines of the thread may belong to.
+    `open` holds, per thread and topic-partition, the step that more lines of the thread may belong to. `risen` and `kept`
+    hold high watermark lines whose cause is yet to come. `busy` is, per thread, its last line that belonged to something
+    other than the fetch it is handling.
     """
 
     node: int
@@ -130,8 +144,10 @@ class Broker:
     replicas: dict[str, Replica] = field(default_factory=dict)
     open: dict[tuple[str, str], Step] = field(default_factory=dict)
     fetchers: dict[str, Fetcher] = field(default_factory=dict)
-    risen: dict[tuple[str, str], Said] = field(default_factory=dict)
+    risen: dict[tuple[str, str], Risen] = field(default_factory=dict)
+    kept: dict[tuple[str, str], Said] = field(default_factory=dict)
     expanding: dict[tuple[str, str], Step] = field(default_factory=dict)
+    busy: dict[str, int] = field(default_factory=dict)
     sends: list[Send] = field(default_factory=list)
     topic_ids: dict[str, str] = field(default_factory=dict)
     min_isr: dict[str, int] = field(default_factory=dict)

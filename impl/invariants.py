@@ -9,6 +9,7 @@ Rules of this file
 """
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -106,7 +107,7 @@ def epoch_cache_well_formed(cluster: Cluster) -> Violation | None:
 
 
 def _rises(pairs: tuple[tuple[int, int], ...], broker: Broker) -> bool:
-    in_order = all(a[0] < b[0] and a[1] < b[1] for a, b in zip(pairs, pairs[1:], strict=False))
+    in_order = all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(pairs))
     return in_order and all(start <= broker.partition.log.end for _, start in pairs)
 
 

@@ -9,6 +9,7 @@ Rules of this file
 4. Source: org.apache.kafka.storage.internals.log.UnifiedLog, LocalLog, LogLoader.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from impl import epoch_cache
@@ -97,7 +98,7 @@ def append_as_follower(setup: Setup, log: Log, batches: tuple[Batch, ...], leade
         batches = batches[: setup.rules.batches_accepted([b.epoch for b in batches], leader_epoch)]
     if not batches:
         return log, AppendInfo()
-    for previous, batch in zip(batches, batches[1:], strict=False):
+    for previous, batch in pairwise(batches):
         if batch.last <= previous.last:
             raise OffsetsOutOfOrderError(f"last offsets: expected increasing; seen {previous.last} then {batch.last}")
     first = batches[0].base

@@ -17,8 +17,13 @@ from impl.errors import OffsetOutOfRangeError, UnexpectedAppendOffsetError
 from impl.log import AppendInfo, Batch, Log
 from impl.messages import (
     INELIGIBLE_REPLICA,
+    INVALID_REQUEST,
+    INVALID_UPDATE_VERSION,
+    NEW_LEADER_ELECTED,
     NOT_ENOUGH_REPLICAS,
     OPERATION_NOT_ATTEMPTED,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
     AlterPartitionRequest,
     AlterPartitionResponse,
     FetchRequest,
@@ -29,6 +34,7 @@ from impl.profiles import Setup
 from impl.replica import Replica
 from impl.rules import (
     DIVERGING,
+    FENCED_LEADER_EPOCH,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,
@@ -36,6 +42,16 @@ from impl.rules import (
     UNDEFINED,
     UNKNOWN_LEADER_EPOCH,
 )
+
+WAITS_FOR_METADATA = frozenset({
+    UNKNOWN_TOPIC_OR_PARTITION,
+    INVALID_REQUEST,
+    FENCED_LEADER_EPOCH,
+    INVALID_UPDATE_VERSION,
+    NEW_LEADER_ELECTED,
+    UNKNOWN_TOPIC_ID,
+})
+"""AlterPartition errors that leave a proposal pending until new metadata arrives."""
 
 
 class PartitionState(NamedTuple):
@@ -356,7 +372,3 @@ def handle_alter_partition_response(
         return partition, False
     committed = partition._replace(state=PartitionState(response.isr), partition_epoch=response.partition_epoch)
     return maybe_increment_leader_hw(setup, committed, metadata, now), False
-
-
-WAITS_FOR_METADATA = frozenset({3, 42, 74, 95, 97, 100})
-"""UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST, FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION, NEW_LEADER_ELECTED, UNKNOWN_TOPIC_ID."""

@@ -24,13 +24,16 @@ ASSUME BrokersInOrder == Broker = {Order[i] : i \in 1..Count} /\ FirstLeader = b
 (* A state and a label as nested tuples of small numbers: what the Python explorer compares with.  Brokers are their
    position in Order from 0, sets of brokers are bit masks, -1 is "none". *)
 
-Index(b) == IF b = NoBroker THEN -1 ELSE (CHOOSE i \in 1..Count : Order[i] = b) - 1
-Bit(i, S) == IF i <= Count /\ Order[i] \in S THEN 2 ^ (i - 1) ELSE 0
-Mask(S) == Bit(1, S) + Bit(2, S) + Bit(3, S)
-Number(boolean) == IF boolean THEN 1 ELSE 0
-Each(op(_)) == [i \in 1..Count |-> op(Order[i])]
+\* TLC evaluates these functions once.
+IndexOf == [b \in BrokerOrNone |-> IF b = NoBroker THEN -1 ELSE (CHOOSE i \in 1..Count : Order[i] = b) - 1]
+MaskOf ==
+  LET bit(i, S) == IF i <= Count /\ Order[i] \in S THEN 2 ^ (i - 1) ELSE 0
+  IN  [S \in SUBSET Broker |-> bit(1, S) + bit(2, S) + bit(3, S)]
+RoleNumber == [none |-> 0, leader |-> 1, follower |-> 2]
 
-RoleNumber(r) == CASE r = "none" -> 0 [] r = "leader" -> 1 [] r = "follower" -> 2
+Index(b) == IndexOf[b]
+Mask(S) == MaskOf[S]
+Number(boolean) == IF boolean THEN 1 ELSE 0
 
 Slot(m) ==
   CASE m.type = "nothing"      -> <<>>
@@ -40,13 +43,12 @@ Slot(m) ==
     [] m.type = "out of range" -> <<4, m.epoch, m.offset, m.leaderStart, m.leaderEnd>>
 
 BrokerView(b) ==
-  LET remote(r) == remoteLeo[b][r]
-      slot(l) == Slot(net[b][l])
-  IN  <<log[b], hw[b], mark[b], Number(up[b]), RoleNumber(role[b]), epoch[b], Index(leader[b]), Mask(isr[b]),
-        Mask(pending[b]), Each(remote), Each(slot)>>
+  <<log[b], hw[b], mark[b], Number(up[b]), RoleNumber[role[b]], epoch[b], Index(leader[b]), Mask(isr[b]),
+    Mask(pending[b]), [i \in 1..Count |-> remoteLeo[b][Order[i]]], [i \in 1..Count |-> Slot(net[b][Order[i]])]>>
 
 View ==
-  <<Each(BrokerView), <<Index(controller.leader), controller.epoch, Mask(controller.isr), Mask(controller.live)>>,
+  <<[i \in 1..Count |-> BrokerView(Order[i])],
+    <<Index(controller.leader), controller.epoch, Mask(controller.isr), Mask(controller.live)>>,
     committed, crashes>>
 
 \* Replaced by the two below, in a .cfg, when the graph is asked for.

@@ -164,7 +164,7 @@ class _Reader:
 
     def event(self, number: int, line: dict[str, Any]) -> None:
         name = line.get("trace", self.current)
-        if name is None or name not in self.open:
+        if not isinstance(name, str) or name not in self.open:
             expected = (
                 "a Config line before the first event" if "trace" not in line else "the name of a trace with a Config line"
             )

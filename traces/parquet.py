@@ -163,8 +163,14 @@ class Reader:
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
         try:
+            metadata = pq.read_metadata(self.path, memory_map=True)
             self._in = pq.ParquetFile(
-                self.path, memory_map=True, pre_buffer=False, read_dictionary=[EPOCHS], page_checksum_verification=True
+                self.path,
+                metadata=metadata,
+                memory_map=True,
+                pre_buffer=False,
+                read_dictionary=[EPOCHS] if EPOCHS in metadata.schema.names else None,
+                page_checksum_verification=True,
             )
         except (OSError, pa.ArrowException) as error:
             raise self._unreadable("a Parquet file", _reason(error), "check that it was written to its end") from error
@@ -261,6 +267,8 @@ class Reader:
         if EPOCHS not in self._names or rows == 0:
             return np.zeros(rows, dtype=np.bool_), np.zeros(rows + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
         column = table.column(EPOCHS).combine_chunks()
+        if not pa.types.is_dictionary(column.type) or not pa.types.is_string(column.type.value_type):
+            raise self._bad_group(index, "epochs as text", str(column.type))
         texts = column.dictionary.to_pylist()
         try:
             caches = [_pairs(text) for text in texts]

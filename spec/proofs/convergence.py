@@ -25,7 +25,7 @@ from spec.proofs.symbolic import higher, lower
 UNDEFINED = -1
 READ, DIVERGING, OUT_OF_RANGE = 0, 1, 2
 
-ONE_PAST = "one past per entry"
+ONE_PAST = "every entry has one past"
 RECORDS_MATCH = "records match"
 LEADER_NEWEST = "the leader's latest epoch is not below the follower's"
 

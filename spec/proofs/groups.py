@@ -1,11 +1,13 @@
 """The groups of lemmas, and which sizes each lemma is proved for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from spec.proofs import bounds, convergence, tables
+from spec.proofs.paths import Path, Tally, explore
+from spec.proofs.verdicts import GoalResult
 
 
 def once(most: int) -> Iterator[tuple[int, ...]]:
@@ -41,6 +43,21 @@ class Lemma:
         """The name of the function that states it."""
         return getattr(self.body, "__name__", str(self.body)).replace("_", " ")
 
+    def explore(
+        self,
+        size: tuple[int, ...],
+        namespace: Mapping[str, Any],
+        dropped: frozenset[str] = frozenset(),
+        *,
+        stop_at_first: bool = False,
+    ) -> Tally:
+        """Proves the lemma at one size."""
+
+        def at_size(path: Path) -> None:
+            self.body(path, *size)
+
+        return explore(at_size, namespace, dropped, stop_at_first=stop_at_first)
+
 
 @dataclass(frozen=True)
 class Group:
@@ -50,6 +67,8 @@ class Group:
     title: str
     lemmas: tuple[Lemma, ...]
     method: str = "bounded"
+    run: Callable[[Mapping[str, Any], int], list[GoalResult]] | None = None
+    """Another way to get goals than by proving lemmas."""
     weight: int = 1
     """Heavier groups start first, so that two processes end together."""
 
@@ -122,8 +141,3 @@ BOUNDED: tuple[Group, ...] = (
         weight=40,
     ),
 )
-
-
-def all_groups() -> dict[str, Group]:
-    """Every group by name, in the order it is told."""
-    return {group.name: group for group in BOUNDED}

@@ -15,7 +15,7 @@ from spec.proofs.symbolic import all_of, evaluate, higher, lower
 
 NO_EPOCH = -1
 
-INCREASING = "caches strictly increasing"
+INCREASING = "caches strictly increase"
 COVERING = "caches cover their logs"
 
 

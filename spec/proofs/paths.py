@@ -46,11 +46,13 @@ class Tally:
     refuted: dict[str, CounterModel] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
     premises: set[str] = field(default_factory=set)
+    called: set[str] = field(default_factory=set)
 
     def merge(self, other: "Tally") -> None:
         """Adds what another lemma or another size showed."""
         self.paths += other.paths
         self.premises |= other.premises
+        self.called |= other.called
         for name, count in other.proved.items():
             self.proved[name] = self.proved.get(name, 0) + count
         for name, model in other.refuted.items():
@@ -81,6 +83,7 @@ class Path:
         self.shown: list[tuple[str, Any]] = []
         self.variables: list[Any] = []
         self.premises: set[str] = set()
+        self.called: set[str] = set()
         self._decided: dict[int, tuple[Any, bool]] = {}
         self._steps = 0
 
@@ -126,6 +129,7 @@ class Path:
 
     def call(self, rule: str, *arguments: Any) -> Any:
         """Runs the rule's byte code on terms; the result comes back as terms."""
+        self.called.add(rule)
         result = self.rules[rule](*[self.lift(a) for a in arguments])
         return tuple(term(r) for r in result) if isinstance(result, tuple) else term(result)
 
@@ -207,6 +211,7 @@ def explore(
             failure = f"runs: {type(error).__name__}: {error}"
         waiting.extend(path.open)
         tally.premises |= path.premises
+        tally.called |= path.called
         if failure:
             path.goal(failure, z3.BoolVal(False))
         if _settle(path, tally):
@@ -247,4 +252,4 @@ def _counter_model(path: Path, name: str, goal: Any) -> CounterModel:
     model = path.solver.model()
     values = {label: evaluate(model, value) for label, value in path.shown}
     path.solver.pop()
-    return CounterModel(name, [f"{label} = {value}" for label, value in values.items()], values)
+    return CounterModel(name, [f"{label}: {value}" for label, value in values.items()], values)

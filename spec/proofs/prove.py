@@ -12,8 +12,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from impl import rules
-from spec.proofs.groups import Group, all_groups
-from spec.proofs.paths import Tally, explore
+from spec.proofs.groups import Group
+from spec.proofs.paths import Tally
+from spec.proofs.registry import all_groups
 from spec.proofs.verdicts import GoalResult, GroupResult, Verdict, overall
 
 DEFAULT_ENTRIES = 4
@@ -38,14 +39,12 @@ def prove_group(
     """Proves one group in this process."""
     started = time.monotonic()
     namespace = namespace_of(source)
-    goals: list[GoalResult] = []
+    goals: list[GoalResult] = [] if group.run is None else group.run(namespace, max_entries)
     paths = 0
     for lemma in group.lemmas:
         tally = Tally()
         for size in lemma.sizes(max_entries):
-            tally.merge(
-                explore(lambda path, at=size, prove=lemma.body: prove(path, *at), namespace, stop_at_first=stop_at_first)  # type: ignore[misc]
-            )
+            tally.merge(lemma.explore(size, namespace, stop_at_first=stop_at_first))
             if stop_at_first and tally.refuted:
                 break
         goals.extend(_goal_results(lemma.name, tally))

@@ -60,7 +60,8 @@ class GroupResult:
         lines = [f"{self.verdict.value:13}  {self.name}: {self.title} ({size})"]
         if self.reason:
             lines.append(f"{'':15}{self.reason}")
-        for goal in self.failures:
+        witnesses = tuple(g for g in self.goals if g.verdict is Verdict.PROVED and g.counter_model is not None)
+        for goal in (*self.failures, *witnesses):
             lines.extend(f"  {line}" for line in goal.describe())
         return lines
 

@@ -5,8 +5,8 @@ import inspect
 import pytest
 
 from impl import rules
-from spec.proofs.groups import all_groups
 from spec.proofs.prove import exit_code, prove, prove_group
+from spec.proofs.registry import all_groups
 from spec.proofs.verdicts import GroupResult, Verdict, overall
 
 SOURCE = inspect.getsource(rules)
@@ -23,7 +23,6 @@ def test_every_group_is_proved(name: str) -> None:
     """Each group holds for caches of up to two entries; `tidegauge prove` goes on to four."""
     result = prove_group(all_groups()[name], max_entries=2)
     assert result.verdict is Verdict.PROVED, "\n".join(result.describe())
-    assert result.paths > 0
     assert all(goal.checks > 0 for goal in result.goals)
 
 

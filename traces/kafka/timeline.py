@@ -83,34 +83,42 @@ def fetches_before_what_they_raised(steps: Sequence[Step]) -> int:
     """Put a fetch in front of the high watermark line of another thread that must have used it; how many were moved.
 
     Thread A counts a fetch, thread B counts another and raises the high watermark over both, B's lines are written before
-    A's. Only fetches whose window (`since`) reaches back that far are moved, and only if they tell no later high watermark.
+    A's. Only the next fetch of a replica is moved, only if its window (`since`) reaches back that far, and only if it tells
+    no later high watermark. Raises by a change of role stay as they are: a new leader must not have counted anybody.
     """
     moved = 0
-    by_replica: dict[tuple[str, int], list[Step]] = defaultdict(list)
+    of_runs: dict[tuple[str, int], list[Step]] = defaultdict(list)
     for step in sorted(steps, key=lambda one: one.place):
-        if step.name in ("HandleFetch", "BecomeLeader", "LeaderAppend", "HandleAlterPartitionResponse"):
-            by_replica[step.tp, step.place[0]].append(step)
-    for of_run in by_replica.values():
-        for position, raising in enumerate(of_run):
+        if step.name == "HandleFetch" and isinstance(step.fields.get("remote_leo"), int):
+            of_runs[step.tp, step.place[0]].append(step)
+    for fetches in of_runs.values():
+        counted: dict[object, int] = {}
+        for position, raising in enumerate(fetches):
             before, after = raising.fields.get("hw_before"), raising.fields.get("hw")
-            if raising.name != "HandleFetch" or not isinstance(after, int) or before == after:
-                continue
-            for step in of_run[position + 1 :]:
-                if step.place[1] - raising.place[1] > REACH:
-                    break
-                if _used_by(step, raising, before, after):
-                    step.place = (raising.place[0], raising.place[1], -1, raising.place[3])
-                    step.fields.update(hw_before=before, hw=before)
-                    moved += 1
+            if isinstance(after, int) and before != after:
+                for step in _next_of_others(fetches, position):
+                    if counted.get(step.fields.get("peer"), -1) < after and _used_by(step, raising, before, after):
+                        step.place = (raising.place[0], raising.place[1], -1, raising.place[3])
+                        step.fields.update(hw_before=before, hw=before)
+                        moved += 1
+            counted[raising.fields.get("peer")] = _leo(raising)
     return moved
 
 
-REACH = 200
-"""Lines between the high watermark line and the `Recorded` line of a fetch it used; seen: 3 to 12."""
+def _next_of_others(fetches: Sequence[Step], position: int) -> list[Step]:
+    """The next fetch of each other replica after the one at `position`."""
+    first: dict[object, Step] = {}
+    for step in fetches[position + 1 :]:
+        first.setdefault(step.fields.get("peer"), step)
+    first.pop(fetches[position].fields.get("peer"), None)
+    return list(first.values())
 
 
 def _used_by(step: Step, raising: Step, before: object, after: int) -> bool:
-    if step.name != "HandleFetch" or step.fields.get("peer") == raising.fields.get("peer") or step.since >= raising.place[1]:
-        return False
-    leo, saw = step.fields.get("remote_leo"), step.fields.get("res_hw", before)
-    return isinstance(leo, int) and leo >= after and step.fields.get("hw") == step.fields.get("hw_before") and saw == before
+    unchanged = step.fields.get("hw") == step.fields.get("hw_before")
+    return step.since < raising.place[1] and unchanged and _leo(step) >= after and step.fields.get("res_hw", before) == before
+
+
+def _leo(step: Step) -> int:
+    leo = step.fields.get("remote_leo")
+    return leo if isinstance(leo, int) else -1

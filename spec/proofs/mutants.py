@@ -1,0 +1,198 @@
+"""Every small change of a rule, and whether a proof notices it.
+
+A mutant is the text of `impl/rules.py` with one expression changed. It is *killed* when a lemma that reaches the changed
+rule finds a counter-model. A mutant that no lemma kills must be the same function on everything the protocol can hand
+it; those stand in `equivalent.toml`, each with its reason. Anything else is a hole in the proofs.
+"""
+
+import ast
+import inspect
+import tomllib
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path as File
+from typing import Any
+
+from impl import rules
+from spec.proofs.groups import BOUNDED, Lemma
+from spec.proofs.prove import namespace_of
+
+EQUIVALENT = File(__file__).with_name("equivalent.toml")
+
+SWAPS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
+    ast.Lt: (ast.LtE, ast.GtE),
+    ast.LtE: (ast.Lt, ast.Gt),
+    ast.Gt: (ast.GtE, ast.LtE),
+    ast.GtE: (ast.Gt, ast.Lt),
+    ast.Eq: (ast.NotEq, ast.LtE, ast.GtE),
+    ast.NotEq: (ast.Eq, ast.Gt, ast.Lt),
+}
+
+KILLING_SIZE = 2
+"""Every mutant that dies at all dies on caches of two entries."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One changed expression. The key survives edits elsewhere in the file: no line numbers."""
+
+    rule: str
+    change: str
+    source: str
+
+    @property
+    def key(self) -> str:
+        """Rule and change."""
+        return f"{self.rule}: {self.change}"
+
+
+def mutants() -> list[Mutant]:
+    """Every mutant of every rule, in the order of the text."""
+    tree = ast.parse(inspect.getsource(rules))
+    found: dict[str, Mutant] = {}
+    for function in tree.body:
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for mutant in _mutants_of(tree, function):
+            key = mutant.key
+            number = 1
+            while mutant.key in found:
+                number += 1
+                mutant = Mutant(mutant.rule, f"{key.removeprefix(mutant.rule + ': ')} (no. {number})", mutant.source)  # noqa: PLW2901
+            found[mutant.key] = mutant
+    return list(found.values())
+
+
+def _mutants_of(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Mutant]:
+    original = ast.unparse(function)
+    seen = {original}
+    for parent, field, index, node in _expressions(function):
+        for replacement in _replacements(node):
+            _put(parent, field, index, replacement)
+            text = ast.unparse(function)
+            if text not in seen:
+                seen.add(text)
+                change = f"{ast.unparse(node)} -> {ast.unparse(replacement)}"
+                yield Mutant(function.name, change, ast.unparse(tree))
+            _put(parent, field, index, node)
+
+
+def _expressions(function: ast.FunctionDef) -> list[tuple[ast.AST, str, int | None, ast.expr]]:
+    """Every expression of the body with its place; annotations and docstrings are no behaviour."""
+    places: list[tuple[ast.AST, str, int | None, ast.expr]] = []
+    waiting: list[ast.AST] = [s for s in function.body if not _is_docstring(s)]
+    while waiting:
+        node = waiting.pop(0)
+        for field, value in ast.iter_fields(node):
+            children = list(enumerate(value)) if isinstance(value, list) else [(None, value)]
+            for index, child in children:
+                if isinstance(child, ast.AST):
+                    waiting.append(child)
+                    if isinstance(child, ast.expr) and not _is_place(node, field):
+                        places.append((node, field, index, child))
+    return places
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _is_place(node: ast.AST, field: str) -> bool:
+    """Names that are called or assigned to, not read."""
+    return (isinstance(node, ast.Call) and field == "func") or field in ("targets", "target")
+
+
+def _put(parent: ast.AST, field: str, index: int | None, node: ast.expr) -> None:
+    if index is None:
+        setattr(parent, field, node)
+    else:
+        getattr(parent, field)[index] = node
+
+
+def _replacements(node: ast.expr) -> Iterator[ast.expr]:
+    """What an expression may be mistaken for."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        for swapped in SWAPS[type(node.ops[0])]:
+            yield ast.Compare(node.left, [swapped()], node.comparators)
+    elif isinstance(node, ast.BoolOp):
+        yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+        for left_out in range(len(node.values)):
+            rest = [v for i, v in enumerate(node.values) if i != left_out]
+            yield rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield node.operand
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
+        yield ast.Call(ast.Name("max" if node.func.id == "min" else "min", ast.Load()), node.args, [])
+        yield from node.args
+    elif isinstance(node, ast.BinOp):
+        yield ast.BinOp(node.left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), node.right)
+        yield node.left
+    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
+        yield ast.Constant(not node.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int):
+        yield ast.Constant(node.value + 1)
+        yield ast.Constant(node.value - 1)
+    elif isinstance(node, ast.Name) and node.id.isupper():
+        yield from (ast.Constant(getattr(rules, node.id) + step) for step in (1, -1))
+    elif isinstance(node, (ast.Name, ast.Subscript)) and not _is_sequence(node):
+        yield ast.BinOp(node, ast.Add(), ast.Constant(1))
+        yield ast.BinOp(node, ast.Sub(), ast.Constant(1))
+
+
+SEQUENCES = {"values", "counted", "epochs", "starts", "leos", "batch_epochs"}
+TRUTHS = {"ready", "epoch_checked", "in_maximal_isr", "caught_up", "eligible", "too_few"}
+
+
+def _is_sequence(node: ast.expr) -> bool:
+    """Sequences and truth values have no neighbour one up or down."""
+    name = node.value if isinstance(node, ast.Subscript) else node
+    truth = isinstance(node, ast.Subscript) and isinstance(name, ast.Name) and name.id == "counted"
+    return truth or (isinstance(node, ast.Name) and node.id in SEQUENCES | TRUTHS)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Killing them
+
+
+@cache
+def _reach() -> list[tuple[Lemma, frozenset[str]]]:
+    """Every lemma with the rules it reaches, directly or through others; the cheap ones first."""
+    reached = []
+    for group in sorted(BOUNDED, key=lambda g: g.weight):
+        for lemma in group.lemmas:
+            called: set[str] = set()
+            for size in lemma.sizes(2):
+                called |= lemma.explore(size, vars(rules)).called
+            reached.append((lemma, frozenset(_closure(called))))
+    return reached
+
+
+def _closure(names: set[str]) -> set[str]:
+    waiting, closed = list(names), set(names)
+    while waiting:
+        function = getattr(rules, waiting.pop())
+        for name in function.__code__.co_names:
+            if isinstance(getattr(rules, name, None), types.FunctionType) and name not in closed:
+                closed.add(name)
+                waiting.append(name)
+    return closed
+
+
+def killer(mutant: Mutant) -> str | None:
+    """The lemma and goal that refute the mutant, None when it survives them all."""
+    namespace: Mapping[str, Any] = namespace_of(mutant.source)
+    for lemma, reached in _reach():
+        if mutant.rule in reached:
+            for size in lemma.sizes(KILLING_SIZE):
+                tally = lemma.explore(size, namespace, stop_at_first=True)
+                if tally.refuted:
+                    return f"{lemma.name}: {next(iter(tally.refuted))}"
+    return None
+
+
+def equivalents() -> dict[str, str]:
+    """The mutants known to be the same function on everything the protocol hands over, with the reason."""
+    with EQUIVALENT.open("rb") as file:
+        return {str(row["mutant"]): str(row["reason"]) for row in tomllib.load(file)["equivalent"]}

@@ -1,0 +1,135 @@
+"""No proof is vacuous: without any one of its premises a lemma loses a goal, and the counter-model is shown.
+
+Two kinds of removals. For every lemma and every premise it names, dropping that premise must refute a goal: a premise
+nothing depends on would be a hint that the lemma says nothing. And the premises of convergence one by one, as they are
+known from Kafka's history, with the loop goal they cost; those counter-models are replayed by `scenario.py`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from impl import rules
+from spec.proofs import convergence
+from spec.proofs.convergence import LEADER_NEWEST, ONE_PAST, RECORDS_MATCH
+from spec.proofs.groups import Group, Lemma, two_full_caches
+from spec.proofs.logs import COVERING, INCREASING
+from spec.proofs.paths import CounterModel, Tally
+from spec.proofs.scenario import EPOCH_MODE, FETCH_MODE, Scenario, replay
+from spec.proofs.verdicts import GoalResult, Verdict
+
+SMALL = 2
+"""Caches of two entries are enough to refute every goal that a premise carries."""
+
+LOOP_GOALS = ("the loop ends at the common prefix", "out of range only when nothing is common")
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A premise of convergence taken away, or a rule replaced by an older one."""
+
+    name: str
+    without: frozenset[str]
+    kip_101: bool = False
+
+    def lemma(self, mode: str) -> Callable[..., None]:
+        """The loop lemma in that mode under this removal."""
+        if mode == FETCH_MODE:
+            return convergence.fetch_loop
+        return partial(convergence.epoch_loop, answer=convergence.kip_101_answer) if self.kip_101 else convergence.epoch_loop
+
+
+REMOVALS: dict[str, Removal] = {
+    "two-pasts": Removal("an epoch may have two pasts", frozenset({ONE_PAST, RECORDS_MATCH})),
+    "records-match": Removal("log matching on records only, as Raft has it", frozenset({ONE_PAST})),
+    "leader-older": Removal("the leader's latest epoch is below the follower's", frozenset({LEADER_NEWEST})),
+    "not-increasing": Removal("caches need not increase", frozenset({INCREASING})),
+    "not-covering": Removal("caches need not cover their logs", frozenset({COVERING})),
+    "kip-101": Removal("the leader answers as KIP-101 has it", frozenset(), kip_101=True),
+}
+
+
+def modes_of(removal: str) -> tuple[str, ...]:
+    """KIP-101 knows no truncation on fetch."""
+    return (EPOCH_MODE,) if REMOVALS[removal].kip_101 else (EPOCH_MODE, FETCH_MODE)
+
+
+def counter_model_of(removal: str, mode: str, namespace: Mapping[str, Any]) -> CounterModel | None:
+    """Two logs for which the loop does not end at the common prefix; None when there are none of this size."""
+    chosen = REMOVALS[removal]
+    lemma = Lemma(chosen.lemma(mode), two_full_caches)
+    for size in lemma.sizes(SMALL):
+        tally = lemma.explore(size, namespace, chosen.without)
+        for goal in LOOP_GOALS:
+            if goal in tally.refuted:
+                return tally.refuted[goal]
+    return None
+
+
+def counter_model_scenario(removal: str = "kip-101", mode: str = EPOCH_MODE) -> Scenario:
+    """A counter-model as a run of the plain Python rules. Raises ValueError when there is none to show."""
+    if removal not in REMOVALS:
+        raise ValueError(f"expected one of {', '.join(REMOVALS)}; seen {removal}")
+    if mode not in modes_of(removal):
+        raise ValueError(f"expected mode {' or '.join(modes_of(removal))} for {removal}; seen {mode}")
+    found = counter_model_of(removal, mode, vars(rules))
+    if found is None:
+        raise ValueError(f"expected a counter-model for {removal} in {mode} mode; seen none: the loop holds without it")
+    return replay(found.values["leader"], found.values["follower"], mode, REMOVALS[removal].kip_101)
+
+
+def removals_refute(namespace: Mapping[str, Any], most: int) -> list[GoalResult]:
+    """Each removal, in each mode, costs the loop goal."""
+    del most
+    results = []
+    for removal, chosen in REMOVALS.items():
+        for mode in modes_of(removal):
+            found = counter_model_of(removal, mode, namespace)
+            name = f"{mode} mode: {chosen.name}"
+            if found is None:
+                results.append(
+                    GoalResult("without", name, Verdict.NOT_PROVED, reason="no counter-model: nothing depends on it")
+                )
+                continue
+            run = replay(found.values["leader"], found.values["follower"], mode, chosen.kip_101)
+            shown = CounterModel(found.goal, run.lines(), found.values)
+            results.append(GoalResult("without", name, Verdict.PROVED, checks=1, counter_model=shown))
+    return results
+
+
+def no_premise_is_idle(lemma: Lemma, namespace: Mapping[str, Any]) -> list[GoalResult]:
+    """Every premise the lemma names, dropped alone, costs it a goal."""
+    sizes = list(lemma.sizes(SMALL))
+    named: set[str] = set()
+    for size in sizes:
+        named |= lemma.explore(size, namespace).premises
+    results = []
+    for premise in sorted(named):
+        tally = Tally()
+        for size in sizes:
+            tally = lemma.explore(size, namespace, frozenset({premise}), stop_at_first=True)
+            if tally.refuted:
+                break
+        name = f"needs that {premise}"
+        if tally.refuted:
+            found = next(iter(tally.refuted.values()))
+            shown = CounterModel(found.goal, [f"loses: {found.goal}", "; ".join(found.lines)], found.values)
+            results.append(GoalResult(lemma.name, name, Verdict.PROVED, checks=1, counter_model=shown))
+        else:
+            results.append(GoalResult(lemma.name, name, Verdict.NOT_PROVED, reason="no goal is lost without it"))
+    return results
+
+
+def premise_groups(bounded: tuple[Group, ...]) -> tuple[Group, ...]:
+    """The two groups of this file, over the bounded lemmas."""
+
+    def idle(namespace: Mapping[str, Any], most: int) -> list[GoalResult]:
+        del most
+        lemmas = [lemma for group in bounded for lemma in group.lemmas]
+        return [result for lemma in lemmas for result in no_premise_is_idle(lemma, namespace)]
+
+    return (
+        Group("needed", "every premise of every lemma is needed", (), "removal", weight=10, run=idle),
+        Group("removals", "convergence fails without each of its premises", (), "removal", weight=10, run=removals_refute),
+    )

@@ -1,0 +1,116 @@
+"""Counter-models as runs: two concrete logs, replayed with the plain Python rules.
+
+A counter-model of a convergence lemma is a pair of logs. Replaying it in CPython, round by round, shows that the loop
+ends elsewhere than the longest common prefix: the solver's word is not needed to believe it.
+"""
+
+from dataclasses import dataclass
+
+from impl import rules
+from spec.proofs.logs import LogValue
+
+EPOCH_MODE, FETCH_MODE = "epoch", "fetch"
+
+DONE, OUT_OF_RANGE, ENDLESS = "the follower stops", "the leader says out of range", "no end, still cutting"
+
+ROUND_LIMIT = 50
+
+
+@dataclass(frozen=True)
+class Round:
+    """One exchange: what the follower asked at which log end, what it was told, where it cut."""
+
+    log_end: int
+    asked: int
+    answer: tuple[int, int]
+    row: int
+    target: int
+
+    def __str__(self) -> str:
+        epoch, end = self.answer
+        told = f"told (epoch {epoch}, end {end})"
+        return f"at LEO {self.log_end} with epoch {self.asked}: {told}, row T{self.row}, cut at {self.target}"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Two logs, the rounds between them, and where it ends against where it should."""
+
+    mode: str
+    leader: LogValue
+    follower: LogValue
+    rounds: tuple[Round, ...]
+    end: int
+    common_end: int
+    outcome: str
+
+    @property
+    def converged(self) -> bool:
+        """The follower's log ends at the common prefix; below the comparable part one offset is as good as another.
+
+        Out of range is right where nothing is common.
+        """
+        low = max(self.leader.log_start, self.follower.log_start)
+        if self.outcome == OUT_OF_RANGE:
+            return self.common_end <= low
+        return self.outcome == DONE and max(self.end, low) == max(self.common_end, low)
+
+    def lines(self) -> list[str]:
+        """The run in words."""
+        told = [f"leader    {self.leader}", f"follower  {self.follower}", *[f"  {one}" for one in self.rounds]]
+        return [*told, f"  {self.outcome} at {self.end}; the common prefix ends at {self.common_end}"]
+
+
+def record_epoch(log: LogValue, offset: int) -> int:
+    """Epoch of the record at `offset`, by walking the cache from the start."""
+    epoch = rules.UNDEFINED
+    for e, s in zip(log.epochs, log.starts, strict=True):
+        if s <= offset:
+            epoch = e
+    return epoch
+
+
+def common_end(leader: LogValue, follower: LogValue) -> int:
+    """End of the longest common prefix, record by record."""
+    end = min(leader.log_end, follower.log_end)
+    for offset in range(max(leader.log_start, follower.log_start), end):
+        if record_epoch(leader, offset) != record_epoch(follower, offset):
+            return offset
+    return end
+
+
+def replay(leader: LogValue, follower: LogValue, mode: str = FETCH_MODE, kip_101: bool = False) -> Scenario:
+    """Runs the truncation loop with the rules of `impl` until it ends.
+
+    `kip_101` lets the leader tell only the end offset, so the follower takes it for the epoch it asked for.
+    """
+    now = follower
+    rounds: list[Round] = []
+    outcome = ENDLESS
+    while outcome == ENDLESS and len(rounds) < ROUND_LIMIT:
+        asked = rules.latest_epoch(now.epochs)
+        if mode == FETCH_MODE:
+            decision, *answer = rules.fetch_decision(
+                leader.epochs, leader.starts, leader.log_start, leader.log_end, now.log_end, asked
+            )
+            if decision != rules.DIVERGING:
+                outcome = DONE if decision == rules.READ else OUT_OF_RANGE
+                break
+            epoch, end = answer
+        else:
+            epoch, end = rules.end_offset_for(leader.epochs, leader.starts, leader.log_end, asked)
+        if kip_101:
+            epoch = asked
+        row, target, done = rules.truncation_target(now.epochs, now.starts, now.log_end, now.log_end, epoch, end)
+        rounds.append(Round(now.log_end, asked, (epoch, end), row, target))
+        now = cut(now, target)
+        if mode == EPOCH_MODE and done:
+            outcome = DONE
+    return Scenario(mode, leader, follower, tuple(rounds), now.log_end, common_end(leader, follower), outcome)
+
+
+def cut(log: LogValue, target: int) -> LogValue:
+    """The log after a truncation."""
+    end = min(target, log.log_end)
+    keeps = rules.truncate_from_end_keeps(log.starts, end)
+    return LogValue(log.epochs[:keeps], log.starts[:keeps], min(log.log_start, end), end)

@@ -1,0 +1,247 @@
+"""State, messages, labels, violations and runs as text. The only place in impl where they become text.
+
+    offset        0   1
+    b1 leader     0   0  |  hw=2 leo=2 epoch=0 isr=b1,b2
+    b2 follower   0 | 0     hw=1 leo=2 epoch=0 leader=b1
+
+Rules of this file
+
+1. A row per replica, a column per offset, the record's leader epoch in it, a bar where the high watermark is.
+2. A step prints its label and what it changed, nothing else. A message that is lost is visible.
+3. Brokers are b1, b2, ..: index + 1, as in traces.
+"""
+
+from collections.abc import Iterator
+
+from impl.broker import Broker
+from impl.cluster import Cluster, Label, Row, record_epochs
+from impl.controller import Controller
+from impl.explore import Found, Graph
+from impl.invariants import Violation
+from impl.messages import FetchRequest, Message
+from impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED
+from impl.view import View
+
+ERRORS = {
+    NONE: "NONE",
+    OFFSET_OUT_OF_RANGE: "OFFSET_OUT_OF_RANGE",
+    NOT_LEADER_OR_FOLLOWER: "NOT_LEADER_OR_FOLLOWER",
+    74: "FENCED_LEADER_EPOCH",
+    75: "UNKNOWN_LEADER_EPOCH",
+}
+
+
+def broker_name(broker: int) -> str:
+    """b1 for index 0; "none" for no broker."""
+    return "none" if broker == UNDEFINED else f"b{broker + 1}"
+
+
+def names(brokers: tuple[int, ...]) -> str:
+    """A set of brokers."""
+    return ",".join(map(broker_name, brokers)) or "nobody"
+
+
+def role(broker: Broker) -> str:
+    """What the broker believes it is."""
+    if not broker.up:
+        return "down"
+    if broker.partition.leader_epoch == UNDEFINED:
+        return "starting"
+    return "leader" if broker.partition.is_leader else "follower"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# States
+
+
+def grid(cluster: Cluster) -> str:
+    """The whole state: logs to scale, then the controller, then what is in flight."""
+    width = max(broker.partition.log.end for broker in cluster.brokers)
+    lines = ["offset        " + "".join(f"{offset:<4}" for offset in range(width))]
+    lines += [_log_row(b, broker, width) for b, broker in enumerate(cluster.brokers)]
+    lines.append(f"controller    {controller_text(cluster.controller)}")
+    lines += list(_in_flight(cluster))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _log_row(b: int, broker: Broker, width: int) -> str:
+    log = broker.partition.log
+    epochs = dict(enumerate(record_epochs(broker)))
+    cells = "".join(
+        ("| " if log.hw == offset else "  ") + f"{epochs.get(offset, '')!s:<2}" for offset in range(width)
+    )
+    bar = "|" if log.hw >= width else " "
+    return f"{broker_name(b)} {role(broker):<9}{cells}{bar}  {_facts(broker)}"
+
+
+def _facts(broker: Broker) -> str:
+    partition = broker.partition
+    facts = [f"hw={partition.log.hw}", f"leo={partition.log.end}", f"epoch={partition.leader_epoch}"]
+    if partition.is_leader:
+        facts.append(f"isr={names(partition.state.isr)}")
+        if partition.state.is_inflight:
+            facts.append(f"proposed={names(partition.state.proposed_isr)}")
+        facts += [f"{broker_name(r.broker_id)}@{r.log_end}" for r in partition.remotes]
+    elif partition.leader_epoch != UNDEFINED:
+        facts.append(f"leader={broker_name(partition.leader_id)}")
+    trailing = partition.log.cache.memory.pairs()[-1:]
+    if trailing and trailing[0][1] >= partition.log.end:
+        facts.append(f"cache+=({trailing[0][0]},{trailing[0][1]})")
+    return " ".join(facts)
+
+
+def controller_text(controller: Controller) -> str:
+    """The registration."""
+    return (
+        f"leader={broker_name(controller.leader)} epoch={controller.leader_epoch} isr={names(controller.isr)} "
+        f"live={names(controller.live)}"
+    )
+
+
+def _in_flight(cluster: Cluster) -> Iterator[str]:
+    for f, row in enumerate(cluster.network):
+        for leader, message in enumerate(row):
+            if message is not None:
+                yield f"in flight     {message_text(f, leader, message)}"
+
+
+def message_text(follower: int, leader: int, message: Message) -> str:
+    """A message with its direction."""
+    if message is None:
+        return f"{broker_name(follower)}, {broker_name(leader)}: nothing"
+    if isinstance(message, FetchRequest):
+        return (
+            f"{broker_name(follower)}->{broker_name(leader)} Fetch offset={message.fetch_offset} "
+            f"epoch={message.current_leader_epoch} last_fetched_epoch={message.last_fetched_epoch}"
+        )
+    response = message.response
+    head = f"{broker_name(leader)}->{broker_name(follower)} FetchResponse to offset={message.request_offset}"
+    head += f" epoch={message.request_epoch}:"
+    if response.error != NONE:
+        offsets = message.offsets
+        known = f" leader has [{offsets.earliest}, {offsets.latest})" if offsets is not None else ""
+        return f"{head} {ERRORS.get(response.error, response.error)}{known}"
+    if response.is_diverging:
+        return f"{head} diverging epoch={response.diverging_epoch} end={response.diverging_end}"
+    records = " ".join(f"{b.epoch}@{b.base}" + (f"-{b.last}" if b.last > b.base else "") for b in response.records)
+    return f"{head} hw={response.hw} records=[{records}]"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Steps
+
+
+def label_text(label: Label) -> str:
+    """One action with its arguments in words."""
+    name, *numbers = label
+    who = broker_name(numbers[0])
+    match name:
+        case "HandleFetch":
+            return f"HandleFetch {who} <- {broker_name(numbers[1])}" + (" proposing it for the ISR" if numbers[2] else "")
+        case "HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "LoseResponse":
+            return f"{name} {who} <- {broker_name(numbers[1])}"
+        case "ShrinkIsr":
+            removed = tuple(b for b in range(numbers[1].bit_length()) if numbers[1] >> b & 1)
+            return f"ShrinkIsr {who} without {names(removed)}"
+        case "Crash":
+            return f"Crash {who} checkpointed hw={numbers[1]} kept leo={numbers[2]}"
+        case "FenceBroker" | "UnfenceBroker":
+            return f"{name} {who}" + ("" if numbers[1] == UNDEFINED else f", {broker_name(numbers[1])} elected")
+        case _:
+            return f"{name} {who}"
+
+
+def changes(before: Cluster, after: Cluster) -> list[str]:
+    """What a step changed, a line per broker and message."""
+    lines = []
+    for b, (old, new) in enumerate(zip(before.brokers, after.brokers, strict=True)):
+        if old != new:
+            lines.append(f"{broker_name(b)} {role(new):<9} {', '.join(_differences(old, new))}".rstrip())
+    if before.controller != after.controller:
+        lines.append(f"controller   {controller_text(after.controller)}")
+    for f, (old_row, new_row) in enumerate(zip(before.network, after.network, strict=True)):
+        lines += _sent(f, old_row, new_row)
+    return lines
+
+
+def _differences(old: Broker, new: Broker) -> Iterator[str]:
+    before, after = old.partition, new.partition
+    pairs = (
+        ("leo", before.log.end, after.log.end),
+        ("hw", before.log.hw, after.log.hw),
+        ("epoch", before.leader_epoch, after.leader_epoch),
+        ("leader", broker_name(before.leader_id), broker_name(after.leader_id)),
+        ("isr", names(before.state.isr), names(after.state.isr)),
+        ("proposed", names(before.state.proposed_isr), names(after.state.proposed_isr)),
+        ("cache", before.log.cache.memory.pairs(), after.log.cache.memory.pairs()),
+        ("followers at", _remotes(old), _remotes(new)),
+    )
+    for name, was, now in pairs:
+        if was != now:
+            yield f"{name} {was} -> {now}"
+
+
+def _remotes(broker: Broker) -> str:
+    return " ".join(f"{broker_name(r.broker_id)}@{r.log_end}" for r in broker.partition.remotes) or "-"
+
+
+def _sent(follower: int, before: Row, after: Row) -> Iterator[str]:
+    for leader, (old, new) in enumerate(zip(before, after, strict=True)):
+        if old is not new and new is not None and old != new:
+            yield f"sent         {message_text(follower, leader, new)}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Violations and graphs
+
+
+SENTENCES = {
+    "HwInLog": "its high watermark lies outside its log",
+    "LogMatching": "their logs differ below both high watermarks",
+    "LeaderCompleteness": "it leads the current epoch and lacks committed records",
+    "IsrCompleteness": "it is in the ISR and lacks committed records",
+    "NoFalseExposure": "it shows records below its high watermark that were never committed",
+    "IsrSuperset": "it does not count every member of the controller's ISR",
+    "EpochCacheWellFormed": "its epoch cache is not what its records imply",
+    "EpochsMonotone": "record epochs fall along its log",
+}
+
+
+def violation_text(violation: Violation) -> str:
+    """One line: which invariant, who, expected, seen."""
+    sentence = SENTENCES.get(violation.invariant, "it does not hold")
+    return (
+        f"{violation.invariant} VIOLATED at {names(violation.brokers)}: {sentence}; "
+        f"expected {list(violation.expected)}, seen {list(violation.seen)}"
+    )
+
+
+def run_text(found: Found) -> str:
+    """A run to a violation: the first state, every step with what it changed, the last state, the verdict."""
+    lines = [grid(found.states[0]), ""]
+    for number, label in enumerate(found.labels, start=1):
+        lines.append(f"{number:>2}  {label_text(label)}")
+        lines += [f"      {line}" for line in changes(found.states[number - 1], found.states[number])]
+    return "\n".join([*lines, "", grid(found.states[-1]), "", violation_text(found.violation)])
+
+
+def graph_text(graph: Graph) -> str:
+    """Size of an explored graph."""
+    return f"{len(graph.states):,} states, {len(graph.edges):,} transitions, depth {graph.depth}"
+
+
+def view_text(view: View) -> str:
+    """A view, a line per broker: for states of the specification, which are no clusters."""
+    brokers, controller, committed, crashes = view
+    lines = []
+    for b, (log, hw, mark, up, is_role, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
+        records = " ".join(map(str, log)) or "-"
+        what = ("starting", "leader", "follower")[is_role] if up else "down"
+        lines.append(
+            f"{broker_name(b)} {what:<9} log={records} hw={hw} mark={mark} epoch={epoch} leader={broker_name(leader)} "
+            f"isr={isr:b} pending={pending:b} remote={remote} in flight={slots}"
+        )
+    leader, epoch, isr, live = controller
+    lines.append(f"controller   leader={broker_name(leader)} epoch={epoch} isr={isr:b} live={live:b}")
+    lines.append(f"committed    {' '.join(map(str, committed)) or '-'}  crashes={crashes}")
+    return "\n".join(lines)

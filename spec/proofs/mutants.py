@@ -90,7 +90,7 @@ def _expressions(function: ast.FunctionDef) -> list[tuple[ast.AST, str, int | No
             for index, child in children:
                 if isinstance(child, ast.AST):
                     waiting.append(child)
-                    if isinstance(child, ast.expr) and not _is_place(node, field):
+                    if isinstance(child, ast.expr) and not _is_place(child, node, field):
                         places.append((node, field, index, child))
     return places
 
@@ -99,9 +99,9 @@ def _is_docstring(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def _is_place(node: ast.AST, field: str) -> bool:
+def _is_place(child: ast.expr, node: ast.AST, field: str) -> bool:
     """Names that are called or assigned to, not read."""
-    return (isinstance(node, ast.Call) and field == "func") or field in ("targets", "target")
+    return (isinstance(node, ast.Call) and field == "func") or isinstance(getattr(child, "ctx", None), ast.Store)
 
 
 def _put(parent: ast.AST, field: str, index: int | None, node: ast.expr) -> None:

@@ -207,7 +207,7 @@ def explore(
             failure = f"every index in range: {error}"
         except EndlessLoopError as error:
             failure = f"terminates: {error}"
-        except (TypeError, NameError, UnboundLocalError, ValueError, AttributeError, RecursionError) as error:
+        except (TypeError, NameError, ValueError, AttributeError, z3.Z3Exception) as error:
             failure = f"runs: {type(error).__name__}: {error}"
         waiting.extend(path.open)
         tally.premises |= path.premises

@@ -59,9 +59,10 @@ FetchDecision(cache, logStart, logEnd, offset, lastEpoch) ==
       ELSE                                                           answer(read, NoEpochEnd)
 
 \* Whether a follower that stands at (entryOffset, entryEpoch) takes the answer to a request made at (offset, epoch).
-\* The epoch is compared since KAFKA-18991 (3.9.1, 4.0.1); before, only the offset was.
+\* The epoch is compared since KAFKA-18991 (3.9.1, 4.0.1), where the request had one; before, only the offset was.
 \* KAFKA: AbstractFetcherThread#processFetchRequest.
-AcceptsFetchResponse(entryOffset, entryEpoch, offset, epoch) == offset = entryOffset /\ epoch = entryEpoch
+AcceptsFetchResponse(entryOffset, entryEpoch, offset, epoch) ==
+  offset = entryOffset /\ (epoch = Undefined \/ epoch = entryEpoch)
 
 ----------------------------------------------------------------------------------
 (* Truncation on the follower *)

@@ -65,7 +65,8 @@ def test_no_java_at_all_says_what_was_tried_and_what_to_install(tmp_path: Path, 
 
 def test_the_spark_launcher_drops_one_flag_and_keeps_the_rest(tmp_path: Path) -> None:
     """A runtime without the vector module gets a launcher that passes every other argument on unchanged."""
-    plain = fake_java(tmp_path / "a runtime", 'case "$1" in --list-modules) echo java.base@21;; *) printf "%s\\n" "$@";; esac')
+    script = 'case "$1" in --list-modules) echo java.base@21;; *) printf "%s\\n" "$@";; esac'
+    plain = fake_java(tmp_path / "a runtime", script)
     home = spark_java_home(Java(plain, 21, "PATH"), tmp_path / "made")
     assert home == tmp_path / "made"
     said = subprocess.run(

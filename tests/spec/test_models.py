@@ -1,0 +1,156 @@
+"""The models give what models.toml says, and a difference is said clearly."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from spec import models
+from spec.errors import SpecError
+from spec.models import Model, compare, find_model, load_models, recorded, run_model, table
+from spec.tlc import Outcome, Result
+
+ROOM = Path(str(files("spec")))
+MODEL = Model("Small", "MCReplication", "MCReplicationSmall.cfg", "exhaustive", "success", "small", distinct=7, depth=3)
+FOUND = Result(Outcome.SUCCESS, "", 20, 7, 3, (), 1.0)
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize("model", [m for m in load_models() if m.tier == "small"], ids=lambda m: m.name)
+def test_a_model_gives_what_is_pinned(model: Model) -> None:
+    """Outcome, property, length of the counterexample, states and depth are the pinned ones."""
+    comparison = run_model(model)
+    assert comparison.ok, str(comparison)
+
+
+@pytest.mark.parametrize("model", load_models(), ids=lambda m: m.name)
+def test_everything_is_pinned(model: Model) -> None:
+    """A model that holds pins states and depth; one that fails pins its property and the length of the run."""
+    assert model.seconds is not None
+    if model.expect == "success":
+        assert model.distinct
+        assert model.depth
+    else:
+        assert model.property
+        assert model.length
+
+
+@pytest.mark.parametrize("path", sorted(ROOM.glob("MCReplication*.cfg")), ids=lambda p: p.stem)
+def test_a_cfg_opens_with_its_purpose_and_is_listed(path: Path) -> None:
+    """Each cfg starts with a comment that ends in the expected result, and models.toml has it once."""
+    comment = []
+    for line in path.read_text().splitlines():
+        if not line.startswith("\\*"):
+            break
+        comment.append(line)
+    model = find_model(path.name)
+    assert "Expected:" in " ".join(comment)
+    expected = " ".join(comment).split("Expected:")[1]
+    assert (model.property or "success") in expected
+
+
+def test_a_model_that_holds_checks_every_property() -> None:
+    """What is expected to hold is checked against all invariants and the action property of the module."""
+    for model in load_models():
+        if model.expect == "success":
+            checked = {line.split()[1] for line in model.config().splitlines() if line.startswith(("INVARIANT", "PROPERTY"))}
+            assert checked == {
+                *("TypeOK", "HwWithinLog", "LogMatchingBelowHw", "LeaderCompleteness", "IsrCompleteness", "NoFalseExposure"),
+                *("IsrSuperset", "EpochsMonotone", "SameRecordSamePrefix", "CommittedStable"),
+            }
+
+
+@pytest.mark.parametrize(
+    ("found", "difference"),
+    [
+        (Result(Outcome.SUCCESS, "", 20, 8, 3, (), 1.0), "distinct states: expected 7, seen 8"),
+        (Result(Outcome.SUCCESS, "", 20, 7, 4, (), 1.0), "depth: expected 3, seen 4"),
+        (Result(Outcome.SAFETY, "TypeOK", 20, 7, 3, (), 1.0), "outcome: expected success, seen safety failure"),
+        (Result(Outcome.ERROR, "", -1, -1, -1, (), 1.0, "Rules.tla:3:1: no"), "seen no verdict: Rules.tla:3:1: no"),
+    ],
+)
+def test_a_difference_is_named(found: Result, difference: str) -> None:
+    """A result that is not the pinned one says which number or word differs, and which was expected."""
+    comparison = compare(MODEL, found)
+    assert not comparison.ok
+    assert difference in str(comparison)
+    assert str(comparison).startswith("FAIL MCReplicationSmall.cfg")
+
+
+def test_the_wrong_property_failing_is_a_difference() -> None:
+    """A model that must fail in one way is not right when it fails in another."""
+    model = find_model("HwOnly")
+    steps = ((),) * (model.length or 0)
+    right = Result(Outcome.SAFETY, "LeaderCompleteness", 1, 1, 1, steps, 1.0)  # type: ignore[arg-type]
+    wrong = Result(Outcome.SAFETY, "TypeOK", 1, 1, 1, steps, 1.0)  # type: ignore[arg-type]
+    longer = Result(Outcome.SAFETY, "LeaderCompleteness", 1, 1, 1, (*steps, ()), 1.0)  # type: ignore[arg-type]
+    assert compare(model, right).ok
+    assert "property: expected LeaderCompleteness, seen TypeOK" in str(compare(model, wrong))
+    assert "states of the counterexample: expected 11, seen 12" in str(compare(model, longer))
+
+
+def test_a_match_is_said_in_one_line() -> None:
+    """What agrees is one line with the counts."""
+    assert str(compare(MODEL, FOUND)) == "ok   MCReplicationSmall.cfg: success, 7 states, depth 3 (1.0 s)"
+
+
+@pytest.mark.tlc
+def test_a_wrong_pin_is_found_by_running() -> None:
+    """A real run against a wrong expectation fails for the right reason."""
+    model = find_model("ReachCut")
+    comparison = run_model(Model(**{**vars(model), "property": "OneRoundIsEnough"}))
+    assert not comparison.ok
+    assert "property: expected OneRoundIsEnough, seen NoRecordIsCut" in str(comparison)
+
+
+ENTRY = """[[model]]
+module = "MCReplication"
+cfg = "MCReplicationSmall.cfg"
+mode = "exhaustive"
+expect = "success"
+tier = "small"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (ENTRY + "distint = 3", r"model 1 \(MCReplicationSmall.cfg\): expected only .*; seen distint"),
+        (ENTRY.replace('tier = "small"\n', ""), "expected tier, seen none"),
+        (ENTRY.replace('"small"', '"tiny"'), "one of small, medium, large; seen 'tiny'"),
+        (ENTRY.replace('"success"', '"safety failure"'), "the property that must fail"),
+        (ENTRY.replace("Small", "Absent"), "expected the file MCReplicationAbsent.cfg beside it"),
+        (ENTRY + ENTRY, "expected each cfg once"),
+        ("[[model]\n", "expected TOML"),
+    ],
+)
+def test_a_faulty_entry_is_refused(text: str, message: str) -> None:
+    """models.toml is checked when it is read; the error names the entry and what is wrong with it."""
+    with pytest.raises(SpecError, match=message):
+        load_models(text)
+
+
+def test_an_unknown_model_or_tier_is_answered_with_the_known_ones() -> None:
+    """A misspelt name gets the list of names."""
+    with pytest.raises(SpecError, match=r"one of Small, Epochs, .*; seen 'Smal'"):
+        find_model("Smal")
+    with pytest.raises(SpecError, match="one of small, medium, large; seen 'huge'"):
+        models.run_tier("huge")
+
+
+def test_recording_pins_what_was_found_and_leaves_the_rest() -> None:
+    """Numbers are replaced or added inside their entry; comments, order and other entries stay."""
+    text = f"# models\n\n{ENTRY}distinct = 1\n\n# next\n\n{ENTRY.replace('Small', 'Epochs')}"
+    new = recorded(text, [compare(MODEL, FOUND)])
+    assert new == f"# models\n\n{ENTRY}distinct = 7\nseconds = 1\ndepth = 3\n\n# next\n\n{ENTRY.replace('Small', 'Epochs')}"
+    assert recorded(new, [compare(MODEL, FOUND)]) == new
+
+
+def test_an_error_is_never_recorded() -> None:
+    """A run without a verdict pins nothing."""
+    assert recorded(ENTRY, [compare(MODEL, Result(Outcome.ERROR, "", -1, -1, -1, (), 1.0, "broken"))]) == ENTRY
+
+
+def test_the_readme_shows_the_models() -> None:
+    """The table in README.md is made from models.toml."""
+    assert table(load_models()) in (ROOM / "README.md").read_text()

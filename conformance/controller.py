@@ -1,0 +1,139 @@
+"""Events at the controller: the registration of the partition changes, a proposal is judged.
+
+Rules of this file
+
+1. Only the controller's own order counts here: who leads which epoch with which ISR, one change after the other.
+2. An election from the ISR is clean. With an empty ISR the members that left it while it was below min ISR are eligible
+   (KIP-966). One that is neither, or that nobody can call clean, ends every earlier claim about committed data.
+"""
+
+from conformance import fields as field
+from conformance.leader_hw import size_of
+from conformance.rule_ids import CTRL_01, CTRL_02, ISR_04
+from conformance.state import (
+    BROKERS,
+    C_ELIGIBLE,
+    C_EPOCH,
+    C_ISR,
+    C_LEADER,
+    C_LIVE,
+    C_PARTITION_EPOCH,
+    MIN_ISR,
+    OPTION,
+    PROPOSED,
+    REPLICAS,
+    State,
+    UNCLEAN,
+    WHOLE,
+    registration,
+)
+from conformance.tally import decide, same, undecided
+from conformance.terms import first_epoch, one_leader, register
+from traces.columns import UNKNOWN
+
+
+def change_partition(
+    st: State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int
+) -> None:
+    """A PartitionRecord or PartitionChangeRecord: PartitionRegistration#merge."""
+    old_epoch = st[WHOLE, C_EPOCH]
+    if old_epoch != UNKNOWN:
+        changed(st, leader, epoch, partition_epoch, isr, live, clean)
+    elif clean == 0 and epoch != UNKNOWN:
+        st[WHOLE, UNCLEAN] = max(st[WHOLE, UNCLEAN], epoch)
+    eligible(st, isr)
+    st[WHOLE, C_LEADER] = leader
+    st[WHOLE, C_EPOCH] = epoch
+    st[WHOLE, C_PARTITION_EPOCH] = partition_epoch
+    st[WHOLE, C_ISR] = isr
+    if live != UNKNOWN:
+        st[WHOLE, C_LIVE] = live
+    if epoch != UNKNOWN:
+        first_epoch(st, epoch)
+        if leader != UNKNOWN:
+            if epoch != old_epoch:
+                one_leader(st, epoch, leader)
+            register(st, epoch, leader, isr, partition_epoch)
+
+
+def changed(st: State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int) -> None:
+    """CTRL-02 on the epochs, then an election or a change of the ISR."""
+    old_leader, old_epoch, old_isr = st[WHOLE, C_LEADER], st[WHOLE, C_EPOCH], st[WHOLE, C_ISR]
+    if epoch == UNKNOWN:
+        undecided(st, CTRL_02, 1 << field.LEADER_EPOCH)
+    elif leader == UNKNOWN or old_leader == UNKNOWN:
+        undecided(st, CTRL_02, 1 << field.LEADER)
+    elif leader != old_leader:
+        decide(st, CTRL_02, epoch == old_epoch + 1, field.LEADER_EPOCH, old_epoch + 1, epoch)
+    else:
+        decide(st, CTRL_02, old_epoch <= epoch <= old_epoch + 1, field.LEADER_EPOCH, old_epoch, epoch)
+    if partition_epoch != UNKNOWN and st[WHOLE, C_PARTITION_EPOCH] != UNKNOWN:
+        expected = st[WHOLE, C_PARTITION_EPOCH] + 1
+        same(st, CTRL_02, field.PARTITION_EPOCH, expected, partition_epoch, 0)
+    if epoch != old_epoch:
+        if leader >= 0:
+            election(st, leader, epoch, old_isr, isr, live, clean)
+    elif isr != UNKNOWN and old_isr != UNKNOWN:
+        grown(st, leader, old_isr, isr, live)
+
+
+def election(st: State, leader: int, epoch: int, old_isr: int, isr: int, live: int, clean: int) -> None:
+    """CTRL-01: a clean leader was in sync, and a new leader is a live member of the new ISR."""
+    candidates = old_isr
+    if old_isr == 0:
+        candidates = st[WHOLE, C_ELIGIBLE]
+    if old_isr == UNKNOWN or candidates == UNKNOWN:
+        undecided(st, CTRL_01, 1 << field.ISR)
+        if clean != 1:
+            st[WHOLE, UNCLEAN] = epoch
+    elif candidates >> leader & 1 == 1:
+        decide(st, CTRL_01, True, field.LEADER, leader, leader)
+    elif clean == 1:
+        decide(st, CTRL_01, False, field.ISR, candidates, 1 << leader)
+    else:
+        st[WHOLE, UNCLEAN] = epoch
+        if clean == UNKNOWN:
+            undecided(st, CTRL_01, 1 << field.CLEAN)
+    if isr != UNKNOWN:
+        decide(st, CTRL_01, isr >> leader & 1 == 1, field.ISR, isr | 1 << leader, isr)
+    if live != UNKNOWN:
+        decide(st, CTRL_01, live >> leader & 1 == 1, field.LIVE, live | 1 << leader, live)
+
+
+def grown(st: State, leader: int, old_isr: int, isr: int, live: int) -> None:
+    """ISR-04: within a leader epoch the ISR grows only by what the leader proposed, and only by live brokers."""
+    if isr | old_isr == old_isr:
+        return
+    if leader < 0:
+        decide(st, ISR_04, False, field.ISR, old_isr, isr)
+        return
+    same(st, ISR_04, field.ISR, st[REPLICAS + leader, PROPOSED], isr, 1 << field.ISR)
+    if live != UNKNOWN:
+        decide(st, ISR_04, isr & ~old_isr & ~live == 0, field.LIVE, isr, live)
+
+
+def eligible(st: State, isr: int) -> None:
+    """Keep the eligible leader replicas: PartitionChangeBuilder#maybePopulateTargetElr."""
+    n = st[OPTION, BROKERS]
+    old, old_isr = st[WHOLE, C_ELIGIBLE], st[WHOLE, C_ISR]
+    if isr == UNKNOWN:
+        st[WHOLE, C_ELIGIBLE] = UNKNOWN
+    elif size_of(isr, n) >= min(st[OPTION, MIN_ISR], n):
+        st[WHOLE, C_ELIGIBLE] = 0
+    elif UNKNOWN in (old, old_isr):
+        st[WHOLE, C_ELIGIBLE] = UNKNOWN
+    else:
+        st[WHOLE, C_ELIGIBLE] = (old | old_isr) & ~isr
+
+
+def alter_partition(st: State, leader: int, epoch: int, isr: int, error: int) -> None:
+    """ISR-04: the controller accepts a proposal only from the leader, in its epoch, with live members."""
+    if error == UNKNOWN or st[WHOLE, C_EPOCH] == UNKNOWN:
+        undecided(st, ISR_04, 1 << field.ERROR | 1 << field.LEADER_EPOCH)
+    elif error == 0:
+        if epoch != UNKNOWN:
+            same(st, ISR_04, field.LEADER_EPOCH, st[WHOLE, C_EPOCH], epoch, 0)
+        if leader != UNKNOWN:
+            same(st, ISR_04, field.PEER, st[WHOLE, C_LEADER], leader, 1 << field.LEADER)
+        if isr != UNKNOWN and st[WHOLE, C_LIVE] != UNKNOWN:
+            decide(st, ISR_04, isr & ~st[WHOLE, C_LIVE] == 0, field.ISR, st[WHOLE, C_LIVE], isr)

@@ -1,0 +1,76 @@
+"""Numbers for the words of traces.schema: the position of a field, the code of an event.
+
+A set of fields is a bit mask over positions: that is how the judge says what it missed.
+"""
+
+from traces.schema import EVENTS, FIELDS
+
+FIELD_NAMES = tuple(FIELDS)
+_AT = {name: at for at, name in enumerate(FIELD_NAMES)}
+
+PEER = _AT["peer"]
+LEADER = _AT["leader"]
+LEADER_EPOCH = _AT["leader_epoch"]
+PARTITION_EPOCH = _AT["partition_epoch"]
+ISR = _AT["isr"]
+LIVE = _AT["live"]
+CLEAN = _AT["clean"]
+REQ_EPOCH = _AT["req_epoch"]
+REQ_OFFSET = _AT["req_offset"]
+REQ_LAST_EPOCH = _AT["req_last_epoch"]
+ERROR = _AT["error"]
+RES_HW = _AT["res_hw"]
+RES_LOG_START = _AT["res_log_start"]
+DIV_EPOCH = _AT["div_epoch"]
+DIV_END = _AT["div_end"]
+REC_BASE = _AT["rec_base"]
+REC_END = _AT["rec_end"]
+REC_EPOCH = _AT["rec_epoch"]
+LEADER_START = _AT["leader_start"]
+LEADER_END = _AT["leader_end"]
+TARGET = _AT["target"]
+COMPLETED = _AT["completed"]
+REMOTE_LEO = _AT["remote_leo"]
+EPOCH_START = _AT["epoch_start"]
+ACKS = _AT["acks"]
+BOUND = _AT["bound"]
+LEO_BEFORE = _AT["leo_before"]
+HW_BEFORE = _AT["hw_before"]
+LEO = _AT["leo"]
+HW = _AT["hw"]
+LOG_START = _AT["log_start"]
+EPOCHS = _AT["epochs"]
+
+BECOME_LEADER = EVENTS["BecomeLeader"].code
+BECOME_FOLLOWER = EVENTS["BecomeFollower"].code
+LEADER_APPEND = EVENTS["LeaderAppend"].code
+SEND_FETCH = EVENTS["SendFetch"].code
+HANDLE_FETCH = EVENTS["HandleFetch"].code
+ANSWER_FETCH = EVENTS["AnswerFetch"].code
+HANDLE_FETCH_RESPONSE = EVENTS["HandleFetchResponse"].code
+HANDLE_DIVERGING_RESPONSE = EVENTS["HandleDivergingResponse"].code
+HANDLE_OUT_OF_RANGE = EVENTS["HandleOutOfRange"].code
+HANDLE_FETCH_ERROR = EVENTS["HandleFetchError"].code
+SEND_EPOCH_REQUEST = EVENTS["SendEpochRequest"].code
+HANDLE_EPOCH_REQUEST = EVENTS["HandleEpochRequest"].code
+HANDLE_EPOCH_RESPONSE = EVENTS["HandleEpochResponse"].code
+TRUNCATE_TO_HIGH_WATERMARK = EVENTS["TruncateToHighWatermark"].code
+EXPAND_ISR = EVENTS["ExpandIsr"].code
+SHRINK_ISR = EVENTS["ShrinkIsr"].code
+ALTER_PARTITION = EVENTS["AlterPartition"].code
+HANDLE_ALTER_PARTITION_RESPONSE = EVENTS["HandleAlterPartitionResponse"].code
+CHANGE_PARTITION = EVENTS["ChangePartition"].code
+START = EVENTS["Start"].code
+STOP = EVENTS["Stop"].code
+CRASH = EVENTS["Crash"].code
+LOG_START_MOVED = EVENTS["LogStartMoved"].code
+EPOCH_CACHE_ENTRY = EVENTS["EpochCacheEntry"].code
+HW_CHECKPOINT = EVENTS["HwCheckpoint"].code
+OBSERVE = EVENTS["Observe"].code
+PRODUCE_ACK = EVENTS["ProduceAck"].code
+READ = EVENTS["Read"].code
+
+
+def names(mask: int) -> tuple[str, ...]:
+    """The fields in a bit mask."""
+    return tuple(name for at, name in enumerate(FIELD_NAMES) if mask >> at & 1)

@@ -1,0 +1,519 @@
+"""Events at a follower: fetches leave, answers are taken over, the log is cut or reset.
+
+Rules of this file
+
+1. Only an answer the leader gave is taken over, and only for the offset (and, since KAFKA-18991, the epoch) the follower
+   stands at: AbstractFetcherThread#processFetchRequest.
+2. A cut has one cause: a diverging answer, an epoch answer, an out-of-range reset, or no epochs at all.
+"""
+
+from conformance import fields as field
+from conformance.leader import fits
+from conformance.lineage import cache_assign, cache_cut, cache_latest, cache_raise, copy_entries, inputs_missing
+from conformance.log_checks import (
+    alive,
+    cache_in_order,
+    found,
+    hw_becomes,
+    leo_becomes,
+    set_hw,
+    within,
+)
+from conformance.rule_ids import (
+    APPEND_02,
+    EPOCH_02,
+    FETCH_01,
+    FETCH_02,
+    FETCH_03,
+    FETCH_09,
+    FETCH_10,
+    HW_05,
+    HW_06,
+    HW_07,
+    LOG_01,
+    OOR_01,
+    TRUNC_01,
+    TRUNC_02,
+    TRUNC_03,
+    TRUNC_05,
+)
+from conformance.state import (
+    ANSWER_EPOCH_CHECKED,
+    ANS_BASE,
+    ANS_DIV_END,
+    ANS_DIV_EPOCH,
+    ANS_END,
+    ANS_HW,
+    ANS_REC_EPOCH,
+    BATCH_EPOCH_FILTER,
+    CACHED,
+    DATA,
+    DIVERGED,
+    EPOCH,
+    EPOCH_ANSWER,
+    EPOCH_REQUEST,
+    FOLLOWING,
+    HELD,
+    HW,
+    HW_MOVED,
+    Ints,
+    KIND,
+    LEADER,
+    LEO,
+    LEOS,
+    LOG_START,
+    MORE_ROUNDS,
+    NOTHING,
+    OLD_EPOCH,
+    OLD_LAST,
+    OLD_OFFSET,
+    OPTION,
+    RANGE,
+    REPLICAS,
+    REQUEST,
+    REQ_EPOCH,
+    REQ_LAST,
+    REQ_OFFSET,
+    ROLE,
+    State,
+    TELLS_ENTRIES,
+    TRUNCATION_ON_FETCH,
+    entries,
+    epochs_row,
+    pair,
+    starts_row,
+)
+from conformance.tally import decide, same, undecided
+from impl.rules import (
+    RESET_TO_LEADER_START,
+    accepts_fetch_response,
+    batches_accepted,
+    follower_high_watermark,
+    high_watermark_after_truncation,
+    initial_fetch_offset,
+    out_of_range_reset,
+    truncation_target,
+)
+from traces.columns import UNKNOWN
+
+
+def follows(st: State, b: int, leader: int, epoch: int) -> None:
+    """FETCH-03: a request goes to the leader the follower follows, in the epoch it knows."""
+    role = st[REPLICAS + b, ROLE]
+    if role == UNKNOWN:
+        undecided(st, FETCH_03, 1 << field.LEADER)
+    else:
+        decide(st, FETCH_03, role == FOLLOWING, field.LEADER, st[REPLICAS + b, LEADER], b)
+        if role == FOLLOWING:
+            same(st, FETCH_03, field.PEER, st[REPLICAS + b, LEADER], leader, 1 << field.LEADER)
+            same(st, FETCH_03, field.REQ_EPOCH, st[REPLICAS + b, EPOCH], epoch, 1 << field.LEADER_EPOCH)
+
+
+def next_round(st: State, b: int, p: int, last: int) -> None:
+    """TRUNC-02: after a cut that was not complete, the next request asks about a lower epoch."""
+    if st[REPLICAS + b, MORE_ROUNDS] == 1:
+        before = st[p, REQ_LAST]
+        if UNKNOWN in (last, before):
+            undecided(st, TRUNC_02, 1 << field.REQ_LAST_EPOCH)
+        else:
+            decide(st, TRUNC_02, last < before, field.REQ_LAST_EPOCH, before - 1, last)
+    st[REPLICAS + b, MORE_ROUNDS] = 0
+    st[REPLICAS + b, HW_MOVED] = -1
+
+
+def overtake(st: State, p: int) -> None:
+    """A request that nobody was seen to handle may still arrive after the next one has left."""
+    if st[p, KIND] == REQUEST:
+        st[p, OLD_EPOCH] = st[p, REQ_EPOCH]
+        st[p, OLD_OFFSET] = st[p, REQ_OFFSET]
+        st[p, OLD_LAST] = st[p, REQ_LAST]
+    else:
+        st[p, OLD_OFFSET] = -1
+
+
+def send_fetch(st: State, b: int, leader: int, epoch: int, offset: int, last: int) -> None:
+    """RemoteLeaderEndPoint#buildFetch: the request says where the follower's log ends and with which epoch."""
+    alive(st, b)
+    follows(st, b, leader, epoch)
+    leo, n = st[REPLICAS + b, LEO], st[REPLICAS + b, CACHED]
+    initial = leo
+    if n == 0 and leo != UNKNOWN and st[REPLICAS + b, HW] != UNKNOWN:
+        initial = initial_fetch_offset(entries(st, epochs_row(st, b), 0), leo, st[REPLICAS + b, HW])
+    if offset == initial and offset != UNKNOWN:
+        decide(st, FETCH_01, True, field.REQ_OFFSET, offset, offset)
+    else:
+        same(st, FETCH_01, field.REQ_OFFSET, leo, offset, 1 << field.LEO)
+    if st[OPTION, TRUNCATION_ON_FETCH] == 1 or last != UNKNOWN:
+        same(st, FETCH_02, field.REQ_LAST_EPOCH, cache_latest(st, b), last, 1 << field.EPOCHS)
+    p = pair(st, b, leader)
+    next_round(st, b, p, last)
+    overtake(st, p)
+    st[p, KIND] = REQUEST
+    st[p, REQ_EPOCH] = epoch
+    st[p, REQ_OFFSET] = offset
+    st[p, REQ_LAST] = last
+
+
+def send_epoch_request(st: State, b: int, leader: int, epoch: int, last: int) -> None:
+    """AbstractFetcherThread#fetchTruncatingPartitions: asks where the follower's latest epoch ends."""
+    alive(st, b)
+    follows(st, b, leader, epoch)
+    same(st, FETCH_02, field.REQ_LAST_EPOCH, cache_latest(st, b), last, 1 << field.EPOCHS)
+    p = pair(st, b, leader)
+    next_round(st, b, p, last)
+    overtake(st, p)
+    st[p, KIND] = EPOCH_REQUEST
+    st[p, REQ_EPOCH] = epoch
+    st[p, REQ_OFFSET] = UNKNOWN
+    st[p, REQ_LAST] = last
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Taking an answer over
+
+
+def accepted(st: State, b: int, leader: int, epoch: int, offset: int) -> None:
+    """FETCH-09: the answer is for the offset, and the epoch, at which the follower stands."""
+    role, leo, own = st[REPLICAS + b, ROLE], st[REPLICAS + b, LEO], st[REPLICAS + b, EPOCH]
+    if UNKNOWN in (role, leo, own, offset, epoch):
+        undecided(st, FETCH_09, 1 << field.REQ_OFFSET | 1 << field.REQ_EPOCH | 1 << field.LEO)
+        return
+    ready = role == FOLLOWING and fits(st[REPLICAS + b, LEADER], leader)
+    ok = accepts_fetch_response(leo, own, ready, offset, epoch, st[OPTION, ANSWER_EPOCH_CHECKED] == 1)
+    if offset == leo:
+        decide(st, FETCH_09, ok, field.REQ_EPOCH, own, epoch)
+    else:
+        decide(st, FETCH_09, ok, field.REQ_OFFSET, leo, offset)
+
+
+def given(st: State, p: int, kind: int, epoch: int, offset: int) -> bool:
+    """FETCH-10, first half: an answer of this kind to this request is in flight. True when its content can be compared."""
+    seen = st[p, KIND]
+    if seen in (UNKNOWN, HELD):
+        undecided(st, FETCH_10, 1 << field.RES_HW)
+        return False
+    if seen != kind:
+        decide(st, FETCH_10, False, field.ERROR, kind, seen)
+        return False
+    same_request = fits(epoch, st[p, REQ_EPOCH]) and fits(offset, st[p, REQ_OFFSET])
+    decide(st, FETCH_10, same_request, field.REQ_OFFSET, st[p, REQ_OFFSET], offset)
+    return same_request
+
+
+def as_answered(st: State, fieldno: int, answered: int, taken: int) -> None:
+    """FETCH-10, second half: a value is taken over as it was answered."""
+    if answered != UNKNOWN and taken != UNKNOWN:
+        same(st, FETCH_10, fieldno, answered, taken, 0)
+
+
+def handle_fetch_response(
+    st: State,
+    b: int,
+    leader: int,
+    epoch: int,
+    offset: int,
+    res_hw: int,
+    res_log_start: int,
+    base: int,
+    end: int,
+    rec_epoch: int,
+    leo_before: int,
+    hw_before: int,
+    leo: int,
+    hw: int,
+    log_start: int,
+    told: bool,
+    pairs: Ints,
+) -> None:
+    """ReplicaFetcherThread#processPartitionData: append, then the high watermark, then the log start."""
+    alive(st, b)
+    found(st, b, leo_before, hw_before)
+    p = pair(st, b, leader)
+    kind = st[p, KIND]
+    if kind in (DATA, HELD, DIVERGED):
+        epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
+        offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
+    accepted(st, b, leader, epoch, offset)
+    if kind == DIVERGED:
+        moved = st[REPLICAS + b, HW] != UNKNOWN and hw not in (UNKNOWN, st[REPLICAS + b, HW])
+        decide(st, HW_06, not moved and not end > base, field.HW, st[REPLICAS + b, HW], hw)
+    elif given(st, p, DATA, epoch, offset):
+        as_answered(st, field.RES_HW, st[p, ANS_HW], res_hw)
+        as_answered(st, field.REC_BASE, st[p, ANS_BASE], base)
+        as_answered(st, field.REC_END, st[p, ANS_END], end)
+        as_answered(st, field.REC_EPOCH, st[p, ANS_REC_EPOCH], rec_epoch)
+        res_hw = st[p, ANS_HW] if res_hw == UNKNOWN else res_hw
+        base = st[p, ANS_BASE] if base == UNKNOWN else base
+        end = st[p, ANS_END] if end == UNKNOWN else end
+        rec_epoch = st[p, ANS_REC_EPOCH] if rec_epoch == UNKNOWN else rec_epoch
+    if st[REPLICAS + b, MORE_ROUNDS] == 1:
+        decide(st, TRUNC_02, False, field.COMPLETED, 1, 0)
+        st[REPLICAS + b, MORE_ROUNDS] = 0
+    append_answered(st, b, leader, epoch, base, end, rec_epoch, leo, told, pairs)
+    follow_hw(st, b, res_hw, hw)
+    raise_log_start(st, b, res_log_start, log_start)
+    if kind != DIVERGED:
+        st[p, KIND] = NOTHING
+    within(st, b)
+
+
+def append_answered(
+    st: State,
+    b: int,
+    leader: int,
+    epoch: int,
+    base: int,
+    end: int,
+    rec_epoch: int,
+    leo: int,
+    told: bool,
+    pairs: Ints,
+) -> None:
+    """APPEND-02: answered records go to the follower's log end, none of an epoch above its own (KAFKA-18723)."""
+    before = st[REPLICAS + b, LEO]
+    if told:
+        for i in range(len(pairs) // 2):
+            cache_assign(st, b, pairs[2 * i], pairs[2 * i + 1])
+        if rec_epoch != UNKNOWN and st[REPLICAS + b, CACHED] != UNKNOWN:
+            same(st, EPOCH_02, field.REC_EPOCH, cache_latest(st, b), rec_epoch, 0)
+    if base == UNKNOWN or end == UNKNOWN:
+        undecided(st, APPEND_02, 1 << field.REC_BASE | 1 << field.REC_END)
+        if not told and (leo == UNKNOWN or leo != before):
+            epochs_of_records(st, b, leader, epoch, before, leo, rec_epoch)
+        leo_becomes(st, b, APPEND_02, UNKNOWN, leo, 1 << field.REC_END)
+        return
+    if end > base:
+        if before != UNKNOWN:
+            decide(st, APPEND_02, base >= before, field.REC_BASE, before, base)
+        own = st[REPLICAS + b, EPOCH]
+        if st[OPTION, BATCH_EPOCH_FILTER] == 1 and rec_epoch != UNKNOWN and own != UNKNOWN:
+            st[LEOS, 0] = rec_epoch
+            decide(st, APPEND_02, batches_accepted(entries(st, LEOS, 1), own) == 1, field.REC_EPOCH, own, rec_epoch)
+        if not told:
+            epochs_of_records(st, b, leader, epoch, base, end, rec_epoch)
+    leo_becomes(st, b, APPEND_02, end if end > base else before, leo, 1 << field.LEO)
+    cache_in_order(st, b)
+
+
+def epochs_of_records(st: State, b: int, leader: int, epoch: int, base: int, end: int, rec_epoch: int) -> None:
+    """Where new epochs begin in the records [base, end), of which the last has `rec_epoch`."""
+    latest = cache_latest(st, b)
+    leads = st[REPLICAS + leader, EPOCH] == epoch and st[REPLICAS + leader, CACHED] != UNKNOWN
+    if latest != UNKNOWN and rec_epoch == latest:
+        return
+    if rec_epoch != UNKNOWN and end - base == 1:
+        cache_assign(st, b, rec_epoch, base)
+    elif leads and epoch != UNKNOWN and base != UNKNOWN and end != UNKNOWN:
+        copy_entries(st, leader, b, base, end)
+    elif st[OPTION, TELLS_ENTRIES] == 0:
+        st[REPLICAS + b, CACHED] = UNKNOWN
+
+
+def follow_hw(st: State, b: int, res_hw: int, hw: int) -> None:
+    """HW-05: the leader's value, clamped into the follower's log."""
+    before, leo, log_start = st[REPLICAS + b, HW], st[REPLICAS + b, LEO], st[REPLICAS + b, LOG_START]
+    expected = UNKNOWN
+    if res_hw != UNKNOWN and leo != UNKNOWN and (log_start != UNKNOWN or hw == min(res_hw, leo)):
+        expected = follower_high_watermark(res_hw, max(log_start, 0), leo)
+    hw_becomes(st, b, HW_05, expected, hw, 1 << field.RES_HW | 1 << field.LEO | 1 << field.LOG_START)
+    after = st[REPLICAS + b, HW]
+    if UNKNOWN in (before, after):
+        st[REPLICAS + b, HW_MOVED] = UNKNOWN
+    elif after != before:
+        st[REPLICAS + b, HW_MOVED] = before
+
+
+def raise_log_start(st: State, b: int, res_log_start: int, log_start: int) -> None:
+    """The follower takes the leader's log start over, upwards only: UnifiedLog#maybeIncrementLogStartOffset."""
+    old = st[REPLICAS + b, LOG_START]
+    if log_start == UNKNOWN:
+        log_start = max(old, res_log_start) if UNKNOWN not in (old, res_log_start) else old
+    elif old != UNKNOWN:
+        decide(st, LOG_01, log_start >= old, field.LOG_START, old, log_start)
+    if log_start != UNKNOWN and log_start != old:
+        cache_raise(st, b, log_start)
+    st[REPLICAS + b, LOG_START] = log_start
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Cutting the log
+
+
+def cut(
+    st: State, b: int, offset: int, div_epoch: int, div_end: int, target: int, completed: int, leo: int, hw: int
+) -> None:
+    """TRUNC-01 by the T-table, TRUNC-03 and HW-07 for what the cut leaves."""
+    n, before = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO]
+    if UNKNOWN in (n, before, offset, div_epoch, div_end):
+        missing = inputs_missing(n, before, 0, offset, 0)
+        if UNKNOWN in (div_epoch, div_end):
+            missing |= 1 << field.DIV_EPOCH | 1 << field.DIV_END
+        undecided(st, TRUNC_01, missing)
+    else:
+        _row, expected, done = truncation_target(
+            entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), before, offset, div_epoch, div_end
+        )
+        same(st, TRUNC_01, field.TARGET, expected, target, 0)
+        if completed != UNKNOWN:
+            decide(st, TRUNC_01, done == (completed == 1), field.COMPLETED, 1 if done else 0, completed)
+        if target == UNKNOWN:
+            target = expected
+        if completed == UNKNOWN:
+            completed = 1 if done else 0
+    cut_at(st, b, target, leo, hw)
+    st[REPLICAS + b, MORE_ROUNDS] = 1 if completed == 0 else 0
+
+
+def cut_at(st: State, b: int, target: int, leo: int, hw: int) -> None:
+    """TRUNC-03 and HW-07: UnifiedLog#truncateTo."""
+    before = st[REPLICAS + b, LEO]
+    end = UNKNOWN if UNKNOWN in (before, target) else min(before, target)
+    leo_becomes(st, b, TRUNC_03, end, leo, 1 << field.TARGET | 1 << field.LEO_BEFORE)
+    old = st[REPLICAS + b, HW]
+    lowered = UNKNOWN if UNKNOWN in (old, target) else high_watermark_after_truncation(old, target)
+    hw_becomes(st, b, HW_07, lowered, hw, 1 << field.TARGET | 1 << field.HW_BEFORE)
+    cache_cut(st, b, target)
+    if target != UNKNOWN and st[REPLICAS + b, LOG_START] > target:
+        st[REPLICAS + b, LOG_START] = target
+    cache_in_order(st, b)
+    within(st, b)
+
+
+def handle_diverging_response(
+    st: State,
+    b: int,
+    leader: int,
+    epoch: int,
+    offset: int,
+    div_epoch: int,
+    div_end: int,
+    target: int,
+    completed: int,
+    leo_before: int,
+    hw_before: int,
+    leo: int,
+    hw: int,
+) -> None:
+    """AbstractFetcherThread#truncateOnFetchResponse."""
+    alive(st, b)
+    found(st, b, leo_before, hw_before)
+    p = pair(st, b, leader)
+    if st[p, KIND] in (DIVERGED, HELD):
+        epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
+        offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
+    accepted(st, b, leader, epoch, offset)
+    if given(st, p, DIVERGED, epoch, offset):
+        as_answered(st, field.DIV_EPOCH, st[p, ANS_DIV_EPOCH], div_epoch)
+        as_answered(st, field.DIV_END, st[p, ANS_DIV_END], div_end)
+        div_epoch = st[p, ANS_DIV_EPOCH] if div_epoch == UNKNOWN else div_epoch
+        div_end = st[p, ANS_DIV_END] if div_end == UNKNOWN else div_end
+    moved = st[REPLICAS + b, HW_MOVED]
+    if moved == UNKNOWN:
+        undecided(st, HW_06, 1 << field.HW)
+    else:
+        decide(st, HW_06, moved == -1, field.HW, moved, st[REPLICAS + b, HW])
+    cut(st, b, offset, div_epoch, div_end, target, completed, leo, hw)
+    st[p, KIND] = NOTHING
+
+
+def handle_epoch_response(
+    st: State,
+    b: int,
+    leader: int,
+    error: int,
+    div_epoch: int,
+    div_end: int,
+    target: int,
+    completed: int,
+    leo_before: int,
+    hw_before: int,
+    leo: int,
+    hw: int,
+) -> None:
+    """AbstractFetcherThread#truncateToEpochEndOffsets."""
+    alive(st, b)
+    found(st, b, leo_before, hw_before)
+    p = pair(st, b, leader)
+    if given(st, p, EPOCH_ANSWER, UNKNOWN, UNKNOWN):
+        as_answered(st, field.DIV_EPOCH, st[p, ANS_DIV_EPOCH], div_epoch)
+        as_answered(st, field.DIV_END, st[p, ANS_DIV_END], div_end)
+    st[p, KIND] = NOTHING
+    if error in (0, UNKNOWN):
+        offset = UNKNOWN if div_end == -1 else 0
+        cut(st, b, offset, div_epoch, div_end, target, completed, leo, hw)
+
+
+def truncate_to_high_watermark(
+    st: State, b: int, target: int, leo_before: int, hw_before: int, leo: int, hw: int
+) -> None:
+    """TRUNC-05: AbstractFetcherThread#truncateToHighWatermark is for a follower that has no epochs."""
+    alive(st, b)
+    found(st, b, leo_before, hw_before)
+    n, old = st[REPLICAS + b, CACHED], st[REPLICAS + b, HW]
+    if st[OPTION, TRUNCATION_ON_FETCH] == 1 and n == UNKNOWN:
+        undecided(st, TRUNC_05, 1 << field.EPOCHS)
+    elif st[OPTION, TRUNCATION_ON_FETCH] == 1:
+        decide(st, TRUNC_05, n == 0, field.EPOCHS, 0, n)
+    if target != UNKNOWN:
+        same(st, TRUNC_05, field.TARGET, old, target, 1 << field.HW)
+    else:
+        target = old
+    cut_at(st, b, target, leo, hw)
+
+
+def handle_out_of_range(
+    st: State,
+    b: int,
+    leader: int,
+    epoch: int,
+    offset: int,
+    leader_start: int,
+    leader_end: int,
+    target: int,
+    leo_before: int,
+    hw_before: int,
+    leo: int,
+    hw: int,
+    log_start: int,
+) -> None:
+    """OOR-01: AbstractFetcherThread#fetchOffsetAndTruncate, three cases."""
+    alive(st, b)
+    found(st, b, leo_before, hw_before)
+    p = pair(st, b, leader)
+    if st[p, KIND] in (RANGE, HELD):
+        epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
+        offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
+    accepted(st, b, leader, epoch, offset)
+    given(st, p, RANGE, epoch, offset)
+    st[p, KIND] = NOTHING
+    before = st[REPLICAS + b, LEO]
+    if UNKNOWN in (leader_start, leader_end, before):
+        undecided(st, OOR_01, 1 << field.LEADER_START | 1 << field.LEADER_END | 1 << field.LEO)
+        set_hw(st, b, hw)
+        leo_becomes(st, b, OOR_01, UNKNOWN, leo, 1 << field.LEADER_END)
+        st[REPLICAS + b, LOG_START] = log_start
+        st[REPLICAS + b, CACHED] = UNKNOWN
+        return
+    case, expected = out_of_range_reset(leader_start, leader_end, before)
+    if target != UNKNOWN:
+        same(st, OOR_01, field.TARGET, expected, target, 0)
+    if case == RESET_TO_LEADER_START:
+        leo_becomes(st, b, OOR_01, expected, leo, 0)
+        hw_becomes(st, b, OOR_01, expected, hw, 0)
+        st[REPLICAS + b, LOG_START] = expected
+        st[REPLICAS + b, CACHED] = 0
+        if log_start != UNKNOWN:
+            same(st, OOR_01, field.LOG_START, expected, log_start, 0)
+    else:
+        old = st[REPLICAS + b, HW]
+        leo_becomes(st, b, OOR_01, expected, leo, 0)
+        lowered = UNKNOWN if old == UNKNOWN else high_watermark_after_truncation(old, expected)
+        hw_becomes(st, b, OOR_01, lowered, hw, 1 << field.HW_BEFORE)
+        cache_cut(st, b, expected)
+    within(st, b)
+
+
+def handle_fetch_error(st: State, b: int, leader: int) -> None:
+    """An error answer is consumed; the log stays as it is."""
+    alive(st, b)
+    st[pair(st, b, leader), KIND] = NOTHING

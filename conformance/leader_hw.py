@@ -1,0 +1,172 @@
+"""The leader's high watermark: every event that may advance it is judged here.
+
+Rules of this file
+
+1. Where config.lag_rule is off, the maximal ISR alone holds the high watermark back and the rule is exact. Where it is on,
+   a caught-up replica outside the ISR may hold it back too: the rule bounds it from above by the maximal ISR and from
+   below by all replicas (Partition#maybeIncrementLeaderHW, KAFKA-15021).
+2. A real leader learns of a committed ISR before its log says so, if the log says so at all: with lag_rule on, the ISR the
+   controller has registered in this leader epoch is as good as the one the leader was last told.
+"""
+
+from conformance import fields as field
+from conformance.log_checks import set_hw
+from conformance.rule_ids import HW_02, HW_03, HW_04, HW_08, HW_09
+from conformance.state import (
+    BLOCKS_UNDER_MIN_ISR,
+    BROKERS,
+    COUNTED,
+    C_EPOCH,
+    C_ISR,
+    EPOCH,
+    HW,
+    ISR,
+    LAG_RULE,
+    LEO,
+    LEOS,
+    MIN_ISR,
+    OPTION,
+    PENDING,
+    REMOTE,
+    REMOTE_EPOCH,
+    REPLICAS,
+    State,
+    WHOLE,
+    entries,
+    pair,
+)
+from conformance.tally import decide, same, undecided
+from conformance.terms import commit, led_between
+from impl.rules import counts_for_high_watermark, leader_high_watermark, under_min_isr
+from traces.columns import UNKNOWN
+
+
+def size_of(members: int, brokers: int) -> int:
+    """How many brokers a mask holds."""
+    count = 0
+    for b in range(brokers):
+        count += members >> b & 1
+    return count
+
+
+def too_few(st: State, isr: int) -> bool:
+    """Whether the release holds the HW back because the committed ISR is too small."""
+    n = st[OPTION, BROKERS]
+    return st[OPTION, BLOCKS_UNDER_MIN_ISR] == 1 and under_min_isr(size_of(isr, n), st[OPTION, MIN_ISR], n)
+
+
+def gather(st: State, b: int, maximal: int) -> bool:
+    """Fill `leos` and `counted` for the leader's rule; False when a LEO that counts is unknown."""
+    n = st[OPTION, BROKERS]
+    known = True
+    for r in range(n):
+        remote = st[pair(st, r, b), REMOTE]
+        st[LEOS, r] = remote
+        st[COUNTED, r] = r != b and counts_for_high_watermark(maximal >> r & 1 == 1, False, False)
+        if st[COUNTED, r] and remote == UNKNOWN:
+            known = False
+    return known
+
+
+def lowest_counts(st: State, b: int, maximal: int) -> int:
+    """The lowest recorded LEO in the maximal ISR; UNKNOWN when one of them is unknown and no known one is below 0."""
+    n = st[OPTION, BROKERS]
+    lowest = st[REPLICAS + b, LEO]
+    for r in range(n):
+        if r != b and maximal >> r & 1 == 1:
+            remote = st[pair(st, r, b), REMOTE]
+            if remote == UNKNOWN or lowest == UNKNOWN:
+                return UNKNOWN
+            lowest = min(lowest, remote)
+    return lowest
+
+
+def expected_hw(st: State, b: int, isr: int, trigger: int) -> int:
+    """The leader's rule, exact; UNKNOWN when an input is."""
+    hw, leo = st[REPLICAS + b, HW], st[REPLICAS + b, LEO]
+    if trigger == 0:
+        return hw
+    if hw == UNKNOWN or leo == UNKNOWN or isr == UNKNOWN or trigger == UNKNOWN:
+        return UNKNOWN
+    if not gather(st, b, isr | st[REPLICAS + b, PENDING]):
+        return UNKNOWN
+    n = st[OPTION, BROKERS]
+    return leader_high_watermark(hw, leo, entries(st, LEOS, n), entries(st, COUNTED, n), too_few(st, isr))
+
+
+def advance(st: State, b: int, told: int, trigger: int) -> None:
+    """Judge the HW of leader b after an event; `trigger`: whether the event makes the leader try (1, 0, UNKNOWN)."""
+    hw = st[REPLICAS + b, HW]
+    isr = st[REPLICAS + b, ISR]
+    if st[OPTION, LAG_RULE] == 1:
+        bounded(st, b, isr, told, trigger)
+        after = told
+    else:
+        expected = expected_hw(st, b, isr, trigger)
+        same(st, HW_03, field.HW, expected, told, 1 << field.REMOTE_LEO | 1 << field.ISR | 1 << field.HW)
+        after = told if told != UNKNOWN else expected
+    if told != UNKNOWN and hw != UNKNOWN:
+        decide(st, HW_04, told >= hw, field.HW, hw, told)
+        if told > hw:
+            raised(st, b, isr, told)
+    set_hw(st, b, after)
+    if after != UNKNOWN:
+        commit(st, b, after)
+
+
+def bounded(st: State, b: int, isr: int, told: int, trigger: int) -> None:
+    """HW-03 where replicas outside the ISR may count: not below what all replicas have."""
+    hw, leo = st[REPLICAS + b, HW], st[REPLICAS + b, LEO]
+    if trigger != 1:
+        return
+    if told == UNKNOWN or hw == UNKNOWN or leo == UNKNOWN or isr == UNKNOWN:
+        undecided(st, HW_03, 1 << field.HW | 1 << field.LEO | 1 << field.ISR)
+        return
+    n = st[OPTION, BROKERS]
+    if not gather(st, b, (1 << n) - 1):
+        undecided(st, HW_03, 1 << field.REMOTE_LEO)
+        return
+    least = leader_high_watermark(hw, leo, entries(st, LEOS, n), entries(st, COUNTED, n), too_few(st, isr))
+    decide(st, HW_03, told >= least, field.HW, least, told)
+
+
+def raised(st: State, b: int, isr: int, told: int) -> None:
+    """HW-02, HW-08, HW-09: the leader has moved its HW up to `told`."""
+    if isr == UNKNOWN:
+        undecided(st, HW_02, 1 << field.ISR)
+        undecided(st, HW_08, 1 << field.ISR)
+        undecided(st, HW_09, 1 << field.ISR)
+        return
+    lowest = lowest_counts(st, b, isr | st[REPLICAS + b, PENDING])
+    if st[OPTION, LAG_RULE] == 1 and lowest != UNKNOWN and lowest < told and st[WHOLE, C_EPOCH] == st[REPLICAS + b, EPOCH]:
+        registered = lowest_counts(st, b, st[WHOLE, C_ISR])
+        if registered != UNKNOWN and registered >= told:
+            isr = st[WHOLE, C_ISR]
+            st[REPLICAS + b, ISR] = isr
+            st[REPLICAS + b, PENDING] = 0
+            lowest = registered
+    if lowest == UNKNOWN:
+        undecided(st, HW_02, 1 << field.REMOTE_LEO)
+    else:
+        decide(st, HW_02, told <= lowest, field.HW, lowest, told)
+    decide(st, HW_09, not too_few(st, isr), field.HW, st[REPLICAS + b, HW], told)
+    fetched_since(st, b, isr | st[REPLICAS + b, PENDING], told)
+
+
+def fetched_since(st: State, b: int, maximal: int, told: int) -> None:
+    """HW-08: no LEO that let the HW pass was recorded before another broker led (finding F2)."""
+    n = st[OPTION, BROKERS]
+    epoch = st[REPLICAS + b, EPOCH]
+    for r in range(n):
+        if r != b and maximal >> r & 1 == 1:
+            recorded = st[pair(st, r, b), REMOTE_EPOCH]
+            if recorded == epoch and epoch != UNKNOWN:
+                decide(st, HW_08, True, field.HW, told, told)
+            elif recorded == UNKNOWN or epoch == UNKNOWN:
+                undecided(st, HW_08, 1 << field.REMOTE_LEO)
+            elif recorded >= 0:
+                other = led_between(st, b, recorded, epoch)
+                if other == UNKNOWN:
+                    undecided(st, HW_08, 1 << field.LEADER)
+                else:
+                    decide(st, HW_08, other == 0, field.HW, st[REPLICAS + b, HW], told)

@@ -1,0 +1,159 @@
+"""Logs as epoch runs: the epoch cache of a replica, and the logs that leaders were elected with.
+
+Rules of this file
+
+1. Which entries an operation keeps is decided by impl.rules; here they are moved.
+2. A cache of unknown content has length UNKNOWN; every operation leaves it so, except one that tells it whole.
+3. Records of one epoch have one writer, so two logs that agree on the epoch of an offset agree on the record there.
+"""
+
+from conformance import fields as field
+from conformance.state import (
+    BROKERS,
+    CACHED,
+    LEO,
+    LOG_START,
+    OPTION,
+    OVERFLOW,
+    REPLICAS,
+    ROOM,
+    State,
+    WHOLE,
+    entries,
+    epochs_row,
+    starts_row,
+    term,
+)
+from impl.rules import assign_keeps, count_at_most, latest_epoch, truncate_from_end_keeps, truncate_from_start_covers
+from traces.columns import UNKNOWN
+
+
+def cache_latest(st: State, b: int) -> int:
+    """Latest epoch in the cache of replica b, or UNKNOWN."""
+    n = st[REPLICAS + b, CACHED]
+    if n == UNKNOWN:
+        return UNKNOWN
+    return latest_epoch(entries(st, epochs_row(st, b), n))
+
+
+def cache_assign(st: State, b: int, epoch: int, start: int) -> None:
+    """LeaderEpochFileCache#assign; with an unknown epoch or start the cache becomes unknown."""
+    n = st[REPLICAS + b, CACHED]
+    if n == UNKNOWN:
+        return
+    if epoch == UNKNOWN or start == UNKNOWN:
+        st[REPLICAS + b, CACHED] = UNKNOWN
+        return
+    keeps = assign_keeps(entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), epoch, start)
+    if keeps < 0:
+        return
+    if keeps >= st[WHOLE, ROOM]:
+        st[WHOLE, OVERFLOW] = 1
+        return
+    st[epochs_row(st, b), keeps] = epoch
+    st[starts_row(st, b), keeps] = start
+    st[REPLICAS + b, CACHED] = keeps + 1
+
+
+def cache_cut(st: State, b: int, end: int) -> None:
+    """LeaderEpochFileCache#truncateFromEnd."""
+    n = st[REPLICAS + b, CACHED]
+    if n == UNKNOWN:
+        return
+    if end == UNKNOWN:
+        st[REPLICAS + b, CACHED] = UNKNOWN
+    else:
+        st[REPLICAS + b, CACHED] = truncate_from_end_keeps(entries(st, starts_row(st, b), n), end)
+
+
+def cache_raise(st: State, b: int, start: int) -> None:
+    """LeaderEpochFileCache#truncateFromStart."""
+    n = st[REPLICAS + b, CACHED]
+    if n == UNKNOWN:
+        return
+    covers = truncate_from_start_covers(entries(st, starts_row(st, b), n), start)
+    if covers == 0:
+        return
+    for i in range(covers - 1, n):
+        st[epochs_row(st, b), i - covers + 1] = st[epochs_row(st, b), i]
+        st[starts_row(st, b), i - covers + 1] = st[starts_row(st, b), i]
+    st[starts_row(st, b), 0] = start
+    st[REPLICAS + b, CACHED] = n - covers + 1
+
+
+def epoch_at(st: State, row: int, n: int, offset: int) -> int:
+    """Epoch of the record at `offset` in the first n entries of a row, UNKNOWN below them (their start is cut off)."""
+    known = count_at_most(entries(st, starts_row(st, row), n), offset)
+    if known == 0:
+        return UNKNOWN
+    return st[epochs_row(st, row), known - 1]
+
+
+def next_start(st: State, row: int, n: int, offset: int, end: int) -> int:
+    """The first entry start above `offset`, at most `end`."""
+    known = count_at_most(entries(st, starts_row(st, row), n), offset)
+    if known == n or st[starts_row(st, row), known] > end:
+        return end
+    return st[starts_row(st, row), known]
+
+
+def agree_until(st: State, one: int, one_cached: int, two: int, two_cached: int, start: int, end: int) -> int:
+    """The first offset in [start, end) where two logs hold records of different epochs; `end` when there is none."""
+    at = start
+    while at < end:
+        first = epoch_at(st, one, one_cached, at)
+        second = epoch_at(st, two, two_cached, at)
+        if first != second and first != UNKNOWN and second != UNKNOWN:
+            return at
+        at = min(next_start(st, one, one_cached, at, end), next_start(st, two, two_cached, at, end))
+    return end
+
+
+def copy_entries(st: State, leader: int, follower: int, base: int, end: int) -> None:
+    """Assign to the follower's cache the epochs of the leader's records in [base, end)."""
+    n = st[REPLICAS + leader, CACHED]
+    at = base
+    while at < end:
+        cache_assign(st, follower, epoch_at(st, leader, n, at), at)
+        at = next_start(st, leader, n, at, end)
+
+
+def well_formed(st: State, b: int) -> bool:
+    """Epochs and starts of a known cache rise strictly, and no entry starts above the log end."""
+    n = st[REPLICAS + b, CACHED]
+    for i in range(1, n):
+        if st[epochs_row(st, b), i] <= st[epochs_row(st, b), i - 1] or st[starts_row(st, b), i] <= st[starts_row(st, b), i - 1]:
+            return False
+    leo = st[REPLICAS + b, LEO]
+    return n == 0 or leo == UNKNOWN or st[starts_row(st, b), n - 1] <= leo
+
+
+def snapshot(st: State, b: int, term: int) -> None:
+    """Copy the cache of replica b to the row of a term."""
+    row = st[OPTION, BROKERS] + term
+    for i in range(st[REPLICAS + b, CACHED]):
+        st[epochs_row(st, row), i] = st[epochs_row(st, b), i]
+        st[starts_row(st, row), i] = st[starts_row(st, b), i]
+
+
+def known_start(st: State, b: int) -> int:
+    """Log start of replica b; 0 when it was never told: below it there is nothing to compare anyway."""
+    if st[REPLICAS + b, LOG_START] == UNKNOWN:
+        return 0
+    return st[REPLICAS + b, LOG_START]
+
+
+def inputs_missing(cached: int, leo: int, log_start: int, offset: int, last: int) -> int:
+    """The fields behind those inputs of a look-up in the cache that are unknown."""
+    missing = 0
+    if cached == UNKNOWN:
+        missing |= 1 << field.EPOCHS
+    if leo == UNKNOWN:
+        missing |= 1 << field.LEO
+    if log_start == UNKNOWN:
+        missing |= 1 << field.LOG_START
+    if offset == UNKNOWN:
+        missing |= 1 << field.REQ_OFFSET
+    if last == UNKNOWN:
+        missing |= 1 << field.REQ_LAST_EPOCH
+    return missing

@@ -1,0 +1,114 @@
+"""Checks every event shares: what it finds is what the last one left, what it leaves is what the rules say.
+
+Rules of this file
+
+1. What an event tells wins: after a failed check the judge goes on from the observed value, so that one fault is one
+   failure and not a trail of them.
+2. What it does not tell is derived where every input is known, and becomes unknown otherwise.
+"""
+
+from conformance import fields as field
+from conformance.lineage import cache_cut, well_formed
+from conformance.rule_ids import EPOCH_02, HW_01, HW_10, LIFE_01, LOG_01, TRUNC_04
+from conformance.state import (
+    CACHED,
+    HIGHEST_HW,
+    HW,
+    LEO,
+    LOG_START,
+    REPLICAS,
+    State,
+    UP,
+)
+from conformance.tally import decide, same, undecided
+from traces.columns import UNKNOWN
+
+
+def alive(st: State, b: int) -> None:
+    """LIFE-01: a broker that is down tells nothing."""
+    if st[REPLICAS + b, UP] == UNKNOWN:
+        st[REPLICAS + b, UP] = 1
+    else:
+        decide(st, LIFE_01, st[REPLICAS + b, UP] == 1, field.CLEAN, 1, st[REPLICAS + b, UP])
+        st[REPLICAS + b, UP] = 1
+
+
+def set_leo(st: State, b: int, leo: int) -> None:
+    """The log of b now ends at `leo`, which may be UNKNOWN."""
+    st[REPLICAS + b, LEO] = leo
+
+
+def set_hw(st: State, b: int, hw: int) -> None:
+    """The high watermark of b is now `hw`, which may be UNKNOWN."""
+    st[REPLICAS + b, HW] = hw
+    if hw == UNKNOWN:
+        st[REPLICAS + b, HIGHEST_HW] = UNKNOWN
+    elif st[REPLICAS + b, HIGHEST_HW] != UNKNOWN and hw > st[REPLICAS + b, HIGHEST_HW]:
+        st[REPLICAS + b, HIGHEST_HW] = hw
+
+
+def leo_unmoved(st: State, b: int, told: int, fieldno: int) -> None:
+    """LOG-01 and TRUNC-04: LEO is what the last event left. A lower one is a cut nobody reported."""
+    if told == UNKNOWN:
+        return
+    leo = st[REPLICAS + b, LEO]
+    if leo != UNKNOWN:
+        decide(st, TRUNC_04, told >= leo, fieldno, leo, told)
+        decide(st, LOG_01, told <= leo, fieldno, leo, told)
+        if told < leo:
+            cache_cut(st, b, told)
+        elif told > leo:
+            st[REPLICAS + b, CACHED] = UNKNOWN
+    set_leo(st, b, told)
+
+
+def hw_unmoved(st: State, b: int, told: int, fieldno: int) -> None:
+    """HW-10: HW is what the last event left."""
+    if told == UNKNOWN:
+        return
+    if st[REPLICAS + b, HW] != UNKNOWN:
+        same(st, HW_10, fieldno, st[REPLICAS + b, HW], told, 0)
+    set_hw(st, b, told)
+
+
+def found(st: State, b: int, leo_before: int, hw_before: int) -> None:
+    """What an event finds is what the one before it left."""
+    leo_unmoved(st, b, leo_before, field.LEO_BEFORE)
+    hw_unmoved(st, b, hw_before, field.HW_BEFORE)
+
+
+def log_start_unmoved(st: State, b: int, told: int) -> None:
+    """A first log start is learned; a later one is judged where it moves."""
+    if told != UNKNOWN and st[REPLICAS + b, LOG_START] == UNKNOWN:
+        st[REPLICAS + b, LOG_START] = told
+
+
+def leo_becomes(st: State, b: int, rule: int, expected: int, told: int, missing: int) -> None:
+    """Judge LEO after an event that moves it."""
+    same(st, rule, field.LEO, expected, told, missing)
+    set_leo(st, b, told if told != UNKNOWN else expected)
+
+
+def hw_becomes(st: State, b: int, rule: int, expected: int, told: int, missing: int) -> None:
+    """Judge HW after an event that moves it."""
+    same(st, rule, field.HW, expected, told, missing)
+    set_hw(st, b, told if told != UNKNOWN else expected)
+
+
+def within(st: State, b: int) -> None:
+    """HW-01: log start <= HW <= LEO, as far as they are known."""
+    hw, leo, start = st[REPLICAS + b, HW], st[REPLICAS + b, LEO], st[REPLICAS + b, LOG_START]
+    if hw == UNKNOWN or leo == UNKNOWN:
+        undecided(st, HW_01, 1 << (field.HW if hw == UNKNOWN else field.LEO))
+    elif hw > leo:
+        decide(st, HW_01, False, field.HW, leo, hw)
+    elif start != UNKNOWN and hw < start:
+        decide(st, HW_01, False, field.HW, start, hw)
+    else:
+        decide(st, HW_01, True, field.HW, hw, hw)
+
+
+def cache_in_order(st: State, b: int) -> None:
+    """EPOCH-02 on a cache that is known."""
+    if st[REPLICAS + b, CACHED] != UNKNOWN:
+        decide(st, EPOCH_02, well_formed(st, b), field.EPOCHS, 1, 0)

@@ -1,0 +1,202 @@
+"""What the judge knows of one partition while it reads a trace: one integer table and the names of its rows and columns.
+
+Rules of this file
+
+1. UNKNOWN stands where nothing was observed yet: such a value is free. UNDEFINED (-1) is a value: known to be absent.
+2. A replica's log is its epoch cache and its end. Log b is replica b; logs from `brokers` on are those that leaders were
+   elected with, one per term. A log has two rows, its epochs and their start offsets.
+3. Everything stands in one two-dimensional array: a call hands on one pointer, and a trace is forgotten by overwriting a
+   few rows. Rows that a run sizes begin where the AT_ scalars say.
+4. Sizes are fixed for a run. A trace that needs more sets OVERFLOW, and the caller starts over with more room.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conformance.rule_ids import RULES
+from traces.columns import UNKNOWN
+
+Ints = NDArray[np.int64]
+State: TypeAlias = NDArray[np.int64]
+
+# Columns of row REPLICAS + b
+(
+    UP,
+    ROLE,
+    EPOCH,
+    LEADER,
+    LEO,
+    HW,
+    LOG_START,
+    CACHED,
+    EPOCH_START,
+    ISR,  # the committed ISR as this leader knows it
+    PENDING,  # the ISR it has proposed and not heard of; 0 when there is none
+    PROPOSED,  # its last proposal, whatever became of it
+    HIGHEST_HW,  # the highest HW since it was loaded for the first time: what a checkpoint may hold
+    MORE_ROUNDS,  # 1 after a truncation that was not completed, until the next request
+    HW_MOVED,  # its HW before data of an answer moved it, UNDEFINED when no answer did since the last request
+    FRESH,  # 1 from Start to the first role
+    TERM,  # its row in `terms` while it leads, else UNDEFINED
+    STOPPED,  # 1 after an orderly stop
+) = range(18)
+REPLICA = 18
+
+NO_ROLE, LEADING, FOLLOWING = 0, 1, 2
+
+# Columns of row pair(follower, leader): what is in flight, and what the leader recorded
+(
+    KIND,
+    REQ_EPOCH,
+    REQ_OFFSET,
+    REQ_LAST,
+    OLD_EPOCH,  # a request that another overtook before any leader was seen to handle it
+    OLD_OFFSET,
+    OLD_LAST,
+    ANS_HW,
+    ANS_LOW_HW,  # the leader's HW when the fetch was recorded
+    ANS_DIV_EPOCH,
+    ANS_DIV_END,
+    ANS_BASE,
+    ANS_END,
+    ANS_REC_EPOCH,
+    REMOTE,  # LEO the leader recorded for the follower
+    REMOTE_EPOCH,  # the leader epoch in which it did
+) = range(16)
+PAIR = 16
+
+NOTHING, REQUEST, HELD, DATA, DIVERGED, RANGE, REFUSED, EPOCH_REQUEST, EPOCH_ANSWER = range(9)
+"""What is in flight between a follower and a leader; HELD: recorded, and the answer leaves later."""
+
+# Columns of row WHOLE
+(
+    C_LEADER,
+    C_EPOCH,
+    C_PARTITION_EPOCH,
+    C_ISR,
+    C_LIVE,
+    C_ELIGIBLE,  # members that left the ISR while it was below min ISR: KIP-966
+    REGISTRATIONS,
+    FIRST_EPOCH,  # lowest leader epoch that was registered in the trace
+    TERMS,
+    UNCLEAN,  # highest leader epoch of an unclean (or undecidable) election, UNDEFINED without one
+    NOW,  # the row that is judged
+    TRACE,
+    FAILED,  # bit mask of the rules that failed in this trace
+    FAILURES,
+    OVERFLOW,
+    ROOM,  # entries a log may have, and how many registrations and terms there may be
+    FAILURES_ROOM,
+    AT_PAIRS,
+    AT_LOGS,
+    AT_REGISTRATIONS,
+    AT_TERMS,
+    AT_FAILURES,
+) = range(22)
+
+# Columns of row registration(i): what the controller registered, or a replica was told, of a leader epoch
+R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH = range(4)
+
+# Columns of row term(i): a leader's term; its log is log brokers + i
+T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_LOG_START, T_COMMITTED, T_ACKED = range(7)
+
+# Columns of row OPTION: what holds for all traces of a run
+(
+    BROKERS,
+    MIN_ISR,
+    LAG_RULE,
+    TRUNCATION_ON_FETCH,
+    FENCING,
+    ANSWER_EPOCH_CHECKED,
+    BATCH_EPOCH_FILTER,
+    JOIN_NEEDS_EPOCH_START,
+    BLOCKS_UNDER_MIN_ISR,
+    KEEPS_REMOTE_LEO,
+    TELLS_ENTRIES,  # the source reports EpochCacheEntry, so a record of unknown epoch adds none
+) = range(11)
+
+# Columns of a failure
+F_TRACE, F_ROW, F_RULE, F_FIELD, F_EXPECTED, F_ACTUAL = range(6)
+
+# Columns of row TALLIES + rule
+HELD_COUNT, FAILED_COUNT, UNDECIDED_COUNT, MISSING, FAILED_TRACES = range(5)
+
+# What of a replica is kept at the end of a trace
+FINAL = (LEO, HW, LOG_START, CACHED)
+
+# Rows
+MOST_BROKERS = 61
+WHOLE, OPTION, LEOS, COUNTED = range(4)
+"""The partition; what holds for the run; room for the inputs of the leader's rule."""
+TALLIES = 4
+REPLICAS = TALLIES + RULES
+SIZED = REPLICAS + MOST_BROKERS
+"""The first row whose meaning the AT_ scalars give."""
+WIDTH = 64
+
+
+def allocate(options: Sequence[int], room: int, failures: int) -> State:
+    """A table with `room` for cache entries, registrations and terms, and for `failures` first failures."""
+    n = options[BROKERS]
+    sizes = ((AT_PAIRS, n * n), (AT_LOGS, 2 * (n + room)), (AT_REGISTRATIONS, room), (AT_TERMS, room), (AT_FAILURES, failures))
+    st = np.zeros((SIZED + sum(size for _, size in sizes), max(WIDTH, room)), np.int64)
+    at = SIZED
+    for scalar, size in sizes:
+        st[WHOLE, scalar] = at
+        at += size
+    st[WHOLE, ROOM] = room
+    st[WHOLE, FAILURES_ROOM] = failures
+    st[OPTION, : len(options)] = options
+    return st
+
+
+def pair(st: State, follower: int, leader: int) -> int:
+    """The row of a follower and its leader."""
+    return st[WHOLE, AT_PAIRS] + follower * st[OPTION, BROKERS] + leader
+
+
+def epochs_row(st: State, log: int) -> int:
+    """The row of a log's epochs."""
+    return st[WHOLE, AT_LOGS] + 2 * log
+
+
+def starts_row(st: State, log: int) -> int:
+    """The row of the offsets at which they start."""
+    return st[WHOLE, AT_LOGS] + 2 * log + 1
+
+
+def registration(st: State, at: int) -> int:
+    """The row of a registration."""
+    return st[WHOLE, AT_REGISTRATIONS] + at
+
+
+def term(st: State, at: int) -> int:
+    """The row of a term."""
+    return st[WHOLE, AT_TERMS] + at
+
+
+def entries(st: State, row: int, n: int) -> Sequence[int]:
+    """The first n values of a row, as the rules take them."""
+    return st[row, :n]
+
+
+def forget(st: State, trace: int) -> None:
+    """Everything becomes unknown: another trace begins."""
+    n = st[OPTION, BROKERS]
+    for b in range(n):
+        for k in range(REPLICA):
+            st[REPLICAS + b, k] = UNKNOWN
+    for row in range(st[WHOLE, AT_PAIRS], st[WHOLE, AT_PAIRS] + n * n):
+        for k in range(PAIR):
+            st[row, k] = UNKNOWN
+    for k in range(REGISTRATIONS):
+        st[WHOLE, k] = UNKNOWN
+    st[WHOLE, REGISTRATIONS] = 0
+    st[WHOLE, FIRST_EPOCH] = UNKNOWN
+    st[WHOLE, TERMS] = 0
+    st[WHOLE, UNCLEAN] = -1
+    st[WHOLE, TRACE] = trace
+    st[WHOLE, FAILED] = 0

@@ -1,0 +1,171 @@
+"""Who led which epoch with which log, and what was committed and acknowledged in it.
+
+Rules of this file
+
+1. A term is one leader epoch of one leader: the log it was elected with, and how far its high watermark and its acks=all
+   answers went. Its own records follow its election log.
+2. A later leader must hold what an earlier one committed. Terms are compared pairwise, whenever either side learns
+   something: the order in which a trace tells concurrent events of two brokers makes no difference.
+3. An unclean election (or one nobody can call clean) between two terms ends the claim of the earlier one.
+"""
+
+from conformance import fields as field
+from conformance.lineage import agree_until, known_start, snapshot
+from conformance.rule_ids import DATA_01, DATA_03, EPOCH_04
+from conformance.state import (
+    BROKERS,
+    CACHED,
+    EPOCH,
+    FIRST_EPOCH,
+    LEO,
+    OPTION,
+    OVERFLOW,
+    REGISTRATIONS,
+    REPLICAS,
+    ROOM,
+    R_EPOCH,
+    R_ISR,
+    R_LEADER,
+    R_PARTITION_EPOCH,
+    State,
+    TERM,
+    TERMS,
+    T_ACKED,
+    T_CACHED,
+    T_COMMITTED,
+    T_EPOCH,
+    T_LEADER,
+    T_LEO,
+    T_LOG_START,
+    UNCLEAN,
+    WHOLE,
+    registration,
+    term,
+)
+from conformance.tally import decide, undecided
+from traces.columns import UNKNOWN
+
+
+def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int) -> None:
+    """Remember that `leader` leads `epoch`; an ISR of UNKNOWN says nothing about the ISR."""
+    n = st[WHOLE, REGISTRATIONS]
+    if n == st[WHOLE, ROOM]:
+        st[WHOLE, OVERFLOW] = 1
+        return
+    st[registration(st, n), R_EPOCH] = epoch
+    st[registration(st, n), R_LEADER] = leader
+    st[registration(st, n), R_ISR] = isr
+    st[registration(st, n), R_PARTITION_EPOCH] = partition_epoch
+    st[WHOLE, REGISTRATIONS] = n + 1
+
+
+def leader_of(st: State, epoch: int) -> int:
+    """Leader of an epoch as far as the trace has told: UNKNOWN, UNDEFINED (leaderless), or a broker."""
+    for i in range(st[WHOLE, REGISTRATIONS] - 1, -1, -1):
+        if st[registration(st, i), R_EPOCH] == epoch:
+            return st[registration(st, i), R_LEADER]
+    return UNKNOWN
+
+
+def one_leader(st: State, epoch: int, leader: int) -> None:
+    """EPOCH-04: a leader epoch has one leader, whoever tells of it; what is new is remembered."""
+    known = leader_of(st, epoch)
+    if known == UNKNOWN:
+        register(st, epoch, leader, UNKNOWN, UNKNOWN)
+    else:
+        decide(st, EPOCH_04, known == leader, field.LEADER, known, leader)
+
+
+def was_registered(st: State, epoch: int, isr: int) -> bool:
+    """Whether the controller registered this ISR in this leader epoch."""
+    for i in range(st[WHOLE, REGISTRATIONS]):
+        if st[registration(st, i), R_EPOCH] == epoch and st[registration(st, i), R_ISR] == isr:
+            return True
+    return False
+
+
+def led_between(st: State, broker: int, after: int, before: int) -> int:
+    """Whether another broker led an epoch above `after` and below `before`: 1 yes, 0 no, UNKNOWN."""
+    unknown = 0
+    for epoch in range(after + 1, before):
+        leader = leader_of(st, epoch)
+        if leader == UNKNOWN:
+            unknown += 1
+        elif leader not in (-1, broker):
+            return 1
+    return UNKNOWN if unknown > 0 else 0
+
+
+def open_term(st: State, b: int) -> None:
+    """Replica b, whose epoch and log are up to date, begins to lead: DATA-01 and DATA-03 against the terms before."""
+    t = st[WHOLE, TERMS]
+    if t == st[WHOLE, ROOM]:
+        st[WHOLE, OVERFLOW] = 1
+        return
+    st[WHOLE, TERMS] = t + 1
+    st[REPLICAS + b, TERM] = t
+    st[term(st, t), T_EPOCH] = st[REPLICAS + b, EPOCH]
+    st[term(st, t), T_LEADER] = b
+    st[term(st, t), T_LEO] = st[REPLICAS + b, LEO]
+    st[term(st, t), T_CACHED] = st[REPLICAS + b, CACHED]
+    st[term(st, t), T_LOG_START] = known_start(st, b)
+    st[term(st, t), T_COMMITTED] = 0
+    st[term(st, t), T_ACKED] = 0
+    snapshot(st, b, t)
+    for earlier in range(t):
+        kept(st, earlier, t, T_COMMITTED, DATA_01)
+        kept(st, earlier, t, T_ACKED, DATA_03)
+
+
+def commit(st: State, b: int, end: int) -> None:
+    """Leader b has shown a high watermark of `end`."""
+    t = st[REPLICAS + b, TERM]
+    if t >= 0 and end > st[term(st, t), T_COMMITTED]:
+        st[term(st, t), T_COMMITTED] = end
+        later_terms(st, t, T_COMMITTED, DATA_01)
+
+
+def acknowledge(st: State, b: int, end: int) -> None:
+    """Leader b has acknowledged an acks=all record that ends at `end`."""
+    t = st[REPLICAS + b, TERM]
+    if t >= 0 and end > st[term(st, t), T_ACKED]:
+        st[term(st, t), T_ACKED] = end
+        later_terms(st, t, T_ACKED, DATA_03)
+
+
+def later_terms(st: State, t: int, claim: int, rule: int) -> None:
+    """Hold a grown claim of term t against every later term already seen."""
+    for later in range(st[WHOLE, TERMS]):
+        if st[term(st, later), T_EPOCH] > st[term(st, t), T_EPOCH]:
+            kept(st, t, later, claim, rule)
+
+
+def kept(st: State, earlier: int, later: int, claim: int, rule: int) -> None:
+    """DATA-01, DATA-03: the later leader was elected with everything the earlier one claims."""
+    if st[term(st, earlier), T_EPOCH] >= st[term(st, later), T_EPOCH]:
+        return
+    if st[term(st, earlier), T_EPOCH] < st[WHOLE, UNCLEAN] <= st[term(st, later), T_EPOCH]:
+        return
+    end = st[term(st, earlier), claim]
+    if end == 0:
+        return
+    leo = st[term(st, later), T_LEO]
+    if leo == UNKNOWN:
+        undecided(st, rule, 1 << field.LEO)
+    elif leo < end:
+        decide(st, rule, False, field.LEO, end, leo)
+    elif st[term(st, earlier), T_CACHED] == UNKNOWN or st[term(st, later), T_CACHED] == UNKNOWN:
+        undecided(st, rule, 1 << field.EPOCHS)
+    else:
+        start = max(st[term(st, earlier), T_LOG_START], st[term(st, later), T_LOG_START])
+        n = st[OPTION, BROKERS]
+        same = agree_until(
+            st, n + earlier, st[term(st, earlier), T_CACHED], n + later, st[term(st, later), T_CACHED], start, end
+        )
+        decide(st, rule, same >= end, field.LEO, end, same)
+
+
+def first_epoch(st: State, epoch: int) -> None:
+    """Remember the lowest leader epoch the controller registered in this trace."""
+    if st[WHOLE, FIRST_EPOCH] == UNKNOWN or epoch < st[WHOLE, FIRST_EPOCH]:
+        st[WHOLE, FIRST_EPOCH] = epoch

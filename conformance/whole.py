@@ -1,0 +1,54 @@
+"""What is judged once a trace has ended: no order of concurrent events can matter any more."""
+
+from conformance import fields as field
+from conformance.lineage import agree_until, known_start
+from conformance.rule_ids import DATA_02
+from conformance.state import (
+    BROKERS,
+    CACHED,
+    C_ISR,
+    HW,
+    LEO,
+    OPTION,
+    REPLICAS,
+    State,
+    UNCLEAN,
+    WHOLE,
+    pair,
+)
+from conformance.tally import decide, undecided
+from traces.columns import UNKNOWN
+
+
+def logs_agree(st: State) -> None:
+    """DATA-02: two logs hold the same records below both high watermarks.
+
+    After an unclean election only members of the ISR are held to it: a replica that has not heard of it still carries the
+    high watermark of the time before.
+    """
+    n = st[OPTION, BROKERS]
+    for a in range(n):
+        for b in range(a + 1, n):
+            both = 1 << a | 1 << b
+            unclean = st[WHOLE, UNCLEAN] >= 0
+            if not unclean or (st[WHOLE, C_ISR] != UNKNOWN and st[WHOLE, C_ISR] & both == both):
+                agree(st, a, b)
+
+
+def agree(st: State, a: int, b: int) -> None:
+    """DATA-02 for one pair."""
+    hw_a, hw_b = st[REPLICAS + a, HW], st[REPLICAS + b, HW]
+    if hw_a == UNKNOWN and st[REPLICAS + a, LEO] == UNKNOWN or hw_b == UNKNOWN and st[REPLICAS + b, LEO] == UNKNOWN:
+        return
+    if UNKNOWN in (hw_a, hw_b):
+        undecided(st, DATA_02, 1 << field.HW)
+        return
+    end = min(hw_a, hw_b)
+    start = max(known_start(st, a), known_start(st, b))
+    if end <= start:
+        return
+    if UNKNOWN in (st[REPLICAS + a, CACHED], st[REPLICAS + b, CACHED]):
+        undecided(st, DATA_02, 1 << field.EPOCHS)
+        return
+    upto = agree_until(st, a, st[REPLICAS + a, CACHED], b, st[REPLICAS + b, CACHED], start, end)
+    decide(st, DATA_02, upto >= end, field.HW, end, upto)

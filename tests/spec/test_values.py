@@ -12,9 +12,11 @@ names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True).filter(lamb
 scalars = st.booleans() | st.integers(-99, 10**12) | st.text("abc \"\\'<>", max_size=4) | names.map(ModelValue)
 values = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=3).map(tuple)
-    | st.frozensets(scalars, max_size=3)
-    | st.dictionaries(names, inner, min_size=1, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(tuple)
+        | st.frozensets(scalars, max_size=3)
+        | st.dictionaries(names, inner, min_size=1, max_size=3)
+    ),
     max_leaves=12,
 )
 

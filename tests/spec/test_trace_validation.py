@@ -1,0 +1,76 @@
+"""Traces against the spec by TLC."""
+
+from dataclasses import replace
+
+import pytest
+
+from spec.behaviour import counterexample
+from spec.errors import SpecError
+from spec.models import find_model
+from spec.trace_validation import NONE, UNKNOWN, Observation, observe, validate
+
+SMALL = find_model("Small")
+
+# A record is appended, fetched and committed; then leadership moves.
+GOLDEN = [
+    Observation("LeaderAppend", 0, leo=1, hw=0),
+    Observation("SendFetch", 1, leo=0),
+    Observation("HandleFetch", 0, peer=1, leo=1, hw=0),
+    Observation("HandleFetchResponse", 1, peer=0, leo=1, hw=0),
+    Observation("HandleFetch", 0, peer=1, leo=1, hw=1),
+    Observation("HandleFetchResponse", 1, peer=0, leo=1, hw=0),
+    Observation("ElectPreferred", NONE, peer=1, epoch=1, leader=1),
+    Observation("BecomeLeader", 1, leo=1, hw=0, epoch=1, role=1),
+]
+
+
+def changed(at: int, **fields: int) -> list[Observation]:
+    return [*GOLDEN[:at], replace(GOLDEN[at], **fields), *GOLDEN[at + 1 :]]  # type: ignore[arg-type]
+
+
+@pytest.mark.tlc
+def test_a_golden_trace_is_accepted_and_each_mutant_rejected_where_it_lies() -> None:
+    """One changed value, one dropped event, two swapped events: each is rejected at the first step that cannot be."""
+    mutants = {
+        0: changed(0, leo=2),
+        4: changed(4, hw=0),
+        5: changed(5, hw=1),
+        7: changed(7, hw=1),
+        1: [GOLDEN[0], *GOLDEN[2:]],
+        3: [*GOLDEN[:3], GOLDEN[4], GOLDEN[3], *GOLDEN[5:]],
+        6: changed(6, epoch=2),
+    }
+    verdicts = validate([GOLDEN, *mutants.values()], SMALL).verdicts
+    assert verdicts[0] == (True, len(GOLDEN))
+    assert [(verdict.accepted, verdict.matched) for verdict in verdicts[1:]] == [(False, at) for at in mutants]
+
+
+@pytest.mark.tlc
+def test_what_is_unknown_is_left_open() -> None:
+    """A trace that tells only which actions happened is accepted, with peers and all values open."""
+    blind = [Observation(observation.action, observation.node) for observation in GOLDEN]
+    assert validate([blind], SMALL).verdicts == ((True, len(GOLDEN)),)
+    assert blind[2].peer == UNKNOWN
+
+
+@pytest.mark.tlc
+def test_the_profile_decides() -> None:
+    """The run in which hw-only loses a committed record is a behaviour of hw-only and not of fetch-truncation."""
+    found = counterexample(find_model("HwOnly"))
+    trace = observe(found.states, found.labels, ["leo", "hw", "epoch", "leader", "role"])
+    assert validate([trace], find_model("HwOnly")).verdicts[0].accepted
+    rejected = validate([trace], SMALL).verdicts[0]
+    assert not rejected.accepted
+    assert found.labels[rejected.matched] == ("BecomeFollower", 1)
+
+
+def test_what_is_no_observation_is_refused() -> None:
+    """Unknown actions, unknown fields, no traces and too many brokers are errors that say what was expected."""
+    with pytest.raises(SpecError, match=r"one of AlterPartition, .*; seen 'LeaderApend'"):
+        validate([[Observation("LeaderApend", 0)]], SMALL)
+    with pytest.raises(SpecError, match="seen lso"):
+        observe([], [], ["lso"])
+    with pytest.raises(SpecError, match="at least one trace"):
+        validate([], SMALL)
+    with pytest.raises(SpecError, match=r"1 to 3 brokers.*seen 4"):
+        validate([GOLDEN], SMALL, brokers=4)

@@ -18,9 +18,11 @@ from traces.kafka.lines import clock
 from traces.kafka.match import match
 from traces.kafka.merge import Merged, merge
 from traces.kafka.node import Node, changes_told, log_files, read_node, topic_ids
+from traces.kafka.process import END
 from traces.kafka.requests import Fetch, Sessions
 from traces.kafka.steps import Send, Step
 from traces.kafka.timeline import fetches_before_what_they_raised
+from traces.kafka.unlogged import tie_unlogged
 from traces.problems import Problem
 from traces.schema import FIELDS, Config, Event, Kind, Trace
 
@@ -73,7 +75,7 @@ def read(directory: str | Path) -> Capture:
     sends = [send for node in nodes for send in node.broker.sends]
     matched = match(sends, fetches)
     moved, unexplained = _exchange(nodes, fetches, matched)
-    _tie_unlogged(nodes, sends, matched)
+    tie_unlogged(nodes, fetches, sends, matched)
     moved += sum(fetches_before_what_they_raised(node.broker.steps) for node in nodes)
     for node in nodes:
         problems += _observe(node)
@@ -181,36 +183,6 @@ def _leader_range(step: Step, asked: list[tuple[int, int]]) -> None:
             step.fields.setdefault("leader_start", asked.pop(0)[1])
 
 
-def _tie_unlogged(nodes: Sequence[Node], sends: Sequence[Send], matched: Mapping[int, Send]) -> None:
-    """A leader that died logged no request for its last fetches, only that it recorded them: tie those by order.
-
-    A fetch whose `Recorded` line is missing too is that of the only replica with a request left over, if there is just one.
-    """
-    used = {id(send) for send in matched.values()}
-    for node in nodes:
-        waiting = [send for send in sends if send.leader == node.id and id(send) not in used]
-        nameless: list[Step] = []
-        for step in sorted(node.broker.steps, key=lambda one: one.place):
-            if step.name == "HandleFetch" and "peer" not in step.fields:
-                nameless.append(step)
-            elif step.name == "HandleFetch" and "req_epoch" not in step.fields:
-                _tie(step, [send for send in waiting if send.node == step.fields["peer"]], waiting, step.fields["req_offset"])
-        for step in nameless:
-            fitting = [send for send in waiting if step.tp in send.asked and send.asked[step.tp].offset == step.fields["hw"]]
-            if len({send.node for send in fitting}) == 1:
-                offset = fitting[0].asked[step.tp].offset
-                step.fields.update(peer=fitting[0].node, req_offset=offset, remote_leo=offset)
-                _tie(step, fitting, waiting, offset)
-
-
-def _tie(step: Step, candidates: Sequence[Send], waiting: list[Send], offset: object) -> None:
-    for send in candidates:
-        if step.tp in send.asked and send.asked[step.tp].offset == offset:
-            step.awaits.append(("sent", id(send)))
-            waiting.remove(send)
-            return
-
-
 def _observe(node: Node) -> list[Problem]:
     """What the disk of a node that stopped in order says at the end."""
     if not node.runs or not node.stopped:
@@ -219,7 +191,7 @@ def _observe(node: Node) -> list[Problem]:
     run = node.runs[-1]
     for tp, (file, fields) in sorted(found.items()):
         if tp in node.broker.replicas:
-            place = (run.number, len(node.lines) + 1, 1, run.last)
+            place = (run.number, END, 1, run.last)
             node.broker.steps.append(Step(node.id, tp, "Observe", fields, file, run.last, place))
     return problems
 

@@ -84,8 +84,9 @@ class Exchanges:
         asks = _asks(fetch, asked)
         step.fields.update(asks)
         send = self.sends.get(id(fetch))
+        step.awaits.append(("sent", id(send if send is not None else fetch)))
         if send is not None:
-            step.awaits.append(("sent", id(send)))
+            step.offers.append(("handled", send.node, send.run))
         answering = step
         if together:
             step.fields.update(_answers(asked, answer))
@@ -125,18 +126,22 @@ class Exchanges:
         return True
 
     def _place_refused(self, run: Run, step: Step, asked: Asked, answer: Answer, request: Request) -> None:
-        """The answer tells what the leader epoch was: an error compares it with the request's, data means equality."""
+        """The answer tells what the leader epoch was: an error compares it with the request's, data means equality.
+
+        A partition answers before its log is loaded (as if in epoch -1); its Start comes first all the same.
+        """
 
         def fits(mark: Mark) -> bool:
             if mark.leader_epoch is None:
-                return answer.error != 0
+                return answer.error not in (0, FENCED)
             if answer.error in (FENCED, UNKNOWN):
                 return (mark.leader_epoch > asked.epoch) if answer.error == FENCED else (mark.leader_epoch < asked.epoch)
             return answer.error != 0 or asked.epoch in (-1, mark.leader_epoch)
 
         place = run.choose(step.tp, request.dequeued, request.handled, request.handled, fits, latest=True)
-        if place is not None:
-            step.place = place
+        if place is None:
+            place = run.choose(step.tp, request.dequeued - LATE, request.handled, request.handled, fits, latest=True)
+        step.place = max(place or step.place, run.start(step.tp))
 
     def _place_answer(self, run: Run, answering: Step, step: Step, answer: Answer, request: Request) -> None:
         """A late answer tells the high watermark when it was read again."""
@@ -144,8 +149,9 @@ class Exchanges:
         def fits(mark: Mark) -> bool:
             return answer.error != 0 or answer.hw is None or mark.hw == answer.hw
 
-        begin = min(request.completed, step.time)
-        place = run.choose(answering.tp, begin, request.line.time, request.completed, fits, latest=False)
+        place = run.choose(answering.tp, request.completed, request.line.time, request.completed, fits, latest=False)
+        if place is None:
+            place = run.choose(answering.tp, step.time, request.line.time, request.completed, fits, latest=True)
         if place is None:
             self.unexplained += 1
         answering.place = max(place or answering.place, step.place)
@@ -239,13 +245,18 @@ class Exchanges:
         ]
 
 
-def _asks(fetch: Fetch, asked: Asked) -> Fields:
+def asked_fields(asked: Asked) -> Fields:
+    """The req_ fields of one partition of a fetch."""
     return {
         "req_epoch": or_null(asked.epoch),
         "req_offset": asked.offset,
         "req_last_epoch": or_null(asked.last_epoch),
         "req_log_start": asked.log_start,
-    } | told(req_broker_epoch=fetch.broker_epoch)
+    }
+
+
+def _asks(fetch: Fetch, asked: Asked) -> Fields:
+    return asked_fields(asked) | told(req_broker_epoch=fetch.broker_epoch)
 
 
 def _answers(asked: Asked, answer: Answer) -> Fields:

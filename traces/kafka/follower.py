@@ -2,7 +2,8 @@
 
 Rules of this file
 
-1. A fetcher thread has one request out at a time, so what it does with an answer belongs to its last `Sending` line.
+1. A fetcher thread has one request out at a time, so what it does with an answer belongs to its last `Sending` line, and the
+   next line of that kind comes after the answer, unless the request was lost.
 2. A request of an incremental session carries only what changed. The step SendFetch comes for every partition of the
    session, because the leader reads and counts them all.
 3. The lines of one answer are: received, [epoch entries], [appended], after-append, [high watermark], [log start],
@@ -35,13 +36,17 @@ def sending(broker: Broker, said: Said) -> None:
         request.session,
         request.session_epoch,
         dict(fetcher.asked),
-        frozenset(request.asked),
         said.line.time,
+        broker.run,
     )
     broker.sends.append(fetcher.send)
     for tp in fetcher.asked:
         step = broker.step(said, "SendFetch", {"peer": said.number("leader"), **_request(fetcher.send, tp)}, tp)
         step.offers.append(("sent", id(fetcher.send)))
+        before = fetcher.last.get(tp)
+        if before is not None and not before.lost:
+            step.awaits.append(("answered", id(before)))
+        fetcher.last[tp] = fetcher.send
 
 
 def _request(send: Send | None, tp: str) -> Fields:

@@ -120,11 +120,18 @@ def high_watermark_risen(broker: Broker, said: Said) -> None:
 
 
 def high_watermark_kept(broker: Broker, said: Said) -> None:
-    """The append that is open has had its chance to move the high watermark; without one, a fetch caused the line."""
-    if broker.opened(said) is None:
+    """Whatever is open has had its chance to move the high watermark; with nothing open, a fetch caused the line.
+
+    Partition#makeLeader prints its line first, takes the new epoch then and looks at the high watermark last: a fetch
+    handled in between is still refused, so the leader is one from this line on.
+    """
+    step = broker.opened(said, "BecomeLeader", "LeaderAppend", "HandleAlterPartitionResponse")
+    if step is None:
         broker.kept[said.line.thread, said.tp] = said
-    elif broker.opened(said, "LeaderAppend") is not None:
-        broker.close(said)
+        return
+    if step.name == "BecomeLeader":
+        broker.add(step)
+    broker.close(said)
 
 
 def recorded(broker: Broker, said: Said) -> None:

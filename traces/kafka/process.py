@@ -2,13 +2,18 @@
 
 A replica starts when `Log loaded` names its high watermark; its LEO and log start come from `Completed load of Log` before
 it, or are 0 when the log was created. The epoch cache is not logged: it is carried over from the process before, cut at
-the loaded LEO, and known only if the log was created in this capture.
+the loaded LEO, and known only if the log was created in this capture. A process ends after all its requests were handled:
+those in flight outlive it, and a process told to stop may go on fetching after its last line.
 """
 
 from collections.abc import Callable, Mapping
 
 from traces.kafka.patterns import Said
 from traces.kafka.steps import Broker, Replica, told
+
+
+END = 1 << 60
+"""Behind every line of a process."""
 
 
 def version(broker: Broker, said: Said) -> None:
@@ -79,7 +84,9 @@ def end_of_run(broker: Broker, last: Said | None, followed: bool, clean: bool | 
         name = "Stop" if broker.stopping else "Crash"
         for tp, replica in broker.replicas.items():
             if replica.loaded:
-                broker.step(last, name, told(clean=clean) if broker.stopping else {}, tp)
+                step = broker.step(last, name, told(clean=clean) if broker.stopping else {}, tp)
+                step.place = (broker.run, END, 0, 0)
+                step.awaits.append(("handled", broker.node, broker.run))
     for replica in broker.replicas.values():
         replica.loaded, replica.leader_epoch, replica.hw = False, None, None
     broker.open.clear()

@@ -96,7 +96,6 @@ class Fetch:
     session: int
     session_epoch: int
     asked: dict[str, Asked]
-    travelled: frozenset[str]
     answers: dict[str, Answer]
     whole: bool = True
 
@@ -151,7 +150,6 @@ class Sessions:
             session_id,
             session_epoch,
             dict(session.asked),
-            frozenset(travelled),
             answers,
             known,
         )

@@ -106,8 +106,8 @@ class Send:
     session: int
     session_epoch: int
     asked: dict[str, Asked]
-    travelled: frozenset[str]
     time: int
+    run: int
     lost: bool = False
 
 
@@ -117,6 +117,7 @@ class Fetcher:
 
     asked: dict[str, Asked] = field(default_factory=dict)
     send: Send | None = None
+    last: dict[str, Send] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)

@@ -40,6 +40,7 @@ class Run:
             self._times.append(latest)
         self.last = latest
         self._marks: dict[str, list[Mark]] = {}
+        self._starts: dict[str, Place] = {}
 
     def index(self, time: int) -> int:
         """The last line written by `time`; -1 before the first."""
@@ -51,11 +52,17 @@ class Run:
     def mark(self, steps: Sequence[Step]) -> None:
         """Learn from the steps of the server log where high watermark and leader epoch of each replica change."""
         for step in sorted((step for step in steps if step.place[0] == self.number), key=lambda step: step.place):
+            if step.name == "Start":
+                self._starts[step.tp] = (step.place[0], step.place[1], 1, step.place[3])
             before = self._marks.setdefault(step.tp, [Mark(-1, None, None)])[-1]
             hw = step.fields.get("hw", before.hw)
             epoch = step.fields.get("leader_epoch", before.leader_epoch)
             if (hw, epoch) != (before.hw, before.leader_epoch):
                 self._marks[step.tp].append(Mark(step.place[1], _int(hw), _int(epoch)))
+
+    def start(self, tp: str) -> Place:
+        """Behind the line that says the replica is loaded; in front of everything if there is none."""
+        return self._starts.get(tp, (self.number, -1, 0, 0))
 
     def marks(self, tp: str, first: int, last: int) -> list[Mark]:
         """What held at line `first` and every change up to line `last`."""

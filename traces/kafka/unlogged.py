@@ -1,0 +1,77 @@
+"""Requests that only one side logged.
+
+Rules of this file
+
+1. A leader that died logged no request for its last fetches, only that it recorded them: they are tied to sends by order.
+2. A fetch whose `Recorded` line is missing too is that of the only replica with a request left over, if there is just one.
+3. A broker that is told to stop stops logging before it stops fetching (4.x): what was received was sent. Such a send
+   stands behind the last line of its sender and names the leader's line.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from traces.kafka.exchanges import asked_fields
+from traces.kafka.node import Node
+from traces.kafka.process import END
+from traces.kafka.requests import Fetch
+from traces.kafka.steps import Fields, Send, Step
+
+
+def tie_unlogged(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], sends: Sequence[Send], matched: Mapping[int, Send]) -> None:
+    """Give every recorded fetch of every leader the send it came from, or one that must have been."""
+    used = {id(send) for send in matched.values()}
+    senders = {node.id: node for node in nodes if node.runs}
+    for node in nodes:
+        run_of = _add_received(node, fetches[node.id], senders, matched)
+        left = [send for send in sends if send.leader == node.id and id(send) not in used]
+        waiting = {tp: [send for send in left if tp in send.asked] for tp in {tp for send in left for tp in send.asked}}
+        nameless: list[Step] = []
+        for step in sorted(node.broker.steps, key=lambda one: one.place):
+            peer = step.fields.get("peer")
+            if step.name != "HandleFetch" or "req_epoch" in step.fields:
+                continue
+            if not isinstance(peer, int):
+                nameless.append(step)
+            elif not _tie(step, waiting.get(step.tp, []), peer, step.fields["req_offset"]) and peer in senders:
+                offset: Fields = {"req_offset": step.fields["req_offset"]}
+                send_step = _send_step(senders[peer], run_of[peer], node.id, step.tp, offset, step.at, step.time)
+                send_step.offers.append(("sent", id(step)))
+                step.awaits.append(("sent", id(step)))
+        for step in nameless:
+            fitting = [send for send in waiting.get(step.tp, []) if send.asked[step.tp].offset == step.fields["hw"]]
+            if len({send.node for send in fitting}) == 1:
+                peer = fitting[0].node
+                step.fields.update(peer=peer, req_offset=step.fields["hw"], remote_leo=step.fields["hw"])
+                _tie(step, waiting[step.tp], peer, step.fields["hw"])
+
+
+def _tie(step: Step, waiting: list[Send], peer: int, offset: object) -> bool:
+    for send in waiting:
+        if send.node == peer and send.asked[step.tp].offset == offset:
+            step.awaits.append(("sent", id(send)))
+            step.offers.append(("handled", send.node, send.run))
+            waiting.remove(send)
+            return True
+    return False
+
+
+def _add_received(node: Node, fetches: Sequence[Fetch], senders: Mapping[int, Node], matched: Mapping[int, Send]) -> dict[int, int]:
+    """Sends of requests the leader logged and the sender did not; returns the process each sender was last seen in."""
+    run_of = dict.fromkeys(senders, 0)
+    for fetch in fetches:
+        send = matched.get(id(fetch))
+        if send is not None:
+            run_of[fetch.replica] = send.run
+        elif fetch.replica in senders:
+            request = fetch.request
+            for tp in fetch.answers:
+                fields = asked_fields(fetch.asked[tp])
+                step = _send_step(senders[fetch.replica], run_of[fetch.replica], node.id, tp, fields, request.line.at, request.dequeued)
+                step.offers.append(("sent", id(fetch)))
+    return run_of
+
+
+def _send_step(sender: Node, run: int, leader: int, tp: str, fields: Fields, at: str, time: int) -> Step:
+    step = Step(sender.id, tp, "SendFetch", {"peer": leader} | fields, at, time, (run, END - 1, 1, time))
+    sender.broker.steps.append(step)
+    return step

@@ -12,7 +12,7 @@ Rules of this file
 from typing import NamedTuple
 
 from impl import fetcher as fetcher_
-from impl import log as log_
+from impl import log_loader
 from impl import partition as partition_
 from impl.controller import Controller
 from impl.fetcher import Fetcher, PartitionFetchState
@@ -45,7 +45,7 @@ def _settled(broker: Broker) -> Broker:
     remotes = tuple(
         Replica(r.broker_id, r.log_end, r.log_start, broker_epoch=r.broker_epoch) for r in partition.remotes
     )
-    log = log_.flush_cache(partition.log)._replace(recovery_point=0)
+    log = log_loader.flush_cache(partition.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
     entry = None if broker.entry is None else broker.entry._replace(lag=None, delayed=False)
     return broker._replace(partition=partition._replace(log=log, remotes=remotes), entry=entry)
 
@@ -169,7 +169,8 @@ def handle_answer(setup: Setup, broker: Broker, leader: int, answer: FetchAnswer
 
 def crash(setup: Setup, broker: Broker, checkpointed_hw: int) -> Broker:
     """The process dies with everything flushed; the value already is what a restart will load from disk."""
-    log = log_.load(setup, broker.partition.log, checkpointed_hw)
+    log = log_loader.load(setup, broker.partition.log)
+    log = log_loader.apply_checkpoint(setup, log, checkpointed_hw)
     return _settled(Broker(Partition(broker.partition.broker_id, log), up=False))
 
 

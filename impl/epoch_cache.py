@@ -73,11 +73,11 @@ def assign(setup: Setup, cache: EpochCache, epoch: int, start: int) -> EpochCach
 
 
 def assign_all(setup: Setup, cache: EpochCache, entries: tuple[tuple[int, int], ...]) -> EpochCache:
-    """Record several entries with one write. LeaderEpochFileCache#assign(List)."""
+    """Record several entries with one write, needed or not. LeaderEpochFileCache#assign(List)."""
     memory = cache.memory
     for epoch, start in entries:
         memory = _inserted(setup, memory, epoch, start)
-    return cache if memory is cache.memory else _written(memory, cache)
+    return _written(memory, cache) if entries else cache
 
 
 def truncate_from_end(setup: Setup, cache: EpochCache, end: int) -> EpochCache:

@@ -69,14 +69,16 @@ def add_partition(
     """Put the partition into the thread. AbstractFetcherThread#addPartitions, #partitionFetchState.
 
     An entry of the same epoch is left alone; a negative offset asks the leader; otherwise truncation on fetch decides
-    whether fetching can start at once.
+    whether fetching can start at once. `offsets` None with a negative offset: the leader answered with an error.
     """
     fetcher = fetcher._replace(failed=False)
     if fetcher.entry is not None and fetcher.entry.current_leader_epoch == leader_epoch:
         return fetcher
     if initial_offset < 0:
         if offsets is None:
-            raise IllegalStateError("initial offset: expected >= 0, or the leader's offsets with it; seen neither")
+            raise IllegalStateError(
+                "initial offset: expected >= 0, or an answer to ListOffsets with it; seen neither", left_behind=fetcher
+            )
         return fetch_offset_and_truncate(setup, fetcher, leader_epoch, offsets)
     latest = log_.latest_epoch(setup, fetcher.log)
     if setup.profile.truncation_on_fetch and latest != UNDEFINED:
@@ -265,7 +267,7 @@ def _process_data(
     try:
         log, info = _append(setup, log, entry, response, corrupt)
         log = log_.update_high_watermark(setup, log, response.hw)
-        log = log_.maybe_increment_log_start(setup, log, response.log_start)
+        log, _ = log_.maybe_increment_log_start(setup, log, response.log_start)
     except CorruptRecordError:
         return delay(fetcher)
     except KafkaError as thrown:
@@ -286,9 +288,9 @@ def _append(
 ) -> tuple[Log, AppendInfo]:
     if entry.fetch_offset != log.end:
         raise IllegalStateError(f"fetch offset: expected the log end {log.end}; seen {entry.fetch_offset}")
-    if corrupt:
-        raise CorruptRecordError(f"batch at {entry.fetch_offset}: expected a matching checksum; seen another")
-    return append_records_to_follower(setup, log, response.records, entry.current_leader_epoch)
+    return append_records_to_follower(
+        setup, log, response.records, entry.current_leader_epoch, last_is_corrupt=corrupt
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from impl import epoch_cache
 from impl.epoch_cache import EpochCache
 from impl.errors import (
+    CorruptRecordError,
     IllegalArgumentError,
     OffsetOutOfRangeError,
     OffsetsOutOfOrderError,
@@ -33,7 +34,10 @@ class Batch(NamedTuple):
 
 
 class Log(NamedTuple):
-    """One replica's log. `segments` are the base offsets of its segments; the first is where local data begins."""
+    """One replica's log. `segments` are the base offsets of its segments; the first is where local data begins.
+
+    `hw_segment` is the segment the high watermark was last found in, UNDEFINED while only its offset is known.
+    """
 
     start: int = 0
     end: int = 0
@@ -42,6 +46,7 @@ class Log(NamedTuple):
     cache: EpochCache = EpochCache()
     segments: tuple[int, ...] = (0,)
     recovery_point: int = 0
+    hw_segment: int = UNDEFINED
 
 
 class AppendInfo(NamedTuple):
@@ -89,15 +94,27 @@ def append_as_leader(setup: Setup, log: Log, records: int, epoch: int) -> tuple[
     return _written(setup, log, (batch,)), AppendInfo(batch.base, batch.last, epoch, 1)
 
 
-def append_as_follower(setup: Setup, log: Log, batches: tuple[Batch, ...], leader_epoch: int) -> tuple[Log, AppendInfo]:
+def without_later_epochs(setup: Setup, batches: tuple[Batch, ...], leader_epoch: int) -> tuple[Batch, ...]:
+    """The batches before the first one of a later epoch than the fetch. UnifiedLog#analyzeAndValidateRecords."""
+    if not setup.profile.batch_epoch_filter:
+        return batches
+    return batches[: setup.rules.batches_accepted([b.epoch for b in batches], leader_epoch)]
+
+
+def append_as_follower(
+    setup: Setup, log: Log, batches: tuple[Batch, ...], leader_epoch: int, *, last_is_corrupt: bool = False
+) -> tuple[Log, AppendInfo]:
     """Append batches as a leader stamped them. UnifiedLog#appendAsFollower.
 
-    Only the last offsets must increase, and a gap above the log end is accepted: compaction leaves such batches.
+    Only the last offsets must increase, and a gap above the log end is accepted: compaction leaves such batches. A batch
+    that is skipped is not looked at, so its checksum does not matter.
     """
-    if setup.profile.batch_epoch_filter:
-        batches = batches[: setup.rules.batches_accepted([b.epoch for b in batches], leader_epoch)]
+    received = batches
+    batches = without_later_epochs(setup, batches, leader_epoch)
     if not batches:
         return log, AppendInfo()
+    if last_is_corrupt and batches == received:
+        raise CorruptRecordError(f"batch at {batches[-1].base}: expected a matching checksum; seen another")
     for previous, batch in pairwise(batches):
         if batch.last <= previous.last:
             raise OffsetsOutOfOrderError(f"last offsets: expected increasing; seen {previous.last} then {batch.last}")
@@ -144,14 +161,15 @@ def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
         return log._replace(cache=epoch_cache.truncate_from_end(setup, log.cache, log.end)), False
     if offset < log.segments[0]:
         return truncate_fully_and_start_at(log, offset), True
-    start = min(offset, log.start)
+    segments = tuple(base for base in log.segments if base <= offset)
     return log._replace(
-        start=start,
+        start=min(offset, log.start),
         end=offset,
         hw=setup.rules.high_watermark_after_truncation(log.hw, offset),
+        hw_segment=segments[-1] if log.hw >= offset else log.hw_segment,
         batches=tuple(b for b in log.batches if b.last < offset),
         cache=epoch_cache.truncate_from_end(setup, log.cache, offset),
-        segments=tuple(base for base in log.segments if base <= offset),
+        segments=segments,
         recovery_point=min(log.recovery_point, offset),
     ), True
 
@@ -162,6 +180,7 @@ def truncate_fully_and_start_at(log: Log, offset: int, log_start: int | None = N
         start=offset if log_start is None else log_start,
         end=offset,
         hw=offset,
+        hw_segment=offset,
         batches=(),
         cache=epoch_cache.clear_and_flush(log.cache),
         segments=(offset,),
@@ -173,53 +192,92 @@ def truncate_fully_and_start_at(log: Log, offset: int, log_start: int | None = N
 # High watermark and log start
 
 
+def active_segment(log: Log) -> int:
+    """Base offset of the segment that is written to."""
+    return log.segments[-1]
+
+
+def segment_of(log: Log, offset: int) -> int:
+    """Base offset of the segment that holds `offset`."""
+    return max((base for base in log.segments if base <= offset), default=log.segments[0])
+
+
+def found_at(log: Log, offset: int) -> int | None:
+    """What a position look-up finds: the base of the batch that holds `offset`, or of the next one in a gap.
+
+    None: the log does not reach so far. UnifiedLog#maybeConvertToOffsetMetadata since KAFKA-17803 (4.0.0).
+    """
+    if offset < log.start or offset > log.end or offset < log.segments[0]:
+        return None
+    return next((b.base for b in log.batches if b.last >= offset), log.end)
+
+
+def locate_high_watermark(setup: Setup, log: Log) -> Log:
+    """Find the position of a high watermark that is only an offset; where batches round it, it moves.
+
+    UnifiedLog#fetchHighWatermarkMetadata: before every comparison, snapshot, and read bounded by the high watermark.
+    """
+    if not setup.profile.hw_rounded_to_batches or log.hw_segment != UNDEFINED:
+        return log
+    hw = found_at(log, log.hw)
+    if hw is None:
+        return log
+    return log._replace(hw=hw, hw_segment=segment_of(log, hw))
+
+
 def update_high_watermark(setup: Setup, log: Log, hw: int) -> Log:
     """Take over a value, clamped into the log; it may fall. UnifiedLog#updateHighWatermark."""
-    return log._replace(hw=setup.rules.follower_high_watermark(hw, log.start, log.end))
+    hw = setup.rules.follower_high_watermark(hw, log.start, log.end)
+    return log._replace(hw=hw, hw_segment=active_segment(log) if hw == log.end else UNDEFINED)
 
 
-def maybe_increment_high_watermark(log: Log, hw: int) -> Log:
-    """Raise to `hw` or leave alone. UnifiedLog#maybeIncrementHighWatermark."""
+def maybe_increment_high_watermark(setup: Setup, log: Log, hw: int, *, located: bool = False) -> tuple[Log, int | None]:
+    """Raise to `hw` or leave alone; the old value if it was set. UnifiedLog#maybeIncrementHighWatermark.
+
+    `located`: the caller knows the position. The same offset on a newer segment is set too, so that a reader bounded by
+    it does not look at the old one.
+    """
     if hw > log.end:
         raise IllegalArgumentError(f"high watermark: expected <= log end {log.end}; seen {hw}")
-    return log._replace(hw=hw) if hw > log.hw else log
+    log = locate_high_watermark(setup, log)
+    segment = segment_of(log, hw) if located else UNDEFINED
+    newer_segment = UNDEFINED not in {segment, log.hw_segment} and log.hw_segment < segment
+    if hw > log.hw or (hw == log.hw and newer_segment):
+        return log._replace(hw=hw, hw_segment=segment), log.hw
+    return log, None
 
 
-def maybe_increment_log_start(setup: Setup, log: Log, start: int) -> Log:
-    """Raise the log start to `start`. UnifiedLog#maybeIncrementLogStartOffset tests the high watermark first."""
+def maybe_increment_log_start(setup: Setup, log: Log, start: int) -> tuple[Log, bool]:
+    """Raise the log start to `start`; whether it moved. UnifiedLog#maybeIncrementLogStartOffset tests the HW first."""
     if start > log.hw:
         raise OffsetOutOfRangeError(f"log start: expected <= high watermark {log.hw}; seen {start}")
     if start <= log.start:
-        return log
-    return log._replace(
+        return log, False
+    raised = log._replace(
         start=start,
-        hw=max(log.hw, start),
         recovery_point=max(log.recovery_point, start),
         cache=epoch_cache.truncate_from_start(setup, log.cache, start),
     )
+    return update_high_watermark(setup, raised, start) if log.hw < start else raised, True
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Disk
+# Segments
 
 
-def flush_cache(log: Log) -> Log:
-    """The scheduler runs the queued write of the epoch cache."""
-    return log._replace(cache=epoch_cache.flush(log.cache))
+def roll(log: Log) -> Log:
+    """Start a new segment at the log end, unless the active one starts there. UnifiedLog#roll.
 
-
-def load(setup: Setup, log: Log, checkpointed_hw: int) -> Log:
-    """What a restarted broker finds: the batches on disk, the cache's file cut to them, the checkpointed HW clamped.
-
-    LogLoader#load cuts the cache at both ends, so an epoch its leader never wrote in is forgotten. Partition#createLog
-    applies the high watermark checkpoint.
+    A high watermark at the log end moves to the new segment (KAFKA-9196).
     """
-    cache = epoch_cache.reload(setup, log.cache)
-    for batch in log.batches:  # LogSegment#recover adds only epochs above the latest
-        if batch.epoch > epoch_cache.latest_epoch(setup, cache):
-            cache = epoch_cache.assign(setup, cache, batch.epoch, batch.base)
-    cache = epoch_cache.truncate_from_end(setup, cache, log.end)
-    cache = epoch_cache.truncate_from_start(setup, cache, log.start)
-    return update_high_watermark(setup, log._replace(cache=cache, hw=log.start), checkpointed_hw)
+    if active_segment(log) == log.end:
+        return log
+    hw_segment = log.end if log.hw == log.end else log.hw_segment
+    return log._replace(segments=(*log.segments, log.end), hw_segment=hw_segment)
 
 
+def delete_old_segments(log: Log) -> tuple[Log, int]:
+    """Drop segments whose successor starts at or below the log start; how many. UnifiedLog#deleteOldSegments."""
+    doomed = sum(1 for base in log.segments[1:] if base <= log.start)
+    kept = log.segments[doomed:]
+    return log._replace(segments=kept, batches=tuple(b for b in log.batches if b.base >= kept[0])), doomed

@@ -206,20 +206,20 @@ def append_records_to_leader(
 
 
 def append_records_to_follower(
-    setup: Setup, log: Log, batches: tuple[Batch, ...], leader_epoch: int
+    setup: Setup, log: Log, batches: tuple[Batch, ...], leader_epoch: int, *, last_is_corrupt: bool = False
 ) -> tuple[Log, AppendInfo]:
     """Partition#appendRecordsToFollowerOrFutureReplica.
 
-    An empty log whose start lies inside the first batch starts again at that batch's base.
+    An empty log whose start lies inside what was fetched starts again at the first batch's base (KAFKA-6975).
     """
     try:
-        return log_.append_as_follower(setup, log, batches, leader_epoch)
+        return log_.append_as_follower(setup, log, batches, leader_epoch, last_is_corrupt=last_is_corrupt)
     except UnexpectedAppendOffsetError:
-        if log.end != log.start or not batches[0].base < log.end <= batches[0].last:
+        accepted = log_.without_later_epochs(setup, batches, leader_epoch)
+        first, last = accepted[0].base, accepted[-1].last
+        if log.end != log.start or not first < log.end <= last:
             raise
-        return log_.append_as_follower(
-            setup, log_.truncate_fully_and_start_at(log, batches[0].base), batches, leader_epoch
-        )
+        return log_.append_as_follower(setup, log_.truncate_fully_and_start_at(log, first), batches, leader_epoch)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ class Profile(NamedTuple):
     join_needs_epoch_start: bool  # an ISR member has reached this leader's epoch start (KAFKA-7128, 2.0.1)
     blocks_under_min_isr: bool  # the HW stands still while the ISR is too small (KAFKA-15583, 3.7)
     cache_truncation_queued: bool  # the epoch cache writes a truncation later (KAFKA-16541, 3.8)
+    hw_rounded_to_batches: bool  # a position look-up moves the HW to a batch base (KAFKA-17803, 4.0)
     keeps_remote_leo: bool  # a leader that is elected again keeps what it recorded (Partition#makeLeader, all releases)
 
 
@@ -40,6 +41,7 @@ FETCH_TRUNCATION = Profile(
     join_needs_epoch_start=True,
     blocks_under_min_isr=True,
     cache_truncation_queued=True,
+    hw_rounded_to_batches=True,
     keeps_remote_leo=True,
 )
 
@@ -53,6 +55,7 @@ HW_ONLY = Profile(
     join_needs_epoch_start=False,
     blocks_under_min_isr=False,
     cache_truncation_queued=False,
+    hw_rounded_to_batches=False,
     keeps_remote_leo=True,
 )
 

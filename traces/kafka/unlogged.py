@@ -34,9 +34,7 @@ def tie_unlogged(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], send
                 nameless.append(step)
             elif not _tie(step, waiting.get(step.tp, []), peer, step.fields["req_offset"]) and peer in senders:
                 offset: Fields = {"req_offset": step.fields["req_offset"]}
-                send_step = _send_step(senders[peer], run_of[peer], node.id, step.tp, offset, step.at, step.time)
-                send_step.offers.append(("sent", id(step)))
-                step.awaits.append(("sent", id(step)))
+                _send_before(step, senders[peer], run_of[peer], offset)
         for step in nameless:
             fitting = [send for send in waiting.get(step.tp, []) if send.asked[step.tp].offset == step.fields["hw"]]
             if len({send.node for send in fitting}) == 1:
@@ -58,20 +56,23 @@ def _tie(step: Step, waiting: list[Send], peer: int, offset: object) -> bool:
 def _add_received(node: Node, fetches: Sequence[Fetch], senders: Mapping[int, Node], matched: Mapping[int, Send]) -> dict[int, int]:
     """Sends of requests the leader logged and the sender did not; returns the process each sender was last seen in."""
     run_of = dict.fromkeys(senders, 0)
+    handled = {
+        (key, step.tp): step for step in node.broker.steps if step.name == "HandleFetch" for key in step.awaits
+    }
     for fetch in fetches:
         send = matched.get(id(fetch))
         if send is not None:
             run_of[fetch.replica] = send.run
         elif fetch.replica in senders:
-            request = fetch.request
             for tp in fetch.answers:
-                fields = asked_fields(fetch.asked[tp])
-                step = _send_step(senders[fetch.replica], run_of[fetch.replica], node.id, tp, fields, request.line.at, request.dequeued)
-                step.offers.append(("sent", id(fetch)))
+                _send_before(handled[("sent", id(fetch)), tp], senders[fetch.replica], run_of[fetch.replica], asked_fields(fetch.asked[tp]))
     return run_of
 
 
-def _send_step(sender: Node, run: int, leader: int, tp: str, fields: Fields, at: str, time: int) -> Step:
-    step = Step(sender.id, tp, "SendFetch", {"peer": leader} | fields, at, time, (run, END - 1, 1, time))
-    sender.broker.steps.append(step)
-    return step
+def _send_before(step: Step, sender: Node, run: int, fields: Fields) -> None:
+    """The send of the request that `step` handles."""
+    made = Step(sender.id, step.tp, "SendFetch", {"peer": step.node} | fields, step.at, step.time, (run, END - 1, 1, step.time))
+    made.offers.append(("sent", id(step)))
+    step.awaits.append(("sent", id(step)))
+    step.offers.append(("handled", sender.id, run))
+    sender.broker.steps.append(made)

@@ -3,8 +3,8 @@
 Rules of this file
 
 1. A walk starts in the initial state. Every second walk is free: each outgoing edge is as likely as the others. The others
-   are aimed: an edge is drawn from the whole graph, a shortest path leads to it, and free steps follow. Free walks alone
-   stay near the initial state; with the aimed ones every edge of the graph is taken.
+   are aimed: a shortest path leads to an edge, and free steps follow. The aims go round all edges of the graph, so as
+   many aimed walks as edges take each of them; free walks alone stay near the initial state.
 2. Chunk c of part p of seed s depends on (s, p, c) and on nothing else: same seed, same bytes, whoever computes it.
 3. Two walks are the same interleaving when they take the same edges. A 64-bit hash of the edges stands for them: a chance
    of 1 in 30 million that one of a million walks is dropped wrongly, none that a duplicate is counted.
@@ -72,7 +72,7 @@ def generate(
     duplicates = drawn = new = 0
     with Writer(path, table.config, (*table.rows.ints, EPOCHS)) as out:
         for chunk in _chunks(table, steps, seed, part):
-            if out.traces >= walks or (drawn > 8 * CHUNK and new * EXHAUSTED < drawn):
+            if out.traces >= walks or new * EXHAUSTED < drawn:
                 break
             own = chunk.only(chunk.hashes % np.uint64(parts) == part)
             fresh = seen.add(own.hashes)
@@ -86,9 +86,9 @@ def generate(
     return Generated(str(path), traces, events, duplicates, int(taken[:-1].sum()), len(table.target))
 
 
-def draw(table: EdgeTable, count: int, steps: int, rng: np.random.Generator) -> Walks:
-    """`count` random walks, each with the initial pseudo edge in front."""
-    forced, lengths = _aims(table, count, steps, rng)
+def draw(table: EdgeTable, count: int, steps: int, rng: np.random.Generator, first_aim: int = 0) -> Walks:
+    """`count` random walks, each with the initial pseudo edge in front; the aims go on from edge `first_aim`."""
+    forced, lengths = _aims(table, count, steps, first_aim)
     width = forced.shape[1]
     taken = np.full((count, width + 1), -1, dtype=np.int64)
     taken[:, 0] = table.initial
@@ -134,14 +134,14 @@ class Seen:
 def _chunks(table: EdgeTable, steps: int, seed: int, part: int) -> Iterator[Walks]:
     chunk = 0
     while True:
-        yield draw(table, CHUNK, steps, np.random.default_rng((seed, part, chunk)))
+        yield draw(table, CHUNK, steps, np.random.default_rng((seed, part, chunk)), chunk * CHUNK // 2)
         chunk += 1
 
 
-def _aims(table: EdgeTable, count: int, steps: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def _aims(table: EdgeTable, count: int, steps: int, first_aim: int) -> tuple[Ints, Ints]:
     """The edges that walks must take, -1 where they are free, and how many edges each takes at most."""
     walks = np.arange(1, count, 2)
-    aims = rng.integers(0, len(table.target), size=len(walks))
+    aims = (first_aim + np.arange(len(walks))) % len(table.target)
     state = table.source[aims]
     depth = table.depth[state]
     lengths = np.full(count, steps, dtype=np.int64)

@@ -1,0 +1,43 @@
+"""Any trace schema v1 allows: every event with any part of its fields told."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from traces.schema import EVENTS, FIELDS, Config, Event, Kind, Trace
+
+NODES = (1, 2, 7)
+CONTROLLER = 100
+CONFIG = Config(nodes=NODES, controller=CONTROLLER, source="hypothesis")
+
+numbers = st.integers(-1, 2**62 - 1)
+node_ids = st.sampled_from(NODES)
+
+
+def values(kind: Kind) -> st.SearchStrategy[Any]:
+    told = {
+        Kind.INT: st.one_of(st.integers(-1, 5), numbers),
+        Kind.BOOL: st.booleans(),
+        Kind.NODE: node_ids,
+        Kind.NODES: st.lists(node_ids, unique=True, max_size=3).map(lambda nodes: tuple(sorted(nodes))),
+        Kind.EPOCHS: st.lists(st.tuples(numbers, numbers), max_size=3).map(tuple),
+    }[kind]
+    return st.one_of(st.none(), told) if kind is not Kind.EPOCHS else told
+
+
+@st.composite
+def events(draw: st.DrawFn) -> Event:
+    name = draw(st.sampled_from(sorted(EVENTS)))
+    told = draw(st.lists(st.sampled_from(EVENTS[name].fields), unique=True))
+    fields = {field: draw(values(FIELDS[field].kind)) for field in told}
+    return Event(node=draw(st.sampled_from((*NODES, CONTROLLER))), event=name, fields=fields)
+
+
+traces = st.lists(events(), min_size=1, max_size=8).map(lambda found: Trace("", "topic-0", CONFIG, tuple(found)))
+
+
+def named(found: list[Trace]) -> list[Trace]:
+    return [Trace(f"t{i}", trace.tp, trace.config, trace.events) for i, trace in enumerate(found)]
+
+
+trace_lists = st.lists(traces, min_size=1, max_size=4).map(named)

@@ -1,0 +1,229 @@
+"""A behaviour as a trace: what each action tells, by hand-written views; and what holds for every path of a model."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from impl.explore import Bounds, Graph, explore
+from traces.behaviour import LABELS, events_of_step, initial_events, numbered, trace_of_path
+from traces.edges import edge_table
+from traces.schema import EVENTS
+from traces.views import Label, View
+
+Fields = Mapping[str, Any]
+
+LEADER = {"log": (), "hw": 0, "mark": 0, "up": 1, "role": 1, "epoch": 0, "leader": 0, "isr": 3, "pending": 0}
+FOLLOWER = LEADER | {"mark": -1, "role": 2, "isr": 0}
+NOBODY = LEADER | {"mark": -1, "role": 0, "epoch": -1, "leader": -1, "isr": 0}
+DOWN = NOBODY | {"up": 0}
+
+
+def broker(base: Fields, remote: tuple[int, int] = (-1, -1), slots: tuple[Any, Any] = ((), ()), **changed: Any) -> View:
+    return (*(base | changed).values(), remote, slots)
+
+
+def state(one: View, two: View, controller: tuple[int, int, int, int] = (0, 0, 3, 3)) -> View:
+    return ((one, two), controller, (), 0)
+
+
+def told(src: View, label: Label, dst: View, profile: str = "fetch-truncation") -> list[tuple[int, str, Fields]]:
+    return [(e.node, e.event, e.fields) for e in events_of_step(src, label, dst, profile)]
+
+
+def test_the_initial_events_load_register_and_appoint() -> None:
+    events = initial_events(state(broker(LEADER), broker(FOLLOWER)))
+    assert [(e.node, e.event) for e in events] == [
+        (1, "Start"),
+        (2, "Start"),
+        (100, "ChangePartition"),
+        (1, "BecomeLeader"),
+        (2, "BecomeFollower"),
+    ]
+    assert events[0].fields == {"clean": True, "leo": 0, "hw": 0, "log_start": 0, "epochs": ()}
+    assert events[2].fields == {"leader": 1, "leader_epoch": 0, "isr": (1, 2), "live": (1, 2), "clean": True}
+    assert events[3].fields == {"leader_epoch": 0, "isr": (1, 2), "epoch_start": 0, "leo": 0, "hw_before": 0, "hw": 0}
+
+
+def test_an_append_tells_the_record_and_the_log_before_and_after() -> None:
+    src = state(broker(LEADER, log=(0,), hw=1), broker(FOLLOWER))
+    dst = state(broker(LEADER, log=(0, 2), hw=1), broker(FOLLOWER))
+    fields = {"leader_epoch": 0, "rec_base": 1, "rec_end": 2, "rec_epoch": 2}
+    log = {"leo_before": 1, "hw_before": 1, "leo": 2, "hw": 1}
+    assert told(src, ("LeaderAppend", 0), dst) == [(1, "LeaderAppend", fields | log)]
+
+
+def test_an_answered_fetch_tells_request_answer_and_what_was_recorded() -> None:
+    src = state(broker(LEADER, log=(0, 0)), broker(FOLLOWER, log=(0,), slots=((1, 0, 1, 0), ())))
+    dst = state(broker(LEADER, log=(0, 0), hw=1, remote=(-1, 1)), broker(FOLLOWER, log=(0,), slots=((2, 0, 1, 0, (0,)), ())))
+    request = {"peer": 2, "req_epoch": 0, "req_offset": 1, "req_last_epoch": 0}
+    answer = {"error": 0, "res_hw": 0, "rec_base": 1, "rec_end": 2, "rec_epoch": 0}
+    after = {"remote_leo": 1, "hw_before": 0, "hw": 1, "leo": 2}
+    assert told(src, ("HandleFetch", 0, 1, 0), dst) == [(1, "HandleFetch", request | answer | after)]
+
+
+def test_a_fetch_that_expands_the_isr_tells_the_proposal_first() -> None:
+    src = state(broker(LEADER, isr=1), broker(FOLLOWER, slots=((1, 0, 0, -1), ())))
+    dst = state(broker(LEADER, isr=1, pending=3, remote=(-1, 0)), broker(FOLLOWER, slots=((2, 0, 0, 0, ()), ())))
+    events = told(src, ("HandleFetch", 0, 1, 1), dst)
+    assert [name for _, name, _ in events] == ["ExpandIsr", "HandleFetch"]
+    assert events[0][2] == {"peer": 2, "isr": (1, 2), "remote_leo": 0}
+    assert "rec_epoch" not in events[1][2]
+
+
+@pytest.mark.parametrize(
+    ("leader", "epoch", "error"), [(LEADER, 1, 75), (LEADER | {"epoch": 2}, 1, 74), (FOLLOWER, 0, 6), (NOBODY, 0, 6)]
+)
+def test_a_refused_fetch_tells_its_error(leader: Fields, epoch: int, error: int) -> None:
+    src = state(broker(leader), broker(FOLLOWER, slots=((1, epoch, 0, -1), ())))
+    dst = state(broker(leader), broker(FOLLOWER))
+    assert [fields["error"] for _, _, fields in told(src, ("HandleFetch", 0, 1, 0), dst)] == [error]
+
+
+def test_a_diverging_and_an_out_of_range_answer_are_told() -> None:
+    src = state(broker(LEADER), broker(FOLLOWER, log=(0,), slots=((1, 0, 1, 0), ())))
+    diverging = state(broker(LEADER), broker(FOLLOWER, log=(0,), slots=((3, 0, 1, 0, 0), ())))
+    out_of_range = state(broker(LEADER), broker(FOLLOWER, log=(0,), slots=((4, 0, 1, 0, 0), ())))
+    fields = told(src, ("HandleFetch", 0, 1, 0), diverging)[0][2]
+    assert (fields["error"], fields["div_epoch"], fields["div_end"]) == (0, 0, 0)
+    assert told(src, ("HandleFetch", 0, 1, 0), out_of_range)[0][2]["error"] == 1
+
+
+def test_a_request_to_a_dead_broker_is_no_event() -> None:
+    src = state(broker(DOWN), broker(FOLLOWER, slots=((1, 0, 0, -1), ())))
+    assert told(src, ("HandleFetch", 0, 1, 0), state(broker(DOWN), broker(FOLLOWER))) == []
+
+
+def test_an_accepted_answer_tells_the_log_and_the_next_fetch() -> None:
+    src = state(broker(LEADER), broker(FOLLOWER, slots=((2, 0, 0, 0, (0,)), ())))
+    dst = state(broker(LEADER), broker(FOLLOWER, log=(0,), slots=((1, 0, 1, 0), ())))
+    events = told(src, ("HandleFetchResponse", 1, 0), dst)
+    assert [name for _, name, _ in events] == ["HandleFetchResponse", "SendFetch"]
+    assert events[0][2]["leo_before"] == 0
+    assert events[0][2]["leo"] == 1
+    assert events[1][2] == {"peer": 1, "req_epoch": 0, "req_offset": 1, "req_last_epoch": 0}
+
+
+@pytest.mark.parametrize(("profile", "names"), [("fetch-truncation", []), ("hw-only", ["HandleFetchResponse"])])
+def test_an_answer_of_another_epoch_is_taken_only_where_epochs_are_not_checked(profile: str, names: list[str]) -> None:
+    src = state(broker(LEADER), broker(FOLLOWER, epoch=1, slots=((2, 0, 0, 0, ()), ())))
+    dst = state(broker(LEADER), broker(FOLLOWER, epoch=1))
+    assert [name for _, name, _ in told(src, ("HandleFetchResponse", 1, 0), dst, profile)] == names
+
+
+def test_a_cut_tells_target_and_whether_another_round_follows() -> None:
+    """The leader has no epoch 1: its answer names epoch 0, which the follower ends elsewhere."""
+    src = state(broker(LEADER), broker(FOLLOWER, log=(0, 1), epoch=2, slots=((3, 2, 2, 0, 1), ())))
+    dst = state(broker(LEADER), broker(FOLLOWER, log=(0,), epoch=2, slots=((1, 2, 1, 0), ())))
+    cut, sent = told(src, ("HandleDivergingResponse", 1, 0), dst)
+    assert (cut[2]["target"], cut[2]["completed"], cut[2]["leo_before"], cut[2]["leo"]) == (1, True, 2, 1)
+    assert sent[1] == "SendFetch"
+    no_epoch_3 = state(broker(LEADER), broker(FOLLOWER, log=(0, 1), epoch=4, slots=((3, 4, 2, 3, 2), ())))
+    dst = state(broker(LEADER), broker(FOLLOWER, log=(0, 1), epoch=4))
+    assert told(no_epoch_3, ("HandleDivergingResponse", 1, 0), dst)[0][2]["completed"] is True
+    lower = state(broker(LEADER), broker(FOLLOWER, log=(0, 3), epoch=4, slots=((3, 4, 2, 2, 2), ())))
+    dst = state(broker(LEADER), broker(FOLLOWER, log=(0,), epoch=4))
+    assert told(lower, ("HandleDivergingResponse", 1, 0), dst)[0][2]["completed"] is False
+
+
+def test_an_out_of_range_reset_tells_the_leaders_offsets() -> None:
+    src = state(broker(LEADER), broker(FOLLOWER, log=(0, 0), slots=((4, 0, 2, 0, 1), ())))
+    dst = state(broker(LEADER), broker(FOLLOWER, log=(0,)))
+    fields = told(src, ("HandleOutOfRange", 1, 0), dst)[0][2]
+    assert (fields["leader_start"], fields["leader_end"], fields["target"]) == (0, 1, 1)
+
+
+def test_hw_only_cuts_when_it_becomes_follower() -> None:
+    src = state(broker(LEADER, log=(0, 0), hw=1), broker(FOLLOWER), controller=(1, 1, 3, 3))
+    dst = state(broker(FOLLOWER, log=(0,), hw=1, epoch=1, leader=1), broker(FOLLOWER), controller=(1, 1, 3, 3))
+    became, cut = told(src, ("BecomeFollower", 0), dst, "hw-only")
+    assert became == (1, "BecomeFollower", {"leader": 2, "leader_epoch": 1, "leo": 2, "hw": 1})
+    assert cut == (1, "TruncateToHighWatermark", {"target": 1, "leo_before": 2, "leo": 1, "hw": 1})
+
+
+def test_a_follower_without_a_leader_tells_null() -> None:
+    src = state(broker(LEADER), broker(FOLLOWER), controller=(-1, 1, 3, 3))
+    dst = state(broker(FOLLOWER, epoch=1, leader=-1), broker(FOLLOWER), controller=(-1, 1, 3, 3))
+    assert told(src, ("BecomeFollower", 0), dst)[0][2]["leader"] is None
+
+
+def test_the_epoch_start_is_told_only_with_a_new_epoch() -> None:
+    old, new = broker(LEADER, log=(0,)), broker(LEADER, log=(0,), epoch=1, mark=1)
+    first = told(state(old, broker(FOLLOWER)), ("BecomeLeader", 0), state(new, broker(FOLLOWER)))[0][2]
+    again = told(state(new, broker(FOLLOWER)), ("BecomeLeader", 0), state(new, broker(FOLLOWER)))[0][2]
+    assert first["epoch_start"] == 1
+    assert "epoch_start" not in again
+
+
+def test_a_crash_and_a_restart_tell_what_the_disk_kept() -> None:
+    up, down = broker(FOLLOWER, log=(0, 0, 2), hw=3), broker(DOWN, log=(0, 0, 2), hw=1)
+    assert told(state(broker(LEADER), up), ("Crash", 1, 1, 3), state(broker(LEADER), down)) == [(2, "Crash", {})]
+    back = broker(NOBODY, log=(0, 0, 2), hw=1)
+    start = {"clean": False, "leo": 3, "hw": 1, "log_start": 0, "epochs": ((0, 0), (2, 2))}
+    assert told(state(broker(LEADER), down), ("Restart", 1), state(broker(LEADER), back)) == [(2, "Start", start)]
+
+
+def test_the_controller_tells_the_new_registration() -> None:
+    src = state(broker(LEADER), broker(FOLLOWER))
+    dst = state(broker(LEADER), broker(FOLLOWER), controller=(-1, 1, 2, 1))
+    fields = {"leader": None, "leader_epoch": 1, "isr": (2,), "live": (1,), "clean": True}
+    assert told(src, ("FenceBroker", 1, -1), dst) == [(100, "ChangePartition", fields)]
+
+
+def test_a_proposal_is_registered_or_refused() -> None:
+    src = state(broker(LEADER, isr=1, pending=3), broker(FOLLOWER), controller=(0, 0, 1, 1))
+    taken = state(broker(LEADER, isr=1, pending=3), broker(FOLLOWER), controller=(0, 0, 3, 3))
+    refused = state(broker(LEADER, isr=1), broker(FOLLOWER), controller=(0, 0, 1, 1))
+    assert told(src, ("AlterPartition", 0), taken)[0][1] == "ChangePartition"
+    answer = (1, "HandleAlterPartitionResponse", {"isr": (1, 2), "error": 107})
+    assert told(src, ("AlterPartition", 0), refused) == [answer]
+
+
+def test_seq_counts_per_node_and_incarnation() -> None:
+    s0 = state(broker(LEADER), broker(FOLLOWER))
+    s1 = state(broker(LEADER), broker(DOWN))
+    trace = trace_of_path([s0, s1, s0], [("Crash", 1, 0, 0), ("Restart", 1)], name="x")
+    assert [(e.node, e.event, e.seq) for e in trace.events][-2:] == [(2, "Crash", 2), (2, "Start", 0)]
+    assert numbered(trace.events) == trace.events
+
+
+def test_a_path_needs_one_state_more_than_labels() -> None:
+    with pytest.raises(ValueError, match="one state more than labels"):
+        trace_of_path([state(broker(LEADER), broker(FOLLOWER))], [("Crash", 1, 0, 0)])
+
+
+GRAPHS = {
+    "fetch-truncation": Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1),
+    "hw-only": Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=0),
+}
+
+
+@pytest.fixture(scope="module", params=GRAPHS)
+def graph(request: pytest.FixtureRequest) -> tuple[str, Graph]:
+    return request.param, explore(GRAPHS[request.param], request.param)
+
+
+def test_every_transition_of_a_model_has_events_of_the_schema(graph: tuple[str, Graph]) -> None:
+    profile, found = graph
+    assert {label[0] for label in found.labels} <= set(LABELS)
+    for src, label, dst in found.edges:
+        for event in events_of_step(found.states[src], found.labels[label], found.states[dst], profile):
+            assert set(event.fields) <= set(EVENTS[event.event].fields)
+
+
+def test_only_a_lost_or_undelivered_message_is_no_event(graph: tuple[str, Graph]) -> None:
+    """Every other transition shows at some node."""
+    profile, found = graph
+    silent = {
+        found.labels[label][0]
+        for src, label, dst in found.edges
+        if not events_of_step(found.states[src], found.labels[label], found.states[dst], profile)
+    }
+    assert silent <= {"LoseResponse", "HandleFetch", "HandleFetchResponse", "HandleDivergingResponse"}
+
+
+def test_the_order_in_which_edges_were_found_does_not_show(graph: tuple[str, Graph]) -> None:
+    profile, found = graph
+    one = edge_table(found.states, found.labels, found.edges, profile)
+    other = edge_table(found.states, found.labels, reversed(found.edges), profile)
+    assert (one.row_of.tolist(), one.target.tolist()) == (other.row_of.tolist(), other.target.tolist())

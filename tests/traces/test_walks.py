@@ -1,0 +1,131 @@
+"""Walks: distinct, reproducible, real paths of the graph, and every edge of it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from impl.explore import Bounds, Graph, Walker, explore
+from traces import parquet
+from traces.behaviour import events_of_step, initial_events
+from traces.columns import to_columns
+from traces.edges import EdgeTable, edge_table, path_of
+from traces.impl_walks import impl_walks
+from traces.schema import Trace
+from traces.walks import Seen, Walks, draw, generate
+
+BOUNDS = Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1)
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return explore(BOUNDS)
+
+
+@pytest.fixture(scope="module")
+def table(graph: Graph) -> EdgeTable:
+    return edge_table(graph.states, graph.labels, graph.edges, source="test")
+
+
+def each(walks: Walks) -> list[list[int]]:
+    return [edges.tolist() for edges in np.split(walks.edges, np.cumsum(walks.lengths)[:-1])]
+
+
+def test_a_walk_is_a_path_of_the_graph(table: EdgeTable) -> None:
+    for edges in each(draw(table, 500, 12, np.random.default_rng(1))):
+        assert edges[0] == table.initial
+        state = 0
+        for edge in edges[1:]:
+            assert table.source[edge] == state
+            state = table.target[edge]
+
+
+def test_a_walk_ends_at_its_length_or_where_nothing_is_enabled(table: EdgeTable) -> None:
+    for edges in each(draw(table, 500, 12, np.random.default_rng(1))):
+        stuck = len(edges) > 1 and np.diff(table.first_edge)[table.target[edges[-1]]] == 0
+        assert len(edges) > 12 or stuck
+
+
+def test_the_events_of_a_walk_are_those_of_its_steps(graph: Graph, table: EdgeTable) -> None:
+    walks = draw(table, 50, 12, np.random.default_rng(2))
+    traces = []
+    for edges in each(walks):
+        events = list(initial_events(graph.states[0]))
+        for edge in edges[1:]:
+            src, dst = graph.states[table.source[edge]], graph.states[table.target[edge]]
+            events.extend(events_of_step(src, graph.labels[table.label_of[edge]], dst))
+        traces.append(Trace("", "", table.config, tuple(events)))
+    expected = to_columns(traces, table.config)
+    found = table.columns(walks.edges, walks.lengths)
+    for name in ("trace_starts", "event", "node", "epochs_told", "epochs_at", "epochs"):
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
+    for name, column in expected.ints.items():
+        assert found.ints[name].tolist() == column.tolist(), name
+
+
+def test_the_labels_of_a_walk_replay_it_in_the_implementation(graph: Graph, table: EdgeTable) -> None:
+    walker = Walker(BOUNDS)
+    for edges in each(draw(table, 20, 12, np.random.default_rng(3))):
+        cluster = walker.start
+        for label in path_of(table, edges):
+            cluster = dict(walker.successors(cluster))[label]
+        assert walker.view(cluster) == graph.states[table.target[edges[-1]]]
+
+
+def test_generated_walks_are_distinct_and_counted(table: EdgeTable, tmp_path: Path) -> None:
+    made = generate(table, tmp_path / "w.parquet", 30_000, steps=10, seed=5)
+    groups = parquet.row_groups(made.path)
+    assert made.traces == sum(g.traces for g in groups) == 30_000
+    assert made.events == sum(g.rows for g in groups)
+    assert made.duplicates > 0
+
+
+def test_a_generation_ends_when_the_graph_has_no_more(tmp_path: Path) -> None:
+    """One epoch and one record: few walks of one free step, or of six behind an aim."""
+    small = explore(Bounds(brokers=2, max_log=1, max_epoch=0, max_crashes=0))
+    made = generate(edge_table(small.states, small.labels, small.edges), tmp_path / "w.parquet", 10**9, steps=1)
+    assert 1000 < made.traces < 10**7
+
+
+def test_aimed_walks_take_every_edge(table: EdgeTable, tmp_path: Path) -> None:
+    made = generate(table, tmp_path / "w.parquet", 2 * len(table.target), seed=1)
+    assert made.edges_taken == made.edges == len(table.target)
+
+
+def test_same_seed_same_bytes(table: EdgeTable, tmp_path: Path) -> None:
+    for name, seed in (("a", 7), ("b", 7), ("c", 8)):
+        generate(table, tmp_path / name, 5000, seed=seed)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (tmp_path / "a").read_bytes() != (tmp_path / "c").read_bytes()
+
+
+def test_parts_share_no_walk(table: EdgeTable) -> None:
+    chunk = draw(table, 20_000, 6, np.random.default_rng(1))
+    by_part = [{tuple(edges) for edges in each(chunk.only(chunk.hashes % np.uint64(3) == part))} for part in range(3)]
+    assert all(by_part)
+    assert len(set.union(*by_part)) == sum(map(len, by_part))
+
+
+def test_different_walks_have_different_hashes(table: EdgeTable) -> None:
+    chunk = draw(table, 50_000, 10, np.random.default_rng(4))
+    assert len({tuple(edges) for edges in each(chunk)}) == len(np.unique(chunk.hashes))
+
+
+def test_seen_tells_what_is_new_within_and_across_calls() -> None:
+    seen, known = Seen(), set()
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        hashes = rng.integers(0, 3000, size=100, dtype=np.uint64)
+        expected = []
+        for value in hashes.tolist():
+            expected.append(value not in known)
+            known.add(value)
+        assert seen.add(hashes).tolist() == expected
+
+
+def test_impl_walks_go_beyond_the_explored_bounds_and_repeat() -> None:
+    one, other = (list(impl_walks(3, steps=80, seed=2)) for _ in range(2))
+    assert one == other
+    assert one[0].events != one[1].events
+    assert max(event.fields.get("leo", 0) for trace in one for event in trace.events) > 2
+    assert one[0].config.nodes == (1, 2, 3)

@@ -133,8 +133,9 @@ def read(log: Log, offset: int, bound: int, max_records: int) -> tuple[Batch, ..
 
     At least one batch comes back when there is one, however large: `minOneMessage`. UnifiedLog#read.
     """
-    if offset < log.start or offset > log.end:
-        raise OffsetOutOfRangeError(f"fetch offset: expected in [{log.start}, {log.end}]; seen {offset}")
+    lowest = max(log.start, log.segments[0])
+    if offset < lowest or offset > log.end:
+        raise OffsetOutOfRangeError(f"fetch offset: expected in [{lowest}, {log.end}]; seen {offset}")
     wanted = [b for b in log.batches if b.last >= offset and b.base < bound]
     if not wanted or offset >= bound:
         return ()

@@ -1,0 +1,161 @@
+"""impl.fetcher and impl.log against ReplicaFetcherThread, with and without truncation on fetch."""
+
+from collections import Counter
+from typing import Any
+
+from impl import fetcher as f
+from impl.errors import KafkaError
+from impl.fetcher import Fetcher, PartitionFetchState
+from impl.log import Batch
+from impl.messages import (
+    INCONSISTENT_TOPIC_ID,
+    KAFKA_STORAGE_ERROR,
+    OFFSET_NOT_AVAILABLE,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    FetchAnswer,
+    FetchResponse,
+    ListOffsets,
+)
+from impl.profiles import FETCH_TRUNCATION, Rules, Setup
+from impl.rules import (
+    FENCED_LEADER_EPOCH,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_OUT_OF_RANGE,
+    UNDEFINED,
+    UNKNOWN_LEADER_EPOCH,
+)
+from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare, log_of, pairs
+
+CODES = {
+    "NONE": NONE,
+    "OFFSET_OUT_OF_RANGE": OFFSET_OUT_OF_RANGE,
+    "UNKNOWN_TOPIC_OR_PARTITION": UNKNOWN_TOPIC_OR_PARTITION,
+    "NOT_LEADER_OR_FOLLOWER": NOT_LEADER_OR_FOLLOWER,
+    "KAFKA_STORAGE_ERROR": KAFKA_STORAGE_ERROR,
+    "FENCED_LEADER_EPOCH": FENCED_LEADER_EPOCH,
+    "UNKNOWN_LEADER_EPOCH": UNKNOWN_LEADER_EPOCH,
+    "OFFSET_NOT_AVAILABLE": OFFSET_NOT_AVAILABLE,
+    "UNKNOWN_TOPIC_ID": UNKNOWN_TOPIC_ID,
+    "INCONSISTENT_TOPIC_ID": INCONSISTENT_TOPIC_ID,
+}
+
+
+def _offsets(step: Step) -> ListOffsets | None:
+    if "leaderLatest" not in step or step.get("listError"):
+        return None
+    return ListOffsets(step["leaderEarliest"], step["leaderLatest"])
+
+
+def _truncate_pass(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher, dict[str, int] | None]:
+    asked = f.epoch_to_ask(setup, fetcher)
+    if asked == UNDEFINED or fetcher.entry is None:
+        return f.maybe_truncate_alone(setup, fetcher), None
+    asked_in, answer = fetcher.entry.current_leader_epoch, step["answer"]
+    if step["during"] == "removed":
+        fetcher = f.remove_partition(fetcher)
+    elif step["during"] == "readded":
+        fetcher = f.add_partition(setup, f.remove_partition(fetcher), step["duringEpoch"], step["duringInitOffset"])
+    fetcher = f.truncate_to_epoch_end_offset(
+        setup, fetcher, asked_in, CODES[answer["error"]], answer["epoch"], answer["end"]
+    )
+    return fetcher, {"currentLeaderEpoch": asked_in, "leaderEpoch": asked}
+
+
+def _fetch(setup: Setup, fetcher: Fetcher, step: Step) -> Fetcher:
+    response = step["resp"]
+    if response == "transportFailure":
+        return f.delay(fetcher)
+    epoch, end = response["div"] or (UNDEFINED, UNDEFINED)
+    batches = tuple(Batch(*batch[:3]) for batch in response["batches"])
+    answer = FetchAnswer(
+        UNDEFINED if step["req"]["epoch"] is None else step["req"]["epoch"],
+        step["req"]["off"],
+        FetchResponse(CODES[response["error"]], response["hw"], response["ls"], batches, epoch, end),
+        _offsets(step),
+    )
+    listing = {None: NONE, "FencedLeaderEpochException": FENCED_LEADER_EPOCH}
+    offsets_error = listing.get(step.get("listError"), UNKNOWN_TOPIC_OR_PARTITION)
+    return f.process_fetch_answer(setup, fetcher, answer, offsets_error, corrupt=bool(response.get("corrupt")))
+
+
+def applied(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher, dict[str, int] | None]:
+    match step["op"]:
+        case "add":
+            offsets = _offsets(step) if step["initOffset"] < 0 else None
+            return f.add_partition(setup, fetcher, step["leaderEpoch"], step["initOffset"], offsets), None
+        case "remove":
+            return f.remove_partition(fetcher), None
+        case "expireDelay":
+            return f.expire_delay(fetcher), None
+        case "markForTruncation":
+            return f.mark_for_truncation(fetcher, step["o"]), None
+        case "truncatePass":
+            return _truncate_pass(setup, fetcher, step)
+        case "fetch":
+            return _fetch(setup, fetcher, step), None
+        case name:
+            raise AssertionError(f"an operation this replay does not know: {name}")
+
+
+def _entry(entry: PartitionFetchState | None) -> dict[str, Any] | None:
+    if entry is None:
+        return None
+    return {
+        "off": entry.fetch_offset,
+        "lag": entry.lag,
+        "epoch": entry.current_leader_epoch,
+        "delayed": entry.delayed,
+        "state": "Truncating" if entry.truncating else "Fetching",
+        "lfe": None if entry.last_fetched_epoch == UNDEFINED else entry.last_fetched_epoch,
+    }
+
+
+def _call(call: f.Call) -> list[Any]:
+    return ["truncateFullyAndStartAt", call.offset] if call.completed is None else ["truncate", *call]
+
+
+def observed(fetcher: Fetcher, thrown: bool, asked: dict[str, int] | None) -> dict[str, Any]:
+    log = fetcher.log
+    state = {"ls": log.start, "leo": log.end, "hw": log.hw, "cache": pairs(log.cache)}
+    return {
+        "fs": _entry(fetcher.entry),
+        "failed": fetcher.failed,
+        "calls": [_call(call) for call in fetcher.calls],
+        "st": {**state, "batches": [list(batch) for batch in log.batches]},
+        "thrown": thrown,
+        "asked": asked,
+    }
+
+
+def expected(step: Step, asked: dict[str, int] | None) -> dict[str, Any]:
+    """What Kafka did. `asked` is absent where the answer was dropped, so it is compared only where it is told."""
+    return {
+        "fs": step["fs"],
+        "failed": step["failed"],
+        "calls": step.get("calls", []),
+        "st": step["st"],
+        "thrown": "thrown" in step,
+        "asked": step.get("asked", asked),
+    }
+
+
+def replay_with(rules: Rules) -> Replay:
+    def replay(sequence: Sequence, excluded: Counter[str]) -> tuple[int, Disagreement | None]:
+        setup = Setup(rules, FETCH_TRUNCATION._replace(truncation_on_fetch=sequence["tof"]))
+        fetcher = Fetcher(log_of(sequence["init"]))
+        for number, step in enumerate(sequence["steps"]):
+            asked, thrown, fetcher = None, False, fetcher._replace(calls=())
+            try:
+                fetcher, asked = applied(setup, fetcher, step)
+            except KafkaError as error:
+                thrown, fetcher = True, error.left_behind or fetcher
+            found = compare(
+                sequence["seed"], number, step["op"], expected(step, asked), observed(fetcher, thrown, asked)
+            )
+            if found is not None:
+                return number + 1, found
+        return len(sequence["steps"]), None
+
+    return replay

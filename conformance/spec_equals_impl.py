@@ -1,0 +1,133 @@
+"""spec = impl: the labelled graph that TLC finds and the one the explorer finds are the same set of transitions.
+
+Rules of this file
+
+1. The whole bounded graph is compared, in both directions. A sample would say nothing about what it left out.
+2. A difference is told where a reader can follow it: at the first state, in breadth-first order, from which the two sides
+   do not take the same steps, with a shortest path to it.
+3. Bounds are read from the model's cfg: they are stated there and nowhere else.
+"""
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from impl.describe import label_text, view_text
+from impl.explore import Bounds, explore
+from impl.profiles import Rules
+from spec.errors import SpecError
+from spec.graph import labelled_graph
+from spec.models import Model, find_model
+
+View: TypeAlias = tuple[Any, ...]
+Label: TypeAlias = tuple[Any, ...]
+Edge: TypeAlias = tuple[View, Label, View]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A model whose graph is compared, with tighter bounds where its own are too wide for that."""
+
+    model: str
+    profile: str
+    constants: Mapping[str, int]
+
+
+COMPARED = (
+    Compared("Small", "fetch-truncation", {}),
+    Compared("Epochs", "fetch-truncation", {"MaxEpoch": 2}),
+    Compared("HwOnly", "hw-only", {"MaxEpoch": 1, "MaxCrash": 1}),
+)
+
+
+@dataclass(frozen=True)
+class Equality:
+    """How the two graphs compare; `divergence` is None when they are the same."""
+
+    model: str
+    states: int
+    transitions: int
+    divergence: str | None
+
+
+def bounds_of(model: Model, **constants: int) -> Bounds:
+    """The explorer's bounds for a model's cfg."""
+    text = model.config(**constants)
+    brokers = re.search(r"^\s*Broker = \{([^}]*)\}", text, flags=re.MULTILINE)
+    found = {name: int(value) for name, value in re.findall(r"^\s*(Max\w+) = (\d+)$", text, flags=re.MULTILINE)}
+    missing = {"MaxLog", "MaxEpoch", "MaxCrash", "MaxFetch"} - set(found)
+    if brokers is None or missing:
+        raise SpecError(f"{model.cfg}: expected Broker, MaxLog, MaxEpoch, MaxCrash and MaxFetch, seen no {missing or 'Broker'}")
+    return Bounds(
+        len(brokers[1].split(",")), found["MaxLog"], found["MaxEpoch"], found["MaxCrash"], found["MaxFetch"]
+    )
+
+
+def compare(compared: Compared, rules: Rules | None = None) -> Equality:
+    """TLC's graph of a model against the explorer's; `rules` replaces rules of the implementation."""
+    model = find_model(compared.model)
+    theirs = labelled_graph(model, **compared.constants)
+    ours = explore(bounds_of(model, **compared.constants), compared.profile, rules)
+    our_edges = {(ours.states[source], ours.labels[label], ours.states[target]) for source, label, target in ours.edges}
+    their_edges = theirs.edges()
+    divergence = None
+    if theirs.states[0] != ours.states[0]:
+        divergence = f"the initial states differ\nspec:\n{view_text(theirs.states[0])}\nimpl:\n{view_text(ours.states[0])}"
+    elif our_edges != their_edges:
+        divergence = first_divergence(theirs.states[0], their_edges, our_edges)
+    return Equality(compared.model, len(theirs.states), len(their_edges), divergence)
+
+
+def first_divergence(start: View, spec: set[Edge], impl: set[Edge]) -> str:
+    """The first state from which spec and impl do not take the same steps, and how to get there."""
+    steps = {"spec": _by_source(spec), "impl": _by_source(impl)}
+    path: dict[View, tuple[View, Label] | None] = {start: None}
+    waiting = deque([start])
+    while waiting:
+        state = waiting.popleft()
+        theirs, ours = steps["spec"][state], steps["impl"][state]
+        if theirs != ours:
+            return _told(state, path, theirs, ours)
+        for label, target in sorted(theirs):
+            if target not in path:
+                path[target] = (state, label)
+                waiting.append(target)
+    raise ValueError("expected graphs that differ, seen two that agree wherever both can go")
+
+
+def _by_source(edges: Iterable[Edge]) -> defaultdict[View, set[tuple[Label, View]]]:
+    steps: defaultdict[View, set[tuple[Label, View]]] = defaultdict(set)
+    for source, label, target in edges:
+        steps[source].add((label, target))
+    return steps
+
+
+def _told(
+    state: View,
+    path: Mapping[View, tuple[View, Label] | None],
+    theirs: set[tuple[Label, View]],
+    ours: set[tuple[Label, View]],
+) -> str:
+    labels: list[Label] = []
+    at = path[state]
+    while at is not None:
+        labels.append(at[1])
+        at = path[at[0]]
+    lines = [f"first divergence after {len(labels)} steps:"]
+    lines += [f"  {number:>2}  {label_text(label)}" for number, label in enumerate(reversed(labels), 1)]
+    lines += ["in this state:", view_text(state)]
+    for label in sorted({label for label, _ in theirs ^ ours}):
+        spec_to = [target for step, target in theirs if step == label]
+        impl_to = [target for step, target in ours if step == label]
+        lines.append(f"{label_text(label)}:")
+        lines.append(f"  spec: {_outcome(spec_to)}")
+        lines.append(f"  impl: {_outcome(impl_to)}")
+    return "\n".join(lines)
+
+
+def _outcome(targets: list[View]) -> str:
+    if not targets:
+        return "not possible"
+    return "\n   or:  ".join("\n        ".join(["leads to", *view_text(target).splitlines()]) for target in targets)

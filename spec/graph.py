@@ -8,12 +8,13 @@ TLC tries a step once for each way a guard can hold, so how often it prints one 
 """
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from spec.errors import SpecError
-from spec.tlc import Outcome, Progress, Result, run_tlc
+from spec.models import Model
+from spec.tlc import Outcome, Result, run_tlc
+from spec.transcript import OnProgress
 
 View: TypeAlias = tuple[Any, ...]
 Label: TypeAlias = tuple[Any, ...]
@@ -86,7 +87,7 @@ def without_checks(config: str) -> str:
     return "\n".join(line for line in config.splitlines() if not line.startswith(("INVARIANT", "PROPERTY"))) + "\n"
 
 
-def report(module: str, config: str, on_progress: Callable[[Progress], None] | None = None) -> tuple[Graph, Result]:
+def report(module: str, config: str, on_progress: OnProgress | None = None) -> tuple[Graph, Result]:
     """Run a cfg with each transition reported."""
     reporter = Reporter()
     result = run_tlc(module, config + REPORT, on_line=reporter.take, on_progress=on_progress)
@@ -95,12 +96,12 @@ def report(module: str, config: str, on_progress: Callable[[Progress], None] | N
     return reporter.graph, result
 
 
-def labelled_graph(module: str, config: str, on_progress: Callable[[Progress], None] | None = None) -> Graph:
-    """The whole graph of a model. Raises SpecError when it is not the graph TLC counted."""
-    graph, result = report(module, without_checks(config), on_progress)
+def labelled_graph(model: Model, *, on_progress: OnProgress | None = None, **constants: int) -> Graph:
+    """The whole graph of a model, under other bounds if named (MaxLog=1). Raises SpecError when TLC counted another one."""
+    graph, result = report(model.module, without_checks(model.config(**constants)), on_progress)
     if len(graph.states) != result.distinct:
         raise SpecError(
-            f"{module}: expected as many reported states as TLC found distinct ones, {result.distinct}, seen "
-            f"{len(graph.states)}: the view of MCReplication.tla hides or invents a difference"
+            f"{model.cfg}: expected as many reported states as TLC found distinct ones, {result.distinct}, seen "
+            f"{len(graph.states)}: the view of {model.module}.tla hides or invents a difference"
         )
     return graph

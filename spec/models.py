@@ -45,9 +45,14 @@ class Model:
     length: int | None = None
     seconds: float | None = None
 
-    def config(self) -> str:
-        """The text of its cfg."""
-        return _room().joinpath(self.cfg).read_text(encoding="utf-8")
+    def config(self, **constants: int) -> str:
+        """The text of its cfg, with other numbers for the constants named: MaxLog=1."""
+        text = _room().joinpath(self.cfg).read_text(encoding="utf-8")
+        for name, value in constants.items():
+            text, found = re.subn(rf"^  {name} = .*$", f"  {name} = {value}", text, flags=re.MULTILINE)
+            if not found:
+                raise SpecError(f"{self.cfg}: expected a line for the constant {name}, seen none")
+        return text
 
 
 @dataclass(frozen=True)

@@ -1,37 +1,34 @@
 """TLC's labelled graph is the graph of the implementation, both ways."""
 
+import re
+
 import pytest
 
 from impl.cluster import Bounds
-from impl.explore import Walker, explore
-from spec.behaviour import counterexample
+from impl.explore import Graph, Walker, explore
+from spec.behaviour import Behaviour
 from spec.errors import SpecError
 from spec.graph import REPORT, Reporter, labelled_graph, without_checks
 from spec.models import find_model
 from spec.tlc import run_tlc
 
 
-def bounded(name: str, **bounds: int) -> tuple[str, str]:
-    model = find_model(name)
-    lines = []
-    for line in model.config().splitlines():
-        key = line.split("=")[0].strip()
-        lines.append(f"  {key} = {bounds[key]}" if key in bounds else line)
-    return model.module, "\n".join(lines)
+def edges_of(graph: Graph) -> set[tuple[object, ...]]:
+    return {(graph.states[source], graph.labels[label], graph.states[target]) for source, label, target in graph.edges}
 
 
 @pytest.mark.tlc
 @pytest.mark.parametrize(
-    ("name", "profile", "log", "epoch", "crashes"),
-    [("Small", "fetch-truncation", 2, 1, 1), ("Epochs", "fetch-truncation", 1, 2, 0), ("HwOnly", "hw-only", 1, 1, 1)],
+    ("name", "log", "epoch", "crashes"),
+    [("Small", 2, 1, 1), ("Epochs", 1, 2, 0)],
 )
-def test_the_explorer_finds_the_same_transitions(name: str, profile: str, log: int, epoch: int, crashes: int) -> None:
+def test_the_explorer_finds_the_same_transitions(name: str, log: int, epoch: int, crashes: int) -> None:
     """Every labelled transition of TLC is one of the implementation's and the other way round."""
-    theirs = labelled_graph(*bounded(name, MaxLog=log, MaxEpoch=epoch, MaxCrash=crashes))
-    ours = explore(Bounds(2, log, epoch, crashes), profile)
+    theirs = labelled_graph(find_model(name), MaxLog=log, MaxEpoch=epoch, MaxCrash=crashes)
+    ours = explore(Bounds(2, log, epoch, crashes))
     assert theirs.states[0] == ours.states[0]
     assert set(theirs.states) == set(ours.states)
-    edges = {(ours.states[source], ours.labels[label], ours.states[target]) for source, label, target in ours.edges}
+    edges = edges_of(ours)
     assert theirs.edges() - edges == set()
     assert edges - theirs.edges() == set()
     assert len(edges) > 1000
@@ -40,10 +37,9 @@ def test_the_explorer_finds_the_same_transitions(name: str, profile: str, log: i
 @pytest.mark.tlc
 def test_another_protocol_has_another_graph() -> None:
     """The comparison can fail: hw-only's graph is not fetch-truncation's."""
-    theirs = labelled_graph(*bounded("HwOnly", MaxLog=1, MaxEpoch=1, MaxCrash=0))
-    ours = explore(Bounds(2, 1, 1, 0), "fetch-truncation")
-    edges = {(ours.states[source], ours.labels[label], ours.states[target]) for source, label, target in ours.edges}
-    assert theirs.edges() != edges
+    theirs = labelled_graph(find_model("HwOnly"), MaxLog=1, MaxEpoch=1, MaxCrash=0)
+    assert theirs.edges() == edges_of(explore(Bounds(2, 1, 1, 0), "hw-only"))
+    assert theirs.edges() != edges_of(explore(Bounds(2, 1, 1, 0), "fetch-truncation"))
 
 
 @pytest.mark.tlc
@@ -51,7 +47,6 @@ def test_a_view_that_hides_a_variable_is_found(monkeypatch: pytest.MonkeyPatch) 
     """When two states look alike, the count of reported states falls short of TLC's and that is an error."""
     from spec import graph, tlc  # noqa: PLC0415
 
-    module, config = bounded("Small", MaxLog=1, MaxEpoch=0, MaxCrash=1)
     blind = tlc.modules()["MCReplication.tla"].replace("committed, crashes>>", "committed, 0>>")
 
     def run(*args: object, **kwargs: object) -> tlc.Result:
@@ -59,7 +54,22 @@ def test_a_view_that_hides_a_variable_is_found(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(graph, "run_tlc", run)
     with pytest.raises(SpecError, match="hides or invents"):
-        labelled_graph(module, config)
+        labelled_graph(find_model("Small"), MaxLog=1, MaxEpoch=0, MaxCrash=1)
+
+
+def test_a_bound_that_is_not_there_is_an_error() -> None:
+    """A misspelt constant is not silently left as it was."""
+    with pytest.raises(SpecError, match="the constant MaxLogs, seen none"):
+        labelled_graph(find_model("Small"), MaxLogs=1)
+
+
+@pytest.mark.parametrize("name", ["Small", "Epochs"])
+def test_the_pinned_counts_are_the_explorers(name: str) -> None:
+    """States and depth in models.toml are what the implementation has under the bounds of the cfg."""
+    model = find_model(name)
+    bounds = {key: int(value) for key, value in re.findall(r"^  (Max\w+) = (\d+)$", model.config(), re.MULTILINE)}
+    ours = explore(Bounds(2, bounds["MaxLog"], bounds["MaxEpoch"], bounds["MaxCrash"], bounds["MaxFetch"]))
+    assert (len(ours.states), ours.depth) == (model.distinct, model.depth)
 
 
 def test_lines_are_read_once_each_and_duplicates_are_one_transition() -> None:
@@ -79,9 +89,9 @@ def test_a_line_that_is_no_report_is_an_error() -> None:
 
 
 @pytest.mark.tlc
-def test_a_counterexample_is_a_path_of_the_explorer() -> None:
+def test_a_counterexample_is_a_path_of_the_explorer(hw_only_loss: Behaviour) -> None:
     """The KIP-101 loss, told by TLC, is step by step a run of the implementation under the same profile."""
-    found = counterexample(find_model("HwOnly"))
+    found = hw_only_loss
     assert found.property == "LeaderCompleteness"
     walker = Walker(Bounds(2, 1, 3, 0), "hw-only")
     cluster = walker.start

@@ -1,10 +1,13 @@
 """Traces against the spec by TLC."""
 
+import random
 from dataclasses import replace
 
 import pytest
 
-from spec.behaviour import counterexample
+from impl.cluster import Bounds
+from impl.explore import Walker
+from spec.behaviour import Behaviour
 from spec.errors import SpecError
 from spec.models import find_model
 from spec.trace_validation import NONE, UNKNOWN, Observation, observe, validate
@@ -54,9 +57,9 @@ def test_what_is_unknown_is_left_open() -> None:
 
 
 @pytest.mark.tlc
-def test_the_profile_decides() -> None:
+def test_the_profile_decides(hw_only_loss: Behaviour) -> None:
     """The run in which hw-only loses a committed record is a behaviour of hw-only and not of fetch-truncation."""
-    found = counterexample(find_model("HwOnly"))
+    found = hw_only_loss
     trace = observe(found.states, found.labels, ["leo", "hw", "epoch", "leader", "role"])
     assert validate([trace], find_model("HwOnly")).verdicts[0].accepted
     rejected = validate([trace], SMALL).verdicts[0]
@@ -74,3 +77,21 @@ def test_what_is_no_observation_is_refused() -> None:
         validate([], SMALL)
     with pytest.raises(SpecError, match=r"1 to 3 brokers.*seen 4"):
         validate([GOLDEN], SMALL, brokers=4)
+
+
+@pytest.mark.tlc
+def test_walks_of_the_implementation_are_behaviours_of_the_spec() -> None:
+    """Random runs of three brokers, beyond any bound that is explored whole, fit the spec in all that is seen of them."""
+    chance = random.Random(18991)
+    walker = Walker(Bounds(3, 5, 6, 2))
+    traces = []
+    for _ in range(40):
+        cluster = walker.start
+        states, labels = [walker.view(cluster)], []
+        for _ in range(30):
+            label, cluster = chance.choice(walker.successors(cluster))
+            labels.append(label)
+            states.append(walker.view(cluster))
+        traces.append(observe(states, labels, ["leo", "hw", "epoch", "leader", "role"]))
+    verdicts = validate(traces, SMALL, brokers=3).verdicts
+    assert all(verdict.accepted for verdict in verdicts)

@@ -1,0 +1,12 @@
+"""What several tests of the spec look at and TLC should find only once."""
+
+import pytest
+
+from spec.behaviour import Behaviour, counterexample
+from spec.models import find_model
+
+
+@pytest.fixture(scope="session")
+def hw_only_loss() -> Behaviour:
+    """The shortest run in which hw-only loses a committed record."""
+    return counterexample(find_model("HwOnly"))

@@ -2,16 +2,16 @@
 
 Rules of this file
 
-1. Columns go to the kernel as they are; a field the file does not have is one number seen through a stride of zero.
+1. Columns go to the kernel as they are; all fields the file does not have share one column of UNKNOWN.
 2. Small inputs are judged by the uncompiled text, large ones by its compiled twin: same text, same result.
 3. When a trace needs more room than there is (epochs, registrations, terms), everything is judged again with twice as much.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from conformance import fields
@@ -120,24 +120,13 @@ def judge_with(run: Callable[..., None], columns: Columns, config: Config, final
     options = options_of(columns, config)
     traces = len(columns.trace_starts) - 1
     kept = min(final, traces)
-    seen = seen_columns(columns)
+    inputs = frozen_inputs(columns)
     room = ROOM
     while True:
         st = allocate(options, room, FAILURES_KEPT)
         last = np.full((kept, options[BROKERS], len(FINAL)), UNKNOWN, np.int64)
         caches = np.zeros((kept, options[BROKERS], room, 2), np.int64)
-        run(
-            st,
-            seen,
-            columns.event,
-            columns.node,
-            columns.epochs_told,
-            columns.epochs_at,
-            columns.epochs,
-            columns.trace_starts,
-            last,
-            caches,
-        )
+        run(st, *inputs, last, caches)
         if st[WHOLE, OVERFLOW] == 0:
             break
         room *= 2
@@ -166,12 +155,25 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     return options
 
 
-def seen_columns(columns: Columns) -> tuple[Ints, ...]:
-    """One array per integer field; a column the source does not have takes no memory."""
-    rows = len(columns)
-    silent = np.array([UNKNOWN], np.int64)
-    absent = as_strided(silent, shape=(rows,), strides=(0,))
-    return tuple(columns.ints.get(name, absent) for name in INT_FIELDS)
+def frozen_inputs(columns: Columns) -> tuple[Any, ...]:
+    """The columns as the kernel takes them: read-only, and all absent ones the same array of UNKNOWN."""
+    absent = np.full(len(columns), UNKNOWN, np.int64)
+    return (
+        tuple(_frozen(columns.ints.get(name, absent)) for name in INT_FIELDS),
+        _frozen(columns.event),
+        _frozen(columns.node),
+        _frozen(columns.epochs_told),
+        _frozen(columns.epochs_at),
+        _frozen(columns.epochs),
+        _frozen(columns.trace_starts),
+    )
+
+
+def _frozen(column: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view: one type for arrays that own their memory and those that borrow it from Arrow."""
+    view = np.ascontiguousarray(column).view()
+    view.flags.writeable = False
+    return view
 
 
 def _judgement(columns: Columns, st: State, last: Ints, caches: NDArray[np.int64]) -> Judgement:

@@ -2,13 +2,13 @@
 
 Rules of this file
 
-1. `judge_rows` reads rows [first, last) of one trace and calls one function per event. It names the fields each event may
-   tell, in the order of that function's parameters; `c[FIELD][i]` is UNKNOWN where the source is silent.
+1. It calls one function per event, and names the fields each event may tell in the order of that function's parameters;
+   `c[FIELD][i]` is UNKNOWN where the source is silent.
 2. The same text runs uncompiled (explanation, small inputs) and compiled (conformance/compiled.py).
 3. Nothing is allocated per event.
 """
 
-from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,240 +112,235 @@ from conformance.state import (
 )
 from conformance.whole import logs_agree
 
-
-def judge_rows(
-    st: State,
-    c: Sequence[Ints],
-    event: Ints,
-    node: Ints,
-    told: NDArray[np.bool_],
-    pairs_at: Ints,
-    pairs: Ints,
-    first: int,
-    last: int,
-) -> None:
-    """Judge rows [first, last), going on from the state as it is."""
-    n = st[OPTION, BROKERS]
-    for i in range(first, last):
-        st[WHOLE, NOW] = i
-        b = node[i]
-        code = event[i]
-        peer = c[PEER][i]
-        if code == CHANGE_PARTITION:
-            change_partition(
-                st, c[LEADER][i], c[LEADER_EPOCH][i], c[PARTITION_EPOCH][i], c[ISR][i], c[LIVE][i], c[CLEAN][i]
-            )
-        elif code == ALTER_PARTITION:
-            alter_partition(st, peer, c[LEADER_EPOCH][i], c[ISR][i], c[ERROR][i])
-        elif b < 0 or b >= n:
-            continue
-        elif code == START:
-            own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
-            start(st, b, c[CLEAN][i], c[LEO][i], c[HW][i], c[LOG_START][i], told[i], own)
-        elif code == STOP:
-            stop(st, b, 1)
-        elif code == CRASH:
-            stop(st, b, 0)
-        elif code == LEADER_APPEND:
-            leader_append(
-                st,
-                b,
-                c[LEADER_EPOCH][i],
-                c[REC_BASE][i],
-                c[REC_END][i],
-                c[REC_EPOCH][i],
-                c[LEO_BEFORE][i],
-                c[HW_BEFORE][i],
-                c[LEO][i],
-                c[HW][i],
-            )
-        elif code == BECOME_LEADER:
-            become_leader(
-                st,
-                b,
-                c[LEADER_EPOCH][i],
-                c[ISR][i],
-                c[EPOCH_START][i],
-                c[LEO_BEFORE][i],
-                c[HW_BEFORE][i],
-                c[LEO][i],
-                c[HW][i],
-            )
-        elif code == BECOME_FOLLOWER:
-            become_follower(
-                st,
-                b,
-                c[LEADER][i],
-                c[LEADER_EPOCH][i],
-                c[LEO_BEFORE][i],
-                c[HW_BEFORE][i],
-                c[LEO][i],
-                c[HW][i],
-                c[LOG_START][i],
-            )
-        elif code == SHRINK_ISR:
-            shrink_isr(st, b, c[ISR][i], c[LEO][i], c[HW][i])
-        elif code == HANDLE_ALTER_PARTITION_RESPONSE:
-            handle_alter_partition_response(st, b, c[ISR][i], c[ERROR][i], c[HW_BEFORE][i], c[HW][i])
-        elif code == LOG_START_MOVED:
-            log_start_moved(st, b, c[LOG_START][i], c[HW][i])
-        elif code == EPOCH_CACHE_ENTRY:
-            epoch_cache_entry(st, b, c[LEADER_EPOCH][i], c[EPOCH_START][i])
-        elif code == OBSERVE:
-            own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
-            observe(st, b, c[LEO][i], c[HW][i], c[LOG_START][i], told[i], own)
-        elif code == PRODUCE_ACK:
-            produce_ack(st, b, c[ACKS][i], c[REC_END][i], c[ERROR][i])
-        elif code == READ:
-            consumer_read(st, b, c[BOUND][i], c[REC_END][i])
-        elif code == TRUNCATE_TO_HIGH_WATERMARK:
-            truncate_to_high_watermark(
-                st, b, c[TARGET][i], c[LEO_BEFORE][i], c[HW_BEFORE][i], c[LEO][i], c[HW][i]
-            )
-        elif peer < 0 or peer >= n or peer == b:
-            continue
-        elif code == SEND_FETCH:
-            send_fetch(st, b, peer, c[REQ_EPOCH][i], c[REQ_OFFSET][i], c[REQ_LAST_EPOCH][i])
-        elif code == HANDLE_FETCH:
-            handle_fetch(
-                st,
-                b,
-                peer,
-                c[REQ_EPOCH][i],
-                c[REQ_OFFSET][i],
-                c[REQ_LAST_EPOCH][i],
-                c[ERROR][i],
-                c[RES_HW][i],
-                c[DIV_EPOCH][i],
-                c[DIV_END][i],
-                c[REC_BASE][i],
-                c[REC_END][i],
-                c[REC_EPOCH][i],
-                c[REMOTE_LEO][i],
-                c[LEO_BEFORE][i],
-                c[HW_BEFORE][i],
-                c[LEO][i],
-                c[HW][i],
-            )
-        elif code == HANDLE_FETCH_RESPONSE:
-            own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
-            handle_fetch_response(
-                st,
-                b,
-                peer,
-                c[REQ_EPOCH][i],
-                c[REQ_OFFSET][i],
-                c[RES_HW][i],
-                c[RES_LOG_START][i],
-                c[REC_BASE][i],
-                c[REC_END][i],
-                c[REC_EPOCH][i],
-                c[LEO_BEFORE][i],
-                c[HW_BEFORE][i],
-                c[LEO][i],
-                c[HW][i],
-                c[LOG_START][i],
-                told[i],
-                own,
-            )
-        elif code == HANDLE_DIVERGING_RESPONSE:
-            handle_diverging_response(
-                st,
-                b,
-                peer,
-                c[REQ_EPOCH][i],
-                c[REQ_OFFSET][i],
-                c[DIV_EPOCH][i],
-                c[DIV_END][i],
-                c[TARGET][i],
-                c[COMPLETED][i],
-                c[LEO_BEFORE][i],
-                c[HW_BEFORE][i],
-                c[LEO][i],
-                c[HW][i],
-            )
-        elif code == EXPAND_ISR:
-            expand_isr(st, b, peer, c[ISR][i], c[REMOTE_LEO][i])
-        elif code == HANDLE_OUT_OF_RANGE:
-            handle_out_of_range(
-                st,
-                b,
-                peer,
-                c[REQ_EPOCH][i],
-                c[REQ_OFFSET][i],
-                c[LEADER_START][i],
-                c[LEADER_END][i],
-                c[TARGET][i],
-                c[LEO_BEFORE][i],
-                c[HW_BEFORE][i],
-                c[LEO][i],
-                c[HW][i],
-                c[LOG_START][i],
-            )
-        elif code == ANSWER_FETCH:
-            answer_fetch(
-                st,
-                b,
-                peer,
-                c[REQ_EPOCH][i],
-                c[REQ_OFFSET][i],
-                c[REQ_LAST_EPOCH][i],
-                c[ERROR][i],
-                c[RES_HW][i],
-                c[DIV_EPOCH][i],
-                c[DIV_END][i],
-                c[REC_BASE][i],
-                c[REC_END][i],
-                c[REC_EPOCH][i],
-            )
-        elif code == HANDLE_FETCH_ERROR:
-            handle_fetch_error(st, b, peer)
-        elif code == SEND_EPOCH_REQUEST:
-            send_epoch_request(st, b, peer, c[REQ_EPOCH][i], c[REQ_LAST_EPOCH][i])
-        elif code == HANDLE_EPOCH_REQUEST:
-            handle_epoch_request(
-                st, b, peer, c[REQ_EPOCH][i], c[REQ_LAST_EPOCH][i], c[ERROR][i], c[DIV_EPOCH][i], c[DIV_END][i]
-            )
-        elif code == HANDLE_EPOCH_RESPONSE:
-            handle_epoch_response(
-                st,
-                b,
-                peer,
-                c[ERROR][i],
-                c[DIV_EPOCH][i],
-                c[DIV_END][i],
-                c[TARGET][i],
-                c[COMPLETED][i],
-                c[LEO_BEFORE][i],
-                c[HW_BEFORE][i],
-                c[LEO][i],
-                c[HW][i],
-            )
+Columns: TypeAlias = tuple[Ints, ...]
+Flags: TypeAlias = NDArray[np.bool_]
+Final: TypeAlias = np.ndarray[tuple[int, int, int], np.dtype[np.int64]]
+Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
 
 
 def judge_traces(
     st: State,
-    c: Sequence[Ints],
+    c: Columns,
     event: Ints,
     node: Ints,
-    told: NDArray[np.bool_],
+    told: Flags,
     pairs_at: Ints,
     pairs: Ints,
     trace_starts: Ints,
-    final: Ints,
-    caches: Ints,
+    final: Final,
+    caches: Caches,
 ) -> None:
     """Judge every trace from nothing; `final` and `caches` take the last state of as many traces as they have room for."""
+    n = st[OPTION, BROKERS]
     for t in range(len(trace_starts) - 1):
         forget(st, t)
-        judge_rows(st, c, event, node, told, pairs_at, pairs, trace_starts[t], trace_starts[t + 1])
+        for i in range(trace_starts[t], trace_starts[t + 1]):
+            st[WHOLE, NOW] = i
+            b = node[i]
+            code = event[i]
+            peer = c[PEER][i]
+            if code == CHANGE_PARTITION:
+                change_partition(
+                    st, c[LEADER][i], c[LEADER_EPOCH][i], c[PARTITION_EPOCH][i], c[ISR][i], c[LIVE][i], c[CLEAN][i]
+                )
+            elif code == ALTER_PARTITION:
+                alter_partition(st, peer, c[LEADER_EPOCH][i], c[ISR][i], c[ERROR][i])
+            elif b < 0 or b >= n:
+                continue
+            elif code == START:
+                own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
+                start(st, b, c[CLEAN][i], c[LEO][i], c[HW][i], c[LOG_START][i], told[i], own)
+            elif code == STOP:
+                stop(st, b, 1)
+            elif code == CRASH:
+                stop(st, b, 0)
+            elif code == LEADER_APPEND:
+                leader_append(
+                    st,
+                    b,
+                    c[LEADER_EPOCH][i],
+                    c[REC_BASE][i],
+                    c[REC_END][i],
+                    c[REC_EPOCH][i],
+                    c[LEO_BEFORE][i],
+                    c[HW_BEFORE][i],
+                    c[LEO][i],
+                    c[HW][i],
+                )
+            elif code == BECOME_LEADER:
+                become_leader(
+                    st,
+                    b,
+                    c[LEADER_EPOCH][i],
+                    c[ISR][i],
+                    c[EPOCH_START][i],
+                    c[LEO_BEFORE][i],
+                    c[HW_BEFORE][i],
+                    c[LEO][i],
+                    c[HW][i],
+                )
+            elif code == BECOME_FOLLOWER:
+                become_follower(
+                    st,
+                    b,
+                    c[LEADER][i],
+                    c[LEADER_EPOCH][i],
+                    c[LEO_BEFORE][i],
+                    c[HW_BEFORE][i],
+                    c[LEO][i],
+                    c[HW][i],
+                    c[LOG_START][i],
+                )
+            elif code == SHRINK_ISR:
+                shrink_isr(st, b, c[ISR][i], c[LEO][i], c[HW][i])
+            elif code == HANDLE_ALTER_PARTITION_RESPONSE:
+                handle_alter_partition_response(st, b, c[ISR][i], c[ERROR][i], c[HW_BEFORE][i], c[HW][i])
+            elif code == LOG_START_MOVED:
+                log_start_moved(st, b, c[LOG_START][i], c[HW][i])
+            elif code == EPOCH_CACHE_ENTRY:
+                epoch_cache_entry(st, b, c[LEADER_EPOCH][i], c[EPOCH_START][i])
+            elif code == OBSERVE:
+                own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
+                observe(st, b, c[LEO][i], c[HW][i], c[LOG_START][i], told[i], own)
+            elif code == PRODUCE_ACK:
+                produce_ack(st, b, c[ACKS][i], c[REC_END][i], c[ERROR][i])
+            elif code == READ:
+                consumer_read(st, b, c[BOUND][i], c[REC_END][i])
+            elif code == TRUNCATE_TO_HIGH_WATERMARK:
+                truncate_to_high_watermark(
+                    st, b, c[TARGET][i], c[LEO_BEFORE][i], c[HW_BEFORE][i], c[LEO][i], c[HW][i]
+                )
+            elif peer < 0 or peer >= n or peer == b:
+                continue
+            elif code == SEND_FETCH:
+                send_fetch(st, b, peer, c[REQ_EPOCH][i], c[REQ_OFFSET][i], c[REQ_LAST_EPOCH][i])
+            elif code == HANDLE_FETCH:
+                handle_fetch(
+                    st,
+                    b,
+                    peer,
+                    c[REQ_EPOCH][i],
+                    c[REQ_OFFSET][i],
+                    c[REQ_LAST_EPOCH][i],
+                    c[ERROR][i],
+                    c[RES_HW][i],
+                    c[DIV_EPOCH][i],
+                    c[DIV_END][i],
+                    c[REC_BASE][i],
+                    c[REC_END][i],
+                    c[REC_EPOCH][i],
+                    c[REMOTE_LEO][i],
+                    c[LEO_BEFORE][i],
+                    c[HW_BEFORE][i],
+                    c[LEO][i],
+                    c[HW][i],
+                )
+            elif code == HANDLE_FETCH_RESPONSE:
+                own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
+                handle_fetch_response(
+                    st,
+                    b,
+                    peer,
+                    c[REQ_EPOCH][i],
+                    c[REQ_OFFSET][i],
+                    c[RES_HW][i],
+                    c[RES_LOG_START][i],
+                    c[REC_BASE][i],
+                    c[REC_END][i],
+                    c[REC_EPOCH][i],
+                    c[LEO_BEFORE][i],
+                    c[HW_BEFORE][i],
+                    c[LEO][i],
+                    c[HW][i],
+                    c[LOG_START][i],
+                    told[i],
+                    own,
+                )
+            elif code == HANDLE_DIVERGING_RESPONSE:
+                handle_diverging_response(
+                    st,
+                    b,
+                    peer,
+                    c[REQ_EPOCH][i],
+                    c[REQ_OFFSET][i],
+                    c[DIV_EPOCH][i],
+                    c[DIV_END][i],
+                    c[TARGET][i],
+                    c[COMPLETED][i],
+                    c[LEO_BEFORE][i],
+                    c[HW_BEFORE][i],
+                    c[LEO][i],
+                    c[HW][i],
+                )
+            elif code == EXPAND_ISR:
+                expand_isr(st, b, peer, c[ISR][i], c[REMOTE_LEO][i])
+            elif code == HANDLE_OUT_OF_RANGE:
+                handle_out_of_range(
+                    st,
+                    b,
+                    peer,
+                    c[REQ_EPOCH][i],
+                    c[REQ_OFFSET][i],
+                    c[LEADER_START][i],
+                    c[LEADER_END][i],
+                    c[TARGET][i],
+                    c[LEO_BEFORE][i],
+                    c[HW_BEFORE][i],
+                    c[LEO][i],
+                    c[HW][i],
+                    c[LOG_START][i],
+                )
+            elif code == ANSWER_FETCH:
+                answer_fetch(
+                    st,
+                    b,
+                    peer,
+                    c[REQ_EPOCH][i],
+                    c[REQ_OFFSET][i],
+                    c[REQ_LAST_EPOCH][i],
+                    c[ERROR][i],
+                    c[RES_HW][i],
+                    c[DIV_EPOCH][i],
+                    c[DIV_END][i],
+                    c[REC_BASE][i],
+                    c[REC_END][i],
+                    c[REC_EPOCH][i],
+                )
+            elif code == HANDLE_FETCH_ERROR:
+                handle_fetch_error(st, b, peer)
+            elif code == SEND_EPOCH_REQUEST:
+                send_epoch_request(st, b, peer, c[REQ_EPOCH][i], c[REQ_LAST_EPOCH][i])
+            elif code == HANDLE_EPOCH_REQUEST:
+                handle_epoch_request(
+                    st, b, peer, c[REQ_EPOCH][i], c[REQ_LAST_EPOCH][i], c[ERROR][i], c[DIV_EPOCH][i], c[DIV_END][i]
+                )
+            elif code == HANDLE_EPOCH_RESPONSE:
+                handle_epoch_response(
+                    st,
+                    b,
+                    peer,
+                    c[ERROR][i],
+                    c[DIV_EPOCH][i],
+                    c[DIV_END][i],
+                    c[TARGET][i],
+                    c[COMPLETED][i],
+                    c[LEO_BEFORE][i],
+                    c[HW_BEFORE][i],
+                    c[LEO][i],
+                    c[HW][i],
+                )
         logs_agree(st)
         if st[WHOLE, OVERFLOW] == 1:
             return
         if t < len(final):
-            for b in range(st[OPTION, BROKERS]):
-                for k in range(len(FINAL)):
-                    final[t, b, k] = st[REPLICAS + b, FINAL[k]]
-                for k in range(final[t, b, len(FINAL) - 1]):
-                    caches[t, b, k, 0] = st[epochs_row(st, b), k]
-                    caches[t, b, k, 1] = st[starts_row(st, b), k]
+            keep(st, t, final, caches)
+
+
+def keep(st: State, t: int, final: Final, caches: Caches) -> None:
+    """The last state of trace t."""
+    for b in range(st[OPTION, BROKERS]):
+        for k in range(len(FINAL)):
+            final[t, b, k] = st[REPLICAS + b, FINAL[k]]
+        for k in range(final[t, b, len(FINAL) - 1]):
+            caches[t, b, k, 0] = st[epochs_row(st, b), k]
+            caches[t, b, k, 1] = st[starts_row(st, b), k]

@@ -20,7 +20,7 @@ from conformance.rule_ids import RULES
 from traces.columns import UNKNOWN
 
 Ints = NDArray[np.int64]
-State: TypeAlias = NDArray[np.int64]
+State: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 # Columns of row REPLICAS + b
 (
@@ -135,14 +135,15 @@ TALLIES = 4
 REPLICAS = TALLIES + RULES
 SIZED = REPLICAS + MOST_BROKERS
 """The first row whose meaning the AT_ scalars give."""
-WIDTH = 64
+WIDTH = 72
+"""Nine cache lines: an even number of lines would put the first columns of all rows into the same few cache sets."""
 
 
 def allocate(options: Sequence[int], room: int, failures: int) -> State:
     """A table with `room` for cache entries, registrations and terms, and for `failures` first failures."""
     n = options[BROKERS]
     sizes = ((AT_PAIRS, n * n), (AT_LOGS, 2 * (n + room)), (AT_REGISTRATIONS, room), (AT_TERMS, room), (AT_FAILURES, failures))
-    st = np.zeros((SIZED + sum(size for _, size in sizes), max(WIDTH, room)), np.int64)
+    st = np.zeros((SIZED + sum(size for _, size in sizes), WIDTH if room <= WIDTH else room + 8), np.int64)
     at = SIZED
     for scalar, size in sizes:
         st[WHOLE, scalar] = at

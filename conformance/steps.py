@@ -1,0 +1,52 @@
+"""The steps of the main job that need no Spark: each calls a room and turns what it returns into cases."""
+
+from conformance.job import Case, Echo, StepResult
+from conformance.spec_equals_impl import COMPARED, compare
+from spec import models
+
+
+def models_as_pinned(echo: Echo) -> StepResult:
+    """TLC on every small model, held against what models.toml pins."""
+    done = models.run_tier("small", on_done=lambda comparison: echo(f"      {comparison}"))
+    cases = tuple(Case(c.model.name, c.ok, str(c), c.result.seconds) for c in done)
+    states = sum(max(c.result.distinct, 0) for c in done)
+    failing = sum(c.model.expect != "success" for c in done)
+    return StepResult(
+        f"{len(done)} models, {states:,} distinct states; {failing} of them must fail and fail as they must",
+        cases,
+        {"models": len(done), "distinct_states": states},
+    )
+
+
+def rules_proved(echo: Echo) -> StepResult:
+    """The rules' own code, proved by z3 in processes of their own."""
+    from spec.proofs.prove import prove  # noqa: PLC0415  z3 is an extra; the other steps do without
+    from spec.proofs.verdicts import GroupResult, Verdict  # noqa: PLC0415
+
+    def progress(_name: str, result: GroupResult | None) -> None:
+        if result is not None:
+            echo(f"      {result.verdict.value}: {result.title} ({len(result.goals)} goals, {result.seconds:.1f} s)")
+
+    results = prove(progress=progress)
+    cases = tuple(Case(r.name, r.verdict is Verdict.PROVED, "\n".join(r.describe()), r.seconds) for r in results)
+    goals = sum(len(r.goals) for r in results)
+    return StepResult(f"{goals} goals in {len(results)} groups", cases, {"goals": goals, "groups": len(results)})
+
+
+def spec_equals_impl(echo: Echo) -> StepResult:
+    """The whole labelled graph of TLC and of the explorer, both directions."""
+    cases = []
+    states = transitions = 0
+    for compared in COMPARED:
+        found = compare(compared)
+        same = found.divergence is None
+        says = f"{found.states:,} states, {found.transitions:,} transitions" if same else str(found.divergence)
+        echo(f"      {compared.model}, {compared.profile}: {'the same ' if same else ''}{says.splitlines()[0]}")
+        cases.append(Case(f"{compared.model} {compared.profile}", same, says))
+        states += found.states
+        transitions += found.transitions
+    return StepResult(
+        f"{transitions:,} labelled transitions of {states:,} states are the same set on both sides",
+        tuple(cases),
+        {"states": states, "transitions": transitions},
+    )

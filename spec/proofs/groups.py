@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from spec.proofs import bounds, convergence, tables
+from spec.proofs import any_convergence, any_length, bounds, convergence, loops, tables
+from spec.proofs.any_length import quantified_solver
+from spec.proofs.loops import CONTRACTS
 from spec.proofs.paths import Path, Tally, explore
 from spec.proofs.verdicts import GoalResult
 
@@ -37,6 +39,8 @@ class Lemma:
 
     body: Callable[..., None]
     sizes: Callable[[int], Iterator[tuple[int, ...]]] = once
+    any_length: bool = False
+    """Sequences without a bound: the helpers' contracts stand in for their loops."""
 
     @property
     def name(self) -> str:
@@ -56,6 +60,8 @@ class Lemma:
         def at_size(path: Path) -> None:
             self.body(path, *size)
 
+        if self.any_length:
+            return explore(at_size, namespace, dropped, make_solver=quantified_solver, contracts=CONTRACTS)
         return explore(at_size, namespace, dropped, stop_at_first=stop_at_first)
 
 
@@ -139,5 +145,41 @@ BOUNDED: tuple[Group, ...] = (
         "truncation on fetch ends at the longest common prefix",
         _lemmas(two_caches, convergence.fetch_loop),
         weight=40,
+    ),
+)
+
+
+def _any_length(*bodies: Callable[..., Any]) -> tuple[Lemma, ...]:
+    return tuple(Lemma(body, any_length=True) for body in bodies)
+
+
+UNBOUNDED: tuple[Group, ...] = (
+    Group(
+        "loops",
+        "the counting loops keep their contracts on any sequence",
+        _any_length(loops.count_at_most_contract, loops.count_below_contract, loops.lowest_counted_contract),
+        method="any length",
+    ),
+    Group(
+        "any-tables",
+        "the tables on caches of any length, the leader's rule over any number of replicas",
+        _any_length(
+            any_length.any_answer_table,
+            any_length.any_answer_monotony,
+            any_length.any_assign,
+            any_length.any_truncate,
+            any_length.any_truncation_table,
+            any_length.any_divergence_table,
+            any_length.any_leader_rule,
+        ),
+        method="any length",
+        weight=3,
+    ),
+    Group(
+        "any-step",
+        "one round keeps premises and common prefix, makes progress or ends there, for caches of any length",
+        _any_length(any_convergence.any_epoch_step, any_convergence.any_fetch_step),
+        method="any length",
+        weight=5,
     ),
 )

@@ -69,16 +69,19 @@ class Path:
         namespace: Mapping[str, Any],
         prefix: Sequence[bool] = (),
         dropped: frozenset[str] = frozenset(),
+        *,
         make_solver: Callable[[], Any] = z3.Solver,
         memory: dict[str, Any] | None = None,
+        contracts: Mapping[str, Any] | None = None,
     ) -> None:
+        self.namespace = namespace
         self.prefix = prefix
         self.memory = {} if memory is None else memory
         self.dropped = dropped
         self.taken: list[bool] = []
         self.open: list[list[bool]] = []
         self.solver = make_solver()
-        self.rules = symbolic_rules(namespace)
+        self.rules = symbolic_rules(namespace, contracts)
         self.goals: list[tuple[str, Any]] = []
         self.shown: list[tuple[str, Any]] = []
         self.variables: list[Any] = []
@@ -86,6 +89,8 @@ class Path:
         self.called: set[str] = set()
         self._decided: dict[int, tuple[Any, bool]] = {}
         self._steps = 0
+        self._fresh = 0
+        self._held: list[Any] = []
 
     # -- values
 
@@ -108,6 +113,21 @@ class Path:
         if show:
             self.shown.append((name, value))
         return value
+
+    def fresh(self, name: str) -> Any:
+        """An integer for use inside a proof, with a name of its own on this path."""
+        self._fresh += 1
+        return z3.Int(f"{name}!{self._fresh}")
+
+    def forall(self, variables: Sequence[Any], condition: Any, *triggers: Any) -> None:
+        """Assumes a statement about all integers, used wherever all `triggers` occur.
+
+        z3py frees the parts of a pattern it does not hold, so this path holds them.
+        """
+        pattern = z3.MultiPattern(*triggers)
+        statement = z3.ForAll(list(variables), condition, patterns=[pattern])
+        self._held.append((triggers, pattern, statement))
+        self.solver.add(statement)
 
     def boolean(self, name: str) -> Any:
         """A fresh truth value."""
@@ -188,15 +208,17 @@ def explore(
     body: Callable[[Path], None],
     namespace: Mapping[str, Any],
     dropped: frozenset[str] = frozenset(),
+    *,
     make_solver: Callable[[], Any] = z3.Solver,
     stop_at_first: bool = False,
+    contracts: Mapping[str, Any] | None = None,
 ) -> Tally:
     """Runs `body` along every possible path and proves its goals on each."""
     tally = Tally()
     waiting: list[list[bool]] = [[]]
     memory: dict[str, Any] = {}
     while waiting:
-        path = Path(namespace, waiting.pop(), dropped, make_solver, memory)
+        path = Path(namespace, waiting.pop(), dropped, make_solver=make_solver, memory=memory, contracts=contracts)
         failure = ""
         try:
             body(path)

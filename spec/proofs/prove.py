@@ -28,7 +28,7 @@ def namespace_of(source: str | None) -> Mapping[str, Any]:
     """The rules to prove: those of `impl`, or another text of them."""
     if source is None:
         return vars(rules)
-    namespace: dict[str, Any] = {"__name__": "impl.rules"}
+    namespace: dict[str, Any] = {"__name__": "impl.rules", "__source__": source}
     exec(compile(source, "rules", "exec"), namespace)
     return namespace
 

@@ -104,6 +104,27 @@ class Seq:
         return self.path.lift(self.members[index])
 
 
+class AnySeq:
+    """A sequence of unknown length: a function of the index. Every read is an obligation to stay inside."""
+
+    __slots__ = ("function", "path", "size")
+
+    def __init__(self, path: "Path", function: Any, size: Any) -> None:
+        self.path = path
+        self.function = function
+        self.size = size
+
+    def length(self) -> Int:
+        """Number of members, as a symbolic int."""
+        return Int(self.path, self.size)
+
+    def __getitem__(self, index: Any) -> Any:
+        self.path.count_step()
+        at = term(index)
+        self.path.goal("every index in range", z3.And(at >= 0, at < self.size))
+        return self.path.lift(self.function(at))
+
+
 def _is_symbolic(value: Any) -> bool:
     return isinstance(value, Int)
 

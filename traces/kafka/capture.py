@@ -8,7 +8,8 @@ Rules of this file
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from traces.kafka.match import match
 from traces.kafka.merge import Merged, merge
 from traces.kafka.node import Node, changes_told, log_files, read_node, topic_ids
 from traces.kafka.process import END
-from traces.kafka.requests import Fetch, Sessions
+from traces.kafka.requests import Fetch, Request, Sessions
 from traces.kafka.steps import Send, Step
 from traces.kafka.timeline import fetches_before_what_they_raised
 from traces.kafka.unlogged import tie_unlogged
@@ -53,6 +54,8 @@ class Summary:
 
 @dataclass(frozen=True)
 class Capture:
+    """Traces, what could not be read, and how the reading went."""
+
     traces: list[Trace]
     problems: list[Problem]
     summary: Summary
@@ -67,7 +70,6 @@ def read(directory: str | Path) -> Capture:
         controller = None
     for node in nodes:
         node.read(node is controller)
-        problems += node.problems
     names = topic_ids(nodes)
     for node in nodes:
         node.broker.topic_ids = dict(names)
@@ -78,11 +80,14 @@ def read(directory: str | Path) -> Capture:
     tie_unlogged(nodes, fetches, sends, matched)
     moved += sum(fetches_before_what_they_raised(node.broker.steps) for node in nodes)
     for node in nodes:
-        problems += _observe(node)
+        problems += node.problems + _observe(node)
     steps = [step for node in nodes for step in node.broker.steps]
     merged = {tp: merge([step for step in steps if step.tp == tp]) for tp in sorted({step.tp for step in steps})}
     known = {tp: replicas for node in nodes for tp, replicas in node.controller.replicas.items()}
-    traces = [_trace(folder.name, tp, one, nodes, controller, known.get(tp, ()), names) for tp, one in merged.items()]
+    traces = [
+        _trace(folder.name, tp, one, nodes=nodes, controller=controller, replicas=known.get(tp, ()), names=names)
+        for tp, one in merged.items()
+    ]
     followers = sum(1 for of_leader in fetches.values() for fetch in of_leader if fetch.replica >= 0)
     return Capture(
         traces,
@@ -134,7 +139,11 @@ def _nodes(folder: Path) -> tuple[list[Node], list[Problem]]:
             problems += node.problems
             problems.append(
                 Problem(
-                    f"{sub.name}/", None, "one folder per node", f"node {node.id} again, as in {twin.label}", "put the logs of one node into one folder"
+                    f"{sub.name}/",
+                    None,
+                    "one folder per node",
+                    f"node {node.id} again, as in {twin.label}",
+                    "put the logs of one node into one folder",
                 )
             )
     return sorted(nodes, key=lambda node: node.id), problems
@@ -143,8 +152,29 @@ def _nodes(folder: Path) -> tuple[list[Node], list[Problem]]:
 def _fetches(node: Node, names: Mapping[str, str]) -> list[Fetch]:
     sessions = Sessions(names)
     in_log_order = sorted((request for request in node.requests if request.name == "FETCH"), key=lambda one: one.line.number)
-    fetches = [sessions.fetch(request) for request in in_log_order]
+    fetches = []
+    for request in in_log_order:
+        with _as_problem(request, node.problems):
+            fetches.append(sessions.fetch(request))
     return sorted(fetches, key=lambda fetch: fetch.request.dequeued)
+
+
+@contextmanager
+def _as_problem(request: Request, problems: list[Problem]) -> Iterator[None]:
+    """A document that is JSON but not of Kafka's shape is left out."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        problems.append(
+            Problem(
+                request.line.file,
+                request.line.number,
+                f"a {request.name} request and its response as Kafka's request log has them",
+                f"{type(error).__name__}: {error}",
+                "the line is left out; if it is unchanged, its Kafka release is not known to this reader",
+                lost=1,
+            )
+        )
 
 
 def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched: Mapping[int, Send]) -> tuple[int, int]:
@@ -157,16 +187,18 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched
         exchanges = Exchanges(node.broker, node.runs, matched)
         for fetch in fetches[node.id]:
             exchanges.fetch(fetch)
+        handlers = {
+            "PRODUCE": exchanges.produce,
+            "OFFSET_FOR_LEADER_EPOCH": exchanges.epoch_request,
+            "ALTER_PARTITION": exchanges.alter_partition,
+        }
         for request in node.requests:
-            if request.name == "PRODUCE":
-                exchanges.produce(request)
-            elif request.name == "OFFSET_FOR_LEADER_EPOCH":
-                exchanges.epoch_request(request)
-            elif request.name == "ALTER_PARTITION":
-                exchanges.alter_partition(request)
-            elif request.name == "LIST_OFFSETS":
-                for replica, tp, which, offset in exchanges.list_offsets(request):
-                    asked[replica, node.id, tp].append((which, offset))
+            with _as_problem(request, node.problems):
+                if request.name in handlers:
+                    handlers[request.name](request)
+                elif request.name == "LIST_OFFSETS":
+                    for replica, tp, which, offset in exchanges.list_offsets(request):
+                        asked[replica, node.id, tp].append((which, offset))
         moved, unexplained = moved + exchanges.moved, unexplained + exchanges.unexplained
     for node in nodes:
         for step in node.broker.steps:
@@ -201,7 +233,14 @@ def _release(nodes: Sequence[Node]) -> str:
 
 
 def _trace(
-    name: str, tp: str, merged: Merged, nodes: Sequence[Node], controller: Node | None, replicas: Sequence[int], names: Mapping[str, str]
+    name: str,
+    tp: str,
+    merged: Merged,
+    *,
+    nodes: Sequence[Node],
+    controller: Node | None,
+    replicas: Sequence[int],
+    names: Mapping[str, str],
 ) -> Trace:
     brokers = {step.node for step in merged.steps} | set(replicas)
     for step in merged.steps:

@@ -13,7 +13,11 @@ from typing import TypeVar
 from traces.kafka.steps import Fields
 from traces.problems import Problem, shown
 
-HW_FILE, LOG_START_FILE, EPOCHS_FILE = "replication-offset-checkpoint", "log-start-offset-checkpoint", "leader-epoch-checkpoint"
+HW_FILE, LOG_START_FILE, EPOCHS_FILE = (
+    "replication-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "leader-epoch-checkpoint",
+)
 
 Entry = TypeVar("Entry")
 
@@ -64,6 +68,8 @@ def _entries(path: Path, label: str, entry: Callable[[list[str]], Entry], proble
             problems.append(Problem(label, number, "an entry", shown(line), "copy the file again, or leave it out"))
             return []
     if len(entries) != int(lines[1]):
-        problems.append(Problem(label, None, f"{lines[1]} entries", str(len(entries)), "copy the file again, or leave it out"))
+        problems.append(
+            Problem(label, None, f"{lines[1]} entries", str(len(entries)), "copy the file again, or leave it out")
+        )
         return []
     return entries

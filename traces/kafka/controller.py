@@ -11,7 +11,8 @@ Rules of this file
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from traces.kafka.patterns import Said, changes, ids
+from traces.kafka.phrases import changes, ids
+from traces.kafka.said import Said
 from traces.kafka.steps import Broker, Step, or_null
 
 
@@ -81,7 +82,12 @@ class Controller:
         step = self.broker.step(said, "ChangePartition", {})
         if now.leader is not None:
             step.fields["leader"] = or_null(now.leader)
-        for name, value in (("leader_epoch", now.leader_epoch), ("partition_epoch", epoch), ("isr", now.isr), ("clean", clean)):
+        for name, value in (
+            ("leader_epoch", now.leader_epoch),
+            ("partition_epoch", epoch),
+            ("isr", now.isr),
+            ("clean", clean),
+        ):
             if value is not None:
                 step.fields[name] = value
         if epoch is not None:

@@ -13,7 +13,7 @@ Rules of this file
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from traces.kafka.patterns import Asked
+from traces.kafka.phrases import Asked
 from traces.kafka.requests import Answer, Fetch, Request
 from traces.kafka.steps import Broker, Fields, Send, Step, or_null, told
 from traces.kafka.timeline import Mark, Run
@@ -47,6 +47,7 @@ class Exchanges:
         return next((run for run in reversed(self.runs) if run.first <= time), self.runs[0])
 
     def add(self, time: int, name: str, tp: str, fields: Fields, request: Request) -> Step:
+        """A step told by the request log alone."""
         run = self.run_of(request.line.time)
         step = Step(self.broker.node, tp, name, fields, request.line.at, time, run.place(time))
         self.broker.steps.append(step)
@@ -117,7 +118,7 @@ class Exchanges:
             return True
         if step.fields.get("hw") != step.fields.get("hw_before"):
             return False
-        place = run.choose(step.tp, request.dequeued, step.time, step.time, lambda mark: mark.hw == res_hw, latest=True)
+        place = run.choose(step.tp, (request.dequeued, step.time), step.time, lambda mark: mark.hw == res_hw, latest=True)
         if place is None:
             return False
         self.moved += 1
@@ -138,9 +139,9 @@ class Exchanges:
                 return (mark.leader_epoch > asked.epoch) if answer.error == FENCED else (mark.leader_epoch < asked.epoch)
             return answer.error != 0 or asked.epoch in (-1, mark.leader_epoch)
 
-        place = run.choose(step.tp, request.dequeued, request.handled, request.handled, fits, latest=True)
+        place = run.choose(step.tp, (request.dequeued, request.handled), request.handled, fits, latest=True)
         if place is None:
-            place = run.choose(step.tp, request.dequeued - LATE, request.handled, request.handled, fits, latest=True)
+            place = run.choose(step.tp, (request.dequeued - LATE, request.handled), request.handled, fits, latest=True)
         step.place = max(place or step.place, run.start(step.tp))
 
     def _place_answer(self, run: Run, answering: Step, step: Step, answer: Answer, request: Request) -> None:
@@ -149,9 +150,9 @@ class Exchanges:
         def fits(mark: Mark) -> bool:
             return answer.error != 0 or answer.hw is None or mark.hw == answer.hw
 
-        place = run.choose(answering.tp, request.completed, request.line.time, request.completed, fits, latest=False)
+        place = run.choose(answering.tp, (request.completed, request.line.time), request.completed, fits, latest=False)
         if place is None:
-            place = run.choose(answering.tp, step.time, request.line.time, request.completed, fits, latest=True)
+            place = run.choose(answering.tp, (step.time, request.line.time), request.completed, fits, latest=True)
         if place is None:
             self.unexplained += 1
         answering.place = max(place or answering.place, step.place)
@@ -209,7 +210,9 @@ class Exchanges:
                 epochs = {"leader_epoch": int(part["leaderEpoch"]), "partition_epoch": int(part["partitionEpoch"])}
                 step = self._altered(tp, peer, isr, request) if error == 0 else None
                 if step is None:
-                    step = self.add(request.handled, "AlterPartition", tp, {"peer": peer, "isr": isr, "error": error}, request)
+                    step = self.add(
+                        request.handled, "AlterPartition", tp, {"peer": peer, "isr": isr, "error": error}, request
+                    )
                 step.fields.update(epochs)
                 step.awaits.append(("proposal", tp, epochs["leader_epoch"], epochs["partition_epoch"], frozenset(isr)))
 
@@ -238,7 +241,12 @@ class Exchanges:
         }
         replica = int(request.body.get("replicaId", -1))
         return [
-            (replica, f"{topic['name']}-{part['partitionIndex']}", asked[topic["name"], int(part["partitionIndex"])], int(part["offset"]))
+            (
+                replica,
+                f"{topic['name']}-{part['partitionIndex']}",
+                asked[topic["name"], int(part["partitionIndex"])],
+                int(part["offset"]),
+            )
             for topic in request.answer["topics"]
             for part in topic["partitions"]
             if replica >= 0 and int(part["errorCode"]) == 0

@@ -14,14 +14,15 @@ Rules of this file
 from collections.abc import Callable, Mapping
 
 from traces.kafka import leader
-from traces.kafka.patterns import Said, fetch_line
+from traces.kafka.phrases import fetch_line
+from traces.kafka.said import Said
 from traces.kafka.steps import Broker, Fetcher, Fields, Send, Step, or_null, record_fields, told
 
 FETCHER_THREAD = "ReplicaFetcherThread-"
 _CUTS = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfRange", "HandleEpochResponse")
 
 
-def sending(broker: Broker, said: Said) -> None:
+def _sending(broker: Broker, said: Said) -> None:
     thread = said.line.thread
     broker.close_thread(thread)
     request = fetch_line(said.text("request"))
@@ -32,7 +33,7 @@ def sending(broker: Broker, said: Said) -> None:
     fetcher.asked = {tp: one for tp, one in asked.items() if tp not in request.removed} | dict(request.asked)
     fetcher.send = Send(
         broker.node,
-        said.number("leader"),
+        said.number("peer"),
         request.session,
         request.session_epoch,
         dict(fetcher.asked),
@@ -41,7 +42,7 @@ def sending(broker: Broker, said: Said) -> None:
     )
     broker.sends.append(fetcher.send)
     for tp in fetcher.asked:
-        step = broker.step(said, "SendFetch", {"peer": said.number("leader"), **_request(fetcher.send, tp)}, tp)
+        step = broker.step(said, "SendFetch", {"peer": said.number("peer"), **_request(fetcher.send, tp)}, tp)
         step.offers.append(("sent", id(fetcher.send)))
         before = fetcher.last.get(tp)
         if before is not None and not before.lost:
@@ -71,13 +72,13 @@ def _answer(broker: Broker, said: Said, name: str, fields: Fields) -> Step:
     return step
 
 
-def fetch_lost(broker: Broker, said: Said) -> None:
+def _fetch_lost(broker: Broker, said: Said) -> None:
     fetcher = broker.fetchers.get(said.line.thread)
     if fetcher is not None and fetcher.send is not None:
         fetcher.send.lost = True
 
 
-def received(broker: Broker, said: Said) -> None:
+def _received(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo = said.number("leo_before")
     fields = told(error=0, res_hw=said.number("res_hw"), leo_before=replica.leo, hw_before=replica.hw)
@@ -86,7 +87,7 @@ def received(broker: Broker, said: Said) -> None:
     _answer(broker, said, "HandleFetchResponse", fields)
 
 
-def appended(broker: Broker, said: Said) -> None:
+def _appended(broker: Broker, said: Said) -> None:
     if not said.line.thread.startswith(FETCHER_THREAD):
         leader.append(broker, said)
         return
@@ -100,14 +101,14 @@ def appended(broker: Broker, said: Said) -> None:
     broker.add(step, leo=end, **record_fields(replica, base, end))
 
 
-def after_append(broker: Broker, said: Said) -> None:
+def _after_append(broker: Broker, said: Said) -> None:
     step = broker.opened(said, "HandleFetchResponse")
     if step is not None:
         broker.replica(said.tp).leo = said.number("leo")
         broker.add(step, leo=said.number("leo"))
 
 
-def high_watermark(broker: Broker, said: Said) -> None:
+def _high_watermark(broker: Broker, said: Said) -> None:
     """Both roles print this; at a leader the line of Partition that follows says more."""
     step = broker.opened(said, "HandleFetchResponse", *_CUTS)
     if step is not None:
@@ -115,14 +116,14 @@ def high_watermark(broker: Broker, said: Said) -> None:
         broker.add(step, hw=said.number("hw"))
 
 
-def high_watermark_lowered(broker: Broker, said: Said) -> None:
+def _high_watermark_lowered(broker: Broker, said: Said) -> None:
     step = broker.opened(said, "HandleFetchResponse", *_CUTS)
     if step is not None:
         broker.replica(said.tp).hw = said.number("hw")
         broker.add(step, hw_before=said.number("hw_before"), hw=said.number("hw"))
 
 
-def follower_high_watermark(broker: Broker, said: Said) -> None:
+def _follower_high_watermark(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     step = broker.opened(said, "HandleFetchResponse")
     if step is None:
@@ -133,7 +134,7 @@ def follower_high_watermark(broker: Broker, said: Said) -> None:
     broker.close(said)
 
 
-def truncating(broker: Broker, said: Said) -> None:
+def _truncating(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     _answer(
         broker,
@@ -152,29 +153,34 @@ def truncating(broker: Broker, said: Said) -> None:
     )
 
 
-def truncating_to_high_watermark(broker: Broker, said: Said) -> None:
+def _truncating_to_high_watermark(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.hw = said.number("hw_before")
     fields = told(target=said.number("target"), leo_before=replica.leo, hw_before=replica.hw, hw=replica.hw)
     broker.begin(said, "TruncateToHighWatermark", fields)
 
 
-def out_of_range(broker: Broker, said: Said) -> None:
+def _out_of_range(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
-    values = {name: said.number(name) for name in ("req_offset", "leader_start", "leader_end", "target") if name in said.values}
+    values = {
+        name: said.number(name) for name in ("req_offset", "leader_start", "leader_end", "target") if name in said.values
+    }
     _answer(
-        broker, said, "HandleOutOfRange", values | told(leo_before=replica.leo, leo=replica.leo, hw_before=replica.hw, hw=replica.hw)
+        broker,
+        said,
+        "HandleOutOfRange",
+        values | told(leo_before=replica.leo, leo=replica.leo, hw_before=replica.hw, hw=replica.hw),
     )
 
 
-def reset_done(broker: Broker, said: Said) -> None:
+def _reset_done(broker: Broker, said: Said) -> None:
     step = broker.opened(said, "HandleOutOfRange")
     if step is not None:
         broker.add(step, target=said.number("target"))
         broker.close(said)
 
 
-def cut(broker: Broker, said: Said) -> None:
+def _cut(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo = said.number("leo")
     replica.cut_epochs_at_end(replica.leo)
@@ -183,7 +189,7 @@ def cut(broker: Broker, said: Said) -> None:
         broker.add(step, leo=replica.leo)
 
 
-def cut_nothing(broker: Broker, said: Said) -> None:
+def _cut_nothing(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo = said.number("last") + 1
     step = broker.opened(said, *_CUTS)
@@ -191,7 +197,7 @@ def cut_nothing(broker: Broker, said: Said) -> None:
         broker.add(step, leo=replica.leo)
 
 
-def cut_all(broker: Broker, said: Said) -> None:
+def _cut_all(broker: Broker, said: Said) -> None:
     """UnifiedLog#truncateFullyAndStartAt also empties the epoch cache, without a line."""
     replica = broker.replica(said.tp)
     replica.leo, replica.log_start, replica.epochs = said.number("leo"), said.number("log_start"), []
@@ -200,7 +206,7 @@ def cut_all(broker: Broker, said: Said) -> None:
         broker.add(step, leo=replica.leo, log_start=replica.log_start)
 
 
-def log_start(broker: Broker, said: Said) -> None:
+def _log_start(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.log_start = said.number("log_start")
     step = broker.opened(said, "HandleFetchResponse")
@@ -212,7 +218,7 @@ def log_start(broker: Broker, said: Said) -> None:
     broker.step(said, "LogStartMoved", told(log_start=replica.log_start, hw=replica.hw))
 
 
-def epoch_entry(broker: Broker, said: Said) -> None:
+def _epoch_entry(broker: Broker, said: Said) -> None:
     epoch, start = said.number("epoch"), said.number("start")
     broker.replica(said.tp).add_epoch(epoch, start)
     step = broker.opened(said, "BecomeLeader", "HandleFetchResponse")
@@ -222,15 +228,15 @@ def epoch_entry(broker: Broker, said: Said) -> None:
         broker.add(step, epoch_start=start)
 
 
-def epochs_cut_at_end(broker: Broker, said: Said) -> None:
+def _epochs_cut_at_end(broker: Broker, said: Said) -> None:
     broker.replica(said.tp).cut_epochs_at_end(said.number("end"))
 
 
-def epochs_cut_at_start(broker: Broker, said: Said) -> None:
+def _epochs_cut_at_start(broker: Broker, said: Said) -> None:
     broker.replica(said.tp).cut_epochs_at_start(said.number("start"))
 
 
-def fetch_error(code: int) -> Callable[[Broker, Said], None]:
+def _fetch_error(code: int) -> Callable[[Broker, Said], None]:
     """The handler for the lines of one error code."""
 
     def handle(broker: Broker, said: Said) -> None:
@@ -241,29 +247,29 @@ def fetch_error(code: int) -> Callable[[Broker, Said], None]:
 
 
 HANDLERS: Mapping[str, Callable[[Broker, Said], None]] = {
-    "sending": sending,
-    "fetch-lost": fetch_lost,
-    "received": received,
-    "appended": appended,
-    "after-append": after_append,
-    "high-watermark": high_watermark,
-    "high-watermark-lowered": high_watermark_lowered,
-    "follower-high-watermark": follower_high_watermark,
-    "truncating": truncating,
-    "truncating-to-high-watermark": truncating_to_high_watermark,
-    "reset-to-leader-start": out_of_range,
-    "reset-to-leader-end": out_of_range,
-    "reset-to-log-end": out_of_range,
-    "reset-done": reset_done,
-    "cut": cut,
-    "cut-nothing": cut_nothing,
-    "cut-all": cut_all,
-    "log-start": log_start,
-    "epoch-entry": epoch_entry,
-    "epochs-cut-at-end": epochs_cut_at_end,
-    "epochs-cut-at-start": epochs_cut_at_start,
-    "fetch-error-6": fetch_error(6),
-    "fetch-error-74": fetch_error(74),
-    "fetch-error-75": fetch_error(75),
-    "fetch-error-100": fetch_error(100),
+    "sending": _sending,
+    "fetch-lost": _fetch_lost,
+    "received": _received,
+    "appended": _appended,
+    "after-append": _after_append,
+    "high-watermark": _high_watermark,
+    "high-watermark-lowered": _high_watermark_lowered,
+    "follower-high-watermark": _follower_high_watermark,
+    "truncating": _truncating,
+    "truncating-to-high-watermark": _truncating_to_high_watermark,
+    "reset-to-leader-start": _out_of_range,
+    "reset-to-leader-end": _out_of_range,
+    "reset-to-log-end": _out_of_range,
+    "reset-done": _reset_done,
+    "cut": _cut,
+    "cut-nothing": _cut_nothing,
+    "cut-all": _cut_all,
+    "log-start": _log_start,
+    "epoch-entry": _epoch_entry,
+    "epochs-cut-at-end": _epochs_cut_at_end,
+    "epochs-cut-at-start": _epochs_cut_at_start,
+    "fetch-error-6": _fetch_error(6),
+    "fetch-error-74": _fetch_error(74),
+    "fetch-error-75": _fetch_error(75),
+    "fetch-error-100": _fetch_error(100),
 }

@@ -14,11 +14,12 @@ Rules of this file
 
 from collections.abc import Callable, Mapping
 
-from traces.kafka.patterns import Said, leos, proposal
+from traces.kafka.phrases import leos, proposal
+from traces.kafka.said import Said
 from traces.kafka.steps import Broker, Risen, Step, or_null, record_fields, told
 
 
-def leader(broker: Broker, said: Said) -> None:
+def _leader(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo, replica.hw, replica.leader_epoch = said.number("leo"), said.number("hw"), said.number("leader_epoch")
     replica.recorded.clear()
@@ -38,7 +39,7 @@ def leader(broker: Broker, said: Said) -> None:
     step.awaits.append(("metadata", said.tp, said.number("partition_epoch")))
 
 
-def leader_again(broker: Broker, said: Said) -> None:
+def _leader_again(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leader_epoch, replica.hw = said.number("leader_epoch"), said.number("hw")
     step = broker.begin(
@@ -56,7 +57,7 @@ def leader_again(broker: Broker, said: Said) -> None:
     step.awaits.append(("metadata", said.tp, said.number("partition_epoch")))
 
 
-def follower(broker: Broker, said: Said) -> None:
+def _follower(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo, replica.hw, replica.leader_epoch = said.number("leo"), said.number("hw"), said.number("leader_epoch")
     step = broker.begin(
@@ -73,7 +74,7 @@ def follower(broker: Broker, said: Said) -> None:
     step.awaits.append(("metadata", said.tp, said.number("partition_epoch")))
 
 
-def follower_again(broker: Broker, said: Said) -> None:
+def _follower_again(broker: Broker, said: Said) -> None:
     broker.replica(said.tp).leader_epoch = said.number("leader_epoch")
     step = broker.begin(
         said,
@@ -105,7 +106,7 @@ def append(broker: Broker, said: Said) -> None:
     broker.begin(said, "LeaderAppend", fields | told(leo_before=base, leo=end, hw_before=replica.hw, hw=replica.hw))
 
 
-def high_watermark_risen(broker: Broker, said: Said) -> None:
+def _high_watermark_risen(broker: Broker, said: Said) -> None:
     before, after = said.number("hw_before"), said.number("hw")
     broker.replica(said.tp).hw = after
     step = broker.opened(said, "BecomeLeader", "HandleAlterPartitionResponse")
@@ -119,7 +120,7 @@ def high_watermark_risen(broker: Broker, said: Said) -> None:
     broker.risen[said.line.thread, said.tp] = Risen(said, (broker.run, broker.index, 0, 0), append_step)
 
 
-def high_watermark_kept(broker: Broker, said: Said) -> None:
+def _high_watermark_kept(broker: Broker, said: Said) -> None:
     """Whatever is open has had its chance to move the high watermark; with nothing open, a fetch caused the line.
 
     Partition#makeLeader prints its line first, takes the new epoch then and looks at the high watermark last: a fetch
@@ -134,7 +135,7 @@ def high_watermark_kept(broker: Broker, said: Said) -> None:
     broker.close(said)
 
 
-def recorded(broker: Broker, said: Said) -> None:
+def _recorded(broker: Broker, said: Said) -> None:
     key = (said.line.thread, said.tp)
     replica = broker.replica(said.tp)
     peer, position = said.number("peer"), said.number("remote_leo")
@@ -176,7 +177,9 @@ def settle_all(broker: Broker) -> None:
     for said in broker.kept.values():
         replica = broker.replica(said.tp)
         told_leos = leos(said.text("leos")) if "leos" in said.values else {}
-        new = [(peer, leo) for peer, leo in told_leos.items() if peer != broker.node and leo != replica.recorded.get(peer, -1)]
+        new = [
+            (peer, leo) for peer, leo in told_leos.items() if peer != broker.node and leo != replica.recorded.get(peer, -1)
+        ]
         if len(new) == 1:
             peer, leo = new[0]
             fields = told(peer=peer, req_offset=leo, remote_leo=leo)
@@ -185,27 +188,25 @@ def settle_all(broker: Broker) -> None:
         settle(broker, risen.said)
 
 
-def expand_isr(broker: Broker, said: Said) -> None:
+def _expand_isr(broker: Broker, said: Said) -> None:
     members, leader_epoch, partition_epoch = proposal(said.text("sent"))
-    step = broker.step(
-        said, "ExpandIsr", {"peer": said.number("peer"), "isr": members, "partition_epoch": partition_epoch}
-    )
+    step = broker.step(said, "ExpandIsr", {"peer": said.number("peer"), "isr": members, "partition_epoch": partition_epoch})
     step.offers.append(("proposal", said.tp, leader_epoch, partition_epoch, frozenset(members)))
     broker.expanding[said.line.thread, said.tp] = step
 
 
-def shrinking(broker: Broker, said: Said) -> None:
+def _shrinking(broker: Broker, said: Said) -> None:
     broker.begin(said, "ShrinkIsr", {"isr": said.ids(), "leo": said.number("leo"), "hw": said.number("hw")})
 
 
-def shrink_isr(broker: Broker, said: Said) -> None:
+def _shrink_isr(broker: Broker, said: Said) -> None:
     members, leader_epoch, partition_epoch = proposal(said.text("sent"))
     step: Step = broker.opened(said, "ShrinkIsr") or broker.begin(said, "ShrinkIsr", {"isr": members})
     broker.add(step, partition_epoch=partition_epoch)
     step.offers.append(("proposal", said.tp, leader_epoch, partition_epoch, frozenset(members)))
 
 
-def isr_answer(broker: Broker, said: Said) -> None:
+def _isr_answer(broker: Broker, said: Said) -> None:
     topic, _, partition = said.text("partition").rpartition(":")
     tp = f"{broker.topic_ids.get(topic, topic)}-{partition}" if topic else said.text("partition")
     error, epoch = said.number("error"), said.number("partition_epoch")
@@ -216,7 +217,7 @@ def isr_answer(broker: Broker, said: Said) -> None:
         step.awaits.append(("metadata", tp, epoch))
 
 
-def isr_updated(broker: Broker, said: Said) -> None:
+def _isr_updated(broker: Broker, said: Said) -> None:
     if broker.opened(said, "HandleAlterPartitionResponse") is None:
         epoch = said.number("partition_epoch")
         hw = broker.replica(said.tp).hw
@@ -229,16 +230,16 @@ def isr_updated(broker: Broker, said: Said) -> None:
 
 
 HANDLERS: Mapping[str, Callable[[Broker, Said], None]] = {
-    "leader": leader,
-    "leader-again": leader_again,
-    "follower": follower,
-    "follower-again": follower_again,
-    "leader-high-watermark": high_watermark_risen,
-    "leader-high-watermark-kept": high_watermark_kept,
-    "recorded": recorded,
-    "expand-isr": expand_isr,
-    "shrinking": shrinking,
-    "shrink-isr": shrink_isr,
-    "isr-answer": isr_answer,
-    "isr-updated": isr_updated,
+    "leader": _leader,
+    "leader-again": _leader_again,
+    "follower": _follower,
+    "follower-again": _follower_again,
+    "leader-high-watermark": _high_watermark_risen,
+    "leader-high-watermark-kept": _high_watermark_kept,
+    "recorded": _recorded,
+    "expand-isr": _expand_isr,
+    "shrinking": _shrinking,
+    "shrink-isr": _shrink_isr,
+    "isr-answer": _isr_answer,
+    "isr-updated": _isr_updated,
 }

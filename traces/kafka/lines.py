@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 
 from traces.problems import Problem, shown
@@ -42,14 +43,19 @@ class Line:
 
     @property
     def at(self) -> str:
+        """Where it was read."""
         return f"{self.file}:{self.number}"
 
 
 def microseconds(text: str) -> int:
     """`2026-11-21 08:27:15,637445` (4.x can print six digits, 3.x prints three) as microseconds since 1970."""
-    when, fraction = text.split(",")
-    seconds = datetime.strptime(when, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) - EPOCH
-    return seconds // timedelta(microseconds=1) + int(fraction.ljust(6, "0"))
+    when, _, fraction = text.partition(",")
+    return _whole_seconds(when) + int(fraction.ljust(6, "0"))
+
+
+@lru_cache(maxsize=1024)
+def _whole_seconds(when: str) -> int:
+    return (datetime.strptime(when, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
 
 def clock(time: int) -> str:
@@ -63,12 +69,20 @@ def read_lines(path: Path, label: str) -> tuple[list[Line], list[Problem]]:
     if not content:
         if not problems:
             problems.append(
-                Problem(label, None, "log lines", "an empty file", "check that the logger was on; the other files are read without it")
+                Problem(
+                    label,
+                    None,
+                    "log lines",
+                    "an empty file",
+                    "check that the logger was on; the other files are read without it",
+                )
             )
         return [], problems
     if b"\0" in content[:4096]:
         problems.append(
-            Problem(label, 1, "a text log", "a binary file", "leave segment files out, they are not read; only text logs are")
+            Problem(
+                label, 1, "a text log", "a binary file", "leave segment files out, they are not read; only text logs are"
+            )
         )
         return [], problems
     lines: list[Line] = []
@@ -76,8 +90,9 @@ def read_lines(path: Path, label: str) -> tuple[list[Line], list[Problem]]:
     for number, text in enumerate(texts, 1):
         found = _ENVELOPE.fullmatch(text)
         continued = number < len(texts) and _BEGINS.match(texts[number]) is None
-        if found is not None and found["logger"]:
-            lines.append(_line(label, number, found))
+        line = _line(label, number, found) if found is not None and found["logger"] else None
+        if line is not None:
+            lines.append(line)
         elif (_BEGINS.match(text) and not continued) or "\0" in text or "\ufffd" in text:
             problems.append(
                 Problem(
@@ -102,15 +117,12 @@ def read_lines(path: Path, label: str) -> tuple[list[Line], list[Problem]]:
     return lines, problems
 
 
-def _line(label: str, number: int, found: re.Match[str]) -> Line:
-    return Line(
-        label,
-        number,
-        microseconds(found["time"]),
-        found["thread"] or "",
-        found["message"],
-        found["logger"].rpartition(".")[2],
-    )
+def _line(label: str, number: int, found: re.Match[str]) -> Line | None:
+    try:
+        time = microseconds(found["time"])
+    except ValueError:
+        return None  # no such day
+    return Line(label, number, time, found["thread"] or "", found["message"], found["logger"].rpartition(".")[2])
 
 
 def _content(path: Path, label: str) -> tuple[bytes, list[Problem]]:
@@ -125,7 +137,13 @@ def _content(path: Path, label: str) -> tuple[bytes, list[Problem]]:
     except (OSError, EOFError, zlib.error):
         unpacked = b"".join(_as_far_as_it_goes(raw))
         return unpacked, [
-            Problem(label, None, "a whole gzip file", "one that ends early or is damaged", "copy it again; what could be unpacked is read")
+            Problem(
+                label,
+                None,
+                "a whole gzip file",
+                "one that ends early or is damaged",
+                "copy it again; what could be unpacked is read",
+            )
         ]
 
 

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from traces.kafka.steps import Step
 
 COMMITS = frozenset({"HandleFetch", "BecomeLeader", "LeaderAppend", "ProduceAck", "Read", "HandleAlterPartitionResponse"})
-LOSSES = frozenset({"BecomeLeader", "HandleDivergingResponse", "HandleOutOfRange", "TruncateToHighWatermark", "Start", "Crash"})
+LOSSES = frozenset(
+    {"BecomeLeader", "HandleDivergingResponse", "HandleOutOfRange", "TruncateToHighWatermark", "Start", "Crash"}
+)
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ def _order(
     while len(order) < len(rank):
         if not heap:
             dropped += 1
-            stuck = min((chain[heads[node]] for node, chain in chains.items() if heads[node] < len(chain)), key=lambda s: rank[id(s)])
+            stuck = min(
+                (chain[heads[node]] for node, chain in chains.items() if heads[node] < len(chain)), key=lambda s: rank[id(s)]
+            )
             before[id(stuck)] = [cause for cause in before[id(stuck)] if id(cause) in done]
             heapq.heappush(heap, (rank[id(stuck)], id(stuck), stuck))
         _, _, step = heapq.heappop(heap)

@@ -18,8 +18,8 @@ from pathlib import Path
 from traces.kafka import follower, leader, process
 from traces.kafka.controller import Controller
 from traces.kafka.lines import Line, incarnations, read_lines
-from traces.kafka.patterns import Said, parse
 from traces.kafka.requests import Request, read_request
+from traces.kafka.said import Said, parse
 from traces.kafka.steps import Broker
 from traces.kafka.timeline import Run
 from traces.problems import Problem
@@ -27,7 +27,10 @@ from traces.problems import Problem
 _LOG_FILE = re.compile(r".*\.log(\.\d[\d\-.]*)?(\.gz)?")
 _SEGMENT = re.compile(r".*\d{20}\.log(\.gz)?")
 _FOLDER = re.compile(r"(?:n|node-?|broker-?|kafka-?|controller-?)?(\d+)")
-_SAYS_ID = re.compile(r"^\[(?:Broker id=|BrokerServer id=|ReplicaFetcherManager on broker |QuorumController id=|ControllerServer id=|Controller )(\d+)")
+_SAYS_ID = re.compile(
+    r"^\[(?:Broker id=|BrokerServer id=|ReplicaFetcherManager on broker |QuorumController id=|ControllerServer id="
+    r"|Controller )(\d+)"
+)
 
 _OF_A_FETCH = frozenset({"high-watermark", "leader-high-watermark", "leader-high-watermark-kept", "expand-isr", "recorded"})
 
@@ -65,6 +68,8 @@ class Node:
             leader.settle_all(self.broker)
             process.end_of_run(self.broker, last, number + 1 < len(runs), clean)
             self.runs.append(Run(number, lines))
+        if not self.runs and self.requests:
+            self.runs.append(Run(0, [request.line for request in self.requests]))
         for run in self.runs:
             run.mark(self.broker.steps)
 
@@ -104,7 +109,11 @@ def changes_told(node: Node) -> int:
 
 def log_files(folder: Path) -> list[Path]:
     """Text logs directly in `folder`; record segments (twenty digits) are no text."""
-    return sorted(path for path in folder.iterdir() if path.is_file() and _LOG_FILE.fullmatch(path.name) and not _SEGMENT.fullmatch(path.name))
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.is_file() and _LOG_FILE.fullmatch(path.name) and not _SEGMENT.fullmatch(path.name)
+    )
 
 
 def read_node(folder: Path, label: str, fallback_id: int) -> Node:
@@ -138,6 +147,7 @@ def _monotone(lines: Sequence[Line]) -> Iterator[tuple[int, Line]]:
 
 
 def node_id(folder: Path, lines: Sequence[Line], fallback: int) -> int:
+    """What the lines say, else the name of the folder, else `fallback`."""
     for line in lines:
         found = _SAYS_ID.match(line.message)
         if found is not None:

@@ -8,48 +8,47 @@ those in flight outlive it, and a process told to stop may go on fetching after 
 
 from collections.abc import Callable, Mapping
 
-from traces.kafka.patterns import Said
+from traces.kafka.said import Said
 from traces.kafka.steps import Broker, Replica, told
-
 
 END = 1 << 60
 """Behind every line of a process."""
 
 
-def version(broker: Broker, said: Said) -> None:
+def _version(broker: Broker, said: Said) -> None:
     broker.version = said.text("version")
 
 
-def process_stopping(broker: Broker, said: Said) -> None:  # noqa: ARG001
+def _process_stopping(broker: Broker, said: Said) -> None:  # noqa: ARG001
     broker.stopping = True
 
 
-def logs_closed(broker: Broker, said: Said) -> None:  # noqa: ARG001
+def _logs_closed(broker: Broker, said: Said) -> None:  # noqa: ARG001
     broker.logs_closed = True
 
 
-def unclean_start(broker: Broker, said: Said) -> None:  # noqa: ARG001
+def _unclean_start(broker: Broker, said: Said) -> None:  # noqa: ARG001
     broker.clean_start = False
 
 
-def clean_start(broker: Broker, said: Said) -> None:  # noqa: ARG001
+def _clean_start(broker: Broker, said: Said) -> None:  # noqa: ARG001
     broker.clean_start = True
 
 
-def log_created(broker: Broker, said: Said) -> None:
+def _log_created(broker: Broker, said: Said) -> None:
     broker.replicas[said.tp] = Replica(leo=0, log_start=0, epochs=[], created=True)
     if "min_isr" in said.values:
         broker.min_isr[said.tp] = said.number("min_isr")
 
 
-def log_completed(broker: Broker, said: Said) -> None:
+def _log_completed(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo, replica.log_start = said.number("leo"), said.number("log_start")
     replica.created = False
     replica.cut_epochs_at_end(replica.leo)
 
 
-def log_loaded(broker: Broker, said: Said) -> None:
+def _log_loaded(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.hw, replica.loaded = said.number("hw"), True
     broker.step(
@@ -67,14 +66,14 @@ def log_loaded(broker: Broker, said: Said) -> None:
 
 
 HANDLERS: Mapping[str, Callable[[Broker, Said], None]] = {
-    "version": version,
-    "process-stopping": process_stopping,
-    "logs-closed": logs_closed,
-    "unclean-start": unclean_start,
-    "clean-start": clean_start,
-    "log-created": log_created,
-    "log-completed": log_completed,
-    "log-loaded": log_loaded,
+    "version": _version,
+    "process-stopping": _process_stopping,
+    "logs-closed": _logs_closed,
+    "unclean-start": _unclean_start,
+    "clean-start": _clean_start,
+    "log-created": _log_created,
+    "log-completed": _log_completed,
+    "log-loaded": _log_loaded,
 }
 
 

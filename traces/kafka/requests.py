@@ -17,10 +17,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from traces.kafka.lines import Line
-from traces.kafka.patterns import Asked
+from traces.kafka.phrases import Asked
 from traces.problems import Problem, shown
 
-NAMES: Mapping[int, str] = {0: "PRODUCE", 1: "FETCH", 2: "LIST_OFFSETS", 23: "OFFSET_FOR_LEADER_EPOCH", 56: "ALTER_PARTITION"}
+NAMES: Mapping[int, str] = {
+    0: "PRODUCE",
+    1: "FETCH",
+    2: "LIST_OFFSETS",
+    23: "OFFSET_FOR_LEADER_EPOCH",
+    56: "ALTER_PARTITION",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,7 @@ class Answer:
 
     @property
     def diverging(self) -> bool:
+        """Whether the answer tells the follower to truncate (KIP-595)."""
         return self.div_end >= 0 or self.div_epoch >= 0
 
 

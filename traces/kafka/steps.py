@@ -12,7 +12,8 @@ Rules of this file
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from traces.kafka.patterns import Asked, Said
+from traces.kafka.phrases import Asked
+from traces.kafka.said import Said
 
 Place = tuple[int, int, int, int]
 Fields = dict[str, object]
@@ -20,6 +21,8 @@ Fields = dict[str, object]
 
 @dataclass(eq=False, slots=True)
 class Step:
+    """Something one node did to one of its replicas."""
+
     node: int
     tp: str
     name: str
@@ -122,7 +125,7 @@ class Fetcher:
 
 @dataclass(eq=False, slots=True)
 class Risen:
-    """A `High watermark updated` line whose cause is not known yet; `append` is the append of its thread it may belong to."""
+    """A `High watermark updated` line whose cause is not known yet; it may belong to `append`, of the same thread."""
 
     said: Said
     place: Place
@@ -158,6 +161,7 @@ class Broker:
     logs_closed: bool = False
 
     def replica(self, tp: str) -> Replica:
+        """What is known of a replica of this broker."""
         return self.replicas.setdefault(tp, Replica())
 
     def step(self, said: Said, name: str, fields: Fields, tp: str = "") -> Step:
@@ -183,8 +187,10 @@ class Broker:
         step.place = (self.run, self.index, 0, 0)
 
     def close(self, said: Said) -> None:
+        """No later line of this thread adds to the open step."""
         self.open.pop((said.line.thread, said.tp), None)
 
     def close_thread(self, thread: str) -> None:
+        """No later line of this thread adds to any open step."""
         for key in [key for key in self.open if key[0] == thread]:
             del self.open[key]

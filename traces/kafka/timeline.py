@@ -47,6 +47,7 @@ class Run:
         return bisect_right(self._times, time) - 1
 
     def place(self, time: int) -> Place:
+        """Behind the last line written by `time`."""
         return (self.number, self.index(time), 1, time)
 
     def mark(self, steps: Sequence[Step]) -> None:
@@ -72,8 +73,11 @@ class Run:
             mark for mark in marks[at + 1 :] if mark.index <= last
         ]
 
-    def choose(self, tp: str, begin: int, end: int, time: int, fits: Callable[[Mark], bool], latest: bool) -> Place | None:
-        """A place in [begin, end] (times) where `fits` holds, the one nearest to its end or to its begin."""
+    def choose(
+        self, tp: str, window: tuple[int, int], time: int, fits: Callable[[Mark], bool], *, latest: bool
+    ) -> Place | None:
+        """A place in a window of times where `fits` holds, the one nearest to its end or to its begin."""
+        begin, end = window
         marks = self.marks(tp, self.index(begin - self.slack), self.index(end + self.slack))
         fitting = [mark for mark in marks if fits(mark)]
         if not fitting:
@@ -123,7 +127,9 @@ def _next_of_others(fetches: Sequence[Step], position: int) -> list[Step]:
 
 def _used_by(step: Step, raising: Step, before: object, after: int) -> bool:
     unchanged = step.fields.get("hw") == step.fields.get("hw_before")
-    return step.since < raising.place[1] and unchanged and _leo(step) >= after and step.fields.get("res_hw", before) == before
+    return (
+        step.since < raising.place[1] and unchanged and _leo(step) >= after and step.fields.get("res_hw", before) == before
+    )
 
 
 def _leo(step: Step) -> int:

@@ -17,7 +17,9 @@ from traces.kafka.requests import Fetch
 from traces.kafka.steps import Fields, Send, Step
 
 
-def tie_unlogged(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], sends: Sequence[Send], matched: Mapping[int, Send]) -> None:
+def tie_unlogged(
+    nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], sends: Sequence[Send], matched: Mapping[int, Send]
+) -> None:
     """Give every recorded fetch of every leader the send it came from, or one that must have been."""
     used = {id(send) for send in matched.values()}
     senders = {node.id: node for node in nodes if node.runs}
@@ -53,25 +55,32 @@ def _tie(step: Step, waiting: list[Send], peer: int, offset: object) -> bool:
     return False
 
 
-def _add_received(node: Node, fetches: Sequence[Fetch], senders: Mapping[int, Node], matched: Mapping[int, Send]) -> dict[int, int]:
+def _add_received(
+    node: Node, fetches: Sequence[Fetch], senders: Mapping[int, Node], matched: Mapping[int, Send]
+) -> dict[int, int]:
     """Sends of requests the leader logged and the sender did not; returns the process each sender was last seen in."""
     run_of = dict.fromkeys(senders, 0)
-    handled = {
-        (key, step.tp): step for step in node.broker.steps if step.name == "HandleFetch" for key in step.awaits
-    }
+    handled = {(key, step.tp): step for step in node.broker.steps if step.name == "HandleFetch" for key in step.awaits}
     for fetch in fetches:
         send = matched.get(id(fetch))
         if send is not None:
             run_of[fetch.replica] = send.run
         elif fetch.replica in senders:
             for tp in fetch.answers:
-                _send_before(handled[("sent", id(fetch)), tp], senders[fetch.replica], run_of[fetch.replica], asked_fields(fetch.asked[tp]))
+                _send_before(
+                    handled[("sent", id(fetch)), tp],
+                    senders[fetch.replica],
+                    run_of[fetch.replica],
+                    asked_fields(fetch.asked[tp]),
+                )
     return run_of
 
 
 def _send_before(step: Step, sender: Node, run: int, fields: Fields) -> None:
     """The send of the request that `step` handles."""
-    made = Step(sender.id, step.tp, "SendFetch", {"peer": step.node} | fields, step.at, step.time, (run, END - 1, 1, step.time))
+    made = Step(
+        sender.id, step.tp, "SendFetch", {"peer": step.node} | fields, step.at, step.time, (run, END - 1, 1, step.time)
+    )
     made.offers.append(("sent", id(step)))
     step.awaits.append(("sent", id(step)))
     step.offers.append(("handled", sender.id, run))

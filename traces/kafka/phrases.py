@@ -1,0 +1,95 @@
+"""Parts of log messages that have a structure of their own: proposals, changes, fetch requests.
+
+Names of groups are Kafka's names of fields; -1 is undefined, as on the wire.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+def ids(text: str) -> tuple[int, ...]:
+    """`1, 2, 3` or `1,2,3` as numbers."""
+    return tuple(int(part) for part in text.replace(" ", "").split(",") if part)
+
+
+_LEO = re.compile(r"replica (\d+): \(offset=(-?\d+)")
+
+
+def leos(text: str) -> dict[int, int]:
+    """`replica 2: (offset=19, ..), replica 1: (offset=20, ..)` as {2: 19, 1: 20}."""
+    return {int(replica): int(offset) for replica, offset in _LEO.findall(text)}
+
+
+_PROPOSED = re.compile(r"\bisr=(?:List\(|\[)(?P<ids>[\d, ]*)[)\]]")
+_PROPOSED_WITH_EPOCHS = re.compile(r"BrokerState\(brokerId=(\d+)")
+_SENT_EPOCHS = re.compile(r"leaderEpoch=(\d+).*partitionEpoch=(\d+)")
+
+
+def proposal(sent: str) -> tuple[tuple[int, ...], int, int]:
+    """(ISR, leader epoch, partition epoch) of a LeaderAndIsr: `isr=List(2, 3)` 3.4, with broker epochs since 3.5."""
+    plain = _PROPOSED.search(sent)
+    members = ids(plain["ids"]) if plain else tuple(int(broker) for broker in _PROPOSED_WITH_EPOCHS.findall(sent))
+    epochs = _SENT_EPOCHS.search(sent)
+    leader_epoch, partition_epoch = (int(epochs[1]), int(epochs[2])) if epochs else (-1, -1)
+    return members, leader_epoch, partition_epoch
+
+
+_CHANGE = re.compile(r"(\w+): (\[[^\]]*\]|-?\w+) -> (\[[^\]]*\]|-?\w+)")
+
+
+def changes(text: str) -> dict[str, tuple[str, str]]:
+    """`isr: [1, 2] -> [2], leader: 1 -> 2` as {"isr": ("[1, 2]", "[2]"), ..}."""
+    return {name: (old, new) for name, old, new in _CHANGE.findall(text)}
+
+
+_FETCH_DATA = re.compile(
+    r"(?P<tp>[A-Za-z0-9._\-]+-\d+)=PartitionData\(topicId=(?P<topic_id>[^,]*), fetchOffset=(?P<offset>-?\d+), "
+    r"logStartOffset=(?P<log_start>-?\d+), maxBytes=\d+, currentLeaderEpoch=Optional(?:\[(?P<epoch>\d+)\]|\.empty), "
+    r"lastFetchedEpoch=Optional(?:\[(?P<last_epoch>\d+)\]|\.empty)\)"
+)
+_METADATA = re.compile(r"metadata=\(sessionId=(?P<session>\d+|INVALID), epoch=(?P<epoch>\d+|INITIAL|FINAL)\)")
+_REMOVED = re.compile(r"removed=(?P<tps>.*?), replaced=")
+_REMOVED_TP = re.compile(r"(?:[A-Za-z0-9_\-]+:)?([A-Za-z0-9._\-]+-\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a fetch asks for one partition; -1 is undefined, as on the wire."""
+
+    offset: int
+    epoch: int
+    last_epoch: int
+    log_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLine:
+    """A `Sending fetch request` line: session id 0 when there is none yet, session epoch 0 for a full fetch."""
+
+    session: int
+    session_epoch: int
+    asked: Mapping[str, Asked]
+    removed: tuple[str, ...]
+    topic_ids: Mapping[str, str]
+
+
+def fetch_line(request: str) -> FetchLine:
+    """The parts of `(type=FetchRequest, .. fetchData={..}, .. removed=.., metadata=(sessionId=.., epoch=..), ..)`."""
+    asked: dict[str, Asked] = {}
+    topics: dict[str, str] = {}
+    for found in _FETCH_DATA.finditer(request):
+        asked[found["tp"]] = Asked(
+            int(found["offset"]), int(found["epoch"] or -1), int(found["last_epoch"] or -1), int(found["log_start"])
+        )
+        topics[found["tp"].rpartition("-")[0]] = found["topic_id"]
+    metadata, removed = _METADATA.search(request), _REMOVED.search(request)
+    session = metadata["session"] if metadata else "INVALID"
+    epoch = metadata["epoch"] if metadata else "INITIAL"
+    return FetchLine(
+        0 if session == "INVALID" else int(session),
+        {"INITIAL": 0, "FINAL": -1}.get(epoch, -1) if epoch.isalpha() else int(epoch),
+        asked,
+        tuple(_REMOVED_TP.findall(removed["tps"])) if removed else (),
+        topics,
+    )

@@ -1,0 +1,51 @@
+"""Does any epoch cache explain an observed truncation? For logs that tell the cut, not the cache."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from impl import rules
+from spec.proofs.logs import LogValue, well_formed_log
+from spec.proofs.paths import Path, explore
+from spec.proofs.symbolic import term
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """One truncation as seen from outside: the follower's log end, the leader's answer, the cut. None is unknown."""
+
+    log_end: int
+    leader_epoch: int
+    leader_end: int
+    target: int
+    completed: bool | None = None
+    log_start: int | None = None
+    latest_epoch: int | None = None
+
+
+def cache_explaining(seen: Truncation, max_entries: int = 4) -> LogValue | None:
+    """The smallest well-formed cache with which the follower's rule cuts as it did; None when there is none.
+
+    The rule reads at most four entries: the first, the last not above the answered epoch, the next one, and the last.
+    A longer cache can be thinned to those without changing the cut, so four is a complete search.
+    """
+    for entries in range(max_entries + 1):
+
+        def not_seen(path: Path, entries: int = entries) -> None:
+            log = well_formed_log(path, "cache", entries)
+            path.assume(log.log_end == seen.log_end)
+            if seen.log_start is not None:
+                path.assume(log.log_start == seen.log_start)
+            if seen.latest_epoch is not None:
+                path.assume(log.latest() == seen.latest_epoch)
+            arguments = (log.epochs, log.starts, seen.log_end, seen.target, seen.leader_epoch, seen.leader_end)
+            _, target, done = path.call("truncation_target", *arguments)
+            completed: Any = z3.BoolVal(True) if seen.completed is None else z3.BoolVal(seen.completed) == term(done)
+            path.goal("another cut", z3.Not(z3.And(target == seen.target, completed)))
+
+        tally = explore(not_seen, vars(rules), stop_at_first=True)
+        if tally.refuted:
+            found: LogValue = tally.refuted["another cut"].values["cache"]
+            return found
+    return None

@@ -156,7 +156,7 @@ def changes(before: Cluster, after: Cluster) -> list[str]:
     lines = []
     for b, (old, new) in enumerate(zip(before.brokers, after.brokers, strict=True)):
         if old != new:
-            lines.append(f"{broker_name(b)} {role(new):<9} {', '.join(_differences(old, new))}".rstrip())
+            lines += [f"{broker_name(b)} {role(new):<9} {difference}" for difference in _differences(old, new)]
     if before.controller != after.controller:
         lines.append(f"controller   {controller_text(after.controller)}")
     for f, (old_row, new_row) in enumerate(zip(before.network, after.network, strict=True)):
@@ -172,13 +172,19 @@ def _differences(old: Broker, new: Broker) -> Iterator[str]:
         ("epoch", before.leader_epoch, after.leader_epoch),
         ("leader", broker_name(before.leader_id), broker_name(after.leader_id)),
         ("isr", names(before.state.isr), names(after.state.isr)),
-        ("proposed", names(before.state.proposed_isr), names(after.state.proposed_isr)),
+        ("proposed", _proposed(old), _proposed(new)),
         ("cache", before.log.cache.memory.pairs(), after.log.cache.memory.pairs()),
         ("followers at", _remotes(old), _remotes(new)),
     )
-    for name, was, now in pairs:
-        if was != now:
-            yield f"{name} {was} -> {now}"
+    for group in (pairs[:4], pairs[4:]):
+        changed = [f"{name} {was} -> {now}" for name, was, now in group if was != now]
+        if changed:
+            yield ", ".join(changed)
+
+
+def _proposed(broker: Broker) -> str:
+    state = broker.partition.state
+    return names(state.proposed_isr) if state.is_inflight else "nothing"
 
 
 def _remotes(broker: Broker) -> str:

@@ -174,7 +174,7 @@ _ALL = (
         rule="fetch_decision",
         rules=Rules(fetch_decision=_diverging_end_one_high),
         breaks=None,
-        bounds=EPOCHS,
+        bounds=SMALL,
     ),
     Fault(
         name="diverging-end-one-low",
@@ -210,7 +210,7 @@ _ALL = (
         rule="check_leader_epoch",
         rules=Rules(check_leader_epoch=_never_fenced),
         breaks=None,
-        bounds=EPOCHS,
+        bounds=SMALL,
     ),
     Fault(
         name="older-epochs-pass",
@@ -219,7 +219,7 @@ _ALL = (
         rule="check_leader_epoch",
         rules=Rules(check_leader_epoch=_older_epochs_pass),
         breaks=None,
-        bounds=EPOCHS,
+        bounds=SMALL,
     ),
     Fault(
         name="cut-at-the-leaders-end",
@@ -228,7 +228,7 @@ _ALL = (
         rule="truncation_target",
         rules=Rules(truncation_target=_cut_at_the_leaders_end),
         breaks=None,
-        bounds=EPOCHS,
+        bounds=SMALL,
     ),
     Fault(
         name="cut-one-high",
@@ -237,7 +237,7 @@ _ALL = (
         rule="truncation_target",
         rules=Rules(truncation_target=_cut_at_own_end),
         breaks=None,
-        bounds=EPOCHS,
+        bounds=SMALL,
     ),
     Fault(
         name="hw-survives-truncation",
@@ -246,7 +246,7 @@ _ALL = (
         rule="high_watermark_after_truncation",
         rules=Rules(high_watermark_after_truncation=_hw_survives_truncation),
         breaks=None,
-        bounds=EPOCHS,
+        bounds=SMALL,
     ),
     Fault(
         name="hw-is-own-log-end",
@@ -309,7 +309,7 @@ _ALL = (
         rule="may_join_isr",
         rules=Rules(may_join_isr=_joins_at_hw),
         breaks=None,
-        bounds=EPOCHS,
+        bounds=SMALL,
     ),
     Fault(
         name="joins-at-epoch-start",
@@ -336,7 +336,7 @@ _ALL = (
         rule="truncate_from_end_keeps",
         rules=Rules(truncate_from_end_keeps=_entry_at_the_cut_stays),
         breaks=None,
-        bounds=EPOCHS,
+        bounds=SMALL,
     ),
     Fault(
         name="assign-never-evicts",

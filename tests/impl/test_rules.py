@@ -1,0 +1,112 @@
+"""The decisions, on the vectors that were run through Kafka's own classes."""
+
+import pytest
+
+from impl import rules
+from impl.profiles import Rules
+from impl.rules import DIVERGING, FENCED_LEADER_EPOCH, NONE, OUT_OF_RANGE, READ, UNDEFINED, UNKNOWN_LEADER_EPOCH
+
+# Leader: batches of epoch 0 at 0-1, 3 at 2-7, 4 at 8-12, 7 at 13, 9 at 14-16; it leads epoch 10 (PartitionTest)
+LEADER = ((0, 3, 4, 7, 9, 10), (0, 2, 8, 13, 14, 17))
+
+
+@pytest.mark.parametrize(
+    ("requested", "answer"),
+    [
+        (-1, (-1, -1)),
+        (0, (0, 10)),
+        (1, (1, 10)),
+        (2, (2, 20)),
+        (3, (2, 20)),
+        (4, (4, 35)),
+        (6, (4, 35)),
+        (7, (7, 50)),
+        (8, (-1, -1)),
+    ],
+)
+def test_the_end_of_an_epoch_follows_the_answer_table(requested: int, answer: tuple[int, int]) -> None:
+    """Rows L1 to L5 of OffsetsForLeaderEpoch, cache [(2,10),(4,20),(7,35)], log end 50."""
+    assert rules.end_offset_for((2, 4, 7), (10, 20, 35), 50, requested) == answer
+
+
+def test_an_empty_cache_answers_nothing() -> None:
+    """Whatever is asked of an empty cache is undefined."""
+    assert {rules.end_offset_for((), (), 50, epoch) for epoch in range(-1, 9)} == {(UNDEFINED, UNDEFINED)}
+
+
+@pytest.mark.parametrize(
+    ("cache", "log_end", "answer", "expected"),
+    [
+        (((0,), (0,)), 2, (0, 1), (5, 1, True)),
+        (((1, 2), (0, 4)), 7, (1, 7), (5, 4, True)),
+        (((0, 1, 3), (0, 5, 7)), 9, (2, 8), (4, 7, False)),
+        (((0, 1), (0, 5)), 7, (0, 5), (5, 5, True)),
+        (((5,), (10,)), 20, (3, 15), (5, 10, True)),
+        (((), ()), 20, (3, 15), (3, 15, True)),
+        (((0,), (0,)), 200, (5, -1), (1, 98, True)),
+        (((0,), (0,)), 20, (-1, 15), (2, 15, True)),
+    ],
+)
+def test_the_truncation_target_follows_the_table(
+    cache: tuple[tuple[int, ...], tuple[int, ...]], log_end: int, answer: tuple[int, int], expected: tuple[int, int, bool]
+) -> None:
+    """Rows T1 to T5 with the offsets Kafka gives, fetch offset 98."""
+    assert rules.truncation_target(*cache, log_end, 98, *answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("last_fetched", "offset", "log_start", "expected"),
+    [
+        (2, 5, 0, (DIVERGING, 0, 2)),
+        (0, 4, 0, (DIVERGING, 0, 2)),
+        (6, 6, 0, (DIVERGING, 4, 13)),
+        (5, 9, 0, (DIVERGING, 4, 13)),
+        (10, 18, 0, (DIVERGING, 10, 17)),
+        (0, 2, 0, (READ, -1, -1)),
+        (7, 14, 0, (READ, -1, -1)),
+        (9, 17, 0, (READ, -1, -1)),
+        (10, 17, 0, (READ, -1, -1)),
+        (11, 5, 0, (OUT_OF_RANGE, -1, -1)),
+        (-1, 18, 0, (OUT_OF_RANGE, -1, -1)),
+        (-1, 4, 5, (OUT_OF_RANGE, -1, -1)),
+    ],
+)
+def test_a_fetch_is_read_diverging_or_out_of_range(
+    last_fetched: int, offset: int, log_start: int, expected: tuple[int, int, int]
+) -> None:
+    """The vectors of PartitionTest.testLastFetchedOffsetValidation."""
+    assert rules.fetch_decision(*LEADER, log_start, 17, offset, last_fetched) == expected
+
+
+@pytest.mark.parametrize(
+    ("last_fetched", "offset", "expected"),
+    [(2, 8, (DIVERGING, 2, 5)), (0, 5, (READ, -1, -1)), (3, 5, (READ, -1, -1)), (0, 0, (OUT_OF_RANGE, -1, -1))],
+)
+def test_out_of_range_is_tested_before_divergence(last_fetched: int, offset: int, expected: tuple[int, int, int]) -> None:
+    """With log start 5 a fetch below it is out of range, whatever its epoch says (KAFKA-12996)."""
+    assert rules.fetch_decision((3, 4, 7, 9, 10), (5, 8, 13, 14, 17), 5, 17, offset, last_fetched) == expected
+
+
+def test_fencing_compares_with_the_local_epoch() -> None:
+    """Absent passes, older is fenced, newer is unknown."""
+    assert [rules.check_leader_epoch(epoch, 3) for epoch in (-1, 2, 3, 4)] == [
+        NONE, FENCED_LEADER_EPOCH, NONE, UNKNOWN_LEADER_EPOCH,
+    ]
+
+
+def test_the_leader_never_lowers_and_waits_for_every_counted_replica() -> None:
+    """Up to the lowest counted log end, never down, not at all under min ISR."""
+    assert rules.leader_high_watermark(3, 9, [7, 5], [True, False], False) == 7
+    assert rules.leader_high_watermark(8, 9, [7, 5], [True, True], False) == 8
+    assert rules.leader_high_watermark(3, 9, [7, 5], [False, False], False) == 9
+    assert rules.leader_high_watermark(3, 9, [7, 5], [False, False], True) == 3
+
+
+def test_the_follower_clamps_into_its_log_and_may_fall() -> None:
+    """Below the log start it is the log start, above the log end the log end."""
+    assert [rules.follower_high_watermark(hw, 2, 6) for hw in (0, 2, 4, 9)] == [2, 2, 4, 6]
+
+
+def test_the_rules_a_core_runs_with_are_these() -> None:
+    """The default of every field of Rules is the function of that name."""
+    assert Rules()._asdict() == {name: getattr(rules, name) for name in Rules._fields}

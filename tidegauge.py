@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from impl.errors import TidegaugeError
 from spec.errors import SpecError
@@ -26,7 +25,9 @@ def model(args: argparse.Namespace) -> int:
     """Run TLC on the models and hold what it finds against what is pinned."""
     from spec import models
 
-    chosen = [models.find_model(name) for name in args.name] or models.in_tier(args.tier)
+    chosen = [models.find_model(name) for name in args.name] or [
+        one for one in models.load_models() if models.TIERS.index(one.tier) <= models.TIERS.index(args.tier)
+    ]
     if args.list:
         echo(models.table(chosen))
         return CONFORMS
@@ -65,7 +66,11 @@ def prove(args: argparse.Namespace) -> int:
 
     results = prove_groups(args.group or None, args.entries, args.processes, args.time_limit, progress=progress)
     code = exit_code(results)
-    echo({0: "PROVED: every goal", 1: "COUNTER-MODEL: a rule does not do what is claimed", 3: "NOT PROVED: undecided goals"}[code])
+    echo(
+        {0: "PROVED: every goal", 1: "COUNTER-MODEL: a rule does not do what is claimed", 3: "NOT PROVED: undecided goals"}[
+            code
+        ]
+    )
     return code
 
 
@@ -137,7 +142,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         extra = {"z3": "proofs", "pyspark": "spark", "pandas": "spark"}.get((missing.name or "").split(".")[0])
         if extra is None:
             raise
-        print(f"tidegauge: expected the package {missing.name}, seen none; pip install 'tidegauge[{extra}]'", file=sys.stderr)
+        print(
+            f"tidegauge: expected package {missing.name}, seen none; run: pip install 'tidegauge[{extra}]'", file=sys.stderr
+        )
         return BAD
     except KeyboardInterrupt:
         print("tidegauge: interrupted; what was printed so far stands, nothing else was decided", file=sys.stderr)

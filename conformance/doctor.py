@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from spec.errors import SpecError
 from spec.java import find_java
-from spec.tla2tools import SHA256, find_jar
+from spec.tla2tools import find_jar
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,9 @@ def run_job(steps: Sequence[Step], echo: Echo) -> tuple[Outcome, ...]:
         echo(f"[{number}/{len(steps)}] {step.name} ...")
         outcome = _run(step, echo)
         outcomes.append(outcome)
-        echo(f"[{number}/{len(steps)}] {step.name}: {outcome.verdict.value}, {outcome.result.says} ({outcome.seconds:.1f} s)")
+        echo(
+            f"[{number}/{len(steps)}] {step.name}: {outcome.verdict.value}, {outcome.result.says} ({outcome.seconds:.1f} s)"
+        )
         for case in outcome.result.cases:
             if not case.passed:
                 echo(f"      {case.name}: {case.says}")
@@ -78,7 +80,7 @@ def _run(step: Step, echo: Echo) -> Outcome:
     try:
         result = step.run(echo)
         verdict = Verdict.PASS if result.passed else Verdict.FAIL
-    except Exception as error:  # noqa: BLE001 - whatever breaks a step must not hide what the others found
+    except Exception as error:
         cause = "".join(traceback.format_exception(error))
         result = StepResult(f"{type(error).__name__}: {error}", (Case(step.name, False, cause),))
         verdict = Verdict.SUITE_ERROR
@@ -98,7 +100,8 @@ def summary_table(outcomes: Sequence[Outcome]) -> str:
     rows = [(o.step, o.verdict.value, f"{o.seconds:.1f} s", o.result.says) for o in outcomes]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return "\n".join(
-        f"{step:<{widths[0]}}  {verdict:<{widths[1]}}  {seconds:>{widths[2]}}  {says}" for step, verdict, seconds, says in rows
+        f"{step:<{widths[0]}}  {verdict:<{widths[1]}}  {seconds:>{widths[2]}}  {says}"
+        for step, verdict, seconds, says in rows
     )
 
 
@@ -114,7 +117,8 @@ def write_json(outcomes: Sequence[Outcome], path: Path) -> None:
                 "says": o.result.says,
                 "figures": dict(o.result.figures),
                 "cases": [
-                    {"name": c.name, "passed": c.passed, "says": c.says, "seconds": round(c.seconds, 3)} for c in o.result.cases
+                    {"name": c.name, "passed": c.passed, "says": c.says, "seconds": round(c.seconds, 3)}
+                    for c in o.result.cases
                 ],
             }
             for o in outcomes
@@ -145,6 +149,8 @@ def write_junit(outcomes: Sequence[Outcome], path: Path) -> None:
             )
             if not case.passed:
                 kind = "error" if broken else "failure"
-                ElementTree.SubElement(element, kind, message=case.says.splitlines()[-1] if case.says else "").text = case.says
+                ElementTree.SubElement(
+                    element, kind, message=case.says.splitlines()[-1] if case.says else ""
+                ).text = case.says
     ElementTree.indent(root)
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)

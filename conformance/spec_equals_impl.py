@@ -59,10 +59,10 @@ def bounds_of(model: Model, **constants: int) -> Bounds:
     found = {name: int(value) for name, value in re.findall(r"^\s*(Max\w+) = (\d+)$", text, flags=re.MULTILINE)}
     missing = {"MaxLog", "MaxEpoch", "MaxCrash", "MaxFetch"} - set(found)
     if brokers is None or missing:
-        raise SpecError(f"{model.cfg}: expected Broker, MaxLog, MaxEpoch, MaxCrash and MaxFetch, seen no {missing or 'Broker'}")
-    return Bounds(
-        len(brokers[1].split(",")), found["MaxLog"], found["MaxEpoch"], found["MaxCrash"], found["MaxFetch"]
-    )
+        raise SpecError(
+            f"{model.cfg}: expected Broker, MaxLog, MaxEpoch, MaxCrash and MaxFetch, seen no {missing or 'Broker'}"
+        )
+    return Bounds(len(brokers[1].split(",")), found["MaxLog"], found["MaxEpoch"], found["MaxCrash"], found["MaxFetch"])
 
 
 def compare(compared: Compared, rules: Rules | None = None) -> Equality:

@@ -1,6 +1,7 @@
 """The steps of the main job that need no Spark: each calls a room and turns what it returns into cases."""
 
 from conformance.job import Case, Echo, StepResult
+from conformance.kill_matrix import Fate, kill_all
 from conformance.spec_equals_impl import COMPARED, compare
 from spec import models
 
@@ -50,3 +51,27 @@ def spec_equals_impl(echo: Echo) -> StepResult:
         tuple(cases),
         {"states": states, "transitions": transitions},
     )
+
+
+def seeded_faults(echo: Echo) -> StepResult:
+    """Every fault of impl.faults, against the judge."""
+    kills = []
+    for kill in kill_all():
+        caught_by = ", ".join(list(kill.by_rule)[:3]) or kill.says
+        echo(f"      {kill.fault.name}: {kill.fate.value}{' by ' if kill.by_rule else ' '}{caught_by}")
+        kills.append(kill)
+    cases = tuple(
+        Case(
+            k.fault.name,
+            k.fate is not Fate.SURVIVED,
+            f"{k.fault.says} ({k.fault.resembles}): {k.fate.value} {dict(k.by_rule)}",
+        )
+        for k in kills
+    )
+    fates = {fate: sum(k.fate is fate for k in kills) for fate in Fate}
+    said = ", ".join(f"{count} {fate.value}" for fate, count in fates.items() if count)
+    figures = {
+        "fates": {fate.value: count for fate, count in fates.items()},
+        "matrix": {k.fault.name: dict(k.by_rule) for k in kills},
+    }
+    return StepResult(f"{len(kills)} faults: {said}", cases, figures)

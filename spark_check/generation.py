@@ -1,0 +1,82 @@
+"""Generate interleavings on Spark: seeds out, Parquet files back.
+
+Rules of this file
+
+1. The driver explores the model once and broadcasts the graph as arrays; a task gets the order and the number of its part.
+2. Parts share no walk (traces.walks, rule 4), so what the tasks write is distinct without comparing it.
+3. A part is written under another name and renamed when it is whole: an interrupted generation goes on where it was.
+"""
+
+import hashlib
+import json
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from impl.explore import Bounds, explore
+from spark_check.session import session
+from traces.edges import EdgeTable, edge_table
+from traces.walks import STEPS, Generated, generate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BOUNDS = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)
+"""The model Small: about 22,000 states and 107,000 transitions."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is wanted: `walks` distinct interleavings of a model, in `parts` files."""
+
+    walks: int
+    bounds: Bounds = BOUNDS
+    profile: str = "fetch-truncation"
+    steps: int = STEPS
+    seed: int = 0
+    parts: int = 4
+
+    def share(self, part: int) -> int:
+        """How many walks a part has."""
+        return self.walks * (part + 1) // self.parts - self.walks * part // self.parts
+
+    def file(self, part: int) -> str:
+        """A name that no other order's part has."""
+        mark = hashlib.sha256(repr(self).encode()).hexdigest()[:8]
+        return f"walks-{mark}-{part:05}-of-{self.parts:05}.parquet"
+
+    def table(self) -> EdgeTable:
+        """The model's graph, ready to be walked."""
+        graph = explore(self.bounds, self.profile)
+        return edge_table(graph.states, graph.labels, graph.edges, self.profile, source=f"walks of {self.bounds}")
+
+
+def generate_on_spark(
+    directory: str | Path, order: Order, master: str = "local[2]", spark: "SparkSession | None" = None
+) -> list[Generated]:
+    """Write the parts of `order` to `directory`; same order, same bytes."""
+    target = Path(directory).absolute()
+    target.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        running = spark if spark is not None else stack.enter_context(session(master))
+        context = running.sparkContext
+        shared = context.broadcast(order.table())
+        parts = context.parallelize(range(order.parts), order.parts)
+        made: list[Generated] = parts.map(lambda part: write_part(shared.value, target, order, part)).collect()
+        shared.unpersist()
+    return made
+
+
+def write_part(table: EdgeTable, target: Path, order: Order, part: int) -> Generated:
+    """Write one part, or read what an earlier run noted about it."""
+    path = target / order.file(part)
+    note = path.with_suffix(".json")
+    if path.exists() and note.exists():
+        return Generated(**json.loads(note.read_text(encoding="utf-8")))
+    unfinished = path.with_suffix(".unfinished")
+    made = generate(table, unfinished, order.share(part), steps=order.steps, seed=order.seed, part=part, parts=order.parts)
+    made = replace(made, path=str(path))
+    note.write_text(json.dumps(asdict(made)), encoding="utf-8")
+    unfinished.replace(path)
+    return made

@@ -1,0 +1,96 @@
+"""The step of the main job that needs Spark: interleavings generated and judged there."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.job import Case, Echo, StepResult
+from conformance.rule_ids import RULE_IDS
+from impl.explore import Bounds, explore
+from impl.faults import FAULTS
+from spark_check.generation import Order, generate_on_spark
+from spark_check.judging import judge_on_spark
+from spark_check.session import session
+from spark_check.totals import Totals
+from traces.columns import to_columns
+from traces.edges import edge_table
+from traces.impl_walks import impl_walks
+from traces.parquet import write
+from traces.walks import generate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SEEDED_FAULT = "hw-is-own-log-end"
+FAULTY_WALKS = 20_000
+BEYOND_WALKS = 2_000
+
+
+def interleavings_judged(directory: Path, walks: int, seed: int, echo: Echo) -> StepResult:
+    """`walks` distinct interleavings of Small, runs of `impl` beyond it, and the traces of one fault, all on Spark."""
+    order = Order(walks=walks, seed=seed)
+    with session() as spark:
+        parts = generate_on_spark(directory / "interleavings", order, spark=spark)
+        generated = sum(part.traces for part in parts)
+        events = sum(part.events for part in parts)
+        echo(
+            f"      seed {seed}: {generated:,} distinct interleavings, {events:,} events, "
+            f"{sum(part.duplicates for part in parts):,} duplicates dropped"
+        )
+        right = _judged(spark, [part.path for part in parts])
+        echo(f"      judged {right.events_judged:,} events in {right.seconds:.1f} s on Spark")
+        beyond = directory / "beyond.parquet"
+        runs = list(impl_walks(BEYOND_WALKS, seed=seed))
+        write(to_columns(runs, runs[0].config), runs[0].config, beyond)
+        wide = _judged(spark, [beyond])
+        faulty = directory / f"{SEEDED_FAULT}.parquet"
+        _faulty_walks(faulty, order, seed)
+        wrong = _judged(spark, [faulty])
+    cases = (
+        Case("as many interleavings as asked for, all distinct", generated == walks, f"{generated:,} of {walks:,}"),
+        Case("counts reconcile", right.reconciles and wide.reconciles and wrong.reconciles, _counts(right)),
+        Case("no rule fails on an interleaving", _clean(right), _failing(right)),
+        Case("no rule fails on runs of impl beyond the explored bounds", _clean(wide), _failing(wide)),
+        Case(f"the seeded fault {SEEDED_FAULT} is found", bool(wrong.failed_rules), _failing(wrong)),
+    )
+    exercised = sum(right.rules[rule].held > 0 for rule in RULE_IDS if rule in right.rules)
+    return StepResult(
+        f"{right.traces_judged:,} distinct interleavings, {right.events_judged:,} events, {exercised} rules exercised; "
+        f"{wide.traces_judged:,} runs beyond the bounds; the seeded fault breaks {len(wrong.failed_rules)} rules",
+        cases,
+        {
+            "seed": seed,
+            "interleavings": right.traces_judged,
+            "events": right.events_judged,
+            "malformed": right.events_malformed,
+            "seconds_judging": round(right.seconds, 2),
+            "beyond": {"traces": wide.traces_judged, "events": wide.events_judged},
+            "fault": {"name": SEEDED_FAULT, "failed_rules": list(wrong.failed_rules)},
+        },
+    )
+
+
+def _judged(spark: "SparkSession", paths: Sequence[str | Path]) -> Totals:
+    return judge_on_spark(paths, spark=spark)
+
+
+def _faulty_walks(path: Path, order: Order, seed: int) -> None:
+    order = replace(order, bounds=Bounds(2, 1, 1, 0))
+    graph = explore(order.bounds, order.profile, FAULTS[SEEDED_FAULT].rules)
+    table = edge_table(graph.states, graph.labels, graph.edges, order.profile, source=f"fault {SEEDED_FAULT}")
+    generate(table, path, FAULTY_WALKS, seed=seed)
+
+
+def _clean(totals: Totals) -> bool:
+    return totals.events_judged > 0 and not totals.failed_rules and totals.events_malformed == 0 and not totals.problems
+
+
+def _counts(totals: Totals) -> str:
+    return f"{totals.events_in:,} events in = {totals.events_judged:,} judged + {totals.events_malformed:,} malformed"
+
+
+def _failing(totals: Totals) -> str:
+    if not totals.failed_rules:
+        return "no rule fails"
+    return ", ".join(f"{rule} fails in {totals.rules[rule].failed_traces:,} traces" for rule in totals.failed_rules)

@@ -1,0 +1,188 @@
+"""What a worker does: read row groups and judge them in place. Nothing here knows Spark.
+
+Rules of this file
+
+1. A task is a run of row groups of one file. They are read and judged one at a time, so a worker holds one row group,
+   whatever the task's or the file's size.
+2. Each row group gives exactly one row: judged, or malformed with the problem. Nothing is dropped, so rows reconcile with
+   the footers of the files.
+3. With a directory for results, a task leaves its rows there under a name of its own, whole or not at all: what stands
+   there need not be judged again.
+"""
+
+import hashlib
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from conformance.judge import Judgement, TooLarge, judge
+from traces.columns import Columns
+from traces.parquet import Reader, RowGroup, Unreadable
+
+FAILURES_KEPT = 20
+"""First failures kept per row group; all are counted."""
+
+TALLY = pa.struct(
+    [
+        ("rule", pa.string()),
+        ("held", pa.int64()),
+        ("failed", pa.int64()),
+        ("undecided", pa.int64()),
+        ("failed_traces", pa.int64()),
+        ("missing", pa.list_(pa.string())),
+    ]
+)
+FAILURE = pa.struct(
+    [
+        ("trace", pa.int64()),
+        ("event", pa.int64()),
+        ("rule", pa.string()),
+        ("field", pa.string()),
+        ("expected", pa.int64()),
+        ("actual", pa.int64()),
+    ]
+)
+RESULT = pa.schema(
+    [
+        ("path", pa.string()),
+        ("fingerprint", pa.string()),
+        ("row_group", pa.int32()),
+        ("events", pa.int64()),
+        ("traces", pa.int64()),
+        ("malformed_events", pa.int64()),
+        ("malformed_traces", pa.int64()),
+        ("problem", pa.string()),
+        ("tallies", pa.list_(TALLY)),
+        ("failures", pa.list_(FAILURE)),
+        ("seconds", pa.float64()),
+        ("worker", pa.int32()),
+        ("peak_bytes", pa.int64()),
+    ]
+)
+"""One row per row group. `trace` counts from the start of the file, `event` from the start of its trace."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Row groups of one file, of which `fingerprint` says which version."""
+
+    fingerprint: str
+    groups: tuple[RowGroup, ...]
+
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self.groups[0].path
+
+    @property
+    def name(self) -> str:
+        """A file name for the results: tells tasks of all files and versions apart."""
+        return f"{self.fingerprint}-{self.groups[0].index:06}-{self.groups[-1].index:06}.parquet"
+
+
+def fingerprint(path: str) -> str:
+    """Stands for one version of one file: its path, size and time of change."""
+    status = Path(path).stat()
+    text = f"{Path(path).absolute()}\0{status.st_size}\0{status.st_mtime_ns}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def tasks_of(path: str, groups: Iterable[RowGroup], events: int) -> list[Task]:
+    """The row groups of a file in runs of about `events` events."""
+    mark = fingerprint(path)
+    tasks: list[Task] = []
+    run: list[RowGroup] = []
+    for group in groups:
+        run.append(group)
+        if sum(member.rows for member in run) >= events:
+            tasks.append(Task(mark, tuple(run)))
+            run = []
+    return [*tasks, Task(mark, tuple(run))] if run else tasks
+
+
+def run_task(task: Task, results: str | None) -> Iterator[pa.RecordBatch]:
+    """Judge the row groups of `task`, one batch each; leave the rows in the directory `results`."""
+    rows = []
+    for row in _rows(task):
+        rows.append(row)
+        yield batch([row])
+    if results is not None:
+        store(rows, Path(results) / task.name)
+
+
+def batch(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+    """Rows in the form of RESULT."""
+    return pa.RecordBatch.from_pylist(list(rows), schema=RESULT)
+
+
+def store(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Write rows to `path`, whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    pq.write_table(pa.Table.from_batches([batch(rows)]), unfinished)
+    unfinished.replace(path)
+
+
+def _rows(task: Task) -> Iterator[dict[str, Any]]:
+    try:
+        reader = Reader(task.path)
+    except Unreadable as error:
+        for group in task.groups:
+            yield _malformed(task, group, error)
+        return
+    with reader:
+        for group in task.groups:
+            started = time.perf_counter()
+            try:
+                columns = reader.read(group.index)
+                found = judge(columns, reader.config, compile_from=0)
+            except (Unreadable, TooLarge) as error:
+                yield _malformed(task, group, error)
+            else:
+                yield _judged(task, group, columns, found, time.perf_counter() - started)
+
+
+def _judged(task: Task, group: RowGroup, columns: Columns, found: Judgement, seconds: float) -> dict[str, Any]:
+    tallies = [
+        {
+            "rule": rule,
+            "held": tally.held,
+            "failed": tally.failed,
+            "undecided": tally.undecided,
+            "failed_traces": tally.failed_traces,
+            "missing": list(tally.missing),
+        }
+        for rule, tally in found.tallies.items()
+        if tally.held or tally.failed or tally.undecided
+    ]
+    failures = [
+        {
+            "trace": group.first_trace + failure.trace,
+            "event": failure.row - int(columns.trace_starts[failure.trace]),
+            "rule": failure.rule,
+            "field": failure.field,
+            "expected": failure.expected,
+            "actual": failure.actual,
+        }
+        for failure in found.failures[:FAILURES_KEPT]
+    ]
+    counts = {"events": found.events, "traces": found.traces, "malformed_events": 0, "malformed_traces": 0}
+    return _row(task, group) | counts | {"tallies": tallies, "failures": failures, "seconds": seconds}
+
+
+def _malformed(task: Task, group: RowGroup, error: Exception) -> dict[str, Any]:
+    counts = {"events": 0, "traces": 0, "malformed_events": group.rows, "malformed_traces": group.traces}
+    return _row(task, group) | counts | {"problem": str(error), "tallies": [], "failures": [], "seconds": 0.0}
+
+
+def _row(task: Task, group: RowGroup) -> dict[str, Any]:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    mine = {"worker": os.getpid(), "peak_bytes": peak}
+    return {"path": task.path, "fingerprint": task.fingerprint, "row_group": group.index, "problem": None, **mine}

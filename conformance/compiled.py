@@ -5,29 +5,69 @@ Rules of this file
 1. Nothing is stated twice: each function is compiled from its own code object, with globals in which the functions it
    calls are replaced by their compiled twins (FunctionType with overlaid globals).
 2. impl.rules stays free of Numba: its functions are compiled from here the same way.
-3. Compilation takes some seconds, so it happens once per process and only when there is enough to judge.
+3. Compilation takes many seconds, so it happens only when there is enough to judge, and the machine code is kept for
+   other processes where this user can write. Nothing depends on that but time.
 """
 
+import hashlib
 import inspect
+import os
+import sys
+import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import numba
+from llvmlite import binding
 from numba import types
+from numba.core import config
 
-from conformance import controller, follower, judge_kernel, leader, leader_hw, lineage, log_checks, roles, state, tally, terms, whole
+from conformance import (
+    controller,
+    fields,
+    follower,
+    judge_kernel,
+    leader,
+    leader_hw,
+    lineage,
+    log_checks,
+    roles,
+    rule_ids,
+    state,
+    tally,
+    terms,
+    whole,
+)
 from impl import rules
+from traces import columns, schema
 from traces.columns import INT_FIELDS
 
 MODULES = (rules, state, tally, lineage, terms, log_checks, leader_hw, roles, leader, follower, controller, whole, judge_kernel)
 """In the order of their imports: whatever a module calls stands before it."""
 
 
+TOP = "judge_traces"
+
+
 @cache
-def compiled(name: str = "judge_traces") -> Callable[..., None]:
-    """The compiled twin of a function of the judge."""
+def compiled() -> Callable[..., None]:
+    """The compiled twin of judge_kernel.judge_traces."""
+    directory = cache_directory()
+    if directory is None:
+        return _build(eager=True)
+    before, config.CACHE_DIR = config.CACHE_DIR, str(directory)
+    try:
+        return _build(eager=not is_ready(), cached=True)
+    finally:
+        config.CACHE_DIR = before
+
+
+def _build(eager: bool, cached: bool = False) -> Callable[..., None]:
+    """Compile everything; with `eager` off the callees only when the kernel is not in the cache."""
     twins: dict[str, Any] = {}
     for module in MODULES:
         functions = {
@@ -36,9 +76,47 @@ def compiled(name: str = "judge_traces") -> Callable[..., None]:
             if isinstance(value, FunctionType) and value.__module__ == module.__name__ and key != "allocate"
         }
         for key, function in _callees_first(functions):
-            jit = numba.njit(signature(function), no_cfunc_wrapper=True, no_cpython_wrapper=key != name)
-            twins[key] = jit(_with_globals(function, twins))
-    return twins[name]  # type: ignore[no-any-return]
+            twin = _with_globals(function, twins)
+            if key == TOP:
+                twins[key] = numba.njit(signature(function), cache=cached)(twin)
+            elif eager:
+                twins[key] = numba.njit(signature(function), no_cfunc_wrapper=True, no_cpython_wrapper=True)(twin)
+            else:
+                twins[key] = numba.njit(twin)
+    return twins[TOP]  # type: ignore[no-any-return]
+
+
+def cache_directory() -> Path | None:
+    """Where the machine code is kept, named after all it is made from; None when no place of this user's can be written.
+
+    Numba looks only at the file of the function it loads, so whatever the kernel calls must be in the name.
+    """
+    name = _fingerprint()
+    places = (os.environ.get("XDG_CACHE_HOME"), Path("~/.cache").expanduser(), Path(tempfile.gettempdir(), f"cache-{_user()}"))
+    for place in places:
+        if place:
+            directory = Path(place) / "tidegauge" / name
+            with suppress(OSError):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                if directory.stat().st_uid == _user() and os.access(directory, os.W_OK):
+                    return directory
+    return None
+
+
+def is_ready() -> bool:
+    """Whether the machine code need not be made first."""
+    directory = cache_directory()
+    return directory is not None and any(directory.rglob("*.nbc"))
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _fingerprint() -> str:
+    parts = [sys.version, numba.__version__, binding.get_host_cpu_name(), str(binding.get_host_cpu_features())]
+    parts += [inspect.getsource(module) for module in (*MODULES, fields, rule_ids, columns, schema)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
 
 
 COLUMN = types.Array(types.int64, 1, "C", readonly=True)

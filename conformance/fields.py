@@ -41,6 +41,13 @@ HW = _AT["hw"]
 LOG_START = _AT["log_start"]
 EPOCHS = _AT["epochs"]
 
+# What a check may compare that is no field of an event
+RUNNING = len(FIELD_NAMES)
+ROLE = RUNNING + 1
+IN_FLIGHT = RUNNING + 2
+ENTRIES = RUNNING + 3
+COMPARED = (*FIELD_NAMES, "running", "role", "in flight", "entries of the epoch cache")
+
 BECOME_LEADER = EVENTS["BecomeLeader"].code
 BECOME_FOLLOWER = EVENTS["BecomeFollower"].code
 LEADER_APPEND = EVENTS["LeaderAppend"].code

@@ -103,7 +103,7 @@ def follows(st: State, b: int, leader: int, epoch: int) -> None:
     if role == UNKNOWN:
         undecided(st, FETCH_03, 1 << field.LEADER)
     else:
-        decide(st, FETCH_03, role == FOLLOWING, field.LEADER, st[REPLICAS + b, LEADER], b)
+        decide(st, FETCH_03, role == FOLLOWING, field.ROLE, FOLLOWING, role)
         if role == FOLLOWING:
             same(st, FETCH_03, field.PEER, st[REPLICAS + b, LEADER], leader, 1 << field.LEADER)
             same(st, FETCH_03, field.REQ_EPOCH, st[REPLICAS + b, EPOCH], epoch, 1 << field.LEADER_EPOCH)
@@ -193,7 +193,7 @@ def given(st: State, p: int, kind: int, epoch: int, offset: int) -> bool:
         undecided(st, FETCH_10, 1 << field.RES_HW)
         return False
     if seen != kind:
-        decide(st, FETCH_10, False, field.ERROR, kind, seen)
+        decide(st, FETCH_10, False, field.IN_FLIGHT, seen, kind)
         return False
     same_request = fits(epoch, st[p, REQ_EPOCH]) and fits(offset, st[p, REQ_OFFSET])
     decide(st, FETCH_10, same_request, field.REQ_OFFSET, st[p, REQ_OFFSET], offset)
@@ -453,7 +453,7 @@ def truncate_to_high_watermark(
     if st[OPTION, TRUNCATION_ON_FETCH] == 1 and n == UNKNOWN:
         undecided(st, TRUNC_05, 1 << field.EPOCHS)
     elif st[OPTION, TRUNCATION_ON_FETCH] == 1:
-        decide(st, TRUNC_05, n == 0, field.EPOCHS, 0, n)
+        decide(st, TRUNC_05, n == 0, field.ENTRIES, 0, n)
     if target != UNKNOWN:
         same(st, TRUNC_05, field.TARGET, old, target, 1 << field.HW)
     else:

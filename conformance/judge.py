@@ -69,12 +69,12 @@ class Tally:
 
 @dataclass(frozen=True)
 class Failure:
-    """The first failure of a rule in a trace: at `row` of the columns, `field` was expected to be one thing and is another."""
+    """The first failure of a rule in a trace: at `row` of the columns, `compared` was expected to be one thing and is another."""
 
     trace: int
     row: int
     rule: str
-    field: str
+    compared: str
     expected: int | None
     actual: int | None
 
@@ -201,7 +201,7 @@ def _tally(row: Ints) -> Tally:
 
 def _failure(row: Sequence[int]) -> Failure:
     trace, at, rule, fieldno, expected, actual = row
-    return Failure(trace, at, RULE_IDS[rule], fields.FIELD_NAMES[fieldno], known(expected), known(actual))
+    return Failure(trace, at, RULE_IDS[rule], fields.COMPARED[fieldno], known(expected), known(actual))
 
 
 def _replica(row: Sequence[int], cache: Ints) -> ReplicaState:

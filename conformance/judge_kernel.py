@@ -96,9 +96,11 @@ from conformance.leader import (
     shrink_isr,
 )
 from conformance.roles import become_follower, become_leader, epoch_cache_entry, log_start_moved, observe, start, stop
+from conformance.log_checks import learn
 from conformance.state import (
     BROKERS,
     FINAL,
+    GOES_ON,
     Ints,
     NOW,
     OPTION,
@@ -133,7 +135,8 @@ def judge_traces(
     """Judge every trace from nothing; `final` and `caches` take the last state of as many traces as they have room for."""
     n = st[OPTION, BROKERS]
     for t in range(len(trace_starts) - 1):
-        forget(st, t)
+        if st[OPTION, GOES_ON] == 0:
+            forget(st, t)
         for i in range(trace_starts[t], trace_starts[t + 1]):
             st[WHOLE, NOW] = i
             b = node[i]
@@ -211,7 +214,7 @@ def judge_traces(
                     st, b, c[TARGET][i], c[LEO_BEFORE][i], c[HW_BEFORE][i], c[LEO][i], c[HW][i]
                 )
             elif peer < 0 or peer >= n or peer == b:
-                continue
+                learn(st, b, c[LEO][i], c[HW][i])
             elif code == SEND_FETCH:
                 send_fetch(st, b, peer, c[REQ_EPOCH][i], c[REQ_OFFSET][i], c[REQ_LAST_EPOCH][i])
             elif code == HANDLE_FETCH:

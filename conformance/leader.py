@@ -70,6 +70,7 @@ from conformance.state import (
     ROLE,
     State,
     TRUNCATION_ON_FETCH,
+    UP,
     entries,
     epochs_row,
     pair,
@@ -116,7 +117,7 @@ def leader_append(
     if epoch != UNKNOWN and own != UNKNOWN:
         same(st, APPEND_01, field.LEADER_EPOCH, own, epoch, 0)
     if st[REPLICAS + b, ROLE] != UNKNOWN:
-        decide(st, APPEND_01, st[REPLICAS + b, ROLE] == LEADING, field.LEADER, LEADING, st[REPLICAS + b, ROLE])
+        decide(st, APPEND_01, st[REPLICAS + b, ROLE] == LEADING, field.ROLE, LEADING, st[REPLICAS + b, ROLE])
     if rec_epoch != UNKNOWN:
         same(st, APPEND_01, field.REC_EPOCH, own, rec_epoch, 1 << field.LEADER_EPOCH)
     else:
@@ -138,10 +139,13 @@ def fits(told: int, known: int) -> bool:
     return UNKNOWN in (told, known) or told == known
 
 
-def request_handled(st: State, p: int, epoch: int, offset: int, last: int) -> None:
-    """FETCH-04: the leader handles the request that is in flight, or one that another has overtaken."""
+def request_handled(st: State, p: int, f: int, epoch: int, offset: int, last: int) -> None:
+    """FETCH-04: the leader handles the request that is in flight, or one that another has overtaken.
+
+    A follower that tells nothing of its own, as when one broker's log is all there is, may have sent anything.
+    """
     kind = st[p, KIND]
-    if kind == UNKNOWN:
+    if UNKNOWN in (kind, st[REPLICAS + f, UP]):
         undecided(st, FETCH_04, 1 << field.REQ_OFFSET)
         current = True
     else:
@@ -182,6 +186,8 @@ def fenced(st: State, b: int, epoch: int, error: int) -> None:
         expected = check_leader_epoch(epoch, own)
     if expected == NONE and role != LEADING:
         expected = NOT_LEADER_OR_FOLLOWER
+    if role == NO_ROLE and error == UNKNOWN_LEADER_EPOCH:
+        expected = UNKNOWN_LEADER_EPOCH  # a partition of a broker just started has leader epoch -1: Partition#leaderEpoch
     decide(st, FENCE_01, served if expected == NONE else error == expected, field.ERROR, expected, error)
 
 
@@ -236,7 +242,7 @@ def handle_fetch(
     found(st, b, leo_before, hw_before)
     leo_unmoved(st, b, leo, field.LEO)
     p = pair(st, f, b)
-    request_handled(st, p, epoch, offset, last)
+    request_handled(st, p, f, epoch, offset, last)
     epoch = st[p, REQ_EPOCH]
     if error == UNKNOWN and (remote_leo != UNKNOWN or div_epoch != UNKNOWN or base != UNKNOWN or res_hw != UNKNOWN):
         error = NONE

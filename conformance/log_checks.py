@@ -29,7 +29,7 @@ def alive(st: State, b: int) -> None:
     if st[REPLICAS + b, UP] == UNKNOWN:
         st[REPLICAS + b, UP] = 1
     else:
-        decide(st, LIFE_01, st[REPLICAS + b, UP] == 1, field.CLEAN, 1, st[REPLICAS + b, UP])
+        decide(st, LIFE_01, st[REPLICAS + b, UP] == 1, field.RUNNING, 1, st[REPLICAS + b, UP])
         st[REPLICAS + b, UP] = 1
 
 
@@ -95,6 +95,15 @@ def hw_becomes(st: State, b: int, rule: int, expected: int, told: int, missing: 
     set_hw(st, b, told if told != UNKNOWN else expected)
 
 
+def learn(st: State, b: int, leo: int, hw: int) -> None:
+    """An event that does not say whom it concerns cannot be judged, only believed."""
+    if leo != UNKNOWN and leo != st[REPLICAS + b, LEO]:
+        st[REPLICAS + b, CACHED] = UNKNOWN
+        set_leo(st, b, leo)
+    if hw != UNKNOWN:
+        set_hw(st, b, hw)
+
+
 def within(st: State, b: int) -> None:
     """HW-01: log start <= HW <= LEO, as far as they are known."""
     hw, leo, start = st[REPLICAS + b, HW], st[REPLICAS + b, LEO], st[REPLICAS + b, LOG_START]
@@ -111,4 +120,4 @@ def within(st: State, b: int) -> None:
 def cache_in_order(st: State, b: int) -> None:
     """EPOCH-02 on a cache that is known."""
     if st[REPLICAS + b, CACHED] != UNKNOWN:
-        decide(st, EPOCH_02, well_formed(st, b), field.EPOCHS, 1, 0)
+        decide(st, EPOCH_02, well_formed(st, b), field.ENTRIES, st[REPLICAS + b, CACHED], st[REPLICAS + b, CACHED])

@@ -130,7 +130,7 @@ def idle(st: State, b: int) -> None:
 def stop(st: State, b: int, orderly: int) -> None:
     """Stop and Crash."""
     if st[REPLICAS + b, UP] != UNKNOWN:
-        decide(st, LIFE_01, st[REPLICAS + b, UP] == 1, field.CLEAN, 1, st[REPLICAS + b, UP])
+        decide(st, LIFE_01, st[REPLICAS + b, UP] == 1, field.RUNNING, 1, st[REPLICAS + b, UP])
     idle(st, b)
     st[REPLICAS + b, UP] = 0
     st[REPLICAS + b, STOPPED] = orderly
@@ -139,7 +139,7 @@ def stop(st: State, b: int, orderly: int) -> None:
 def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, told: bool, pairs: Ints) -> None:
     """Start: LOAD-01 against what the broker had, LOAD-02 for its epoch cache."""
     if st[REPLICAS + b, UP] != UNKNOWN:
-        decide(st, LIFE_01, st[REPLICAS + b, UP] == 0, field.CLEAN, 0, st[REPLICAS + b, UP])
+        decide(st, LIFE_01, st[REPLICAS + b, UP] == 0, field.RUNNING, 0, st[REPLICAS + b, UP])
     before, highest = st[REPLICAS + b, LEO], st[REPLICAS + b, HIGHEST_HW]
     if before != UNKNOWN and leo != UNKNOWN:
         decide(st, LOAD_01, leo == before if clean == 1 else leo <= before, field.LEO, before, leo)
@@ -172,11 +172,17 @@ def compare_cache(st: State, b: int, rule: int, pairs: Ints) -> None:
     if n > st[WHOLE, ROOM]:
         st[WHOLE, OVERFLOW] = 1
         return
-    if st[REPLICAS + b, CACHED] != UNKNOWN:
-        equal = st[REPLICAS + b, CACHED] == n
-        for i in range(n):
-            equal = equal and st[epochs_row(st, b), i] == pairs[2 * i] and st[starts_row(st, b), i] == pairs[2 * i + 1]
-        decide(st, rule, equal, field.EPOCHS, st[REPLICAS + b, CACHED], n)
+    had = st[REPLICAS + b, CACHED]
+    if had != UNKNOWN:
+        i = 0
+        while i < min(had, n) and st[epochs_row(st, b), i] == pairs[2 * i] and st[starts_row(st, b), i] == pairs[2 * i + 1]:
+            i += 1
+        if i == min(had, n):
+            decide(st, rule, had == n, field.ENTRIES, had, n)
+        elif st[epochs_row(st, b), i] != pairs[2 * i]:
+            decide(st, rule, False, field.LEADER_EPOCH, st[epochs_row(st, b), i], pairs[2 * i])
+        else:
+            decide(st, rule, False, field.EPOCH_START, st[starts_row(st, b), i], pairs[2 * i + 1])
     for i in range(n):
         st[epochs_row(st, b), i] = pairs[2 * i]
         st[starts_row(st, b), i] = pairs[2 * i + 1]

@@ -116,7 +116,8 @@ T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_LOG_START, T_COMMITTED, T_ACKED = range(7)
     BLOCKS_UNDER_MIN_ISR,
     KEEPS_REMOTE_LEO,
     TELLS_ENTRIES,  # the source reports EpochCacheEntry, so a record of unknown epoch adds none
-) = range(11)
+    GOES_ON,  # a trace is judged piece by piece: nothing is forgotten in between
+) = range(12)
 
 # Columns of a failure
 F_TRACE, F_ROW, F_RULE, F_FIELD, F_EXPECTED, F_ACTUAL = range(6)

@@ -1,0 +1,230 @@
+"""check(paths): judge whatever the paths hold, and report.
+
+Rules of this file
+
+1. What a path is, its content decides: a directory is a set of broker logs, a file that begins like Parquet is Parquet,
+   everything else is NDJSON.
+2. Bad input never stops the rest: it is set aside, counted and reported with file and line.
+3. Exit codes: 1 a MUST rule fails; else 2 some input was bad; else 3 nothing could be decided; else 0.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from conformance.explain import Explanation, explain
+from conformance.judge import Failure, Judgement, judge
+from conformance.sequence import judge_sequence
+from conformance.verdicts import RuleVerdict, Verdict, rule_verdicts, run_verdict, total
+from impl.errors import TidegaugeError
+from impl.profiles import named
+from traces import kafka, ndjson
+from traces.columns import Columns, to_columns
+from traces.parquet import Reader, Unreadable
+from traces.problems import Problem, lost
+from traces.schema import Config, Trace
+
+CONFORMS, FAILS, BAD, UNDECIDED = 0, 1, 2, 3
+EXPLAINED = 10
+"""Failures explained in a report; the others are counted."""
+
+Echo = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Traces with one config as columns; `traces` where there are lines behind them."""
+
+    source: str
+    columns: Columns
+    config: Config
+    traces: tuple[Trace, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A batch with what the judge says about it."""
+
+    batch: Batch
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
+class Input:
+    """One path: what it is, and how much of it was read."""
+
+    path: str
+    kind: str
+    traces: int
+    events: int
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The answer to `tidegauge check`."""
+
+    inputs: tuple[Input, ...]
+    verdict: Verdict
+    rules: tuple[RuleVerdict, ...]
+    explanations: tuple[Explanation, ...]
+    failures: int
+    seconds: float
+    judged: tuple[Judged, ...] = field(default=(), repr=False)
+
+    @property
+    def events(self) -> int:
+        """Events judged."""
+        return sum(one.events for one in self.inputs)
+
+    @property
+    def traces(self) -> int:
+        """Traces judged."""
+        return sum(one.traces for one in self.inputs)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Everything that was wrong with the input."""
+        return tuple(problem for one in self.inputs for problem in one.problems)
+
+    @property
+    def lost(self) -> int:
+        """Events that could not be read."""
+        return lost(self.problems)
+
+    @property
+    def exit_code(self) -> int:
+        """0 conforms, 1 a rule fails, 2 bad input, 3 nothing could be decided."""
+        if self.verdict is Verdict.FAIL:
+            return FAILS
+        if self.lost or any(not one.events for one in self.inputs):
+            return BAD
+        return CONFORMS if self.verdict is Verdict.PASS else UNDECIDED
+
+
+def check(
+    paths: Sequence[str | Path],
+    profile: str | None = None,
+    explained: int = EXPLAINED,
+    echo: Echo = lambda _line: None,
+) -> Report:
+    """Judge the traces in `paths`; `profile` replaces the one their configs name."""
+    begin = time.perf_counter()
+    inputs: list[Input] = []
+    kept: list[Judged] = []
+    judgements: list[Judgement] = []
+    for path in paths:
+        problems: list[Problem] = []
+        kind, batches = read(Path(path), problems)
+        traces = events = 0
+        for batch in batches:
+            one = _judged(batch, profile, problems)
+            if one is None:
+                continue
+            judgements.append(replace(one.judgement, failures=(), final=()))
+            traces += one.judgement.traces
+            events += one.judgement.events
+            if batch.traces is not None or (one.judgement.failures and sum(len(k.judgement.failures) for k in kept) < explained):
+                kept.append(one)
+            echo(f"{path}: {traces:,} traces, {events:,} events judged")
+        inputs.append(Input(str(path), kind, traces, events, tuple(problems)))
+    rules = rule_verdicts(total(judgements))
+    return Report(
+        inputs=tuple(inputs),
+        verdict=run_verdict(rules, sum(one.events for one in inputs)),
+        rules=rules,
+        explanations=tuple(_explained(kept, explained)),
+        failures=sum(tally.failed_traces for j in judgements for tally in j.tallies.values()),
+        seconds=time.perf_counter() - begin,
+        judged=tuple(kept),
+    )
+
+
+def _judged(batch: Batch, profile: str | None, problems: list[Problem]) -> Judged | None:
+    config = batch.config if profile is None else replace(batch.config, profile=profile)
+    try:
+        named(config.profile)
+    except TidegaugeError as error:
+        problems.append(
+            Problem(batch.source, None, "a profile this version knows", str(error), "name one with --profile", len(batch.columns))
+        )
+        return None
+    batch = replace(batch, config=config)
+    judgement = judge(batch.columns, config, final=0 if batch.traces is None else len(batch.traces))
+    if batch.traces is not None:
+        judgement = judge_sequence(judgement, batch.traces, batch.columns)
+    return Judged(batch, judgement)
+
+
+def _explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
+    """One failure per rule first, then the rest, in the order they were found."""
+    found = [(one, failure) for one in judged for failure in one.judgement.failures]
+    first: dict[str, tuple[Judged, Failure]] = {}
+    for one, failure in found:
+        first.setdefault(failure.rule, (one, failure))
+    ordered = sorted(first.values(), key=lambda pair: (pair[1].trace, pair[1].row))
+    ordered += [pair for pair in found if first[pair[1].rule] is not pair and pair not in ordered]
+    for one, failure in ordered[:most]:
+        batch = one.batch
+        yield explain(batch.columns, batch.config, failure, batch.traces, batch.source)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Reading
+
+
+def read(path: Path, problems: list[Problem]) -> tuple[str, Iterator[Batch]]:
+    """What a path holds: the kind of source, and its batches. What is wrong with it goes to `problems`."""
+    if path.is_dir():
+        return "broker logs", _logs(path, problems)
+    if is_parquet(path):
+        return "Parquet", _parquet(path, problems)
+    return "NDJSON", _ndjson(path, problems)
+
+
+def is_parquet(path: Path) -> bool:
+    """A Parquet file begins with its magic number."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PAR1"
+    except OSError:
+        return False
+
+
+def _ndjson(path: Path, problems: list[Problem]) -> Iterator[Batch]:
+    reading = ndjson.read(path)
+    problems.extend(reading.problems)
+    yield from _batches(reading.traces, str(path))
+
+
+def _logs(path: Path, problems: list[Problem]) -> Iterator[Batch]:
+    capture = kafka.read(path)
+    problems.extend(capture.problems)
+    yield from _batches(capture.traces, str(path))
+
+
+def _batches(traces: Sequence[Trace], source: str) -> Iterator[Batch]:
+    """Traces that share a config are judged together."""
+    groups: dict[str, list[Trace]] = {}
+    for trace in traces:
+        groups.setdefault(repr(trace.config), []).append(trace)
+    for group in groups.values():
+        if any(trace.events for trace in group):
+            yield Batch(source, to_columns(group, group[0].config), group[0].config, tuple(group))
+
+
+def _parquet(path: Path, problems: list[Problem]) -> Iterator[Batch]:
+    try:
+        with Reader(path) as reader:
+            for group in range(len(reader.row_groups())):
+                try:
+                    columns = reader.read(group)
+                except Unreadable as error:
+                    problems.append(error.problem)
+                    continue
+                yield Batch(f"{path}: row group {group}", columns, reader.config)
+    except Unreadable as error:
+        problems.append(error.problem)
+
+

@@ -1,0 +1,152 @@
+"""Fetch sessions are rebuilt on both sides, and the sides fit."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from traces.kafka import Capture
+from traces.kafka.lines import Line
+from traces.kafka.match import match
+from traces.kafka.phrases import Asked
+from traces.kafka.requests import Answer, Fetch, Request, Sessions, read_request
+from traces.kafka.shipped import shipped
+from traces.kafka.steps import Send
+from traces.problems import Problem
+from traces.schema import Trace
+
+TOPIC = "WnT8BA0cSVmm0n3_tu1iwg"
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_every_request_at_a_leader_is_one_its_follower_sent(name: str, capture: Callable[[str], Capture]) -> None:
+    """By (replica, session, epoch), full fetches by order; 4.2.0 brokers send at most one more after they stop logging."""
+    summary = capture(name).summary
+    assert summary.fetches_matched > 70
+    assert summary.fetches_unmatched <= (1 if name == "4.2.0/a-steady" else 0)
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_a_fetch_is_sent_handled_and_answered_in_that_order(name: str, capture: Callable[[str], Capture]) -> None:
+    """Per follower and leader: what is handled was sent and asks what was sent; what is taken over was answered."""
+    for trace in capture(name).traces:
+        sent: dict[tuple[int, int], tuple[Any, Any]] = {}
+        answered: dict[tuple[int, int], int] = {}
+        for event in trace.events:
+            peer = event.fields.get("peer")
+            asks = (event.fields.get("req_offset"), event.fields.get("req_epoch"))
+            if event.event == "SendFetch":
+                sent[event.node, int(str(peer))] = asks
+            elif event.event == "HandleFetch":
+                assert sent[int(str(peer)), event.node][0] == asks[0], event.at
+                if "req_epoch" in event.fields:
+                    assert sent[int(str(peer)), event.node] == asks, event.at
+            if event.event == "AnswerFetch" or (event.event == "HandleFetch" and "error" in event.fields):
+                answered[event.node, int(str(peer))] = answered.get((event.node, int(str(peer))), 0) + 1
+            elif event.event in ("HandleFetchResponse", "HandleDivergingResponse", "HandleFetchError"):
+                assert answered.get((int(str(peer)), event.node), 0) > 0, event.at
+
+
+def test_partitions_that_did_not_travel_are_sent_and_handled_all_the_same(trace: Callable[[str, str], Trace]) -> None:
+    """An idle partition keeps being fetched with the request of its session."""
+    events = trace("4.2.0/b-kill-leader", "beta-0").events
+    idle = [e for e in events if e.event == "SendFetch" and e.node == 3 and e.fields["req_offset"] == 20]
+    assert len(idle) > 5
+    assert all(e.fields["req_epoch"] == 0 for e in idle)
+
+
+def document(session: int, epoch: int, topics: Any, responses: Any, answer_session: int, **more: Any) -> Line:
+    body = {"replicaState": {"replicaId": 2, "replicaEpoch": 14}, "sessionId": session, "sessionEpoch": epoch, "topics": topics}
+    text = {
+        "requestHeader": {"requestApiKey": 1, "clientId": "broker-2-fetcher-0"},
+        "request": body | {"forgottenTopicsData": more.get("forgotten", [])},
+        "response": {"errorCode": more.get("error", 0), "sessionId": answer_session, "responses": responses},
+        "totalTimeMs": 5.0,
+        "requestQueueTimeMs": 1.0,
+        "localTimeMs": 2.0,
+        "remoteTimeMs": more.get("remote", 0.0),
+    }
+    return Line("n1/request.log", 1, 10_000, "t", f"Completed request:{json.dumps(text)}", "logger")
+
+
+def asks(offset: int, epoch: int = 0, partition: int = 0) -> Any:
+    part = {"partition": partition, "currentLeaderEpoch": epoch, "fetchOffset": offset, "lastFetchedEpoch": 0, "logStartOffset": 0}
+    return {"topicId": TOPIC, "partitions": [part]}
+
+
+def tells(hw: int, error: int = 0, partition: int = 0, size: int = 0) -> Any:
+    part = {"partitionIndex": partition, "errorCode": error, "highWatermark": hw, "logStartOffset": 0, "recordsSizeInBytes": size}
+    return {"topicId": TOPIC, "partitions": [part]}
+
+
+def fetches(*lines: Line) -> list[Fetch]:
+    sessions = Sessions({TOPIC: "alpha"})
+    requests = [read_request(line) for line in lines]
+    return [sessions.fetch(request) for request in requests if isinstance(request, Request)]
+
+
+def test_what_an_incremental_request_leaves_out_is_what_was_asked_before() -> None:
+    """Offset and epoch stay; the answer that is left out has the high watermark last told and no records."""
+    full, nothing, one = fetches(
+        document(0, 0, [asks(5), asks(7, partition=1)], [tells(4, size=10), tells(7, partition=1)], 99),
+        document(99, 1, [], [], 99),
+        document(99, 2, [asks(6)], [tells(6)], 99),
+    )
+    assert full.answers["alpha-0"] == Answer(0, 4, 0, size=10)
+    assert nothing.asked == {"alpha-0": Asked(5, 0, 0, 0), "alpha-1": Asked(7, 0, 0, 0)}
+    assert nothing.answers == {"alpha-0": Answer(0, 4, 0), "alpha-1": Answer(0, 7, 0)}
+    assert one.asked["alpha-0"].offset == 6
+    assert one.answers == {"alpha-0": Answer(0, 6, 0), "alpha-1": Answer(0, 7, 0)}
+
+
+def test_forgotten_partitions_leave_the_session() -> None:
+    """KIP-227: forgottenTopicsData."""
+    _, after = fetches(
+        document(0, 0, [asks(5), asks(7, partition=1)], [tells(4), tells(7, partition=1)], 99),
+        document(99, 1, [], [], 99, forgotten=[{"topicId": TOPIC, "partitions": [1]}]),
+    )
+    assert set(after.asked) == {"alpha-0"}
+
+
+def test_a_session_error_handles_no_partition() -> None:
+    """FETCH_SESSION_ID_NOT_FOUND is for the whole request."""
+    (refused,) = fetches(document(77, 5, [asks(5)], [], 0, error=70))
+    assert refused.answers == {}
+
+
+def test_a_session_begun_before_the_log_is_known_as_far_as_it_is_told() -> None:
+    """The first incremental request seen names one partition: the others stay unknown, and so does an answer left out."""
+    (late,) = fetches(document(99, 40, [asks(5)], [], 99))
+    assert late.answers == {"alpha-0": Answer(0, None, None)}
+    assert not late.whole
+
+
+def test_times_of_a_request_are_counted_back_from_its_line() -> None:
+    """The line is written when the answer was sent; remote time 0 means it left in the handler thread."""
+    request = read_request(document(0, 0, [], [], 0))
+    waited = read_request(document(0, 0, [], [], 0, remote=1.5))
+    assert isinstance(request, Request)
+    assert isinstance(waited, Request)
+    assert (request.dequeued, request.handled, request.completed, request.at_once) == (6_000, 8_000, 8_000, True)
+    assert (waited.completed, waited.at_once) == (9_500, False)
+
+
+def test_a_line_that_is_no_json_is_a_problem_with_its_place() -> None:
+    """Expected, seen, where, what to do."""
+    problem = read_request(Line("n1/request.log", 7, 0, "t", 'Completed request:{"requestHeader":{"requestApiKey":1', "logger"))
+    assert isinstance(problem, Problem)
+    assert str(problem).startswith("n1/request.log:7: expected `Completed request:` and one JSON document")
+
+
+def send(offset: int, lost: bool = False) -> Send:
+    return Send(2, 1, 0, 0, {"alpha-0": Asked(offset, 0, 0, 0)}, 0, 0, lost)
+
+
+def test_full_fetches_match_by_order_and_what_the_sender_knows_to_be_lost_comes_last() -> None:
+    """Three equal requests, the first two never answered: the one request the leader logged is the third."""
+    sends = [send(5, lost=True), send(5, lost=True), send(5)]
+    (handled,) = fetches(document(0, 0, [asks(5)], [tells(4)], 99))
+    assert match(sends, {1: [handled]}) == {id(handled): sends[2]}
+    assert match(sends[:2], {1: [handled]}) == {id(handled): sends[0]}
+    assert match([send(6)], {1: [handled]}) == {}

@@ -121,6 +121,9 @@ TruncateToHighWatermark(b) ==
 MatchesAnything(f, m) == TRUE
 CommittedIsr(committedIsr, proposed) == committedIsr
 
+\* A repair: a new leader epoch always starts without knowledge of the followers.
+AlwaysForgets(b) == TRUE
+
 ----------------------------------------------------------------------------------
 (* Reachability: each says that an interesting state never comes, and is expected to fail *)
 

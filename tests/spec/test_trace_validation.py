@@ -67,6 +67,33 @@ def test_the_profile_decides(hw_only_loss: Behaviour) -> None:
     assert found.labels[rejected.matched] == ("BecomeFollower", 1)
 
 
+# What MCReplicationMissedEpoch.cfg finds: b3 leads an epoch that b1 never reads and b2 cuts its log there; b1, leader again,
+# still counts b2's log end from before.
+MISSED = [
+    Observation("LeaderAppend", 0, leo=1, hw=0),
+    Observation("SendFetch", 1),
+    Observation("HandleFetch", 0, peer=1),
+    Observation("HandleFetchResponse", 1, peer=0, leo=1),
+    Observation("HandleFetch", 0, peer=1, hw=0),
+    Observation("ElectPreferred", NONE, peer=2, epoch=1, leader=2),
+    Observation("BecomeLeader", 2, leo=0, epoch=1),
+    Observation("BecomeFollower", 1, epoch=1, leader=2),
+    Observation("HandleFetch", 2, peer=1),
+    Observation("HandleDivergingResponse", 1, peer=2, leo=0),
+    Observation("FenceBroker", NONE, peer=2, epoch=2, leader=0),
+    Observation("BecomeLeader", 0, leo=1, hw=1, epoch=2),
+]
+
+
+@pytest.mark.tlc
+def test_the_repair_forbids_the_run_of_the_missed_epoch() -> None:
+    """Kafka as it is commits the record in the last step; a leader that forgets its followers cannot."""
+    as_it_is = find_model("MissedEpoch")
+    repaired = replace(as_it_is, cfg="MCReplicationMissedEpochRepaired.cfg")
+    assert validate([MISSED], as_it_is, brokers=3).verdicts == ((True, len(MISSED)),)
+    assert validate([MISSED], repaired, brokers=3).verdicts == ((False, len(MISSED) - 1),)
+
+
 def test_what_is_no_observation_is_refused() -> None:
     """Unknown actions, unknown fields, no traces and too many brokers are errors that say what was expected."""
     with pytest.raises(SpecError, match=r"one of AlterPartition, .*; seen 'LeaderApend'"):

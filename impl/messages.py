@@ -16,6 +16,7 @@ from impl.rules import UNDEFINED
 CORRUPT_MESSAGE = 2
 UNKNOWN_TOPIC_OR_PARTITION = 3
 NOT_ENOUGH_REPLICAS = 19
+NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20
 INVALID_REQUIRED_ACKS = 21
 NOT_CONTROLLER = 41
 INVALID_REQUEST = 42
@@ -32,7 +33,7 @@ OFFSET_MOVED_TO_TIERED_STORAGE = 109
 
 
 class FetchRequest(NamedTuple):
-    """One partition of a Fetch request from a follower."""
+    """One partition of a Fetch request; replica id UNDEFINED is a consumer's."""
 
     replica_id: int
     current_leader_epoch: int
@@ -40,6 +41,11 @@ class FetchRequest(NamedTuple):
     last_fetched_epoch: int
     log_start: int = 0
     replica_epoch: int = UNDEFINED
+
+    @property
+    def is_from_follower(self) -> bool:
+        """FetchRequest#isValidBrokerId."""
+        return self.replica_id >= 0
 
 
 class FetchResponse(NamedTuple):
@@ -79,12 +85,13 @@ Message = FetchRequest | FetchAnswer | None
 
 
 class AlterPartitionRequest(NamedTuple):
-    """One partition of an AlterPartition request."""
+    """One partition of an AlterPartition request; `isr_epochs` are the members' broker epochs."""
 
     broker_id: int
     leader_epoch: int
     partition_epoch: int
     isr: tuple[int, ...]
+    isr_epochs: tuple[int, ...] = ()
 
 
 class AlterPartitionResponse(NamedTuple):

@@ -21,6 +21,7 @@ from impl.messages import (
     INVALID_UPDATE_VERSION,
     NEW_LEADER_ELECTED,
     NOT_ENOUGH_REPLICAS,
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     OPERATION_NOT_ATTEMPTED,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -175,7 +176,10 @@ def is_under_min_isr(setup: Setup, partition: Partition) -> bool:
 
 def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: Metadata, now: int) -> Partition:
     """Partition#maybeIncrementLeaderHW."""
+    too_few = setup.profile.blocks_under_min_isr and is_under_min_isr(setup, partition)
     maximal, log = partition.state.maximal_isr, partition.log
+    if not too_few:
+        log = log_.locate_high_watermark(setup, log)
     counted = [
         setup.rules.counts_for_high_watermark(
             r.broker_id in maximal,
@@ -184,9 +188,45 @@ def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: Meta
         )
         for r in partition.remotes
     ]
-    too_few = setup.profile.blocks_under_min_isr and is_under_min_isr(setup, partition)
     hw = setup.rules.leader_high_watermark(log.hw, log.end, [r.log_end for r in partition.remotes], counted, too_few)
-    return partition if hw == log.hw else partition._replace(log=log._replace(hw=hw))
+    if hw != log.hw:
+        log = log._replace(hw=hw, hw_segment=log_.segment_of(log, hw))
+    return partition._replace(log=log)
+
+
+def check_enough_replicas_reach_offset(setup: Setup, partition: Partition, required: int) -> tuple[bool, int]:
+    """Whether an acks=all produce is answered, and with what. Partition#checkEnoughReplicasReachOffset."""
+    if not partition.is_leader:
+        return False, NOT_LEADER_OR_FOLLOWER
+    if partition.log.hw < required:
+        return False, NONE
+    members = len(partition.state.maximal_isr)
+    if setup.rules.under_min_isr(members, setup.min_insync_replicas, len(partition.remotes) + 1):
+        return True, NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    return True, NONE
+
+
+def low_watermark(partition: Partition, metadata: Metadata) -> int:
+    """The lowest log start among the leader and the replicas that are alive. Partition#lowWatermarkIfLeader."""
+    alive = {b.broker_id for b in metadata if b.epoch is not None}
+    return min([partition.log.start, *(r.log_start for r in partition.remotes if r.broker_id in alive)])
+
+
+def delete_records(setup: Setup, partition: Partition, offset: int) -> tuple[Partition, int, int]:
+    """Raise the log start on request; UNDEFINED means up to the high watermark. Partition#deleteRecordsOnLeader.
+
+    The partition, an error code, and the offset that was requested.
+    """
+    if not partition.is_leader:
+        return partition, NOT_LEADER_OR_FOLLOWER, UNDEFINED
+    requested = partition.log.hw if offset == UNDEFINED else offset
+    if requested < 0:
+        return partition, OFFSET_OUT_OF_RANGE, requested
+    try:
+        log, _ = log_.maybe_increment_log_start(setup, partition.log, requested)
+    except OffsetOutOfRangeError:
+        return partition, OFFSET_OUT_OF_RANGE, requested
+    return partition._replace(log=log), NONE, requested
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -226,38 +266,44 @@ def append_records_to_follower(
 # Fetch
 
 
-def _check_request(setup: Setup, partition: Partition, current_leader_epoch: int) -> int:
+def _check_request(setup: Setup, partition: Partition, current_leader_epoch: int, *, only_leader: bool = True) -> int:
     if setup.profile.fencing:
         error = setup.rules.check_leader_epoch(current_leader_epoch, partition.leader_epoch)
         if error != NONE:
             return error
-    return NONE if partition.is_leader else NOT_LEADER_OR_FOLLOWER
+    return NONE if partition.is_leader or not only_leader else NOT_LEADER_OR_FOLLOWER
 
 
 def last_offset_for_leader_epoch(
-    setup: Setup, partition: Partition, current_leader_epoch: int, requested: int
+    setup: Setup, partition: Partition, current_leader_epoch: int, requested: int, *, only_leader: bool = True
 ) -> tuple[int, int, int]:
     """OffsetsForLeaderEpoch: (error, epoch, end offset). Partition#lastOffsetForLeaderEpoch."""
-    error = _check_request(setup, partition, current_leader_epoch)
+    error = _check_request(setup, partition, current_leader_epoch, only_leader=only_leader)
     if error != NONE:
         return error, UNDEFINED, UNDEFINED
     return NONE, *log_.end_offset_for_epoch(setup, partition.log, requested)
 
 
 def fetch_records(
-    setup: Setup, partition: Partition, request: FetchRequest, metadata: Metadata, now: int, max_records: int
+    setup: Setup,
+    partition: Partition,
+    request: FetchRequest,
+    metadata: Metadata,
+    now: int,
+    max_records: int,
+    *,
+    up_to_hw: bool = False,
+    update: bool = True,
 ) -> tuple[Partition, FetchResponse]:
-    """A follower's fetch: fencing, divergence, read, follower state, ISR, high watermark. Partition#fetchRecords.
+    """A fetch: fencing, divergence, read; from a follower also its state, ISR, high watermark. Partition#fetchRecords.
 
     The answer carries the high watermark from before this fetch counted, so a follower learns the effect of its own
-    fetch one answer later. A diverging fetch changes nothing at the leader.
+    fetch one answer later. A diverging fetch changes nothing at the leader. `up_to_hw` is a consumer's isolation;
+    `update` is off when a delayed fetch is read again.
     """
-    error = _check_request(setup, partition, request.current_leader_epoch)
+    error = _check_fetch(setup, partition, request)
     if error != NONE:
         return partition, FetchResponse(error)
-    if remote(partition, request.replica_id) is None:
-        fenced_in = request.current_leader_epoch != UNDEFINED
-        return partition, FetchResponse(UNKNOWN_LEADER_EPOCH if fenced_in else NOT_LEADER_OR_FOLLOWER)
     log = partition.log
     asked = request.last_fetched_epoch if setup.profile.truncation_on_fetch else UNDEFINED
     decision, epoch, end = setup.rules.fetch_decision(
@@ -267,14 +313,24 @@ def fetch_records(
         return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
     if decision == DIVERGING:
         return partition, FetchResponse(NONE, log.hw, log.start, (), epoch, end)
+    located = log_.locate_high_watermark(setup, log) if up_to_hw else log
     try:
-        records = log_.read(log, request.fetch_offset, log.end, max_records)
+        records = log_.read(located, request.fetch_offset, located.hw if up_to_hw else log.end, max_records)
     except OffsetOutOfRangeError:
         return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
-    after, error = update_follower_fetch_state(setup, partition, request, log.end, metadata, now)
+    after = partition._replace(log=located)
+    if request.is_from_follower and update:
+        after, error = update_follower_fetch_state(setup, after, request, log.end, metadata, now)
     if error != NONE:
         return partition, FetchResponse(error)
     return after, FetchResponse(NONE, log.hw, log.start, records)
+
+
+def _check_fetch(setup: Setup, partition: Partition, request: FetchRequest) -> int:
+    error = _check_request(setup, partition, request.current_leader_epoch)
+    if error != NONE or not request.is_from_follower or remote(partition, request.replica_id) is not None:
+        return error
+    return NOT_LEADER_OR_FOLLOWER if request.current_leader_epoch == UNDEFINED else UNKNOWN_LEADER_EPOCH
 
 
 def update_follower_fetch_state(
@@ -290,8 +346,10 @@ def update_follower_fetch_state(
     alive = next((b.epoch for b in metadata if b.broker_id == request.replica_id), None)
     if UNDEFINED not in {request.replica_epoch, alive} and alive is not None and request.replica_epoch < alive:
         return partition, NOT_LEADER_OR_FOLLOWER
+    found = log_.found_at(partition.log, request.fetch_offset) if setup.profile.hw_rounded_to_batches else None
+    offset = request.fetch_offset if found is None else found
     updated = replica_.update_fetch_state(
-        setup, entry, request.fetch_offset, request.log_start, now, leader_end, request.replica_epoch
+        setup, entry, offset, request.log_start, now, leader_end, request.replica_epoch
     )
     partition = partition._replace(remotes=tuple(updated if r is entry else r for r in partition.remotes))
     partition = maybe_expand_isr(setup, partition, request.replica_id, metadata)
@@ -309,6 +367,8 @@ def maybe_expand_isr(setup: Setup, partition: Partition, broker_id: int, metadat
     entry = remote(partition, broker_id)
     if entry is None or partition.state.is_inflight or broker_id in partition.state.isr:
         return partition
+    if setup.profile.join_needs_epoch_start and partition.epoch_start == UNDEFINED:
+        return partition  # leader again in an epoch it followed in: Partition#isFollowerInSync has nothing to compare with
     epoch_start = partition.epoch_start if setup.profile.join_needs_epoch_start else 0
     if not setup.rules.may_join_isr(entry.log_end, partition.log.hw, epoch_start):
         return partition
@@ -341,10 +401,13 @@ def maybe_shrink_isr(setup: Setup, partition: Partition, now: int) -> Partition:
     return prepare_isr_shrink(partition, out_of_sync) if out_of_sync else partition
 
 
-def alter_partition_request(partition: Partition) -> AlterPartitionRequest:
-    """What a pending proposal asks the controller. Partition#submitAlterPartition."""
+def alter_partition_request(partition: Partition, own_epoch: int = UNDEFINED) -> AlterPartitionRequest:
+    """What a pending proposal asks the controller, with each member's broker epoch. Partition#submitAlterPartition."""
+    proposed = partition.state.proposed_isr
+    known = {r.broker_id: r.broker_epoch for r in partition.remotes} | {partition.broker_id: own_epoch}
+    epochs = tuple(UNDEFINED if known.get(b) is None else known[b] for b in proposed)
     return AlterPartitionRequest(
-        partition.broker_id, partition.leader_epoch, partition.partition_epoch, partition.state.proposed_isr
+        partition.broker_id, partition.leader_epoch, partition.partition_epoch, proposed, epochs
     )
 
 
@@ -356,7 +419,7 @@ def handle_alter_partition_response(
     metadata: Metadata,
     now: int,
 ) -> tuple[Partition, bool]:
-    """The controller's answer; whether the same proposal must be sent again. Partition#handleAlterPartitionUpdate, #Error.
+    """The controller's answer; whether the same request must be sent again. Partition#handleAlterPartitionUpdate, #Error.
 
     "Is it the proposed state" is equality by content, so an identical proposal sent again is matched by the old answer.
     """

@@ -16,6 +16,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
+def bundled(request: pytest.FixtureRequest) -> bool:
+    """Whether the tables are the ones that come with the project."""
+    return Path(request.config.getoption("--kafka-classes")).resolve() == BUNDLED.resolve()
+
+
+@pytest.fixture
 def table(request: pytest.FixtureRequest) -> Callable[[str], Iterator[dict[str, Any]]]:
     """Sequences of a table by name; skipped with a word where another directory does not have it."""
     directory = Path(request.config.getoption("--kafka-classes"))

@@ -30,7 +30,9 @@ class Replica:
         fields = event.fields
         for before, now in (("leo_before", self.leo), ("hw_before", self.hw)):
             if before in fields and now is not None and fields[before] != now:
-                self.surprises.append(f"{event.at} {event.event}: {before} is {fields[before]}, the events before it say {now}")
+                self.surprises.append(
+                    f"{event.at} {event.event}: {before} is {fields[before]}, the events before it say {now}"
+                )
         if event.event == "Observe":
             self.surprises += [
                 f"{event.at}: {name} is {value}, the events say {getattr(self, name)}"

@@ -38,7 +38,9 @@ def test_epoch_jump_raises_the_high_watermark_as_it_becomes_leader(trace: Find) 
     assert jump.at == "n1/server.log:132"
     after = events[events.index(jump) :]
     crash = next(e for e in after if e.event == "Crash" and e.node == 1)
-    fetched = [e for e in after[: after.index(crash)] if e.event == "HandleFetch" and e.node == 1 and e.fields.get("req_epoch") == 2]
+    fetched = [
+        e for e in after[: after.index(crash)] if e.event == "HandleFetch" and e.node == 1 and e.fields.get("req_epoch") == 2
+    ]
     assert fetched == []
 
 
@@ -76,7 +78,12 @@ def test_3_4_0_moves_the_high_watermark_before_it_truncates(trace: Find) -> None
     assert [event.event for event in between] == ["HandleFetchResponse"]
     assert (between[0].fields["hw_before"], between[0].fields["hw"], between[0].at) == (48, 68, "n1/server.log:719")
     assert (cut.fields["hw_before"], cut.fields["hw"], cut.fields["leo_before"], cut.fields["leo"]) == (68, 62, 68, 62)
-    assert (cut.fields["div_epoch"], cut.fields["div_end"], cut.fields["target"], cut.fields["completed"]) == (0, 62, 62, True)
+    assert (cut.fields["div_epoch"], cut.fields["div_end"], cut.fields["target"], cut.fields["completed"]) == (
+        0,
+        62,
+        62,
+        True,
+    )
 
 
 def test_later_releases_only_truncate(trace: Find) -> None:
@@ -88,7 +95,7 @@ def test_later_releases_only_truncate(trace: Find) -> None:
 
 
 def test_an_unclean_election_is_told_as_unclean(trace: Find) -> None:
-    """Broker 2 was in neither the ISR nor among the eligible leaders; the ex-leader cuts 73 -> 40, below its high watermark."""
+    """Broker 2 was in neither ISR nor ELR; the ex-leader cuts 73 -> 40, below its high watermark."""
     events = trace("4.2.0/d-unclean", "alpha-0").events
     elected = [e for e in events if e.event == "ChangePartition" and e.fields["clean"] is False]
     assert [(e.fields["leader"], e.fields["isr"]) for e in elected] == [(2, (2,))]

@@ -14,7 +14,15 @@ from traces.kafka.said import parse
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "lines.json").read_text())
 NOT_SEEN_IN = {
     # what no capture of a release showed, with the reason
-    "3.4.0": {"clean-start", "log-start", "cut-all", "cut-below-high-watermark", "epochs-cut-at-end", "shrink-isr", "shrinking"}
+    "3.4.0": {
+        "clean-start",
+        "log-start",
+        "cut-all",
+        "cut-below-high-watermark",
+        "epochs-cut-at-end",
+        "shrink-isr",
+        "shrinking",
+    }
     | {"fetch-error-74", "fetch-error-6", "fetch-error-100", "reset-to-leader-start", "reset-done"},
     "4.2.0": {"logs-closed"},  # 4.x stops logging at SIGTERM
 }
@@ -55,8 +63,8 @@ def test_another_logger_is_another_line() -> None:
 def test_a_fetch_line_tells_what_is_asked_and_what_left_the_session() -> None:
     """fetchData, removed and metadata of one `Sending fetch request` line."""
     request = fetch_line(
-        "(type=FetchRequest, replicaId=1, fetchData={my-topic-1-10=PartitionData(topicId=z9LxnEOsQPmytLVNMTP8tw, fetchOffset=20, "
-        "logStartOffset=3, maxBytes=1048576, currentLeaderEpoch=Optional[4], lastFetchedEpoch=Optional.empty)}, "
+        "(type=FetchRequest, replicaId=1, fetchData={my-topic-1-10=PartitionData(topicId=z9LxnEOsQPmytLVNMTP8tw, "
+        "fetchOffset=20, logStartOffset=3, maxBytes=1048576, currentLeaderEpoch=Optional[4], lastFetchedEpoch=Optional.empty)}, "
         "isolationLevel=read_uncommitted, removed=W-T8BA0cSVmm0n3_tu1iwg:alpha-0, z9LxnEOsQPmytLVNMTP8tw:beta-0, replaced=, "
         "metadata=(sessionId=594434144, epoch=23), rackId=)"
     )
@@ -71,7 +79,8 @@ def test_a_proposal_reads_the_same_with_and_without_broker_epochs() -> None:
     old = "LeaderAndIsr(leader=2, leaderEpoch=1, isr=List(2, 3, 1), leaderRecoveryState=RECOVERED, partitionEpoch=5"
     new = (
         "LeaderAndIsr(leader=2, leaderEpoch=1, isrWithBrokerEpoch=[BrokerState(brokerId=2, brokerEpoch=9), "
-        "BrokerState(brokerId=3, brokerEpoch=14), BrokerState(brokerId=1, brokerEpoch=52)], leaderRecoveryState=RECOVERED, partitionEpoch=5"
+        "BrokerState(brokerId=3, brokerEpoch=14), BrokerState(brokerId=1, brokerEpoch=52)], "
+        "leaderRecoveryState=RECOVERED, partitionEpoch=5"
     )
     assert proposal(old) == proposal(new) == ((2, 3, 1), 1, 5)
 

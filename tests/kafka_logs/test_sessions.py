@@ -57,7 +57,12 @@ def test_partitions_that_did_not_travel_are_sent_and_handled_all_the_same(trace:
 
 
 def document(session: int, epoch: int, topics: Any, responses: Any, answer_session: int, **more: Any) -> Line:
-    body = {"replicaState": {"replicaId": 2, "replicaEpoch": 14}, "sessionId": session, "sessionEpoch": epoch, "topics": topics}
+    body = {
+        "replicaState": {"replicaId": 2, "replicaEpoch": 14},
+        "sessionId": session,
+        "sessionEpoch": epoch,
+        "topics": topics,
+    }
     text = {
         "requestHeader": {"requestApiKey": 1, "clientId": "broker-2-fetcher-0"},
         "request": body | {"forgottenTopicsData": more.get("forgotten", [])},
@@ -71,12 +76,24 @@ def document(session: int, epoch: int, topics: Any, responses: Any, answer_sessi
 
 
 def asks(offset: int, epoch: int = 0, partition: int = 0) -> Any:
-    part = {"partition": partition, "currentLeaderEpoch": epoch, "fetchOffset": offset, "lastFetchedEpoch": 0, "logStartOffset": 0}
+    part = {
+        "partition": partition,
+        "currentLeaderEpoch": epoch,
+        "fetchOffset": offset,
+        "lastFetchedEpoch": 0,
+        "logStartOffset": 0,
+    }
     return {"topicId": TOPIC, "partitions": [part]}
 
 
 def tells(hw: int, error: int = 0, partition: int = 0, size: int = 0) -> Any:
-    part = {"partitionIndex": partition, "errorCode": error, "highWatermark": hw, "logStartOffset": 0, "recordsSizeInBytes": size}
+    part = {
+        "partitionIndex": partition,
+        "errorCode": error,
+        "highWatermark": hw,
+        "logStartOffset": 0,
+        "recordsSizeInBytes": size,
+    }
     return {"topicId": TOPIC, "partitions": [part]}
 
 
@@ -134,7 +151,9 @@ def test_times_of_a_request_are_counted_back_from_its_line() -> None:
 
 def test_a_line_that_is_no_json_is_a_problem_with_its_place() -> None:
     """Expected, seen, where, what to do."""
-    problem = read_request(Line("n1/request.log", 7, 0, "t", 'Completed request:{"requestHeader":{"requestApiKey":1', "logger"))
+    problem = read_request(
+        Line("n1/request.log", 7, 0, "t", 'Completed request:{"requestHeader":{"requestApiKey":1', "logger")
+    )
     assert isinstance(problem, Problem)
     assert str(problem).startswith("n1/request.log:7: expected `Completed request:` and one JSON document")
 

@@ -85,9 +85,8 @@ class Exchanges:
         asks = _asks(fetch, asked)
         step.fields.update(asks)
         send = self.sends.get(id(fetch))
-        step.awaits.append(("sent", id(send if send is not None else fetch)))
-        if send is not None:
-            step.offers.append(("handled", send.node, send.run))
+        origin = id(send if send is not None else fetch)
+        step.awaits.append(("sent", origin))
         answering = step
         if together:
             step.fields.update(_answers(asked, answer))
@@ -95,8 +94,10 @@ class Exchanges:
             fields = {"peer": fetch.replica} | asks | _answers(asked, answer)
             answering = self.add(request.completed, "AnswerFetch", tp, fields, request)
             self._place_answer(run, answering, step, answer, request)
+        answering.offers.append(("answered", origin))
         if send is not None:
-            answering.offers.append(("answered", id(send)))
+            step.offers.append(("handled", send.node, send.run))
+            answering.offers.append(("handled", send.node, send.run))
 
     def _find_recorded(self, run: Run, fetch: Fetch, tp: str, asked: Asked) -> Step | None:
         waiting = self._recorded[run.number, tp, fetch.replica]

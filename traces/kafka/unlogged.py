@@ -5,7 +5,9 @@ Rules of this file
 1. A leader that died logged no request for its last fetches, only that it recorded them: they are tied to sends by order.
 2. A fetch whose `Recorded` line is missing too is that of the only replica with a request left over, if there is just one.
 3. A broker that is told to stop stops logging before it stops fetching (4.x): what was received was sent. Such a send
-   stands behind the last line of its sender and names the leader's line.
+   stands behind the last line of its sender, after the answer to the one before, and names the leader's line.
+4. A process ends after its requests were handled and answered (`process.py`), except an answer that left after the leader
+   had a request of the next process already.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +26,8 @@ def tie_unlogged(
     used = {id(send) for send in matched.values()}
     senders = {node.id: node for node in nodes if node.runs}
     for node in nodes:
-        run_of = _add_received(node, fetches[node.id], senders, matched)
+        _answers_of_the_dead(node)
+        latest = _add_received(node, fetches[node.id], senders, matched)
         left = [send for send in sends if send.leader == node.id and id(send) not in used]
         waiting = {tp: [send for send in left if tp in send.asked] for tp in {tp for send in left for tp in send.asked}}
         nameless: list[Step] = []
@@ -36,7 +39,8 @@ def tie_unlogged(
                 nameless.append(step)
             elif not _tie(step, waiting.get(step.tp, []), peer, step.fields["req_offset"]) and peer in senders:
                 offset: Fields = {"req_offset": step.fields["req_offset"]}
-                _send_before(step, senders[peer], run_of[peer], offset)
+                _send_before(step, senders[peer], latest.get(peer), offset)
+                latest[peer] = (latest[peer][0] if peer in latest else 0, id(step))
         for step in nameless:
             fitting = [send for send in waiting.get(step.tp, []) if send.asked[step.tp].offset == step.fields["hw"]]
             if len({send.node for send in fitting}) == 1:
@@ -57,31 +61,43 @@ def _tie(step: Step, waiting: list[Send], peer: int, offset: object) -> bool:
 
 def _add_received(
     node: Node, fetches: Sequence[Fetch], senders: Mapping[int, Node], matched: Mapping[int, Send]
-) -> dict[int, int]:
-    """Sends of requests the leader logged and the sender did not; returns the process each sender was last seen in."""
-    run_of = dict.fromkeys(senders, 0)
+) -> dict[int, tuple[int, int]]:
+    """Sends of requests the leader logged and the sender did not; returns each sender's last (process, request)."""
+    latest: dict[int, tuple[int, int]] = {}
     handled = {(key, step.tp): step for step in node.broker.steps if step.name == "HandleFetch" for key in step.awaits}
     for fetch in fetches:
         send = matched.get(id(fetch))
         if send is not None:
-            run_of[fetch.replica] = send.run
+            latest[fetch.replica] = (send.run, id(send))
         elif fetch.replica in senders:
             for tp in fetch.answers:
-                _send_before(
-                    handled[("sent", id(fetch)), tp],
-                    senders[fetch.replica],
-                    run_of[fetch.replica],
-                    asked_fields(fetch.asked[tp]),
-                )
-    return run_of
+                step = handled[("sent", id(fetch)), tp]
+                _send_before(step, senders[fetch.replica], latest.get(fetch.replica), asked_fields(fetch.asked[tp]))
+            latest[fetch.replica] = (latest[fetch.replica][0] if fetch.replica in latest else 0, id(fetch))
+    return latest
 
 
-def _send_before(step: Step, sender: Node, run: int, fields: Fields) -> None:
-    """The send of the request that `step` handles."""
+def _send_before(step: Step, sender: Node, latest: tuple[int, int] | None, fields: Fields) -> None:
+    """The send of the request that `step` handles; `latest` is (process, request) of the one before."""
+    run = latest[0] if latest is not None else 0
     made = Step(
         sender.id, step.tp, "SendFetch", {"peer": step.node} | fields, step.at, step.time, (run, END - 1, 1, step.time)
     )
     made.offers.append(("sent", id(step)))
+    if latest is not None:
+        made.awaits.append(("answered", latest[1]))
     step.awaits.append(("sent", id(step)))
     step.offers.append(("handled", sender.id, run))
     sender.broker.steps.append(made)
+
+
+def _answers_of_the_dead(node: Node) -> None:
+    """An answer that left after a request of the asker's next process was handled does not precede that process's end."""
+    seen: dict[tuple[str, object], int] = {}
+    for step in sorted(node.broker.steps, key=lambda one: one.place):
+        runs = [key[2] for key in step.offers if isinstance(key, tuple) and key[0] == "handled"]
+        asker = (step.tp, step.fields.get("peer"))
+        if step.name == "HandleFetch" and runs:
+            seen[asker] = max(seen.get(asker, 0), *runs)
+        elif step.name == "AnswerFetch" and runs and runs[0] < seen.get(asker, 0):
+            step.offers = [key for key in step.offers if not (isinstance(key, tuple) and key[0] == "handled")]

@@ -1,0 +1,163 @@
+"""Nodes are put in one order by causality, not by their clocks."""
+
+import gzip
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from traces.kafka import Capture, read
+from traces.kafka.lines import clock, microseconds
+from traces.kafka.merge import merge
+from traces.kafka.shipped import shipped
+from traces.kafka.steps import Step
+from traces.kafka.timeline import fetches_before_what_they_raised
+from traces.schema import Event, Trace
+
+HOUR = 3_600_000_000
+
+
+def step(node: int, name: str, index: int, time: int, **fields: object) -> Step:
+    return Step(node, "alpha-0", name, dict(fields), f"n{node}:{index}", time, (0, index, 0, 0))
+
+
+def test_a_fetch_is_sent_before_it_is_handled_whatever_the_clocks_say() -> None:
+    """The leader's clock is an hour behind: cause first all the same."""
+    sent, handled = step(2, "SendFetch", 1, HOUR), step(1, "HandleFetch", 1, 5)
+    sent.offers.append("fetch")
+    handled.awaits.append("fetch")
+    merged = merge([handled, sent])
+    assert merged.steps == (sent, handled)
+    assert (merged.ties, merged.dropped) == (1, 0)
+
+
+def test_steps_of_one_node_stay_in_their_order_whatever_their_times() -> None:
+    """A line of another thread may stand a little back."""
+    first, second = step(1, "LeaderAppend", 1, 9), step(1, "LeaderAppend", 2, 5)
+    assert merge([second, first]).steps == (first, second)
+
+
+def test_what_nothing_ties_goes_by_time_and_then_by_node() -> None:
+    """So the same logs always give the same trace."""
+    late, early, twin = step(1, "LeaderAppend", 1, 9), step(2, "SendFetch", 1, 5), step(3, "SendFetch", 1, 5)
+    assert merge([late, twin, early]).steps == (early, twin, late)
+
+
+def test_a_circle_is_broken_and_counted() -> None:
+    """Two nodes that each wait for the other's later step."""
+    one, two = step(1, "HandleFetch", 1, 1), step(1, "AnswerFetch", 2, 2)
+    three, four = step(2, "HandleFetchResponse", 1, 1), step(2, "SendFetch", 2, 2)
+    four.offers.append("sent")
+    one.awaits.append("sent")
+    two.offers.append("answered")
+    three.awaits.append("answered")
+    merged = merge([one, two, three, four])
+    assert merged.dropped == 1
+    assert sorted(map(id, merged.steps)) == sorted(map(id, (one, two, three, four)))
+    assert merged.steps.index(one) < merged.steps.index(two)
+
+
+def test_a_commit_and_a_loss_that_nothing_ties_are_counted_as_concurrent() -> None:
+    """An acknowledgement at one node, a truncation at another: the order shown is one of two."""
+    ack, cut = step(1, "ProduceAck", 1, 1), step(2, "HandleDivergingResponse", 1, 2)
+    assert merge([ack, cut]).concurrent == 1
+    ack.offers.append("told")
+    cut.awaits.append("told")
+    assert merge([ack, cut]).concurrent == 0
+
+
+def test_a_fetch_another_thread_has_used_comes_before_what_it_raised() -> None:
+    """Two handler threads: the high watermark over both is written before the line of the first fetch."""
+    raising = step(1, "HandleFetch", 10, 10, peer=3, remote_leo=8, hw_before=7, hw=8)
+    used = step(1, "HandleFetch", 12, 12, peer=2, remote_leo=8, hw_before=8, hw=8)
+    used.since = 4
+    assert fetches_before_what_they_raised([raising, used]) == 1
+    assert merge([raising, used]).steps == (used, raising)
+    assert (used.fields["hw_before"], used.fields["hw"]) == (7, 7)
+
+
+@pytest.mark.parametrize(
+    ("since", "leo", "res_hw", "why"),
+    [
+        (11, 8, None, "its thread was busy with something else when the high watermark rose"),
+        (4, 7, None, "it does not reach the high watermark: the raise stays unexplained"),
+        (4, 8, 8, "its answer tells the new high watermark"),
+    ],
+)
+def test_a_fetch_stays_where_it_is_when_it_cannot_have_been_used(since: int, leo: int, res_hw: int | None, why: str) -> None:
+    """The reader explains what the logs allow, and nothing more."""
+    raising = step(1, "HandleFetch", 10, 10, peer=3, remote_leo=8, hw_before=7, hw=8)
+    other = step(
+        1, "HandleFetch", 12, 12, peer=2, remote_leo=leo, hw_before=8, hw=8, **({} if res_hw is None else {"res_hw": res_hw})
+    )
+    other.since = since
+    assert fetches_before_what_they_raised([raising, other]) == 0, why
+    assert merge([raising, other]).steps == (raising, other)
+
+
+def _shift(source: Path, target: Path, node: str, by: int) -> Path:
+    """The capture with the clock of one node changed."""
+    stamp = re.compile(r"^\[([\d\- :]+,\d+)\]")
+    for path in source.rglob("*"):
+        if path.is_file():
+            copy = target / path.relative_to(source)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    for path in (target / node).glob("*.log*"):
+        text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
+        lines = [stamp.sub(lambda found: f"[{_moved(found[1], by)}]", line) for line in text.split("\n")]
+        path.unlink()
+        (path.with_suffix("") if path.suffix == ".gz" else path).write_text("\n".join(lines))
+    return target
+
+
+def _moved(time: str, by: int) -> str:
+    return clock(microseconds(time) + by).replace("T", " ").replace(".", ",")
+
+
+@pytest.mark.parametrize("by", [HOUR, -HOUR])
+def test_a_wrong_clock_changes_no_cause(tmp_path: Path, by: int, capture: Callable[[str], Capture]) -> None:
+    """One broker an hour off: the same events, the same order on every node, the same matches, no tie lost."""
+    straight = capture("4.2.0/b-kill-leader")
+    crooked = read(_shift(shipped()["4.2.0/b-kill-leader"], tmp_path, "n2", by))
+    assert crooked.summary.ties_dropped == 0
+    assert crooked.summary.fetches_matched == straight.summary.fetches_matched
+    for one, other in zip(straight.traces, crooked.traces, strict=True):
+        for node in (1, 2, 3, 100):
+            assert _told(one, node) == _told(other, node)
+
+
+def _told(trace: Trace, node: int) -> list[tuple[str, object, str]]:
+    return [(e.event, e.fields, e.at) for e in trace.events if e.node == node]
+
+
+def test_leader_epochs_are_given_before_they_are_taken(capture: Callable[[str], Capture]) -> None:
+    """No broker takes a role of a partition epoch the controller has not set yet, and none is set twice."""
+    for name in shipped():
+        for trace in capture(name).traces:
+            given: list[object] = []
+            for event in trace.events:
+                if event.event == "ChangePartition":
+                    assert event.fields["partition_epoch"] not in given
+                    given.append(event.fields["partition_epoch"])
+                elif event.event in ("BecomeLeader", "BecomeFollower"):
+                    assert event.fields["partition_epoch"] in given, event.at
+
+
+def test_the_same_logs_give_the_same_trace(capture: Callable[[str], Capture]) -> None:
+    """Event by event."""
+
+    def told(one: Capture) -> list[tuple[Event, ...]]:
+        return [trace.events for trace in one.traces]
+
+    assert told(read(shipped()["4.2.0/d-unclean"])) == told(capture("4.2.0/d-unclean"))
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_no_tie_is_dropped_and_no_answer_unexplained(name: str, capture: Callable[[str], Capture]) -> None:
+    """In a capture of real brokers the known order never contradicts itself."""
+    summary = capture(name).summary
+    assert (summary.ties_dropped, summary.unexplained) == (0, 0)
+    assert summary.ties > 400
+    assert [p for p in capture(name).problems if p.seen != "an empty file"] == []

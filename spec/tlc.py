@@ -10,6 +10,7 @@ Rules of this file
 4. Deadlock is never checked: a bounded model always ends somewhere. TLC 2.15 has only the flag for that, no cfg entry.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -66,6 +67,12 @@ def modules() -> dict[str, str]:
     return {entry.name: entry.read_text(encoding="utf-8") for entry in found}
 
 
+def _end(process: subprocess.Popen[str]) -> None:
+    """Kill the process and what it started: `java` may be a script that keeps a JVM behind it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 def _run(
     command: list[str], work: Path, seconds: float, on_line: OnLine | None, on_progress: OnProgress | None
 ) -> tuple[Transcript, _Ended]:
@@ -80,11 +87,12 @@ def _run(
             encoding="utf-8",
             errors="replace",
             env={**os.environ, "LC_ALL": "C"},
+            start_new_session=True,
         ) as process:
 
             def expire() -> None:
                 expired.set()
-                process.kill()
+                _end(process)
 
             timer = threading.Timer(seconds, expire)
             timer.start()
@@ -92,7 +100,7 @@ def _run(
                 transcript = read_transcript(process.stdout or (), on_line, on_progress)
                 code = process.wait()
             except BaseException:
-                process.kill()
+                _end(process)
                 raise
             finally:
                 timer.cancel()

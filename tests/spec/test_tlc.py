@@ -110,9 +110,10 @@ def test_a_killed_run_says_by_what(tmp_path: Path) -> None:
     assert "SIGKILL" in result.message
 
 
-def test_the_time_limit_ends_a_run(tmp_path: Path) -> None:
-    """A run over its time limit is stopped, and the error says the limit."""
-    result = run_tlc("Counter", "", java=fake(tmp_path, "exec sleep 60"), limits=Limits(seconds=0.3))
+@pytest.mark.parametrize("script", ["exec sleep 60", "sleep 60 & wait"])
+def test_the_time_limit_ends_a_run(tmp_path: Path, script: str) -> None:
+    """A run over its time limit is stopped, with what a script in java's place has started; the error says the limit."""
+    result = run_tlc("Counter", "", java=fake(tmp_path, script), limits=Limits(seconds=0.3))
     assert result.outcome is Outcome.ERROR
     assert "0.3 s" in result.message
     assert result.seconds < 30
@@ -124,6 +125,18 @@ def test_too_little_memory_says_how_much_there_was(tmp_path: Path) -> None:
     result = run_tlc("Counter", "", java=java, limits=Limits(memory_mb=64))
     assert result.outcome is Outcome.ERROR
     assert "64 MiB" in result.message
+
+
+@pytest.mark.tlc
+def test_an_exception_while_reading_ends_the_run() -> None:
+    """A caller's own error in `on_line` comes through, and no JVM is left behind."""
+
+    def stop(line: str) -> None:
+        raise KeyboardInterrupt(line)
+
+    endless = COUNTER.replace("n < 5", 'PrintT("x")').replace("Naturals", "Naturals, TLC")
+    with pytest.raises(KeyboardInterrupt):
+        run_tlc("Counter", "SPECIFICATION Spec", extra_modules={"Counter.tla": endless}, on_line=stop)
 
 
 def test_silence_is_no_success(tmp_path: Path) -> None:

@@ -97,24 +97,28 @@ def fresh_log(path: Path, name: str, entries: int) -> Log:
 def increasing_log(path: Path, name: str, entries: int) -> Log:
     """A log whose cache strictly increases; it need not cover the log."""
     log = fresh_log(path, name, entries)
-    path.assume(log.strictly_increasing(), INCREASING)
+    path.assume(path.once(f"{name} increases", log.strictly_increasing), INCREASING)
     return log
 
 
 def well_formed_log(path: Path, name: str, entries: int) -> Log:
     """A log with `entries` cache entries that keeps its promises."""
     log = increasing_log(path, name, entries)
-    path.assume(log.covers(), COVERING)
+    path.assume(path.once(f"{name} covers", log.covers), COVERING)
     return log
 
 
-def agree(a: Log, b: Log, low: Any, high: Any) -> Any:
-    """Both logs hold the same epoch at every offset in [low, high).
+def same_epochs(a: Log, b: Log) -> list[tuple[Any, Any]]:
+    """The offsets where an epoch may change, each with the statement that both logs hold the same epoch there.
 
-    Epochs change only where an entry starts, so the offsets to compare are `low` and the starts: no quantifier.
+    Epochs change only where an entry starts, so agreement from the comparable part on is agreement at these offsets.
     """
-    points = [low, *a.starts, *b.starts]
-    return all_of(z3.Implies(z3.And(low <= o, o < high), a.epoch_at(o) == b.epoch_at(o)) for o in points)
+    return [(o, a.epoch_at(o) == b.epoch_at(o)) for o in [comparable_from(a, b), *a.starts, *b.starts]]
+
+
+def agree_below(low: Any, high: Any, same: list[tuple[Any, Any]]) -> Any:
+    """Both logs hold the same epoch at every offset in [low, high), `low` being where they become comparable."""
+    return all_of(z3.Implies(z3.And(low <= o, o < high), equal) for o, equal in same)
 
 
 def comparable_from(a: Log, b: Log) -> Any:
@@ -127,20 +131,24 @@ def common_prefix_end(a: Log, b: Log) -> Any:
     low = comparable_from(a, b)
     end = lower(a.log_end, b.log_end)
     found = end
-    for o in [low, *a.starts, *b.starts]:
-        differs = z3.And(low <= o, o < end, a.epoch_at(o) != b.epoch_at(o))
-        found = z3.If(z3.And(differs, o < found), o, found)
+    for o, equal in same_epochs(a, b):
+        found = z3.If(z3.And(low <= o, o < end, z3.Not(equal), o < found), o, found)
     return found
 
 
 def one_past(a: Log, b: Log) -> Any:
     """An epoch in both caches has one start (as far as both logs reach back) and agreeing logs below it."""
-    low = comparable_from(a, b)
+    low, same = comparable_from(a, b), same_epochs(a, b)
     return all_of(
-        z3.Implies(ea == eb, z3.And(higher(sa, b.log_start) == higher(sb, a.log_start), agree(a, b, low, lower(sa, sb))))
+        z3.Implies(ea == eb, z3.And(_one_start(a, b, sa, sb), agree_below(low, lower(sa, sb), same)))
         for ea, sa in zip(a.epochs, a.starts, strict=True)
         for eb, sb in zip(b.epochs, b.starts, strict=True)
     )
+
+
+def _one_start(a: Log, b: Log, start_a: Any, start_b: Any) -> Any:
+    """The same start, where a log start above it may hide it in one of the logs."""
+    return higher(start_a, b.log_start) == higher(start_b, a.log_start)
 
 
 def records_match(a: Log, b: Log) -> Any:
@@ -148,7 +156,6 @@ def records_match(a: Log, b: Log) -> Any:
 
     Weaker than `one_past`: it says nothing about an entry that has no record yet.
     """
-    low = comparable_from(a, b)
+    low, same = comparable_from(a, b), same_epochs(a, b)
     end = lower(a.log_end, b.log_end)
-    points = [low, *a.starts, *b.starts]
-    return all_of(z3.Implies(z3.And(low <= o, o < end, a.epoch_at(o) == b.epoch_at(o)), agree(a, b, low, o)) for o in points)
+    return all_of(z3.Implies(z3.And(low <= o, o < end, equal), agree_below(low, o, same)) for o, equal in same)

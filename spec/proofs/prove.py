@@ -37,7 +37,7 @@ def prove_group(
     group: Group, max_entries: int = DEFAULT_ENTRIES, source: str | None = None, stop_at_first: bool = False
 ) -> GroupResult:
     """Proves one group in this process."""
-    started = time.monotonic()
+    started, worked = time.monotonic(), time.process_time()
     namespace = namespace_of(source)
     goals: list[GoalResult] = [] if group.run is None else group.run(namespace, max_entries)
     paths = 0
@@ -51,7 +51,8 @@ def prove_group(
         paths += tally.paths
         if stop_at_first and tally.refuted:
             break
-    return _finished(group, goals, paths, time.monotonic() - started)
+    result = _finished(group, goals, paths)
+    return replace(result, seconds=time.monotonic() - started, processor_seconds=time.process_time() - worked)
 
 
 def _goal_results(lemma: str, tally: Tally) -> list[GoalResult]:
@@ -65,10 +66,10 @@ def _goal_results(lemma: str, tally: Tally) -> list[GoalResult]:
     return results
 
 
-def _finished(group: Group, goals: list[GoalResult], paths: int, seconds: float) -> GroupResult:
+def _finished(group: Group, goals: list[GoalResult], paths: int) -> GroupResult:
     verdict = overall([g.verdict for g in goals])
     failures = tuple(g for g in goals if g.verdict is not Verdict.PROVED)
-    return GroupResult(group.name, group.title, group.method, verdict, tuple(goals), paths, seconds, failures=failures)
+    return GroupResult(group.name, group.title, group.method, verdict, tuple(goals), paths, failures=failures)
 
 
 def _work(name: str, max_entries: int, source: str | None, pipe: Connection) -> None:

@@ -12,12 +12,12 @@ Rules of this file
 from typing import NamedTuple
 
 from impl import fetcher as fetcher_
-from impl import log_loader
+from impl import isr, log_loader
 from impl import partition as partition_
 from impl.controller import Controller
 from impl.fetcher import Fetcher, PartitionFetchState
 from impl.messages import AlterPartitionResponse, FetchAnswer, FetchRequest, FetchResponse, ListOffsets, Metadata
-from impl.partition import Partition
+from impl.partition_state import Partition
 from impl.profiles import Setup
 from impl.replica import Replica
 from impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
@@ -125,19 +125,19 @@ def serve(
 
 def lagging(setup: Setup, broker: Broker) -> tuple[int, ...]:
     """ISR members whose lag time may have run out."""
-    return partition_.out_of_sync_replicas(setup, broker.partition, NOW) if broker.up else ()
+    return isr.out_of_sync_replicas(setup, broker.partition, NOW) if broker.up else ()
 
 
 def shrink_isr(broker: Broker, out_of_sync: tuple[int, ...]) -> Broker:
     """Propose an ISR without `out_of_sync`."""
-    return _settled(broker._replace(partition=partition_.prepare_isr_shrink(broker.partition, out_of_sync)))
+    return _settled(broker._replace(partition=isr.prepare_isr_shrink(broker.partition, out_of_sync)))
 
 
 def handle_alter_partition_response(
     setup: Setup, broker: Broker, response: AlterPartitionResponse, metadata: Metadata
 ) -> Broker:
     """The controller's answer to the pending proposal."""
-    partition, _ = partition_.handle_alter_partition_response(
+    partition, _ = isr.handle_alter_partition_response(
         setup, broker.partition, broker.partition.state, response, metadata, NOW
     )
     return _settled(broker._replace(partition=partition))

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 from impl import broker as broker_
 from impl import controller as controller_
-from impl import partition as partition_
+from impl import isr
 from impl.broker import Broker
 from impl.controller import Controller
 from impl.errors import UsageError
 from impl.messages import INELIGIBLE_REPLICA, BrokerState, FetchAnswer, FetchRequest, Message, Metadata
-from impl.partition import Partition
+from impl.partition_state import Partition
 from impl.profiles import Profile, Rules, Setup
 from impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 
@@ -205,7 +205,7 @@ def _image_moves(model: Model, b: int, broker: Broker, row: Row, image: Controll
 
 
 def _alter_partition(model: Model, b: int, broker: Broker, image: Controller) -> Iterator[Move]:
-    request = partition_.alter_partition_request(broker.partition)
+    request = isr.alter_partition_request(broker.partition)
     if broker.partition.state.isr != image.isr:
         request = request._replace(partition_epoch=image.partition_epoch - 1)
     changed, response = controller_.alter_partition(image, request)

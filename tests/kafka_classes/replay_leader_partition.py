@@ -3,13 +3,11 @@
 from collections import Counter
 from typing import Any, NamedTuple
 
-from impl import fetcher, messages, rules
-from impl import log_loader as loader
+from impl import isr, messages, rules
 from impl import partition as p
-from impl.errors import KafkaError
 from impl.log import Batch
 from impl.messages import AlterPartitionResponse, BrokerState, FetchRequest, Metadata
-from impl.partition import Partition, PartitionState
+from impl.partition_state import Partition, PartitionState
 from impl.profiles import Rules, Setup
 from impl.replica import Replica
 from impl.rules import UNDEFINED
@@ -74,7 +72,7 @@ class Outcome(NamedTuple):
 
 
 def _submission(partition: Partition) -> dict[str, Any]:
-    request = p.alter_partition_request(partition, own_epoch=101)
+    request = isr.alter_partition_request(partition, own_epoch=101)
     return {
         "isr": [list(member) for member in zip(request.isr, request.isr_epochs, strict=True)],
         "leaderEpoch": request.leader_epoch,
@@ -140,7 +138,7 @@ def _produce(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
 
 def _answered(setup: Setup, bench: Bench, response: AlterPartitionResponse, now: int) -> Outcome:
     (proposed, request), *rest = bench.unanswered
-    partition, again = p.handle_alter_partition_response(
+    partition, again = isr.handle_alter_partition_response(
         setup, bench.partition, proposed, response, bench.metadata, now
     )
     bench = bench._replace(partition=partition, unanswered=tuple(rest))
@@ -167,7 +165,7 @@ def _delete_records(setup: Setup, bench: Bench, step: Step) -> Outcome:
     partition, error, requested = p.delete_records(setup, bench.partition, step["o"])
     if error != rules.NONE:
         return _after(bench, partition, None, error)
-    low = p.low_watermark(partition, bench.metadata)
+    low = isr.low_watermark(partition, bench.metadata)
     return _after(bench, partition, {"requested": requested, "lowWatermark": low})
 
 
@@ -175,9 +173,9 @@ def applied(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
     partition = bench.partition
     match step["op"]:
         case "makeLeader":
-            isr, replicas = tuple(step["isr"]), tuple(step["replicas"])
+            members, replicas = tuple(step["isr"]), tuple(step["replicas"])
             led, new = p.make_leader(
-                setup, partition, step["leaderEpoch"], step["partitionEpoch"], isr, replicas, bench.metadata, now
+                setup, partition, step["leaderEpoch"], step["partitionEpoch"], members, replicas, bench.metadata, now
             )
             return _after(bench, led, new)
         case "makeFollower":
@@ -198,7 +196,7 @@ def applied(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
             )
             return Outcome(bench, {"error": NAMES[error], "epoch": found, "end": end})
         case "maybeShrinkIsr":
-            return _after(bench, p.maybe_shrink_isr(setup, partition, now))
+            return _after(bench, isr.maybe_shrink_isr(setup, partition, now))
         case "alterPartitionOk":
             answer = AlterPartitionResponse(
                 rules.NONE, step["leaderEpoch"], step["partitionEpoch"], tuple(step["isr"])
@@ -211,7 +209,7 @@ def applied(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
         case "deleteRecords":
             return _delete_records(setup, bench, step)
         case "enoughReplicas":
-            enough, error = p.check_enough_replicas_reach_offset(setup, partition, step["requiredOffset"])
+            enough, error = isr.check_enough_replicas_reach_offset(setup, partition, step["requiredOffset"])
             return Outcome(bench, [enough, NAMES[error]])
         case "advance" | "noop":
             return Outcome(bench)
@@ -244,8 +242,8 @@ def state_of(setup: Setup, bench: Bench) -> dict[str, Any]:
         "isr": sorted(partition.state.isr),
         "maxIsr": sorted(partition.state.maximal_isr),
         "inflight": partition.state.is_inflight,
-        "underMinIsr": p.is_under_min_isr(setup, partition),
-        "lw": p.low_watermark(partition, bench.metadata) if partition.is_leader else NOT_LEADER,
+        "underMinIsr": isr.is_under_min_isr(setup, partition),
+        "lw": isr.low_watermark(partition, bench.metadata) if partition.is_leader else NOT_LEADER,
         "replicas": {str(r.broker_id): _replica(r) for r in partition.remotes},
         "log": {
             "ls": log.start,

@@ -7,9 +7,11 @@ it; those stand in `equivalent.toml`, each with its reason. Anything else is a h
 
 import ast
 import inspect
+import multiprocessing
+import time
 import tomllib
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path as File
@@ -196,3 +198,60 @@ def equivalents() -> dict[str, str]:
     """The mutants known to be the same function on everything the protocol hands over, with the reason."""
     with EQUIVALENT.open("rb") as file:
         return {str(row["mutant"]): str(row["reason"]) for row in tomllib.load(file)["equivalent"]}
+
+
+@dataclass(frozen=True)
+class MutationReport:
+    """What became of every mutant."""
+
+    killed: dict[str, str]
+    equivalent: dict[str, str]
+    holes: tuple[str, ...]
+    """Mutants that survive and are not listed."""
+    wrongly_listed: tuple[str, ...]
+    """Listed as equivalent, but killed or no mutant at all."""
+    seconds: float
+
+    @property
+    def exit_code(self) -> int:
+        """0 when every mutant is accounted for, else 1."""
+        return 1 if self.holes or self.wrongly_listed or not self.killed else 0
+
+    def describe(self) -> list[str]:
+        """The counts, and every mutant that is not accounted for."""
+        total = len(self.killed) + len(self.equivalent) + len(self.holes)
+        lines = [
+            f"{total} mutants: {len(self.killed)} killed, {len(self.equivalent)} equivalent, {len(self.holes)} unnoticed"
+        ]
+        lines += [
+            f"UNNOTICED      {key}: no proof refutes it; strengthen a lemma or list it with a reason" for key in self.holes
+        ]
+        lines += [f"WRONGLY LISTED {key}: a proof refutes it, or it is no mutant; remove it" for key in self.wrongly_listed]
+        return lines
+
+
+def kill_all(processes: int = 2, progress: Callable[[int, int], None] | None = None) -> MutationReport:
+    """Tries every mutant, several processes at once; `progress` is told (done, total)."""
+    started = time.monotonic()
+    listed, made = equivalents(), mutants()
+    killed: dict[str, str] = {}
+    survived: list[str] = []
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        for done, (key, by) in enumerate(pool.imap_unordered(_try, made, chunksize=10), 1):
+            if by is None:
+                survived.append(key)
+            else:
+                killed[key] = by
+            if progress is not None:
+                progress(done, len(made))
+    return MutationReport(
+        killed={k: v for k, v in killed.items() if k not in listed},
+        equivalent={k: listed[k] for k in survived if k in listed},
+        holes=tuple(k for k in survived if k not in listed),
+        wrongly_listed=tuple(k for k in listed if k not in survived),
+        seconds=time.monotonic() - started,
+    )
+
+
+def _try(mutant: Mutant) -> tuple[str, str | None]:
+    return mutant.key, killer(mutant)

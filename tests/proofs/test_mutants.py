@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from spec.proofs.mutants import Mutant, equivalents, killer, mutants
+from spec.proofs.mutants import MutationReport, Mutant, equivalents, killer, mutants
 
 ALL = {mutant.key: mutant for mutant in mutants()}
 EVERY = os.environ.get("TIDEGAUGE_MUTANTS") == "all"
@@ -53,3 +53,14 @@ def test_a_mutant_is_killed(key: str) -> None:
 def test_a_listed_mutant_survives(key: str) -> None:
     """A row of equivalent.toml that a proof kills is wrong."""
     assert killer(ALL[key]) is None
+
+
+def test_a_hole_fails_the_report() -> None:
+    """A mutant nobody notices, a row that is wrong and a run without mutants are failures, and are named."""
+    fine = MutationReport({"a": "lemma"}, {"b": "reason"}, (), (), 1.0)
+    assert fine.exit_code == 0
+    assert fine.describe() == ["2 mutants: 1 killed, 1 equivalent, 0 unnoticed"]
+    assert MutationReport({"a": "lemma"}, {}, ("c",), (), 1.0).exit_code == 1
+    assert "UNNOTICED      c" in MutationReport({"a": "lemma"}, {}, ("c",), (), 1.0).describe()[1]
+    assert MutationReport({"a": "lemma"}, {}, (), ("d",), 1.0).exit_code == 1
+    assert MutationReport({}, {}, (), (), 1.0).exit_code == 1

@@ -1,11 +1,15 @@
-"""The shipped captures, each read once."""
+"""The shipped captures, each read once, and what can be done to them."""
 
+import gzip
+import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from traces.kafka import Capture, read
+from traces.kafka.lines import clock, microseconds
 from traces.kafka.shipped import shipped
 from traces.schema import Trace
 
@@ -31,3 +35,27 @@ def trace() -> Callable[[str, str], Trace]:
         return next(one for one in _read(name).traces if one.tp == tp)
 
     return find
+
+
+@pytest.fixture
+def shifted(tmp_path: Path) -> Callable[[str, str, int], Path]:
+    """A capture with the clock of one node moved by so many microseconds."""
+    stamp = re.compile(r"^\[([\d\- :]+,\d+)\]", re.MULTILINE)
+
+    def shift(name: str, node: str, by: int) -> Path:
+        def moved(found: re.Match[str]) -> str:
+            return f"[{clock(microseconds(found[1]) + by).replace('T', ' ').replace('.', ',')}]"
+
+        for path in shipped()[name].rglob("*"):
+            if path.is_file():
+                copy = tmp_path / path.relative_to(shipped()[name])
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                content = path.read_bytes()
+                if path.parent.name == node and ".log" in path.name:
+                    content = gzip.decompress(content) if path.suffix == ".gz" else content
+                    copy = copy.with_suffix("") if path.suffix == ".gz" else copy
+                    content = stamp.sub(moved, content.decode()).encode()
+                copy.write_bytes(content)
+        return tmp_path
+
+    return shift

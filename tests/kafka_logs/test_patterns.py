@@ -64,7 +64,8 @@ def test_a_fetch_line_tells_what_is_asked_and_what_left_the_session() -> None:
     """fetchData, removed and metadata of one `Sending fetch request` line."""
     request = fetch_line(
         "(type=FetchRequest, replicaId=1, fetchData={my-topic-1-10=PartitionData(topicId=z9LxnEOsQPmytLVNMTP8tw, "
-        "fetchOffset=20, logStartOffset=3, maxBytes=1048576, currentLeaderEpoch=Optional[4], lastFetchedEpoch=Optional.empty)}, "
+        "fetchOffset=20, logStartOffset=3, maxBytes=1048576, currentLeaderEpoch=Optional[4], "
+        "lastFetchedEpoch=Optional.empty)}, "
         "isolationLevel=read_uncommitted, removed=W-T8BA0cSVmm0n3_tu1iwg:alpha-0, z9LxnEOsQPmytLVNMTP8tw:beta-0, replaced=, "
         "metadata=(sessionId=594434144, epoch=23), rackId=)"
     )

@@ -44,12 +44,12 @@ def judge_on_spark(
 
 
 def files_in(paths: Iterable[str | Path]) -> list[str]:
-    """The files, and the .parquet files of the directories."""
+    """The files, and the .parquet files of the directories, each once."""
     found: list[str] = []
     for path in map(Path, paths):
         inside = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         found.extend(str(file.absolute()) for file in inside)
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _judge(spark: "SparkSession", files: Sequence[str], results: Path | None) -> Totals:

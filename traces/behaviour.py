@@ -5,8 +5,8 @@ Rules of this file
 1. Only views are read, so behaviours of TLC, of the explorer and of a faulty variant go through the same code.
 2. An event says what the views show. A value no view shows (whether a truncation is completed, which error refuses a
    request) comes from `impl.rules`, the same text the views' maker ran.
-3. Whether a follower took an answer is not in the views when nothing changed: the guard of
-   AbstractFetcherThread#processFetchRequest (`accepts_fetch_response`) decides, and the profile decides its epoch check.
+3. A follower took an answer if its log, mark or high watermark changed. When nothing changed the views do not say: the
+   guard of AbstractFetcherThread#processFetchRequest (`accepts_fetch_response`) decides, with the profile's epoch check.
 4. A request that reaches a dead broker, and an answer nobody takes, are no events: no node would log them.
 """
 
@@ -169,7 +169,7 @@ def _handle_fetch_response(src: View, label: Label, dst: View, profile: str) -> 
     _, follower, leader = label
     before, after = broker(src, follower), broker(dst, follower)
     _, epoch, offset, hw, records = before.slots[leader]
-    if _accepted(before, leader, epoch, offset, profile):
+    if _taken(before, after, leader, (epoch, offset), profile):
         yield _event(
             follower,
             "HandleFetchResponse",
@@ -188,7 +188,7 @@ def _handle_diverging_response(src: View, label: Label, dst: View, profile: str)
     _, follower, leader = label
     before, after = broker(src, follower), broker(dst, follower)
     _, epoch, offset, div_epoch, div_end = before.slots[leader]
-    if _accepted(before, leader, epoch, offset, profile):
+    if _taken(before, after, leader, (epoch, offset), profile):
         cache = epoch_cache(before.log, before.mark)
         epochs, starts = [entry[0] for entry in cache], [entry[1] for entry in cache]
         completed = rules.truncation_target(epochs, starts, before.leo, offset, div_epoch, div_end)[2]
@@ -211,7 +211,7 @@ def _handle_out_of_range(src: View, label: Label, dst: View, profile: str) -> It
     _, follower, leader = label
     before, after = broker(src, follower), broker(dst, follower)
     _, epoch, offset, leader_start, leader_end = before.slots[leader]
-    if _accepted(before, leader, epoch, offset, profile):
+    if _taken(before, after, leader, (epoch, offset), profile):
         yield _event(
             follower,
             "HandleOutOfRange",
@@ -344,11 +344,12 @@ def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
             )
 
 
-def _accepted(follower: Broker, leader: int, request_epoch: int, request_offset: int, profile: str) -> bool:
-    ready = bool(follower.up) and follower.role == FOLLOWER and follower.leader == leader
-    return rules.accepts_fetch_response(
-        follower.leo, follower.epoch, ready, request_offset, request_epoch, profile != HW_ONLY
-    )
+def _taken(before: Broker, after: Broker, leader: int, request: tuple[int, int], profile: str) -> bool:
+    ready = bool(before.up) and before.role == FOLLOWER and before.leader == leader
+    epoch, offset = request
+    checked = profile != HW_ONLY
+    changed = (before.log, before.mark, before.hw) != (after.log, after.mark, after.hw)
+    return changed or rules.accepts_fetch_response(before.leo, before.epoch, ready, offset, epoch, checked)
 
 
 def _records(base: int, epochs: Sequence[int]) -> dict[str, int]:

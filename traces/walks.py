@@ -25,6 +25,9 @@ from traces.parquet import EPOCHS, Writer
 CHUNK = 8192
 """Walks drawn at a time."""
 
+WRITTEN = 6144
+"""Walks written at a time, at least: with the default number of steps about as many events as fit in a row group."""
+
 STEPS = 24
 """Edges per walk: 20 to 30 events, about what it takes for two elections and a truncation."""
 
@@ -70,20 +73,32 @@ def generate(
     seen = Seen()
     taken = np.zeros(len(table.target) + 1, dtype=np.bool_)
     duplicates = drawn = new = 0
+    waiting: list[Walks] = []
+    found = 0
     with Writer(path, table.config, (*table.rows.ints, EPOCHS)) as out:
         for chunk in _chunks(table, steps, seed, part):
-            if out.traces >= walks or new * EXHAUSTED < drawn:
+            if found >= walks or new * EXHAUSTED < drawn:
                 break
             own = chunk.only(chunk.hashes % np.uint64(parts) == part)
             fresh = seen.add(own.hashes)
             drawn, new = len(fresh), int(np.count_nonzero(fresh))
             duplicates += drawn - new
-            fresh &= np.cumsum(fresh) <= walks - out.traces
-            written = own.only(fresh)
-            taken[written.edges] = True
-            out.write(table.columns(written.edges, written.lengths))
+            waiting.append(own.only(fresh & (np.cumsum(fresh) <= walks - found)))
+            found += len(waiting[-1].lengths)
+            taken[waiting[-1].edges] = True
+            if sum(len(own.lengths) for own in waiting) >= WRITTEN or found >= walks:
+                _write(table, waiting, out)
+        _write(table, waiting, out)
         traces, events = out.traces, out.rows
     return Generated(str(path), traces, events, duplicates, int(taken[:-1].sum()), len(table.target))
+
+
+def _write(table: EdgeTable, waiting: list[Walks], out: Writer) -> None:
+    """Write the walks that wait, so that row groups are full however few walks of a chunk are this part's."""
+    if waiting:
+        edges = np.concatenate([walks.edges for walks in waiting])
+        out.write(table.columns(edges, np.concatenate([walks.lengths for walks in waiting])))
+        waiting.clear()
 
 
 def draw(table: EdgeTable, count: int, steps: int, rng: np.random.Generator, first_aim: int = 0) -> Walks:

@@ -1,0 +1,133 @@
+"""On Spark itself: counts reconcile, faults are found, interrupted runs go on, workers stay small."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conformance.judge import judge
+from impl.explore import Bounds, explore
+from impl.faults import FAULTS
+from spark_check import Order, generate_on_spark, judge_on_spark
+from spark_check.session import session
+from tests.spark_check.test_work import damage
+from traces import parquet
+from traces.edges import edge_table
+from traces.walks import generate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+register = pytest.importorskip("spark_check.source", reason="needs PySpark", exc_type=ImportError).register
+
+BOUNDS = Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1)
+ORDER = Order(walks=40_000, bounds=BOUNDS, steps=12, seed=3)
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator["SparkSession"]:
+    with session("local[2]") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def walks(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("walks")
+    generate_on_spark(directory, ORDER, spark=spark)
+    return directory
+
+
+def test_parts_generated_on_spark_are_distinct_and_as_many_as_ordered(spark: "SparkSession", walks: Path) -> None:
+    made = generate_on_spark(walks, ORDER, spark=spark)
+    assert sum(part.traces for part in made) == ORDER.walks
+    assert len(list(walks.glob("*.parquet"))) == ORDER.parts
+
+
+def test_all_that_comes_in_is_judged_and_correct_walks_pass(spark: "SparkSession", walks: Path) -> None:
+    totals = judge_on_spark([walks], spark=spark)
+    assert totals.reconciles
+    assert totals.traces_judged == ORDER.walks
+    assert totals.events_malformed == 0
+    assert totals.failed_rules == ()
+    assert totals.rules["HW-02"].held > 0
+
+
+def test_spark_and_one_process_say_the_same(spark: "SparkSession", walks: Path) -> None:
+    totals = judge_on_spark([walks], spark=spark)
+    held: dict[str, int] = {}
+    for path in walks.glob("*.parquet"):
+        with parquet.Reader(path) as reader:
+            for group in reader.row_groups():
+                for rule, tally in judge(reader.read(group.index), reader.config).tallies.items():
+                    held[rule] = held.get(rule, 0) + tally.held
+    assert {rule: total.held for rule, total in totals.rules.items()} == {rule: n for rule, n in held.items() if n}
+
+
+def test_a_seeded_fault_is_found_among_correct_walks(spark: "SparkSession", walks: Path, tmp_path: Path) -> None:
+    fault = FAULTS["hw-is-own-log-end"]
+    graph = explore(fault.bounds, rules_override=fault.rules)
+    faulty = generate(edge_table(graph.states, graph.labels, graph.edges), tmp_path / "faulty.parquet", 5000, seed=1)
+    totals = judge_on_spark([walks, faulty.path], spark=spark)
+    assert totals.reconciles
+    assert totals.failed_rules
+    assert {failure["path"] for failure in totals.failures} == {faulty.path}
+    first = totals.failures[0]
+    with parquet.Reader(faulty.path) as reader:
+        group = next(g for g in reader.row_groups() if g.first_trace <= first["trace"] < g.first_trace + g.traces)
+        columns = reader.read(group.index)
+        row = columns.trace_starts[first["trace"] - group.first_trace] + first["event"]
+        assert first["rule"] in {f.rule for f in judge(columns, reader.config).failures if f.row == row}
+
+
+def test_malformed_input_is_counted_and_the_rest_judged(spark: "SparkSession", walks: Path, tmp_path: Path) -> None:
+    (tmp_path / "no.parquet").write_bytes(b"no parquet")
+    hurt = tmp_path / "hurt.parquet"
+    hurt.write_bytes(next(walks.glob("*.parquet")).read_bytes())
+    damage(str(hurt), group=0)
+    totals = judge_on_spark([walks, tmp_path], spark=spark)
+    lost = parquet.row_groups(hurt)[0]
+    assert totals.reconciles
+    assert (totals.unreadable_files, len(totals.problems)) == (1, 2)
+    assert (totals.events_malformed, totals.traces_malformed) == (lost.rows, lost.traces)
+    assert totals.events_judged > 0
+
+
+def test_an_interrupted_run_goes_on_where_it_was(spark: "SparkSession", walks: Path, tmp_path: Path) -> None:
+    first = judge_on_spark([walks], results=tmp_path, spark=spark)
+    left = sorted(tmp_path.glob("*.parquet"))
+    for path in left[: len(left) // 2]:
+        path.unlink()
+    again = judge_on_spark([walks], results=tmp_path, spark=spark)
+    assert 0 < again.resumed_row_groups < again.row_groups
+    assert (again.rules, again.events_judged, again.reconciles) == (first.rules, first.events_judged, True)
+    finished = judge_on_spark([walks], results=tmp_path, spark=spark)
+    assert finished.resumed_row_groups == finished.row_groups
+
+
+def test_a_file_that_changed_is_judged_anew(spark: "SparkSession", walks: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.parquet"
+    mine.write_bytes(next(walks.glob("*.parquet")).read_bytes())
+    judge_on_spark([mine], results=tmp_path / "results", spark=spark)
+    mine.write_bytes(max(walks.glob("*.parquet")).read_bytes())
+    assert judge_on_spark([mine], results=tmp_path / "results", spark=spark).resumed_row_groups == 0
+
+
+def test_a_worker_does_not_grow_with_its_input(spark: "SparkSession", walks: Path, tmp_path: Path) -> None:
+    """Eight times the row groups, at most a tenth more memory."""
+    data = next(walks.glob("*.parquet")).read_bytes()
+    for copy in range(32):
+        (tmp_path / f"{copy}.parquet").write_bytes(data)
+    files = sorted(tmp_path.glob("*.parquet"))
+    few = judge_on_spark(files[:4], spark=spark)
+    many = judge_on_spark(files, spark=spark)
+    assert many.events_judged == 8 * few.events_judged
+    assert many.peak_bytes < 1.1 * few.peak_bytes
+
+
+def test_the_judge_is_a_data_source(spark: "SparkSession", walks: Path) -> None:
+    register(spark)
+    path = str(next(walks.glob("*.parquet")))
+    judged = spark.read.format("tidegauge").load(path)
+    assert judged.agg({"events": "sum"}).collect()[0][0] == sum(group.rows for group in parquet.row_groups(path))

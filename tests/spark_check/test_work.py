@@ -1,0 +1,146 @@
+"""The worker's part without Spark: tasks, one row per row group, results that are whole or not there."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from impl.explore import Bounds, explore
+from spark_check import work
+from spark_check.generation import Order, write_part
+from spark_check.ship import project_zip
+from spark_check.source import tasks_as_json, tasks_from_json
+from spark_check.totals import RuleTotal, Totals, sum_rules
+from traces import parquet
+from traces.edges import EdgeTable, edge_table
+
+ORDER = Order(walks=3000, bounds=Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=0), steps=10, parts=2)
+
+
+@pytest.fixture(scope="module")
+def table() -> EdgeTable:
+    graph = explore(ORDER.bounds)
+    return edge_table(graph.states, graph.labels, graph.edges)
+
+
+@pytest.fixture
+def walks(table: EdgeTable, tmp_path: Path) -> str:
+    return write_part(table, tmp_path, ORDER, 0).path
+
+
+def test_importing_the_package_needs_no_pyspark() -> None:
+    code = "import sys; sys.modules['pyspark'] = None; import spark_check; print(spark_check.Totals.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "Totals\n", done.stderr
+
+
+def test_without_pyspark_the_error_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['pyspark.sql'] = None\n"
+        "import spark_check\n"
+        "try: spark_check.judge_on_spark([])\n"
+        "except spark_check.SparkUnavailable as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'tidegauge[spark]'" in done.stdout, done.stderr
+
+
+def test_the_zip_brings_all_a_worker_imports(tmp_path: Path) -> None:
+    """In a directory of its own, with nothing but the zip on the path beside the installed libraries."""
+    code = (
+        f"import sys; sys.path = [{str(project_zip(tmp_path))!r}, *(p for p in sys.path if 'packages' in p or 'lib' in p)]\n"
+        "import spark_check.work, spark_check.generation, conformance.compiled\n"
+        "print(spark_check.work.__file__)"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert "tidegauge.zip" in done.stdout, done.stderr
+
+
+def test_tasks_are_runs_of_row_groups_and_none_is_left_out() -> None:
+    groups = [parquet.RowGroup(__file__, index, 100, index * 10, 10) for index in range(7)]
+    tasks = work.tasks_of(__file__, groups, 250)
+    assert [[group.index for group in task.groups] for task in tasks] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert len({task.name for task in tasks}) == 3
+    assert tasks_from_json(tasks_as_json(tasks)) == tasks
+
+
+def test_a_changed_file_has_another_fingerprint(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"one")
+    before = work.fingerprint(str(path))
+    path.write_bytes(b"other")
+    assert work.fingerprint(str(path)) != before
+
+
+def test_each_row_group_gives_one_row_and_the_results_hold_the_same(walks: str, tmp_path: Path) -> None:
+    groups = parquet.row_groups(walks)
+    (task,) = work.tasks_of(walks, groups, 10**9)
+    rows = [row for batch in work.run_task(task, str(tmp_path)) for row in batch.to_pylist()]
+    assert [(row["events"], row["traces"]) for row in rows] == [(group.rows, group.traces) for group in groups]
+    assert pq.read_table(tmp_path / task.name).to_pylist() == rows
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_a_damaged_row_group_is_malformed_and_the_next_is_judged(table: EdgeTable, tmp_path: Path) -> None:
+    path = write_part(table, tmp_path, Order(**{**vars(ORDER), "walks": 30_000}), 0).path
+    groups = parquet.row_groups(path)
+    damage(path, group=0)
+    (task,) = work.tasks_of(path, groups, 10**9)
+    rows = [row for batch in work.run_task(task, None) for row in batch.to_pylist()]
+    assert [row["malformed_events"] for row in rows] == [groups[0].rows, *[0] * (len(groups) - 1)]
+    assert rows[0]["malformed_traces"] == groups[0].traces
+    assert [row["events"] for row in rows] == [0, *(group.rows for group in groups[1:])]
+    assert "row group 0 is left out" in rows[0]["problem"]
+    assert len(groups) > 1
+
+
+def test_a_file_that_is_gone_when_the_worker_comes_is_malformed(walks: str) -> None:
+    (task,) = work.tasks_of(walks, parquet.row_groups(walks), 10**9)
+    Path(walks).unlink()
+    rows = [row for batch in work.run_task(task, None) for row in batch.to_pylist()]
+    assert sum(row["malformed_events"] for row in rows) == sum(group.rows for group in task.groups)
+
+
+def test_same_order_same_bytes_and_a_finished_part_is_not_made_again(table: EdgeTable, tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    made = write_part(table, one, ORDER, 1)
+    again = write_part(table, other, ORDER, 1)
+    assert Path(made.path).read_bytes() == Path(again.path).read_bytes()
+    written = Path(made.path).stat().st_mtime_ns
+    assert write_part(table, one, ORDER, 1) == made
+    assert Path(made.path).stat().st_mtime_ns == written
+
+
+def test_the_shares_of_the_parts_make_the_whole() -> None:
+    order = Order(walks=10, parts=3)
+    assert [order.share(part) for part in range(3)] == [3, 3, 4]
+    assert order.file(0) != Order(walks=10, parts=3, seed=1).file(0)
+
+
+def test_tallies_are_added_rule_by_rule() -> None:
+    def tally(rule: str, held: int, missing: list[str]) -> dict[str, object]:
+        return {"rule": rule, "held": held, "failed": 1, "undecided": 0, "failed_traces": 1, "missing": missing}
+
+    rows = [{"tallies": [tally("HW-02", 5, ["isr"])]}, {"tallies": [tally("HW-02", 2, ["hw"]), tally("HW-01", 1, [])]}]
+    assert sum_rules(rows) == {
+        "HW-01": RuleTotal(1, 1, 0, 1, ()),
+        "HW-02": RuleTotal(7, 2, 0, 2, ("hw", "isr")),
+    }
+
+
+@pytest.mark.parametrize(("judged", "malformed", "right"), [(7, 3, True), (7, 2, False), (8, 3, False)])
+def test_totals_reconcile_only_when_every_event_is_accounted_for(judged: int, malformed: int, right: bool) -> None:
+    totals = Totals(1, 0, 1, 0, 10, 1, judged, 1, malformed, 0, {}, (), (), 0, 0.0)
+    assert totals.reconciles is right
+
+
+def damage(path: str, group: int) -> None:
+    """Flip one bit in a page of a row group."""
+    column = pq.read_metadata(path).row_group(group).column(1)
+    data = bytearray(Path(path).read_bytes())
+    data[column.data_page_offset + 40] ^= 1
+    Path(path).write_bytes(data)

@@ -1,0 +1,108 @@
+"""The schema as others read it: traces/schema.json and the tables in docs/traces.md, made from traces.schema.
+
+`python -m traces.publish` writes both files of a checkout anew; a test keeps them equal to what this makes.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from traces.ndjson import LARGEST
+from traces.schema import EVENTS, FIELDS, VERSION, Kind
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMA_FILE = ROOT / "traces" / "schema.json"
+PAGE = ROOT / "docs" / "traces.md"
+
+_NODE = {"type": "integer"}
+_INT = {"type": "integer", "minimum": -1, "exclusiveMaximum": LARGEST}
+_TYPES: Mapping[Kind, dict[str, Any]] = {
+    Kind.INT: {**_INT, "type": ["integer", "null"]},
+    Kind.BOOL: {"type": ["boolean", "null"]},
+    Kind.NODE: {**_NODE, "type": ["integer", "null"]},
+    Kind.NODES: {"type": ["array", "null"], "items": _NODE},
+    Kind.EPOCHS: {"type": ["array", "null"], "items": {"type": "array", "items": _INT, "minItems": 2, "maxItems": 2}},
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """A JSON Schema of one line."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"Tidegauge trace schema v{VERSION}: one line of NDJSON",
+        "description": "A trace is a Config line and the event lines below it. A field that is absent is unknown, a field "
+        "that is null is known to be undefined. Unknown fields are kept.",
+        "type": "object",
+        "required": ["v", "event"],
+        "properties": {
+            "v": {"const": VERSION, "description": "major version of the schema"},
+            "trace": {"type": "string", "description": "name of the trace; absent: that of the Config line above"},
+            "tp": {"type": "string", "description": "topic-partition"},
+            "event": {"enum": ["Config", *EVENTS]},
+            "time": {"description": "when the source says it happened; never used to order events"},
+            "corr": {"description": "correlation id, or what stands for it"},
+            "at": {"type": "string", "description": "where it was read, such as n1/server.log:116"},
+        },
+        "allOf": [_when("Config", _config()), *(_when(name, _event(event.fields)) for name, event in EVENTS.items())],
+    }
+
+
+def _when(event: str, then: dict[str, Any]) -> dict[str, Any]:
+    return {"if": {"properties": {"event": {"const": event}}, "required": ["event"]}, "then": then}
+
+
+def _config() -> dict[str, Any]:
+    return {
+        "required": ["nodes"],
+        "properties": {
+            "nodes": {"type": "array", "items": _NODE, "minItems": 1, "maxItems": 61, "uniqueItems": True},
+            "min_isr": {"type": "integer", "description": "min.insync.replicas"},
+            "profile": {"type": "string", "description": "generation of the protocol"},
+            "lag_rule": {"type": "boolean", "description": "whether a replica outside the ISR may hold the HW back"},
+            "controller": {"type": ["integer", "null"], "description": "node id of the controller"},
+            "source": {"type": "string", "description": "what wrote the trace"},
+        },
+    }
+
+
+def _event(fields: Iterable[str]) -> dict[str, Any]:
+    seq = {"type": "integer", "description": "counts the events of a node from its Start on, without gaps"}
+    told = {name: {**_TYPES[FIELDS[name].kind], "description": FIELDS[name].says} for name in fields}
+    return {"required": ["node"], "properties": {"node": _NODE, "seq": seq, **told}}
+
+
+def event_table() -> str:
+    """The events, as a Markdown table."""
+    rows = (f"| `{name}` | {e.code} | {e.who} | {e.says} | {_code(e.fields)} |" for name, e in EVENTS.items())
+    return "\n".join(("| event | code | told by | says | fields |", "|---|---|---|---|---|", *rows))
+
+
+def field_table() -> str:
+    """The fields, as a Markdown table."""
+    rows = (f"| `{name}` | {field.kind.value} | {field.says} |" for name, field in FIELDS.items())
+    return "\n".join(("| field | value | says |", "|---|---|---|", *rows))
+
+
+def _code(names: Iterable[str]) -> str:
+    return " ".join(f"`{name}`" for name in names)
+
+
+def page_with_tables(page: str) -> str:
+    """The page with what stands between the marks of each table made anew."""
+    for name, table in (("events", event_table()), ("fields", field_table())):
+        begin, end = f"<!-- {name}: made by traces.publish -->", f"<!-- end of {name} -->"
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        page = f"{before}{begin}\n{table}\n{end}{after}"
+    return page
+
+
+def schema_text() -> str:
+    """The JSON Schema as its file holds it."""
+    return json.dumps(json_schema(), indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+    PAGE.write_text(page_with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,5 +1,6 @@
 """The steps of the main job that need no Spark: each calls a room and turns what it returns into cases."""
 
+from conformance.captures import judge_captures
 from conformance.job import Case, Echo, StepResult
 from conformance.kill_matrix import Fate, kill_all
 from conformance.spec_equals_impl import COMPARED, compare
@@ -75,3 +76,24 @@ def seeded_faults(echo: Echo) -> StepResult:
         "matrix": {k.fault.name: dict(k.by_rule) for k in kills},
     }
     return StepResult(f"{len(kills)} faults: {said}", cases, figures)
+
+
+def real_logs_judged(echo: Echo) -> StepResult:
+    """Logs of real Kafka brokers under faults: which rules fail, and the rebuilt state against the disks."""
+    done = []
+    for captured in judge_captures():
+        failing = ", ".join(captured.failing) or "no rule fails"
+        echo(f"      Kafka {captured.name}: {failing}; {captured.report.events:,} events, {captured.replicas} replicas rebuilt")
+        done.append(captured)
+    cases = tuple(
+        Case(c.name, not c.differences, "\n".join(c.differences) or f"{', '.join(c.failing) or 'no rule fails'}", c.report.seconds)
+        for c in done
+    )
+    events = sum(c.report.events for c in done)
+    broken = sum(bool(c.failing) for c in done)
+    return StepResult(
+        f"{len(done)} captures, {events:,} events; {broken} show the bug they must show, the others none; "
+        f"{sum(c.replicas for c in done)} replicas as on disk",
+        cases,
+        {"captures": {c.name: {"fails": list(c.failing), "events": c.report.events} for c in done}},
+    )

@@ -83,20 +83,25 @@ def explain(
         compared=failure.compared,
         before=snapshots[failure.row - 1],
         steps=shown,
-        left_out=window[0] - first + (failure.row + 1 - window[0] - len(window)),
+        left_out=failure.row + 1 - first - len(window),
         bugs=tuple((bug, said.get(bug, "")) for bug in rule.bugs),
     )
 
 
 def _involved(columns: Columns, config: Config, row: int, first: int, steps: int) -> list[int]:
-    """The failing row and up to `steps` before it, of the nodes it concerns and of the controller."""
-    nodes = {int(columns.node[row]), len(config.nodes)}
-    if "peer" in columns.ints:
-        nodes.add(int(columns.ints["peer"][row]))
+    """The failing row and up to `steps` before it: what its node and peer did between them, and the controller."""
+    peers = columns.ints.get("peer")
+    nodes = {int(columns.node[row])}
+    if peers is not None and peers[row] >= 0:
+        nodes.add(int(peers[row]))
+    if len(nodes) == 1:
+        nodes.update(range(len(config.nodes)))
     chosen = [row]
     at = row - 1
     while at >= first and len(chosen) <= steps:
-        if int(columns.node[at]) in nodes:
+        node = int(columns.node[at])
+        peer = -1 if peers is None else int(peers[at])
+        if node == len(config.nodes) or (node in nodes and (peer < 0 or peer in nodes)):
             chosen.append(at)
         at -= 1
     return chosen[::-1]
@@ -128,7 +133,7 @@ def _lines(e: Explanation) -> Iterator[str]:
         yield f"  looks like {bug}{': ' + says if says else ''}"
     yield "  before it, as far as the trace tells:"
     yield from (f"    {line}" for line in grid(e.before, e.config))
-    yield f"  what led there ({e.left_out:,} earlier events not shown):"
+    yield f"  what led there ({e.left_out:,} other events not shown):"
     for step in e.steps:
         mark = ">" if step is e.steps[-1] else " "
         where = f"   [{step.event.at}]" if step.event.at else ""

@@ -187,7 +187,9 @@ def fenced(st: State, b: int, epoch: int, error: int) -> None:
     if expected == NONE and role != LEADING:
         expected = NOT_LEADER_OR_FOLLOWER
     if role == NO_ROLE and error == UNKNOWN_LEADER_EPOCH:
-        expected = UNKNOWN_LEADER_EPOCH  # a partition of a broker just started has leader epoch -1: Partition#leaderEpoch
+        expected = error  # a partition of a broker just started has leader epoch -1: Partition#leaderEpoch
+    if st[OPTION, FENCING] == 0 and role != LEADING and not served:
+        expected = error  # without epochs in requests there is nothing to tell the refusals apart
     decide(st, FENCE_01, served if expected == NONE else error == expected, field.ERROR, expected, error)
 
 

@@ -45,6 +45,9 @@ FETCH_TRUNCATION = Profile(
     keeps_remote_leo=True,
 )
 
+REPAIRED = FETCH_TRUNCATION._replace(name="repaired", keeps_remote_leo=False)
+"""Today's Kafka with one rule mended: a leader elected again forgets what it recorded before another broker may have led."""
+
 HW_ONLY = Profile(
     name="hw-only",
     truncation_on_fetch=False,
@@ -59,7 +62,7 @@ HW_ONLY = Profile(
     keeps_remote_leo=True,
 )
 
-PROFILES: Mapping[str, Profile] = MappingProxyType({p.name: p for p in (FETCH_TRUNCATION, HW_ONLY)})
+PROFILES: Mapping[str, Profile] = MappingProxyType({p.name: p for p in (FETCH_TRUNCATION, REPAIRED, HW_ONLY)})
 
 
 def named(name: str) -> Profile:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 SEEDED_FAULT = "hw-is-own-log-end"
 FAULTY_WALKS = 20_000
-BEYOND_WALKS = 2_000
+BEYOND_WALKS = 1_000
+KNOWN = {"HW-08", "DATA-01", "DATA-02", "DATA-03"}
+"""What a leader that missed an epoch breaks in Kafka as it is (all releases up to 4.3.1): its recorded log ends are stale."""
 
 
 def interleavings_judged(directory: Path, walks: int, seed: int, echo: Echo) -> StepResult:
@@ -40,24 +42,24 @@ def interleavings_judged(directory: Path, walks: int, seed: int, echo: Echo) -> 
         )
         right = _judged(spark, [part.path for part in parts])
         echo(f"      judged {right.events_judged:,} events in {right.seconds:.1f} s on Spark")
-        beyond = directory / "beyond.parquet"
-        runs = list(impl_walks(BEYOND_WALKS, seed=seed))
-        write(to_columns(runs, runs[0].config), runs[0].config, beyond)
-        wide = _judged(spark, [beyond])
+        repaired = _judged(spark, [_beyond(directory, "repaired", seed)])
+        as_it_is = _judged(spark, [_beyond(directory, "fetch-truncation", seed)])
         faulty = directory / f"{SEEDED_FAULT}.parquet"
         _faulty_walks(faulty, order, seed)
         wrong = _judged(spark, [faulty])
     cases = (
         Case("as many interleavings as asked for, all distinct", generated == walks, f"{generated:,} of {walks:,}"),
-        Case("counts reconcile", right.reconciles and wide.reconciles and wrong.reconciles, _counts(right)),
+        Case("counts reconcile", all(t.reconciles for t in (right, repaired, as_it_is, wrong)), _counts(right)),
         Case("no rule fails on an interleaving", _clean(right), _failing(right)),
-        Case("no rule fails on runs of impl beyond the explored bounds", _clean(wide), _failing(wide)),
+        Case("no rule fails on three brokers beyond the explored bounds, repaired", _clean(repaired), _failing(repaired)),
+        Case("as Kafka is, only the known finding shows there", set(as_it_is.failed_rules) <= KNOWN, _failing(as_it_is)),
         Case(f"the seeded fault {SEEDED_FAULT} is found", bool(wrong.failed_rules), _failing(wrong)),
     )
     exercised = sum(right.rules[rule].held > 0 for rule in RULE_IDS if rule in right.rules)
     return StepResult(
         f"{right.traces_judged:,} distinct interleavings, {right.events_judged:,} events, {exercised} rules exercised; "
-        f"{wide.traces_judged:,} runs beyond the bounds; the seeded fault breaks {len(wrong.failed_rules)} rules",
+        f"{repaired.traces_judged + as_it_is.traces_judged:,} runs of three brokers beyond the bounds; the seeded fault breaks "
+        f"{len(wrong.failed_rules)} rules",
         cases,
         {
             "seed": seed,
@@ -65,10 +67,22 @@ def interleavings_judged(directory: Path, walks: int, seed: int, echo: Echo) -> 
             "events": right.events_judged,
             "malformed": right.events_malformed,
             "seconds_judging": round(right.seconds, 2),
-            "beyond": {"traces": wide.traces_judged, "events": wide.events_judged},
+            "beyond": {
+                "traces": repaired.traces_judged + as_it_is.traces_judged,
+                "events": repaired.events_judged + as_it_is.events_judged,
+                "as_it_is_fails": {rule: as_it_is.rules[rule].failed_traces for rule in as_it_is.failed_rules},
+            },
             "fault": {"name": SEEDED_FAULT, "failed_rules": list(wrong.failed_rules)},
         },
     )
+
+
+def _beyond(directory: Path, profile: str, seed: int) -> Path:
+    """Runs of three brokers that no explored graph holds."""
+    path = directory / f"beyond-{profile}.parquet"
+    runs = list(impl_walks(BEYOND_WALKS, profile=profile, seed=seed))
+    write(to_columns(runs, runs[0].config), runs[0].config, path)
+    return path
 
 
 def _judged(spark: "SparkSession", paths: Sequence[str | Path]) -> Totals:

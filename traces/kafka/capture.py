@@ -15,6 +15,7 @@ from pathlib import Path
 
 from traces.kafka.checkpoints import read_checkpoints
 from traces.kafka.exchanges import EARLIEST, LATEST, Exchanges
+from traces.kafka.levels import no_request_log, silent_controller, silent_loggers
 from traces.kafka.lines import clock
 from traces.kafka.match import match
 from traces.kafka.merge import Merged, merge
@@ -74,6 +75,19 @@ def read(directory: str | Path) -> Capture:
     for node in nodes:
         node.broker.topic_ids = dict(names)
     fetches = {node.id: _fetches(node, names) for node in nodes}
+    incomplete = silent_controller(controller, nodes) if controller is not None else None
+    if controller is not None and incomplete is not None:
+        controller.problems.append(incomplete)
+        controller.silence_controller()
+    for node in nodes:
+        fetched = _was_fetched(node, nodes, fetches[node.id])
+        silent = list(silent_loggers(node, fetched))
+        node.problems += silent
+        if silent:
+            node.silence()
+            fetches[node.id] = []
+        elif fetched and not node.requests:
+            node.problems.append(no_request_log(node))
     sends = [send for node in nodes for send in node.broker.sends]
     matched = match(sends, fetches)
     moved, unexplained = _exchange(nodes, fetches, matched)
@@ -97,7 +111,7 @@ def read(directory: str | Path) -> Capture:
             controller=None if controller is None else controller.id,
             release=_release(nodes),
             lines=sum(len(node.lines) for node in nodes),
-            understood=sum(node.said for node in nodes),
+            understood=sum(node.heard.total() for node in nodes),
             requests=sum(len(node.requests) for node in nodes),
             fetches_matched=len(matched),
             fetches_unmatched=followers - len(matched),
@@ -147,6 +161,17 @@ def _nodes(folder: Path) -> tuple[list[Node], list[Problem]]:
                 )
             )
     return sorted(nodes, key=lambda node: node.id), problems
+
+
+def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[Fetch]) -> bool:
+    """Whether a follower was answered: by the request log, or by followers that went on fetching."""
+    answered = any(
+        fetch.replica >= 0 and any(one.error == 0 and not one.diverging for one in fetch.answers.values())
+        for fetch in fetches
+    )
+    return (
+        answered or sum(1 for other in nodes for send in other.broker.sends if send.leader == node.id and not send.lost) > 2
+    )
 
 
 def _fetches(node: Node, names: Mapping[str, str]) -> list[Fetch]:

@@ -5,7 +5,9 @@ Rules of this file
 1. A change line names only what changed; the registration before it fills in the rest, so every ChangePartition is whole.
 2. `UNCLEAN` in a line proves nothing: 4.x prints it for every partition that is RECOVERING afterwards. An election is clean
    if the new leader was in the ISR or among the eligible leader replicas (KIP-966) before.
-3. Every controller of a quorum prints the change when it replays it. One of them is read, see capture.py.
+3. Every change raises the partition epoch by one: a step of two, or a broker that acts on an epoch nobody set, shows that
+   the lines are incomplete (the logger was at INFO).
+4. Every controller of a quorum prints the change when it replays it. One of them is read, see capture.py.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,6 +36,8 @@ class Controller:
         self.registrations: dict[str, Registration] = {}
         self.replicas: dict[str, tuple[int, ...]] = {}
         self.altered: dict[str, Step] = {}
+        self.epochs: dict[str, int] = {}
+        self.gaps = 0
         self.handlers: Mapping[str, Callable[[Said], None]] = {
             "registered": self.registered,
             "changed": self.changed,
@@ -67,6 +71,8 @@ class Controller:
         elected = "leader" in found and after.leader is not None and after.leader >= 0
         clean = None if elected and isr is None else not elected or after.leader in (*(isr or ()), *elr)
         epoch = int(found["partitionEpoch"][1]) if "partitionEpoch" in found else None
+        if epoch is not None and self.epochs.get(said.tp, epoch - 1) != epoch - 1:
+            self.gaps += 1
         step = self._change(said, epoch, clean)
         altered = self.altered.pop(said.tp, None)
         if altered is not None and frozenset(after.isr or ()) == frozenset(_ids(altered)):
@@ -91,6 +97,7 @@ class Controller:
             if value is not None:
                 step.fields[name] = value
         if epoch is not None:
+            self.epochs[said.tp] = epoch
             step.offers.append(("metadata", said.tp, epoch))
         return step
 

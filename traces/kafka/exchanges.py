@@ -21,6 +21,8 @@ from traces.kafka.timeline import Mark, Run
 FENCED, UNKNOWN = 74, 75
 LATEST, EARLIEST = -1, -2
 SECOND = 1_000_000
+TAKEN = 200_000
+"""How long after its line a new leader epoch may be taken (seen: 109 ms, cold); at TRACE a later line tells when."""
 LATE = 20_000
 """How much later than its request was finished a line of the request log may be written (a busy network thread)."""
 
@@ -142,7 +144,7 @@ class Exchanges:
 
         place = run.choose(step.tp, (request.dequeued, request.handled), request.handled, fits, latest=True)
         if place is None:
-            place = run.choose(step.tp, (request.dequeued - LATE, request.handled), request.handled, fits, latest=True)
+            place = run.choose(step.tp, (request.dequeued - TAKEN, request.handled), request.handled, fits, latest=True)
         step.place = max(place or step.place, run.start(step.tp))
 
     def _place_answer(self, run: Run, answering: Step, step: Step, answer: Answer, request: Request) -> None:

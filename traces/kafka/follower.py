@@ -23,12 +23,10 @@ _CUTS = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfRange
 
 
 def _sending(broker: Broker, said: Said) -> None:
-    thread = said.line.thread
-    broker.close_thread(thread)
     request = fetch_line(said.text("request"))
     for topic, topic_id in request.topic_ids.items():
         broker.topic_ids[topic_id] = topic
-    fetcher = broker.fetchers.setdefault(thread, Fetcher())
+    fetcher = broker.fetchers.setdefault(_fetcher(said), Fetcher())
     asked = {} if request.session_epoch <= 0 else fetcher.asked
     fetcher.asked = {tp: one for tp, one in asked.items() if tp not in request.removed} | dict(request.asked)
     fetcher.send = Send(
@@ -42,12 +40,18 @@ def _sending(broker: Broker, said: Said) -> None:
     )
     broker.sends.append(fetcher.send)
     for tp in fetcher.asked:
+        broker.open.pop((said.line.thread, tp), None)
         step = broker.step(said, "SendFetch", {"peer": said.number("peer"), **_request(fetcher.send, tp)}, tp)
         step.offers.append(("sent", id(fetcher.send)))
         before = fetcher.last.get(tp)
         if before is not None and not before.lost:
             step.awaits.append(("answered", id(before)))
         fetcher.last[tp] = fetcher.send
+
+
+def _fetcher(said: Said) -> tuple[str, int]:
+    """A fetcher is a thread and the leader it fetches from (without thread names, the leader alone)."""
+    return said.line.thread, said.number("peer")
 
 
 def _request(send: Send | None, tp: str) -> Fields:
@@ -64,7 +68,7 @@ def _request(send: Send | None, tp: str) -> Fields:
 
 def _answer(broker: Broker, said: Said, name: str, fields: Fields) -> Step:
     """A step that handles the answer to the last request of this thread."""
-    fetcher = broker.fetchers.get(said.line.thread)
+    fetcher = broker.fetchers.get(_fetcher(said))
     send = fetcher.send if fetcher is not None else None
     step = broker.begin(said, name, {"peer": said.number("peer")} | _request(send, said.tp) | fields)
     if send is not None:
@@ -73,7 +77,7 @@ def _answer(broker: Broker, said: Said, name: str, fields: Fields) -> Step:
 
 
 def _fetch_lost(broker: Broker, said: Said) -> None:
-    fetcher = broker.fetchers.get(said.line.thread)
+    fetcher = broker.fetchers.get(_fetcher(said))
     if fetcher is not None and fetcher.send is not None:
         fetcher.send.lost = True
 
@@ -88,12 +92,12 @@ def _received(broker: Broker, said: Said) -> None:
 
 
 def _appended(broker: Broker, said: Said) -> None:
-    if not said.line.thread.startswith(FETCHER_THREAD):
+    step = broker.opened(said, "HandleFetchResponse")
+    if step is None and not said.line.thread.startswith(FETCHER_THREAD):
         leader.append(broker, said)
         return
     replica = broker.replica(said.tp)
     base, end = said.number("rec_base"), said.number("rec_end")
-    step = broker.opened(said, "HandleFetchResponse")
     if step is None:
         peer = int(said.line.thread.rpartition("-")[2])
         step = broker.begin(said, "HandleFetchResponse", told(peer=peer, error=0, leo_before=base, hw_before=replica.hw))

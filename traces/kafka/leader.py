@@ -3,7 +3,8 @@
 Rules of this file
 
 1. `High watermark updated` is printed by whatever caused it: an append, a fetch, a role change, an answered ISR proposal.
-   For a fetch it comes *before* the `Recorded replica` line of the same thread.
+   For a fetch it comes *before* the `Recorded replica` line of the same thread. Between an append and a fetch of one
+   thread it belongs to the fetch, unless the leader is alone in the ISR: only then can an append raise it.
 2. A fetch counts before its `Recorded replica` line, up to as far back as the thread was busy with something else; another
    thread may have used it meanwhile to raise the high watermark. `timeline.py` puts such fetches in front.
 3. A log that ends in mid-fetch (4.x stops logging at SIGTERM while requests are handled) has the high watermark line
@@ -23,6 +24,7 @@ def _leader(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo, replica.hw, replica.leader_epoch = said.number("leo"), said.number("hw"), said.number("leader_epoch")
     replica.recorded.clear()
+    replica.isr = frozenset(said.ids())
     _learn_topic(broker, said)
     step = broker.begin(
         said,
@@ -42,6 +44,7 @@ def _leader(broker: Broker, said: Said) -> None:
 def _leader_again(broker: Broker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leader_epoch, replica.hw = said.number("leader_epoch"), said.number("hw")
+    replica.isr = frozenset(said.ids())
     step = broker.begin(
         said,
         "BecomeLeader",
@@ -115,9 +118,10 @@ def _high_watermark_risen(broker: Broker, said: Said) -> None:
         return
     settle(broker, said)
     append_step = broker.opened(said, "LeaderAppend")
+    was = dict(append_step.fields) if append_step is not None else {}
     if append_step is not None:
         append_step.fields.update(hw_before=before, hw=after)
-    broker.risen[said.line.thread, said.tp] = Risen(said, (broker.run, broker.index, 0, 0), append_step)
+    broker.risen[said.line.thread, said.tp] = Risen(said, (broker.run, broker.index, 0, 0), append_step, was)
 
 
 def _high_watermark_kept(broker: Broker, said: Said) -> None:
@@ -145,22 +149,15 @@ def _recorded(broker: Broker, said: Said) -> None:
     step.since = broker.busy.get(said.line.thread, -1)
     broker.kept.pop(key, None)
     risen = broker.risen.pop(key, None)
-    if risen is not None and _is_of_fetch(risen, said):
+    if risen is not None and (risen.append is None or replica.isr != {broker.node}):
         step.fields.update(hw_before=risen.said.number("hw_before"), hw=risen.said.number("hw"))
         step.place = risen.place
         if risen.append is not None:
-            risen.append.fields["hw"] = risen.append.fields["hw_before"]
+            risen.append.fields.update(risen.was)
     expanding = broker.expanding.pop(key, None)
     if expanding is not None and expanding.fields.get("peer") == peer:
         expanding.fields["remote_leo"] = position
     broker.close(said)
-
-
-def _is_of_fetch(risen: Risen, said: Said) -> bool:
-    """Between an append and a fetch of the same thread the line belongs to the nearer one."""
-    if risen.append is None:
-        return True
-    return risen.said.line.time - risen.append.time >= said.line.time - risen.said.line.time
 
 
 def settle(broker: Broker, said: Said) -> None:
@@ -214,10 +211,12 @@ def _isr_answer(broker: Broker, said: Said) -> None:
     fields = {"error": error} | ({"isr": said.ids(), "partition_epoch": epoch} if error == 0 else {})
     step = broker.begin(said, "HandleAlterPartitionResponse", fields | told(hw_before=hw, hw=hw), tp)
     if error == 0:
+        broker.replica(tp).isr = frozenset(said.ids())
         step.awaits.append(("metadata", tp, epoch))
 
 
 def _isr_updated(broker: Broker, said: Said) -> None:
+    broker.replica(said.tp).isr = frozenset(said.ids())
     if broker.opened(said, "HandleAlterPartitionResponse") is None:
         epoch = said.number("partition_epoch")
         hw = broker.replica(said.tp).hw

@@ -3,7 +3,7 @@
 Rules of this file
 
 1. A line is `[time] LEVEL [thread] message (logger)`. Kafka's default layout leaves out the thread; then it is empty, and
-   the whole file counts as one thread.
+   the whole file counts as one thread. One line without a thread decides for the whole file.
 2. What does not begin with a bracketed time continues the line before it (stack traces, configuration dumps); it is not
    read. Only the end of such a message has the logger, so a line without one that nothing continues was cut off.
 3. A line number is the number in the uncompressed file.
@@ -23,10 +23,16 @@ from traces.problems import Problem, shown
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_ENVELOPE = re.compile(
-    r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3,6})\] (?P<level>[A-Z]+) (?:\[(?P<thread>[^\]]*)\] )?"
-    r"(?P<message>.*?)(?: \((?P<logger>[\w.$]+)\))?\s*"
+_TIME = r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3,6})\] (?P<level>[A-Z]+) "
+_REST = r"(?P<message>.*?)(?: \((?P<logger>[\w.$]+)\))?\s*"
+_WITH_THREAD = re.compile(_TIME + r"\[(?P<thread>[^\]]*)\] " + _REST)
+_WITHOUT_THREAD = re.compile(_TIME + r"(?P<thread>)" + _REST)
+_PREFIXES = (
+    "Broker id=|Partition |ReplicaFetcher replicaId=|ReplicaFetcherManager on |UnifiedLog partition=|LocalLog partition="
+    "|LeaderEpochCache |QuorumController id=|Controller [0-9]"
 )
+_NO_THREAD = re.compile(rf"\[[\d\- :,]+\] [A-Z]+ (?!\[)|\[[\d\- :,]+\] [A-Z]+ \[(?:{_PREFIXES})")
+"""A line that shows its layout to lack the thread: no bracket, or the bracket a message of Kafka begins with."""
 _BEGINS = re.compile(r"\[\d{4}-\d\d-")
 
 
@@ -87,8 +93,9 @@ def read_lines(path: Path, label: str) -> tuple[list[Line], list[Problem]]:
         return [], problems
     lines: list[Line] = []
     texts = content.decode("utf-8", errors="replace").removesuffix("\n").split("\n")
+    envelope = _WITHOUT_THREAD if any(_NO_THREAD.match(text) for text in texts) else _WITH_THREAD
     for number, text in enumerate(texts, 1):
-        found = _ENVELOPE.fullmatch(text)
+        found = envelope.fullmatch(text)
         continued = number < len(texts) and _BEGINS.match(texts[number]) is None
         line = _line(label, number, found) if found is not None and found["logger"] else None
         if line is not None:
@@ -122,7 +129,7 @@ def _line(label: str, number: int, found: re.Match[str]) -> Line | None:
         time = microseconds(found["time"])
     except ValueError:
         return None  # no such day
-    return Line(label, number, time, found["thread"] or "", found["message"], found["logger"].rpartition(".")[2])
+    return Line(label, number, time, found["thread"], found["message"], found["logger"].rpartition(".")[2])
 
 
 def _content(path: Path, label: str) -> tuple[bytes, list[Problem]]:

@@ -11,6 +11,7 @@ Rules of this file
 
 import heapq
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,8 @@ _SAYS_ID = re.compile(
 
 _OF_A_FETCH = frozenset({"high-watermark", "leader-high-watermark", "leader-high-watermark-kept", "expand-isr", "recorded"})
 
+_OF_A_CONTROLLER = frozenset({"ChangePartition", "AlterPartition"})
+
 HANDLERS = {**process.HANDLERS, **leader.HANDLERS, **follower.HANDLERS}
 
 
@@ -50,7 +53,7 @@ class Node:
     broker: Broker = field(init=False)
     controller: Controller = field(init=False)
     runs: list[Run] = field(default_factory=list)
-    said: int = 0
+    heard: Counter[str] = field(default_factory=Counter)
     stopped: bool = False
 
     def __post_init__(self) -> None:
@@ -68,27 +71,37 @@ class Node:
             leader.settle_all(self.broker)
             process.end_of_run(self.broker, last, number + 1 < len(runs), clean)
             self.runs.append(Run(number, lines))
-        if not self.runs and self.requests:
-            self.runs.append(Run(0, [request.line for request in self.requests]))
         for run in self.runs:
             run.mark(self.broker.steps)
+
+    def silence(self) -> None:
+        """Forget what this node's lines told of its replicas; what it told as a controller stays."""
+        self.broker.steps = [step for step in self.broker.steps if step.name in _OF_A_CONTROLLER]
+        self.requests = [request for request in self.requests if request.name == "ALTER_PARTITION"]
+        self.broker.sends.clear()
+        self.broker.replicas.clear()
+
+    def silence_controller(self) -> None:
+        """Forget what this node told as a controller."""
+        self.broker.steps = [step for step in self.broker.steps if step.name not in _OF_A_CONTROLLER]
+        self.requests = [request for request in self.requests if request.name != "ALTER_PARTITION"]
 
     def _read_run(self, lines: Sequence[Line], with_controller: bool) -> Said | None:
         said = None
         for index, line in enumerate(lines):
             self.broker.index = index
             said = parse(line)
-            if said is None or said.what not in _OF_A_FETCH:
+            if line.thread and (said is None or said.what not in _OF_A_FETCH):
                 self.broker.busy[line.thread] = index
             if said is None:
                 continue
-            self.said += 1
+            self.heard[said.what] += 1
             handler = HANDLERS.get(said.what)
             if handler is not None:
                 handler(self.broker, said)
             elif with_controller and said.what in self.controller.handlers:
                 self.controller.handlers[said.what](said)
-            if said.what == "recorded":
+            if line.thread and said.what == "recorded":
                 self.broker.busy[line.thread] = index
         return Said("end", lines[-1], {}) if lines else said
 

@@ -238,7 +238,8 @@ _FOLLOWER = (
     ),
     ("fetch-error-6", "ReplicaFetcherThread", _PEER + rf"Remote broker is not the leader for partition {_TP},"),
     ("fetch-error-100", "ReplicaFetcherThread", _PEER + rf"Received UNKNOWN_TOPIC_ID from the leader for partition {_TP}\."),
-    ("fetch-lost", "FetchSessionHandler", r"Error sending fetch request \(sessionId=\w+, epoch=\w+\) to node \d+"),
+    ("fetcher-added", "ReplicaFetcherManager", r"Added fetcher to broker (?P<peer>\d+) for partitions "),
+    ("fetch-lost", "FetchSessionHandler", r"Error sending fetch request \(sessionId=\w+, epoch=\w+\) to node (?P<peer>\d+)"),
 )
 
 _CONTROLLER = (

@@ -47,6 +47,7 @@ class Replica:
     loaded: bool = False
     created: bool = False
     recorded: dict[int, int] = field(default_factory=dict)
+    isr: frozenset[int] = frozenset()
 
     def add_epoch(self, epoch: int, start: int) -> None:
         """LeaderEpochFileCache#assign: what the new entry contradicts goes."""
@@ -125,11 +126,15 @@ class Fetcher:
 
 @dataclass(eq=False, slots=True)
 class Risen:
-    """A `High watermark updated` line whose cause is not known yet; it may belong to `append`, of the same thread."""
+    """A `High watermark updated` line whose cause is not known yet; it may belong to `append`, of the same thread.
+
+    `was` is what the append told before.
+    """
 
     said: Said
     place: Place
     append: Step | None
+    was: Fields
 
 
 @dataclass(eq=False)
@@ -147,7 +152,7 @@ class Broker:
     steps: list[Step] = field(default_factory=list)
     replicas: dict[str, Replica] = field(default_factory=dict)
     open: dict[tuple[str, str], Step] = field(default_factory=dict)
-    fetchers: dict[str, Fetcher] = field(default_factory=dict)
+    fetchers: dict[tuple[str, int], Fetcher] = field(default_factory=dict)
     risen: dict[tuple[str, str], Risen] = field(default_factory=dict)
     kept: dict[tuple[str, str], Said] = field(default_factory=dict)
     expanding: dict[tuple[str, str], Step] = field(default_factory=dict)
@@ -189,8 +194,3 @@ class Broker:
     def close(self, said: Said) -> None:
         """No later line of this thread adds to the open step."""
         self.open.pop((said.line.thread, said.tp), None)
-
-    def close_thread(self, thread: str) -> None:
-        """No later line of this thread adds to any open step."""
-        for key in [key for key in self.open if key[0] == thread]:
-            del self.open[key]

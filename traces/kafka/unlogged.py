@@ -53,7 +53,7 @@ def _tie(step: Step, waiting: list[Send], peer: int, offset: object) -> bool:
     for send in waiting:
         if send.node == peer and send.asked[step.tp].offset == offset:
             step.awaits.append(("sent", id(send)))
-            step.offers.append(("handled", send.node, send.run))
+            step.offers += [("handled", send.node, send.run), ("answered", id(send))]
             waiting.remove(send)
             return True
     return False

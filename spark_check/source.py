@@ -34,7 +34,7 @@ SCHEMA = """
     malformed_events bigint, malformed_traces bigint, problem string,
     tallies array<struct<rule: string, held: bigint, failed: bigint, undecided: bigint, failed_traces: bigint,
                          missing: array<string>>>,
-    failures array<struct<trace: bigint, event: bigint, rule: string, field: string, expected: bigint, actual: bigint>>,
+    failures array<struct<trace: bigint, event: bigint, rule: string, compared: string, expected: bigint, actual: bigint>>,
     seconds double, worker int, peak_bytes bigint
 """
 

@@ -45,7 +45,7 @@ FAILURE = pa.struct(
         ("trace", pa.int64()),
         ("event", pa.int64()),
         ("rule", pa.string()),
-        ("field", pa.string()),
+        ("compared", pa.string()),
         ("expected", pa.int64()),
         ("actual", pa.int64()),
     ]
@@ -167,7 +167,7 @@ def _judged(task: Task, group: RowGroup, columns: Columns, found: Judgement, sec
             "trace": group.first_trace + failure.trace,
             "event": failure.row - int(columns.trace_starts[failure.trace]),
             "rule": failure.rule,
-            "field": failure.field,
+            "compared": failure.compared,
             "expected": failure.expected,
             "actual": failure.actual,
         }

@@ -5,15 +5,19 @@ The command line: it parses arguments, calls a room, prints what the room return
 """
 
 import argparse
+import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from impl.errors import TidegaugeError
 from spec.errors import SpecError
 
 CONFORMS, FAILS, BAD, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
+SEED = 20_101
 
 
 def echo(line: str = "") -> None:
@@ -74,6 +78,130 @@ def prove(args: argparse.Namespace) -> int:
     return code
 
 
+def check(args: argparse.Namespace) -> int:
+    """Judge traces: NDJSON or Parquet files, or directories of Kafka broker logs."""
+    from conformance.check import check as check_paths
+    from conformance.report.html import write_html
+    from conformance.report.json_report import as_json, write_json
+    from conformance.report.junit import write_junit
+    from conformance.report.text import as_text
+
+    report = check_paths(args.path, args.profile, echo=_quiet if args.quiet or args.json else _aside)
+    if args.out:
+        out = Path(args.out)
+        out.mkdir(parents=True, exist_ok=True)
+        write_json(report, out / "check.json")
+        write_junit(report, out / "check.xml")
+        write_html(report, out / "index.html")
+    if args.json:
+        echo(json.dumps(as_json(report), indent=2, ensure_ascii=False))
+    else:
+        echo(as_text(report, colour=_colour(), everything=args.all))
+        if args.out:
+            echo(f"reports: {out / 'index.html'}, check.json, check.xml")
+    return report.exit_code
+
+
+def convert(args: argparse.Namespace) -> int:
+    """Turn Kafka broker logs, NDJSON or Parquet into NDJSON or Parquet."""
+    from conformance.convert import convert as convert_path
+
+    converted = convert_path(Path(args.source), Path(args.target))
+    for problem in converted.problems:
+        echo(str(problem))
+    echo(f"{args.target}: {converted.traces:,} traces, {converted.events:,} events, {len(converted.problems):,} problems")
+    return BAD if not converted.events else CONFORMS
+
+
+def generate(args: argparse.Namespace) -> int:
+    """Write distinct interleavings of a model as Parquet, or of the implementation with one faulty rule."""
+    from conformance.spec_equals_impl import bounds_of
+    from impl.explore import explore
+    from impl.faults import fault_named
+    from spec.models import find_model
+    from traces.edges import edge_table
+    from traces.walks import generate as write_walks
+
+    bounds = bounds_of(find_model(args.model))
+    rules = fault_named(args.fault).rules if args.fault else None
+    if not args.quiet:
+        echo(f"exploring {args.model}, {bounds.brokers} brokers ...")
+    graph = explore(bounds, args.profile, rules)
+    table = edge_table(
+        graph.states, graph.labels, graph.edges, args.profile, source=f"{args.model} {args.fault or ''}".strip()
+    )
+    made = write_walks(table, args.out, args.traces, steps=args.steps, seed=args.seed)
+    echo(f"{made.path}: {made.traces:,} distinct interleavings, {made.events:,} events, seed {args.seed}")
+    return CONFORMS if made.traces else UNDECIDED
+
+
+def bugs(args: argparse.Namespace) -> int:
+    """The kill matrix: which rule of the judge catches which faulty implementation."""
+    from conformance.kill_matrix import Fate, kill_all
+
+    survived = 0
+    for kill in kill_all(args.seed):
+        rules = ", ".join(f"{rule} ({traces:,})" for rule, traces in kill.by_rule.items()) or kill.says
+        echo(f"{kill.fault.name:<30} {kill.fault.resembles:<24} {kill.fate.value}{': ' if rules else ''}{rules}")
+        survived += kill.fate is Fate.SURVIVED
+    echo(f"seed {args.seed}; {survived} survived")
+    return FAILS if survived else CONFORMS
+
+
+def conformance(args: argparse.Namespace) -> int:
+    """The main job: models, proofs, spec = impl, interleavings on Spark, real Kafka logs, seeded faults."""
+    from conformance import steps
+    from conformance.job import Step, exit_code, run_job, summary_table, write_json, write_junit
+    from conformance.report.job_page import write_job_page
+    from spark_check.steps import interleavings_judged
+
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="tidegauge-") as scratch:
+        outcomes = run_job(
+            (
+                Step("TLC models as pinned", steps.models_as_pinned),
+                Step("rules proved", steps.rules_proved),
+                Step("spec = impl", steps.spec_equals_impl),
+                Step(
+                    "interleavings judged on Spark",
+                    lambda say: interleavings_judged(Path(scratch), args.interleavings, args.seed, say),
+                ),
+                Step("real Kafka logs judged", steps.real_logs_judged),
+                Step("seeded faults caught", steps.seeded_faults),
+            ),
+            _only_steps if args.quiet else echo,
+        )
+    write_json(outcomes, out / "conformance.json")
+    write_junit(outcomes, out / "conformance.xml")
+    write_job_page(outcomes, out / "index.html")
+    code = exit_code(outcomes)
+    echo()
+    echo(summary_table(outcomes))
+    echo(f"reports: {out / 'index.html'}, conformance.json, conformance.xml")
+    echo(
+        {0: "CONFORMS", 1: "FAILS", 2: "SUITE ERROR"}[code] + f": {sum(o.seconds for o in outcomes):.0f} s, seed {args.seed}"
+    )
+    return code
+
+
+def _aside(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _quiet(_line: str) -> None:
+    """Says nothing."""
+
+
+def _only_steps(line: str) -> None:
+    if line.startswith("["):
+        echo(line)
+
+
+def _colour() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+
+
 def doctor(_args: argparse.Namespace) -> int:
     """Say what this machine has of what Tidegauge needs."""
     from conformance.doctor import examine
@@ -118,6 +246,38 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--processes", type=int, default=2, help="groups proved at once (default 2)")
     one.add_argument("--time-limit", type=float, default=300.0, metavar="SECONDS", help="per group (default 300)")
     one.add_argument("--list", action="store_true", help="list the groups, prove nothing")
+
+    one = add(check)
+    one.add_argument("path", nargs="+", help="NDJSON or Parquet file, or a directory of Kafka broker logs")
+    one.add_argument("--profile", help="judge by this profile instead of the one the trace names")
+    one.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) there")
+    one.add_argument("--json", action="store_true", help="print the report as JSON")
+    one.add_argument("--all", action="store_true", help="list the rules that passed or were not exercised, too")
+
+    one = add(convert)
+    one.add_argument("source", help="NDJSON or Parquet file, or a directory of Kafka broker logs")
+    one.add_argument("target", help="file to write: NAME.parquet is Parquet, anything else NDJSON")
+
+    one = add(generate)
+    one.add_argument("--out", required=True, metavar="FILE", help="Parquet file to write")
+    one.add_argument("--traces", type=int, default=10_000, help="how many distinct interleavings (default 10000)")
+    one.add_argument("--model", default="Small", help="model whose graph is walked (default Small)")
+    one.add_argument(
+        "--profile", default="fetch-truncation", help="profile of the implementation (default fetch-truncation)"
+    )
+    one.add_argument("--steps", type=int, default=24, help="transitions per interleaving (default 24)")
+    one.add_argument("--fault", help="walk the graph of this faulty implementation instead; tidegauge bugs lists them")
+    one.add_argument("--seed", type=int, default=SEED, help=f"seed of the walks (default {SEED})")
+
+    one = add(bugs)
+    one.add_argument("--seed", type=int, default=SEED, help=f"seed of the walks (default {SEED})")
+
+    one = add(conformance)
+    one.add_argument("--out", default="report", metavar="DIR", help="where the reports go (default report)")
+    one.add_argument(
+        "--interleavings", type=int, default=1_000_000, help="distinct interleavings to judge (default 1000000)"
+    )
+    one.add_argument("--seed", type=int, default=SEED, help=f"seed of the walks (default {SEED})")
 
     add(doctor)
     return top

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from conformance.explain import Explanation
 from conformance.verdicts import Verdict
 
 Echo = Callable[[str], None]
@@ -35,7 +36,7 @@ class StepResult:
     says: str
     cases: tuple[Case, ...]
     figures: Mapping[str, Any] = field(default_factory=dict)
-    html: str = ""
+    explanations: tuple[Explanation, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -45,6 +46,8 @@ class StepResult:
 
 @dataclass(frozen=True)
 class Step:
+    """A step by name; `run` may tell of its progress through the echo it is given."""
+
     name: str
     run: Callable[[Echo], StepResult]
 

@@ -83,10 +83,17 @@ def real_logs_judged(echo: Echo) -> StepResult:
     done = []
     for captured in judge_captures():
         failing = ", ".join(captured.failing) or "no rule fails"
-        echo(f"      Kafka {captured.name}: {failing}; {captured.report.events:,} events, {captured.replicas} replicas rebuilt")
+        echo(
+            f"      Kafka {captured.name}: {failing}; {captured.report.events:,} events, {captured.replicas} replicas rebuilt"
+        )
         done.append(captured)
     cases = tuple(
-        Case(c.name, not c.differences, "\n".join(c.differences) or f"{', '.join(c.failing) or 'no rule fails'}", c.report.seconds)
+        Case(
+            c.name,
+            not c.differences,
+            "\n".join(c.differences) or f"{', '.join(c.failing) or 'no rule fails'}",
+            c.report.seconds,
+        )
         for c in done
     )
     events = sum(c.report.events for c in done)
@@ -96,4 +103,5 @@ def real_logs_judged(echo: Echo) -> StepResult:
         f"{sum(c.replicas for c in done)} replicas as on disk",
         cases,
         {"captures": {c.name: {"fails": list(c.failing), "events": c.report.events} for c in done}},
+        tuple(explanation for c in done for explanation in c.report.explanations),
     )

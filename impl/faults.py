@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from impl import rules
 from impl.cluster import Bounds
+from impl.errors import UsageError
 from impl.profiles import Rules
 from impl.rules import Ints
 
@@ -350,3 +351,10 @@ _ALL = (
 )
 
 FAULTS: Mapping[str, Fault] = MappingProxyType({fault.name: fault for fault in _ALL})
+
+
+def fault_named(name: str) -> Fault:
+    """The fault called `name`. Raises UsageError with the names there are."""
+    if name not in FAULTS:
+        raise UsageError(f"fault: expected one of {', '.join(FAULTS)}; seen {name!r}; choose one of those")
+    return FAULTS[name]

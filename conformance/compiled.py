@@ -51,6 +51,14 @@ MODULES = (rules, state, tally, lineage, terms, log_checks, leader_hw, roles, le
 
 
 TOP = "judge_traces"
+RARE = frozenset(
+    """failed undecided kept later_terms open_term agree_until next_start epoch_at copy_entries compare_cache still_there
+    raised fetched_since led_between bounded cut cut_at handle_epoch_request handle_epoch_response observe log_start_moved
+    epoch_cache_entry handle_out_of_range truncate_to_high_watermark answer_fetch handle_alter_partition_response
+    produce_ack consumer_read expand_isr shrink_isr propose keep learn alter_partition handle_diverging_response
+    send_epoch_request raise_log_start cache_raise snapshot""".split()
+)
+"""Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""
 
 
 @cache
@@ -80,7 +88,10 @@ def _build(eager: bool, cached: bool = False) -> Callable[..., None]:
             if key == TOP:
                 twins[key] = numba.njit(signature(function), cache=cached)(twin)
             elif eager:
-                twins[key] = numba.njit(signature(function), no_cfunc_wrapper=True, no_cpython_wrapper=True)(twin)
+                jit = numba.njit(
+                    signature(function), no_cfunc_wrapper=True, no_cpython_wrapper=True, forceinline=key not in RARE
+                )
+                twins[key] = jit(twin)
             else:
                 twins[key] = numba.njit(twin)
     return twins[TOP]  # type: ignore[no-any-return]

@@ -1,0 +1,68 @@
+"""An ordered mapping that is a value.
+
+Rules of this file
+
+1. Every change returns a new table. Order is part of the value: it is Kafka's LinkedHashMap, whose order is the round
+   robin of a fetcher thread.
+2. Tables are compared and hashed by their items.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Table(Generic[K, V]):
+    """Keys and values in an order of their own."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Iterable[tuple[K, V]] = ()) -> None:
+        self._items: dict[K, V] = dict(items)
+
+    def get(self, key: K) -> V | None:
+        """The value of `key`, None when it is absent."""
+        return self._items.get(key)
+
+    def put(self, key: K, value: V) -> "Table[K, V]":
+        """Set a value; a known key keeps its place, a new one goes to the end."""
+        return Table((*self._items.items(), (key, value)))
+
+    def put_at_end(self, key: K, value: V) -> "Table[K, V]":
+        """Set a value and move its key to the end. PartitionStates#updateAndMoveToEnd."""
+        return Table((*((k, v) for k, v in self._items.items() if k != key), (key, value)))
+
+    def without(self, *keys: K) -> "Table[K, V]":
+        """The table without these keys; absent ones do not matter."""
+        return Table((k, v) for k, v in self._items.items() if k not in keys)
+
+    def items(self) -> tuple[tuple[K, V], ...]:
+        """Keys with their values, in order."""
+        return tuple(self._items.items())
+
+    def values(self) -> tuple[V, ...]:
+        """The values, in order."""
+        return tuple(self._items.values())
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    def __getitem__(self, key: K) -> V:
+        return self._items[key]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and self.items() == other.items()
+
+    def __hash__(self) -> int:
+        return hash(self.items())
+
+    def __repr__(self) -> str:
+        return f"Table({list(self._items.items())!r})"

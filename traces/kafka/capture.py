@@ -15,7 +15,7 @@ from pathlib import Path
 
 from traces.kafka.checkpoints import read_checkpoints
 from traces.kafka.exchanges import EARLIEST, LATEST, Exchanges
-from traces.kafka.levels import no_request_log, silent_controller, silent_loggers
+from traces.kafka.levels import silent_controller, silent_loggers
 from traces.kafka.lines import clock
 from traces.kafka.match import match
 from traces.kafka.merge import Merged, merge
@@ -86,8 +86,6 @@ def read(directory: str | Path) -> Capture:
         if silent:
             node.silence()
             fetches[node.id] = []
-        elif fetched and not node.requests:
-            node.problems.append(no_request_log(node))
     sends = [send for node in nodes for send in node.broker.sends]
     matched = match(sends, fetches)
     moved, unexplained = _exchange(nodes, fetches, matched)

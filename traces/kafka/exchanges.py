@@ -16,9 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from traces.kafka.phrases import Asked
 from traces.kafka.requests import Answer, Fetch, Request
 from traces.kafka.steps import Broker, Fields, Send, Step, or_null, told
-from traces.kafka.timeline import Mark, Run
+from traces.kafka.timeline import Mark, Run, explains
 
-FENCED, UNKNOWN = 74, 75
 LATEST, EARLIEST = -1, -2
 SECOND = 1_000_000
 TAKEN = 200_000
@@ -136,11 +135,7 @@ class Exchanges:
         """
 
         def fits(mark: Mark) -> bool:
-            if mark.leader_epoch is None:
-                return answer.error not in (0, FENCED)
-            if answer.error in (FENCED, UNKNOWN):
-                return (mark.leader_epoch > asked.epoch) if answer.error == FENCED else (mark.leader_epoch < asked.epoch)
-            return answer.error != 0 or asked.epoch in (-1, mark.leader_epoch)
+            return explains(mark, asked.epoch, answer.error)
 
         place = run.choose(step.tp, (request.dequeued, request.handled), request.handled, fits, latest=True)
         if place is None:

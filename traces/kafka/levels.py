@@ -24,6 +24,9 @@ def silent_loggers(node: Node, fetched: bool) -> Iterator[Problem]:
         yield _off(node, "ReplicaFetcherThread at TRACE", "`Added fetcher`, and no `Sending fetch request`")
     if heard["log-created"] and heard["appended"] and not heard["epoch-entry"]:
         yield _off(node, "LeaderEpochFileCache at DEBUG", "appends to a new log, and no `Appended new epoch entry`")
+    if fetched and not node.requests:
+        # refused and diverging fetches, and those fenced while they waited, stand nowhere else
+        yield _off(node, "kafka.request.logger at DEBUG", "fetches of followers, and no request")
     if fetched and not heard["recorded"] and not heard["leader-high-watermark"]:
         yield _off(node, "kafka.cluster.Partition at DEBUG", "fetches of followers, and no `Recorded replica`")
 
@@ -43,17 +46,6 @@ def silent_controller(controller: Node, nodes: Iterable[Node]) -> Problem | None
         "partition epochs without a `partition change`",
         "switch it on and see docs/kafka-logs.md section 1; elections and ISRs of the controller are not judged",
         lost=1,
-    )
-
-
-def no_request_log(node: Node) -> Problem:
-    """A leader without request log is judged by its other lines."""
-    return Problem(
-        f"{node.label or '.'}",
-        None,
-        "a request log (kafka.request.logger at DEBUG)",
-        "fetches of followers, and no request",
-        "acknowledgements and what was answered are not judged for this node",
     )
 
 

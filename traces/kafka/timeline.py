@@ -15,6 +15,7 @@ from traces.kafka.lines import Line
 from traces.kafka.steps import Place, Step
 
 MILLISECOND = 1000
+FENCED, UNKNOWN = 74, 75
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,20 @@ class Mark:
     index: int
     hw: int | None
     leader_epoch: int | None
+
+
+def explains(mark: Mark, asked_epoch: int, error: int) -> bool:
+    """Whether a fetch in `asked_epoch` gets this answer at `mark`: errors compare epochs, anything else means equality.
+
+    Before it has a role a partition is in epoch -1 (Partition#leaderEpoch).
+    """
+    if mark.leader_epoch is None:
+        return error not in (0, FENCED)
+    if error == FENCED:
+        return mark.leader_epoch > asked_epoch
+    if error == UNKNOWN:
+        return mark.leader_epoch < asked_epoch
+    return error != 0 or asked_epoch in (-1, mark.leader_epoch)
 
 
 class Run:

@@ -37,10 +37,13 @@ def tie_unlogged(
                 continue
             if not isinstance(peer, int):
                 nameless.append(step)
-            elif not _tie(step, waiting.get(step.tp, []), peer, step.fields["req_offset"]) and peer in senders:
-                offset: Fields = {"req_offset": step.fields["req_offset"]}
-                _send_before(step, senders[peer], latest.get(peer), offset)
-                latest[peer] = (latest[peer][0] if peer in latest else 0, id(step))
+            else:
+                send = _tie(step, waiting.get(step.tp, []), peer, step.fields["req_offset"])
+                if send is not None:
+                    latest[peer] = (send.run, id(send))
+                elif peer in senders:
+                    _send_before(step, senders[peer], latest.get(peer), {"req_offset": step.fields["req_offset"]})
+                    latest[peer] = (latest[peer][0] if peer in latest else 0, id(step))
         for step in nameless:
             fitting = [send for send in waiting.get(step.tp, []) if send.asked[step.tp].offset == step.fields["hw"]]
             if len({send.node for send in fitting}) == 1:
@@ -49,14 +52,15 @@ def tie_unlogged(
                 _tie(step, waiting[step.tp], peer, step.fields["hw"])
 
 
-def _tie(step: Step, waiting: list[Send], peer: int, offset: object) -> bool:
+def _tie(step: Step, waiting: list[Send], peer: int, offset: object) -> Send | None:
+    """The first request left over of this replica at this offset."""
     for send in waiting:
         if send.node == peer and send.asked[step.tp].offset == offset:
             step.awaits.append(("sent", id(send)))
             step.offers += [("handled", send.node, send.run), ("answered", id(send))]
             waiting.remove(send)
-            return True
-    return False
+            return send
+    return None
 
 
 def _add_received(

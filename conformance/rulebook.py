@@ -8,8 +8,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-CATALOG = Path(__file__).parent.parent / "catalog.toml"
-"""Beside the packages, in the source tree and in the wheel."""
+_HERE = Path(__file__).parent
+
+
+def catalog_path() -> Path:
+    """catalog.toml: at the root of a checkout, inside this package where it is installed."""
+    installed = _HERE / "catalog.toml"
+    return installed if installed.is_file() else _HERE.parent / "catalog.toml"
 
 
 @dataclass(frozen=True)
@@ -50,5 +55,5 @@ def _bug(row: Mapping[str, Any]) -> str:
 
 @cache
 def _catalog() -> dict[str, Any]:
-    with CATALOG.open("rb") as file:
+    with catalog_path().open("rb") as file:
         return tomllib.load(file)

@@ -11,7 +11,8 @@ Rules of this file
 3. Brokers are b1, b2, ..: index + 1, as in traces.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from impl.broker import Broker
 from impl.cluster import Cluster, Label, Row, record_epochs
@@ -21,6 +22,11 @@ from impl.invariants import Violation
 from impl.messages import FetchRequest, Message
 from impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED
 from impl.view import View
+
+Values = Mapping[tuple[int, int], str]
+"""What a producer wrote at (epoch, offset), printed behind the epoch: 1c. Records have no values of their own here."""
+
+NO_VALUES: Values = MappingProxyType({})
 
 ERRORS = {
     NONE: "NONE",
@@ -54,22 +60,20 @@ def role(broker: Broker) -> str:
 # States
 
 
-def grid(cluster: Cluster) -> str:
+def grid(cluster: Cluster, values: Values = NO_VALUES) -> str:
     """The whole state: logs to scale, then the controller, then what is in flight."""
     width = max(broker.partition.log.end for broker in cluster.brokers)
     lines = ["offset        " + "".join(f"{offset:<4}" for offset in range(width))]
-    lines += [_log_row(b, broker, width) for b, broker in enumerate(cluster.brokers)]
+    lines += [_log_row(b, broker, width, values) for b, broker in enumerate(cluster.brokers)]
     lines.append(f"controller    {controller_text(cluster.controller)}")
-    lines += list(_in_flight(cluster))
+    lines += list(_in_flight(cluster, values))
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _log_row(b: int, broker: Broker, width: int) -> str:
+def _log_row(b: int, broker: Broker, width: int, values: Values) -> str:
     log = broker.partition.log
-    epochs = dict(enumerate(record_epochs(broker)))
-    cells = "".join(
-        ("| " if log.hw == offset else "  ") + f"{epochs.get(offset, '')!s:<2}" for offset in range(width)
-    )
+    records = {offset: f"{e}{values.get((e, offset), '')}" for offset, e in enumerate(record_epochs(broker))}
+    cells = "".join(("| " if log.hw == offset else "  ") + f"{records.get(offset, ''):<2}" for offset in range(width))
     bar = "|" if log.hw >= width else " "
     return f"{broker_name(b)} {role(broker):<9}{cells}{bar}  {_facts(broker)}"
 
@@ -98,14 +102,14 @@ def controller_text(controller: Controller) -> str:
     )
 
 
-def _in_flight(cluster: Cluster) -> Iterator[str]:
+def _in_flight(cluster: Cluster, values: Values) -> Iterator[str]:
     for f, row in enumerate(cluster.network):
         for leader, message in enumerate(row):
             if message is not None:
-                yield f"in flight     {message_text(f, leader, message)}"
+                yield f"in flight     {message_text(f, leader, message, values)}"
 
 
-def message_text(follower: int, leader: int, message: Message) -> str:
+def message_text(follower: int, leader: int, message: Message, values: Values = NO_VALUES) -> str:
     """A message with its direction."""
     if message is None:
         return f"{broker_name(follower)}, {broker_name(leader)}: nothing"
@@ -123,7 +127,10 @@ def message_text(follower: int, leader: int, message: Message) -> str:
         return f"{head} {ERRORS.get(response.error, response.error)}{known}"
     if response.is_diverging:
         return f"{head} diverging epoch={response.diverging_epoch} end={response.diverging_end}"
-    records = " ".join(f"{b.epoch}@{b.base}" + (f"-{b.last}" if b.last > b.base else "") for b in response.records)
+    records = " ".join(
+        f"{b.epoch}{values.get((b.epoch, b.base), '')}@{b.base}" + (f"-{b.last}" if b.last > b.base else "")
+        for b in response.records
+    )
     return f"{head} hw={response.hw} records=[{records}]"
 
 
@@ -202,8 +209,8 @@ def _sent(follower: int, before: Row, after: Row) -> Iterator[str]:
 
 
 SENTENCES = {
-    "HwInLog": "its high watermark lies outside its log",
-    "LogMatching": "their logs differ below both high watermarks",
+    "HwWithinLog": "its high watermark lies outside its log",
+    "LogMatchingBelowHw": "their logs differ below both high watermarks",
     "LeaderCompleteness": "it leads the current epoch and lacks committed records",
     "IsrCompleteness": "it is in the ISR and lacks committed records",
     "NoFalseExposure": "it shows records below its high watermark that were never committed",

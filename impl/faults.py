@@ -264,7 +264,7 @@ _ALL = (
         resembles="KAFKA-2143",
         rule="leader_high_watermark",
         rules=Rules(leader_high_watermark=_hw_may_fall),
-        breaks="HwInLog",
+        breaks="HwWithinLog",
         bounds=SMALL,
     ),
     Fault(
@@ -291,7 +291,7 @@ _ALL = (
         resembles="KAFKA-3978",
         rule="follower_high_watermark",
         rules=Rules(follower_high_watermark=_not_clamped),
-        breaks="HwInLog",
+        breaks="HwWithinLog",
         bounds=SMALL,
     ),
     Fault(

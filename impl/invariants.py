@@ -40,23 +40,23 @@ def _missing_committed(cluster: Cluster, b: int) -> tuple[int, ...] | None:
     return None if held[: len(cluster.committed)] == cluster.committed else held
 
 
-def hw_in_log(cluster: Cluster) -> Violation | None:
+def hw_within_log(cluster: Cluster) -> Violation | None:
     """Log start <= high watermark <= log end at every replica."""
     for b, broker in enumerate(cluster.brokers):
         log = broker.partition.log
         if not log.start <= log.hw <= log.end:
-            return Violation("HwInLog", (b,), (log.start, log.end), (log.hw,))
+            return Violation("HwWithinLog", (b,), (log.start, log.end), (log.hw,))
     return None
 
 
-def log_matching(cluster: Cluster) -> Violation | None:
+def log_matching_below_hw(cluster: Cluster) -> Violation | None:
     """Below both high watermarks two replicas hold the same records."""
     for a, first in enumerate(cluster.brokers):
         for b, second in enumerate(cluster.brokers[:a]):
             shared = min(first.partition.log.hw, second.partition.log.hw)
             left, right = record_epochs(first)[:shared], record_epochs(second)[:shared]
             if left != right:
-                return Violation("LogMatching", (b, a), left, right)
+                return Violation("LogMatchingBelowHw", (b, a), left, right)
     return None
 
 
@@ -125,8 +125,8 @@ def epochs_monotone(cluster: Cluster) -> Violation | None:
 
 
 INVARIANTS: Mapping[str, Invariant] = MappingProxyType({
-    "HwInLog": hw_in_log,
-    "LogMatching": log_matching,
+    "HwWithinLog": hw_within_log,
+    "LogMatchingBelowHw": log_matching_below_hw,
     "LeaderCompleteness": leader_completeness,
     "IsrCompleteness": isr_completeness,
     "NoFalseExposure": no_false_exposure,

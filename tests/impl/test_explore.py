@@ -97,8 +97,8 @@ def test_a_fault_breaks_what_it_says(fault: Fault) -> None:
 @pytest.mark.parametrize(
     ("invariant", "fault", "bounds"),
     [
-        ("HwInLog", "hw-not-clamped", SMALL),
-        ("LogMatching", "no-divergence-check", SMALL),
+        ("HwWithinLog", "hw-not-clamped", SMALL),
+        ("LogMatchingBelowHw", "no-divergence-check", SMALL),
         ("LeaderCompleteness", "joins-one-low", SMALL),
         ("IsrCompleteness", "answer-of-any-epoch", EPOCHS),
         ("NoFalseExposure", "follower-exposes-its-log", SMALL),

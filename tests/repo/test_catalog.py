@@ -1,0 +1,86 @@
+"""catalog.toml is the place where names are defined: every copy of a name is held against it."""
+
+import importlib
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import rulebook
+from conformance.rule_ids import RULE_IDS
+from impl import rules
+from impl.invariants import INVARIANTS
+from impl.profiles import Rules
+from spec.tlc import modules
+from traces.schema import EVENTS
+
+CATALOG: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(rulebook.catalog_path().read_text(encoding="utf-8"))
+ROWS = [(kind, name, row) for kind, rows in CATALOG.items() if kind != "bug" for name, row in rows.items()]
+IDS = [f"{kind}.{name}" for kind, name, _ in ROWS]
+
+
+@pytest.mark.parametrize(("kind", "name", "row"), ROWS, ids=IDS)
+def test_a_row_says_a_sentence_and_points_somewhere(kind: str, name: str, row: dict[str, Any]) -> None:
+    """A sentence with a full stop, and a function, an operator or a class of Kafka."""
+    assert row["sentence"].endswith(".")
+    assert row.keys() & {"impl", "tla", "kafka"}
+
+
+@pytest.mark.parametrize(("kind", "name", "row"), ROWS, ids=IDS)
+def test_the_function_exists(kind: str, name: str, row: dict[str, Any]) -> None:
+    """`impl` names a module and a function in it."""
+    if "impl" in row:
+        module, _, function = row["impl"].partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
+
+
+@pytest.mark.parametrize(("kind", "name", "row"), ROWS, ids=IDS)
+def test_the_operator_exists(kind: str, name: str, row: dict[str, Any]) -> None:
+    """`tla` names a module and an operator defined in it."""
+    if "tla" in row:
+        module, _, operator = row["tla"].partition("!")
+        assert re.search(rf"^{operator}(\(.*\))? ==", modules()[f"{module}.tla"], flags=re.MULTILINE)
+
+
+def test_actions_are_the_steps_of_the_spec() -> None:
+    """Every disjunct of Next has a row, and no row is another."""
+    text = modules()["Replication.tla"]
+    following = text[text.index("\nNext ==") : text.index("\nSpec ==")]
+    disjuncts = set(re.findall(r": (\w+)\(", following))
+    assert disjuncts == set(CATALOG["action"])
+
+
+def test_invariants_are_those_of_the_implementation_and_the_spec() -> None:
+    """What impl.invariants checks has a row that names it."""
+    assert set(INVARIANTS) == {name for name, row in CATALOG["invariant"].items() if "impl" in row}
+
+
+def test_rules_are_those_the_judge_checks() -> None:
+    """One row per rule id, in any order."""
+    assert set(CATALOG["rule"]) == set(RULE_IDS)
+
+
+def test_every_bug_a_rule_names_is_told_in_a_sentence() -> None:
+    """A report can say what the bug is."""
+    named = {bug for rule in CATALOG["rule"].values() for bug in rule.get("bugs", ())}
+    assert named <= set(CATALOG["bug"])
+
+
+def test_decisions_of_the_implementation_are_rules() -> None:
+    """What a core runs with are functions of impl.rules, under the same names."""
+    assert all(getattr(rules, name) is getattr(Rules(), name) for name in Rules._fields)
+
+
+def test_actions_that_leave_a_trace_are_events() -> None:
+    """An action of a broker has an event of the same name, but for those told as others."""
+    told_otherwise = {"LoseResponse", "Restart", "FenceBroker", "UnfenceBroker", "ElectPreferred"}
+    assert set(CATALOG["action"]) - told_otherwise <= set(EVENTS)
+
+
+def test_the_checks_can_fail(tmp_path: Path) -> None:
+    """A name that nobody defines is not found."""
+    assert not re.search(r"^NoSuchOperator ==", modules()["Replication.tla"], flags=re.MULTILINE)
+    with pytest.raises(AttributeError):
+        importlib.import_module("impl.rules").no_such_rule  # noqa: B018

@@ -11,20 +11,18 @@ from typing import Any
 import z3
 
 from spec.proofs.loops import any_sequence
-from spec.proofs.paths import Path
+from spec.proofs.paths import GOAL_TIMEOUT_MS, Path
 from spec.proofs.symbolic import AnySeq, lower
 
 UNDEFINED = -1
 READ, DIVERGING, OUT_OF_RANGE = 0, 1, 2
-
-SOLVER_TIMEOUT_MS = 10_000
 
 
 def quantified_solver() -> Any:
     """Uses a statement only where its triggers occur: a failed proof is then `unknown`, never a wrong model."""
     solver = z3.Solver()
     solver.set("mbqi", False)
-    solver.set("timeout", SOLVER_TIMEOUT_MS)
+    solver.set("timeout", GOAL_TIMEOUT_MS)
     return solver
 
 

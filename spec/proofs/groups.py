@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from spec.proofs import any_convergence, any_length, bounds, convergence, loops, tables
+from spec.proofs import any_convergence, any_length, bounds, committed_steps, convergence, loops, tables
 from spec.proofs.any_length import quantified_solver
 from spec.proofs.loops import CONTRACTS
 from spec.proofs.paths import Path, Tally, explore
@@ -181,5 +181,12 @@ UNBOUNDED: tuple[Group, ...] = (
         _any_length(any_convergence.any_epoch_step, any_convergence.any_fetch_step),
         method="any length",
         weight=5,
+    ),
+    Group(
+        "committed",
+        "committed data lies in every later leader's past and on every ISR member, whatever deposed leaders do",
+        _any_length(*committed_steps.LEMMAS),
+        method="any number of brokers and epochs",
+        weight=15,
     ),
 )

@@ -19,6 +19,9 @@ from spec.proofs.symbolic import Bool, Int, OutOfRangeError, Seq, evaluate, symb
 DECISION_LIMIT = 2000
 """Reads and decisions on one path before it counts as endless; the longest honest path takes under 300."""
 
+BRANCH_TIMEOUT_MS = 300
+GOAL_TIMEOUT_MS = 10_000
+
 
 class EndlessLoopError(Exception):
     """A rule passed DECISION_LIMIT."""
@@ -81,6 +84,7 @@ class Path:
         self.taken: list[bool] = []
         self.open: list[list[bool]] = []
         self.solver = make_solver()
+        self.quantified = contracts is not None
         self.rules = symbolic_rules(namespace, contracts)
         self.goals: list[tuple[str, Any]] = []
         self.shown: list[tuple[str, Any]] = []
@@ -171,8 +175,8 @@ class Path:
         if position < len(self.prefix):
             choice = self.prefix[position]
         else:
-            can_hold = self._possible(condition)
-            can_fail = self._possible(z3.Not(condition))
+            can_hold = self.possible(condition)
+            can_fail = self.possible(z3.Not(condition))
             if not can_hold and not can_fail:
                 raise ImpossiblePathError
             if can_hold and can_fail:
@@ -183,8 +187,14 @@ class Path:
         self.solver.add(condition if choice else z3.Not(condition))
         return choice
 
-    def _possible(self, condition: Any) -> bool:
-        return bool(self.solver.check(condition) != z3.unsat)
+    def possible(self, condition: Any) -> bool:
+        """Whether a branch may be taken. With quantifiers the solver seldom knows, so it is not given long."""
+        if self.quantified:
+            self.solver.set("timeout", BRANCH_TIMEOUT_MS)
+        possible = bool(self.solver.check(condition) != z3.unsat)
+        if self.quantified:
+            self.solver.set("timeout", GOAL_TIMEOUT_MS)
+        return possible
 
     def assume(self, condition: Any, premise: str = "") -> None:
         """A premise. One with a name can be dropped, to see what is lost without it."""
@@ -244,11 +254,15 @@ def explore(
 
 
 def _settle(path: Path, tally: Tally) -> bool:
-    """Proves the goals of a finished path; False when the path cannot happen."""
-    if path.solver.check() == z3.unsat:
+    """Proves the goals of a finished path; False when the path cannot happen.
+
+    Without quantifiers one query for all goals is cheaper; with them each goal is easier alone.
+    """
+    if not path.possible(z3.BoolVal(True)):
         return False
     remaining = [(name, goal) for name, goal in path.goals if name not in tally.refuted]
-    if remaining and path.solver.check(z3.Not(z3.And([goal for _, goal in remaining]))) == z3.unsat:
+    all_at_once = z3.Not(z3.And([goal for _, goal in remaining]))
+    if remaining and not path.quantified and path.solver.check(all_at_once) == z3.unsat:
         for name, _ in remaining:
             tally.proved[name] = tally.proved.get(name, 0) + 1
         return True

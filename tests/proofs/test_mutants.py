@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from spec.proofs.mutants import MutationReport, Mutant, equivalents, killer, mutants
+from spec.proofs.mutants import Mutant, MutationReport, equivalents, killer, mutants
 
 ALL = {mutant.key: mutant for mutant in mutants()}
 EVERY = os.environ.get("TIDEGAUGE_MUTANTS") == "all"

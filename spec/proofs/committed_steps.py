@@ -1,0 +1,232 @@
+"""Every step of the cluster keeps the invariant of `committed.py`, it holds at the start, and it gives the claim."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import z3
+
+from spec.proofs.committed import (
+    COMMIT_NEEDS_ALL,
+    ELECT_FROM_ISR,
+    INVARIANT,
+    JOIN_AT_EPOCH_START,
+    JOIN_AT_HIGH_WATERMARK,
+    State,
+    any_state,
+)
+from spec.proofs.paths import Path
+from spec.proofs.symbolic import AnySeq
+
+Step = Callable[[Path, State], State]
+
+
+def assume_invariant(path: Path, s: State) -> None:
+    """Every conjunct, with its triggers."""
+    path.assume(z3.And(s.brokers > 0, s.current >= 0))
+    for conjunct in INVARIANT:
+        variables = z3.Ints(conjunct.variables)
+        for trigger in conjunct.triggers(s, *variables):
+            path.forall(variables, conjunct.holds(s, *variables), *trigger)
+
+
+def prove_invariant(path: Path, s: State) -> None:
+    """Every conjunct, for arbitrary values of its variables."""
+    for conjunct in INVARIANT:
+        values = [path.integer(f"{conjunct.name}:{v}", show=False) for v in conjunct.variables.split()]
+        path.goal(conjunct.name, conjunct.holds(s, *values))
+
+
+def keeps(step: Step) -> Callable[[Path, int], None]:
+    """The lemma that a step keeps the invariant."""
+
+    def lemma(path: Path, _: int) -> None:
+        before = any_state()
+        assume_invariant(path, before)
+        prove_invariant(path, step(path, before))
+
+    lemma.__name__ = f"{step.__name__}_keeps_it"
+    return lemma
+
+
+def _leads(s: State, e: Any) -> Any:
+    """Epoch e's leader leads it and has not learned of a later one; it may be deposed all the same."""
+    return z3.And(e >= 0, e <= s.current, s.known(s.leader(e)) == e)
+
+
+def _a_broker(path: Path, s: State, name: str) -> Any:
+    broker = path.integer(name)
+    path.assume(z3.And(broker >= 0, broker < s.brokers))
+    return broker
+
+
+def elect(path: Path, s: State) -> State:
+    """The controller elects an ISR member for the next epoch, and may drop others from the ISR."""
+    chosen = _a_broker(path, s, "chosen")
+    path.assume(s.isr(s.current, chosen), ELECT_FROM_ISR)
+    left, r = z3.Function("left", z3.IntSort(), z3.BoolSort()), z3.Int("r")
+    path.assume(left(chosen))
+    path.forall([r], z3.Implies(z3.And(left(r), r != chosen), s.isr(s.current, r)), left(r))
+    new = s.current + 1
+    return replace(
+        s,
+        current=new,
+        leader=lambda e: z3.If(e == new, chosen, s.leader(e)),
+        isr=lambda e, b: z3.If(e == new, left(b), s.isr(e, b)),
+    )
+
+
+def learn(path: Path, s: State) -> State:
+    """A broker learns of any epoch later than the one it knows; its leader begins to lead."""
+    b, epoch = _a_broker(path, s, "learner"), path.integer("epoch")
+    path.assume(z3.And(s.known(b) < epoch, epoch <= s.current, epoch >= 0))
+    learned = replace(s, known=lambda x: z3.If(x == b, epoch, s.known(x)))
+    if not path.decide(s.leader(epoch) == b):
+        return learned
+
+    def earlier(e: Any) -> Any:
+        return z3.And(e >= 0, e < epoch)
+
+    def follows(e: Any) -> Any:
+        return z3.And(earlier(e), s.isr(e, b), s.leader(e) != b)
+
+    def is_lowest(e: Any) -> Any:
+        return z3.And(follows(e), z3.Or(z3.Not(s.capped(e)), s.remote(e, b) <= s.cap(e)))
+
+    def led(e: Any) -> Any:
+        return z3.And(earlier(e), s.leader(e) == b)
+
+    return replace(
+        learned,
+        begun=lambda e: z3.Or(e == epoch, s.begun(e)),
+        start=lambda e: z3.If(e == epoch, s.log_end(b), s.start(e)),
+        hist=lambda e, o: z3.If(e == epoch, s.record(b, o), s.hist(e, o)),
+        hist_end=lambda e: z3.If(e == epoch, s.log_end(b), s.hist_end(e)),
+        capped=lambda e: z3.Or(earlier(e), s.capped(e)),
+        cap=lambda e: z3.If(is_lowest(e), s.remote(e, b), z3.If(led(e), s.committed(e), s.cap(e))),
+        witness=lambda e: z3.If(z3.Or(is_lowest(e), led(e)), b, s.witness(e)),
+    )
+
+
+def append(path: Path, s: State) -> State:
+    """A leader, deposed or not, appends a record of its epoch."""
+    epoch = path.integer("epoch")
+    path.assume(_leads(s, epoch))
+    b, end = s.leader(epoch), s.hist_end(epoch)
+    return replace(
+        s,
+        record=lambda x, o: z3.If(z3.And(x == b, o == s.log_end(b)), epoch, s.record(x, o)),
+        log_end=lambda x: z3.If(x == b, s.log_end(b) + 1, s.log_end(x)),
+        hist=lambda e, o: z3.If(z3.And(e == epoch, o == end), epoch, s.hist(e, o)),
+        hist_end=lambda e: z3.If(e == epoch, end + 1, s.hist_end(e)),
+    )
+
+
+def _a_follower(path: Path, s: State) -> tuple[Any, Any]:
+    f, epoch = _a_broker(path, s, "follower"), path.integer("epoch")
+    path.assume(z3.And(_leads(s, epoch), s.known(f) == epoch, s.leader(epoch) != f))
+    return f, epoch
+
+
+def cut(path: Path, s: State) -> State:
+    """A follower cuts its log where it and its leader differ, or anywhere above that."""
+    f, epoch = _a_follower(path, s)
+    target = path.integer("target", low=0)
+    differs = z3.Or(target >= s.hist_end(epoch), s.record(f, target) != s.hist(epoch, target))
+    path.assume(z3.And(target < s.log_end(f), differs))
+    return replace(s, log_end=lambda x: z3.If(x == f, target, s.log_end(x)))
+
+
+def fetch(path: Path, s: State) -> State:
+    """A follower whose log is a prefix of its leader's fetches at its end; the leader records that end."""
+    f, epoch = _a_follower(path, s)
+    end, new_end = s.log_end(f), path.integer("new_end")
+    last_agrees = z3.Or(end == 0, s.record(f, end - 1) == s.hist(epoch, end - 1))
+    path.assume(z3.And(end <= new_end, new_end <= s.hist_end(epoch), last_agrees))
+    return replace(
+        s,
+        record=lambda x, o: z3.If(z3.And(x == f, o >= end), s.hist(epoch, o), s.record(x, o)),
+        log_end=lambda x: z3.If(x == f, new_end, s.log_end(x)),
+        remote=lambda e, r: z3.If(z3.And(e == epoch, r == f), end, s.remote(e, r)),
+    )
+
+
+def commit(path: Path, s: State) -> State:
+    """A leader, deposed or not, raises its high watermark by the rule, over the ISR it last knew."""
+    epoch = path.integer("epoch")
+    path.assume(_leads(s, epoch))
+    counted, r = z3.Function("counted", z3.IntSort(), z3.BoolSort()), z3.Int("r")
+    if COMMIT_NEEDS_ALL not in path.dropped:
+        counts = counted(r) == z3.And(s.isr(epoch, r), r != s.leader(epoch))
+        path.forall([r], counts, counted(r))
+        path.forall([r], counts, s.isr(epoch, r))
+    path.premises.add(COMMIT_NEEDS_ALL)
+    leos = AnySeq(path, lambda i: s.remote(epoch, i), s.brokers)
+    raised = path.call(
+        "leader_high_watermark",
+        s.committed(epoch),
+        s.hist_end(epoch),
+        leos,
+        AnySeq(path, counted, s.brokers),
+        z3.BoolVal(False),
+    )
+    return replace(s, committed=lambda e: z3.If(e == epoch, raised, s.committed(e)))
+
+
+def shrink(path: Path, s: State) -> State:
+    """The leader and the controller drop a follower from the ISR."""
+    out = _a_broker(path, s, "out")
+    path.assume(z3.And(_leads(s, s.current), out != s.leader(s.current)))
+    return replace(s, isr=lambda e, b: z3.If(z3.And(e == s.current, b == out), z3.BoolVal(False), s.isr(e, b)))
+
+
+def expand(path: Path, s: State) -> State:
+    """The leader and the controller take a follower into the ISR, by the rule."""
+    joins = _a_broker(path, s, "joins")
+    path.assume(_leads(s, s.current))
+    path.premises |= {JOIN_AT_HIGH_WATERMARK, JOIN_AT_EPOCH_START}
+    hw = 0 if JOIN_AT_HIGH_WATERMARK in path.dropped else s.committed(s.current)
+    start = 0 if JOIN_AT_EPOCH_START in path.dropped else s.start(s.current)
+    path.assume(path.call("may_join_isr", s.remote(s.current, joins), hw, start))
+    return replace(s, isr=lambda e, b: z3.Or(z3.And(e == s.current, b == joins), s.isr(e, b)))
+
+
+def initially(path: Path, _: int) -> None:
+    """Empty logs, nothing learned, everybody in the ISR of epoch 0."""
+    s, first = any_state(), path.integer("first")
+    zero, no = z3.IntVal(0), z3.BoolVal(False)
+    path.assume(z3.And(s.brokers > 0, first >= 0, first < s.brokers))
+    prove_invariant(
+        path,
+        replace(
+            s,
+            current=zero,
+            leader=lambda _e: first,
+            isr=lambda _e, _b: z3.BoolVal(True),
+            known=lambda _b: z3.IntVal(-1),
+            log_end=lambda _b: zero,
+            begun=lambda _e: no,
+            hist_end=lambda _e: zero,
+            remote=lambda _e, _r: zero,
+            committed=lambda _e: zero,
+            capped=lambda _e: no,
+        ),
+    )
+
+
+def committed_data_is_safe(path: Path, _: int) -> None:
+    """The claim: committed data lies in every later leader's past and on every ISR member."""
+    s = any_state()
+    assume_invariant(path, s)
+    e, f, o, r = path.integer("epoch", 0), path.integer("later"), path.integer("offset", 0), _a_broker(path, s, "member")
+    path.assume(z3.And(e <= s.current, o < s.committed(e)))
+    path.decide(s.isr(e, r))  # a member since then, or one that joined later
+    path.decide(s.remote(e, r) >= s.committed(e))
+    later = z3.And(s.begun(f), e < f)
+    path.goal("every later leader began with it", z3.Implies(later, z3.And(o < s.start(f), s.hist(f, o) == s.hist(e, o))))
+    member = s.isr(s.current, r)
+    path.goal("every ISR member has it", z3.Implies(member, z3.And(o < s.log_end(r), s.record(r, o) == s.hist(e, o))))
+
+
+STEPS: tuple[Step, ...] = (elect, learn, append, cut, fetch, commit, shrink, expand)
+LEMMAS: tuple[Callable[[Path, int], None], ...] = (initially, *map(keeps, STEPS), committed_data_is_safe)

@@ -1,0 +1,47 @@
+"""Names of partitions, and the arithmetic that spreads them over threads.
+
+Rules of this file
+
+1. Java's arithmetic: 32 bits, wrapping around. A text is hashed by its UTF-16 code units.
+2. Source: java.lang.String#hashCode, org.apache.kafka.common.utils.Utils#abs, AbstractFetcherManager#getFetcherId.
+"""
+
+from typing import NamedTuple
+
+MASK = 0xFFFF_FFFF
+SIGN = 0x8000_0000
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def to_int32(value: int) -> int:
+    """The value a Java int holds after overflow."""
+    value &= MASK
+    return value - (MASK + 1) if value & SIGN else value
+
+
+def java_hash(text: str) -> int:
+    """String#hashCode."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & MASK
+    return to_int32(value)
+
+
+def java_abs(value: int) -> int:
+    """Utils#abs: 0 for the smallest int, whose negation does not fit."""
+    return 0 if value == -SIGN else abs(value)
+
+
+def fetcher_id(partition: TopicPartition, fetchers: int) -> int:
+    """Which of a broker's fetcher threads takes the partition. AbstractFetcherManager#getFetcherId."""
+    return java_abs(to_int32(31 * java_hash(partition.topic) + partition.partition)) % fetchers

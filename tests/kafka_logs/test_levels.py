@@ -11,6 +11,7 @@ from conformance.judge import judge
 from traces.columns import to_columns
 from traces.kafka import Capture, read
 from traces.kafka.shipped import shipped
+from traces.schema import Trace
 
 NAME = "4.2.0/b-kill-leader"
 Filter = Callable[[str], bool]
@@ -105,7 +106,12 @@ def test_the_layout_without_threads_is_enough(name: str, tmp_path: Path, capture
     bare = read(tmp_path)
     assert broken(bare) == broken(whole)
     for one, other in zip(bare.traces, whole.traces, strict=True):
-        assert sorted((e.at, e.event) for e in one.events) == sorted((e.at, e.event) for e in other.events)
+        assert told(one) == told(other)
+
+
+def told(trace: Trace) -> list[tuple[str, str]]:
+    """Lines and events; not whether an answer is an event of its own, which hangs on whose fetch raised a high watermark."""
+    return sorted((e.at, e.event) for e in trace.events if e.event != "AnswerFetch")
 
 
 def test_a_broker_that_only_follows_is_not_asked_for_a_leaders_lines(capture: Callable[[str], Capture]) -> None:

@@ -204,10 +204,17 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched
     """Requests into steps; returns how many places were moved, and how many answers stay unexplained."""
     moved = unexplained = 0
     asked: dict[tuple[int, int, str], list[tuple[int, int]]] = defaultdict(list)
+    taken = {
+        (key, step.tp): step
+        for node in nodes
+        for step in node.broker.steps
+        if step.name == "HandleFetchResponse"
+        for key in step.awaits
+    }
     for node in nodes:
         if not node.runs:
             continue
-        exchanges = Exchanges(node.broker, node.runs, matched)
+        exchanges = Exchanges(node.broker, node.runs, matched, taken)
         for fetch in fetches[node.id]:
             exchanges.fetch(fetch)
         handlers = {

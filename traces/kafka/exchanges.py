@@ -7,11 +7,11 @@ Rules of this file
 2. An answer that left later is a step of its own, AnswerFetch, when it was completed. So is one that left in the handler
    thread but was read after the fetch was counted.
 3. A fetch that was refused or found to diverge is not recorded: the request is the only source.
-4. Record counts are not in the JSON, only bytes: rec_base and rec_end are known only when there are none.
+4. Record counts are not in the JSON, only bytes. What the records of an answer were, the follower that appended them tells.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from traces.kafka.phrases import Asked
 from traces.kafka.requests import Answer, Fetch, Request
@@ -29,8 +29,11 @@ LATE = 20_000
 class Exchanges:
     """The requests one node logged, put beside its steps."""
 
-    def __init__(self, broker: Broker, runs: Sequence[Run], sends: Mapping[int, Send]) -> None:
+    def __init__(
+        self, broker: Broker, runs: Sequence[Run], sends: Mapping[int, Send], taken: Mapping[tuple[Hashable, str], Step]
+    ) -> None:
         self.broker = broker
+        self.taken = taken
         self.runs = runs
         self.sends = sends
         self.unexplained = 0
@@ -89,16 +92,26 @@ class Exchanges:
         origin = id(send if send is not None else fetch)
         step.awaits.append(("sent", origin))
         answering = step
+        answers = _answers(asked, answer) | self._records(origin, tp, answer)
         if together:
-            step.fields.update(_answers(asked, answer))
+            step.fields.update(answers)
         else:
-            fields = {"peer": fetch.replica} | asks | _answers(asked, answer)
+            fields = {"peer": fetch.replica} | asks | answers
             answering = self.add(request.completed, "AnswerFetch", tp, fields, request)
             self._place_answer(run, answering, step, answer, request)
         answering.offers.append(("answered", origin))
         if send is not None:
             step.offers.append(("handled", send.node, send.run))
             answering.offers.append(("handled", send.node, send.run))
+
+    def _records(self, origin: int, tp: str, answer: Answer) -> Fields:
+        """The records of an answer, as the follower appended them."""
+        handled = self.taken.get((("answered", origin), tp))
+        if handled is None or answer.error != 0 or answer.diverging or answer.size == 0:
+            return {}
+        return {
+            name: handled.fields[name] for name in ("rec_base", "rec_end", "rec_epoch", "epochs") if name in handled.fields
+        }
 
     def _find_recorded(self, run: Run, fetch: Fetch, tp: str, asked: Asked) -> Step | None:
         waiting = self._recorded[run.number, tp, fetch.replica]
@@ -143,10 +156,12 @@ class Exchanges:
         step.place = max(place or step.place, run.start(step.tp))
 
     def _place_answer(self, run: Run, answering: Step, step: Step, answer: Answer, request: Request) -> None:
-        """A late answer tells the high watermark when it was read again."""
+        """A late answer tells the high watermark when it was read again, and that its records were there."""
+        end = answering.fields.get("rec_end")
 
         def fits(mark: Mark) -> bool:
-            return answer.error != 0 or answer.hw is None or mark.hw == answer.hw
+            there = not isinstance(end, int) or mark.leo is None or mark.leo >= end
+            return answer.error != 0 or answer.hw is None or (mark.hw == answer.hw and there)
 
         place = run.choose(answering.tp, (request.completed, request.line.time), request.completed, fits, latest=False)
         if place is None:

@@ -98,7 +98,8 @@ def _learn_topic(broker: Broker, said: Said) -> None:
 
 def append(broker: Broker, said: Said) -> None:
     """An append outside a fetcher thread: records of a producer (or of a group coordinator)."""
-    settle(broker, said)
+    if said.line.thread:  # without thread names this may be another thread's append
+        settle(broker, said)
     replica = broker.replica(said.tp)
     base, end = said.number("rec_base"), said.number("rec_end")
     fields = record_fields(replica, base, end)

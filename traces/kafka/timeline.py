@@ -9,7 +9,7 @@ stays unexplained.
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from traces.kafka.lines import Line
 from traces.kafka.steps import Place, Step
@@ -25,6 +25,7 @@ class Mark:
     index: int
     hw: int | None
     leader_epoch: int | None
+    leo: int | None = None
 
 
 def explains(mark: Mark, asked_epoch: int, error: int) -> bool:
@@ -66,15 +67,16 @@ class Run:
         return (self.number, self.index(time), 1, time)
 
     def mark(self, steps: Sequence[Step]) -> None:
-        """Learn from the steps of the server log where high watermark and leader epoch of each replica change."""
+        """Learn from the steps of the server log where high watermark, leader epoch and LEO of each replica change."""
         for step in sorted((step for step in steps if step.place[0] == self.number), key=lambda step: step.place):
             if step.name == "Start":
                 self._starts[step.tp] = (step.place[0], step.place[1], 1, step.place[3])
             before = self._marks.setdefault(step.tp, [Mark(-1, None, None)])[-1]
             hw = step.fields.get("hw", before.hw)
             epoch = step.fields.get("leader_epoch", before.leader_epoch)
-            if (hw, epoch) != (before.hw, before.leader_epoch):
-                self._marks[step.tp].append(Mark(step.place[1], _int(hw), _int(epoch)))
+            leo = step.fields.get("leo", before.leo)
+            if (hw, epoch, leo) != (before.hw, before.leader_epoch, before.leo):
+                self._marks[step.tp].append(Mark(step.place[1], _int(hw), _int(epoch), _int(leo)))
 
     def start(self, tp: str) -> Place:
         """Behind the line that says the replica is loaded; in front of everything if there is none."""
@@ -84,7 +86,7 @@ class Run:
         """What held at line `first` and every change up to line `last`."""
         marks = self._marks.get(tp, [Mark(-1, None, None)])
         at = bisect_right([mark.index for mark in marks], first) - 1
-        return [Mark(max(first, marks[at].index), marks[at].hw, marks[at].leader_epoch)] + [
+        return [replace(marks[at], index=max(first, marks[at].index))] + [
             mark for mark in marks[at + 1 :] if mark.index <= last
         ]
 

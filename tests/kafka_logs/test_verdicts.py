@@ -1,0 +1,62 @@
+"""What the judge says of the captures: the broken brokers are named, the others are not accused."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conformance.judge import Judgement, judge
+from traces.columns import to_columns
+from traces.kafka import Capture, read
+from traces.kafka.shipped import shipped
+from traces.schema import Trace
+
+HOUR = 3_600_000_000
+Shift = Callable[[str, str, int], Path]
+BROKEN = {
+    # KAFKA-14704: a diverging answer moves the high watermark
+    "3.4.0/b-kill-leader": {("alpha-0", "HW-06")},
+    # the high watermark rises over a replica that has not fetched in this leader epoch, and committed data is lost
+    "4.2.0/k-epoch-jump": {("alpha-0", "HW-08"), ("alpha-0", "DATA-01"), ("alpha-0", "DATA-03")},
+}
+
+
+def judged(trace: Trace) -> Judgement:
+    return judge(to_columns([trace], trace.config), trace.config)
+
+
+def broken(capture: Capture) -> set[tuple[str, str]]:
+    """(topic-partition, rule) of everything that failed."""
+    return {(trace.tp, rule) for trace in capture.traces for rule, tally in judged(trace).tallies.items() if tally.failed}
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_a_capture_breaks_exactly_the_rules_its_broker_breaks(name: str, capture: Callable[[str], Capture]) -> None:
+    """Two broken brokers, five that conform; and the conforming ones were really checked."""
+    assert broken(capture(name)) == BROKEN.get(name, set())
+    held = {rule for trace in capture(name).traces for rule, tally in judged(trace).tallies.items() if tally.held}
+    assert {"HW-01", "HW-05", "FETCH-01", "FETCH-04", "EPOCH-03", "ACK-01"} <= held
+
+
+def test_14704_is_found_at_the_line_of_broker_1(capture: Callable[[str], Capture]) -> None:
+    """The first failure is the event that took the high watermark of a diverging answer."""
+    alpha = next(trace for trace in capture("3.4.0/b-kill-leader").traces if trace.tp == "alpha-0")
+    first = judged(alpha).failures[0]
+    event = alpha.events[first.row]
+    assert (first.rule, event.node, event.event, event.at) == ("HW-06", 1, "HandleFetchResponse", "n1/server.log:719")
+
+
+def test_the_epoch_jump_is_found_where_broker_1_becomes_leader(capture: Callable[[str], Capture]) -> None:
+    """HW-08 at the BecomeLeader of epoch 2; the data is missed when broker 2 becomes leader."""
+    alpha = next(trace for trace in capture("4.2.0/k-epoch-jump").traces if trace.tp == "alpha-0")
+    at = {failure.rule: alpha.events[failure.row].at for failure in judged(alpha).failures}
+    assert at["HW-08"] == "n1/server.log:132"
+    assert at["DATA-01"] == "n2/server.log:540"
+
+
+@pytest.mark.parametrize("by", [HOUR, -HOUR])
+@pytest.mark.parametrize("node", ["n1", "n2", "n3", "n100"])
+@pytest.mark.parametrize("name", ["3.4.0/b-kill-leader", "4.2.0/k-epoch-jump", "4.2.0/d-unclean", "4.2.0/a-steady"])
+def test_the_verdict_does_not_hang_on_clocks(name: str, node: str, by: int, shifted: Shift) -> None:
+    """Another causally correct order of the same logs breaks the same rules."""
+    assert broken(read(shifted(name, node, by))) == BROKEN.get(name, set())

@@ -94,7 +94,10 @@ def read(directory: str | Path) -> Capture:
     for node in nodes:
         problems += node.problems + _observe(node)
     steps = [step for node in nodes for step in node.broker.steps]
-    merged = {tp: merge([step for step in steps if step.tp == tp]) for tp in sorted({step.tp for step in steps})}
+    by_partition: dict[str, list[Step]] = defaultdict(list)
+    for step in steps:
+        by_partition[step.tp].append(step)
+    merged = {tp: merge(of_partition) for tp, of_partition in sorted(by_partition.items())}
     known = {tp: replicas for node in nodes for tp, replicas in node.controller.replicas.items()}
     traces = [
         _trace(folder.name, tp, one, nodes=nodes, controller=controller, replicas=known.get(tp, ()), names=names)

@@ -40,8 +40,11 @@ class Exchanges:
         self.moved = 0
         self._recorded: dict[tuple[int, str, object], list[Step]] = defaultdict(list)
         self._appends: dict[tuple[str, object], list[Step]] = defaultdict(list)
+        self._proposals: dict[str, list[Step]] = defaultdict(list)
         for step in broker.steps:
-            if step.name == "HandleFetch":
+            if step.name == "AlterPartition":
+                self._proposals[step.tp].append(step)
+            elif step.name == "HandleFetch":
                 self._recorded[step.place[0], step.tp, step.fields.get("peer")].append(step)
             elif step.name == "LeaderAppend":
                 self._appends[step.tp, step.fields["rec_base"]].append(step)
@@ -230,18 +233,17 @@ class Exchanges:
                 step.awaits.append(("proposal", tp, epochs["leader_epoch"], epochs["partition_epoch"], frozenset(isr)))
 
     def _altered(self, tp: str, peer: int, isr: Iterable[int], request: Request) -> Step | None:
+        """The first line of this proposal that no request has been put beside."""
         members = frozenset(isr)
-        for step in self.broker.steps:
+        for step in self._proposals[tp]:
             told_isr = step.fields.get("isr")
             if (
-                step.name == "AlterPartition"
-                and step.tp == tp
-                and "leader_epoch" not in step.fields
-                and step.fields["peer"] == peer
+                step.fields["peer"] == peer
                 and isinstance(told_isr, tuple)
                 and frozenset(told_isr) == members
                 and step.time <= request.line.time
             ):
+                self._proposals[tp].remove(step)
                 return step
         return None
 

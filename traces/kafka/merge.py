@@ -11,9 +11,11 @@ Rules of this file
 """
 
 import heapq
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from traces.kafka.steps import Step
 
@@ -37,7 +39,7 @@ def merge(steps: Sequence[Step]) -> Merged:
     """The steps of one topic-partition in one order."""
     chains: dict[int, list[Step]] = defaultdict(list)
     for step in sorted(steps, key=lambda one: one.place):
-        chains[one_node(step)].append(step)
+        chains[step.node].append(step)
     offers: dict[Hashable, list[Step]] = defaultdict(list)
     for chain in chains.values():
         for step in chain:
@@ -61,18 +63,12 @@ def merge(steps: Sequence[Step]) -> Merged:
     return Merged(tuple(order), ties, dropped, _concurrent(order, before, sorted(chains)))
 
 
-def one_node(step: Step) -> int:
-    """The chain a step belongs to."""
-    return step.node
-
-
 def _order(
     chains: dict[int, list[Step]], before: dict[int, list[Step]], after: dict[int, list[Step]], missing: dict[int, int]
 ) -> tuple[list[Step], int]:
     rank = {id(step): (step.time, step.node, position) for chain in chains.values() for position, step in enumerate(chain)}
-    ready = [(rank[id(step)], step) for chain in chains.values() for step in chain if missing[id(step)] == 0]
-    ready.sort(key=lambda pair: pair[0])
-    heap = [(key, id(step), step) for key, step in ready]
+    heap = [(rank[id(step)], step) for chain in chains.values() for step in chain if missing[id(step)] == 0]
+    heapq.heapify(heap)
     done: set[int] = set()
     order: list[Step] = []
     dropped = 0
@@ -84,17 +80,17 @@ def _order(
                 (chain[heads[node]] for node, chain in chains.items() if heads[node] < len(chain)), key=lambda s: rank[id(s)]
             )
             before[id(stuck)] = [cause for cause in before[id(stuck)] if id(cause) in done]
-            heapq.heappush(heap, (rank[id(stuck)], id(stuck), stuck))
-        _, _, step = heapq.heappop(heap)
+            heapq.heappush(heap, (rank[id(stuck)], stuck))
+        _, step = heapq.heappop(heap)
         if id(step) in done:
             continue
         done.add(id(step))
         order.append(step)
-        heads[one_node(step)] += 1
+        heads[step.node] += 1
         for following in after[id(step)]:
             missing[id(following)] -= 1
             if missing[id(following)] == 0 and id(following) not in done:
-                heapq.heappush(heap, (rank[id(following)], id(following), following))
+                heapq.heappush(heap, (rank[id(following)], following))
     return order, dropped
 
 
@@ -110,14 +106,19 @@ def _concurrent(order: Sequence[Step], before: dict[int, list[Step]], nodes: Seq
         counts[column[step.node]] += 1
         clock[column[step.node]] = counts[column[step.node]]
         seen[id(step)] = clock
-    commits = [step for step in order if step.name in COMMITS and step.fields.get("hw") != step.fields.get("hw_before")]
-    commits += [step for step in order if step.name in ("ProduceAck", "Read")]
-    losses = [step for step in order if step.name in LOSSES]
-    return sum(
-        1
-        for one in commits
-        for other in losses
-        if one.node != other.node
-        and seen[id(one)][column[one.node]] > seen[id(other)][column[one.node]]
-        and seen[id(other)][column[other.node]] > seen[id(one)][column[other.node]]
-    )
+    commits: dict[int, list[list[int]]] = defaultdict(list)
+    for step in order:
+        told = step.name in ("ProduceAck", "Read")
+        if told or (step.name in COMMITS and step.fields.get("hw") != step.fields.get("hw_before")):
+            commits[step.node].append(seen[id(step)])
+    concurrent = 0
+    for step in order:
+        if step.name in LOSSES:
+            clock, own = seen[id(step)], column[step.node]
+            for node, clocks in commits.items():
+                if node != step.node:
+                    # along a node its own count and what it has seen of others only grow
+                    before_it = bisect_right(clocks, clock[column[node]], key=itemgetter(column[node]))
+                    after_it = bisect_left(clocks, clock[own], key=itemgetter(own))
+                    concurrent += max(0, after_it - before_it)
+    return concurrent

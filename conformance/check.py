@@ -125,7 +125,9 @@ def check(
             judgements.append(replace(one.judgement, failures=(), final=()))
             traces += one.judgement.traces
             events += one.judgement.events
-            if batch.traces is not None or (one.judgement.failures and sum(len(k.judgement.failures) for k in kept) < explained):
+            if batch.traces is not None or (
+                one.judgement.failures and sum(len(k.judgement.failures) for k in kept) < explained
+            ):
                 kept.append(one)
             echo(f"{path}: {traces:,} traces, {events:,} events judged")
         inputs.append(Input(str(path), kind, traces, events, tuple(problems)))
@@ -147,7 +149,9 @@ def _judged(batch: Batch, profile: str | None, problems: list[Problem]) -> Judge
         named(config.profile)
     except TidegaugeError as error:
         problems.append(
-            Problem(batch.source, None, "a profile this version knows", str(error), "name one with --profile", len(batch.columns))
+            Problem(
+                batch.source, None, "a profile this version knows", str(error), "name one with --profile", len(batch.columns)
+            )
         )
         return None
     batch = replace(batch, config=config)
@@ -226,5 +230,3 @@ def _parquet(path: Path, problems: list[Problem]) -> Iterator[Batch]:
                 yield Batch(f"{path}: row group {group}", columns, reader.config)
     except Unreadable as error:
         problems.append(error.problem)
-
-

@@ -24,19 +24,21 @@ from typing import Any
 import numba
 from llvmlite import binding
 from numba import types
-from numba.core import config
 
 from conformance import (
     controller,
+    cuts,
     fields,
     follower,
     judge_kernel,
     leader,
     leader_hw,
+    life,
     lineage,
     log_checks,
     roles,
     rule_ids,
+    serving,
     state,
     tally,
     terms,
@@ -46,18 +48,36 @@ from impl import rules
 from traces import columns, schema
 from traces.columns import INT_FIELDS
 
-MODULES = (rules, state, tally, lineage, terms, log_checks, leader_hw, roles, leader, follower, controller, whole, judge_kernel)
+MODULES = (
+    rules,
+    state,
+    tally,
+    lineage,
+    terms,
+    log_checks,
+    leader_hw,
+    roles,
+    life,
+    serving,
+    leader,
+    follower,
+    cuts,
+    controller,
+    whole,
+    judge_kernel,
+)
 """In the order of their imports: whatever a module calls stands before it."""
 
 
 TOP = "judge_traces"
-RARE = frozenset(
-    """failed undecided kept later_terms open_term agree_until next_start epoch_at copy_entries compare_cache still_there
-    raised fetched_since led_between bounded cut cut_at handle_epoch_request handle_epoch_response observe log_start_moved
-    epoch_cache_entry handle_out_of_range truncate_to_high_watermark answer_fetch handle_alter_partition_response
-    produce_ack consumer_read expand_isr shrink_isr propose keep learn alter_partition handle_diverging_response
-    send_epoch_request raise_log_start cache_raise snapshot""".split()
-)
+_RARE = """
+    failed undecided kept later_terms open_term agree_until next_start epoch_at copy_entries compare_cache
+    still_there raised fetched_since led_between bounded cut cut_at handle_epoch_request handle_epoch_response
+    observe log_start_moved epoch_cache_entry handle_out_of_range truncate_to_high_watermark answer_fetch
+    handle_alter_partition_response produce_ack consumer_read expand_isr shrink_isr propose keep learn
+    alter_partition handle_diverging_response send_epoch_request raise_log_start cache_raise snapshot term_of
+"""
+RARE = frozenset(_RARE.split())
 """Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""
 
 
@@ -67,16 +87,18 @@ def compiled() -> Callable[..., None]:
     directory = cache_directory()
     if directory is None:
         return _build(eager=True)
-    before, config.CACHE_DIR = config.CACHE_DIR, str(directory)
+    settings: Any = numba.config
+    before, settings.CACHE_DIR = settings.CACHE_DIR, str(directory)
     try:
         return _build(eager=not is_ready(), cached=True)
     finally:
-        config.CACHE_DIR = before
+        settings.CACHE_DIR = before
 
 
 def _build(eager: bool, cached: bool = False) -> Callable[..., None]:
     """Compile everything; with `eager` off the callees only when the kernel is not in the cache."""
     twins: dict[str, Any] = {}
+    njit: Any = numba.njit
     for module in MODULES:
         functions = {
             key: value
@@ -86,14 +108,12 @@ def _build(eager: bool, cached: bool = False) -> Callable[..., None]:
         for key, function in _callees_first(functions):
             twin = _with_globals(function, twins)
             if key == TOP:
-                twins[key] = numba.njit(signature(function), cache=cached)(twin)
+                twins[key] = njit(signature(function), cache=cached)(twin)
             elif eager:
-                jit = numba.njit(
-                    signature(function), no_cfunc_wrapper=True, no_cpython_wrapper=True, forceinline=key not in RARE
-                )
+                jit = njit(signature(function), no_cfunc_wrapper=True, no_cpython_wrapper=True, forceinline=key not in RARE)
                 twins[key] = jit(twin)
             else:
-                twins[key] = numba.njit(twin)
+                twins[key] = njit(twin)
     return twins[TOP]  # type: ignore[no-any-return]
 
 
@@ -103,7 +123,11 @@ def cache_directory() -> Path | None:
     Numba looks only at the file of the function it loads, so whatever the kernel calls must be in the name.
     """
     name = _fingerprint()
-    places = (os.environ.get("XDG_CACHE_HOME"), Path("~/.cache").expanduser(), Path(tempfile.gettempdir(), f"cache-{_user()}"))
+    places = (
+        os.environ.get("XDG_CACHE_HOME"),
+        Path("~/.cache").expanduser(),
+        Path(tempfile.gettempdir(), f"cache-{_user()}"),
+    )
     for place in places:
         if place:
             directory = Path(place) / "tidegauge" / name
@@ -126,7 +150,7 @@ def _user() -> int:
 
 def _fingerprint() -> str:
     parts = [sys.version, numba.__version__, binding.get_host_cpu_name(), str(binding.get_host_cpu_features())]
-    parts += [inspect.getsource(module) for module in (*MODULES, fields, rule_ids, columns, schema)]
+    parts += [inspect.getsource(module) for module in (*MODULES, fields, rule_ids, columns, schema, sys.modules[__name__])]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
 
 
@@ -138,7 +162,7 @@ _NUMBA_TYPES = {
     Sequence[bool]: types.int64[::1],
     state.Ints: COLUMN,
     state.State: types.int64[:, ::1],
-    judge_kernel.Columns: types.UniTuple(COLUMN, len(INT_FIELDS)),
+    judge_kernel.Columns: types.UniTuple(COLUMN, len(INT_FIELDS)),  # type: ignore[no-untyped-call]
     judge_kernel.Flags: types.Array(types.boolean, 1, "C", readonly=True),
     judge_kernel.Final: types.int64[:, :, ::1],
     judge_kernel.Caches: types.int64[:, :, :, ::1],

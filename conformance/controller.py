@@ -22,19 +22,16 @@ from conformance.state import (
     OPTION,
     PROPOSED,
     REPLICAS,
-    State,
     UNCLEAN,
     WHOLE,
-    registration,
+    State,
 )
 from conformance.tally import decide, same, undecided
 from conformance.terms import first_epoch, one_leader, register
 from traces.columns import UNKNOWN
 
 
-def change_partition(
-    st: State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int
-) -> None:
+def change_partition(st: State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int) -> None:
     """A PartitionRecord or PartitionChangeRecord: PartitionRegistration#merge."""
     old_epoch = st[WHOLE, C_EPOCH]
     if old_epoch != UNKNOWN:

@@ -107,9 +107,7 @@ def _involved(columns: Columns, config: Config, row: int, first: int, steps: int
     return chosen[::-1]
 
 
-def _event(
-    columns: Columns, config: Config, row: int, trace: int, traces: Sequence[Trace] | None, source: str
-) -> Event:
+def _event(columns: Columns, config: Config, row: int, trace: int, traces: Sequence[Trace] | None, source: str) -> Event:
     at = row - int(columns.trace_starts[trace])
     if traces is not None:
         return traces[trace].events[at]

@@ -52,8 +52,10 @@ from traces.schema import Config
 ROOM = 16
 MOST_ROOM = 4096
 FAILURES_KEPT = 2048
-COMPILE_FROM = 50_000
+COMPILE_FROM = 200_000
 """Events from which compiling pays: the uncompiled text takes about as long for them as the compiler."""
+LOAD_FROM = 20_000
+"""Events from which loading machine code that some other process has made pays."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Failure:
-    """The first failure of a rule in a trace: at `row` of the columns, `compared` was expected to be one thing and is another."""
+    """The first failure of a rule in a trace: what was compared at `row` of the columns, expected and seen."""
 
     trace: int
     row: int
@@ -101,17 +103,18 @@ class Judgement:
     final: tuple[tuple[ReplicaState, ...], ...] = field(default=(), repr=False)
 
 
-class TooLarge(ValueError):
+class TooLargeError(ValueError):
     """A trace needs more room than the judge has: expected, seen, what to do."""
 
 
 def judge(columns: Columns, config: Config, final: int = 0, compile_from: int = COMPILE_FROM) -> Judgement:
     """Judge all traces; `final` asks for the last state of that many of them."""
     run: Callable[..., None] = judge_traces
-    if len(columns) >= compile_from:
-        from conformance.compiled import compiled  # noqa: PLC0415  (imports the compiler)
+    if len(columns) >= min(compile_from, LOAD_FROM):
+        from conformance.compiled import compiled, is_ready  # noqa: PLC0415  (imports the compiler)
 
-        run = compiled()
+        if len(columns) >= compile_from or is_ready():
+            run = compiled()
     return judge_with(run, columns, config, final)
 
 
@@ -131,7 +134,7 @@ def judge_with(run: Callable[..., None], columns: Columns, config: Config, final
             break
         room *= 2
         if room > MOST_ROOM:
-            raise TooLarge(
+            raise TooLargeError(
                 f"expected at most {MOST_ROOM} leader epochs or registrations in a trace, saw more; split the trace"
             )
     return _judgement(columns, st, last, caches)
@@ -213,5 +216,3 @@ def _replica(row: Sequence[int], cache: Ints) -> ReplicaState:
 def known(value: int) -> int | None:
     """None for UNKNOWN."""
     return None if value == UNKNOWN else int(value)
-
-

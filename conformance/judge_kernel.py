@@ -14,6 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conformance.controller import alter_partition, change_partition
+from conformance.cuts import (
+    handle_diverging_response,
+    handle_epoch_response,
+    handle_out_of_range,
+    truncate_to_high_watermark,
+)
 from conformance.fields import (
     ACKS,
     ALTER_PARTITION,
@@ -74,40 +80,30 @@ from conformance.fields import (
     TARGET,
     TRUNCATE_TO_HIGH_WATERMARK,
 )
-from conformance.follower import (
-    handle_diverging_response,
-    handle_epoch_response,
-    handle_fetch_error,
-    handle_fetch_response,
-    handle_out_of_range,
-    send_epoch_request,
-    send_fetch,
-    truncate_to_high_watermark,
-)
+from conformance.follower import handle_fetch_error, handle_fetch_response, send_epoch_request, send_fetch
 from conformance.leader import (
-    answer_fetch,
     consumer_read,
     expand_isr,
     handle_alter_partition_response,
-    handle_epoch_request,
-    handle_fetch,
     leader_append,
     produce_ack,
     shrink_isr,
 )
-from conformance.roles import become_follower, become_leader, epoch_cache_entry, log_start_moved, observe, start, stop
+from conformance.life import epoch_cache_entry, log_start_moved, observe, start, stop
 from conformance.log_checks import learn
+from conformance.roles import become_follower, become_leader
+from conformance.serving import answer_fetch, handle_epoch_request, handle_fetch
 from conformance.state import (
     BROKERS,
     FINAL,
     GOES_ON,
-    Ints,
     NOW,
     OPTION,
     OVERFLOW,
     REPLICAS,
-    State,
     WHOLE,
+    Ints,
+    State,
     epochs_row,
     forget,
     starts_row,
@@ -210,9 +206,7 @@ def judge_traces(
             elif code == READ:
                 consumer_read(st, b, c[BOUND][i], c[REC_END][i])
             elif code == TRUNCATE_TO_HIGH_WATERMARK:
-                truncate_to_high_watermark(
-                    st, b, c[TARGET][i], c[LEO_BEFORE][i], c[HW_BEFORE][i], c[LEO][i], c[HW][i]
-                )
+                truncate_to_high_watermark(st, b, c[TARGET][i], c[LEO_BEFORE][i], c[HW_BEFORE][i], c[LEO][i], c[HW][i])
             elif peer < 0 or peer >= n or peer == b:
                 learn(st, b, c[LEO][i], c[HW][i])
             elif code == SEND_FETCH:

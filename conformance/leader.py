@@ -1,97 +1,37 @@
-"""Events at a leader: append, fetch, answer, ISR proposals, produce answers, reads.
+"""Events at a leader but for fetches: append, ISR proposals and their answers, produce answers, reads.
 
 Rules of this file
 
-1. Request and answer travel through `pair`: what the follower sent is what the leader handles, what the leader answered
-   is what the follower takes over. A field one side does not tell is filled in from the other.
-2. A fetch is served when its error is NONE or OFFSET_OUT_OF_RANGE, or when no error is told and something of an answer is.
+1. A proposal counts for the high watermark from the moment it is made: the maximal ISR.
+2. What a client is told is judged against the high watermark the leader has at that moment.
 """
 
 from conformance import fields as field
 from conformance.leader_hw import advance
-from conformance.lineage import cache_assign, epoch_at, inputs_missing
+from conformance.lineage import cache_assign
 from conformance.log_checks import alive, cache_in_order, found, hw_unmoved, leo_becomes, leo_unmoved, within
-from conformance.rule_ids import (
-    ACK_01,
-    APPEND_01,
-    EPOCH_05,
-    FENCE_01,
-    FENCE_02,
-    FETCH_04,
-    FETCH_05,
-    FETCH_06,
-    FETCH_07,
-    FETCH_08,
-    ISR_01,
-    ISR_02,
-    ISR_03,
-    READ_01,
-)
+from conformance.rule_ids import ACK_01, APPEND_01, ISR_01, ISR_02, ISR_03, READ_01
 from conformance.state import (
-    ANS_BASE,
-    ANS_DIV_END,
-    ANS_DIV_EPOCH,
-    ANS_END,
-    ANS_HW,
-    ANS_LOW_HW,
-    ANS_REC_EPOCH,
     BROKERS,
-    CACHED,
-    DATA,
-    DIVERGED,
     EPOCH,
-    EPOCH_ANSWER,
     EPOCH_START,
-    FENCING,
-    HELD,
     HW,
     ISR,
     JOIN_NEEDS_EPOCH_START,
-    KIND,
     LEADING,
     LEO,
-    LOG_START,
-    NO_ROLE,
-    OLD_EPOCH,
-    OLD_LAST,
-    OLD_OFFSET,
     OPTION,
     PENDING,
     PROPOSED,
-    RANGE,
-    REFUSED,
     REMOTE,
-    REMOTE_EPOCH,
     REPLICAS,
-    REQUEST,
-    REQ_EPOCH,
-    REQ_LAST,
-    REQ_OFFSET,
     ROLE,
     State,
-    TRUNCATION_ON_FETCH,
-    UP,
-    entries,
-    epochs_row,
     pair,
-    starts_row,
 )
 from conformance.tally import decide, same, undecided
 from conformance.terms import acknowledge
-from impl.rules import (
-    FENCED_LEADER_EPOCH,
-    NONE,
-    NOT_LEADER_OR_FOLLOWER,
-    OFFSET_OUT_OF_RANGE,
-    OUT_OF_RANGE,
-    READ,
-    UNKNOWN_LEADER_EPOCH,
-    check_leader_epoch,
-    end_offset_for,
-    fetch_decision,
-    may_join_isr,
-)
-from impl.rules import DIVERGING as DIVERGES
+from impl.rules import NONE, may_join_isr
 from traces.columns import UNKNOWN
 
 OPERATION_NOT_ATTEMPTED = 55
@@ -128,268 +68,6 @@ def leader_append(
     cache_in_order(st, b)
     advance(st, b, hw, 1)
     within(st, b)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Fetch
-
-
-def fits(told: int, known: int) -> bool:
-    """Two values agree as far as they are known."""
-    return UNKNOWN in (told, known) or told == known
-
-
-def request_handled(st: State, p: int, f: int, epoch: int, offset: int, last: int) -> None:
-    """FETCH-04: the leader handles the request that is in flight, or one that another has overtaken.
-
-    A follower that tells nothing of its own, as when one broker's log is all there is, may have sent anything.
-    """
-    kind = st[p, KIND]
-    if UNKNOWN in (kind, st[REPLICAS + f, UP]):
-        undecided(st, FETCH_04, 1 << field.REQ_OFFSET)
-        current = True
-    else:
-        current = (
-            kind == REQUEST
-            and fits(epoch, st[p, REQ_EPOCH])
-            and fits(offset, st[p, REQ_OFFSET])
-            and fits(last, st[p, REQ_LAST])
-        )
-        overtaken = (
-            st[p, OLD_OFFSET] != -1
-            and fits(epoch, st[p, OLD_EPOCH])
-            and fits(offset, st[p, OLD_OFFSET])
-            and fits(last, st[p, OLD_LAST])
-        )
-        expected = st[p, REQ_OFFSET] if kind == REQUEST else -1
-        decide(st, FETCH_04, current or overtaken, field.REQ_OFFSET, expected, offset)
-    known = current and kind == REQUEST
-    st[p, REQ_EPOCH] = st[p, REQ_EPOCH] if known and epoch == UNKNOWN else epoch
-    st[p, REQ_OFFSET] = st[p, REQ_OFFSET] if known and offset == UNKNOWN else offset
-    st[p, REQ_LAST] = st[p, REQ_LAST] if known and last == UNKNOWN else last
-    st[p, OLD_OFFSET] = -1
-
-
-def fenced(st: State, b: int, epoch: int, error: int) -> None:
-    """FENCE-01, FENCE-02: who may be answered. Partition#checkCurrentLeaderEpoch comes before the leader check."""
-    role, own = st[REPLICAS + b, ROLE], st[REPLICAS + b, EPOCH]
-    served = error in (NONE, OFFSET_OUT_OF_RANGE)
-    if served and role != UNKNOWN:
-        decide(st, FENCE_02, role == LEADING, field.ERROR, NOT_LEADER_OR_FOLLOWER, error)
-    if role == UNKNOWN or (st[OPTION, FENCING] == 1 and UNKNOWN in (epoch, own)):
-        undecided(st, FENCE_01, 1 << field.REQ_EPOCH)
-        return
-    if not served and error not in (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH):
-        return
-    expected = NONE
-    if st[OPTION, FENCING] == 1 and role != NO_ROLE:
-        expected = check_leader_epoch(epoch, own)
-    if expected == NONE and role != LEADING:
-        expected = NOT_LEADER_OR_FOLLOWER
-    if role == NO_ROLE and error == UNKNOWN_LEADER_EPOCH:
-        expected = error  # a partition of a broker just started has leader epoch -1: Partition#leaderEpoch
-    if st[OPTION, FENCING] == 0 and role != LEADING and not served:
-        expected = error  # without epochs in requests there is nothing to tell the refusals apart
-    decide(st, FENCE_01, served if expected == NONE else error == expected, field.ERROR, expected, error)
-
-
-def decision(st: State, b: int, p: int, error: int, div_epoch: int, div_end: int) -> int:
-    """FETCH-05: READ, DIVERGING or OUT_OF_RANGE, as told and as the rule has it. Returns what was told."""
-    told = READ
-    if error == OFFSET_OUT_OF_RANGE:
-        told = OUT_OF_RANGE
-    elif div_epoch not in (UNKNOWN, -1):
-        told = DIVERGES
-    n, leo, log_start = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO], st[REPLICAS + b, LOG_START]
-    offset = st[p, REQ_OFFSET]
-    last = st[p, REQ_LAST] if st[OPTION, TRUNCATION_ON_FETCH] == 1 else -1
-    if UNKNOWN in (n, leo, log_start, offset, last):
-        undecided(st, FETCH_05, inputs_missing(n, leo, log_start, offset, last))
-        return told
-    expected, epoch, end = fetch_decision(entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), log_start, leo, offset, last)
-    if OUT_OF_RANGE in (expected, told):
-        expected_error = OFFSET_OUT_OF_RANGE if expected == OUT_OF_RANGE else NONE
-        told_error = OFFSET_OUT_OF_RANGE if told == OUT_OF_RANGE else NONE
-        decide(st, FETCH_05, expected == told, field.ERROR, expected_error, told_error)
-    elif expected == told and expected == DIVERGES and div_end == end:
-        decide(st, FETCH_05, div_epoch == epoch, field.DIV_EPOCH, epoch, div_epoch)
-    else:
-        told_end = div_end if told == DIVERGES else -1
-        decide(st, FETCH_05, expected == told and told_end == end, field.DIV_END, end, told_end)
-    return told
-
-
-def handle_fetch(
-    st: State,
-    b: int,
-    f: int,
-    epoch: int,
-    offset: int,
-    last: int,
-    error: int,
-    res_hw: int,
-    div_epoch: int,
-    div_end: int,
-    base: int,
-    end: int,
-    rec_epoch: int,
-    remote_leo: int,
-    leo_before: int,
-    hw_before: int,
-    leo: int,
-    hw: int,
-) -> None:
-    """ReplicaManager#fetchMessages and Partition#fetchRecords for a follower."""
-    alive(st, b)
-    found(st, b, leo_before, hw_before)
-    leo_unmoved(st, b, leo, field.LEO)
-    p = pair(st, f, b)
-    request_handled(st, p, f, epoch, offset, last)
-    epoch = st[p, REQ_EPOCH]
-    if error == UNKNOWN and (remote_leo != UNKNOWN or div_epoch != UNKNOWN or base != UNKNOWN or res_hw != UNKNOWN):
-        error = NONE
-    if error == UNKNOWN:
-        undecided(st, FENCE_01, 1 << field.ERROR)
-        st[p, KIND] = UNKNOWN
-        forget_answer(st, b, f, hw)
-        return
-    fenced(st, b, epoch, error)
-    if error not in (NONE, OFFSET_OUT_OF_RANGE):
-        st[p, KIND] = REFUSED
-        hw_unmoved(st, b, hw, field.HW)
-        return
-    told = decision(st, b, p, error, div_epoch, div_end)
-    if told == READ:
-        read(st, b, p, res_hw, base, end, rec_epoch, remote_leo, hw)
-        return
-    if remote_leo != UNKNOWN:
-        same(st, FETCH_07, field.REMOTE_LEO, st[p, REMOTE], remote_leo, 1 << field.REMOTE_LEO)
-        st[p, REMOTE] = remote_leo
-    hw_unmoved(st, b, hw, field.HW)
-    st[p, KIND] = RANGE if told == OUT_OF_RANGE else DIVERGED
-    st[p, ANS_DIV_EPOCH] = div_epoch
-    st[p, ANS_DIV_END] = div_end
-
-
-def forget_answer(st: State, b: int, f: int, hw: int) -> None:
-    """Nothing was told of what became of a fetch: it may have been recorded."""
-    p = pair(st, f, b)
-    st[p, REMOTE] = UNKNOWN
-    st[p, REMOTE_EPOCH] = UNKNOWN
-    advance(st, b, hw, UNKNOWN)
-
-
-def read(st: State, b: int, p: int, res_hw: int, base: int, end: int, rec_epoch: int, remote_leo: int, hw: int) -> None:
-    """FETCH-06, FETCH-07, FETCH-08: records are answered, the offset is recorded, the HW may follow."""
-    offset = st[p, REQ_OFFSET]
-    records(st, b, offset, base, end, rec_epoch)
-    if res_hw != UNKNOWN:
-        same(st, FETCH_08, field.RES_HW, st[REPLICAS + b, HW], res_hw, 1 << field.HW)
-    same(st, FETCH_07, field.REMOTE_LEO, offset, remote_leo, 1 << field.REQ_OFFSET)
-    before = st[p, REMOTE]
-    after = remote_leo if remote_leo != UNKNOWN else offset
-    st[p, REMOTE] = after
-    st[p, REMOTE_EPOCH] = st[REPLICAS + b, EPOCH]
-    st[p, KIND] = DATA if res_hw != UNKNOWN else HELD
-    st[p, ANS_LOW_HW] = st[REPLICAS + b, HW]
-    st[p, ANS_HW] = res_hw
-    st[p, ANS_BASE] = base
-    st[p, ANS_END] = end
-    st[p, ANS_REC_EPOCH] = rec_epoch
-    trigger = UNKNOWN
-    if before != UNKNOWN and after != UNKNOWN:
-        trigger = 1 if before != after else 0
-    advance(st, b, hw, trigger)
-    within(st, b)
-
-
-def records(st: State, b: int, offset: int, base: int, end: int, rec_epoch: int) -> None:
-    """FETCH-06: what is answered starts at the fetch offset and stands in the leader's log."""
-    if base == UNKNOWN:
-        undecided(st, FETCH_06, 1 << field.REC_BASE)
-        return
-    same(st, FETCH_06, field.REC_BASE, offset, base, 1 << field.REQ_OFFSET)
-    if end != UNKNOWN and st[REPLICAS + b, LEO] != UNKNOWN:
-        decide(st, FETCH_06, base <= end <= st[REPLICAS + b, LEO], field.REC_END, st[REPLICAS + b, LEO], end)
-    n = st[REPLICAS + b, CACHED]
-    if end > base and rec_epoch != UNKNOWN and n != UNKNOWN:
-        same(st, FETCH_06, field.REC_EPOCH, epoch_at(st, b, n, end - 1), rec_epoch, 1 << field.EPOCHS)
-
-
-def answer_fetch(
-    st: State,
-    b: int,
-    f: int,
-    epoch: int,
-    offset: int,
-    last: int,
-    error: int,
-    res_hw: int,
-    div_epoch: int,
-    div_end: int,
-    base: int,
-    end: int,
-    rec_epoch: int,
-) -> None:
-    """A delayed fetch is answered: DelayedFetch reads again, so the HW is one the leader had meanwhile (FETCH-08)."""
-    alive(st, b)
-    p = pair(st, f, b)
-    kind = st[p, KIND]
-    held = kind == HELD and fits(epoch, st[p, REQ_EPOCH]) and fits(offset, st[p, REQ_OFFSET])
-    if kind not in (UNKNOWN, HELD, REQUEST) or (kind == REQUEST and not fits(offset, st[p, REQ_OFFSET])):
-        return
-    leads = st[REPLICAS + b, ROLE] == LEADING and fits(st[REPLICAS + b, EPOCH], epoch)
-    if held and leads and error == NONE and res_hw != UNKNOWN:
-        low, high = st[p, ANS_LOW_HW], st[REPLICAS + b, HW]
-        if UNKNOWN in (low, high):
-            undecided(st, FETCH_08, 1 << field.HW)
-        else:
-            decide(st, FETCH_08, low <= res_hw <= high, field.RES_HW, high, res_hw)
-    if kind != HELD:
-        st[p, REQ_EPOCH] = epoch
-        st[p, REQ_OFFSET] = offset
-        st[p, REQ_LAST] = last
-    if error not in (NONE, UNKNOWN):
-        st[p, KIND] = RANGE if error == OFFSET_OUT_OF_RANGE else REFUSED
-        return
-    if div_epoch not in (UNKNOWN, -1):
-        if leads:
-            decision(st, b, p, NONE, div_epoch, div_end)
-        st[p, KIND] = DIVERGED
-        st[p, ANS_DIV_EPOCH] = div_epoch
-        st[p, ANS_DIV_END] = div_end
-        return
-    if leads:
-        records(st, b, st[p, REQ_OFFSET], base, end, rec_epoch)
-    st[p, KIND] = DATA
-    st[p, ANS_HW] = res_hw
-    st[p, ANS_BASE] = base
-    st[p, ANS_END] = end
-    st[p, ANS_REC_EPOCH] = rec_epoch
-
-
-def handle_epoch_request(st: State, b: int, f: int, epoch: int, last: int, error: int, div_epoch: int, div_end: int) -> None:
-    """EPOCH-05: the answer table of OffsetsForLeaderEpoch."""
-    alive(st, b)
-    p = pair(st, f, b)
-    st[p, KIND] = EPOCH_ANSWER
-    st[p, ANS_DIV_EPOCH] = div_epoch
-    st[p, ANS_DIV_END] = div_end
-    if error == UNKNOWN:
-        error = NONE if div_end != UNKNOWN else UNKNOWN
-    if error == UNKNOWN:
-        undecided(st, EPOCH_05, 1 << field.ERROR)
-        return
-    fenced(st, b, epoch, error)
-    n, leo = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO]
-    if error != NONE:
-        return
-    if UNKNOWN in (n, leo, last):
-        undecided(st, EPOCH_05, inputs_missing(n, leo, 0, 0, last))
-        return
-    expected_epoch, expected_end = end_offset_for(entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), leo, last)
-    same(st, EPOCH_05, field.DIV_END, expected_end, div_end, 0)
-    same(st, EPOCH_05, field.DIV_EPOCH, expected_epoch, div_epoch, 0)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from conformance.rule_ids import HW_02, HW_03, HW_04, HW_08, HW_09
 from conformance.state import (
     BLOCKS_UNDER_MIN_ISR,
     BROKERS,
-    COUNTED,
     C_EPOCH,
     C_ISR,
+    COUNTED,
     EPOCH,
     HW,
     ISR,
@@ -30,9 +30,10 @@ from conformance.state import (
     REMOTE,
     REMOTE_EPOCH,
     REPLICAS,
-    State,
     WHOLE,
+    State,
     entries,
+    flags,
     pair,
 )
 from conformance.tally import decide, same, undecided
@@ -52,7 +53,7 @@ def size_of(members: int, brokers: int) -> int:
 def too_few(st: State, isr: int) -> bool:
     """Whether the release holds the HW back because the committed ISR is too small."""
     n = st[OPTION, BROKERS]
-    return st[OPTION, BLOCKS_UNDER_MIN_ISR] == 1 and under_min_isr(size_of(isr, n), st[OPTION, MIN_ISR], n)
+    return bool(st[OPTION, BLOCKS_UNDER_MIN_ISR] == 1) and under_min_isr(size_of(isr, n), st[OPTION, MIN_ISR], n)
 
 
 def gather(st: State, b: int, maximal: int) -> bool:
@@ -78,20 +79,20 @@ def lowest_counts(st: State, b: int, maximal: int) -> int:
             if remote == UNKNOWN or lowest == UNKNOWN:
                 return UNKNOWN
             lowest = min(lowest, remote)
-    return lowest
+    return int(lowest)
 
 
 def expected_hw(st: State, b: int, isr: int, trigger: int) -> int:
     """The leader's rule, exact; UNKNOWN when an input is."""
     hw, leo = st[REPLICAS + b, HW], st[REPLICAS + b, LEO]
     if trigger == 0:
-        return hw
+        return int(hw)
     if hw == UNKNOWN or leo == UNKNOWN or isr == UNKNOWN or trigger == UNKNOWN:
         return UNKNOWN
     if not gather(st, b, isr | st[REPLICAS + b, PENDING]):
         return UNKNOWN
     n = st[OPTION, BROKERS]
-    return leader_high_watermark(hw, leo, entries(st, LEOS, n), entries(st, COUNTED, n), too_few(st, isr))
+    return leader_high_watermark(hw, leo, entries(st, LEOS, n), flags(st, COUNTED, n), too_few(st, isr))
 
 
 def advance(st: State, b: int, told: int, trigger: int) -> None:
@@ -126,7 +127,7 @@ def bounded(st: State, b: int, isr: int, told: int, trigger: int) -> None:
     if not gather(st, b, (1 << n) - 1):
         undecided(st, HW_03, 1 << field.REMOTE_LEO)
         return
-    least = leader_high_watermark(hw, leo, entries(st, LEOS, n), entries(st, COUNTED, n), too_few(st, isr))
+    least = leader_high_watermark(hw, leo, entries(st, LEOS, n), flags(st, COUNTED, n), too_few(st, isr))
     decide(st, HW_03, told >= least, field.HW, least, told)
 
 

@@ -17,12 +17,11 @@ from conformance.state import (
     OVERFLOW,
     REPLICAS,
     ROOM,
-    State,
     WHOLE,
+    State,
     entries,
     epochs_row,
     starts_row,
-    term,
 )
 from impl.rules import assign_keeps, count_at_most, latest_epoch, truncate_from_end_keeps, truncate_from_start_covers
 from traces.columns import UNKNOWN
@@ -86,7 +85,7 @@ def epoch_at(st: State, row: int, n: int, offset: int) -> int:
     known = count_at_most(entries(st, starts_row(st, row), n), offset)
     if known == 0:
         return UNKNOWN
-    return st[epochs_row(st, row), known - 1]
+    return int(st[epochs_row(st, row), known - 1])
 
 
 def next_start(st: State, row: int, n: int, offset: int, end: int) -> int:
@@ -94,7 +93,7 @@ def next_start(st: State, row: int, n: int, offset: int, end: int) -> int:
     known = count_at_most(entries(st, starts_row(st, row), n), offset)
     if known == n or st[starts_row(st, row), known] > end:
         return end
-    return st[starts_row(st, row), known]
+    return int(st[starts_row(st, row), known])
 
 
 def agree_until(st: State, one: int, one_cached: int, two: int, two_cached: int, start: int, end: int) -> int:
@@ -109,23 +108,25 @@ def agree_until(st: State, one: int, one_cached: int, two: int, two_cached: int,
     return end
 
 
-def copy_entries(st: State, leader: int, follower: int, base: int, end: int) -> None:
-    """Assign to the follower's cache the epochs of the leader's records in [base, end)."""
-    n = st[REPLICAS + leader, CACHED]
+def copy_entries(st: State, log: int, n: int, follower: int, base: int, end: int) -> None:
+    """Assign to the follower's cache the epochs that the first n entries of another log give the records [base, end)."""
     at = base
     while at < end:
-        cache_assign(st, follower, epoch_at(st, leader, n, at), at)
-        at = next_start(st, leader, n, at, end)
+        cache_assign(st, follower, epoch_at(st, log, n, at), at)
+        at = next_start(st, log, n, at, end)
 
 
 def well_formed(st: State, b: int) -> bool:
     """Epochs and starts of a known cache rise strictly, and no entry starts above the log end."""
     n = st[REPLICAS + b, CACHED]
     for i in range(1, n):
-        if st[epochs_row(st, b), i] <= st[epochs_row(st, b), i - 1] or st[starts_row(st, b), i] <= st[starts_row(st, b), i - 1]:
+        if (
+            st[epochs_row(st, b), i] <= st[epochs_row(st, b), i - 1]
+            or st[starts_row(st, b), i] <= st[starts_row(st, b), i - 1]
+        ):
             return False
     leo = st[REPLICAS + b, LEO]
-    return n == 0 or leo == UNKNOWN or st[starts_row(st, b), n - 1] <= leo
+    return bool(n == 0 or leo == UNKNOWN or st[starts_row(st, b), n - 1] <= leo)
 
 
 def snapshot(st: State, b: int, term: int) -> None:
@@ -140,7 +141,7 @@ def known_start(st: State, b: int) -> int:
     """Log start of replica b; 0 when it was never told: below it there is nothing to compare anyway."""
     if st[REPLICAS + b, LOG_START] == UNKNOWN:
         return 0
-    return st[REPLICAS + b, LOG_START]
+    return int(st[REPLICAS + b, LOG_START])
 
 
 def inputs_missing(cached: int, leo: int, log_start: int, offset: int, last: int) -> int:

@@ -17,8 +17,8 @@ from conformance.state import (
     LEO,
     LOG_START,
     REPLICAS,
-    State,
     UP,
+    State,
 )
 from conformance.tally import decide, same, undecided
 from traces.columns import UNKNOWN

@@ -8,6 +8,7 @@ Rules of this file
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,6 @@ from conformance.state import (
     LEADER,
     LEO,
     LOG_START,
-    OPTION,
     OVERFLOW,
     PENDING,
     REPLICAS,
@@ -83,21 +83,20 @@ def replay(columns: Columns, config: Config, trace: int, until: int, keep: int) 
         room *= 2
 
 
-def _replayed(
-    columns: Columns, config: Config, trace: int, until: int, keep: int, room: int
-) -> tuple[list[Snapshot], bool]:
+def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: int, room: int) -> tuple[list[Snapshot], bool]:
     options = options_of(columns, config)
     options[GOES_ON] = 1
     st = allocate(options, room, FAILURES_KEPT)
     forget(st, trace)
     first = int(columns.trace_starts[trace])
     inputs = frozen_inputs(columns)[:-1]
+    run: Any = judge_traces
     nothing = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
     begin = max(first, until + 1 - keep)
-    judge_traces(st, *inputs, np.array([first, begin]), *nothing)
+    run(st, *inputs, np.array([first, begin]), *nothing)
     out = [_snapshot(st, begin - 1, len(config.nodes))]
     for row in range(begin, until + 1):
-        judge_traces(st, *inputs, np.array([row, row + 1]), *nothing)
+        run(st, *inputs, np.array([row, row + 1]), *nothing)
         out.append(_snapshot(st, row, len(config.nodes)))
     return out, bool(st[WHOLE, OVERFLOW])
 
@@ -128,12 +127,19 @@ def _replica(st: State, b: int) -> Replica:
     if cached is not None:
         epochs = tuple(
             (int(epoch), int(start))
-            for epoch, start in zip(entries(st, epochs_row(st, b), cached), entries(st, starts_row(st, b), cached), strict=True)
+            for epoch, start in zip(
+                entries(st, epochs_row(st, b), cached), entries(st, starts_row(st, b), cached), strict=True
+            )
         )
     return Replica(
-        None if up is None else up == 1,
-        *(known(row[k]) for k in (ROLE, EPOCH, LEADER, LEO, HW, LOG_START)),
-        epochs,
-        known(row[ISR]),
-        known(row[PENDING]),
+        up=None if up is None else up == 1,
+        role=known(row[ROLE]),
+        epoch=known(row[EPOCH]),
+        leader=known(row[LEADER]),
+        leo=known(row[LEO]),
+        hw=known(row[HW]),
+        log_start=known(row[LOG_START]),
+        epochs=epochs,
+        isr=known(row[ISR]),
+        proposed=known(row[PENDING]),
     )

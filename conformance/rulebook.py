@@ -35,7 +35,9 @@ def rulebook() -> Mapping[str, Rule]:
     rows = _catalog().get("rule", {})
     return MappingProxyType(
         {
-            name: Rule(name, row["level"], row["sentence"], row.get("impl", ""), row.get("kafka", ""), tuple(row.get("bugs", ())))
+            name: Rule(
+                name, row["level"], row["sentence"], row.get("impl", ""), row.get("kafka", ""), tuple(row.get("bugs", ()))
+            )
             for name, row in rows.items()
         }
     )

@@ -143,7 +143,13 @@ WIDTH = 72
 def allocate(options: Sequence[int], room: int, failures: int) -> State:
     """A table with `room` for cache entries, registrations and terms, and for `failures` first failures."""
     n = options[BROKERS]
-    sizes = ((AT_PAIRS, n * n), (AT_LOGS, 2 * (n + room)), (AT_REGISTRATIONS, room), (AT_TERMS, room), (AT_FAILURES, failures))
+    sizes = (
+        (AT_PAIRS, n * n),
+        (AT_LOGS, 2 * (n + room)),
+        (AT_REGISTRATIONS, room),
+        (AT_TERMS, room),
+        (AT_FAILURES, failures),
+    )
     st = np.zeros((SIZED + sum(size for _, size in sizes), WIDTH if room <= WIDTH else room + 8), np.int64)
     at = SIZED
     for scalar, size in sizes:
@@ -157,32 +163,37 @@ def allocate(options: Sequence[int], room: int, failures: int) -> State:
 
 def pair(st: State, follower: int, leader: int) -> int:
     """The row of a follower and its leader."""
-    return st[WHOLE, AT_PAIRS] + follower * st[OPTION, BROKERS] + leader
+    return int(st[WHOLE, AT_PAIRS] + follower * st[OPTION, BROKERS] + leader)
 
 
 def epochs_row(st: State, log: int) -> int:
     """The row of a log's epochs."""
-    return st[WHOLE, AT_LOGS] + 2 * log
+    return int(st[WHOLE, AT_LOGS] + 2 * log)
 
 
 def starts_row(st: State, log: int) -> int:
     """The row of the offsets at which they start."""
-    return st[WHOLE, AT_LOGS] + 2 * log + 1
+    return int(st[WHOLE, AT_LOGS] + 2 * log + 1)
 
 
 def registration(st: State, at: int) -> int:
     """The row of a registration."""
-    return st[WHOLE, AT_REGISTRATIONS] + at
+    return int(st[WHOLE, AT_REGISTRATIONS] + at)
 
 
 def term(st: State, at: int) -> int:
     """The row of a term."""
-    return st[WHOLE, AT_TERMS] + at
+    return int(st[WHOLE, AT_TERMS] + at)
 
 
 def entries(st: State, row: int, n: int) -> Sequence[int]:
     """The first n values of a row, as the rules take them."""
-    return st[row, :n]
+    return st[row, :n]  # type: ignore[return-value]
+
+
+def flags(st: State, row: int, n: int) -> Sequence[bool]:
+    """The first n values of a row as truth values."""
+    return st[row, :n]  # type: ignore[return-value]
 
 
 def forget(st: State, trace: int) -> None:

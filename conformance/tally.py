@@ -9,25 +9,25 @@ Rules of this file
 
 from conformance.state import (
     AT_FAILURES,
-    FAILED,
-    FAILED_COUNT,
-    FAILED_TRACES,
-    FAILURES,
-    FAILURES_ROOM,
     F_ACTUAL,
     F_EXPECTED,
     F_FIELD,
     F_ROW,
     F_RULE,
     F_TRACE,
+    FAILED,
+    FAILED_COUNT,
+    FAILED_TRACES,
+    FAILURES,
+    FAILURES_ROOM,
     HELD_COUNT,
     MISSING,
     NOW,
-    State,
     TALLIES,
     TRACE,
     UNDECIDED_COUNT,
     WHOLE,
+    State,
 )
 from traces.columns import UNKNOWN
 

@@ -20,16 +20,13 @@ from conformance.state import (
     LEO,
     OPTION,
     OVERFLOW,
-    REGISTRATIONS,
-    REPLICAS,
-    ROOM,
     R_EPOCH,
     R_ISR,
     R_LEADER,
     R_PARTITION_EPOCH,
-    State,
-    TERM,
-    TERMS,
+    REGISTRATIONS,
+    REPLICAS,
+    ROOM,
     T_ACKED,
     T_CACHED,
     T_COMMITTED,
@@ -37,8 +34,11 @@ from conformance.state import (
     T_LEADER,
     T_LEO,
     T_LOG_START,
+    TERM,
+    TERMS,
     UNCLEAN,
     WHOLE,
+    State,
     registration,
     term,
 )
@@ -63,7 +63,7 @@ def leader_of(st: State, epoch: int) -> int:
     """Leader of an epoch as far as the trace has told: UNKNOWN, UNDEFINED (leaderless), or a broker."""
     for i in range(st[WHOLE, REGISTRATIONS] - 1, -1, -1):
         if st[registration(st, i), R_EPOCH] == epoch:
-            return st[registration(st, i), R_LEADER]
+            return int(st[registration(st, i), R_LEADER])
     return UNKNOWN
 
 
@@ -115,6 +115,14 @@ def open_term(st: State, b: int) -> None:
     for earlier in range(t):
         kept(st, earlier, t, T_COMMITTED, DATA_01)
         kept(st, earlier, t, T_ACKED, DATA_03)
+
+
+def term_of(st: State, leader: int, epoch: int) -> int:
+    """The term of a leader in an epoch; UNDEFINED when the trace has not told of its election."""
+    for t in range(st[WHOLE, TERMS] - 1, -1, -1):
+        if st[term(st, t), T_EPOCH] == epoch and st[term(st, t), T_LEADER] == leader:
+            return t
+    return -1
 
 
 def commit(st: State, b: int, end: int) -> None:

@@ -19,7 +19,7 @@ from conformance.rulebook import Rule, rulebook
 class Verdict(Enum):
     """What can be said of a rule, or of a run."""
 
-    PASS = "PASS"  # noqa: S105
+    PASS = "PASS"
     FAIL = "FAIL"
     INCONCLUSIVE = "INCONCLUSIVE"
     NOT_EXERCISED = "NOT EXERCISED"

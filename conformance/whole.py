@@ -5,16 +5,15 @@ from conformance.lineage import agree_until, known_start
 from conformance.rule_ids import DATA_02
 from conformance.state import (
     BROKERS,
-    CACHED,
     C_ISR,
+    CACHED,
     HW,
     LEO,
     OPTION,
     REPLICAS,
-    State,
     UNCLEAN,
     WHOLE,
-    pair,
+    State,
 )
 from conformance.tally import decide, undecided
 from traces.columns import UNKNOWN
@@ -38,7 +37,7 @@ def logs_agree(st: State) -> None:
 def agree(st: State, a: int, b: int) -> None:
     """DATA-02 for one pair."""
     hw_a, hw_b = st[REPLICAS + a, HW], st[REPLICAS + b, HW]
-    if hw_a == UNKNOWN and st[REPLICAS + a, LEO] == UNKNOWN or hw_b == UNKNOWN and st[REPLICAS + b, LEO] == UNKNOWN:
+    if (hw_a == UNKNOWN and st[REPLICAS + a, LEO] == UNKNOWN) or (hw_b == UNKNOWN and st[REPLICAS + b, LEO] == UNKNOWN):
         return
     if UNKNOWN in (hw_a, hw_b):
         undecided(st, DATA_02, 1 << field.HW)

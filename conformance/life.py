@@ -1,0 +1,212 @@
+"""Events of a broker's life: it is loaded, it stops, its log start moves, an entry joins its cache, its state is observed.
+
+Rule of this file: a broker that starts knows no metadata: leader epoch UNDEFINED, no role, nothing recorded, nothing sent.
+"""
+
+from conformance import fields as field
+from conformance.lineage import agree_until, cache_assign, cache_cut, cache_latest, cache_raise, known_start
+from conformance.log_checks import alive, cache_in_order, set_hw, set_leo, within
+from conformance.roles import forget_recorded
+from conformance.rule_ids import DATA_03, EPOCH_02, HW_10, LIFE_01, LOAD_01, LOAD_02, LOG_01, LOG_02
+from conformance.state import (
+    BROKERS,
+    C_ISR,
+    CACHED,
+    EPOCH,
+    EPOCH_START,
+    FRESH,
+    HELD,
+    HIGHEST_HW,
+    HW,
+    HW_MOVED,
+    ISR,
+    KIND,
+    LEADER,
+    LEO,
+    LOG_START,
+    MORE_ROUNDS,
+    NO_ROLE,
+    NOTHING,
+    OLD_OFFSET,
+    OPTION,
+    OVERFLOW,
+    PENDING,
+    REPLICAS,
+    REQUEST,
+    ROLE,
+    ROOM,
+    STOPPED,
+    T_ACKED,
+    T_CACHED,
+    T_EPOCH,
+    TERM,
+    TERMS,
+    UNCLEAN,
+    UP,
+    WHOLE,
+    Ints,
+    State,
+    epochs_row,
+    pair,
+    starts_row,
+    term,
+)
+from conformance.tally import decide, same, undecided
+from traces.columns import UNKNOWN
+
+
+def idle(st: State, b: int) -> None:
+    """The process of b is gone: no role, and nothing it sent or was about to answer is followed further.
+
+    An answer may have left without a line in the leader's log, so what a request to b came to is unknown.
+    """
+    n = st[OPTION, BROKERS]
+    st[REPLICAS + b, ROLE] = NO_ROLE
+    st[REPLICAS + b, EPOCH] = -1
+    st[REPLICAS + b, LEADER] = -1
+    st[REPLICAS + b, EPOCH_START] = -1
+    st[REPLICAS + b, ISR] = 0
+    st[REPLICAS + b, PENDING] = 0
+    st[REPLICAS + b, MORE_ROUNDS] = 0
+    st[REPLICAS + b, HW_MOVED] = -1
+    st[REPLICAS + b, TERM] = -1
+    forget_recorded(st, b, -1)
+    for other in range(n):
+        st[pair(st, b, other), KIND] = NOTHING
+        st[pair(st, b, other), OLD_OFFSET] = -1
+        if st[pair(st, other, b), KIND] in (REQUEST, HELD):
+            st[pair(st, other, b), KIND] = UNKNOWN
+
+
+def stop(st: State, b: int, orderly: int) -> None:
+    """Stop and Crash."""
+    if st[REPLICAS + b, UP] != UNKNOWN:
+        decide(st, LIFE_01, st[REPLICAS + b, UP] == 1, field.RUNNING, 1, st[REPLICAS + b, UP])
+    idle(st, b)
+    st[REPLICAS + b, UP] = 0
+    st[REPLICAS + b, STOPPED] = orderly
+
+
+def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, told: bool, pairs: Ints) -> None:
+    """Start: LOAD-01 against what the broker had, LOAD-02 for its epoch cache."""
+    if st[REPLICAS + b, UP] != UNKNOWN:
+        decide(st, LIFE_01, st[REPLICAS + b, UP] == 0, field.RUNNING, 0, st[REPLICAS + b, UP])
+    before, highest = st[REPLICAS + b, LEO], st[REPLICAS + b, HIGHEST_HW]
+    if before != UNKNOWN and leo != UNKNOWN:
+        decide(st, LOAD_01, leo == before if clean == 1 else leo <= before, field.LEO, before, leo)
+    if highest != UNKNOWN and hw != UNKNOWN:
+        decide(st, LOAD_01, hw <= highest, field.HW, highest, hw)
+    idle(st, b)
+    st[REPLICAS + b, UP] = 1
+    st[REPLICAS + b, FRESH] = 1
+    st[REPLICAS + b, STOPPED] = 0
+    if highest == UNKNOWN:
+        st[REPLICAS + b, HIGHEST_HW] = hw
+    if leo != UNKNOWN:
+        cache_cut(st, b, leo)
+    if log_start != UNKNOWN:
+        st[REPLICAS + b, LOG_START] = log_start
+        cache_raise(st, b, log_start)
+    set_leo(st, b, leo)
+    set_hw(st, b, hw)
+    if told:
+        compare_cache(st, b, LOAD_02, pairs)
+    elif leo == UNKNOWN:
+        st[REPLICAS + b, CACHED] = UNKNOWN
+    within(st, b)
+    cache_in_order(st, b)
+
+
+def compare_cache(st: State, b: int, rule: int, pairs: Ints) -> None:
+    """Judge a cache that was told whole against the one the events made, and go on from what was told."""
+    n = len(pairs) // 2
+    if n > st[WHOLE, ROOM]:
+        st[WHOLE, OVERFLOW] = 1
+        return
+    had = st[REPLICAS + b, CACHED]
+    if had != UNKNOWN:
+        i = 0
+        while i < min(had, n) and st[epochs_row(st, b), i] == pairs[2 * i] and st[starts_row(st, b), i] == pairs[2 * i + 1]:
+            i += 1
+        if i == min(had, n):
+            decide(st, rule, had == n, field.ENTRIES, had, n)
+        elif st[epochs_row(st, b), i] != pairs[2 * i]:
+            decide(st, rule, False, field.LEADER_EPOCH, st[epochs_row(st, b), i], pairs[2 * i])
+        else:
+            decide(st, rule, False, field.EPOCH_START, st[starts_row(st, b), i], pairs[2 * i + 1])
+    for i in range(n):
+        st[epochs_row(st, b), i] = pairs[2 * i]
+        st[starts_row(st, b), i] = pairs[2 * i + 1]
+    st[REPLICAS + b, CACHED] = n
+
+
+def log_start_moved(st: State, b: int, log_start: int, hw: int) -> None:
+    """UnifiedLog#maybeIncrementLogStartOffset: up, and never above the high watermark."""
+    alive(st, b)
+    if log_start == UNKNOWN:
+        st[REPLICAS + b, LOG_START] = UNKNOWN
+        st[REPLICAS + b, CACHED] = UNKNOWN
+        return
+    old = st[REPLICAS + b, LOG_START]
+    if old != UNKNOWN:
+        decide(st, LOG_01, log_start >= old, field.LOG_START, old, log_start)
+    st[REPLICAS + b, LOG_START] = log_start
+    cache_raise(st, b, log_start)
+    if st[REPLICAS + b, HW] != UNKNOWN:
+        same(st, HW_10, field.HW, max(st[REPLICAS + b, HW], log_start), hw if hw != UNKNOWN else st[REPLICAS + b, HW], 0)
+    if hw != UNKNOWN:
+        set_hw(st, b, hw)
+    within(st, b)
+
+
+def epoch_cache_entry(st: State, b: int, epoch: int, epoch_start: int) -> None:
+    """EPOCH-02: an entry has a higher epoch than the last, and does not start below it."""
+    alive(st, b)
+    n = st[REPLICAS + b, CACHED]
+    latest = cache_latest(st, b)
+    if latest == UNKNOWN or epoch == UNKNOWN or epoch_start == UNKNOWN:
+        undecided(st, EPOCH_02, 1 << field.EPOCHS)
+    elif n > 0 and epoch == latest:
+        same(st, EPOCH_02, field.EPOCH_START, st[starts_row(st, b), n - 1], epoch_start, 0)
+    elif n > 0 and epoch_start < st[starts_row(st, b), n - 1]:
+        decide(st, EPOCH_02, False, field.EPOCH_START, st[starts_row(st, b), n - 1], epoch_start)
+    else:
+        decide(st, EPOCH_02, epoch > latest, field.LEADER_EPOCH, latest + 1, epoch)
+    cache_assign(st, b, epoch, epoch_start)
+
+
+def observe(st: State, b: int, leo: int, hw: int, log_start: int, told: bool, pairs: Ints) -> None:
+    """LOG-02: a snapshot shows what the events have made. While a broker runs its HW on disk may lag behind."""
+    if st[REPLICAS + b, LEO] != UNKNOWN and leo != UNKNOWN:
+        same(st, LOG_02, field.LEO, st[REPLICAS + b, LEO], leo, 0)
+    if st[REPLICAS + b, LOG_START] != UNKNOWN and log_start != UNKNOWN:
+        same(st, LOG_02, field.LOG_START, st[REPLICAS + b, LOG_START], log_start, 0)
+    if hw != UNKNOWN and st[REPLICAS + b, STOPPED] == 1 and st[REPLICAS + b, HW] != UNKNOWN:
+        same(st, LOG_02, field.HW, st[REPLICAS + b, HW], hw, 0)
+    if leo != UNKNOWN:
+        set_leo(st, b, leo)
+    if log_start != UNKNOWN:
+        st[REPLICAS + b, LOG_START] = log_start
+    if hw != UNKNOWN and st[REPLICAS + b, HW] == UNKNOWN:
+        set_hw(st, b, hw)
+    if told:
+        compare_cache(st, b, LOG_02, pairs)
+        cache_in_order(st, b)
+    if st[WHOLE, C_ISR] != UNKNOWN and st[WHOLE, C_ISR] >> b & 1 == 1:
+        still_there(st, b)
+
+
+def still_there(st: State, b: int) -> None:
+    """DATA-03 at the end: a member of the ISR holds every acknowledged record."""
+    n = st[OPTION, BROKERS]
+    for t in range(st[WHOLE, TERMS]):
+        end = st[term(st, t), T_ACKED]
+        if end > 0 and st[term(st, t), T_EPOCH] >= st[WHOLE, UNCLEAN]:
+            leo, cached = st[REPLICAS + b, LEO], st[REPLICAS + b, CACHED]
+            if leo != UNKNOWN and leo < end:
+                decide(st, DATA_03, False, field.LEO, end, leo)
+            elif leo == UNKNOWN or cached == UNKNOWN or st[term(st, t), T_CACHED] == UNKNOWN:
+                undecided(st, DATA_03, 1 << field.LEO | 1 << field.EPOCHS)
+            else:
+                upto = agree_until(st, n + t, st[term(st, t), T_CACHED], b, cached, known_start(st, b), end)
+                decide(st, DATA_03, upto >= end, field.LEO, end, upto)

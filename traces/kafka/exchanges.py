@@ -72,9 +72,10 @@ class Exchanges:
                 self._handle(fetch, tp, asked, answer)
 
     def _read(self, fetch: Fetch, tp: str, asked: Asked, answer: Answer) -> None:
-        if answer.error == 0 and answer.hw is not None and fetch.request.body.get("isolationLevel", 0) == 0:
-            fields: Fields = {"bound": answer.hw, "rec_base": asked.offset}
-            self.add(fetch.request.completed, "Read", tp, fields, fetch.request)
+        committed = fetch.request.body.get("isolationLevel", 0) == 1
+        bound = answer.stable if committed else answer.hw
+        if answer.error == 0 and bound is not None:
+            self.add(fetch.request.completed, "Read", tp, {"bound": bound, "rec_base": asked.offset}, fetch.request)
 
     def _handle(self, fetch: Fetch, tp: str, asked: Asked, answer: Answer) -> None:
         request = fetch.request

@@ -86,6 +86,7 @@ class Answer:
     div_epoch: int = -1
     div_end: int = -1
     size: int = 0
+    stable: int | None = None
 
     @property
     def diverging(self) -> bool:
@@ -191,4 +192,5 @@ def _answered(part: Mapping[str, Any]) -> Answer:
         int(diverging.get("epoch", -1)),
         int(diverging.get("endOffset", -1)),
         int(part.get("recordsSizeInBytes") or 0),
+        int(part["lastStableOffset"]) if "lastStableOffset" in part else None,
     )

@@ -1,0 +1,337 @@
+"""Stories no shipped capture tells, as a few lines of one broker each.
+
+The lines are Kafka's, shortened where nothing is read; they stand unbroken, so that they can be found.
+"""
+# ruff: noqa: E501, ISC004
+
+import json
+from pathlib import Path
+from typing import Any
+
+from traces.kafka import Capture, read
+from traces.schema import Event
+
+LOADED = (
+    ("meta", "LogManager", "Completed load of Log(dir=/d/alpha-0, topicId=T, topic=alpha, partition=0, highWatermark=0, "
+     "lastStableOffset=0, logStartOffset=0, logEndOffset=40) with 1 segments"),
+    ("meta", "UnifiedLog", "[UnifiedLog partition=alpha-0, dir=/d] Setting high watermark (offset=40, segment=[0:0])"),
+    ("meta", "Partition", "[Partition alpha-0 broker=1] Log loaded for partition alpha-0 with initial high watermark 40"),
+)  # fmt: skip
+FOLLOWS = (
+    "meta",
+    "logger",
+    "[Broker id=1] Follower alpha-0 starts at leader epoch 3 from offset 40 with partition epoch 6 and high watermark 40. "
+    "Current leader is 2. Previous leader None and previous leader epoch was -1.",
+)
+LEADS = (
+    "meta",
+    "logger",
+    "[Broker id=1] Leader alpha-0 with topic id Some(T) starts at leader epoch 3 from offset 40 with partition epoch 6, "
+    "high watermark 40, ISR [{}], adding replicas [] and removing replicas [] . Previous leader None and previous leader epoch was -1.",
+)
+FETCHER = "ReplicaFetcherThread-0-2"
+RF = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] "
+LOG = "[UnifiedLog partition=alpha-0, dir=/d] "
+PART = "[Partition alpha-0 broker=1] "
+
+
+def sends(offset: int, last: str = "[2]", session: int = 1) -> tuple[str, str, str]:
+    return (
+        FETCHER,
+        "ReplicaFetcherThread",
+        f"{RF}Sending fetch request (type=FetchRequest, replicaId=1, fetchData={{alpha-0=PartitionData(topicId=T, fetchOffset={offset}, "
+        f"logStartOffset=0, maxBytes=1048576, currentLeaderEpoch=Optional[3], lastFetchedEpoch=Optional{last})}}, "
+        f"removed=, replaced=, metadata=(sessionId=77, epoch={session}), rackId=)",
+    )
+
+
+def broker(folder: Path, *lines: tuple[str, str, str], requests: tuple[dict[str, Any], ...] = ()) -> Capture:
+    """The logs of one broker, a line a millisecond."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = [
+        f"[2026-11-21 08:00:00,{number:06d}] DEBUG [{thread}] {message} (x.{logger})"
+        for number, (thread, logger, message) in enumerate(lines, 1000)
+    ]
+    (folder / "server.log").write_text("\n".join(text) + "\n")
+    documents = [
+        f"[2026-11-21 08:00:00,{number:06d}] DEBUG [net] Completed request:{json.dumps(one)} (kafka.request.logger)"
+        for number, one in enumerate(requests, 900_000)
+    ]
+    if documents:
+        (folder / "request.log").write_text("\n".join(documents) + "\n")
+    return read(folder)
+
+
+def request(key: int, body: Any, answer: Any) -> dict[str, Any]:
+    times = dict.fromkeys(("totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs"), 0.0)
+    return {"requestHeader": {"requestApiKey": key, "clientId": "x"}, "request": body, "response": answer} | times
+
+
+def events(capture: Capture, *names: str) -> list[Event]:
+    assert [str(problem) for problem in capture.problems if problem.lost] == []
+    return [event for trace in capture.traces for event in trace.events if event.event in names]
+
+
+def test_an_out_of_range_answer_drops_the_log(tmp_path: Path) -> None:
+    """`Truncate fully`, what the log did, `Current offset`: one event, with what was asked."""
+    capture = broker(
+        tmp_path,
+        *LOADED,
+        FOLLOWS,
+        sends(40),
+        (FETCHER, "ReplicaFetcherThread", f"{RF}Truncate fully and reset fetch offset for partition alpha-0 from 40 to the current "
+         "leader's start offset 128 because the local replica's end offset is smaller than the current leader's start offsets."),
+        (FETCHER, "UnifiedLog", f"{LOG}Truncate and start at offset 128, logStartOffset: 128"),
+        (FETCHER, "UnifiedLog", f"{LOG}Setting high watermark (offset=128, segment=[128:0])"),
+        (FETCHER, "ReplicaFetcherThread", f"{RF}Current offset 40 for partition alpha-0 is out of range, which typically implies a "
+         "leader change. Reset fetch offset to 128"),
+        sends(128, ".empty", 2),
+    )  # fmt: skip
+    (reset,) = events(capture, "HandleOutOfRange")
+    assert dict(reset.fields) == {
+        "peer": 2,
+        "req_epoch": 3,
+        "req_offset": 40,
+        "req_last_epoch": 2,
+        "req_log_start": 0,
+        "leader_start": 128,
+        "target": 128,
+        "leo_before": 40,
+        "leo": 128,
+        "hw_before": 40,
+        "hw": 128,
+        "log_start": 128,
+    }
+
+
+def test_an_out_of_range_answer_cuts_at_the_leaders_end(tmp_path: Path) -> None:
+    """An unclean leader is shorter."""
+    capture = broker(
+        tmp_path,
+        *LOADED,
+        FOLLOWS,
+        sends(40),
+        (FETCHER, "ReplicaFetcherThread", f"{RF}Reset fetch offset for partition alpha-0 from 40 to current leader's latest offset 30"),
+        (FETCHER, "UnifiedLog", f"{LOG}Truncating to offset 30"),
+        (FETCHER, "UnifiedLog", f"{LOG}Setting high watermark (offset=30, segment=[0:0])"),
+        (FETCHER, "ReplicaFetcherThread", f"{RF}Current offset 40 for partition alpha-0 is out of range, which typically implies a "
+         "leader change. Reset fetch offset to 30"),
+    )  # fmt: skip
+    (reset,) = events(capture, "HandleOutOfRange")
+    assert (reset.fields["leader_end"], reset.fields["leo"], reset.fields["hw"], reset.fields["target"]) == (30, 30, 30, 30)
+
+
+def truncates(target: int, completed: bool, epoch: int, end: int) -> tuple[str, str, str]:
+    state = f"TruncationState(offset={target}, completed={str(completed).lower()})"
+    why = f"EpochEndOffset(errorCode=0, partition=0, leaderEpoch={epoch}, endOffset={end})"
+    return (
+        FETCHER,
+        "ReplicaFetcherThread",
+        f"{RF}Truncating partition alpha-0 with {state} due to leader epoch and offset {why}",
+    )
+
+
+def test_two_rounds_of_truncation_are_two_events(tmp_path: Path) -> None:
+    """Interleaved lineages: the leader answers an epoch the follower never had; more rounds follow."""
+    capture = broker(
+        tmp_path,
+        *LOADED,
+        FOLLOWS,
+        sends(40),
+        truncates(37, False, 2, 38),
+        (FETCHER, "UnifiedLog", f"{LOG}Truncating to offset 37"),
+        sends(37, "[1]", 2),
+        truncates(35, True, 0, 35),
+        (FETCHER, "UnifiedLog", f"{LOG}Truncating to offset 35"),
+    )
+    first, second = events(capture, "HandleDivergingResponse")
+    assert (first.fields["completed"], first.fields["leo"], first.fields["div_epoch"], first.fields["req_last_epoch"]) == (
+        False,
+        37,
+        2,
+        2,
+    )
+    assert (second.fields["completed"], second.fields["leo_before"], second.fields["leo"], second.fields["req_offset"]) == (
+        True,
+        37,
+        35,
+        37,
+    )
+
+
+def test_a_shrink_is_proposed_answered_and_raises_the_high_watermark(tmp_path: Path) -> None:
+    """`Shrinking ISR` and `Submitting` are one event; `High watermark updated` belongs to the answer of its thread."""
+    sent = "sentLeaderAndIsr=LeaderAndIsr(leader=1, leaderEpoch=3, isr=List(1, 2), leaderRecoveryState=RECOVERED, partitionEpoch=6)"
+    capture = broker(
+        tmp_path,
+        *LOADED,
+        (*LEADS[:2], LEADS[2].format("1,2,3")),
+        ("sched", "Partition", f"{PART}Shrinking ISR from 1,2,3 to 1,2. Leader: (highWatermark: 40, endOffset: 41). Out of sync replicas: x."),
+        ("sched", "Partition", f"{PART}Submitting ISR state change PendingShrinkIsr(outOfSyncReplicaIds=Set(3), {sent}, x)"),
+        ("alter", "DefaultAlterPartitionManager", "Controller successfully handled AlterPartition request for alpha-0: "
+         "PartitionData(partitionIndex=0, errorCode=0, leaderId=1, leaderEpoch=3, isr=[1, 2], leaderRecoveryState=0, partitionEpoch=7)"),
+        ("alter", "Partition", f"{PART}ISR updated to 1,2 and version updated to 7"),
+        ("alter", "Partition", f"{PART}High watermark updated from (offset=40, segment=[0:0]) to (offset=41, segment=[0:0])"),
+    )  # fmt: skip
+    (shrink,) = events(capture, "ShrinkIsr")
+    assert dict(shrink.fields) == {"isr": (1, 2), "leo": 41, "hw": 40, "partition_epoch": 6}
+    (answer,) = events(capture, "HandleAlterPartitionResponse")
+    assert dict(answer.fields) == {"error": 0, "isr": (1, 2), "partition_epoch": 7, "hw_before": 40, "hw": 41}
+
+
+def appended(offset: int) -> tuple[str, str, str]:
+    return (
+        "rh",
+        "UnifiedLog",
+        f"{LOG}Appended message set with last offset: {offset}, first offset: {offset}, next offset: {offset + 1}, x",
+    )
+
+
+def risen(to: int) -> tuple[str, str, str]:
+    return (
+        "rh",
+        "Partition",
+        f"{PART}High watermark updated from (offset={to - 1}, segment=[0:0]) to (offset={to}, segment=[0:0])",
+    )
+
+
+def recorded(peer: int, offset: int) -> tuple[str, str, str]:
+    return "rh", "Partition", f"{PART}Recorded replica {peer} log end offset (LEO) position {offset} and log start offset 0."
+
+
+FETCHED = request(
+    1,
+    {"replicaState": {"replicaId": 2}, "sessionId": 0, "sessionEpoch": 0, "topics": [{"topicId": "T", "partitions": [
+        {"partition": 0, "currentLeaderEpoch": 3, "fetchOffset": 41, "lastFetchedEpoch": 3, "logStartOffset": 0}]}]},
+    {"errorCode": 0, "sessionId": 5, "responses": []},
+)  # fmt: skip
+
+
+def test_a_leader_alone_in_the_isr_raises_the_high_watermark_as_it_appends(tmp_path: Path) -> None:
+    """Between the append and a fetch of the same thread the line is the append's."""
+    capture = broker(
+        tmp_path, *LOADED, (*LEADS[:2], LEADS[2].format("1")), appended(40), risen(41), recorded(2, 41), requests=(FETCHED,)
+    )
+    (append,) = events(capture, "LeaderAppend")
+    (fetch,) = events(capture, "HandleFetch")
+    assert (append.fields["hw_before"], append.fields["hw"]) == (40, 41)
+    assert (fetch.fields["hw_before"], fetch.fields["hw"]) == (41, 41)
+
+
+def test_with_others_in_the_isr_a_fetch_raises_it(tmp_path: Path) -> None:
+    """The same lines, another ISR: nobody else could have had the record when it was appended."""
+    capture = broker(
+        tmp_path,
+        *LOADED,
+        (*LEADS[:2], LEADS[2].format("1,2")),
+        appended(40),
+        risen(41),
+        recorded(2, 41),
+        requests=(FETCHED,),
+    )
+    (append,) = events(capture, "LeaderAppend")
+    (fetch,) = events(capture, "HandleFetch")
+    assert (append.fields["hw_before"], append.fields["hw"]) == (40, 40)
+    assert (fetch.fields["hw_before"], fetch.fields["hw"]) == (40, 41)
+
+
+def test_the_log_start_moves_on_its_own_or_with_an_answer(tmp_path: Path) -> None:
+    """DeleteRecords at a leader, `leader offset increment` at a follower."""
+    moved = f"{LOG}Incremented log start offset to 10 due to client delete records request"
+    alone = broker(tmp_path / "a", *LOADED, ("rh", "UnifiedLog", moved))
+    (event,) = events(alone, "LogStartMoved")
+    assert dict(event.fields) == {"log_start": 10, "hw": 40}
+    with_answer = broker(
+        tmp_path / "b",
+        *LOADED,
+        FOLLOWS,
+        sends(40),
+        (FETCHER, "ReplicaFetcherThread", f"{RF}Follower has replica log end offset 40 for partition alpha-0. Received 0 bytes of messages and leader hw 40"),
+        (FETCHER, "UnifiedLog", f"{LOG}Incremented log start offset to 10 due to leader offset increment"),
+        (FETCHER, "ReplicaFetcherThread", f"{RF}Follower received high watermark 40 from the leader but did not update replica high "
+         "watermark for partition alpha-0"),
+    )  # fmt: skip
+    (response,) = events(with_answer, "HandleFetchResponse")
+    assert (response.fields["log_start"], response.fields["hw"], response.fields["rec_end"]) == (10, 40, 40)
+    assert events(with_answer, "LogStartMoved") == []
+
+
+def test_what_clients_and_old_followers_ask_is_in_the_request_log(tmp_path: Path) -> None:
+    """A consumer sees up to the high watermark, or the last stable offset; OffsetForLeaderEpoch has its own event."""
+
+    def consumed(isolation: int) -> dict[str, Any]:
+        part = {"partition": 0, "currentLeaderEpoch": 3, "fetchOffset": 7, "lastFetchedEpoch": -1, "logStartOffset": -1}
+        told = {"partitionIndex": 0, "errorCode": 0, "highWatermark": 40, "lastStableOffset": 35, "logStartOffset": 0}
+        return request(
+            1,
+            {
+                "isolationLevel": isolation,
+                "sessionId": 0,
+                "sessionEpoch": -1,
+                "topics": [{"topicId": "T", "partitions": [part]}],
+            },
+            {"errorCode": 0, "sessionId": 0, "responses": [{"topicId": "T", "partitions": [told]}]},
+        )
+
+    asked = {"partition": 0, "currentLeaderEpoch": 3, "leaderEpoch": 2}
+    answered = {"partition": 0, "errorCode": 0, "leaderEpoch": 1, "endOffset": 12}
+    epoch = request(
+        23,
+        {"replicaId": 2, "topics": [{"topic": "alpha", "partitions": [asked]}]},
+        {"topics": [{"topic": "alpha", "partitions": [answered]}]},
+    )
+    capture = broker(tmp_path, *LOADED, (*LEADS[:2], LEADS[2].format("1")), requests=(consumed(0), consumed(1), epoch))
+    assert [dict(event.fields) for event in events(capture, "Read")] == [
+        {"bound": 40, "rec_base": 7},
+        {"bound": 35, "rec_base": 7},
+    ]
+    (end,) = events(capture, "HandleEpochRequest")
+    assert dict(end.fields) == {"peer": 2, "req_epoch": 3, "req_last_epoch": 2, "error": 0, "div_epoch": 1, "div_end": 12}
+
+
+def test_a_proposal_the_controller_refuses_has_no_line_but_a_request(tmp_path: Path) -> None:
+    """INELIGIBLE_REPLICA (107): told by the request log alone; an accepted one is put beside its line."""
+
+    def proposed(isr: list[int], error: int) -> dict[str, Any]:
+        part = {
+            "partitionIndex": 0,
+            "leaderEpoch": 0,
+            "newIsrWithEpochs": [{"brokerId": one} for one in isr],
+            "partitionEpoch": 0,
+        }
+        return request(
+            56,
+            {"brokerId": 1, "topics": [{"topicId": "T", "partitions": [part]}]},
+            {"errorCode": 0, "topics": [{"topicId": "T", "partitions": [{"partitionIndex": 0, "errorCode": error}]}]},
+        )
+
+    who = "[QuorumController id=100] "
+    registration = "PartitionRegistration(replicas=[1, 2], isr=[1], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0)"
+    capture = broker(
+        tmp_path,
+        (
+            "q",
+            "ReplicationControlManager",
+            f"{who}Replayed PartitionRecord for new partition alpha-0 with topic ID T and {registration}.",
+        ),
+        ("q", "ReplicationControlManager", f"{who}Node 1 has altered ISR for alpha-0 to [1, 2]."),
+        (
+            "q",
+            "ReplicationControlManager",
+            f"{who}partition change for alpha-0 with topic ID T: isr: [1] -> [1, 2], partitionEpoch: 0 -> 1",
+        ),
+        requests=(proposed([1, 2], 0), proposed([1, 3], 107)),
+    )
+    accepted, refused = events(capture, "AlterPartition")
+    assert dict(accepted.fields) == {"peer": 1, "isr": (1, 2), "error": 0, "leader_epoch": 0, "partition_epoch": 0}
+    assert (refused.fields["isr"], refused.fields["error"], refused.at) == ((1, 3), 107, "request.log:2")
+    created, changed = events(capture, "ChangePartition")
+    assert (created.node, created.fields["isr"], created.fields["clean"]) == (100, (1,), True)
+    assert dict(changed.fields) == {
+        "leader": 1,
+        "leader_epoch": 0,
+        "partition_epoch": 1,
+        "isr": (1, 2),
+        "clean": True,
+        "peer": 1,
+    }

@@ -185,6 +185,44 @@ def conformance(args: argparse.Namespace) -> int:
     return code
 
 
+def scenario(args: argparse.Namespace) -> int:
+    """Play scenarios and hold what happens against what their files say."""
+    from conformance.scenario import rewrite, run_scenario, shipped, summary
+    from traces.ndjson import write
+
+    done = []
+    for path in args.file or shipped():
+        one = run_scenario(path)
+        done.append(one)
+        if args.trace:
+            Path(args.trace).mkdir(parents=True, exist_ok=True)
+            write([one.trace], Path(args.trace) / f"{one.scenario.path.stem}.ndjson")
+        if args.rewrite and rewrite(one):
+            echo(f"{path}: rewritten, review the difference")
+        elif not one.passed:
+            echo(one.diff)
+        elif not args.quiet:
+            echo(f"{one.scenario.path.stem}: {one.scenario.expected}; {one.judge_says}")
+    echo(summary(done))
+    return CONFORMS if all(one.passed for one in done) else FAILS
+
+
+def play(args: argparse.Namespace) -> int:
+    """Play with a small cluster by hand: write, fetch, crash, elect, show."""
+    from conformance.scenario import play as play_by_hand
+    from conformance.transcript import render
+
+    def prompt() -> None:
+        if sys.stdin.isatty():
+            print("> ", end="", flush=True)
+
+    transcript = play_by_hand(sys.stdin, echo, prompt)
+    if args.save:
+        Path(args.save).write_text(render(transcript), encoding="utf-8")
+        echo(f"saved in {args.save}; give it a claim and it is a scenario")
+    return CONFORMS
+
+
 def _aside(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
@@ -278,6 +316,14 @@ def parser() -> argparse.ArgumentParser:
         "--interleavings", type=int, default=1_000_000, help="distinct interleavings to judge (default 1000000)"
     )
     one.add_argument("--seed", type=int, default=SEED, help=f"seed of the walks (default {SEED})")
+
+    one = add(scenario)
+    one.add_argument("file", nargs="*", help="scenario files; default: all that are shipped")
+    one.add_argument("--rewrite", action="store_true", help="write what happens into the files, and count them as failed")
+    one.add_argument("--trace", metavar="DIR", help="also write each run as a trace, NAME.ndjson, there")
+
+    one = add(play)
+    one.add_argument("--save", metavar="FILE", help="keep the session as a transcript")
 
     add(doctor)
     return top

@@ -1,0 +1,230 @@
+"""What each directive does to a session.
+
+Rules of this file
+
+1. A shorthand takes only actions of `impl.cluster`, in the order Kafka would; the lines show which messages those were.
+2. What cannot be done is a UsageError; whoever runs a directive takes back what happened before it.
+"""
+
+from typing import Any
+
+from conformance.arguments import Words, action_text
+from conformance.session import UNBOUNDED, Session, bounds_for
+from conformance.verdicts import Verdict, rule_verdicts
+from impl.cluster import Label
+from impl.describe import broker_name
+from impl.errors import UsageError
+from impl.messages import FetchAnswer, FetchRequest
+from impl.profiles import Profile, named
+from impl.rules import UNDEFINED
+
+MOST_BROKERS = 9
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The cluster
+
+
+def new_session(words: Words) -> Session:
+    """`cluster`: brokers, profile, switches of the profile turned on or off, records per fetch."""
+    brokers = words.number("brokers", 2)
+    if not 1 <= brokers <= MOST_BROKERS:
+        raise UsageError(f"brokers: expected 1 to {MOST_BROKERS}, saw {brokers}")
+    profile = named(words.option("profile", "fetch-truncation"))
+    max_fetch = words.number("max_fetch", UNBOUNDED)
+    switches = [name for name in Profile._fields if name != "name"]
+    for switch in list(words.options):
+        value = words.option(switch, "")
+        if switch not in switches or value not in {"on", "off"}:
+            raise UsageError(f"switch: expected one of {', '.join(switches)} with =on or =off, saw {switch}={value}")
+        turned: dict[str, Any] = {switch: value == "on"}
+        profile = profile._replace(**turned)
+    return Session(bounds_for(brokers, max_fetch), profile)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Records and fetches
+
+
+def write(session: Session, words: Words) -> list[str]:
+    """A producer's records, one batch each (also: produce)."""
+    leader = words.broker(session)
+    count = words.count()
+    return [line for _ in range(count) for line in session.take(("LeaderAppend", leader))]
+
+
+def fetch(session: Session, words: Words) -> list[str]:
+    """A whole round, request and answer; join=no: the leader's metadata says it must stay out of the ISR."""
+    follower = words.broker(session)
+    lost, join = words.choice("lost", "nothing", ("nothing", "response")), words.choice("join", "yes", ("yes", "no"))
+    source = session.cluster.brokers[follower].source
+    in_flight = None if source == UNDEFINED else session.cluster.network[follower][source]
+    if isinstance(in_flight, FetchAnswer):
+        raise UsageError(
+            f"fetch: expected nothing or a request in flight to {broker_name(source)}, saw an answer; "
+            f"deliver {broker_name(follower)} or lose {broker_name(follower)} first"
+        )
+    if in_flight is None:
+        session.take(("SendFetch", follower))
+        source = session.cluster.brokers[follower].source
+    lines = session.take(_serving(session, source, follower, join == "yes"))
+    if isinstance(session.cluster.network[follower][source], FetchAnswer):
+        lines += session.take(
+            ("LoseResponse", follower, source) if lost == "response" else _answered(session, follower, source)
+        )
+    return lines
+
+
+def _serving(session: Session, leader: int, follower: int, join: bool) -> Label:
+    label = ("HandleFetch", leader, follower, 1)
+    return label if join and label in session.enabled() else (*label[:3], 0)
+
+
+def _answered(session: Session, follower: int, leader: int) -> Label:
+    handlers = ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange")
+    label = session.first_enabled((name, follower, leader) for name in handlers)
+    assert label is not None
+    return label
+
+
+def _waiting(session: Session, to: int) -> list[tuple[str, Label]]:
+    """What can be delivered to a broker: (from whom, the action that consumes it)."""
+    found: list[tuple[str, Label]] = []
+    for other in range(session.brokers):
+        if isinstance(session.cluster.network[to][other], FetchAnswer):
+            found.append((broker_name(other), _answered(session, to, other)))
+        if isinstance(session.cluster.network[other][to], FetchRequest):
+            found.append((broker_name(other), _serving(session, to, other, True)))
+    news = session.first_enabled([("BecomeLeader", to), ("BecomeFollower", to)])
+    return found if news is None else [*found, ("controller", news)]
+
+
+def deliver(session: Session, words: Words) -> list[str]:
+    """One message arrives, or the controller's registration."""
+    to = words.broker(session)
+    wanted = words.option("from", "")
+    waiting = [(source, label) for source, label in _waiting(session, to) if wanted in {"", source}]
+    if len(waiting) != 1:
+        seen = ", ".join(f"from={source} ({action_text(label)})" for source, label in waiting) or "nothing"
+        raise UsageError(f"deliver: expected one message for {broker_name(to)}, saw {seen}")
+    return session.take(waiting[0][1])
+
+
+def lose(session: Session, words: Words) -> list[str]:
+    """An answer in flight is lost, and the follower asks again."""
+    follower = words.broker(session)
+    wanted = words.option("from", "")
+    for leader, message in enumerate(session.cluster.network[follower]):
+        if isinstance(message, FetchAnswer) and wanted in {"", broker_name(leader)}:
+            return session.take(("LoseResponse", follower, leader))
+    raise UsageError(f"lose: expected an answer in flight to {broker_name(follower)}, saw none")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Processes, controller, ISR
+
+
+def crash(session: Session, words: Words) -> list[str]:
+    """The process dies; its high watermark checkpoint may be old."""
+    broker = words.broker(session)
+    log = session.cluster.brokers[broker].partition.log
+    return session.take(("Crash", broker, words.number("hw", log.hw), log.end))
+
+
+def restart(session: Session, words: Words) -> list[str]:
+    """It starts again, fenced first if nobody has noticed."""
+    broker = words.broker(session)
+    if session.cluster.brokers[broker].up:
+        raise UsageError(f"restart: expected a broker that is down, saw {broker_name(broker)} up")
+    lines = _fenced(session, broker, words) if broker in session.cluster.controller.live else []
+    return [*lines, *session.take(("Restart", broker))]
+
+
+def _fenced(session: Session, broker: int, words: Words) -> list[str]:
+    elected = words.option("elect", "")
+    chosen = [words.broker_called(session, elected)] if elected else [UNDEFINED, *range(session.brokers)]
+    label = session.first_enabled(("FenceBroker", broker, k) for k in chosen)
+    if label is None:
+        raise UsageError(
+            f"fence: expected a live broker, down or in the ISR, and for elect= a live member of the ISR; saw "
+            f"{broker_name(broker)}{' elect=' + elected if elected else ''}"
+        )
+    return session.take(label)
+
+
+def fence(session: Session, words: Words) -> list[str]:
+    """A session ends: out of the ISR, and no leader any more."""
+    lines = _fenced(session, words.broker(session), words)
+    return [*lines, *_tell(session, words)]
+
+
+def unfence(session: Session, words: Words) -> list[str]:
+    """A broker that is up counts again."""
+    broker = words.broker(session)
+    label = session.first_enabled(("UnfenceBroker", broker, k) for k in (UNDEFINED, broker))
+    if label is None:
+        raise UsageError(f"unfence: expected a broker that is up and not live, saw {broker_name(broker)}")
+    lines = session.take(label)
+    return [*lines, *_tell(session, words)]
+
+
+def elect(session: Session, words: Words) -> list[str]:
+    """Leadership moves to a live member of the ISR."""
+    lines = session.take(("ElectPreferred", words.broker(session)))
+    return [*lines, *_tell(session, words)]
+
+
+def shrink(session: Session, words: Words) -> list[str]:
+    """The leader proposes an ISR without them."""
+    leader = words.broker(session)
+    lagging = words.brokers(session)
+    return session.take(("ShrinkIsr", leader, sum(1 << b for b in set(lagging))))
+
+
+def alter(session: Session, words: Words) -> list[str]:
+    """Its proposal reaches the controller."""
+    lines = session.take(("AlterPartition", words.broker(session)))
+    return [*lines, *_tell(session, words)]
+
+
+def _tell(session: Session, words: Words) -> list[str]:
+    """The controller's registration reaches `told`, by default everybody; the leader first."""
+    told = words.option("told", "everybody")
+    named_ = {"everybody": list(range(session.brokers)), "nobody": []}
+    brokers = named_[told] if told in named_ else [words.broker_called(session, name) for name in told.split(",")]
+    lines = []
+    for b in sorted(brokers, key=lambda b: b != session.cluster.controller.leader):
+        news = session.first_enabled([("BecomeLeader", b), ("BecomeFollower", b)])
+        lines += session.take(news) if news is not None else []
+    return lines
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Looking
+
+
+def show(session: Session, _words: Words) -> list[str]:
+    """Every log, the controller, what is in flight."""
+    return session.show()
+
+
+def check(session: Session, _words: Words) -> list[str]:
+    """Every invariant."""
+    return session.violations() or ["all invariants hold"]
+
+
+def judge(session: Session, _words: Words) -> list[str]:
+    """What the judge says of the run as a trace."""
+    judgement = session.judged()
+    failed = [v.rule.id for v in rule_verdicts(judgement.tallies) if v.verdict is Verdict.FAIL]
+    if not failed:
+        return ["the judge accepts this run"]
+    firsts = {failure.rule: failure for failure in reversed(judgement.failures)}
+    return [f"the judge rejects this run: {', '.join(failed)}"] + [
+        f"{rule}: {firsts[rule].compared} expected {firsts[rule].expected}, seen {firsts[rule].actual}" for rule in failed
+    ]
+
+
+def actions(session: Session, _words: Words) -> list[str]:
+    """Everything that can happen now."""
+    return [action_text(label) for label in session.enabled()]

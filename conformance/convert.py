@@ -6,6 +6,7 @@ events were read stay behind, and one file has one config.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from conformance.check import Batch, read
@@ -32,7 +33,8 @@ def convert(source: Path, target: Path) -> Converted:
     if target.suffix == ".parquet":
         if len(batches) > 1 and any(batch.config != batches[0].config for batch in batches):
             raise UsageError(
-                f"convert: expected traces with one config for {target}, seen {len(batches)}; write NDJSON, or convert them apart"
+                f"convert: expected traces with one config for {target}, seen {len(batches)}; "
+                "write NDJSON, or convert them apart"
             )
         if batches:
             fields = {name for batch in batches for name in batch.columns.ints} | {parquet.EPOCHS}
@@ -51,6 +53,6 @@ def _traces(batch: Batch) -> Iterator[Trace]:
         yield from batch.traces
         return
     starts = batch.columns.trace_starts.tolist()
-    for number, (begin, end) in enumerate(zip(starts, starts[1:], strict=False)):
+    for number, (begin, end) in enumerate(pairwise(starts)):
         events = tuple(event_at(batch.columns, row, batch.config) for row in range(begin, end))
         yield Trace(f"{batch.source}, trace {number}", "", batch.config, events)

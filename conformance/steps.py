@@ -83,9 +83,8 @@ def real_logs_judged(echo: Echo) -> StepResult:
     done = []
     for captured in judge_captures():
         failing = ", ".join(captured.failing) or "no rule fails"
-        echo(
-            f"      Kafka {captured.name}: {failing}; {captured.report.events:,} events, {captured.replicas} replicas rebuilt"
-        )
+        events, replicas = captured.report.events, captured.replicas
+        echo(f"      Kafka {captured.name}: {failing}; {events:,} events, {replicas} replicas rebuilt")
         done.append(captured)
     cases = tuple(
         Case(

@@ -26,7 +26,7 @@ SEEDED_FAULT = "hw-is-own-log-end"
 FAULTY_WALKS = 20_000
 BEYOND_WALKS = 1_000
 KNOWN = {"HW-08", "DATA-01", "DATA-02", "DATA-03"}
-"""What a leader that missed an epoch breaks in Kafka as it is (all releases up to 4.3.1): its recorded log ends are stale."""
+"""What a leader that missed an epoch breaks in Kafka as it is (up to 4.3.1): the log ends it recorded are stale."""
 
 
 def interleavings_judged(directory: Path, walks: int, seed: int, echo: Echo) -> StepResult:
@@ -58,8 +58,8 @@ def interleavings_judged(directory: Path, walks: int, seed: int, echo: Echo) -> 
     exercised = sum(right.rules[rule].held > 0 for rule in RULE_IDS if rule in right.rules)
     return StepResult(
         f"{right.traces_judged:,} distinct interleavings, {right.events_judged:,} events, {exercised} rules exercised; "
-        f"{repaired.traces_judged + as_it_is.traces_judged:,} runs of three brokers beyond the bounds; the seeded fault breaks "
-        f"{len(wrong.failed_rules)} rules",
+        f"{repaired.traces_judged + as_it_is.traces_judged:,} runs of three brokers beyond the bounds; "
+        f"the seeded fault breaks {len(wrong.failed_rules)} rules",
         cases,
         {
             "seed": seed,

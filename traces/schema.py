@@ -32,12 +32,16 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Field:
+    """A field of events: how its value reads, and what it says."""
+
     kind: Kind
     says: str
 
 
 FIELDS: Mapping[str, Field] = {
-    "peer": Field(Kind.NODE, "the other node: the follower at a leader, the leader at a follower, the member joining the ISR"),
+    "peer": Field(
+        Kind.NODE, "the other node: the follower at a leader, the leader at a follower, the member joining the ISR"
+    ),
     "leader": Field(Kind.NODE, "leader named by the metadata; null when there is none"),
     "leader_epoch": Field(Kind.INT, "leader epoch of the acting replica, or set by the controller"),
     "partition_epoch": Field(Kind.INT, "partition epoch, likewise"),
@@ -80,6 +84,8 @@ _LOG = ("leo_before", "hw_before", "leo", "hw", "log_start")
 
 @dataclass(frozen=True)
 class EventType:
+    """An event: its number in columns, who it happens to, the fields it may tell, and what it means."""
+
     code: int
     who: str
     fields: tuple[str, ...]
@@ -96,7 +102,10 @@ EVENTS: Mapping[str, EventType] = {
     ),
     # appends and fetches
     "LeaderAppend": EventType(
-        3, "leader", ("leader_epoch", "rec_base", "rec_end", "rec_epoch", "acks", *_LOG), "records from a producer are appended"
+        3,
+        "leader",
+        ("leader_epoch", "rec_base", "rec_end", "rec_epoch", "acks", *_LOG),
+        "records from a producer are appended",
     ),
     "SendFetch": EventType(4, "follower", ("peer", *_REQUEST), "a fetch leaves for the leader"),
     "HandleFetch": EventType(
@@ -121,9 +130,13 @@ EVENTS: Mapping[str, EventType] = {
         ("peer", *_REQUEST, "leader_start", "leader_end", "target", *_LOG),
         "an out-of-range answer resets the fetch offset",
     ),
-    "HandleFetchError": EventType(10, "follower", ("peer", *_REQUEST, "error"), "an error answer delays or fails the partition"),
+    "HandleFetchError": EventType(
+        10, "follower", ("peer", *_REQUEST, "error"), "an error answer delays or fails the partition"
+    ),
     # OffsetsForLeaderEpoch
-    "SendEpochRequest": EventType(11, "follower", ("peer", "req_epoch", "req_last_epoch"), "a follower asks where an epoch ends"),
+    "SendEpochRequest": EventType(
+        11, "follower", ("peer", "req_epoch", "req_last_epoch"), "a follower asks where an epoch ends"
+    ),
     "HandleEpochRequest": EventType(
         12, "leader", ("peer", "req_epoch", "req_last_epoch", "error", "div_epoch", "div_end"), "the leader answers it"
     ),
@@ -137,7 +150,9 @@ EVENTS: Mapping[str, EventType] = {
         14, "follower", ("target", *_LOG), "a follower cuts at its own high watermark: hw-only, or an empty epoch cache"
     ),
     # in-sync replicas
-    "ExpandIsr": EventType(15, "leader", ("peer", "isr", "partition_epoch", "remote_leo"), "the leader proposes a larger ISR"),
+    "ExpandIsr": EventType(
+        15, "leader", ("peer", "isr", "partition_epoch", "remote_leo"), "the leader proposes a larger ISR"
+    ),
     "ShrinkIsr": EventType(16, "leader", ("isr", "partition_epoch", "leo", "hw"), "the leader proposes a smaller ISR"),
     "AlterPartition": EventType(
         17, "controller", ("peer", "leader_epoch", "partition_epoch", "isr", "error"), "the controller judges a proposal"
@@ -146,7 +161,10 @@ EVENTS: Mapping[str, EventType] = {
         18, "leader", ("isr", "partition_epoch", "error", "hw_before", "hw"), "the leader learns what became of its proposal"
     ),
     "ChangePartition": EventType(
-        19, "controller", ("peer", "leader", "leader_epoch", "partition_epoch", "isr", "live", "clean"), "the registration changes"
+        19,
+        "controller",
+        ("peer", "leader", "leader_epoch", "partition_epoch", "isr", "live", "clean"),
+        "the registration changes",
     ),
     # process and log
     "Start": EventType(20, "broker", ("clean", "leo", "hw", "log_start", "epochs"), "a replica is loaded from disk"),
@@ -155,7 +173,9 @@ EVENTS: Mapping[str, EventType] = {
     "LogStartMoved": EventType(23, "broker", ("log_start", "hw"), "the log start moves up"),
     "EpochCacheEntry": EventType(24, "broker", ("leader_epoch", "epoch_start"), "an entry is added to the epoch cache"),
     "HwCheckpoint": EventType(25, "broker", ("hw",), "the high watermark is written to its checkpoint file"),
-    "Observe": EventType(26, "broker", ("leo", "hw", "log_start", "epochs"), "a snapshot of a replica, from disk or a query"),
+    "Observe": EventType(
+        26, "broker", ("leo", "hw", "log_start", "epochs"), "a snapshot of a replica, from disk or a query"
+    ),
     # clients
     "ProduceAck": EventType(27, "leader", ("acks", "rec_base", "rec_end", "error"), "a produce request is answered"),
     "Read": EventType(28, "leader", ("bound", "rec_base", "rec_end"), "a consumer is shown records"),

@@ -55,5 +55,6 @@ def _cases(outcome: Outcome) -> str:
     )
     return (
         f"<section><h2>{escape(outcome.step)} <small>{len(outcome.result.cases)} cases</small></h2>"
-        f"<table><thead><tr><th>case</th><th>verdict</th><th>what was found</th></tr></thead><tbody>{rows}</tbody></table></section>"
+        "<table><thead><tr><th>case</th><th>verdict</th><th>what was found</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table></section>"
     )

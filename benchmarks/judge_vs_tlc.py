@@ -46,7 +46,7 @@ def judge_parquet(path: Path) -> int:
     events = 0
     with parquet.Reader(path) as reader:
         for group in reader.row_groups():
-            found = judge(reader.read(group.index), reader.config, compile_from=0)
+            found = judge(reader.read_as_stored(group.index), reader.config, compile_from=0)
             if any(tally.failed for tally in found.tallies.values()):
                 raise SystemExit(f"a correct walk is judged to fail: {found.failures[:1]}")
             events += found.events

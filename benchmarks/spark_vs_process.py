@@ -19,7 +19,7 @@ def one_process(files: list[Path]) -> int:
     for path in files:
         with parquet.Reader(path) as reader:
             for group in reader.row_groups():
-                events += judge(reader.read(group.index), reader.config, compile_from=0).events
+                events += judge(reader.read_as_stored(group.index), reader.config, compile_from=0).events
     return events
 
 

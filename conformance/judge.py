@@ -47,6 +47,7 @@ from conformance.state import (
 )
 from impl.profiles import named
 from traces.columns import INT_FIELDS, UNKNOWN, Columns
+from traces.distinct import Distinct
 from traces.schema import Config
 
 ROOM = 16
@@ -107,7 +108,7 @@ class TooLargeError(ValueError):
     """A trace needs more room than the judge has: expected, seen, what to do."""
 
 
-def judge(columns: Columns, config: Config, final: int = 0, compile_from: int = COMPILE_FROM) -> Judgement:
+def judge(columns: Columns | Distinct, config: Config, final: int = 0, compile_from: int = COMPILE_FROM) -> Judgement:
     """Judge all traces; `final` asks for the last state of that many of them."""
     run: Callable[..., None] = judge_traces
     if len(columns) >= min(compile_from, LOAD_FROM):
@@ -118,12 +119,13 @@ def judge(columns: Columns, config: Config, final: int = 0, compile_from: int = 
     return judge_with(run, columns, config, final)
 
 
-def judge_with(run: Callable[..., None], columns: Columns, config: Config, final: int = 0) -> Judgement:
+def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Config, final: int = 0) -> Judgement:
     """Judge with one of the two executions of the kernel."""
+    columns, rows = (given.table, given.rows) if isinstance(given, Distinct) else (given, None)
     options = options_of(columns, config)
     traces = len(columns.trace_starts) - 1
     kept = min(final, traces)
-    inputs = frozen_inputs(columns)
+    inputs = frozen_inputs(columns, rows)
     room = ROOM
     while True:
         st = allocate(options, room, FAILURES_KEPT)
@@ -137,7 +139,7 @@ def judge_with(run: Callable[..., None], columns: Columns, config: Config, final
             raise TooLargeError(
                 f"expected at most {MOST_ROOM} leader epochs or registrations in a trace, saw more; split the trace"
             )
-    return _judgement(columns, st, last, caches)
+    return _judgement(len(given), traces, st, last, caches)
 
 
 def options_of(columns: Columns, config: Config) -> list[int]:
@@ -158,7 +160,7 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     return options
 
 
-def frozen_inputs(columns: Columns) -> tuple[Any, ...]:
+def frozen_inputs(columns: Columns, rows: Ints | None = None) -> tuple[Any, ...]:
     """The columns as the kernel takes them: read-only, and all absent ones the same array of UNKNOWN."""
     absent = np.full(len(columns), UNKNOWN, np.int64)
     return (
@@ -168,6 +170,7 @@ def frozen_inputs(columns: Columns) -> tuple[Any, ...]:
         _frozen(columns.epochs_told),
         _frozen(columns.epochs_at),
         _frozen(columns.epochs),
+        _frozen(np.zeros(0, np.int64) if rows is None else rows),
         _frozen(columns.trace_starts),
     )
 
@@ -179,14 +182,14 @@ def _frozen(column: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def _judgement(columns: Columns, st: State, last: Ints, caches: NDArray[np.int64]) -> Judgement:
+def _judgement(events: int, traces: int, st: State, last: Ints, caches: NDArray[np.int64]) -> Judgement:
     tallies = {rule: _tally(st[TALLIES + at]) for at, rule in enumerate(RULE_IDS)}
     kept = int(st[WHOLE, FAILURES])
     first = int(st[WHOLE, AT_FAILURES])
     failures = tuple(_failure(row) for row in st[first : first + kept, :6].tolist())
     return Judgement(
-        events=len(columns),
-        traces=len(columns.trace_starts) - 1,
+        events=events,
+        traces=traces,
         tallies=tallies,
         failures=failures,
         failures_left_out=int(st[TALLIES : TALLIES + RULES, FAILED_TRACES].sum()) - kept,

@@ -124,17 +124,22 @@ def judge_traces(
     told: Flags,
     pairs_at: Ints,
     pairs: Ints,
+    rows: Ints,
     trace_starts: Ints,
     final: Final,
     caches: Caches,
 ) -> None:
-    """Judge every trace from nothing; `final` and `caches` take the last state of as many traces as they have room for."""
+    """Judge every trace from nothing; `final` and `caches` take the last state of as many traces as they have room for.
+
+    Event `at` is row `rows[at]` of the columns, or row `at` where `rows` is empty (traces.distinct).
+    """
     n = st[OPTION, BROKERS]
     for t in range(len(trace_starts) - 1):
         if st[OPTION, GOES_ON] == 0:
             forget(st, t)
-        for i in range(trace_starts[t], trace_starts[t + 1]):
-            st[WHOLE, NOW] = i
+        for at in range(trace_starts[t], trace_starts[t + 1]):
+            st[WHOLE, NOW] = at
+            i = rows[at] if len(rows) > 0 else at
             b = node[i]
             code = event[i]
             peer = c[PEER][i]

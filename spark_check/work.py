@@ -23,8 +23,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from conformance.judge import Judgement, TooLarge, judge
-from traces.columns import Columns
+from conformance.judge import Judgement, TooLargeError, judge
+from traces.columns import Columns, Ints
+from traces.distinct import Distinct
 from traces.parquet import Reader, RowGroup, Unreadable
 
 FAILURES_KEPT = 20
@@ -141,15 +142,20 @@ def _rows(task: Task) -> Iterator[dict[str, Any]]:
         for group in task.groups:
             started = time.perf_counter()
             try:
-                columns = reader.read(group.index)
+                columns = reader.read_as_stored(group.index)
                 found = judge(columns, reader.config, compile_from=0)
-            except (Unreadable, TooLarge) as error:
+            except (Unreadable, TooLargeError) as error:
                 yield _malformed(task, group, error)
             else:
-                yield _judged(task, group, columns, found, time.perf_counter() - started)
+                yield _judged(task, group, starts_of(columns), found, time.perf_counter() - started)
 
 
-def _judged(task: Task, group: RowGroup, columns: Columns, found: Judgement, seconds: float) -> dict[str, Any]:
+def starts_of(columns: Columns | Distinct) -> Ints:
+    """Where the traces begin."""
+    return columns.table.trace_starts if isinstance(columns, Distinct) else columns.trace_starts
+
+
+def _judged(task: Task, group: RowGroup, starts: Ints, found: Judgement, seconds: float) -> dict[str, Any]:
     tallies = [
         {
             "rule": rule,
@@ -165,7 +171,7 @@ def _judged(task: Task, group: RowGroup, columns: Columns, found: Judgement, sec
     failures = [
         {
             "trace": group.first_trace + failure.trace,
-            "event": failure.row - int(columns.trace_starts[failure.trace]),
+            "event": failure.row - int(starts[failure.trace]),
             "rule": failure.rule,
             "compared": failure.compared,
             "expected": failure.expected,

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from traces.behaviour import config_for, events_of_step, initial_events
 from traces.columns import Columns, Ints, to_columns
-from traces.parquet import ranges
+from traces.distinct import Distinct, ranges, with_starts
 from traces.schema import Config, Event, Trace
 from traces.views import Label, View
 
@@ -46,25 +45,17 @@ class EdgeTable:
         """The pseudo edge of the initial state."""
         return len(self.target)
 
-    def columns(self, edges: NDArray[np.int64], lengths: Ints) -> Columns:
+    def distinct(self, edges: Ints, lengths: Ints) -> Distinct:
         """The traces whose edges stand one after the other in `edges`, `lengths[t]` of them in trace t."""
         counts = np.diff(self.first_row)[edges]
         events_before = np.concatenate(([0], np.cumsum(counts)))
-        row = self.row_of[ranges(self.first_row[edges], counts)]
+        rows = self.row_of[ranges(self.first_row[edges], counts)]
         starts = events_before[np.concatenate(([0], np.cumsum(lengths)))]
-        pairs = np.diff(self.rows.epochs_at)
-        told = pairs[row]
-        flat = self.rows.epochs.reshape(-1, 2)
-        longer = row[told > 0]
-        return Columns(
-            trace_starts=starts,
-            event=self.rows.event[row],
-            node=self.rows.node[row],
-            ints={name: column[row] for name, column in self.rows.ints.items()},
-            epochs_told=self.rows.epochs_told[row],
-            epochs_at=np.concatenate(([0], np.cumsum(told))),
-            epochs=flat[ranges(self.rows.epochs_at[longer], pairs[longer])].ravel(),
-        )
+        return Distinct(with_starts(self.rows, starts), rows)
+
+    def columns(self, edges: Ints, lengths: Ints) -> Columns:
+        """The same, one row per event."""
+        return self.distinct(edges, lengths).expanded()
 
 
 def edge_table(

@@ -220,7 +220,7 @@ def _field_fault(key: str, value: Any, config: Config) -> str | None:
         return None if isinstance(value, bool) else "true, false or null"
     if kind is Kind.INT:
         return None if is_int(value) and -1 <= value < LARGEST else "an integer from -1 to 2^62 - 1, or null"
-    known = (*config.nodes, config.controller)
+    known = config.nodes
     if kind is Kind.NODE:
         return None if is_int(value) and value in known else f"one of the nodes {list(config.nodes)}, or null"
     if kind is Kind.NODES:

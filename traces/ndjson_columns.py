@@ -191,6 +191,7 @@ def _scanned(data: bytes, heads: Sequence[_Head]) -> Batch | None:
         np.frombuffer(data, np.uint8),
         segments,
         np.array(ids, dtype=np.int64),
+        len(config.nodes),
         kernel.words({key: place for place, key in enumerate(keys)}),
         np.array([getattr(kernel, kinds[key]) for key in keys], dtype=np.int64),
         kernel.words({name: event.code for name, event in EVENTS.items()}),

@@ -300,11 +300,20 @@ def _pairs(data: Bytes, i: int, epochs: Ints, pairs: int) -> tuple[int, int]:
 
 @_compiled
 def scan(
-    data: Bytes, segments: Segments, ids: Ints, keys: Words, kinds: Ints, events: Words, allowed: Flags, out: Out
+    data: Bytes,
+    segments: Segments,
+    ids: Ints,
+    brokers: int,
+    keys: Words,
+    kinds: Ints,
+    events: Words,
+    allowed: Flags,
+    out: Out,
 ) -> int:
     """Read all segments into `out`; the number of events, or -1 at the first line that is not plain.
 
-    `keys` give the number of a field, or of an envelope key behind the fields; `kinds` what stands behind each.
+    `ids` are the nodes of the Config, the first `brokers` of them brokers. `keys` give the number of a field, or of an
+    envelope key behind the fields; `kinds` what stands behind each.
     """
     fields = out.ints.shape[0]
     scratch = np.full(fields, UNKNOWN, dtype=np.int64)
@@ -350,7 +359,7 @@ def scan(
                     if i < 0:
                         return -1
                 elif kind == NODES:
-                    scratch[key], i = _nodes(data, i, ids)
+                    scratch[key], i = _nodes(data, i, ids[:brokers])
                     if i < 0:
                         return -1
                 elif kind == EPOCHS:
@@ -377,7 +386,7 @@ def scan(
                             return -1
                         scratch[key] = -1 if value == NULL else value
                     elif kind == NODE:
-                        scratch[key] = -1 if value == NULL else _position(ids, value)
+                        scratch[key] = -1 if value == NULL else _position(ids[:brokers], value)
                         if value != NULL and scratch[key] < 0:
                             return -1
                     elif kind == AT_NODE:

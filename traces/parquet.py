@@ -2,19 +2,15 @@
 
 Rules of this file
 
-1. A file has one Config, in its metadata, and one column per field that an event of the file tells. Rows are events.
-2. A row group holds whole traces: it can be judged alone. The column `trace` numbers the traces of a file from 0.
-3. No column is nullable. UNKNOWN (-2**62) stands for what an event does not tell: decoding nulls costs nine times as much
-   as decoding the number. Columns are dictionary encoded int64, uncompressed: a page is then decoded straight into the
-   array the judge reads. A file from elsewhere may be nullable, narrower, compressed: it is read all the same, slower.
-4. `epochs`, the one list, is JSON text, empty where it is not told: a file has few different ones, and they are parsed
-   once per row group.
-5. Page checksums are written and verified. Nothing a file holds can make an index leave its array: codes of events and
-   positions of nodes are checked here, once.
+1. traces.parquet_layout says what a file looks like. A file from elsewhere may be nullable, narrower, compressed, with
+   columns of its own: it is read all the same, slower.
+2. Page checksums are verified. Nothing a file holds can make an index leave its array: codes of events, positions of nodes
+   and rows of the table are checked here, once.
+3. Whatever is wrong raises Unreadable, whose problem says what, where, and how many events it costs.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,16 +22,25 @@ import pyarrow.parquet as pq
 
 from traces import configs
 from traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints
+from traces.distinct import Distinct, ranges, table_from_json, with_starts
+from traces.parquet_layout import EPOCHS, METADATA, ROW, ROW_GROUP, TRACE
+from traces.parquet_write import DistinctWriter, Writer, write
 from traces.problems import Problem, shown
 from traces.schema import EVENTS, FIELDS, VERSION, Config, Kind
 
-ROW_GROUP = 262_144
-"""Events per row group: a worker holds about 60 MB of columns at a time, whatever the file's size."""
+__all__ = [
+    "ROW_GROUP",
+    "DistinctWriter",
+    "Reader",
+    "RowGroup",
+    "Unreadable",
+    "Writer",
+    "read_row_group",
+    "row_groups",
+    "write",
+]
 
-METADATA = b"tidegauge"
-KEYS = ("trace", "event", "node")
-EPOCHS = "epochs"
-EPOCHS_TYPE = pa.dictionary(pa.int32(), pa.string())
+KEYS = (TRACE, "event", "node")
 LAST_CODE = max(event.code for event in EVENTS.values())
 NODE_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is Kind.NODE)
 
@@ -59,104 +64,6 @@ class RowGroup:
     traces: int
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Writing
-
-
-class Writer:
-    """A Parquet file that takes chunks of traces; each chunk becomes one row group or several."""
-
-    def __init__(self, path: str | Path, config: Config, fields: Sequence[str], row_group: int = ROW_GROUP) -> None:
-        self.fields = tuple(name for name in INT_FIELDS if name in fields)
-        self.with_epochs = EPOCHS in fields
-        self.row_group = row_group
-        self.traces = 0
-        self.rows = 0
-        columns = [pa.field("trace", pa.int32(), nullable=False)]
-        columns += [pa.field(name, pa.int64(), nullable=False) for name in ("event", "node", *self.fields)]
-        columns += [pa.field(EPOCHS, EPOCHS_TYPE, nullable=False)] if self.with_epochs else []
-        head = {"v": VERSION, "unknown": UNKNOWN, "config": configs.as_json(config)}
-        self.schema = pa.schema(columns, metadata={METADATA: json.dumps(head)})
-        self._out = pq.ParquetWriter(
-            str(path),
-            self.schema,
-            compression="none",
-            use_dictionary=True,
-            write_statistics=["trace"],  # all a reader asks of the footer, which is read once per task
-            write_page_checksum=True,
-            store_schema=True,
-        )
-
-    def write(self, columns: Columns) -> None:
-        """Append the traces of `columns`, numbered on."""
-        for first, last in _cuts(columns.trace_starts, self.row_group):
-            self._write(columns, first, last)
-
-    def _write(self, columns: Columns, first: int, last: int) -> None:
-        begin, end = int(columns.trace_starts[first]), int(columns.trace_starts[last])
-        lengths = np.diff(columns.trace_starts[first : last + 1])
-        lengths = lengths[lengths > 0]  # a trace without events has no row to number
-        if len(lengths) == 0:
-            return
-        number = np.repeat(np.arange(self.traces, self.traces + len(lengths), dtype=np.int32), lengths)
-        arrays = [number, columns.event[begin:end], columns.node[begin:end]]
-        for name in self.fields:
-            told = columns.ints.get(name)
-            arrays.append(np.full(end - begin, UNKNOWN, dtype=np.int64) if told is None else told[begin:end])
-        table: list[Any] = [pa.array(array) for array in arrays]
-        if self.with_epochs:
-            table.append(_epochs_as_text(columns, begin, end))
-        batch = pa.table(table, schema=self.schema)
-        self._out.write_table(batch, row_group_size=end - begin)
-        self.traces += len(lengths)
-        self.rows += end - begin
-
-    def close(self) -> None:
-        """Write the footer."""
-        self._out.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-
-def write(columns: Columns, config: Config, path: str | Path, row_group: int = ROW_GROUP) -> None:
-    """Write `columns` to a file of their own."""
-    fields = (*columns.ints, EPOCHS) if columns.epochs_told.any() else tuple(columns.ints)
-    with Writer(path, config, fields, row_group) as out:
-        out.write(columns)
-
-
-def _cuts(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of whole traces with at most `most` rows each; a longer trace stands alone."""
-    first, traces = 0, len(starts) - 1
-    while first < traces:
-        last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
-        last = min(max(last, first + 1), traces)
-        yield first, last
-        first = last
-
-
-def _epochs_as_text(columns: Columns, begin: int, end: int) -> pa.DictionaryArray:
-    told = columns.epochs_told[begin:end]
-    which = np.where(told, np.int32(1), np.int32(0))
-    codes = {b"": 1}
-    texts = ["", "[]"]
-    at = 2 * columns.epochs_at[begin : end + 1]
-    for row in np.flatnonzero(told & (at[1:] > at[:-1])):
-        pairs = columns.epochs[at[row] : at[row + 1]]
-        code = which[row] = codes.setdefault(pairs.tobytes(), len(texts))
-        if code == len(texts):
-            texts.append(json.dumps(pairs.reshape(-1, 2).tolist(), separators=(",", ":")))
-    return pa.DictionaryArray.from_arrays(pa.array(which), pa.array(texts, pa.string()))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Reading
-
-
 class Reader:
     """An open Parquet file of traces. Whatever is wrong with it raises Unreadable, here or when a row group is read."""
 
@@ -174,14 +81,16 @@ class Reader:
             )
         except (OSError, pa.ArrowException) as error:
             raise self._unreadable("a Parquet file", _reason(error), "check that it was written to its end") from error
-        self.config = self._config()
+        self.config, events = self._head()
         names = self._in.schema_arrow.names
-        missing = [key for key in KEYS if key not in names]
+        needed = KEYS if events is None else (TRACE, ROW)
+        missing = [key for key in needed if key not in names]
         if missing:
-            raise self._unreadable(
-                f"the columns {', '.join(KEYS)}", f"no {', '.join(missing)}", "write it with tidegauge convert"
-            )
-        self._names = [*KEYS, *(name for name in (*INT_FIELDS, EPOCHS) if name in names)]
+            do = "write it with tidegauge convert"
+            raise self._unreadable(f"the columns {', '.join(needed)}", f"no {', '.join(missing)}", do)
+        optional = (*INT_FIELDS, EPOCHS) if events is None else ()
+        self._names = [*needed, *(name for name in optional if name in names)]
+        self._table = None if events is None else self._events(events)
 
     def row_groups(self) -> list[RowGroup]:
         """The row groups, in order."""
@@ -189,20 +98,31 @@ class Reader:
 
     def read(self, index: int) -> Columns:
         """The columns of row group `index`."""
+        found = self.read_as_stored(index)
+        return found.expanded() if isinstance(found, Distinct) else found
+
+    def read_as_stored(self, index: int) -> Columns | Distinct:
+        """The columns of row group `index`, or what stands for them in the distinct layout."""
         try:
             table = self._in.read_row_group(index, columns=self._names, use_threads=False)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise self._bad_group(index, "a readable row group", _reason(error)) from error
         try:
-            ints = {name: _int64(table.column(name)) for name in self._names if name not in ("trace", EPOCHS)}
-            number = _number(table.column("trace"))
+            ints = {name: _int64(table.column(name)) for name in self._names if name not in (TRACE, EPOCHS)}
+            number = _number(table.column(TRACE))
         except (ValueError, pa.ArrowException) as error:
             raise self._bad_group(index, "columns of integers", _reason(error)) from error
-        event, node = ints.pop("event"), ints.pop("node")
-        self._check(index, event, node, ints)
         starts = self._starts(index, number)
-        told, at, pairs = self._epochs(index, table)
-        return Columns(starts, event, node, ints, told, at, pairs)
+        if self._table is not None:
+            rows, known = ints[ROW], len(self._table)
+            if len(rows) and (rows.min() < 0 or rows.max() >= known):
+                raise self._bad_group(index, f"rows from 0 to {known - 1}", f"{rows.min()} to {rows.max()}")
+            return Distinct(with_starts(self._table, starts), rows)
+        event, node = ints.pop("event"), ints.pop("node")
+        wrong = self._wrong(event, node, ints)
+        if wrong is not None:
+            raise self._bad_group(index, *wrong)
+        return Columns(starts, event, node, ints, *self._epochs(index, table))
 
     def close(self) -> None:
         """Let go of the file."""
@@ -214,13 +134,14 @@ class Reader:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _config(self) -> Config:
+    def _head(self) -> tuple[Config, Any]:
+        """The config, and the different events of the distinct layout, None in the wide one."""
         text = (self._in.schema_arrow.metadata or {}).get(METADATA)
         if text is None:
             raise self._unreadable("the metadata key 'tidegauge'", "none", "write it with tidegauge convert")
         try:
             head = json.loads(text)
-            version, line = head["v"], head["config"]
+            version, line, events = head["v"], head["config"], head.get("events")
             fault = configs.fault(line)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._unreadable("a version and a config in its metadata", shown(text), "write it anew") from error
@@ -229,14 +150,24 @@ class Reader:
             raise self._unreadable(f"schema version {VERSION} or older", f"version {shown(version)}", do)
         if fault is not None:
             raise self._unreadable(*fault, "correct the config in the metadata")
-        return configs.from_json(line)
+        return configs.from_json(line), events
+
+    def _events(self, said: Any) -> Columns:
+        try:
+            table = table_from_json(said)
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise self._unreadable("a table of events in its metadata", _reason(error), "write it anew") from error
+        wrong = self._wrong(table.event, table.node, table.ints)
+        if wrong is not None:
+            raise self._unreadable(*wrong, "write it anew")
+        return table
 
     def _row_group(self, index: int) -> RowGroup:
         group = self._in.metadata.row_group(index)
-        position = self._in.schema_arrow.names.index("trace")
+        position = self._in.schema_arrow.names.index(TRACE)
         statistics = group.column(position).statistics
         if statistics is None or not statistics.has_min_max:
-            number = _number(self._in.read_row_group(index, columns=["trace"], use_threads=False).column("trace"))
+            number = _number(self._in.read_row_group(index, columns=[TRACE], use_threads=False).column(TRACE))
             first, last = (int(number[0]), int(number[-1])) if len(number) else (0, -1)
         else:
             first, last = statistics.min, statistics.max
@@ -250,17 +181,19 @@ class Reader:
             raise self._bad_group(index, "traces numbered one after the other", "a gap or a step back")
         return np.concatenate(([0], np.flatnonzero(steps) + 1, [len(number)]))
 
-    def _check(self, index: int, event: Ints, node: Ints, ints: dict[str, Ints]) -> None:
+    def _wrong(self, event: Ints, node: Ints, ints: Mapping[str, Ints]) -> tuple[str, str] | None:
+        """What the first wrong number should have been, and what it is: indexes of the judge's arrays come from these."""
         if len(event) == 0:
-            return
+            return None
         if event.min() < 1 or event.max() > LAST_CODE:
-            raise self._bad_group(index, f"event codes from 1 to {LAST_CODE}", f"{event.min()} to {event.max()}")
+            return f"event codes from 1 to {LAST_CODE}", f"{event.min()} to {event.max()}"
         nodes = len(self.config.nodes)
         if node.min() < 0 or node.max() > nodes:
-            raise self._bad_group(index, f"nodes as positions from 0 to {nodes}", f"{node.min()} to {node.max()}")
+            return f"nodes as positions from 0 to {nodes}", f"{node.min()} to {node.max()}"
         for name in NODE_FIELDS:
-            if name in ints and (ints[name].max() > nodes or ((ints[name] < -1) & (ints[name] != UNKNOWN)).any()):
-                raise self._bad_group(index, f"{name} as a position from -1 to {nodes}, or unknown", "another number")
+            if name in ints and (ints[name].max() >= nodes or ((ints[name] < -1) & (ints[name] != UNKNOWN)).any()):
+                return f"{name} as a position from -1 to {nodes - 1}, or unknown", "another number"
+        return None
 
     def _epochs(self, index: int, table: pa.Table) -> tuple[Any, Ints, Ints]:
         rows = table.num_rows
@@ -304,14 +237,6 @@ def read_row_group(path: str | Path, index: int) -> tuple[Columns, Config]:
     """One row group, and the config of its file."""
     with Reader(path) as reader:
         return reader.read(index), reader.config
-
-
-def ranges(first: Ints, counts: Ints) -> Ints:
-    """The numbers first[0], first[0]+1, ... (counts[0] of them), then those from first[1] on, and so forth."""
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    numbers: Ints = np.arange(total, dtype=np.int64) + np.repeat(first - (ends - counts), counts)
-    return numbers
 
 
 def _int64(column: pa.ChunkedArray) -> Ints:

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from traces.columns import Ints
 from traces.edges import EdgeTable
-from traces.parquet import EPOCHS, Writer
+from traces.parquet import DistinctWriter
 
 CHUNK = 8192
 """Walks drawn at a time."""
 
-WRITTEN = 6144
-"""Walks written at a time, at least: with the default number of steps about as many events as fit in a row group."""
+WRITTEN = 16_384
+"""Walks in a row group, at least: about half a million events with the default number of steps."""
 
 STEPS = 24
 """Edges per walk: 20 to 30 events, about what it takes for two elections and a truncation."""
@@ -75,7 +75,7 @@ def generate(
     duplicates = drawn = new = 0
     waiting: list[Walks] = []
     found = 0
-    with Writer(path, table.config, (*table.rows.ints, EPOCHS)) as out:
+    with DistinctWriter(path, table.config, table.rows) as out:
         for chunk in _chunks(table, steps, seed, part):
             if found >= walks or new * EXHAUSTED < drawn:
                 break
@@ -93,11 +93,12 @@ def generate(
     return Generated(str(path), traces, events, duplicates, int(taken[:-1].sum()), len(table.target))
 
 
-def _write(table: EdgeTable, waiting: list[Walks], out: Writer) -> None:
+def _write(table: EdgeTable, waiting: list[Walks], out: DistinctWriter) -> None:
     """Write the walks that wait, so that row groups are full however few walks of a chunk are this part's."""
     if waiting:
         edges = np.concatenate([walks.edges for walks in waiting])
-        out.write(table.columns(edges, np.concatenate([walks.lengths for walks in waiting])))
+        found = table.distinct(edges, np.concatenate([walks.lengths for walks in waiting]))
+        out.write(found.rows, found.table.trace_starts)
         waiting.clear()
 
 

@@ -60,7 +60,7 @@ def test_spark_and_one_process_say_the_same(spark: "SparkSession", walks: Path) 
     for path in walks.glob("*.parquet"):
         with parquet.Reader(path) as reader:
             for group in reader.row_groups():
-                for rule, tally in judge(reader.read(group.index), reader.config).tallies.items():
+                for rule, tally in judge(reader.read_as_stored(group.index), reader.config).tallies.items():
                     held[rule] = held.get(rule, 0) + tally.held
     assert {rule: total.held for rule, total in totals.rules.items()} == {rule: n for rule, n in held.items() if n}
 

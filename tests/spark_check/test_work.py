@@ -83,8 +83,10 @@ def test_each_row_group_gives_one_row_and_the_results_hold_the_same(walks: str, 
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_damaged_row_group_is_malformed_and_the_next_is_judged(table: EdgeTable, tmp_path: Path) -> None:
-    path = write_part(table, tmp_path, Order(**{**vars(ORDER), "walks": 30_000}), 0).path
+def test_a_damaged_row_group_is_malformed_and_the_next_is_judged(walks: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "wide.parquet")
+    with parquet.Reader(walks) as reader:
+        parquet.write(reader.read(0), reader.config, path, row_group=5000)
     groups = parquet.row_groups(path)
     damage(path, group=0)
     (task,) = work.tasks_of(path, groups, 10**9)
@@ -94,6 +96,18 @@ def test_a_damaged_row_group_is_malformed_and_the_next_is_judged(table: EdgeTabl
     assert [row["events"] for row in rows] == [0, *(group.rows for group in groups[1:])]
     assert "row group 0 is left out" in rows[0]["problem"]
     assert len(groups) > 1
+
+
+def test_both_layouts_of_a_file_are_judged_alike(walks: str, tmp_path: Path) -> None:
+    with parquet.Reader(walks) as reader:
+        parquet.write(reader.read(0), reader.config, tmp_path / "wide.parquet", row_group=10**9)
+    said = []
+    for path in (walks, str(tmp_path / "wide.parquet")):
+        (task,) = work.tasks_of(path, parquet.row_groups(path), 10**9)
+        (row,) = [row for batch in work.run_task(task, None) for row in batch.to_pylist()]
+        said.append((row["events"], row["traces"], row["tallies"]))
+    assert said[0] == said[1]
+    assert said[0][2]
 
 
 def test_a_file_that_is_gone_when_the_worker_comes_is_malformed(walks: str) -> None:

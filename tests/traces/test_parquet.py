@@ -1,7 +1,9 @@
 """Parquet: columns come back as they were, whatever is wrong with a file is a Problem."""
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -97,6 +99,54 @@ def test_nulls_and_narrow_integers_of_another_writer_are_read(tmp_path: Path) ->
     assert (found.epochs_told.tolist(), found.epochs.tolist()) == ([False, True, False], [0, 0, 2, 7])
 
 
+def distinct(path: Path, rows: list[int], starts: list[int], **changed: Any) -> None:
+    """A file in the distinct layout: four events, of which the traces are made."""
+    events = (
+        Event(1, "HwCheckpoint", {"hw": 5}),
+        Event(2, "Start", {"leo": 3, "epochs": ((0, 0), (4, 2))}),
+        Event(2, "Start", {"epochs": ()}),
+        Event(7, "Crash", {}),
+    )
+    table = to_columns([Trace("", "", CONFIG, events)], CONFIG)
+    table = replace(table, **changed)
+    with parquet.DistinctWriter(path, CONFIG, table) as out:
+        out.write(np.array(rows), np.array(starts))
+
+
+def test_the_distinct_layout_gives_the_same_columns_as_the_wide_one(tmp_path: Path) -> None:
+    distinct(tmp_path / "d", [0, 1, 1, 3, 2, 0, 1], [0, 3, 3, 5, 7])
+    found, config = parquet.read_row_group(tmp_path / "d", 0)
+    assert found.trace_starts.tolist() == [0, 3, 5, 7]
+    parquet.write(found, config, tmp_path / "w")
+    again, _ = parquet.read_row_group(tmp_path / "w", 0)
+    assert same(found, again)
+    assert found.ints["hw"].tolist() == [5, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 5, UNKNOWN]
+    assert found.epochs.tolist() == [0, 0, 4, 2] * 3
+    assert found.epochs_told.tolist() == [False, True, True, False, True, False, True]
+
+
+@pytest.mark.parametrize("row", [-1, 4])
+def test_a_row_outside_the_table_is_a_problem(tmp_path: Path, row: int) -> None:
+    distinct(tmp_path / "d", [0, row], [0, 2])
+    with pytest.raises(parquet.Unreadable, match="expected rows from 0 to 3") as refused:
+        parquet.read_row_group(tmp_path / "d", 0)
+    assert refused.value.problem.lost == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "numbers", "expected"),
+    [
+        ("event", [25, 20, 99, 22], "event codes"),
+        ("node", [0, 1, 1, 9], "nodes as positions"),
+        ("node", [0], "table of events"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_a_problem(tmp_path: Path, column: str, numbers: list[int], expected: str) -> None:
+    distinct(tmp_path / "d", [0], [0, 1], **{column: np.array(numbers)})
+    with pytest.raises(parquet.Unreadable, match=expected):
+        parquet.row_groups(tmp_path / "d")
+
+
 BAD = {
     "an event code out of range": {"event": [25, 99]},
     "an event code of 0": {"event": [0, 25]},
@@ -104,6 +154,7 @@ BAD = {
     "a negative node": {"node": [-1, 0]},
     "a peer out of range": {"peer": [0, 17]},
     "a peer below -1": {"peer": [0, -5]},
+    "the controller as a peer": {"peer": [0, 3]},
     "traces out of order": {"trace": [1, 0]},
     "a gap between traces": {"trace": [0, 2]},
     "a row without a trace": {"trace": [0, None]},

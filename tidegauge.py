@@ -51,6 +51,7 @@ def model(args: argparse.Namespace) -> int:
 
 def prove(args: argparse.Namespace) -> int:
     """Prove the rules with z3."""
+    from spec.proofs.premises import REMOVALS, scenario_lines
     from spec.proofs.prove import exit_code
     from spec.proofs.prove import prove as prove_groups
     from spec.proofs.registry import all_groups
@@ -59,11 +60,20 @@ def prove(args: argparse.Namespace) -> int:
     if args.list:
         for group in all_groups().values():
             echo(f"{group.name:<24} {group.title}")
+        echo("scenarios (--scenario NAME): what happens without a premise")
+        for name, removal in REMOVALS.items():
+            echo(f"{name:<24} {removal.name}")
         return CONFORMS
+    if args.scenario:
+        for line in scenario_lines(args.scenario):
+            echo(line)
+        return CONFORMS
+    if args.mutants:
+        return _mutants(args)
 
     def progress(name: str, result: GroupResult | None) -> None:
         if result is not None:
-            for line in result.describe():
+            for line in result.describe(args.verbose):
                 echo(line)
         elif not args.quiet:
             echo(f"{'...':13}  {name}")
@@ -76,6 +86,19 @@ def prove(args: argparse.Namespace) -> int:
         ]
     )
     return code
+
+
+def _mutants(args: argparse.Namespace) -> int:
+    from spec.proofs.mutants import kill_all
+
+    def progress(done: int, total: int) -> None:
+        if not args.quiet and (done % 100 == 0 or done == total):
+            echo(f"{done} of {total} mutants tried")
+
+    report = kill_all(args.processes, progress)
+    for line in report.describe():
+        echo(line)
+    return report.exit_code
 
 
 def check(args: argparse.Namespace) -> int:
@@ -283,7 +306,10 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--entries", type=int, default=4, help="largest epoch cache of the bounded proofs (default 4)")
     one.add_argument("--processes", type=int, default=2, help="groups proved at once (default 2)")
     one.add_argument("--time-limit", type=float, default=300.0, metavar="SECONDS", help="per group (default 300)")
-    one.add_argument("--list", action="store_true", help="list the groups, prove nothing")
+    one.add_argument("--verbose", action="store_true", help="tell what is lost without each premise, too")
+    one.add_argument("--mutants", action="store_true", help="instead: is every small change of a rule refuted by a proof?")
+    one.add_argument("--scenario", metavar="NAME", help="instead: two logs that do not converge without this premise")
+    one.add_argument("--list", action="store_true", help="list the groups and scenarios, prove nothing")
 
     one = add(check)
     one.add_argument("path", nargs="+", help="NDJSON or Parquet file, or a directory of Kafka broker logs")

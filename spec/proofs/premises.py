@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from impl import rules
+from spec.errors import SpecError
 from spec.proofs import convergence
 from spec.proofs.convergence import LEADER_NEWEST, ONE_PAST, RECORDS_MATCH
 from spec.proofs.groups import Group, Lemma, two_full_caches
@@ -68,15 +69,25 @@ def counter_model_of(removal: str, mode: str, namespace: Mapping[str, Any]) -> C
 
 
 def counter_model_scenario(removal: str = "kip-101", mode: str = EPOCH_MODE) -> Scenario:
-    """A counter-model as a run of the plain Python rules. Raises ValueError when there is none to show."""
+    """A counter-model as a run of the plain Python rules. Raises SpecError when there is none to show."""
     if removal not in REMOVALS:
-        raise ValueError(f"expected one of {', '.join(REMOVALS)}; seen {removal}")
+        raise SpecError(f"expected one of {', '.join(REMOVALS)}; seen {removal}")
     if mode not in modes_of(removal):
-        raise ValueError(f"expected mode {' or '.join(modes_of(removal))} for {removal}; seen {mode}")
+        raise SpecError(f"expected mode {' or '.join(modes_of(removal))} for {removal}; seen {mode}")
     found = counter_model_of(removal, mode, vars(rules))
     if found is None:
-        raise ValueError(f"expected a counter-model for {removal} in {mode} mode; seen none: the loop holds without it")
+        raise SpecError(f"expected a counter-model for {removal} in {mode} mode; seen none: the loop holds without it")
     return replay(found.values["leader"], found.values["follower"], mode, REMOVALS[removal].kip_101)
+
+
+def scenario_lines(removal: str) -> list[str]:
+    """What happens under a removal, in every mode it has, in words."""
+    if removal not in REMOVALS:
+        raise SpecError(f"expected one of {', '.join(REMOVALS)}; seen {removal}")
+    lines = [f"Suppose: {REMOVALS[removal].name}"]
+    for mode in modes_of(removal):
+        lines += ["", f"{mode} mode", *(f"  {line}" for line in counter_model_scenario(removal, mode).lines())]
+    return lines
 
 
 def removals_refute(namespace: Mapping[str, Any], most: int) -> list[GoalResult]:

@@ -12,6 +12,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from impl import rules
+from spec.errors import SpecError
 from spec.proofs.groups import Group
 from spec.proofs.paths import Tally
 from spec.proofs.registry import all_groups
@@ -96,13 +97,13 @@ def prove(
 ) -> list[GroupResult]:
     """Proves the named groups (all by default) for caches of up to `max_entries` entries.
 
-    `source` is another text of the rules, to see which goals it breaks. Raises ValueError for an unknown group.
+    `source` is another text of the rules, to see which goals it breaks. Raises SpecError for an unknown group.
     """
     known = all_groups()
     names = list(known) if groups is None else list(groups)
     strangers = [n for n in names if n not in known]
     if strangers:
-        raise ValueError(
+        raise SpecError(
             f"expected groups among {', '.join(known)}; seen {', '.join(strangers)}; see `tidegauge prove --list`"
         )
     waiting = sorted((known[n] for n in names), key=lambda g: -g.weight)

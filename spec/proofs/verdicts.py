@@ -55,14 +55,14 @@ class GroupResult:
     reason: str = ""
     failures: tuple[GoalResult, ...] = field(default=())
 
-    def describe(self) -> list[str]:
-        """One line, and the failed goals under it."""
+    def describe(self, verbose: bool = False) -> list[str]:
+        """One line, and the failed goals under it; `verbose` adds what is lost without each premise."""
         size = f"{len(self.goals)} goals, {self.paths} paths, {self.method}, {self.seconds:.1f} s"
         lines = [f"{self.verdict.value:13}  {self.name}: {self.title} ({size})"]
         if self.reason:
             lines.append(f"{'':15}{self.reason}")
         witnesses = tuple(g for g in self.goals if g.verdict is Verdict.PROVED and g.counter_model is not None)
-        for goal in (*self.failures, *witnesses):
+        for goal in (*self.failures, *(witnesses if verbose else ())):
             lines.extend(f"  {line}" for line in goal.describe())
         return lines
 

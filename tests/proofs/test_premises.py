@@ -3,6 +3,7 @@
 import pytest
 
 from impl import rules
+from spec.errors import SpecError
 from spec.proofs.logs import LogValue
 from spec.proofs.premises import REMOVALS, counter_model_scenario, modes_of
 from spec.proofs.scenario import EPOCH_MODE, FETCH_MODE, OUT_OF_RANGE, common_end, replay
@@ -61,9 +62,9 @@ def test_the_common_prefix_is_found_record_by_record() -> None:
 
 def test_a_premise_that_does_not_exist_is_refused() -> None:
     """Asking for an unknown removal or mode says which ones exist."""
-    with pytest.raises(ValueError, match="expected one of two-pasts"):
+    with pytest.raises(SpecError, match="expected one of two-pasts"):
         counter_model_scenario("gravity")
-    with pytest.raises(ValueError, match="expected mode epoch for kip-101"):
+    with pytest.raises(SpecError, match="expected mode epoch for kip-101"):
         counter_model_scenario("kip-101", FETCH_MODE)
 
 

@@ -5,6 +5,7 @@ import inspect
 import pytest
 
 from impl import rules
+from spec.errors import SpecError
 from spec.proofs.prove import exit_code, prove, prove_group
 from spec.proofs.registry import all_groups
 from spec.proofs.verdicts import GroupResult, Verdict, overall
@@ -75,7 +76,7 @@ def test_a_broken_rule_exits_with_one() -> None:
 
 def test_an_unknown_group_is_named() -> None:
     """Asking for a group that does not exist says which ones do."""
-    with pytest.raises(ValueError, match=r"expected groups among answers, .*; seen truth"):
+    with pytest.raises(SpecError, match=r"expected groups among answers, .*; seen truth"):
         prove(["truth"])
 
 
@@ -83,6 +84,13 @@ def test_nothing_proved_is_undecided() -> None:
     """A run that proved nothing is not a success."""
     assert overall([]) is Verdict.NOT_PROVED
     assert exit_code([]) == 3
+
+
+def test_what_is_lost_without_a_premise_is_told_when_asked() -> None:
+    """A group of removals is one line by default; its counter-models come with `verbose`."""
+    result = prove_group(all_groups()["removals"], max_entries=2)
+    assert len(result.describe()) == 1
+    assert any("the common prefix ends at" in line for line in result.describe(verbose=True))
 
 
 def test_a_result_is_told_in_lines() -> None:

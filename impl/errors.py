@@ -8,7 +8,8 @@
         ├── OffsetOutOfRangeError       OffsetOutOfRangeException
         ├── UnexpectedAppendOffsetError UnexpectedAppendOffsetException
         ├── OffsetsOutOfOrderError      OffsetsOutOfOrderException
-        └── CorruptRecordError          CorruptRecordException
+        ├── CorruptRecordError          CorruptRecordException
+        └── RemoteStorageError          RemoteStorageException
 
 An error a request is answered with is no exception here: it is a code in the response (impl.messages).
 Where Kafka changes something before it throws, the error carries what is left behind.
@@ -55,3 +56,7 @@ class OffsetsOutOfOrderError(KafkaError):
 
 class CorruptRecordError(KafkaError):
     """A batch whose checksum does not match."""
+
+
+class RemoteStorageError(KafkaError):
+    """Remote storage has no segment for an offset, or is not enabled."""

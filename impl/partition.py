@@ -159,14 +159,15 @@ def fetch_records(
     *,
     up_to_hw: bool = False,
     update: bool = True,
+    only_leader: bool = True,
 ) -> tuple[Partition, FetchResponse]:
     """A fetch: fencing, divergence, read; from a follower also its state, ISR, high watermark. Partition#fetchRecords.
 
     The answer carries the high watermark from before this fetch counted, so a follower learns the effect of its own
     fetch one answer later. A diverging fetch changes nothing at the leader. `up_to_hw` is a consumer's isolation;
-    `update` is off when a delayed fetch is read again.
+    `update` is off when a delayed fetch is read again, `only_leader` when a consumer may read from a follower (KIP-392).
     """
-    error = _check_fetch(setup, partition, request)
+    error = _check_fetch(setup, partition, request, only_leader=only_leader)
     if error != NONE:
         return partition, FetchResponse(error)
     log = partition.log
@@ -191,8 +192,8 @@ def fetch_records(
     return after, FetchResponse(NONE, log.hw, log.start, records)
 
 
-def _check_fetch(setup: Setup, partition: Partition, request: FetchRequest) -> int:
-    error = _check_request(setup, partition, request.current_leader_epoch)
+def _check_fetch(setup: Setup, partition: Partition, request: FetchRequest, *, only_leader: bool) -> int:
+    error = _check_request(setup, partition, request.current_leader_epoch, only_leader=only_leader)
     if error != NONE or not request.is_from_follower or remote(partition, request.replica_id) is not None:
         return error
     return NOT_LEADER_OR_FOLLOWER if request.current_leader_epoch == UNDEFINED else UNKNOWN_LEADER_EPOCH

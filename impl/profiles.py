@@ -29,6 +29,8 @@ class Profile(NamedTuple):
     cache_truncation_queued: bool  # the epoch cache writes a truncation later (KAFKA-16541, 3.8)
     hw_rounded_to_batches: bool  # a position look-up moves the HW to a batch base (KAFKA-17803, 4.0)
     keeps_remote_leo: bool  # a leader that is elected again keeps what it recorded (Partition#makeLeader, all releases)
+    guards_partition_epoch: bool  # metadata of an older partition epoch is skipped (KAFKA-13790, 3.3)
+    fetcher_restart: str  # what restarts a fetcher: "leader" 0.8, "leader-or-jump" 2.0.1, "leader-or-epoch" 2.1, "epoch" 3.3
 
 
 FETCH_TRUNCATION = Profile(
@@ -43,6 +45,8 @@ FETCH_TRUNCATION = Profile(
     cache_truncation_queued=True,
     hw_rounded_to_batches=True,
     keeps_remote_leo=True,
+    guards_partition_epoch=True,
+    fetcher_restart="epoch",
 )
 
 REPAIRED = FETCH_TRUNCATION._replace(name="repaired", keeps_remote_leo=False)
@@ -60,6 +64,8 @@ HW_ONLY = Profile(
     cache_truncation_queued=False,
     hw_rounded_to_batches=False,
     keeps_remote_leo=True,
+    guards_partition_epoch=False,
+    fetcher_restart="leader",
 )
 
 PROFILES: Mapping[str, Profile] = MappingProxyType({p.name: p for p in (FETCH_TRUNCATION, REPAIRED, HW_ONLY)})

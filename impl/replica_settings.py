@@ -184,3 +184,7 @@ def setup_of(checked: ReplicaSettings, profile: Profile, rules: Rules | None = N
         min_insync_replicas=checked.number("min.insync.replicas"),
         replica_lag_time_max_ms=checked.number("replica.lag.time.max.ms"),
     )
+
+
+DEFAULTS = settings()
+"""A broker without a configuration file."""

@@ -9,6 +9,7 @@ from impl.log import Batch
 from impl.messages import AlterPartitionResponse, BrokerState, FetchRequest, Metadata
 from impl.partition_state import Partition, PartitionState
 from impl.profiles import Rules, Setup
+from impl.purgatory import high_watermark_incremented
 from impl.replica import Replica
 from impl.rules import UNDEFINED
 from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare, log_of, pairs
@@ -21,7 +22,6 @@ EPOCH_OF_TIME = 1_000_000
 
 EXCLUDED = {
     "currentLeaderEpoch -1": "present and -1: on the wire -1 is absent, so no request can carry it",
-    "completions": "how often delayed operations were completed: there is no purgatory yet",
 }
 
 CLASSES = {
@@ -69,6 +69,14 @@ class Outcome(NamedTuple):
     result: Any = None
     error: int = rules.NONE
     submitted: tuple[dict[str, Any], ...] = ()
+
+
+COMPLETING = frozenset({"makeLeader", "fetch", "alterPartitionOk"})
+"""Operations of Partition that look at what waits when the high watermark rose; a produce leaves that to its caller."""
+
+
+def _completions(op: str, before: Partition, after: Partition) -> int:
+    return int(op in COMPLETING and high_watermark_incremented(before, after))
 
 
 def _submission(partition: Partition) -> dict[str, Any]:
@@ -126,9 +134,7 @@ def _fetch(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
 
 
 def _produce(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
-    partition, error, info = p.append_records_to_leader(
-        setup, bench.partition, step["n"], step["acks"], bench.metadata, now
-    )
+    partition, error, info = p.append_records_to_leader(setup, bench.partition, step["n"], step["acks"], bench.metadata, now)
     if error != rules.NONE:
         return _after(bench, partition, None, error)
     rose = partition.log.hw > bench.partition.log.hw
@@ -138,9 +144,7 @@ def _produce(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
 
 def _answered(setup: Setup, bench: Bench, response: AlterPartitionResponse, now: int) -> Outcome:
     (proposed, request), *rest = bench.unanswered
-    partition, again = isr.handle_alter_partition_response(
-        setup, bench.partition, proposed, response, bench.metadata, now
-    )
+    partition, again = isr.handle_alter_partition_response(setup, bench.partition, proposed, response, bench.metadata, now)
     bench = bench._replace(partition=partition, unanswered=tuple(rest))
     if not again:
         return Outcome(bench)
@@ -198,9 +202,7 @@ def applied(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
         case "maybeShrinkIsr":
             return _after(bench, isr.maybe_shrink_isr(setup, partition, now))
         case "alterPartitionOk":
-            answer = AlterPartitionResponse(
-                rules.NONE, step["leaderEpoch"], step["partitionEpoch"], tuple(step["isr"])
-            )
+            answer = AlterPartitionResponse(rules.NONE, step["leaderEpoch"], step["partitionEpoch"], tuple(step["isr"]))
             return _answered(setup, bench, answer, now)
         case "alterPartitionError":
             return _answered(setup, bench, AlterPartitionResponse(ALTER_ERRORS[step["error"]]), now)
@@ -262,9 +264,7 @@ def _start(state: dict[str, Any]) -> Bench:
 
 def replay_with(rules_: Rules) -> Replay:
     def replay(sequence: Sequence, excluded: Counter[str]) -> tuple[int, Disagreement | None]:
-        setup = Setup(
-            rules_, min_insync_replicas=sequence["minIsr"], replica_lag_time_max_ms=sequence["lagMax"]
-        )
+        setup = Setup(rules_, min_insync_replicas=sequence["minIsr"], replica_lag_time_max_ms=sequence["lagMax"])
         bench, compared = _start(sequence["init"]), 0
         for number, step in enumerate(sequence["steps"]):
             excluded.update(field for field in step if field in EXCLUDED)
@@ -272,14 +272,17 @@ def replay_with(rules_: Rules) -> Replay:
                 excluded["currentLeaderEpoch -1"] += 1
                 continue
             outcome = applied(setup, bench, step, step["t"] + EPOCH_OF_TIME)
+            completions = _completions(step["op"], bench.partition, outcome.bench.partition)
             bench = outcome.bench
             ours = {
+                "completions": completions,
                 "st": state_of(setup, bench),
                 "res": outcome.result,
                 "err": CLASSES.get(outcome.error),
                 "submitted": list(outcome.submitted),
             }
             kafka = {"st": step["st"], "res": step.get("res"), "err": step.get("err")}
+            kafka["completions"] = step.get("completions", 0)
             kafka["submitted"] = step.get("submitted", [])
             found = compare(sequence["seed"], number, step["op"], kafka, ours)
             compared += 1

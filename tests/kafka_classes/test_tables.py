@@ -32,7 +32,7 @@ BUNDLED: dict[str, tuple[int, dict[str, int]]] = {
     "epoch_cache_3.4.1": (13_542, {}),
     "unified_log_4.1.1": (33_102, {}),
     "follower_fetcher_4.1.1": (18_061, {}),
-    "leader_partition_4.1.1": (40_189, {"completions": 1_173, "currentLeaderEpoch -1": 54}),
+    "leader_partition_4.1.1": (40_189, {"currentLeaderEpoch -1": 54}),
 }
 
 

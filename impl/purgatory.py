@@ -1,0 +1,78 @@
+"""Requests that wait: when they are looked at again, and how they end.
+
+Rules of this file
+
+1. A partition is watched by key. A high watermark that moved looks at its produces and fetches, an append at its fetches.
+2. A request ends once: when it is complete, or at its deadline.
+3. Source: org.apache.kafka.server.purgatory.DelayedOperationPurgatory, kafka.cluster.DelayedOperations.
+"""
+
+from impl import delayed_produce as produce_
+from impl.delayed_fetch import is_satisfied
+from impl.partition_state import Partition
+from impl.profiles import Setup
+from impl.read_from_log import read_from_log
+from impl.replica_manager import ReplicaManager
+from impl.requests import Answered, DelayedFetch, FetchedPartitions
+from impl.table import Table
+from impl.topic_partition import TopicPartition
+
+
+def answer(manager: ReplicaManager, answered: Answered) -> ReplicaManager:
+    """Something leaves the broker."""
+    return manager._replace(answered=(*manager.answered, answered))
+
+
+def high_watermark_incremented(before: Partition, after: Partition) -> bool:
+    """Whether a step of a leader lets delayed operations be looked at: makeLeader, a follower's fetch, an ISR commit.
+
+    Partition#tryCompleteDelayedRequests.
+    """
+    return after.log.hw > before.log.hw
+
+
+def check_produces(setup: Setup, manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
+    """Look at the produces that wait for `tp`."""
+    for request, delayed in manager.produces.items():
+        if tp not in delayed.statuses:
+            continue
+        delayed = produce_.checked(setup, manager, delayed)  # noqa: PLW2901 - the element as it is now
+        if produce_.is_complete(delayed):
+            manager = answer(manager._replace(produces=manager.produces.without(request)), produce_.answer(delayed))
+        else:
+            manager = manager._replace(produces=manager.produces.put(request, delayed))
+    return manager
+
+
+def check_fetches(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
+    """Look at the fetches that wait for `tp`."""
+    for request, delayed in manager.fetches.items():
+        if request in manager.fetches and tp in delayed.statuses:
+            manager, satisfied = is_satisfied(setup, manager, delayed)
+            if satisfied:
+                manager = _complete_fetch(setup, manager, delayed, now)
+    return manager
+
+
+def check_all(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
+    """Look at everything that waits for `tp`. DelayedOperations#checkAndCompleteAll: fetches, then produces."""
+    return check_produces(setup, check_fetches(setup, manager, tp, now), tp)
+
+
+def _complete_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch, now: int) -> ReplicaManager:
+    fetches = Table((tp, status.fetch) for tp, status in delayed.statuses.items())
+    manager, reads = read_from_log(setup, manager, delayed.params, fetches, now, from_purgatory=True)
+    manager = manager._replace(fetches=manager.fetches.without(delayed.request))
+    return answer(manager, FetchedPartitions(delayed.request, Table((tp, r.partition) for tp, r in reads.items())))
+
+
+def expire(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaManager:
+    """End every request whose deadline has come."""
+    for fetch in manager.fetches.values():
+        if fetch.deadline <= now:
+            manager = _complete_fetch(setup, manager, fetch, now)
+    for produce in manager.produces.values():
+        if produce.deadline <= now:
+            manager = manager._replace(produces=manager.produces.without(produce.request))
+            manager = answer(manager, produce_.answer(produce))
+    return manager

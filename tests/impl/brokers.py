@@ -1,0 +1,59 @@
+"""A broker for the tests: three live brokers, one partition led or followed by broker 1."""
+
+from impl.fetcher_thread import BrokerEndPoint
+from impl.log import Batch, Log, append_as_follower
+from impl.messages import BrokerState, FetchRequest
+from impl.partition_state import Partition
+from impl.profiles import Setup
+from impl.replica_manager import Hosted, ReplicaManager, taken
+from impl.replica_settings import settings
+from impl.requests import Answered, FetchParams, PartitionFetch
+from impl.role_changes import PartitionChange, make_leaders
+from impl.rules import UNDEFINED
+from impl.table import Table
+from impl.topic_partition import TopicPartition
+
+SETUP = Setup()
+TP = TopicPartition("t", 0)
+OTHER = TopicPartition("u", 0)
+ALL = (1, 2, 3)
+NOW = 1_000_000
+LOG, _ = append_as_follower(SETUP, Log(), (Batch(0, 4, 0), Batch(5, 9, 1)), 9)
+BATCH_OF_ONE = 71
+"""Bytes of a batch with one record."""
+
+
+def broker(*tps: TopicPartition, **given: object) -> ReplicaManager:
+    return ReplicaManager(
+        1,
+        settings(given),
+        broker_epoch=11,
+        hosted=Table((tp, Hosted(Partition(1, LOG), f"id-{tp.topic}")) for tp in tps),
+        metadata=tuple(BrokerState(b, epoch=10 + b) for b in ALL),
+        live=Table((b, BrokerEndPoint(b, f"host{b}", 9092)) for b in ALL),
+        racks=Table([(1, "a"), (2, "b"), (3, "b")]),
+    )
+
+
+def change(leader: int, epoch: int, isr: tuple[int, ...] = ALL, partition_epoch: int = 1) -> PartitionChange:
+    return PartitionChange(leader, epoch, isr, partition_epoch, ALL)
+
+
+def leading(*tps: TopicPartition, isr: tuple[int, ...] = ALL, setup: Setup = SETUP, **given: object) -> ReplicaManager:
+    """Broker 1 leads them in epoch 2, from offset 10."""
+    manager = broker(*(tps or (TP,)), **given)
+    return make_leaders(setup, manager, Table((tp, change(1, 2, isr)) for tp in tps or (TP,)), NOW).manager
+
+
+def asked(replica: int, offset: int, *, epoch: int = 2, last: int = UNDEFINED, max_bytes: int = 1 << 20) -> PartitionFetch:
+    return PartitionFetch(
+        FetchRequest(replica, epoch, offset, last, 0, 10 + replica if replica > 0 else UNDEFINED), max_bytes
+    )
+
+
+def follower(replica: int, wait: int = 500, min_bytes: int = 1) -> FetchParams:
+    return FetchParams(replica, max_wait_ms=wait, min_bytes=min_bytes)
+
+
+def answers(manager: ReplicaManager) -> tuple[Answered, ...]:
+    return taken(manager)[1]

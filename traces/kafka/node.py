@@ -55,6 +55,7 @@ class Node:
     runs: list[Run] = field(default_factory=list)
     heard: Counter[str] = field(default_factory=Counter)
     stopped: bool = False
+    silenced: bool = False
 
     def __post_init__(self) -> None:
         self.broker = Broker(self.id)
@@ -76,6 +77,7 @@ class Node:
 
     def silence(self) -> None:
         """Forget what this node's lines told of its replicas; what it told as a controller stays."""
+        self.silenced = True
         self.broker.steps = [step for step in self.broker.steps if step.name in _OF_A_CONTROLLER]
         self.requests = [request for request in self.requests if request.name == "ALTER_PARTITION"]
         self.broker.sends.clear()

@@ -24,7 +24,7 @@ def tie_unlogged(
 ) -> None:
     """Give every recorded fetch of every leader the send it came from, or one that must have been."""
     used = {id(send) for send in matched.values()}
-    senders = {node.id: node for node in nodes if node.runs}
+    senders = {node.id: node for node in nodes if node.runs and not node.silenced}
     for node in nodes:
         _answers_of_the_dead(node)
         latest = _add_received(node, fetches[node.id], senders, matched)

@@ -34,6 +34,7 @@ TABLE = 1024
 """Places in the hash table of words, so many that known words hardly share one; a power of two."""
 
 MOST_DIGITS = 18
+MOST_KEYS = 64
 
 
 def _compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -76,11 +77,9 @@ class Out(NamedTuple):
 
 
 def word_hash(text: bytes) -> int:
-    """The hash `words` and `scan` use."""
-    value = 7
-    for byte in text:
-        value = (value * 31 + byte) & (TABLE - 1)
-    return value
+    """The place of a word by its length and three of its bytes: known words are few, and compared byte by byte anyway."""
+    last = len(text) - 1
+    return (len(text) * 37 + text[0] * 5 + text[len(text) // 2] * 67 + text[last] * 131) & (TABLE - 1)
 
 
 def words(meanings: dict[str, int]) -> Words:
@@ -113,17 +112,22 @@ def _blank(data: Bytes, i: int) -> int:
 @_compiled
 def _word(data: Bytes, i: int, known: Words) -> tuple[int, int]:
     """The meaning of the string that begins at i (-1 unknown), and where it ended (-1: not plain)."""
-    first, place = i, 7
+    first = i
     while data[i] != QUOTE:
         if data[i] == BACKSLASH or data[i] < 32:
             return -1, -1
-        place = (place * 31 + data[i]) & (TABLE - 1)
         i += 1
+    length = i - first
+    if length == 0:
+        return -1, i + 1
+    place = (
+        length * 37 + np.int64(data[first]) * 5 + np.int64(data[first + length // 2]) * 67 + np.int64(data[i - 1]) * 131
+    ) & (TABLE - 1)
     while known.place[place] >= 0:
         word = known.place[place]
-        if known.at[word + 1] - known.at[word] == i - first:
+        if known.at[word + 1] - known.at[word] == length:
             same = True
-            for k in range(i - first):
+            for k in range(length):
                 if known.text[known.at[word] + k] != data[first + k]:
                     same = False
                     break
@@ -316,7 +320,8 @@ def scan(
     envelope key behind the fields; `kinds` what stands behind each.
     """
     fields = out.ints.shape[0]
-    scratch = np.full(fields, UNKNOWN, dtype=np.int64)
+    scratch = np.zeros(fields, dtype=np.int64)
+    told_here = np.zeros(MOST_KEYS, dtype=np.int64)
     last_seq = np.full(len(ids), UNKNOWN, dtype=np.int64)
     row = 0
     pairs = 0
@@ -331,7 +336,7 @@ def scan(
             if data[i] != OPEN:
                 return -1
             i = _blank(data, i + 1)
-            scratch[:] = UNKNOWN
+            present = 0
             code, node, seq, line_pairs, epochs_told = -1, -1, UNKNOWN, pairs, False
             while True:
                 if data[i] != QUOTE:
@@ -340,6 +345,11 @@ def scan(
                 if i < 0:
                     return -1
                 kind = SKIPPED if key < 0 else kinds[key]
+                if kind < EPOCHS:
+                    if present == MOST_KEYS:
+                        return -1
+                    told_here[present] = key
+                    present += 1
                 i = _blank(data, i)
                 if data[i] != COLON:
                     return -1
@@ -411,12 +421,13 @@ def scan(
                 last_seq[node] = seq
             out.event[row] = code
             out.node[row] = node
-            for field in range(fields):
-                if scratch[field] != UNKNOWN and allowed[code, field] and not out.told[field]:
-                    out.told[field] = True
-                    out.ints[field, :row] = UNKNOWN
-                if out.told[field]:
-                    out.ints[field, row] = scratch[field] if allowed[code, field] else UNKNOWN
+            for at in range(present):
+                field = told_here[at]
+                if allowed[code, field]:
+                    if not out.told[field]:
+                        out.told[field] = True
+                        out.ints[field, :] = UNKNOWN
+                    out.ints[field, row] = scratch[field]
             if not epochs_told or not allowed[code, fields]:
                 pairs, epochs_told = line_pairs, False
             out.epochs_told[row] = epochs_told

@@ -1,0 +1,186 @@
+"""The judge against runs of the implementation that no explored graph holds: two and three brokers, 200 steps each.
+
+Rules of this file
+
+1. A right profile must show nothing. A profile with a known hole may break exactly the rules that hole breaks, and
+   whether it does is part of the result: a judge that has become blind to it is seen here.
+2. A run is named walk-SEED-NUMBER and depends on these two and the case alone; `replay` makes it again.
+3. Runs are made and judged a chunk at a time: memory does not grow with their number.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing import get_context
+
+from conformance.judge import judge
+from impl.cluster import Bounds
+from impl.errors import UsageError
+from impl.faults import fault_named
+from traces.columns import to_columns
+from traces.impl_walks import impl_walks
+from traces.schema import Trace
+
+STEPS = 200
+CHUNK = 100
+"""Runs made and judged together."""
+
+MOST_CHUNKS = 100_000
+
+LOST = frozenset({"DATA-01", "DATA-02", "DATA-03"})
+"""What the loss of a committed record breaks."""
+
+MISSED_EPOCH = LOST | {"HW-08"}
+"""A leader that missed an epoch counts log ends from before it (all releases up to 4.3.1), and commits too much."""
+
+Echo = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A profile with so many brokers, perhaps with a seeded fault, and the rules that its known hole may break.
+
+    `shown_by`: so many runs always show the hole; 0 where it is too rare to promise that.
+    `max_fetch` is 1 for profiles without fencing: an answer tells the epoch of its last record only, and there a leader
+    may answer a request that is older than the records it sends.
+    """
+
+    profile: str
+    brokers: int
+    known: frozenset[str] = frozenset()
+    shown_by: int = 0
+    max_fetch: int = 4
+    fault: str = ""
+
+    @property
+    def bounds(self) -> Bounds:
+        """Longer logs and more epochs than 200 steps reach often."""
+        return Bounds(self.brokers, max_log=24, max_epoch=12, max_crashes=4, max_fetch=self.max_fetch)
+
+    @property
+    def name(self) -> str:
+        """For reports."""
+        return f"{self.profile}, {self.brokers} brokers" + (f", {self.fault}" if self.fault else "")
+
+    def walks(self, count: int, steps: int, seed: int) -> Iterator[Trace]:
+        """The first `count` runs of `seed`."""
+        rules = fault_named(self.fault).rules if self.fault else None
+        return impl_walks(count, bounds=self.bounds, profile=self.profile, steps=steps, seed=seed, rules=rules)
+
+
+CASES = (
+    Case("fetch-truncation", 2),
+    Case("fetch-truncation", 3, MISSED_EPOCH),
+    Case("repaired", 2),
+    Case("repaired", 3),
+    Case("hw-only", 2, MISSED_EPOCH, shown_by=1_000, max_fetch=1),
+    Case("hw-only", 3, MISSED_EPOCH, shown_by=1_000, max_fetch=1),
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the judge said of the runs of one case. `unexpected` is the first run that breaks a rule it must not break."""
+
+    case: Case
+    runs: int
+    events: int
+    failed: dict[str, int]
+    unexpected: Trace | None
+    seconds: float
+
+    @property
+    def right(self) -> bool:
+        """Only what is known, and that if there were runs enough."""
+        shown = bool(self.failed) or not self.case.shown_by or self.runs < self.case.shown_by
+        return self.runs > 0 and set(self.failed) <= self.case.known and shown
+
+    @property
+    def says(self) -> str:
+        """One line."""
+        failed = ", ".join(f"{rule} in {runs:,} runs" for rule, runs in sorted(self.failed.items())) or "no rule fails"
+        known = " (known)" if self.failed and self.right else ""
+        first = f"; first unexpected: {self.unexpected.name}" if self.unexpected is not None else ""
+        return f"{self.runs:,} runs, {self.events:,} events: {failed}{known}{first}"
+
+
+def judge_runs(
+    runs: int,
+    *,
+    cases: Sequence[Case] = CASES,
+    steps: int = STEPS,
+    seed: int = 0,
+    processes: int = 1,
+    echo: Echo = lambda _line: None,
+) -> tuple[Found, ...]:
+    """`runs` runs of each case, judged; `processes` share the chunks."""
+    if processes == 1:
+        return tuple(_found(case, map(_chunk, _orders(case, runs, steps, seed)), echo) for case in cases)
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        return tuple(_found(case, pool.map(_chunk, _orders(case, runs, steps, seed)), echo) for case in cases)
+
+
+def replay(case: Case, name: str, steps: int = STEPS) -> Trace:
+    """The run called `name` once more."""
+    parts = name.split("-")
+    if len(parts) != 3 or parts[0] != "walk" or not (parts[1] + parts[2]).isdecimal():
+        raise UsageError(f"run: expected walk-SEED-NUMBER, saw {name!r}; a report names it")
+    seed, number = int(parts[1]), int(parts[2])
+    return next(islice(case.walks(number + 1, steps, seed), number, None))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Chunks
+
+
+@dataclass(frozen=True)
+class _Order:
+    case: Case
+    runs: int
+    steps: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class _Judged:
+    runs: int
+    events: int
+    failed: dict[str, int]
+    unexpected: Trace | None
+
+
+def _orders(case: Case, runs: int, steps: int, seed: int) -> Iterator[_Order]:
+    for number, first in enumerate(range(0, runs, CHUNK)):
+        yield _Order(case, min(CHUNK, runs - first), steps, seed * MOST_CHUNKS + number)
+
+
+def _chunk(order: _Order) -> _Judged:
+    case = order.case
+    traces = list(case.walks(order.runs, order.steps, order.seed))
+    columns = to_columns(traces, traces[0].config)
+    judgement = judge(columns, traces[0].config)
+    wrong = [failure.trace for failure in judgement.failures if failure.rule not in case.known]
+    return _Judged(
+        len(traces),
+        len(columns),
+        {rule: tally.failed_traces for rule, tally in judgement.tallies.items() if tally.failed},
+        traces[min(wrong)] if wrong else None,
+    )
+
+
+def _found(case: Case, chunks: Iterator[_Judged], echo: Echo) -> Found:
+    begin = time.perf_counter()
+    runs = events = 0
+    failed: Counter[str] = Counter()
+    unexpected: Trace | None = None
+    for chunk in chunks:
+        runs += chunk.runs
+        events += chunk.events
+        failed.update(chunk.failed)
+        unexpected = unexpected if unexpected is not None else chunk.unexpected
+    found = Found(case, runs, events, dict(failed), unexpected, time.perf_counter() - begin)
+    echo(f"{case.name}: {found.says} ({found.seconds:.1f} s)")
+    return found

@@ -9,7 +9,7 @@ Rules of this file
 
 from conformance import fields as field
 from conformance.leader_hw import size_of
-from conformance.rule_ids import CTRL_01, CTRL_02, ISR_04
+from conformance.rule_ids import CTRL_01, CTRL_02, CTRL_04, ISR_04
 from conformance.state import (
     BROKERS,
     C_ELIGIBLE,
@@ -38,6 +38,7 @@ def change_partition(st: State, leader: int, epoch: int, partition_epoch: int, i
         changed(st, leader, epoch, partition_epoch, isr, live, clean)
     elif clean == 0 and epoch != UNKNOWN:
         st[WHOLE, UNCLEAN] = max(st[WHOLE, UNCLEAN], epoch)
+    in_charge(st, leader, isr, live)
     eligible(st, isr)
     st[WHOLE, C_LEADER] = leader
     st[WHOLE, C_EPOCH] = epoch
@@ -69,13 +70,28 @@ def changed(st: State, leader: int, epoch: int, partition_epoch: int, isr: int, 
         same(st, CTRL_02, field.PARTITION_EPOCH, expected, partition_epoch, 0)
     if epoch != old_epoch:
         if leader >= 0:
-            election(st, leader, epoch, old_isr, isr, live, clean)
+            election(st, leader, epoch, old_isr, clean)
+        elif leader == -1 and UNKNOWN not in (isr, live):
+            decide(st, CTRL_01, isr & live == 0, field.LIVE, live & ~isr, live)
     elif isr != UNKNOWN and old_isr != UNKNOWN:
         grown(st, leader, old_isr, isr, live)
 
 
-def election(st: State, leader: int, epoch: int, old_isr: int, isr: int, live: int, clean: int) -> None:
-    """CTRL-01: a clean leader was in sync, and a new leader is a live member of the new ISR."""
+def in_charge(st: State, leader: int, isr: int, live: int) -> None:
+    """CTRL-01: a leader is a live member of the ISR. CTRL-04: the last member may be fenced, no other."""
+    if leader >= 0 and isr != UNKNOWN:
+        decide(st, CTRL_01, isr >> leader & 1 == 1, field.ISR, isr | 1 << leader, isr)
+    if live == UNKNOWN:
+        return
+    if leader >= 0:
+        decide(st, CTRL_01, live >> leader & 1 == 1, field.LIVE, live | 1 << leader, live)
+    if isr != UNKNOWN:
+        alone = size_of(isr, st[OPTION, BROKERS]) == 1
+        decide(st, CTRL_04, alone or isr & ~live == 0, field.ISR, isr & live, isr)
+
+
+def election(st: State, leader: int, epoch: int, old_isr: int, clean: int) -> None:
+    """CTRL-01: a clean leader was in sync."""
     candidates = old_isr
     if old_isr == 0:
         candidates = st[WHOLE, C_ELIGIBLE]
@@ -91,10 +107,6 @@ def election(st: State, leader: int, epoch: int, old_isr: int, isr: int, live: i
         st[WHOLE, UNCLEAN] = epoch
         if clean == UNKNOWN:
             undecided(st, CTRL_01, 1 << field.CLEAN)
-    if isr != UNKNOWN:
-        decide(st, CTRL_01, isr >> leader & 1 == 1, field.ISR, isr | 1 << leader, isr)
-    if live != UNKNOWN:
-        decide(st, CTRL_01, live >> leader & 1 == 1, field.LIVE, live | 1 << leader, live)
 
 
 def grown(st: State, leader: int, old_isr: int, isr: int, live: int) -> None:

@@ -7,7 +7,7 @@ Rules of this file
 """
 
 from conformance import fields as field
-from conformance.follower import accepted, as_answered, given
+from conformance.follower import accepted, as_answered, given, without_error
 from conformance.lineage import cache_cut, inputs_missing
 from conformance.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, set_hw, within
 from conformance.rule_ids import HW_06, HW_07, OOR_01, TRUNC_01, TRUNC_03, TRUNC_05
@@ -88,6 +88,7 @@ def handle_diverging_response(
     leader: int,
     epoch: int,
     offset: int,
+    error: int,
     div_epoch: int,
     div_end: int,
     target: int,
@@ -101,6 +102,7 @@ def handle_diverging_response(
     alive(st, b)
     found(st, b, leo_before, hw_before)
     p = pair(st, b, leader)
+    without_error(st, error)
     if st[p, KIND] in (DIVERGED, HELD):
         epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset

@@ -67,7 +67,7 @@ from conformance.state import (
 )
 from conformance.tally import decide, same, undecided
 from conformance.terms import term_of
-from impl.rules import accepts_fetch_response, batches_accepted, follower_high_watermark, initial_fetch_offset
+from impl.rules import NONE, accepts_fetch_response, batches_accepted, follower_high_watermark, initial_fetch_offset
 from traces.columns import UNKNOWN
 
 
@@ -174,6 +174,12 @@ def given(st: State, p: int, kind: int, epoch: int, offset: int) -> bool:
     return same_request
 
 
+def without_error(st: State, error: int) -> None:
+    """FETCH-10: only an answer without an error has records or a divergence to take over."""
+    if error not in (NONE, UNKNOWN):
+        decide(st, FETCH_10, False, field.ERROR, NONE, error)
+
+
 def as_answered(st: State, fieldno: int, answered: int, taken: int) -> None:
     """FETCH-10, second half: a value is taken over as it was answered."""
     if answered != UNKNOWN and taken != UNKNOWN:
@@ -186,6 +192,7 @@ def handle_fetch_response(
     leader: int,
     epoch: int,
     offset: int,
+    error: int,
     res_hw: int,
     res_log_start: int,
     base: int,
@@ -203,6 +210,7 @@ def handle_fetch_response(
     alive(st, b)
     found(st, b, leo_before, hw_before)
     p = pair(st, b, leader)
+    without_error(st, error)
     kind = st[p, KIND]
     if kind in (DATA, HELD, DIVERGED):
         epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch

@@ -90,7 +90,7 @@ from conformance.leader import (
     shrink_isr,
 )
 from conformance.life import epoch_cache_entry, log_start_moved, observe, start, stop
-from conformance.log_checks import learn
+from conformance.log_checks import learn, nobody
 from conformance.roles import become_follower, become_leader
 from conformance.serving import answer_fetch, handle_epoch_request, handle_fetch
 from conformance.state import (
@@ -213,6 +213,7 @@ def judge_traces(
             elif code == TRUNCATE_TO_HIGH_WATERMARK:
                 truncate_to_high_watermark(st, b, c[TARGET][i], c[LEO_BEFORE][i], c[HW_BEFORE][i], c[LEO][i], c[HW][i])
             elif peer < 0 or peer >= n or peer == b:
+                nobody(st, code, peer)
                 learn(st, b, c[LEO][i], c[HW][i])
             elif code == SEND_FETCH:
                 send_fetch(st, b, peer, c[REQ_EPOCH][i], c[REQ_OFFSET][i], c[REQ_LAST_EPOCH][i])
@@ -245,6 +246,7 @@ def judge_traces(
                     peer,
                     c[REQ_EPOCH][i],
                     c[REQ_OFFSET][i],
+                    c[ERROR][i],
                     c[RES_HW][i],
                     c[RES_LOG_START][i],
                     c[REC_BASE][i],
@@ -265,6 +267,7 @@ def judge_traces(
                     peer,
                     c[REQ_EPOCH][i],
                     c[REQ_OFFSET][i],
+                    c[ERROR][i],
                     c[DIV_EPOCH][i],
                     c[DIV_END][i],
                     c[TARGET][i],

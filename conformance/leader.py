@@ -18,6 +18,7 @@ from conformance.state import (
     HW,
     ISR,
     JOIN_NEEDS_EPOCH_START,
+    KIND,
     LEADING,
     LEO,
     OPTION,
@@ -25,6 +26,8 @@ from conformance.state import (
     PROPOSED,
     REMOTE,
     REPLICAS,
+    REQ_OFFSET,
+    REQUEST,
     ROLE,
     State,
     pair,
@@ -100,10 +103,19 @@ def expand_isr(st: State, b: int, f: int, isr: int, remote_leo: int) -> None:
         decide(st, ISR_01, False, field.REMOTE_LEO, max(hw, epoch_start), joins)
     else:
         undecided(st, ISR_01, 1 << field.REMOTE_LEO)
+    if remote_leo != UNKNOWN:
+        fetched_there(st, pair(st, f, b), remote_leo)
     old = st[REPLICAS + b, ISR]
     if old != UNKNOWN and isr != UNKNOWN:
         decide(st, ISR_01, isr == old | 1 << f and old >> f & 1 == 0, field.ISR, old | 1 << f, isr)
     propose(st, b, isr)
+
+
+def fetched_there(st: State, p: int, remote_leo: int) -> None:
+    """ISR-01: the LEO that lets a replica in is one it fetched from: the fetch at hand, or the one recorded last."""
+    kind, recorded = st[p, KIND], st[p, REMOTE]
+    if kind == REQUEST and UNKNOWN not in (st[p, REQ_OFFSET], recorded):
+        decide(st, ISR_01, remote_leo in (st[p, REQ_OFFSET], recorded), field.REMOTE_LEO, st[p, REQ_OFFSET], remote_leo)
 
 
 def shrink_isr(st: State, b: int, isr: int, leo: int, hw: int) -> None:
@@ -140,6 +152,8 @@ def handle_alter_partition_response(st: State, b: int, isr: int, error: int, hw_
         st[REPLICAS + b, PENDING] = 0
         advance(st, b, hw, 1)
     else:
+        if UNKNOWN not in (isr, st[REPLICAS + b, PENDING]):
+            same(st, ISR_03, field.ISR, st[REPLICAS + b, PENDING], isr, 0)
         if error in (INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED):
             st[REPLICAS + b, PENDING] = 0
         hw_unmoved(st, b, hw, field.HW)

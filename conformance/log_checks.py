@@ -9,7 +9,7 @@ Rules of this file
 
 from conformance import fields as field
 from conformance.lineage import cache_cut, well_formed
-from conformance.rule_ids import EPOCH_02, HW_01, HW_10, LIFE_01, LOG_01, TRUNC_04
+from conformance.rule_ids import EPOCH_02, FETCH_03, FETCH_04, FETCH_10, HW_01, HW_10, ISR_01, LIFE_01, LOG_01, TRUNC_04
 from conformance.state import (
     CACHED,
     HIGHEST_HW,
@@ -102,6 +102,20 @@ def learn(st: State, b: int, leo: int, hw: int) -> None:
         set_leo(st, b, leo)
     if hw != UNKNOWN:
         set_hw(st, b, hw)
+
+
+def nobody(st: State, code: int, peer: int) -> None:
+    """A request, an answer or a proposal concerns another broker: not none, and not the one that tells it."""
+    if peer == UNKNOWN:
+        return
+    rule = FETCH_10
+    if code in (field.SEND_FETCH, field.SEND_EPOCH_REQUEST):
+        rule = FETCH_03
+    elif code in (field.HANDLE_FETCH, field.ANSWER_FETCH, field.HANDLE_EPOCH_REQUEST):
+        rule = FETCH_04
+    elif code == field.EXPAND_ISR:
+        rule = ISR_01
+    decide(st, rule, False, field.PEER, UNKNOWN, peer)
 
 
 def within(st: State, b: int) -> None:

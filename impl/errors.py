@@ -9,7 +9,9 @@
         ├── UnexpectedAppendOffsetError UnexpectedAppendOffsetException
         ├── OffsetsOutOfOrderError      OffsetsOutOfOrderException
         ├── CorruptRecordError          CorruptRecordException
-        └── RemoteStorageError          RemoteStorageException
+        ├── RemoteStorageError          RemoteStorageException
+        ├── InvalidOffsetError          InvalidOffsetException
+        └── CheckpointError             IOException: Malformed line in checkpoint file
 
 An error a request is answered with is no exception here: it is a code in the response (impl.messages).
 Where Kafka changes something before it throws, the error carries what is left behind.
@@ -60,3 +62,11 @@ class CorruptRecordError(KafkaError):
 
 class RemoteStorageError(KafkaError):
     """Remote storage has no segment for an offset, or is not enabled."""
+
+
+class InvalidOffsetError(KafkaError):
+    """An index entry that is not above the last one."""
+
+
+class CheckpointError(KafkaError):
+    """A checkpoint file that is not what Kafka writes."""

@@ -266,15 +266,16 @@ def maybe_increment_log_start(setup: Setup, log: Log, start: int) -> tuple[Log, 
 # Segments
 
 
-def roll(log: Log) -> Log:
-    """Start a new segment at the log end, unless the active one starts there. UnifiedLog#roll.
+def roll(log: Log, first: int = 0) -> Log:
+    """Start a new segment at the log end, or at `first` above it, unless the active one starts there. UnifiedLog#roll.
 
     A high watermark at the log end moves to the new segment (KAFKA-9196).
     """
-    if active_segment(log) == log.end:
+    base = max(first, log.end)
+    if active_segment(log) == base:
         return log
-    hw_segment = log.end if log.hw == log.end else log.hw_segment
-    return log._replace(segments=(*log.segments, log.end), hw_segment=hw_segment)
+    hw_segment = base if log.hw == log.end else log.hw_segment
+    return log._replace(segments=(*log.segments, base), hw_segment=hw_segment)
 
 
 def delete_old_segments(log: Log) -> tuple[Log, int]:

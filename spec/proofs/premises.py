@@ -51,6 +51,13 @@ REMOVALS: dict[str, Removal] = {
 }
 
 
+def removal_named(name: str) -> Removal:
+    """The removal called `name`. Raises SpecError when there is none."""
+    if name not in REMOVALS:
+        raise SpecError(f"expected one of {', '.join(REMOVALS)}; seen {name}")
+    return REMOVALS[name]
+
+
 def modes_of(removal: str) -> tuple[str, ...]:
     """KIP-101 knows no truncation on fetch."""
     return (EPOCH_MODE,) if REMOVALS[removal].kip_101 else (EPOCH_MODE, FETCH_MODE)
@@ -70,24 +77,13 @@ def counter_model_of(removal: str, mode: str, namespace: Mapping[str, Any]) -> C
 
 def counter_model_scenario(removal: str = "kip-101", mode: str = EPOCH_MODE) -> Scenario:
     """A counter-model as a run of the plain Python rules. Raises SpecError when there is none to show."""
-    if removal not in REMOVALS:
-        raise SpecError(f"expected one of {', '.join(REMOVALS)}; seen {removal}")
+    removal_named(removal)
     if mode not in modes_of(removal):
         raise SpecError(f"expected mode {' or '.join(modes_of(removal))} for {removal}; seen {mode}")
     found = counter_model_of(removal, mode, vars(rules))
     if found is None:
         raise SpecError(f"expected a counter-model for {removal} in {mode} mode; seen none: the loop holds without it")
     return replay(found.values["leader"], found.values["follower"], mode, REMOVALS[removal].kip_101)
-
-
-def scenario_lines(removal: str) -> list[str]:
-    """What happens under a removal, in every mode it has, in words."""
-    if removal not in REMOVALS:
-        raise SpecError(f"expected one of {', '.join(REMOVALS)}; seen {removal}")
-    lines = [f"Suppose: {REMOVALS[removal].name}"]
-    for mode in modes_of(removal):
-        lines += ["", f"{mode} mode", *(f"  {line}" for line in counter_model_scenario(removal, mode).lines())]
-    return lines
 
 
 def removals_refute(namespace: Mapping[str, Any], most: int) -> list[GoalResult]:

@@ -31,6 +31,9 @@ class Profile(NamedTuple):
     keeps_remote_leo: bool  # a leader that is elected again keeps what it recorded (Partition#makeLeader, all releases)
     guards_partition_epoch: bool  # metadata of an older partition epoch is skipped (KAFKA-13790, 3.3)
     fetcher_restart: str  # what restarts a fetcher: "leader" 0.8, "leader-or-jump" 2.0.1, "leader-or-epoch" 2.1, "epoch" 3.3
+    epoch_bump_on_shrink: bool  # an ISR that shrinks gets a new leader epoch (KRaft below MV 3.6)
+    registration_leaves_isr: bool  # another incarnation leaves every ISR when it registers (KAFKA-18106, 4.0)
+    elr: bool  # eligible leader replicas (KIP-966, default for clusters made at MV 4.1)
 
 
 FETCH_TRUNCATION = Profile(
@@ -47,6 +50,9 @@ FETCH_TRUNCATION = Profile(
     keeps_remote_leo=True,
     guards_partition_epoch=True,
     fetcher_restart="epoch",
+    epoch_bump_on_shrink=False,
+    registration_leaves_isr=True,
+    elr=False,
 )
 
 REPAIRED = FETCH_TRUNCATION._replace(name="repaired", keeps_remote_leo=False)
@@ -66,6 +72,9 @@ HW_ONLY = Profile(
     keeps_remote_leo=True,
     guards_partition_epoch=False,
     fetcher_restart="leader",
+    epoch_bump_on_shrink=False,
+    registration_leaves_isr=False,
+    elr=False,
 )
 
 PROFILES: Mapping[str, Profile] = MappingProxyType({p.name: p for p in (FETCH_TRUNCATION, REPAIRED, HW_ONLY)})

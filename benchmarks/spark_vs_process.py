@@ -25,7 +25,7 @@ def one_process(files: list[Path]) -> int:
 
 def main() -> int:
     options = parser(__doc__ or "")
-    options.add_argument("--walks", type=int, default=1_000_000)
+    options.add_argument("--walks", type=int, default=2_000_000)
     options.add_argument("--master", default="local[2]")
     options.add_argument("--repetitions", type=int, default=3)
     arguments = options.parse_args()

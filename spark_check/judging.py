@@ -18,14 +18,17 @@ import pyarrow.parquet as pq
 
 from spark_check.session import cores, session
 from spark_check.totals import Totals, sum_rules
-from spark_check.work import RESULT, Task, fingerprint, tasks_of
+from spark_check.work import RESULT, TASK_EVENTS, Task, fingerprint, run_task, tasks_of
 from traces.parquet import RowGroup, Unreadable, row_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TASKS_PER_CORE = 4
-"""At least so many, so that a slow task does not leave the other cores idle for long."""
+"""At least so many, so that a slow task does not leave the other cores idle for long,"""
+
+FEWEST_EVENTS = 250_000
+"""but none smaller than this: it would take longer to schedule than to judge."""
 
 FAILURES_KEPT = 100
 """First failures returned; all are counted, and all that workers kept stand in the results."""
@@ -53,8 +56,6 @@ def files_in(paths: Iterable[str | Path]) -> list[str]:
 
 
 def _judge(spark: "SparkSession", files: Sequence[str], results: Path | None) -> Totals:
-    from spark_check.source import TASK_EVENTS, register, tasks_as_json  # noqa: PLC0415  needs PySpark
-
     started = time.perf_counter()
     groups: dict[str, list[RowGroup]] = {}
     problems: list[str] = []
@@ -67,19 +68,18 @@ def _judge(spark: "SparkSession", files: Sequence[str], results: Path | None) ->
     done = [] if results is None else [row for row in stored(results) if (row["fingerprint"], row["row_group"]) in wanted]
     known = {(row["fingerprint"], row["row_group"]) for row in done}
     events = sum(group.rows for path in groups for group in groups[path])
-    size = max(1, min(TASK_EVENTS, events // (TASKS_PER_CORE * cores(spark))))
+    size = max(FEWEST_EVENTS, min(TASK_EVENTS, events // (TASKS_PER_CORE * cores(spark))))
     tasks: list[Task] = []
     for path, found in groups.items():
         mark = fingerprint(path)
         tasks += tasks_of(path, [group for group in found if (mark, group.index) not in known], size)
     rows = list(done)
     if tasks:
-        register(spark)
-        reader = spark.read.format("tidegauge").option("tasks", tasks_as_json(tasks))
         if results is not None:
             results.mkdir(parents=True, exist_ok=True)
-            reader = reader.option("results", str(results.absolute()))
-        rows += [row.asDict(recursive=True) for row in reader.load().collect()]
+        target = None if results is None else str(results.absolute())
+        # plain tasks: planning the same as a data source starts two Python processes first
+        rows += spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(lambda task: run_task(task, target)).collect()
     rows.sort(key=lambda row: (files.index(row["path"]), row["row_group"]))
     return Totals(
         files=len(files),

@@ -11,23 +11,18 @@ Rules of this file
 2. The driver reads footers only.
 """
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from spark_check.work import Task, run_task, tasks_of
-from traces.parquet import RowGroup, row_groups
+from spark_check.work import TASK_EVENTS, Task, batch, run_task, tasks_of
+from traces.parquet import row_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-TASK_EVENTS = 2_000_000
-"""Events per task where there are plenty: a fraction of a second of judging against some ten ms of scheduling."""
 
 SCHEMA = """
     path string, fingerprint string, row_group int, events bigint, traces bigint,
@@ -40,7 +35,7 @@ SCHEMA = """
 
 
 class JudgeSource(DataSource):
-    """format("tidegauge"). Options: `path` a file, or `tasks` (JSON) what was planned elsewhere; `results` a directory."""
+    """format("tidegauge"). Options: `path` a file, `results` a directory for the rows."""
 
     @classmethod
     def name(cls) -> str:
@@ -53,11 +48,8 @@ class JudgeSource(DataSource):
 
     def reader(self, schema: StructType) -> "JudgeReader":  # noqa: ARG002
         """The reader for these options."""
-        options = self.options
-        if "tasks" in options:
-            return JudgeReader(tasks_from_json(options["tasks"]), options.get("results"))
-        path = options["path"]
-        return JudgeReader(tasks_of(path, row_groups(path), TASK_EVENTS), options.get("results"))
+        path = self.options["path"]
+        return JudgeReader(tasks_of(path, row_groups(path), TASK_EVENTS), self.options.get("results"))
 
 
 class JudgeReader(DataSourceReader):
@@ -73,20 +65,10 @@ class JudgeReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Judge the row groups of a partition."""
-        yield from run_task(partition.value, self.results)
+        for row in run_task(partition.value, self.results):
+            yield batch([row])
 
 
 def register(spark: "SparkSession") -> None:
     """Make format("tidegauge") known to a session."""
     spark.dataSource.register(JudgeSource)
-
-
-def tasks_as_json(tasks: list[Task]) -> str:
-    """Tasks as an option, which is text."""
-    return json.dumps([asdict(task) for task in tasks])
-
-
-def tasks_from_json(text: str) -> list[Task]:
-    """The tasks in an option."""
-    found: list[dict[str, Any]] = json.loads(text)
-    return [Task(task["fingerprint"], tuple(RowGroup(**group) for group in task["groups"])) for task in found]

@@ -31,6 +31,9 @@ from traces.parquet import Reader, RowGroup, Unreadable
 FAILURES_KEPT = 20
 """First failures kept per row group; all are counted."""
 
+TASK_EVENTS = 2_000_000
+"""Events per task where there are plenty: a fraction of a second of judging against some ten ms of scheduling."""
+
 TALLY = pa.struct(
     [
         ("rule", pa.string()),
@@ -109,12 +112,12 @@ def tasks_of(path: str, groups: Iterable[RowGroup], events: int) -> list[Task]:
     return [*tasks, Task(mark, tuple(run))] if run else tasks
 
 
-def run_task(task: Task, results: str | None) -> Iterator[pa.RecordBatch]:
-    """Judge the row groups of `task`, one batch each; leave the rows in the directory `results`."""
+def run_task(task: Task, results: str | None) -> Iterator[dict[str, Any]]:
+    """Judge the row groups of `task`, one row each; leave the rows in the directory `results`."""
     rows = []
     for row in _rows(task):
         rows.append(row)
-        yield batch([row])
+        yield row
     if results is not None:
         store(rows, Path(results) / task.name)
 

@@ -91,6 +91,11 @@ DIRECT = Caller()
 
 def model_of(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Model:
     """A model whose lag limit is below any time: every member that is behind may be found lagging."""
+    if profile.epoch_requests and not profile.truncation_on_fetch:
+        raise UsageError(
+            f"profile: expected one that truncates alone or on fetch; seen {profile.name}, whose OffsetsForLeaderEpoch "
+            "requests have no slot in the explored cluster; step impl.fetcher_thread with it"
+        )
     setup = Setup(rules if rules is not None else Rules(), profile, replica_lag_time_max_ms=-1)
     return Model(bounds, setup)
 

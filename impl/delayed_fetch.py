@@ -51,6 +51,8 @@ def _available(
     bound = log.end if params.isolation is Isolation.LOG_END else log.hw
     if status.offset > bound:
         return manager, COMPLETES  # F: the leader was truncated
+    if setup.profile.hw_wakes_followers and params.is_from_follower and log.hw > status.hw:
+        return manager, COMPLETES
     throttled = should_leader_throttle(manager, params, tp)
     size = 0
     if status.offset < bound and not throttled:

@@ -61,9 +61,17 @@ def _inserted(setup: Setup, memory: Entries, epoch: int, start: int) -> Entries:
     if epoch < 0 or start < 0:
         raise IllegalArgumentError(f"epoch cache entry: expected epoch and start offset >= 0; seen ({epoch}, {start})")
     keeps = setup.rules.assign_keeps(memory.epochs, memory.starts, epoch, start)
-    if keeps == UNDEFINED:
+    conflicts = keeps != UNDEFINED and keeps < len(memory.epochs)
+    if keeps == UNDEFINED or (conflicts and not setup.profile.strict_cache and not _is_appended(memory, epoch, start)):
         return memory
+    if conflicts and not setup.profile.strict_cache:
+        keeps = len(memory.epochs)
     return Entries((*memory.epochs[:keeps], epoch), (*memory.starts[:keeps], start))
+
+
+def _is_appended(memory: Entries, epoch: int, start: int) -> bool:
+    """Before KAFKA-7415 an entry of a later epoch at no lower offset was added, any other conflict was only logged."""
+    return epoch > memory.epochs[-1] and start >= memory.starts[-1]
 
 
 def assign(setup: Setup, cache: EpochCache, epoch: int, start: int) -> EpochCache:
@@ -128,6 +136,8 @@ def latest_epoch(setup: Setup, cache: EpochCache) -> int:
 
 def end_offset_for(setup: Setup, cache: EpochCache, log_end: int, requested: int) -> tuple[int, int]:
     """LeaderEpochFileCache#endOffsetFor."""
+    if not setup.profile.strict_cache and cache.epochs and requested < cache.epochs[0]:
+        return UNDEFINED, UNDEFINED
     return setup.rules.end_offset_for(cache.epochs, cache.starts, log_end, requested)
 
 

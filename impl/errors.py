@@ -2,6 +2,7 @@
 
     TidegaugeError
     ├── UsageError                      the caller asked for something that does not exist
+    ├── FatalExitError                  the broker process ends
     └── KafkaError                      what Kafka's own classes raise in the same place
         ├── IllegalArgumentError        IllegalArgumentException
         ├── IllegalStateError           IllegalStateException
@@ -26,6 +27,10 @@ class TidegaugeError(Exception):
 
 class UsageError(TidegaugeError):
     """The caller named something that does not exist: a profile, a label that is not enabled."""
+
+
+class FatalExitError(TidegaugeError):
+    """FatalExitError: the process exits, no caller goes on."""
 
 
 class KafkaError(TidegaugeError):

@@ -12,7 +12,7 @@ Rules of this file
 from typing import NamedTuple
 
 from impl import log as log_
-from impl.errors import CorruptRecordError, IllegalStateError, KafkaError
+from impl.errors import CorruptRecordError, FatalExitError, IllegalStateError, KafkaError
 from impl.log import AppendInfo, Log
 from impl.messages import FetchAnswer, FetchRequest, FetchResponse, ListOffsets
 from impl.partition import append_records_to_follower
@@ -58,7 +58,9 @@ class Fetcher(NamedTuple):
 
 def initial_fetch_offset(setup: Setup, log: Log) -> int:
     """Where a new follower starts. ReplicaManager#initialFetchOffset: before truncation on fetch, at its HW."""
-    if not setup.profile.truncation_on_fetch:
+    if setup.profile.initial_offset == "log-end":
+        return log.end
+    if setup.profile.initial_offset == "hw":
         return log.hw
     return setup.rules.initial_fetch_offset(log.cache.epochs, log.end, log.hw)
 
@@ -116,20 +118,18 @@ def mark_for_truncation(fetcher: Fetcher, offset: int) -> Fetcher:
     if entry is None:
         return fetcher
     return fetcher._replace(
-        entry=entry._replace(
-            fetch_offset=min(offset, entry.fetch_offset), truncating=True, last_fetched_epoch=UNDEFINED
-        )
+        entry=entry._replace(fetch_offset=min(offset, entry.fetch_offset), truncating=True, last_fetched_epoch=UNDEFINED)
     )
 
 
-def on_partition_fenced(fetcher: Fetcher, request_epoch: int) -> tuple[Fetcher, bool]:
+def on_partition_fenced(setup: Setup, fetcher: Fetcher, request_epoch: int) -> tuple[Fetcher, bool]:
     """A fenced answer: whether the thread has moved on to another epoch. AbstractFetcherThread#onPartitionFenced.
 
     A partition fenced in its current epoch is failed: only new metadata can help.
     """
     if fetcher.entry is None:
         return fetcher, False
-    if request_epoch == fetcher.entry.current_leader_epoch:
+    if request_epoch == fetcher.entry.current_leader_epoch or not setup.profile.fences_by_epoch:
         return mark_failed(fetcher), False
     return fetcher, True
 
@@ -144,6 +144,8 @@ def _truncate(setup: Setup, fetcher: Fetcher, offset: int, completed: bool) -> F
     try:
         log, _ = log_.truncate_to(setup, fetcher.log, offset)
     except KafkaError:
+        if not setup.profile.fails_partitions:
+            raise
         return mark_failed(fetcher)
     entry = fetcher.entry
     if entry is None:
@@ -162,7 +164,8 @@ def truncate_to_high_watermark(setup: Setup, fetcher: Fetcher) -> Fetcher:
     """Cut at the entry's offset, the high watermark of when it was made. AbstractFetcherThread#truncateToHighWatermark."""
     if fetcher.entry is None:
         return fetcher
-    return _truncate(setup, fetcher, fetcher.entry.fetch_offset, True)
+    at_hw = setup.profile.initial_offset == "log-end"
+    return _truncate(setup, fetcher, fetcher.log.hw if at_hw else fetcher.entry.fetch_offset, True)
 
 
 def epoch_to_ask(setup: Setup, fetcher: Fetcher) -> int:
@@ -192,10 +195,10 @@ def truncate_to_epoch_end_offset(
     AbstractFetcherThread#truncateToEpochEndOffsets drops it when the entry's epoch has moved (KAFKA-7786).
     """
     entry = fetcher.entry
-    if entry is None or entry.current_leader_epoch != asked_in:
+    if entry is None or (setup.profile.epoch_answers_checked and entry.current_leader_epoch != asked_in):
         return fetcher
     if error == FENCED_LEADER_EPOCH:
-        fetcher, moved_on = on_partition_fenced(fetcher, asked_in)
+        fetcher, moved_on = on_partition_fenced(setup, fetcher, asked_in)
         return delay(fetcher) if moved_on else fetcher
     if error != NONE:
         return delay(fetcher)
@@ -206,8 +209,9 @@ def _truncate_by_answer(
     setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, leader_epoch: int, leader_end: int
 ) -> Fetcher:
     log = fetcher.log
+    fallback = log.hw if setup.profile.initial_offset == "log-end" else entry.fetch_offset
     _, offset, completed = setup.rules.truncation_target(
-        log.cache.epochs, log.cache.starts, log.end, entry.fetch_offset, leader_epoch, leader_end
+        log.cache.epochs, log.cache.starts, log.end, fallback, leader_epoch, leader_end
     )
     return _truncate(setup, fetcher, offset, completed)
 
@@ -250,12 +254,16 @@ def process_fetch_answer(
         return fetcher
     if response.error == NONE:
         if setup.profile.truncation_on_fetch and response.is_diverging:
+            if setup.profile.applies_diverging:
+                fetcher = _process_data(setup, fetcher, entry, response, corrupt)
+                if fetcher.entry is None:
+                    return fetcher
             return _truncate_by_answer(setup, fetcher, entry, response.diverging_epoch, response.diverging_end)
         return _process_data(setup, fetcher, entry, response, corrupt)
     if response.error == OFFSET_OUT_OF_RANGE:
         return _handle_out_of_range(setup, fetcher, entry, answer, offsets_error)
     if response.error == FENCED_LEADER_EPOCH:
-        fetcher, moved_on = on_partition_fenced(fetcher, answer.request_epoch)
+        fetcher, moved_on = on_partition_fenced(setup, fetcher, answer.request_epoch)
         return delay(fetcher) if moved_on else fetcher
     return delay(fetcher)
 
@@ -271,16 +279,22 @@ def _process_data(
     except CorruptRecordError:
         return delay(fetcher)
     except KafkaError as thrown:
+        if not setup.profile.fails_partitions:
+            raise
         return mark_failed(fetcher._replace(log=log if thrown.left_behind is None else thrown.left_behind))
     next_offset = info.last + 1 if info.batches else entry.fetch_offset
     if info.batches or entry.lag is None:
         entry = PartitionFetchState(
             next_offset,
             entry.current_leader_epoch,
-            info.last_epoch if info.batches else entry.last_fetched_epoch,
+            info.last_epoch if info.batches else _last_epoch_of_empty(setup, entry),
             lag=max(0, response.hw - next_offset),
         )
     return fetcher._replace(log=log, entry=entry)
+
+
+def _last_epoch_of_empty(setup: Setup, entry: PartitionFetchState) -> int:
+    return entry.last_fetched_epoch if setup.profile.keeps_last_epoch else UNDEFINED
 
 
 def _append(
@@ -288,9 +302,7 @@ def _append(
 ) -> tuple[Log, AppendInfo]:
     if entry.fetch_offset != log.end:
         raise IllegalStateError(f"fetch offset: expected the log end {log.end}; seen {entry.fetch_offset}")
-    return append_records_to_follower(
-        setup, log, response.records, entry.current_leader_epoch, last_is_corrupt=corrupt
-    )
+    return append_records_to_follower(setup, log, response.records, entry.current_leader_epoch, last_is_corrupt=corrupt)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -300,6 +312,11 @@ def _append(
 def fetch_offset_and_truncate(setup: Setup, fetcher: Fetcher, leader_epoch: int, offsets: ListOffsets) -> Fetcher:
     """Reset against the leader's offsets. AbstractFetcherThread#fetchOffsetAndTruncate."""
     case, offset = setup.rules.out_of_range_reset(offsets.earliest, offsets.latest, fetcher.log.end)
+    if case == RESET_TO_LEADER_END and setup.profile.exits_out_of_range and not setup.unclean_leader_election_enable:
+        raise FatalExitError(
+            f"leader's log end: expected >= own log end {fetcher.log.end}; seen {offsets.latest}; the broker exits, "
+            "because unclean.leader.election.enable is false"
+        )
     log, calls, lag = fetcher.log, fetcher.calls, offsets.latest - offset
     if case == RESET_TO_LEADER_END:
         calls = (*calls, Call(offset, True))
@@ -316,7 +333,7 @@ def _handle_out_of_range(
 ) -> Fetcher:
     """AbstractFetcherThread#handleOutOfRangeError. A fenced ListOffsets in an older epoch is retried without delay."""
     if offsets_error == FENCED_LEADER_EPOCH:
-        fetcher, moved_on = on_partition_fenced(fetcher, answer.request_epoch)
+        fetcher, moved_on = on_partition_fenced(setup, fetcher, answer.request_epoch)
         return fetcher if moved_on else delay(fetcher)
     if offsets_error != NONE or answer.offsets is None:
         return delay(fetcher)

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from impl import fetcher as fetcher_
-from impl.errors import IllegalStateError
+from impl.errors import IllegalStateError, KafkaError
 from impl.fetcher import Fetcher, PartitionFetchState
 from impl.log import Log
 from impl.messages import FetchAnswer, FetchRequest, FetchResponse, ListOffsets
@@ -207,22 +207,30 @@ def process_fetch_response(
             continue
         before = Fetcher(done.logs[tp], entry.at(now))
         received = FetchAnswer(request.current_leader_epoch, request.fetch_offset, answer.response, answer.offsets)
-        after = fetcher_.process_fetch_answer(setup, before, received, answer.offsets_error, answer.corrupt)
+        try:
+            after = fetcher_.process_fetch_answer(setup, before, received, answer.offsets_error, answer.corrupt)
+        except KafkaError:  # before KIP-461 it escapes
+            return done._replace(thread=done.thread._replace(dead=True))
         if after.entry is not None and after.entry.delayed and before.entry != after.entry:
             delayed.append(tp)
         elif after != before:
-            done = _replaced(done, tp, entry, after, now, truncated=answer.response.is_diverging)
+            done = _replaced(
+                done, tp, entry, after, now, truncated=answer.response.is_diverging, restarts=setup.profile.delay_restarts
+            )
     return done._replace(thread=delay_partitions(done.thread, tuple(delayed), now, backoff_ms))
 
 
-def _replaced(done: Pass, tp: TopicPartition, entry: Entry, after: Fetcher, now: int, *, truncated: bool) -> Pass:
+def _replaced(
+    done: Pass, tp: TopicPartition, entry: Entry, after: Fetcher, now: int, *, truncated: bool, restarts: bool = False
+) -> Pass:
     """Put the outcome back. A truncation keeps the delay, which then starts again; data and a reset end it."""
     entries, failed = done.thread.entries, done.failed
     if after.entry is None:
         entries = entries.without(tp)
         failed |= {tp} if after.failed else frozenset()
     elif truncated:
-        entries = entries.put(tp, entry._replace(state=after.entry, due_ms=now + entry.delay_ms))
+        due_ms = now + entry.delay_ms if restarts else entry.due_ms
+        entries = entries.put(tp, entry._replace(state=after.entry, due_ms=due_ms))
     elif after.entry != entry.at(now):
         entries = entries.put_at_end(tp, Entry(after.entry, entry.topic_id))
     return Pass(done.thread._replace(entries=entries), done.logs.put(tp, after.log), failed)
@@ -274,11 +282,11 @@ def maybe_truncate(
         if after.entry is not None and after.entry.delayed and not entry.at(now).delayed:
             delayed.append(tp)
         elif after != before:
-            done = _replaced(done, tp, entry, after, now, truncated=True)
+            done = _replaced(done, tp, entry, after, now, truncated=True, restarts=setup.profile.delay_restarts)
     done = done._replace(thread=delay_partitions(done.thread, tuple(delayed), now, backoff_ms))
     for tp, entry in done.thread.entries.items():
         before = Fetcher(done.logs[tp], entry.at(now))
         after = fetcher_.maybe_truncate_alone(setup, before)
         if after != before:
-            done = _replaced(done, tp, entry, after, now, truncated=True)
+            done = _replaced(done, tp, entry, after, now, truncated=True, restarts=setup.profile.delay_restarts)
     return done

@@ -28,14 +28,16 @@ from impl.partition_state import Partition, PartitionState, remote
 from impl.profiles import Setup
 from impl.rules import FENCED_LEADER_EPOCH, NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
 
-WAITS_FOR_METADATA = frozenset({
-    UNKNOWN_TOPIC_OR_PARTITION,
-    INVALID_REQUEST,
-    FENCED_LEADER_EPOCH,
-    INVALID_UPDATE_VERSION,
-    NEW_LEADER_ELECTED,
-    UNKNOWN_TOPIC_ID,
-})
+WAITS_FOR_METADATA = frozenset(
+    {
+        UNKNOWN_TOPIC_OR_PARTITION,
+        INVALID_REQUEST,
+        FENCED_LEADER_EPOCH,
+        INVALID_UPDATE_VERSION,
+        NEW_LEADER_ELECTED,
+        UNKNOWN_TOPIC_ID,
+    }
+)
 """AlterPartition errors that leave a proposal pending until new metadata arrives."""
 
 
@@ -43,12 +45,16 @@ WAITS_FOR_METADATA = frozenset({
 # High watermark
 
 
-def is_isr_eligible(partition: Partition, broker_id: int, metadata: Metadata) -> bool:
+def is_isr_eligible(setup: Setup, partition: Partition, broker_id: int, metadata: Metadata) -> bool:
     """Partition#isReplicaIsrEligible: not fenced, not shutting down (KIP-841), same incarnation (KIP-903)."""
     entry = remote(partition, broker_id)
     broker = next((b for b in metadata if b.broker_id == broker_id), None)
+    if setup.profile.eligibility == "alive":
+        return entry is not None and broker is not None and broker.epoch is not None
     if entry is None or broker is None or broker.fenced or broker.shutting_down:
         return False
+    if setup.profile.eligibility == "unfenced":
+        return True
     if entry.broker_epoch is None or broker.epoch is None:
         return False
     return entry.broker_epoch in {UNDEFINED, broker.epoch}
@@ -57,21 +63,27 @@ def is_isr_eligible(partition: Partition, broker_id: int, metadata: Metadata) ->
 def is_under_min_isr(setup: Setup, partition: Partition) -> bool:
     """Partition#isUnderMinIsr."""
     return partition.is_leader and setup.rules.under_min_isr(
-        len(partition.state.isr), setup.min_insync_replicas, len(partition.remotes) + 1
+        len(partition.state.isr), setup.min_insync_replicas, _cap(setup, partition)
     )
+
+
+def _cap(setup: Setup, partition: Partition) -> int:
+    """Partition#effectiveMinIsr: no more than there are replicas, since KAFKA-15583; as configured before."""
+    return len(partition.remotes) + 1 if setup.profile.blocks_under_min_isr else setup.min_insync_replicas
 
 
 def maybe_increment_leader_hw(setup: Setup, partition: Partition, metadata: Metadata, now: int) -> Partition:
     """Partition#maybeIncrementLeaderHW."""
     too_few = setup.profile.blocks_under_min_isr and is_under_min_isr(setup, partition)
-    maximal, log = partition.state.maximal_isr, partition.log
+    maximal = partition.state.maximal_isr if setup.profile.counts_maximal_isr else partition.state.isr
+    log, every = partition.log, not setup.profile.counts_only_eligible
     if not too_few:
         log = log_.locate_high_watermark(setup, log)
     counted = [
         setup.rules.counts_for_high_watermark(
             r.broker_id in maximal,
             replica_.is_caught_up(setup, r, log.end, now),
-            is_isr_eligible(partition, r.broker_id, metadata),
+            every or is_isr_eligible(setup, partition, r.broker_id, metadata),
         )
         for r in partition.remotes
     ]
@@ -88,7 +100,7 @@ def check_enough_replicas_reach_offset(setup: Setup, partition: Partition, requi
     if partition.log.hw < required:
         return False, NONE
     members = len(partition.state.maximal_isr)
-    if setup.rules.under_min_isr(members, setup.min_insync_replicas, len(partition.remotes) + 1):
+    if setup.rules.under_min_isr(members, setup.min_insync_replicas, _cap(setup, partition)):
         return True, NOT_ENOUGH_REPLICAS_AFTER_APPEND
     return True, NONE
 
@@ -113,7 +125,7 @@ def maybe_expand_isr(setup: Setup, partition: Partition, broker_id: int, metadat
     epoch_start = partition.epoch_start if setup.profile.join_needs_epoch_start else 0
     if not setup.rules.may_join_isr(entry.log_end, partition.log.hw, epoch_start):
         return partition
-    if not is_isr_eligible(partition, broker_id, metadata):
+    if not is_isr_eligible(setup, partition, broker_id, metadata):
         return partition
     return partition._replace(state=PartitionState(partition.state.isr, adding=broker_id))
 
@@ -147,9 +159,7 @@ def alter_partition_request(partition: Partition, own_epoch: int = UNDEFINED) ->
     proposed = partition.state.proposed_isr
     known = {r.broker_id: r.broker_epoch for r in partition.remotes} | {partition.broker_id: own_epoch}
     epochs = tuple(UNDEFINED if (epoch := known.get(b)) is None else epoch for b in proposed)
-    return AlterPartitionRequest(
-        partition.broker_id, partition.leader_epoch, partition.partition_epoch, proposed, epochs
-    )
+    return AlterPartitionRequest(partition.broker_id, partition.leader_epoch, partition.partition_epoch, proposed, epochs)
 
 
 def handle_alter_partition_response(
@@ -175,4 +185,6 @@ def handle_alter_partition_response(
     if response.leader_epoch != partition.leader_epoch or response.partition_epoch < partition.partition_epoch:
         return partition, False
     committed = partition._replace(state=PartitionState(response.isr), partition_epoch=response.partition_epoch)
+    if not setup.profile.hw_after_isr_answer:
+        return committed, False
     return maybe_increment_leader_hw(setup, committed, metadata, now), False

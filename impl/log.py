@@ -158,6 +158,8 @@ def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
     """
     if offset < 0:
         raise IllegalArgumentError(f"truncation offset: expected >= 0; seen {offset}")
+    if offset >= log.end and not setup.profile.cut_clears_cache:
+        return log, False
     if offset >= log.end:
         return log._replace(cache=epoch_cache.truncate_from_end(setup, log.cache, log.end)), False
     if offset < log.segments[0]:
@@ -166,7 +168,7 @@ def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
     return log._replace(
         start=min(offset, log.start),
         end=offset,
-        hw=setup.rules.high_watermark_after_truncation(log.hw, offset),
+        hw=setup.rules.high_watermark_after_truncation(log.hw, offset) if setup.profile.cut_lowers_hw else log.hw,
         hw_segment=segments[-1] if log.hw >= offset else log.hw_segment,
         batches=tuple(b for b in log.batches if b.last < offset),
         cache=epoch_cache.truncate_from_end(setup, log.cache, offset),

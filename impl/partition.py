@@ -52,7 +52,8 @@ def make_leader(
     log, epoch_start = partition.log, partition.epoch_start
     if leader_epoch > partition.leader_epoch:
         epoch_start = log.end
-        log = log_.assign_epoch_start_offset(setup, log, leader_epoch, epoch_start)
+        if setup.profile.strict_cache:
+            log = log_.assign_epoch_start_offset(setup, log, leader_epoch, epoch_start)
         remotes = tuple(replica_.reset(setup, r, now, log.end, not was_leader, r.broker_id in isr) for r in remotes)
     led = partition._replace(
         log=log,
@@ -146,7 +147,8 @@ def last_offset_for_leader_epoch(
     error = _check_request(setup, partition, current_leader_epoch, only_leader=only_leader)
     if error != NONE:
         return error, UNDEFINED, UNDEFINED
-    return NONE, *log_.end_offset_for_epoch(setup, partition.log, requested)
+    epoch, end = log_.end_offset_for_epoch(setup, partition.log, requested)
+    return NONE, epoch if setup.profile.answers_epoch else UNDEFINED, end
 
 
 def fetch_records(
@@ -172,8 +174,9 @@ def fetch_records(
         return partition, FetchResponse(error)
     log = partition.log
     asked = request.last_fetched_epoch if setup.profile.truncation_on_fetch else UNDEFINED
+    start = log.start if setup.profile.out_of_range_first else 0
     decision, epoch, end = setup.rules.fetch_decision(
-        log.cache.epochs, log.cache.starts, log.start, log.end, request.fetch_offset, asked
+        log.cache.epochs, log.cache.starts, start, log.end, request.fetch_offset, asked
     )
     if decision == OUT_OF_RANGE:
         return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
@@ -210,7 +213,8 @@ def update_follower_fetch_state(
     if entry is None:
         return partition, NOT_LEADER_OR_FOLLOWER
     alive = next((b.epoch for b in metadata if b.broker_id == request.replica_id), None)
-    if UNDEFINED not in {request.replica_epoch, alive} and alive is not None and request.replica_epoch < alive:
+    known = UNDEFINED not in {request.replica_epoch, alive}
+    if setup.profile.rejects_stale_fetch and known and alive is not None and request.replica_epoch < alive:
         return partition, NOT_LEADER_OR_FOLLOWER
     found = log_.found_at(partition.log, request.fetch_offset) if setup.profile.hw_rounded_to_batches else None
     offset = request.fetch_offset if found is None else found

@@ -3,7 +3,8 @@
 Rules of this file
 
 1. A switch stands here if and only if some function of impl reads it. Its comment names the change that turned it.
-2. A profile is a full row. Presets for a release are rows too, so that nothing else ever compares version numbers.
+2. A profile is a full row. A generation differs from the next in what truncation and fencing need, in nothing else; what
+   a release did in every respect is a row of impl.releases. Nothing else compares version numbers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,25 @@ class Profile(NamedTuple):
     fetcher_restart: str  # what restarts a fetcher: "leader" 0.8, "leader-or-jump" 2.0.1, "leader-or-epoch" 2.1, "epoch" 3.3
     epoch_bump_on_shrink: bool  # an ISR that shrinks gets a new leader epoch (KRaft below MV 3.6)
     registration_leaves_isr: bool  # another incarnation leaves every ISR when it registers (KAFKA-18106, 4.0)
+    strict_cache: bool  # own epoch marked at election, conflicts evicted, asked below its first entry (KAFKA-7415, 2.0.1)
+    answers_epoch: bool  # OffsetsForLeaderEpoch answers with the epoch it found (KIP-279, 2.0)
+    initial_offset: str  # a follower starts at: its "hw"; its "log-end" 0.11 and 1.0; "log-end-or-hw" 2.8
+    epoch_answers_checked: bool  # an epoch answer of another epoch is dropped (KAFKA-7786, 2.1.1)
+    fences_by_epoch: bool  # a fenced answer fails the entry only in the epoch it was sent in (2.5)
+    fails_partitions: bool  # an unexpected error stops one partition, not the thread (KIP-461, 2.3)
+    exits_out_of_range: bool  # a follower ahead of its leader ends the broker if unclean election is off (up to 2.0.0)
+    applies_diverging: bool  # a diverging answer's high watermark is taken over first (up to 3.4.0, KAFKA-14704)
+    out_of_range_first: bool  # out of range is tested before divergence (KAFKA-12996, 2.7.2 and 2.8.1)
+    cut_clears_cache: bool  # a cut that cuts nothing still removes entries at the log end (KAFKA-10706, 2.6.1)
+    cut_lowers_hw: bool  # a cut takes the high watermark with it (2.4)
+    keeps_last_epoch: bool  # an empty answer leaves lastFetchedEpoch (all but 3.5.1 to 3.6, KAFKA-15510)
+    delay_restarts: bool  # a truncation starts a back-off that ran out again (4.0)
+    counts_maximal_isr: bool  # a pending expansion holds the high watermark back (2.7)
+    counts_only_eligible: bool  # outside the ISR only eligible replicas hold it back (KAFKA-15021, 3.6)
+    hw_after_isr_answer: bool  # a committed ISR may raise the high watermark (all but 2.7 to 3.0, KAFKA-13091)
+    eligibility: str  # who may join the ISR: "alive"; "unfenced" 3.3 (KIP-841); "incarnation" 3.5 (KIP-903)
+    rejects_stale_fetch: bool  # a fetch of an older incarnation is refused (KIP-903, 3.7)
+    hw_wakes_followers: bool  # a high watermark that moved completes a follower's fetch (2.4 and 2.5, KAFKA-9952)
     elr: bool  # eligible leader replicas (KIP-966, default for clusters made at MV 4.1)
 
 
@@ -53,31 +73,64 @@ FETCH_TRUNCATION = Profile(
     epoch_bump_on_shrink=False,
     registration_leaves_isr=True,
     elr=False,
+    strict_cache=True,
+    answers_epoch=True,
+    initial_offset="log-end-or-hw",
+    epoch_answers_checked=True,
+    fences_by_epoch=True,
+    fails_partitions=True,
+    exits_out_of_range=False,
+    applies_diverging=False,
+    out_of_range_first=True,
+    cut_clears_cache=True,
+    cut_lowers_hw=True,
+    keeps_last_epoch=True,
+    delay_restarts=True,
+    counts_maximal_isr=True,
+    counts_only_eligible=True,
+    hw_after_isr_answer=True,
+    eligibility="incarnation",
+    rejects_stale_fetch=True,
+    hw_wakes_followers=False,
 )
 
 REPAIRED = FETCH_TRUNCATION._replace(name="repaired", keeps_remote_leo=False)
 """Today's Kafka with one rule mended: a leader elected again forgets what it recorded before another broker may have led."""
 
-HW_ONLY = Profile(
-    name="hw-only",
+ELR = FETCH_TRUNCATION._replace(name="elr", elr=True)
+"""Today's Kafka with eligible leader replicas (KIP-966)."""
+
+KIP320 = FETCH_TRUNCATION._replace(
+    name="kip320",
     truncation_on_fetch=False,
-    epoch_requests=False,
-    fencing=False,
     answer_epoch_checked=False,
     batch_epoch_filter=False,
-    join_needs_epoch_start=False,
     blocks_under_min_isr=False,
     cache_truncation_queued=False,
     hw_rounded_to_batches=False,
-    keeps_remote_leo=True,
-    guards_partition_epoch=False,
-    fetcher_restart="leader",
-    epoch_bump_on_shrink=False,
+    initial_offset="hw",
+    delay_restarts=False,
+    counts_only_eligible=False,
     registration_leaves_isr=False,
-    elr=False,
 )
+"""OffsetsForLeaderEpoch with fencing."""
 
-PROFILES: Mapping[str, Profile] = MappingProxyType({p.name: p for p in (FETCH_TRUNCATION, REPAIRED, HW_ONLY)})
+KIP279 = KIP320._replace(
+    name="kip279", fencing=False, epoch_answers_checked=False, strict_cache=False, join_needs_epoch_start=False
+)
+"""OffsetsForLeaderEpoch answers epoch and end, and is asked until an epoch is shared; nobody is fenced."""
+
+KIP101 = KIP279._replace(name="kip101", answers_epoch=False)
+"""OffsetsForLeaderEpoch answers an end alone, asked once."""
+
+HW_ONLY = KIP101._replace(
+    name="hw-only", epoch_requests=False, strict_cache=True, guards_partition_epoch=False, fetcher_restart="leader"
+)
+"""A follower cuts at its own high watermark. Nobody reads the epoch cache, so how it is kept does not matter."""
+
+PROFILES: Mapping[str, Profile] = MappingProxyType(
+    {p.name: p for p in (FETCH_TRUNCATION, REPAIRED, HW_ONLY, KIP101, KIP279, KIP320, ELR)}
+)
 
 
 def named(name: str) -> Profile:
@@ -120,3 +173,4 @@ class Setup(NamedTuple):
     profile: Profile = FETCH_TRUNCATION
     min_insync_replicas: int = 1
     replica_lag_time_max_ms: int = 30_000
+    unclean_leader_election_enable: bool = False

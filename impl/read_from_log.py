@@ -81,7 +81,7 @@ def _status(manager: ReplicaManager, tp: TopicPartition, fetch: PartitionFetch) 
     log = hosted.partition.log
     found = log_.found_at(log, offset)
     found = offset if found is None else found
-    return FetchStatus(fetch, found, log_.segment_of(log, found))
+    return FetchStatus(fetch, found, log_.segment_of(log, found), log.hw)
 
 
 def _read(

@@ -183,6 +183,7 @@ def setup_of(checked: ReplicaSettings, profile: Profile, rules: Rules | None = N
         profile,
         min_insync_replicas=checked.number("min.insync.replicas"),
         replica_lag_time_max_ms=checked.number("replica.lag.time.max.ms"),
+        unclean_leader_election_enable=bool(checked["unclean.leader.election.enable"]),
     )
 
 

@@ -133,11 +133,12 @@ class FetchedPartitions(NamedTuple):
 
 
 class FetchStatus(NamedTuple):
-    """One partition of a waiting fetch: where it stood when it was read, as an offset and the segment of that offset."""
+    """One partition of a waiting fetch: the offset and segment it stood at when it was read, and the high watermark then."""
 
     fetch: PartitionFetch
     offset: int
     segment: int
+    hw: int = UNDEFINED
 
 
 class DelayedFetch(NamedTuple):

@@ -1,0 +1,98 @@
+"""What each release of Kafka did: the switches of impl.profiles, from 0.10.2 on.
+
+Rules of this file
+
+1. `SINCE` is the table: for each switch its values, each with the first release that has it. A fix that was ported back has
+   a row for the patch release, and one for the release after it that was out already and lacked it.
+2. A release runs with the metadata version (or inter-broker protocol) that is its own default.
+3. `epoch_bump_on_shrink` is the KRaft controller's, which is there since 2.8.
+4. Source: tags of apache/kafka, and the released sources of 3.9 to 4.3; issue numbers stand with the switches.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from impl.errors import UsageError
+from impl.profiles import Profile
+
+Version = tuple[int, ...]
+
+FIRST: Version = (0, 10, 2)
+LAST: Version = (4, 3)
+START: Version = (0,)
+
+_FALSE_UNTIL: Mapping[str, Version] = MappingProxyType(
+    {
+        "truncation_on_fetch": (2, 8),
+        "epoch_requests": (0, 11),
+        "fencing": (2, 1),
+        "join_needs_epoch_start": (2, 0, 1),
+        "blocks_under_min_isr": (3, 7),
+        "cache_truncation_queued": (3, 8),
+        "hw_rounded_to_batches": (4, 0),
+        "guards_partition_epoch": (3, 3),
+        "strict_cache": (2, 0, 1),
+        "answers_epoch": (2, 0),
+        "epoch_answers_checked": (2, 1, 1),
+        "fences_by_epoch": (2, 5),
+        "fails_partitions": (2, 3),
+        "cut_clears_cache": (2, 6, 1),
+        "cut_lowers_hw": (2, 4),
+        "delay_restarts": (4, 0),
+        "counts_maximal_isr": (2, 7),
+        "counts_only_eligible": (3, 6),
+        "rejects_stale_fetch": (3, 7),
+        "registration_leaves_isr": (4, 0),
+        "elr": (4, 1),
+    }
+)
+
+SINCE: Mapping[str, tuple[tuple[Version, bool | str], ...]] = MappingProxyType(
+    {
+        **{name: ((START, False), (release, True)) for name, release in _FALSE_UNTIL.items()},
+        "answer_epoch_checked": ((START, False), ((3, 9, 1), True), ((4, 0, 0), False), ((4, 0, 1), True)),
+        "batch_epoch_filter": ((START, False), ((3, 9, 1), True), ((4, 0, 0), False), ((4, 0, 1), True)),
+        "keeps_remote_leo": ((START, True),),
+        "fetcher_restart": (
+            (START, "leader"),
+            ((2, 0, 1), "leader-or-jump"),
+            ((2, 1), "leader-or-epoch"),
+            ((3, 3), "epoch"),
+        ),
+        "initial_offset": ((START, "hw"), ((0, 11), "log-end"), ((1, 1), "hw"), ((2, 8), "log-end-or-hw")),
+        "exits_out_of_range": ((START, True), ((2, 0, 1), False)),
+        "applies_diverging": ((START, False), ((2, 8), True), ((3, 4, 1), False)),
+        "out_of_range_first": ((START, False), ((2, 7, 2), True), ((2, 8, 0), False), ((2, 8, 1), True)),
+        "keeps_last_epoch": ((START, True), ((3, 5, 1), False), ((3, 7), True)),
+        "hw_after_isr_answer": ((START, True), ((2, 7), False), ((3, 1), True)),
+        "eligibility": ((START, "alive"), ((3, 3), "unfenced"), ((3, 5), "incarnation")),
+        "hw_wakes_followers": ((START, False), ((2, 4), True), ((2, 6), False)),
+        "epoch_bump_on_shrink": ((START, False), ((2, 8), True), ((3, 6), False)),
+    }
+)
+"""Switch -> (first release, value), ascending."""
+
+
+def version_of(text: str) -> Version:
+    """A release as numbers: 0.10.2, 3.6.1, 4.0."""
+    parts = text.split(".")
+    if not all(part.isdecimal() and part.isascii() for part in parts) or not 2 <= len(parts) <= 4:
+        raise UsageError(f"release: expected numbers such as 3.6.1; seen {text!r}; write it so")
+    version = tuple(int(part) for part in parts)
+    if version < FIRST or version[:2] > LAST:
+        raise UsageError(f"release: expected one from {_text(FIRST)} to {_text(LAST)}; seen {text!r}; choose one of those")
+    return version
+
+
+def of_release(text: str) -> Profile:
+    """The profile of a release, named `release-<release>`."""
+    version = version_of(text)
+    switches: dict[str, Any] = {
+        name: [value for since, value in rows if since <= version][-1] for name, rows in SINCE.items()
+    }
+    return Profile(name=f"release-{text}", **switches)
+
+
+def _text(version: Version) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,113 @@
+"""Releases: the switches have the values the history of Kafka gives them."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from impl.errors import UsageError
+from impl.profiles import ELR, FETCH_TRUNCATION, KIP101, KIP279, KIP320, PROFILES, Profile, named
+from impl.releases import SINCE, START, of_release, version_of
+
+
+@pytest.mark.parametrize(
+    ("switch", "before", "after", "values"),
+    [
+        ("epoch_requests", "0.10.2", "0.11.0", (False, True)),
+        ("answers_epoch", "1.1.1", "2.0.0", (False, True)),
+        ("initial_offset", "0.10.2", "0.11.0", ("hw", "log-end")),
+        ("initial_offset", "1.0.2", "1.1.0", ("log-end", "hw")),
+        ("initial_offset", "2.7.2", "2.8.0", ("hw", "log-end-or-hw")),
+        ("strict_cache", "2.0.0", "2.0.1", (False, True)),
+        ("join_needs_epoch_start", "2.0.0", "2.0.1", (False, True)),
+        ("exits_out_of_range", "2.0.0", "2.0.1", (True, False)),
+        ("fetcher_restart", "2.0.0", "2.0.1", ("leader", "leader-or-jump")),
+        ("fetcher_restart", "2.0.1", "2.1.0", ("leader-or-jump", "leader-or-epoch")),
+        ("fetcher_restart", "3.2.3", "3.3.0", ("leader-or-epoch", "epoch")),
+        ("guards_partition_epoch", "3.2.3", "3.3.0", (False, True)),
+        ("fencing", "2.0.1", "2.1.0", (False, True)),
+        ("epoch_answers_checked", "2.1.0", "2.1.1", (False, True)),
+        ("fails_partitions", "2.2.2", "2.3.0", (False, True)),
+        ("cut_lowers_hw", "2.3.1", "2.4.0", (False, True)),
+        ("hw_wakes_followers", "2.3.1", "2.4.0", (False, True)),
+        ("hw_wakes_followers", "2.5.1", "2.6.0", (True, False)),
+        ("fences_by_epoch", "2.4.1", "2.5.0", (False, True)),
+        ("cut_clears_cache", "2.6.0", "2.6.1", (False, True)),
+        ("counts_maximal_isr", "2.6.3", "2.7.0", (False, True)),
+        ("hw_after_isr_answer", "2.6.3", "2.7.0", (True, False)),
+        ("hw_after_isr_answer", "3.0.2", "3.1.0", (False, True)),
+        ("truncation_on_fetch", "2.7.2", "2.8.0", (False, True)),
+        ("out_of_range_first", "2.7.1", "2.7.2", (False, True)),
+        ("out_of_range_first", "2.8.0", "2.8.1", (False, True)),
+        ("applies_diverging", "3.4.0", "3.4.1", (True, False)),
+        ("keeps_last_epoch", "3.5.0", "3.5.1", (True, False)),
+        ("keeps_last_epoch", "3.6.2", "3.7.0", (False, True)),
+        ("eligibility", "3.2.3", "3.3.0", ("alive", "unfenced")),
+        ("eligibility", "3.4.1", "3.5.0", ("unfenced", "incarnation")),
+        ("epoch_bump_on_shrink", "3.5.2", "3.6.0", (True, False)),
+        ("counts_only_eligible", "3.5.2", "3.6.0", (False, True)),
+        ("blocks_under_min_isr", "3.6.2", "3.7.0", (False, True)),
+        ("rejects_stale_fetch", "3.6.2", "3.7.0", (False, True)),
+        ("cache_truncation_queued", "3.7.2", "3.8.0", (False, True)),
+        ("answer_epoch_checked", "3.9.0", "3.9.1", (False, True)),
+        ("answer_epoch_checked", "4.0.0", "4.0.1", (False, True)),
+        ("batch_epoch_filter", "4.0.0", "4.0.1", (False, True)),
+        ("hw_rounded_to_batches", "3.9.2", "4.0.0", (False, True)),
+        ("registration_leaves_isr", "3.9.2", "4.0.0", (False, True)),
+        ("delay_restarts", "3.9.2", "4.0.0", (False, True)),
+        ("elr", "4.0.2", "4.1.0", (False, True)),
+    ],
+)
+def test_a_switch_turned_in_its_release(switch: str, before: str, after: str, values: tuple[object, object]) -> None:
+    """The last release before, and the first with it."""
+    assert (getattr(of_release(before), switch), getattr(of_release(after), switch)) == values
+
+
+def test_the_newest_release_is_todays_profile_with_elr() -> None:
+    """Every switch, not only those that a test names."""
+    assert of_release("4.3.1")._replace(name="elr") == ELR
+    assert of_release("4.0.2")._replace(name="fetch-truncation") == FETCH_TRUNCATION
+
+
+def test_every_switch_has_a_history() -> None:
+    """One row each, ascending, from the start."""
+    assert set(SINCE) == set(Profile._fields) - {"name"}
+    for rows in SINCE.values():
+        assert rows[0][0] == START
+        assert [since for since, _ in rows] == sorted({since for since, _ in rows})
+        assert all(a != b for (_, a), (_, b) in pairwise(rows))
+
+
+def test_generations_differ_in_truncation_and_fencing() -> None:
+    """Each step adds what its KIP brought."""
+    assert [KIP101.answers_epoch, KIP279.answers_epoch, KIP279.fencing, KIP320.fencing] == [False, True, False, True]
+    assert not any(p.truncation_on_fetch for p in (KIP101, KIP279, KIP320))
+    assert all(p.epoch_requests for p in (KIP101, KIP279, KIP320))
+    assert [named(name).name for name in PROFILES] == list(PROFILES)
+    for release, generation in (("1.0.0", KIP101), ("2.0.0", KIP279), ("2.5.0", KIP320), ("4.0.2", FETCH_TRUNCATION)):
+        of = of_release(release)
+        assert (of.answers_epoch, of.fencing, of.truncation_on_fetch) == (
+            generation.answers_epoch,
+            generation.fencing,
+            generation.truncation_on_fetch,
+        )
+
+
+@pytest.mark.parametrize("text", ["", "4", "v3.6", "3.6.1.2.3", "3.x", "0.9.0", "4.5", "9.0.0"])
+def test_what_is_no_known_release_is_refused(text: str) -> None:
+    """With what was expected."""
+    with pytest.raises(UsageError, match="release: expected"):
+        of_release(text)
+
+
+@given(st.integers(0, 4), st.integers(0, 11), st.integers(0, 3))
+def test_any_release_in_range_has_a_profile(major: int, minor: int, patch: int) -> None:
+    """Or is refused as out of range."""
+    text = f"{major}.{minor}.{patch}"
+    try:
+        version = version_of(text)
+    except UsageError:
+        return
+    assert of_release(text).name == f"release-{text}"
+    assert version == (major, minor, patch)

@@ -14,13 +14,15 @@ from spec.tlc import Outcome
 from spec.values import ModelValue
 
 _NONE = ModelValue("NoBroker")
-_ROLES = {"none": 0, "leader": 1, "follower": 2}
+_ROLES = {"none": 0, "leader": 1, "follower": 2, "truncating": 3}
 _FIELDS = {
     "nothing": (),
     "request": (1, "epoch", "offset", "lastEpoch"),
     "data": (2, "epoch", "offset", "hw", "records"),
     "diverging": (3, "epoch", "offset", "divEpoch", "divEnd"),
     "out of range": (4, "epoch", "offset", "leaderStart", "leaderEnd"),
+    "epoch request": (5, "epoch", "lastEpoch"),
+    "epoch end": (6, "epoch", "endEpoch", "endOffset"),
 }
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from spec.errors import SpecError
 from spec.models import Model
-from spec.tlc import Outcome, Result, run_tlc
+from spec.tlc import Limits, Outcome, Result, run_tlc
 from spec.transcript import OnProgress
 
 View: TypeAlias = tuple[Any, ...]
@@ -90,7 +90,7 @@ def without_checks(config: str) -> str:
 def report(module: str, config: str, on_progress: OnProgress | None = None) -> tuple[Graph, Result]:
     """Run a cfg with each transition reported."""
     reporter = Reporter()
-    result = run_tlc(module, config + REPORT, on_line=reporter.take, on_progress=on_progress)
+    result = run_tlc(module, config + REPORT, limits=Limits(brief=True), on_line=reporter.take, on_progress=on_progress)
     if result.outcome is Outcome.ERROR:
         raise SpecError(f"{module}: expected TLC to report its transitions, seen: {result.message}")
     return reporter.graph, result

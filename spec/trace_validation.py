@@ -23,8 +23,12 @@ UNKNOWN = -2
 NONE = -1
 
 _CONTROLLER = frozenset({"FenceBroker", "UnfenceBroker", "ElectPreferred", "AlterPartition"})
-_WITH_PEER = frozenset({"HandleFetch", "HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "LoseResponse"})
-_BROKER = frozenset({"LeaderAppend", "SendFetch", "ShrinkIsr", "BecomeLeader", "BecomeFollower", "Crash", "Restart"})
+_ANSWERS = frozenset(
+    {"HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleEpochResponse", "LoseResponse"}
+)
+_WITH_PEER = frozenset({"HandleFetch", "HandleEpochRequest"}) | _ANSWERS
+_SENDS = frozenset({"SendFetch", "SendEpochRequest"})
+_BROKER = frozenset({"LeaderAppend", "ShrinkIsr", "BecomeLeader", "BecomeFollower", "Crash", "Restart"}) | _SENDS
 ACTIONS = _CONTROLLER | _WITH_PEER | _BROKER
 
 

@@ -91,7 +91,7 @@ class Transcript:
         elif number == _SUCCESS:
             self.outcome = self.outcome or Outcome.SUCCESS
         elif number in _SAFETY:
-            named = re.search(r"(?:Invariant|property) (\w+)", text)
+            named = re.search(r"(?:Invariant|property) (?!line \d)(\w+)", text)
             self.outcome, self.property = Outcome.SAFETY, named[1] if named else ""
         elif number == _TEMPORAL:
             self.outcome = Outcome.LIVENESS

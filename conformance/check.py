@@ -16,6 +16,7 @@ from pathlib import Path
 from conformance.explain import Explanation, explain
 from conformance.judge import Failure, Judgement, judge
 from conformance.sequence import judge_sequence
+from conformance.unknown_caches import judge_unknown_caches
 from conformance.verdicts import RuleVerdict, Verdict, rule_verdicts, run_verdict, total
 from impl.errors import TidegaugeError
 from impl.profiles import named
@@ -71,6 +72,7 @@ class Report:
     explanations: tuple[Explanation, ...]
     failures: int
     seconds: float
+    notes: tuple[str, ...] = ()
     judged: tuple[Judged, ...] = field(default=(), repr=False)
 
     @property
@@ -139,6 +141,7 @@ def check(
         explanations=tuple(_explained(kept, explained)),
         failures=sum(tally.failed_traces for j in judgements for tally in j.tallies.values()),
         seconds=time.perf_counter() - begin,
+        notes=tuple(note for j in judgements for note in j.notes),
         judged=tuple(kept),
     )
 
@@ -158,6 +161,7 @@ def _judged(batch: Batch, profile: str | None, problems: list[Problem]) -> Judge
     judgement = judge(batch.columns, config, final=0 if batch.traces is None else len(batch.traces))
     if batch.traces is not None:
         judgement = judge_sequence(judgement, batch.traces, batch.columns)
+        judgement = judge_unknown_caches(judgement, batch.traces, batch.columns, config)
     return Judged(batch, judgement)
 
 

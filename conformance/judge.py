@@ -101,6 +101,8 @@ class Judgement:
     tallies: dict[str, Tally]
     failures: tuple[Failure, ...]
     failures_left_out: int = 0
+    notes: tuple[str, ...] = ()
+    """What was found out about checks that stay undecided."""
     final: tuple[tuple[ReplicaState, ...], ...] = field(default=(), repr=False)
 
 

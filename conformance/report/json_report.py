@@ -39,6 +39,7 @@ def as_json(report: Report) -> dict[str, Any]:
             }
             for one in report.rules
         ],
+        "notes": list(report.notes),
         "failures": report.failures,
         "explanations": [_explanation(one) for one in report.explanations],
     }

@@ -30,6 +30,7 @@ def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
             yield _rule_line(rule, colour)
     if silent:
         yield f"not exercised: {', '.join(silent)}"
+    yield from report.notes
     for number, explanation in enumerate(report.explanations, 1):
         yield ""
         yield f"--- failure {number} of {report.failures:,} " + "-" * 40

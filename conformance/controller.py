@@ -48,10 +48,9 @@ def change_partition(st: State, leader: int, epoch: int, partition_epoch: int, i
         st[WHOLE, C_LIVE] = live
     if epoch != UNKNOWN:
         first_epoch(st, epoch)
-        if leader != UNKNOWN:
-            if epoch != old_epoch:
-                one_leader(st, epoch, leader)
-            register(st, epoch, leader, isr, partition_epoch)
+        if leader != UNKNOWN and epoch != old_epoch:
+            one_leader(st, epoch, leader)
+        register(st, epoch, leader, isr, partition_epoch)
 
 
 def changed(st: State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int) -> None:
@@ -101,6 +100,8 @@ def election(st: State, leader: int, epoch: int, old_isr: int, clean: int) -> No
             st[WHOLE, UNCLEAN] = epoch
     elif candidates >> leader & 1 == 1:
         decide(st, CTRL_01, True, field.LEADER, leader, leader)
+        if clean == 0:
+            st[WHOLE, UNCLEAN] = epoch
     elif clean == 1:
         decide(st, CTRL_01, False, field.ISR, candidates, 1 << leader)
     else:

@@ -136,7 +136,7 @@ def _shortest(graph: Graph, table: EdgeTable, story: Story) -> Trace:
     edges.reverse()
     states = [graph.states[0], *(graph.states[int(table.target[edge])] for edge in edges)]
     labels = [graph.labels[int(table.label_of[edge])] for edge in edges]
-    return trace_of_path(states, labels, story.name, story.profile, "impl")
+    return _judged(trace_of_path(states, labels, story.name, story.profile, "impl"))
 
 
 def _witness(name: str, bounds: Bounds, profile: str, rules: Any, invariants: Sequence[str] = tuple(INVARIANTS)) -> Trace:
@@ -144,8 +144,14 @@ def _witness(name: str, bounds: Bounds, profile: str, rules: Any, invariants: Se
     if found is None:
         raise LookupError(f"expected {name} to break an invariant, saw none broken; widen its bounds")
     states = [view(cluster) for cluster in found.states]
-    trace = trace_of_path(states, found.labels, f"fails-{name}", profile, "impl")
+    return _judged(trace_of_path(states, found.labels, f"fails-{name}", profile, "impl"))
+
+
+def _judged(trace: Trace) -> Trace:
+    """The trace with the rules it breaks in its config, if it breaks any."""
     broken = judge(to_columns([trace], trace.config), trace.config).failures
+    if not broken:
+        return trace
     return replace(trace, config=replace(trace.config, extra={"breaks": sorted({failure.rule for failure in broken})}))
 
 

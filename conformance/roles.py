@@ -13,6 +13,7 @@ from conformance.state import (
     BROKERS,
     C_EPOCH,
     C_ISR,
+    CACHED,
     EPOCH,
     EPOCH_START,
     FIRST_EPOCH,
@@ -61,7 +62,7 @@ def metadata_of(st: State, b: int, epoch: int, leader: int, isr: int) -> None:
         undecided(st, CTRL_03, 1 << field.LEADER_EPOCH)
     elif epoch > latest:
         decide(st, CTRL_03, False, field.LEADER_EPOCH, latest, epoch)
-    elif isr == UNKNOWN:
+    elif UNKNOWN in (isr, st[WHOLE, C_ISR]):
         decide(st, CTRL_03, True, field.LEADER_EPOCH, epoch, epoch)
     else:
         registered = was_registered(st, epoch, isr)
@@ -78,10 +79,10 @@ def become_leader(
     alive(st, b)
     found(st, b, leo_before, hw_before)
     leo_unmoved(st, b, leo, field.LEO)
-    if epoch == UNKNOWN:
+    if epoch == UNKNOWN and st[REPLICAS + b, ROLE] == LEADING:
         epoch = st[REPLICAS + b, EPOCH]
     old, role = st[REPLICAS + b, EPOCH], st[REPLICAS + b, ROLE]
-    replay = st[REPLICAS + b, FRESH] == 1 and st[WHOLE, C_EPOCH] != UNKNOWN and epoch < st[WHOLE, C_EPOCH]
+    replay = st[REPLICAS + b, FRESH] == 1 and UNKNOWN not in (epoch, st[WHOLE, C_EPOCH]) and epoch < st[WHOLE, C_EPOCH]
     if epoch != UNKNOWN:
         metadata_of(st, b, epoch, b, isr)
     st[REPLICAS + b, EPOCH] = epoch
@@ -97,7 +98,11 @@ def become_leader(
         hw_unmoved(st, b, hw, field.HW)
         return
     st[REPLICAS + b, FRESH] = 0
-    if old == UNKNOWN and epoch_start == UNKNOWN:
+    if epoch == UNKNOWN:
+        st[REPLICAS + b, TERM] = -1
+        st[REPLICAS + b, CACHED] = UNKNOWN
+        forget_recorded(st, b, UNKNOWN)
+    elif old == UNKNOWN and epoch_start == UNKNOWN:
         st[REPLICAS + b, TERM] = -1
     elif old == UNKNOWN or epoch > old:
         elected(st, b, epoch, role, epoch_start)

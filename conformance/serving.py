@@ -136,7 +136,7 @@ def decision(st: State, b: int, p: int, error: int, div_epoch: int, div_end: int
     told = READ
     if error == OFFSET_OUT_OF_RANGE:
         told = OUT_OF_RANGE
-    elif div_epoch not in (UNKNOWN, -1):
+    elif div_epoch not in (UNKNOWN, -1) or div_end not in (UNKNOWN, -1):
         told = DIVERGES
     n, leo, log_start = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO], st[REPLICAS + b, LOG_START]
     offset = st[p, REQ_OFFSET]
@@ -151,8 +151,8 @@ def decision(st: State, b: int, p: int, error: int, div_epoch: int, div_end: int
         expected_error = OFFSET_OUT_OF_RANGE if expected == OUT_OF_RANGE else NONE
         told_error = OFFSET_OUT_OF_RANGE if told == OUT_OF_RANGE else NONE
         decide(st, FETCH_05, expected == told, field.ERROR, expected_error, told_error)
-    elif expected == told and expected == DIVERGES and div_end == end:
-        decide(st, FETCH_05, div_epoch == epoch, field.DIV_EPOCH, epoch, div_epoch)
+    elif expected == told and expected == DIVERGES and fits(div_end, end):
+        decide(st, FETCH_05, fits(div_epoch, epoch), field.DIV_EPOCH, epoch, div_epoch)
     else:
         told_end = div_end if told == DIVERGES else -1
         decide(st, FETCH_05, expected == told and told_end == end, field.DIV_END, end, told_end)
@@ -292,7 +292,7 @@ def answer_fetch(
     if error not in (NONE, UNKNOWN):
         st[p, KIND] = RANGE if error == OFFSET_OUT_OF_RANGE else REFUSED
         return
-    if div_epoch not in (UNKNOWN, -1):
+    if div_epoch not in (UNKNOWN, -1) or div_end not in (UNKNOWN, -1):
         if leads:
             decision(st, b, p, NONE, div_epoch, div_end)
         st[p, KIND] = DIVERGED

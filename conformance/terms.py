@@ -62,7 +62,7 @@ def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int)
 def leader_of(st: State, epoch: int) -> int:
     """Leader of an epoch as far as the trace has told: UNKNOWN, UNDEFINED (leaderless), or a broker."""
     for i in range(st[WHOLE, REGISTRATIONS] - 1, -1, -1):
-        if st[registration(st, i), R_EPOCH] == epoch:
+        if st[registration(st, i), R_EPOCH] == epoch and st[registration(st, i), R_LEADER] != UNKNOWN:
             return int(st[registration(st, i), R_LEADER])
     return UNKNOWN
 

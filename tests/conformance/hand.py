@@ -1,0 +1,139 @@
+"""A small correct run written by hand, and ways to bend it: what the tests of single rules start from."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from conformance.judge import Judgement, judge
+from conformance.sequence import judge_sequence
+from traces.behaviour import numbered
+from traces.columns import to_columns
+from traces.schema import Config, Event, Trace
+
+CONFIG = Config(nodes=(1, 2, 3), min_isr=1, controller=100)
+TWO = replace(CONFIG, nodes=(1, 2))
+
+
+def told(node: int, event: str, **fields: Any) -> Event:
+    return Event(node, event, fields)
+
+
+def start(node: int, **fields: Any) -> Event:
+    return told(node, "Start", **{"clean": True, "leo": 0, "hw": 0, "log_start": 0, "epochs": (), **fields})
+
+
+def change(leader: int | None, epoch: int, isr: Sequence[int], live: Sequence[int] = (1, 2), **fields: Any) -> Event:
+    return told(
+        100, "ChangePartition", leader=leader, leader_epoch=epoch, isr=tuple(isr), live=tuple(live), clean=True, **fields
+    )
+
+
+def lead(node: int, epoch: int, isr: Sequence[int], leo: int = 0, hw_before: int = 0, hw: int = 0, **fields: Any) -> Event:
+    own = {"leader_epoch": epoch, "isr": tuple(isr), "epoch_start": leo, "leo": leo, "hw_before": hw_before, "hw": hw}
+    return told(node, "BecomeLeader", **{**own, **fields})
+
+
+def follow(node: int, leader: int, epoch: int, leo: int = 0, hw: int = 0) -> Event:
+    return told(node, "BecomeFollower", leader=leader, leader_epoch=epoch, leo=leo, hw=hw)
+
+
+def append(node: int, epoch: int, at: int, hw_before: int = 0, hw: int = 0) -> Event:
+    records = {"rec_base": at, "rec_end": at + 1, "rec_epoch": epoch}
+    return told(node, "LeaderAppend", leader_epoch=epoch, **records, leo_before=at, hw_before=hw_before, leo=at + 1, hw=hw)
+
+
+def send(node: int, leader: int, epoch: int, offset: int, last: int) -> Event:
+    return told(node, "SendFetch", peer=leader, req_epoch=epoch, req_offset=offset, req_last_epoch=last)
+
+
+def serve(node: int, peer: int, epoch: int, offset: int, last: int, res_hw: int, hw: int, leo: int, **fields: Any) -> Event:
+    request = {"peer": peer, "req_epoch": epoch, "req_offset": offset, "req_last_epoch": last}
+    count = 1 if leo > offset else 0
+    records: dict[str, int] = {"rec_base": offset, "rec_end": offset + count}
+    if count:
+        records["rec_epoch"] = epoch
+    answer = {"error": 0, "res_hw": res_hw, **records, "remote_leo": offset, "hw_before": res_hw, "hw": hw, "leo": leo}
+    return told(node, "HandleFetch", **{**request, **answer, **fields})
+
+
+def take(
+    node: int, leader: int, epoch: int, offset: int, res_hw: int, hw_before: int, hw: int, count: int = 1, **fields: Any
+) -> Event:
+    records: dict[str, int] = {"rec_base": offset, "rec_end": offset + count}
+    if count:
+        records["rec_epoch"] = epoch
+    request = {"peer": leader, "req_epoch": epoch, "req_offset": offset, "error": 0, "res_hw": res_hw}
+    log = {"leo_before": offset, "hw_before": hw_before, "leo": offset + count, "hw": hw}
+    return told(node, "HandleFetchResponse", **{**request, **records, **log, **fields})
+
+
+OPENING = (start(1), start(2), change(1, 0, (1, 2)), lead(1, 0, (1, 2)), follow(2, 1, 0))
+"""Broker 1 leads epoch 0, broker 2 follows."""
+
+COPIED = (
+    *OPENING,
+    append(1, 0, 0),
+    send(2, 1, 0, 0, -1),
+    serve(1, 2, 0, 0, -1, res_hw=0, hw=0, leo=1),
+    take(2, 1, 0, 0, res_hw=0, hw_before=0, hw=0),
+    send(2, 1, 0, 1, 0),
+    serve(1, 2, 0, 1, 0, res_hw=0, hw=1, leo=1),
+    take(2, 1, 0, 1, res_hw=0, hw_before=0, hw=0, count=0),
+)
+"""Record 0 is on both, and committed."""
+
+FORKED = (
+    *OPENING,
+    append(1, 0, 0),
+    told(1, "Crash"),
+    change(2, 1, (2,), (2,)),
+    lead(2, 1, (2,)),
+    append(2, 1, 0, 0, 1),
+    start(1, clean=False, leo=1, epochs=((0, 0),)),
+    change(2, 1, (2,)),
+    follow(1, 2, 1, leo=1),
+    send(1, 2, 1, 1, 0),
+    told(2, "HandleFetch", peer=1, req_epoch=1, req_offset=1, req_last_epoch=0, error=0, div_epoch=0, div_end=0, hw=1),
+    told(
+        1,
+        "HandleDivergingResponse",
+        peer=2,
+        req_epoch=1,
+        req_offset=1,
+        div_epoch=0,
+        div_end=0,
+        target=0,
+        completed=True,
+        leo_before=1,
+        hw_before=0,
+        leo=0,
+        hw=0,
+    ),
+    send(1, 2, 1, 0, -1),
+)
+"""Broker 1 wrote record 0 alone and died; broker 2 led and wrote another; broker 1 comes back and cuts."""
+
+
+def judged(events: Sequence[Event], config: Config = TWO, final: int = 1) -> Judgement:
+    trace = Trace("hand", "t-0", config, numbered(events))
+    columns = to_columns([trace], config)
+    return judge_sequence(judge(columns, config, final=final), [trace], columns)
+
+
+def broken(events: Sequence[Event], config: Config = TWO) -> set[str]:
+    return {failure.rule for failure in judged(events, config).failures}
+
+
+def bent(events: Sequence[Event], at: int, **fields: Any) -> tuple[Event, ...]:
+    """The events with some fields of one of them changed; `at` counts from the end when negative. ... leaves a field out."""
+    at %= len(events)
+    kept = {name: value for name, value in {**events[at].fields, **fields}.items() if value is not ...}
+    return (*events[:at], replace(events[at], fields=kept), *events[at + 1 :])
+
+
+def without(events: Sequence[Event], *names: str) -> tuple[Event, ...]:
+    """The events as a source would tell them that has no such fields."""
+    return tuple(replace(e, fields={k: v for k, v in e.fields.items() if k not in names}) for e in events)
+
+
+Bend = Callable[[], Sequence[Event]]

@@ -671,6 +671,25 @@ SameRecordSamePrefix ==
   \A a, b \in Broker : \A n \in 1..MinOf({Leo(a), Leo(b)}) :
     log[a][n] = log[b][n] => Prefix(log[a], n) = Prefix(log[b], n)
 
+\* An epoch in two caches has one start, and the logs agree below it.  Said of entries, not of records: an entry that has no
+\* record yet has a past, too.  A premise of the proofs that truncation ends at the common prefix (spec/proofs).
+OnePastPerEntry ==
+  \A a, b \in Broker :
+    LET left == Cache(a)
+        right == Cache(b)
+    IN  \A i \in 1..Len(left), j \in 1..Len(right) :
+          left[i].epoch = right[j].epoch =>
+            /\ left[i].start = right[j].start
+            /\ Prefix(log[a], left[i].start) = Prefix(log[b], left[i].start)
+
+\* The other premise about two logs: a follower has no epoch in its cache that is later than its leader's latest.
+LeaderIsNewest ==
+  \A f, l \in Broker :
+    LET left == Cache(l)
+        right == Cache(f)
+    IN  (Follows(f, l) /\ up[l] /\ role[l] = "leader" /\ epoch[f] = epoch[l] /\ right # <<>>) =>
+          (left # <<>> /\ right[Len(right)].epoch <= left[Len(left)].epoch)
+
 \* What was committed stays committed, and in its place.
 CommittedStable == [][IsPrefix(committed, committed')]_vars
 

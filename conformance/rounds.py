@@ -32,7 +32,7 @@ def new_session(words: Words) -> Session:
         raise UsageError(f"brokers: expected 1 to {MOST_BROKERS}, saw {brokers}")
     profile = named(words.option("profile", "fetch-truncation"))
     max_fetch = words.number("max_fetch", UNBOUNDED)
-    switches = [name for name in Profile._fields if name != "name"]
+    switches = [name for name in Profile._fields if isinstance(getattr(profile, name), bool)]
     for switch in list(words.options):
         value = words.option(switch, "")
         if switch not in switches or value not in {"on", "off"}:

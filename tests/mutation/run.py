@@ -1,0 +1,141 @@
+"""Does a test notice? Every mutant of a module of `impl`, each in a process of its own.
+
+    python -m tests.mutation.run isr fetcher
+
+Rules of this file
+
+1. A mutant is killed by the histories of Kafka's own classes first, by the room's tests where those let it pass.
+2. A child forgets what its parent has imported of `impl`, so it sees only the mutated module. One that does not end
+   counts as killed.
+3. Survivors that cannot be told from the original stand in survivors.toml, each with its reason; all others fail the run.
+"""
+
+import gzip
+import importlib.abc
+import importlib.machinery
+import json
+import os
+import signal
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.mutation.mutants import Mutant, mutants_of
+
+ROOT = Path(__file__).parents[2]
+TABLES = ROOT / "tests" / "kafka_classes" / "data"
+SURVIVORS = Path(__file__).with_name("survivors.toml")
+SEQUENCES = 2_500
+SECONDS = 240
+
+KILLERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "isr": (("leader_partition",), ("test_isr", "test_partition", "test_switches", "test_append_records")),
+    "partition": (("leader_partition",), ("test_partition", "test_switches", "test_append_records")),
+    "replica": (("leader_partition",), ("test_partition",)),
+    "fetcher": (("follower_fetcher",), ("test_fetcher", "test_switches", "test_fetcher_thread")),
+    "log": (("unified_log", "follower_fetcher"), ("test_log", "test_segmented_log")),
+    "epoch_cache": (("epoch_cache", "unified_log"), ("test_epoch_cache",)),
+}
+"""The tables and the test files of `tests/impl` that try a module."""
+
+
+class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds one module, with a changed text."""
+
+    def __init__(self, module: str, source: str) -> None:
+        self.module = module
+        self.source = source
+
+    def find_spec(self, name: str, _path: Any, _target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        return importlib.machinery.ModuleSpec(name, self) if name == self.module else None
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(compile(self.source, f"{self.module} mutated", "exec"), module.__dict__)
+
+
+def killed(module: str, mutant: Mutant, tables: dict[str, list[dict[str, Any]]]) -> bool:
+    """Whether some test notices the mutant."""
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        return status != 0
+    signal.alarm(SECONDS)
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    for name in [name for name in sys.modules if name.split(".")[0] == "impl" or name.startswith("tests.kafka_classes")]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, _Mutated(f"impl.{module}", mutant.source))
+    noticed = True
+    try:
+        noticed = any(_differs(name, tables[name]) for name in KILLERS[module][0]) or _fails(KILLERS[module][1])
+    finally:
+        os._exit(1 if noticed else 0)
+
+
+def _differs(table: str, sequences: list[dict[str, Any]]) -> bool:
+    replays = importlib.import_module(f"tests.kafka_classes.replay_{table}")
+    rules = importlib.import_module("impl.profiles").Rules()
+    replay = replays.replay_with(rules)
+    return any(replay(sequence, Counter())[1] is not None for sequence in sequences)
+
+
+def _fails(files: Sequence[str]) -> bool:
+    paths = [str(ROOT / "tests" / "impl" / f"{name}.py") for name in files]
+    ended = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not tlc and not spark", *paths])
+    return ended in {pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED}
+
+
+def load_tables(names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """The first sequences of each table."""
+    tables = {}
+    for name in names:
+        with gzip.open(TABLES / f"{name}_4.1.1.jsonl.gz", "rt", encoding="utf-8") as lines:
+            tables[name] = [json.loads(line) for line in islice(lines, SEQUENCES)]
+    return tables
+
+
+def known_survivors() -> dict[str, dict[str, str]]:
+    """Per module: mutants that are the same behaviour, with the reason."""
+    with SURVIVORS.open("rb") as file:
+        return {module: dict(rows) for module, rows in tomllib.load(file).items()}
+
+
+def main(modules: Sequence[str]) -> int:
+    """Try every mutant of `modules`; 1 when one goes unnoticed that is not listed."""
+    wrong = 0
+    for module in modules:
+        listed = known_survivors().get(module, {})
+        tables = load_tables(KILLERS[module][0])
+        made = mutants_of((ROOT / "impl" / f"{module}.py").read_text(encoding="utf-8"))
+        begin, survivors = time.monotonic(), []
+        for number, mutant in enumerate(made, 1):
+            if not killed(module, mutant, tables):
+                survivors.append(mutant.key)
+                print(f"{'same' if mutant.key in listed else 'UNNOTICED'}  {mutant.key}", flush=True)
+            if number % 50 == 0:
+                print(f"      {number} of {len(made)}", flush=True)
+        unnoticed = [key for key in survivors if key not in listed]
+        stale = [key for key in listed if key not in survivors]
+        for key in stale:
+            print(f"LISTED BUT KILLED  {key}: remove it", flush=True)
+        dead, same = len(made) - len(survivors), len(survivors) - len(unnoticed)
+        score = 100 * dead / max(1, dead + len(unnoticed))
+        print(
+            f"{module}: {len(made)} mutants, {dead} killed, {same} the same, {len(unnoticed)} unnoticed: {score:.1f} % "
+            f"({time.monotonic() - begin:.0f} s)"
+        )
+        wrong += len(unnoticed) + len(stale)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:] or list(KILLERS)))

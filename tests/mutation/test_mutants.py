@@ -1,0 +1,52 @@
+"""The mutator changes one expression at a time, and a child sees the change."""
+
+import ast
+
+from tests.mutation.mutants import Mutant, mutants_of
+from tests.mutation.run import KILLERS, ROOT, killed, known_survivors, load_tables
+
+SOURCE = '''
+def rule(a: int, b: int) -> int:
+    """Docstrings stay: 1 < 2."""
+    if a < b and not a == 3:
+        raise ValueError(f"{a} < {b}")
+    return min(a, b) if a else b + 1
+'''
+
+
+def test_one_expression_changes_and_texts_stay() -> None:
+    """Comparisons, and / or, not, numbers, min / max, conditionals; no message, no docstring."""
+    made = mutants_of(SOURCE)
+    changes = [mutant.change for mutant in made]
+    assert "a < b -> a <= b" in changes
+    assert "a < b and (not a == 3) -> a < b or not a == 3" in changes
+    assert "not a == 3 -> a == 3" in changes
+    assert "3 -> 4" in changes
+    assert "min(a, b) -> max(a, b)" in changes
+    assert "min(a, b) if a else b + 1 -> b + 1" in changes
+    assert "b + 1 -> b - 1" in changes
+    original = ast.unparse(ast.parse(SOURCE))
+    for mutant in made:
+        changed = [one for one, two in zip(original.splitlines(), mutant.source.splitlines(), strict=True) if one != two]
+        assert len(changed) == 1
+        assert "ValueError" not in changed[0]
+        assert "Docstrings" not in changed[0]
+    assert len({mutant.key for mutant in made}) == len(made)
+
+
+def test_a_mutant_is_killed_and_the_original_is_not() -> None:
+    """The histories of Kafka's classes tell a changed module from the right one."""
+    text = (ROOT / "impl" / "replica.py").read_text(encoding="utf-8")
+    tables = {name: sequences[:60] for name, sequences in load_tables(KILLERS["replica"][0]).items()}
+    worst = next(mutant for mutant in mutants_of(text) if mutant.change.startswith("max(leader_end"))
+    assert killed("replica", worst, tables)
+    unchanged = Mutant("no function", "no change", text)
+    assert not killed("replica", unchanged, tables)
+
+
+def test_every_listed_survivor_is_a_mutant() -> None:
+    """A reason for a mutant that no longer exists is removed."""
+    for module, rows in known_survivors().items():
+        made = {mutant.key for mutant in mutants_of((ROOT / "impl" / f"{module}.py").read_text(encoding="utf-8"))}
+        assert set(rows) <= made
+        assert all(len(reason) > 10 for reason in rows.values())

@@ -15,7 +15,7 @@ from impl import fetcher as fetcher_
 from impl import isr, log_loader
 from impl import partition as partition_
 from impl.controller import Controller
-from impl.fetcher import Fetcher, PartitionFetchState
+from impl.fetch_state import Fetcher, PartitionFetchState
 from impl.messages import AlterPartitionResponse, FetchAnswer, FetchRequest, FetchResponse, ListOffsets, Metadata
 from impl.partition_state import Partition
 from impl.profiles import Setup
@@ -42,9 +42,7 @@ class Broker(NamedTuple):
 
 def _settled(broker: Broker) -> Broker:
     partition = broker.partition
-    remotes = tuple(
-        Replica(r.broker_id, r.log_end, r.log_start, broker_epoch=r.broker_epoch) for r in partition.remotes
-    )
+    remotes = tuple(Replica(r.broker_id, r.log_end, r.log_start, broker_epoch=r.broker_epoch) for r in partition.remotes)
     log = log_loader.flush_cache(partition.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
     entry = None if broker.entry is None else broker.entry._replace(lag=None, delayed=False)
     return broker._replace(partition=partition._replace(log=log, remotes=remotes), entry=entry)
@@ -76,9 +74,7 @@ def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
     it fetches, and nobody can see the state in between. hw-only cuts even where there is no leader to fetch from:
     makeFollowers did it before any fetcher was added.
     """
-    partition, restart = partition_.make_follower(
-        broker.partition, image.leader, image.leader_epoch, image.partition_epoch
-    )
+    partition, restart = partition_.make_follower(broker.partition, image.leader, image.leader_epoch, image.partition_epoch)
     if not restart:
         return _settled(broker._replace(partition=partition))
     fetcher = fetcher_.add_partition(
@@ -116,9 +112,7 @@ def serve(
     elif response.error != NONE:
         return broker, None
     elif response.is_diverging:
-        response = FetchResponse(
-            NONE, diverging_epoch=response.diverging_epoch, diverging_end=response.diverging_end
-        )
+        response = FetchResponse(NONE, diverging_epoch=response.diverging_epoch, diverging_end=response.diverging_end)
     answer = FetchAnswer(request.current_leader_epoch, request.fetch_offset, response, offsets)
     return _settled(broker._replace(partition=partition)), answer
 

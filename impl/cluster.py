@@ -358,5 +358,3 @@ def mask(brokers: Iterable[int]) -> int:
 def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     for size in range(1, len(members) + 1):
         yield from combinations(members, size)
-
-

@@ -84,9 +84,7 @@ def alter_partition(controller: Controller, request: AlterPartitionRequest) -> t
         return controller, AlterPartitionResponse(error)
     if request.isr != controller.isr:
         controller = controller._replace(isr=request.isr, partition_epoch=controller.partition_epoch + 1)
-    return controller, AlterPartitionResponse(
-        NONE, controller.leader_epoch, controller.partition_epoch, controller.isr
-    )
+    return controller, AlterPartitionResponse(NONE, controller.leader_epoch, controller.partition_epoch, controller.isr)
 
 
 def _validate(controller: Controller, request: AlterPartitionRequest) -> int:

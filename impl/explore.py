@@ -81,8 +81,7 @@ class Memo(Caller):
         """impl.view, remembered per broker."""
         setup = cluster.model.setup
         brokers = tuple(
-            self.value(broker_view, setup, broker, row)
-            for broker, row in zip(cluster.brokers, cluster.network, strict=True)
+            self.value(broker_view, setup, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
         )
         return brokers, self.value(controller_view, cluster.controller), cluster.committed, cluster.crashes
 
@@ -179,9 +178,7 @@ def explore(bounds: Bounds, profile: Profile | str = FETCH_TRUNCATION, rules_ove
     memo = Memo()
     search = _Search(memo.cluster(initial(bounds, as_profile(profile), rules_override)), memo)
     labels: dict[Label, int] = {}
-    edges = [
-        (source, labels.setdefault(label, len(labels)), target) for source, label, target, _ in search.transitions()
-    ]
+    edges = [(source, labels.setdefault(label, len(labels)), target) for source, label, target, _ in search.transitions()]
     return Graph([memo.view(cluster) for cluster in search.states], list(labels), edges, search.depth)
 
 
@@ -224,9 +221,7 @@ def _first_violation(checks: Sequence[Callable[[Cluster], Violation | None]], cl
     return None
 
 
-def _path(
-    violation: Violation, states: list[Cluster], came_from: list[tuple[int, Label] | None], target: int
-) -> Found:
+def _path(violation: Violation, states: list[Cluster], came_from: list[tuple[int, Label] | None], target: int) -> Found:
     labels: list[Label] = []
     numbers = [target]
     step = came_from[target]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from impl import fetcher as fetcher_
 from impl.errors import IllegalStateError, KafkaError
-from impl.fetcher import Fetcher, PartitionFetchState
+from impl.fetch_state import Fetcher, PartitionFetchState
 from impl.log import Log
 from impl.messages import FetchAnswer, FetchRequest, FetchResponse, ListOffsets
 from impl.profiles import Setup

@@ -124,16 +124,18 @@ def epochs_monotone(cluster: Cluster) -> Violation | None:
     return None
 
 
-INVARIANTS: Mapping[str, Invariant] = MappingProxyType({
-    "HwWithinLog": hw_within_log,
-    "LogMatchingBelowHw": log_matching_below_hw,
-    "LeaderCompleteness": leader_completeness,
-    "IsrCompleteness": isr_completeness,
-    "NoFalseExposure": no_false_exposure,
-    "IsrSuperset": isr_superset,
-    "EpochCacheWellFormed": epoch_cache_well_formed,
-    "EpochsMonotone": epochs_monotone,
-})
+INVARIANTS: Mapping[str, Invariant] = MappingProxyType(
+    {
+        "HwWithinLog": hw_within_log,
+        "LogMatchingBelowHw": log_matching_below_hw,
+        "LeaderCompleteness": leader_completeness,
+        "IsrCompleteness": isr_completeness,
+        "NoFalseExposure": no_false_exposure,
+        "IsrSuperset": isr_superset,
+        "EpochCacheWellFormed": epoch_cache_well_formed,
+        "EpochsMonotone": epochs_monotone,
+    }
+)
 
 
 def violated(cluster: Cluster, names: tuple[str, ...] = tuple(INVARIANTS)) -> Violation | None:

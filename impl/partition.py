@@ -218,9 +218,7 @@ def update_follower_fetch_state(
         return partition, NOT_LEADER_OR_FOLLOWER
     found = log_.found_at(partition.log, request.fetch_offset) if setup.profile.hw_rounded_to_batches else None
     offset = request.fetch_offset if found is None else found
-    updated = replica_.update_fetch_state(
-        setup, entry, offset, request.log_start, now, leader_end, request.replica_epoch
-    )
+    updated = replica_.update_fetch_state(setup, entry, offset, request.log_start, now, leader_end, request.replica_epoch)
     partition = partition._replace(remotes=tuple(updated if r is entry else r for r in partition.remotes))
     partition = maybe_expand_isr(setup, partition, request.replica_id, metadata)
     if updated.log_end != entry.log_end:

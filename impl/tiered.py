@@ -14,7 +14,7 @@ from typing import NamedTuple
 from impl import epoch_cache
 from impl import log as log_
 from impl.errors import RemoteStorageError
-from impl.fetcher import Fetcher, PartitionFetchState
+from impl.fetch_state import Fetcher, PartitionFetchState
 from impl.log import Log
 from impl.profiles import Setup
 from impl.rules import UNDEFINED

@@ -27,8 +27,7 @@ NO_ROLE, LEADER, FOLLOWER = 0, 1, 2
 def view(cluster: Cluster) -> View:
     """(brokers, controller, committed, crashes)."""
     brokers = tuple(
-        broker_view(cluster.model.setup, broker, row)
-        for broker, row in zip(cluster.brokers, cluster.network, strict=True)
+        broker_view(cluster.model.setup, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
     )
     return brokers, controller_view(cluster.controller), cluster.committed, cluster.crashes
 

@@ -2,9 +2,10 @@
 
 import pytest
 
+from impl import fetch_state
 from impl import fetcher as f
 from impl.errors import IllegalStateError
-from impl.fetcher import Call, Fetcher, PartitionFetchState
+from impl.fetch_state import Call, Fetcher, PartitionFetchState
 from impl.log import Batch, Log, append_as_follower, assign_epoch_start_offset, update_high_watermark
 from impl.messages import KAFKA_STORAGE_ERROR, FetchAnswer, FetchResponse, ListOffsets
 from impl.profiles import FETCH_TRUNCATION, HW_ONLY, Setup
@@ -43,7 +44,7 @@ def test_before_kip_101_a_follower_cuts_at_its_own_high_watermark() -> None:
 
 def test_an_entry_of_the_same_epoch_is_left_alone() -> None:
     """Adding it again changes neither offset nor delay."""
-    delayed = f.delay(READY)
+    delayed = fetch_state.delay(READY)
     assert f.add_partition(SETUP, delayed, 4, 2) == delayed
     added = f.add_partition(SETUP, delayed, 5, 9).entry
     assert added is not None
@@ -105,28 +106,26 @@ def test_an_epoch_answer_of_another_epoch_is_dropped() -> None:
     start = f.add_partition(BY_REQUEST, Fetcher(LOG), 4, 5)
     assert f.truncate_to_epoch_end_offset(BY_REQUEST, start, 3, FENCED_LEADER_EPOCH, -1, -1) == start
     assert f.truncate_to_epoch_end_offset(BY_REQUEST, start, 4, FENCED_LEADER_EPOCH, -1, -1).failed
-    assert f.truncate_to_epoch_end_offset(BY_REQUEST, start, 4, UNKNOWN_LEADER_EPOCH, -1, -1) == f.delay(start)
+    assert f.truncate_to_epoch_end_offset(BY_REQUEST, start, 4, UNKNOWN_LEADER_EPOCH, -1, -1) == fetch_state.delay(start)
 
 
 def test_a_fenced_entry_fails_until_new_metadata() -> None:
     """Any other error only delays it."""
     fenced = f.process_fetch_answer(SETUP, READY, answer(FetchResponse(FENCED_LEADER_EPOCH)))
     assert (fenced.entry, fenced.failed) == (None, True)
-    assert f.process_fetch_answer(SETUP, READY, answer(FetchResponse(KAFKA_STORAGE_ERROR))) == f.delay(READY)
-    assert f.build_fetch(1, f.delay(READY)) is None
-    assert f.expire_delay(f.delay(READY)) == READY
+    assert f.process_fetch_answer(SETUP, READY, answer(FetchResponse(KAFKA_STORAGE_ERROR))) == fetch_state.delay(READY)
+    assert f.build_fetch(1, fetch_state.delay(READY)) is None
+    assert fetch_state.expire_delay(fetch_state.delay(READY)) == READY
 
 
 def test_a_failed_append_fails_the_partition_and_a_corrupt_one_delays_it() -> None:
     """KIP-461: only this partition stops."""
     wrong = answer(FetchResponse(NONE, 9, 0, (Batch(3, 4, 4),)))
     assert f.process_fetch_answer(SETUP, READY, wrong).failed
-    assert f.process_fetch_answer(SETUP, READY, answer(DATA), corrupt=True) == f.delay(READY)
+    assert f.process_fetch_answer(SETUP, READY, answer(DATA), corrupt=True) == fetch_state.delay(READY)
 
 
-@pytest.mark.parametrize(
-    ("offsets", "end", "start", "lag"), [((0, 6), 6, 0, 0), ((12, 20), 12, 12, 8), ((0, 20), 9, 0, 11)]
-)
+@pytest.mark.parametrize(("offsets", "end", "start", "lag"), [((0, 6), 6, 0, 0), ((12, 20), 12, 12, 8), ((0, 20), 9, 0, 11)])
 def test_out_of_range_has_three_cases(offsets: tuple[int, int], end: int, start: int, lag: int) -> None:
     """The leader ends below, begins above, or neither."""
     out = answer(FetchResponse(OFFSET_OUT_OF_RANGE), offsets=ListOffsets(*offsets))
@@ -141,7 +140,7 @@ def test_a_fenced_list_offsets_fails_in_the_current_epoch_and_is_retried_at_once
     assert f.process_fetch_answer(SETUP, READY, out, FENCED_LEADER_EPOCH).failed
     older = answer(FetchResponse(OFFSET_OUT_OF_RANGE), epoch=UNDEFINED)
     assert f.process_fetch_answer(SETUP, READY, older, FENCED_LEADER_EPOCH) == READY
-    assert f.process_fetch_answer(SETUP, READY, out, UNKNOWN_LEADER_EPOCH) == f.delay(READY)
+    assert f.process_fetch_answer(SETUP, READY, out, UNKNOWN_LEADER_EPOCH) == fetch_state.delay(READY)
 
 
 def test_a_request_says_where_the_entry_stands() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from impl import fetcher_thread as t
 from impl.errors import IllegalStateError
-from impl.fetcher import PartitionFetchState
+from impl.fetch_state import PartitionFetchState
 from impl.fetcher_thread import Answer, BrokerEndPoint, Entry, EpochAnswer, FetcherThread, InitialFetchState, Pass
 from impl.log import Batch, Log, append_as_follower
 from impl.messages import KAFKA_STORAGE_ERROR, FetchResponse, ListOffsets

@@ -142,9 +142,7 @@ def test_the_controllers_answer_commits_or_takes_back() -> None:
     partition, _ = fetched(led(members=(0, 1)), 1, 5)
     shrinking = isr.maybe_shrink_isr(SETUP, partition, NOW + 40_000)
     done = AlterPartitionResponse(NONE, 2, 2, (0,))
-    committed, again = isr.handle_alter_partition_response(
-        SETUP, shrinking, shrinking.state, done, METADATA, NOW + 80_000
-    )
+    committed, again = isr.handle_alter_partition_response(SETUP, shrinking, shrinking.state, done, METADATA, NOW + 80_000)
     assert (committed.state, committed.log.hw, again) == (PartitionState((0,)), 10, False)
     refused = AlterPartitionResponse(INELIGIBLE_REPLICA)
     back, again = isr.handle_alter_partition_response(SETUP, shrinking, shrinking.state, refused, METADATA, NOW)

@@ -90,7 +90,10 @@ def test_out_of_range_is_tested_before_divergence(last_fetched: int, offset: int
 def test_fencing_compares_with_the_local_epoch() -> None:
     """Absent passes, older is fenced, newer is unknown."""
     assert [rules.check_leader_epoch(epoch, 3) for epoch in (-1, 2, 3, 4)] == [
-        NONE, FENCED_LEADER_EPOCH, NONE, UNKNOWN_LEADER_EPOCH,
+        NONE,
+        FENCED_LEADER_EPOCH,
+        NONE,
+        UNKNOWN_LEADER_EPOCH,
     ]
 
 

@@ -13,7 +13,7 @@ from impl.cluster import Bounds, initial
 from impl.epoch_cache import Entries, EpochCache
 from impl.errors import FatalExitError, UnexpectedAppendOffsetError, UsageError
 from impl.fetch_messages import fetch_messages
-from impl.fetcher import Fetcher, PartitionFetchState
+from impl.fetch_state import Fetcher, PartitionFetchState
 from impl.fetcher_thread import Answer, BrokerEndPoint, FetcherThread, InitialFetchState
 from impl.log import Batch, Log, append_as_follower
 from impl.messages import AlterPartitionResponse, BrokerState, FetchAnswer, FetchRequest, FetchResponse, ListOffsets

@@ -4,7 +4,7 @@ import pytest
 
 from impl import tiered as t
 from impl.errors import RemoteStorageError
-from impl.fetcher import Fetcher, PartitionFetchState
+from impl.fetch_state import Fetcher, PartitionFetchState
 from impl.log import Batch, Log, append_as_follower
 from impl.profiles import Setup
 from impl.tiered import LeaderOffsets, RemoteSegment

@@ -3,9 +3,10 @@
 from collections import Counter
 from typing import Any
 
+from impl import fetch_state
 from impl import fetcher as f
 from impl.errors import KafkaError
-from impl.fetcher import Fetcher, PartitionFetchState
+from impl.fetch_state import Fetcher, PartitionFetchState
 from impl.log import Batch
 from impl.messages import (
     INCONSISTENT_TOPIC_ID,
@@ -54,9 +55,11 @@ def _truncate_pass(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher,
         return f.maybe_truncate_alone(setup, fetcher), None
     asked_in, answer = fetcher.entry.current_leader_epoch, step["answer"]
     if step["during"] == "removed":
-        fetcher = f.remove_partition(fetcher)
+        fetcher = fetch_state.remove_partition(fetcher)
     elif step["during"] == "readded":
-        fetcher = f.add_partition(setup, f.remove_partition(fetcher), step["duringEpoch"], step["duringInitOffset"])
+        fetcher = f.add_partition(
+            setup, fetch_state.remove_partition(fetcher), step["duringEpoch"], step["duringInitOffset"]
+        )
     fetcher = f.truncate_to_epoch_end_offset(
         setup, fetcher, asked_in, CODES[answer["error"]], answer["epoch"], answer["end"]
     )
@@ -66,7 +69,7 @@ def _truncate_pass(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher,
 def _fetch(setup: Setup, fetcher: Fetcher, step: Step) -> Fetcher:
     response = step["resp"]
     if response == "transportFailure":
-        return f.delay(fetcher)
+        return fetch_state.delay(fetcher)
     epoch, end = response["div"] or (UNDEFINED, UNDEFINED)
     batches = tuple(Batch(*batch[:3]) for batch in response["batches"])
     answer = FetchAnswer(
@@ -86,11 +89,11 @@ def applied(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher, dict[s
             offsets = _offsets(step) if step["initOffset"] < 0 else None
             return f.add_partition(setup, fetcher, step["leaderEpoch"], step["initOffset"], offsets), None
         case "remove":
-            return f.remove_partition(fetcher), None
+            return fetch_state.remove_partition(fetcher), None
         case "expireDelay":
-            return f.expire_delay(fetcher), None
+            return fetch_state.expire_delay(fetcher), None
         case "markForTruncation":
-            return f.mark_for_truncation(fetcher, step["o"]), None
+            return fetch_state.mark_for_truncation(fetcher, step["o"]), None
         case "truncatePass":
             return _truncate_pass(setup, fetcher, step)
         case "fetch":
@@ -151,9 +154,7 @@ def replay_with(rules: Rules) -> Replay:
                 fetcher, asked = applied(setup, fetcher, step)
             except KafkaError as error:
                 thrown, fetcher = True, error.left_behind or fetcher
-            found = compare(
-                sequence["seed"], number, step["op"], expected(step, asked), observed(fetcher, thrown, asked)
-            )
+            found = compare(sequence["seed"], number, step["op"], expected(step, asked), observed(fetcher, thrown, asked))
             if found is not None:
                 return number + 1, found
         return len(sequence["steps"]), None

@@ -29,9 +29,7 @@ def _crashed(setup: Setup, log: Log, step: Step) -> Log:
 
 def _reopened(setup: Setup, log: Log, step: Step) -> Log:
     closed = loader.flush_cache(loader.flush(log))
-    return loader.load(
-        setup, closed, log_start=step["ckptLogStart"], recovery_point=step["ckptRecoveryPoint"], clean=True
-    )
+    return loader.load(setup, closed, log_start=step["ckptLogStart"], recovery_point=step["ckptRecoveryPoint"], clean=True)
 
 
 def applied(setup: Setup, log: Log, step: Step, at_once: bool) -> tuple[Log, Any]:

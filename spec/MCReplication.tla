@@ -168,8 +168,9 @@ EndOffsetOneTooFar(cache, logEnd, requested) ==
       ELSE                                        EpochEnd(cache[known].epoch, cache[known + 1].start + 1)
 OneRound(f, m) == [TruncationTarget(Cache(f), Leo(f), hw[f], m.endEpoch, m.endOffset) EXCEPT !.completed = TRUE]
 
-\* A repair: a new leader epoch always starts without knowledge of the followers.
+\* Repairs: a new leader epoch always starts without knowledge of the followers; or when somebody else may have led before.
 AlwaysForgets(b) == TRUE
+ForgetsAfterGap(b) == role[b] # "leader" \/ controller.epoch > epoch[b] + 1
 
 ----------------------------------------------------------------------------------
 (* Unclean election, for what must hold even then *)

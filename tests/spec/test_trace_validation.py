@@ -88,8 +88,7 @@ MISSED = [
 @pytest.mark.tlc
 def test_the_repair_forbids_the_run_of_the_missed_epoch() -> None:
     """Kafka as it is commits the record in the last step; a leader that forgets its followers cannot."""
-    as_it_is = find_model("MissedEpoch")
-    repaired = replace(as_it_is, cfg="MCReplicationMissedEpochRepaired.cfg")
+    as_it_is, repaired = find_model("MissedEpochFromInit"), find_model("RepairedFromInit")
     assert validate([MISSED], as_it_is, brokers=3).verdicts == ((True, len(MISSED)),)
     assert validate([MISSED], repaired, brokers=3).verdicts == ((False, len(MISSED) - 1),)
 

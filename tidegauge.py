@@ -207,6 +207,7 @@ def conformance(args: argparse.Namespace) -> int:
                 ),
                 Step("real Kafka logs judged", steps.real_logs_judged),
                 Step("seeded faults caught", steps.seeded_faults),
+                Step("mutants rejected", steps.mutants_rejected),
             ),
             _only_steps if args.quiet else echo,
         )

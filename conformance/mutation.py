@@ -78,6 +78,11 @@ class Outcome:
         """Passed for as good as the trace it was made from, and is no behaviour of the graph."""
         return not self.rules and not self.legal and not self.open
 
+    @property
+    def reason(self) -> str | None:
+        """Why it may pass all the same; None where nothing says so."""
+        return BY_DESIGN.get((self.mutant.says.split()[1], self.mutant.kind))
+
 
 @dataclass(frozen=True)
 class Figures:

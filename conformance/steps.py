@@ -1,10 +1,19 @@
 """The steps of the main job that need no Spark: each calls a room and turns what it returns into cases."""
 
+from dataclasses import asdict
+
 from conformance.captures import judge_captures
+from conformance.golden import DIRECTORY, SMALL, STORIES
 from conformance.job import Case, Echo, StepResult
 from conformance.kill_matrix import Fate, kill_all
+from conformance.language import Language
+from conformance.mutation import figures
+from conformance.mutation import run as run_mutants
 from conformance.spec_equals_impl import COMPARED, compare
+from impl.explore import explore
+from impl.profiles import FETCH_TRUNCATION
 from spec import models
+from traces import ndjson
 
 
 def models_as_pinned(echo: Echo) -> StepResult:
@@ -103,4 +112,30 @@ def real_logs_judged(echo: Echo) -> StepResult:
         cases,
         {"captures": {c.name: {"fails": list(c.failing), "events": c.report.events} for c in done}},
         tuple(explanation for c in done for explanation in c.report.explanations),
+    )
+
+
+def mutants_rejected(echo: Echo) -> StepResult:
+    """Golden traces with one thing changed: rejected, a legal behaviour of the graph, or let pass for a reason given."""
+    graph = explore(SMALL)
+    language = Language(graph.states, graph.labels, graph.edges, FETCH_TRUNCATION.name)
+    stories = [story for story in STORIES if story.bounds == SMALL and story.profile == FETCH_TRUNCATION.name]
+    traces = [trace for story in stories for trace in ndjson.read(DIRECTORY / f"{story.name}.ndjson").traces]
+    outcomes = run_mutants(traces, language)
+    unexplained = [one for one in outcomes if one.survived and one.reason is None]
+    cases = [
+        Case("nothing passes without a reason", not unexplained, "\n".join(o.mutant.says for o in unexplained) or "none")
+    ]
+    for found in figures(outcomes):
+        says = (
+            f"{found.made} made: {found.rejected} rejected, {found.legal} legal behaviours, {found.undecided} left undecided, "
+            f"{found.survived} let pass by design"
+        )
+        echo(f"      {found.kind}: {says}")
+        cases.append(Case(found.kind, found.rejected > 0, says))
+    rejected = sum(bool(one.rules) for one in outcomes)
+    return StepResult(
+        f"{len(outcomes):,} mutants of {len(traces)} golden traces: {rejected:,} rejected, {len(unexplained)} passed unexplained",
+        tuple(cases),
+        {"mutants": {f.kind: {**asdict(f), "by_design": f.survived} for f in figures(outcomes)}},
     )

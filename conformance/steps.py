@@ -128,14 +128,15 @@ def mutants_rejected(echo: Echo) -> StepResult:
     ]
     for found in figures(outcomes):
         says = (
-            f"{found.made} made: {found.rejected} rejected, {found.legal} legal behaviours, {found.undecided} left undecided, "
-            f"{found.survived} let pass by design"
+            f"{found.made} made: {found.rejected} rejected, {found.legal} legal behaviours, "
+            f"{found.undecided} left undecided, {found.survived} let pass by design"
         )
         echo(f"      {found.kind}: {says}")
         cases.append(Case(found.kind, found.rejected > 0, says))
     rejected = sum(bool(one.rules) for one in outcomes)
     return StepResult(
-        f"{len(outcomes):,} mutants of {len(traces)} golden traces: {rejected:,} rejected, {len(unexplained)} passed unexplained",
+        f"{len(outcomes):,} mutants of {len(traces)} golden traces: {rejected:,} rejected, "
+        f"{len(unexplained)} passed unexplained",
         tuple(cases),
         {"mutants": {f.kind: {**asdict(f), "by_design": f.survived} for f in figures(outcomes)}},
     )

@@ -50,6 +50,17 @@ def test_the_incarnation_that_fetched_counts(seen: int | None, eligible: bool) -
     assert isr.is_isr_eligible(SETUP, with_remote(led(), 1, broker_epoch=seen), 1, METADATA) is eligible
 
 
+@pytest.mark.parametrize(
+    ("broker", "epoch", "eligible"), [(1, 11, True), (3, 13, False), (1, None, False), (2, None, False)]
+)
+def test_before_kip_841_any_alive_replica_was_eligible(broker: int, epoch: int | None, eligible: bool) -> None:
+    """Fenced or not, in whatever incarnation, if the metadata cache knew it alive and it was assigned."""
+    older = Setup(profile=FETCH_TRUNCATION._replace(eligibility="alive"))
+    known = (BrokerState(broker, fenced=True, epoch=epoch),)
+    assert isr.is_isr_eligible(older, led(), broker, known) is eligible
+    assert not isr.is_isr_eligible(older, led(), broker, ())
+
+
 def test_an_unknown_replica_does_not_join() -> None:
     """Only assigned replicas are looked at."""
     partition = led((0,))

@@ -172,7 +172,7 @@ def _explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
     for one, failure in found:
         first.setdefault(failure.rule, (one, failure))
     ordered = sorted(first.values(), key=lambda pair: (pair[1].trace, pair[1].row))
-    ordered += [pair for pair in found if first[pair[1].rule] is not pair and pair not in ordered]
+    ordered += [pair for pair in found if first[pair[1].rule] is not pair]
     for one, failure in ordered[:most]:
         batch = one.batch
         yield explain(batch.columns, batch.config, failure, batch.traces, batch.source)

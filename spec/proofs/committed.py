@@ -4,10 +4,11 @@ What a leader committed lies in the past of every later leader, and on every mem
 the model with all they can do: until they learn of a later epoch they append, answer fetches and raise their high
 watermark. A fetch is one step here (what messages in flight add is the model checker's part), a cut removes only what
 the follower does not share with its leader, and a fetch that reads extends a prefix of the leader's log; both are what
-the convergence proofs say of the rules. The leader's high watermark and ISR admission are the rules themselves.
+the convergence proofs say of the rules. High watermarks and ISR admission are the rules themselves. A broker that restarts
+has its log and an older high watermark, the one in its checkpoint.
 
-Not in it: messages in flight, pending ISR changes, restarts that lose a tail, log start, minimum ISR, ELR, unclean
-election, and remote LEOs kept by a leader that is elected again.
+Not in it: messages in flight, pending ISR changes, restarts that lose a tail, log start, ELR, unclean election, and
+remote LEOs kept by a leader that is elected again.
 
 Two ghosts make it inductive. `hist(e, o)` is the log of epoch e's leader while it leads, and stays when it stops: log
 matching becomes a statement about one log at a time. `cap(e)` bounds what the leader of epoch e can still commit once
@@ -26,6 +27,7 @@ ELECT_FROM_ISR = "a leader is elected from the ISR"
 COMMIT_NEEDS_ALL = "the high watermark waits for every ISR member"
 JOIN_AT_HIGH_WATERMARK = "who joins the ISR has reached the high watermark"
 JOIN_AT_EPOCH_START = "who joins the ISR has reached the leader's epoch start"
+RESTART_LEADS_LATER = "a leader that restarted leads only in a later epoch"
 
 Function = Callable[..., Any]
 
@@ -58,6 +60,10 @@ class State:
     capped: Function
     cap: Function
     witness: Function
+    hw: Function
+    """broker -> its high watermark, as leader or follower"""
+    origin: Function
+    """broker -> the epoch in which that high watermark was reached by its leader"""
 
 
 def any_state(name: str = "") -> State:
@@ -85,6 +91,8 @@ def any_state(name: str = "") -> State:
         capped=function("capped", 1, truth),
         cap=function("cap", 1),
         witness=function("witness", 1),
+        hw=function("hw", 1),
+        origin=function("origin", 1),
     )
 
 
@@ -337,5 +345,32 @@ INVARIANT: tuple[Conjunct, ...] = (
         "r e f o",
         lambda s, r, e, f, o: z3.Implies(_joined_later(s, r, e, f), _same(s, r, e, s.cap(e), o)),
         lambda s, r, e, f, o: [[s.isr(f, r), s.isr(e, r), s.record(r, o)], [s.isr(f, r), s.isr(e, r), s.hist(e, o)]],
+    ),
+    Conjunct(
+        "a high watermark lies in its log",
+        "b",
+        lambda s, b: z3.Implies(_broker(s, b), z3.And(s.hw(b) >= 0, s.hw(b) <= s.log_end(b))),
+        lambda s, b: [[s.hw(b)], [s.log_end(b)]],
+    ),
+    Conjunct(
+        "a high watermark was reached by a leader",
+        "b",
+        lambda s, b: z3.Implies(
+            z3.And(_broker(s, b), s.hw(b) > 0),
+            z3.And(s.begun(s.origin(b)), s.origin(b) <= s.known(b), s.hw(b) <= s.committed(s.origin(b))),
+        ),
+        lambda s, b: [[s.hw(b)], [s.origin(b)]],
+    ),
+    Conjunct(
+        "below its high watermark a log is what that leader had",
+        "b o",
+        lambda s, b, o: z3.Implies(z3.And(_broker(s, b), o >= 0, o < s.hw(b)), s.record(b, o) == s.hist(s.origin(b), o)),
+        lambda s, b, o: [[s.hw(b), s.record(b, o)], [s.hist(s.origin(b), o)]],
+    ),
+    Conjunct(
+        "while it leads, a leader's high watermark is at least what it committed in its epoch",
+        "e",
+        lambda s, e: z3.Implies(_leading(s, e), s.committed(e) <= s.hw(s.leader(e))),
+        lambda s, e: [[s.committed(e)], [s.hw(s.leader(e))]],
     ),
 )

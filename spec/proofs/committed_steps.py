@@ -12,6 +12,7 @@ from spec.proofs.committed import (
     INVARIANT,
     JOIN_AT_EPOCH_START,
     JOIN_AT_HIGH_WATERMARK,
+    RESTART_LEADS_LATER,
     State,
     any_state,
 )
@@ -76,11 +77,22 @@ def elect(path: Path, s: State) -> State:
     )
 
 
+def _checkpoint(path: Path, s: State, b: Any) -> Any:
+    """The high watermark of a broker that may have restarted: no higher than it was, perhaps none."""
+    loaded = path.integer("checkpointed", low=0)
+    path.assume(loaded <= s.hw(b))
+    return loaded
+
+
 def learn(path: Path, s: State) -> State:
-    """A broker learns of any epoch later than the one it knows; its leader begins to lead."""
+    """A broker learns of any epoch later than the one it knows; its leader begins to lead.
+
+    It may have restarted before, as a leader too: its high watermark is then the checkpoint.
+    """
     b, epoch = _a_broker(path, s, "learner"), path.integer("epoch")
     path.assume(z3.And(s.known(b) < epoch, epoch <= s.current, epoch >= 0))
-    learned = replace(s, known=lambda x: z3.If(x == b, epoch, s.known(x)))
+    loaded = _checkpoint(path, s, b)
+    learned = replace(s, known=lambda x: z3.If(x == b, epoch, s.known(x)), hw=lambda x: z3.If(x == b, loaded, s.hw(x)))
     if not path.decide(s.leader(epoch) == b):
         return learned
 
@@ -134,17 +146,30 @@ def cut(path: Path, s: State) -> State:
     target = path.integer("target", low=0)
     differs = z3.Or(target >= s.hist_end(epoch), s.record(f, target) != s.hist(epoch, target))
     path.assume(z3.And(target < s.log_end(f), differs))
-    return replace(s, log_end=lambda x: z3.If(x == f, target, s.log_end(x)))
+    lowered = path.call("high_watermark_after_truncation", s.hw(f), target)
+    return replace(
+        s,
+        log_end=lambda x: z3.If(x == f, target, s.log_end(x)),
+        hw=lambda x: z3.If(x == f, lowered, s.hw(x)),
+    )
 
 
 def fetch(path: Path, s: State) -> State:
-    """A follower whose log is a prefix of its leader's fetches at its end; the leader records that end."""
+    """A follower whose log is a prefix of its leader's fetches at its end; the leader records that end.
+
+    The answer's high watermark is one the leader has or had: any that is not above it.
+    """
     f, epoch = _a_follower(path, s)
     end, new_end = s.log_end(f), path.integer("new_end")
     last_agrees = z3.Or(end == 0, s.record(f, end - 1) == s.hist(epoch, end - 1))
     path.assume(z3.And(end <= new_end, new_end <= s.hist_end(epoch), last_agrees))
+    told = path.integer("told", low=0)
+    path.assume(told <= s.hw(s.leader(epoch)))
+    followed = path.call("follower_high_watermark", told, z3.IntVal(0), new_end)
     return replace(
         s,
+        hw=lambda x: z3.If(x == f, followed, s.hw(x)),
+        origin=lambda x: z3.If(x == f, s.origin(s.leader(epoch)), s.origin(x)),
         record=lambda x, o: z3.If(z3.And(x == f, o >= end), s.hist(epoch, o), s.record(x, o)),
         log_end=lambda x: z3.If(x == f, new_end, s.log_end(x)),
         remote=lambda e, r: z3.If(z3.And(e == epoch, r == f), end, s.remote(e, r)),
@@ -152,7 +177,10 @@ def fetch(path: Path, s: State) -> State:
 
 
 def commit(path: Path, s: State) -> State:
-    """A leader, deposed or not, raises its high watermark by the rule, over the ISR it last knew."""
+    """A leader, deposed or not, raises its high watermark by the rule, over the ISR it last knew.
+
+    Whether the ISR is too small for min.insync.replicas is left open: then the rule lets the high watermark stand.
+    """
     epoch = path.integer("epoch")
     path.assume(_leads(s, epoch))
     counted, r = z3.Function("counted", z3.IntSort(), z3.BoolSort()), z3.Int("r")
@@ -162,15 +190,17 @@ def commit(path: Path, s: State) -> State:
         path.forall([r], counts, s.isr(epoch, r))
     path.premises.add(COMMIT_NEEDS_ALL)
     leos = AnySeq(path, lambda i: s.remote(epoch, i), s.brokers)
-    raised = path.call(
-        "leader_high_watermark",
-        s.committed(epoch),
-        s.hist_end(epoch),
-        leos,
-        AnySeq(path, counted, s.brokers),
-        z3.BoolVal(False),
+    b, too_few = s.leader(epoch), z3.Bool("too_few")
+    others = AnySeq(path, counted, s.brokers)
+    hw = path.call("leader_high_watermark", s.hw(b), s.hist_end(epoch), leos, others, too_few)
+    if not path.decide(hw > s.hw(b)):
+        return s
+    return replace(
+        s,
+        committed=lambda e: z3.If(e == epoch, hw, s.committed(e)),
+        hw=lambda x: z3.If(x == b, hw, s.hw(x)),
+        origin=lambda x: z3.If(x == b, epoch, s.origin(x)),
     )
-    return replace(s, committed=lambda e: z3.If(e == epoch, raised, s.committed(e)))
 
 
 def shrink(path: Path, s: State) -> State:
@@ -185,7 +215,7 @@ def expand(path: Path, s: State) -> State:
     joins = _a_broker(path, s, "joins")
     path.assume(_leads(s, s.current))
     path.premises |= {JOIN_AT_HIGH_WATERMARK, JOIN_AT_EPOCH_START}
-    hw = 0 if JOIN_AT_HIGH_WATERMARK in path.dropped else s.committed(s.current)
+    hw = 0 if JOIN_AT_HIGH_WATERMARK in path.dropped else s.hw(s.leader(s.current))
     start = 0 if JOIN_AT_EPOCH_START in path.dropped else s.start(s.current)
     path.assume(path.call("may_join_isr", s.remote(s.current, joins), hw, start))
     return replace(s, isr=lambda e, b: z3.Or(z3.And(e == s.current, b == joins), s.isr(e, b)))
@@ -210,6 +240,7 @@ def initially(path: Path, _: int) -> None:
             remote=lambda _e, _r: zero,
             committed=lambda _e: zero,
             capped=lambda _e: no,
+            hw=lambda _b: zero,
         ),
     )
 
@@ -228,5 +259,30 @@ def committed_data_is_safe(path: Path, _: int) -> None:
     path.goal("every ISR member has it", z3.Implies(member, z3.And(o < s.log_end(r), s.record(r, o) == s.hist(e, o))))
 
 
-STEPS: tuple[Step, ...] = (elect, learn, append, cut, fetch, commit, shrink, expand)
-LEMMAS: tuple[Callable[[Path, int], None], ...] = (initially, *map(keeps, STEPS), committed_data_is_safe)
+def what_is_shown_is_safe(path: Path, _: int) -> None:
+    """What any broker's high watermark shows is committed: every later leader began with it, every ISR member has it."""
+    s = any_state()
+    assume_invariant(path, s)
+    b, o, f, r = _a_broker(path, s, "shows"), path.integer("offset", 0), path.integer("later"), _a_broker(path, s, "member")
+    path.assume(o < s.hw(b))
+    e = s.origin(b)
+    path.decide(s.isr(e, r))
+    path.decide(s.remote(e, r) >= s.committed(e))
+    later = z3.And(s.begun(f), e < f)
+    path.goal("it is committed", z3.And(e <= s.current, o < s.committed(e)))
+    path.goal("every later leader began with it", z3.Implies(later, z3.And(o < s.start(f), s.hist(f, o) == s.record(b, o))))
+    member = s.isr(s.current, r)
+    path.goal("every ISR member has it", z3.Implies(member, z3.And(o < s.log_end(r), s.record(r, o) == s.record(b, o))))
+
+
+def restart(path: Path, s: State) -> State:
+    """A follower restarts with its log whole and the high watermark it last wrote to disk."""
+    b = _a_broker(path, s, "restarts")
+    path.assume(z3.Or(s.known(b) < 0, s.leader(s.known(b)) != b), RESTART_LEADS_LATER)
+    loaded = _checkpoint(path, s, b)
+    return replace(s, hw=lambda x: z3.If(x == b, loaded, s.hw(x)))
+
+
+STEPS: tuple[Step, ...] = (elect, learn, append, cut, fetch, commit, shrink, expand, restart)
+CLAIMS: tuple[Callable[[Path, int], None], ...] = (committed_data_is_safe, what_is_shown_is_safe)
+LEMMAS: tuple[Callable[[Path, int], None], ...] = (initially, *map(keeps, STEPS), *CLAIMS)

@@ -19,9 +19,10 @@ from spec.proofs.committed import (
     INVARIANT,
     JOIN_AT_EPOCH_START,
     JOIN_AT_HIGH_WATERMARK,
+    RESTART_LEADS_LATER,
     State,
 )
-from spec.proofs.committed_steps import STEPS, assume_invariant, commit, elect, expand, keeps
+from spec.proofs.committed_steps import STEPS, assume_invariant, commit, elect, expand, keeps, restart
 from spec.proofs.loops import CONTRACTS
 from spec.proofs.paths import Path, explore
 
@@ -66,6 +67,8 @@ class Cluster:
         self.committed: Counter[int] = Counter()
         self.cap: dict[int, int] = {}
         self.witness: dict[int, int] = {}
+        self.hw = [0] * BROKERS
+        self.origin = [0] * BROKERS
 
     def leads(self, e: int) -> bool:
         return 0 <= e <= self.current and self.known[self.leader[e]] == e
@@ -78,9 +81,10 @@ class Cluster:
         self.current += 1
         return True
 
-    def learn(self, b: int, e: int) -> bool:
+    def learn(self, b: int, e: int, lost: int = 0) -> bool:
         if not self.known[b] < e <= self.current:
             return False
+        self.hw[b] = max(0, self.hw[b] - lost)
         if self.leader[e] == b:
             for x in range(e):
                 if self.leader[x] == b:
@@ -105,6 +109,7 @@ class Cluster:
         if target < len(self.hist[e]) and self.hist[e][target] == self.log[f][target]:
             return False
         del self.log[f][target:]
+        self.hw[f] = rules.high_watermark_after_truncation(self.hw[f], target)
         return True
 
     def fetch(self, f: int, new_end: int) -> bool:
@@ -116,6 +121,8 @@ class Cluster:
             return False
         self.remote[e, f] = end
         self.log[f] += self.hist[e][end:new_end]
+        self.hw[f] = rules.follower_high_watermark(self.hw[self.leader[e]], 0, new_end)
+        self.origin[f] = self.origin[self.leader[e]]
         return True
 
     def commit(self, e: int) -> bool:
@@ -125,9 +132,18 @@ class Cluster:
         counted = [r in self.isr[e] and r != self.leader[e] for r in range(BROKERS)]
         if self.without == COMMIT_NEEDS_ALL:
             counted = [False] * BROKERS
-        before = self.committed[e]
-        self.committed[e] = rules.leader_high_watermark(before, len(self.hist[e]), leos, counted, False)
-        return self.committed[e] > before
+        b = self.leader[e]
+        hw = rules.leader_high_watermark(self.hw[b], len(self.hist[e]), leos, counted, False)
+        if hw <= self.hw[b]:
+            return False
+        self.committed[e], self.hw[b], self.origin[b] = hw, hw, e
+        return True
+
+    def restart(self, b: int, lost: int) -> bool:
+        if self.without != RESTART_LEADS_LATER and self.leads(self.known[b]) and self.leader[self.known[b]] == b:
+            return False
+        self.hw[b] = max(0, self.hw[b] - lost)
+        return True
 
     def shrink(self, r: int) -> bool:
         if not self.leads(self.current) or r == self.leader[self.current] or r not in self.isr[self.current]:
@@ -139,7 +155,7 @@ class Cluster:
         e = self.current
         if not self.leads(e) or r in self.isr[e]:
             return False
-        hw = 0 if self.without == JOIN_AT_HIGH_WATERMARK else self.committed[e]
+        hw = 0 if self.without == JOIN_AT_HIGH_WATERMARK else self.hw[self.leader[e]]
         start = 0 if self.without == JOIN_AT_EPOCH_START else self.start[e]
         if not rules.may_join_isr(self.remote[e, r], hw, start):
             return False
@@ -148,11 +164,12 @@ class Cluster:
 
     def random_step(self, choice: random.Random) -> str:
         b, e, size = choice.randrange(BROKERS), choice.randint(0, self.current), choice.randint(0, 4)
-        names = ["elect", "learn", "append", "cut", "fetch", "commit", "shrink", "expand"]
-        name = choice.choices(names, weights=[1, 6, 8, 10, 16, 10, 1, 8])[0]
+        names = ["elect", "learn", "append", "cut", "fetch", "commit", "shrink", "expand", "restart"]
+        name = choice.choices(names, weights=[1, 6, 8, 10, 16, 10, 1, 8, 1])[0]
         if (name == "elect" and self.current >= 3) or (name == "append" and max(map(len, self.log)) >= 4):
             return ""
-        arguments = {"append": (e,), "commit": (e,), "learn": (b, e), "cut": (b, size), "fetch": (b, size)}.get(name, (b,))
+        two = {"learn": (b, e, size % 2), "cut": (b, size), "fetch": (b, size), "restart": (b, size)}
+        arguments = {"append": (e,), "commit": (e,), **two}.get(name, (b,))
         deposed = name in ("append", "commit") and e < self.current
         return ("deposed " if deposed else "") + name if getattr(self, name)(*arguments) else ""
 
@@ -183,6 +200,8 @@ class Cluster:
             capped=lambda e: e in self.cap,
             cap=lambda e: self.cap.get(e, 0),
             witness=lambda e: self.witness.get(e, 0),
+            hw=lambda b: self.hw[b],
+            origin=lambda b: self.origin[b],
         )
 
     def broken(self) -> set[str]:
@@ -227,6 +246,7 @@ def test_the_invariant_holds_wherever_the_steps_lead() -> None:
         "commit",
         "shrink",
         "expand",
+        "restart",
         "deposed append",
         "deposed commit",
     ):
@@ -254,7 +274,7 @@ def test_each_conjunct_can_fail() -> None:
 def damage(cluster: Cluster, choice: random.Random) -> None:
     """One thing that no step does."""
     e, b, value = choice.randint(0, cluster.current), choice.randrange(BROKERS), choice.randint(-2, 4)
-    kind = choice.randrange(9)
+    kind = choice.randrange(11)
     if kind == 0:
         cluster.known[b] = choice.choice([cluster.current + 1, value])
     elif kind == 1:
@@ -273,6 +293,10 @@ def damage(cluster: Cluster, choice: random.Random) -> None:
         cluster.cap[e], cluster.witness[e] = value, b
     elif kind == 8 and e in cluster.start:
         cluster.start[e] = value
+    elif kind == 9:
+        cluster.hw[b] = value
+    elif kind == 10:
+        cluster.origin[b] = e
 
 
 Run = list[tuple[Any, ...]]
@@ -292,6 +316,11 @@ LOSSES: dict[str, Run] = {
     JOIN_AT_HIGH_WATERMARK: [
         ("learn", 0, 0), ("learn", 1, 0), ("shrink", 1), ("shrink", 2), ("append", 0), ("commit", 0), ("expand", 1),
         ("elect", 1), ("learn", 1, 1),
+    ],
+    # the leader comes back with an old checkpoint and lets a follower join that has not what it committed before
+    RESTART_LEADS_LATER: [
+        ("learn", 0, 0), ("learn", 1, 0), ("learn", 2, 0), ("shrink", 2), ("append", 0), ("fetch", 1, 1), ("fetch", 1, 1),
+        ("commit", 0), ("restart", 0, 1), ("expand", 2),
     ],
     # KAFKA-7128: the new leader's high watermark is behind what the old one committed, the returning follower with it
     JOIN_AT_EPOCH_START: [
@@ -316,7 +345,13 @@ def test_without_a_guard_committed_data_is_lost(guard: str) -> None:
 
 @pytest.mark.parametrize(
     ("step", "guard"),
-    [(elect, ELECT_FROM_ISR), (commit, COMMIT_NEEDS_ALL), (expand, JOIN_AT_HIGH_WATERMARK), (expand, JOIN_AT_EPOCH_START)],
+    [
+        (elect, ELECT_FROM_ISR),
+        (commit, COMMIT_NEEDS_ALL),
+        (expand, JOIN_AT_HIGH_WATERMARK),
+        (expand, JOIN_AT_EPOCH_START),
+        (restart, RESTART_LEADS_LATER),
+    ],
 )
 def test_without_a_guard_the_step_is_not_inductive(step: Any, guard: str) -> None:
     """The proof loses a conjunct, too."""

@@ -1,0 +1,222 @@
+"""Whole brokers and a controller: what was acknowledged stays, whatever is delayed, fenced or elected."""
+
+from collections import Counter
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from impl import fetcher_manager as fetchers_
+from impl import fetcher_thread as t
+from impl import isr, purgatory
+from impl import replication_control as c
+from impl.append_records import append_records
+from impl.fetch_messages import fetch_messages
+from impl.fetcher_thread import Answer, BrokerEndPoint, FetcherThread
+from impl.log import Log
+from impl.messages import BrokerState, FetchRequest, ListOffsets
+from impl.partition_change import PartitionRegistration
+from impl.partition_state import Partition
+from impl.profiles import REPAIRED, Setup
+from impl.replica_manager import ReplicaManager, logs, online, taken, with_logs, with_partition
+from impl.replication_control import AlterPartition, BrokerRegistration, ReplicationControl
+from impl.requests import FetchedPartitions, FetchParams, PartitionFetch, ProduceAnswer, ProducedBatch
+from impl.role_changes import PartitionChange, apply_delta
+from impl.rules import NONE, UNDEFINED
+from impl.table import Table
+from impl.topic_partition import TopicPartition
+
+SETUP = Setup(profile=REPAIRED, replica_lag_time_max_ms=1000)
+TP = TopicPartition("t", 0)
+ALL = (1, 2, 3)
+BROKERS = st.sampled_from(ALL)
+
+
+def epoch_at(log: Log, offset: int) -> int:
+    return next((b.epoch for b in log.batches if b.base <= offset <= b.last), UNDEFINED)
+
+
+class Together(RuleBasedStateMachine):
+    """Metadata reaches each broker when it does; a fetch is one pass of one thread; time goes on in steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now, self.requests = 1_000_000, 0
+        self.control = ReplicationControl(
+            Table((b, BrokerRegistration(10 + b)) for b in ALL), Table([(TP, PartitionRegistration(ALL, ALL, 1))])
+        )
+        self.managers = {b: ReplicaManager(b, broker_epoch=10 + b) for b in ALL}
+        self.acknowledged: dict[int, int] = {}
+        self.answered: Counter[int] = Counter()
+        self.asked: set[int] = set()
+        for b in ALL:
+            self.publish(b)
+
+    def partition(self, b: int) -> Partition:
+        return online(self.managers[b], TP) or Partition(b)
+
+    def becomes(self, b: int, manager: ReplicaManager) -> None:
+        manager, answers = taken(manager)
+        self.managers[b] = manager
+        for answer in answers:
+            if not isinstance(answer, ProduceAnswer):
+                continue
+            self.answered[answer.request] += 1
+            assert answer.responses is not None
+            response = answer.responses[TP]
+            if response.error == NONE:
+                offset = response.base_offset
+                self.acknowledged[offset] = epoch_at(self.partition(b).log, offset)
+
+    @rule(b=BROKERS)
+    def publish(self, b: int) -> None:
+        """The metadata of now reaches a broker, several changes in one."""
+        registered = self.control.partitions[TP]
+        manager = self.managers[b]._replace(
+            metadata=tuple(BrokerState(n, fenced=r.fenced, epoch=r.epoch) for n, r in self.control.brokers.items()),
+            live=Table((n, BrokerEndPoint(n)) for n in ALL),
+        )
+        if TP in manager.hosted and registered.partition_epoch <= self.partition(b).partition_epoch:
+            self.managers[b] = manager
+            return
+        change = PartitionChange(registered.leader, registered.leader_epoch, registered.isr, registered.partition_epoch, ALL)
+        self.becomes(b, apply_delta(SETUP, manager, Table([(TP, change)]), self.now).manager)
+
+    @rule(b=BROKERS, records=st.integers(1, 3))
+    def produce(self, b: int, records: int) -> None:
+        self.requests += 1
+        self.asked.add(self.requests)
+        batch = Table([(TP, ProducedBatch(records))])
+        self.becomes(b, append_records(SETUP, self.managers[b], self.requests, -1, 5000, batch, self.now))
+
+    @rule(b=BROKERS)
+    def fetch(self, b: int) -> None:
+        """One pass of each fetcher thread: truncate, ask, process."""
+        for key, thread in self.managers[b].fetchers.threads.items():
+            manager = self.managers[b]
+            none: Table[TopicPartition, t.EpochAnswer] = Table()
+            done = t.maybe_truncate(SETUP, thread, logs(manager), Table(), none, self.now, 100)
+            asked = t.build_fetch(done.thread, done.logs, b, self.now, broker_epoch=10 + b)
+            answers = self.serve(key[0], b, asked)
+            done = t.process_fetch_response(SETUP, done.thread, done.logs, asked, answers, self.now, 100)
+            manager = manager._replace(fetchers=fetchers_.after_pass(manager.fetchers, key, done))
+            self.becomes(b, with_logs(manager, done.logs))
+
+    def serve(self, leader: int, b: int, asked: Table[TopicPartition, FetchRequest]) -> Table[TopicPartition, Answer]:
+        self.requests += 1
+        fetches = Table((tp, PartitionFetch(request)) for tp, request in asked.items())
+        params = FetchParams(b, max_wait_ms=0)
+        manager = fetch_messages(SETUP, self.managers[leader], self.requests, params, fetches, self.now)
+        (answer,) = [a for a in manager.answered if isinstance(a, FetchedPartitions)]
+        self.becomes(leader, manager)
+        log = self.partition(leader).log
+        offsets = ListOffsets(log.start, log.end)
+        return Table((tp, Answer(read.response, offsets)) for tp, read in answer.reads.items())
+
+    @rule(b=BROKERS)
+    def shrink(self, b: int) -> None:
+        if self.partition(b).is_leader:
+            self.managers[b] = with_partition(self.managers[b], TP, isr.maybe_shrink_isr(SETUP, self.partition(b), self.now))
+
+    @rule(b=BROKERS)
+    def alter_partition(self, b: int) -> None:
+        """A pending proposal reaches the controller, and the answer the leader."""
+        before = self.partition(b)
+        if not before.is_leader or not before.state.is_inflight:
+            return
+        request = isr.alter_partition_request(before, 10 + b)
+        sent = AlterPartition(b, 10 + b, Table([(TP, request)]))
+        self.control, error, answers = c.alter_partition(self.control, sent)
+        assert error == NONE
+        after, _ = isr.handle_alter_partition_response(
+            SETUP, before, before.state, answers[TP], self.managers[b].metadata, self.now
+        )
+        manager = with_partition(self.managers[b], TP, after)
+        if purgatory.high_watermark_incremented(before, after):
+            manager = purgatory.check_all(SETUP, manager, TP, self.now)
+        self.becomes(b, manager)
+
+    @rule(b=BROKERS)
+    def fence(self, b: int) -> None:
+        self.control = c.fence_broker(self.control, b)
+
+    @rule(b=BROKERS)
+    def unfence(self, b: int) -> None:
+        self.control = c.unfence_broker(self.control, b)
+
+    @rule(ms=st.sampled_from((1, 500, 2000)))
+    def time(self, ms: int) -> None:
+        self.now += ms
+        for b in ALL:
+            self.becomes(b, purgatory.expire(SETUP, self.managers[b], self.now))
+
+    @invariant()
+    def the_leader_has_what_was_acknowledged(self) -> None:
+        registered = self.control.partitions[TP]
+        for b in ALL:
+            partition = self.partition(b)
+            if partition.is_leader and partition.leader_epoch == registered.leader_epoch:
+                held = {offset: epoch_at(partition.log, offset) for offset in self.acknowledged}
+                assert held == self.acknowledged
+
+    @invariant()
+    def logs_agree_below_both_high_watermarks(self) -> None:
+        first, *others = (self.partition(b).log for b in ALL)
+        for other in others:
+            shared = min(first.hw, other.hw)
+            assert [epoch_at(first, o) for o in range(shared)] == [epoch_at(other, o) for o in range(shared)]
+
+    @invariant()
+    def every_request_is_answered_at_most_once(self) -> None:
+        waiting = {r for m in self.managers.values() for r in m.produces}
+        assert all(count == 1 for count in self.answered.values())
+        assert self.asked == self.answered.keys() | waiting
+
+    @invariant()
+    def one_thread_follows_the_leader(self) -> None:
+        for b in ALL:
+            partition, thread = self.partition(b), fetchers_.thread_of(self.managers[b].fetchers, TP)
+            assert thread in {None, (partition.leader_id, 0)}
+            assert not partition.is_leader or thread is None
+
+
+TestTogether = Together.TestCase
+
+
+def test_a_record_is_replicated_acknowledged_and_survives_its_leader() -> None:
+    """Produce, two passes of each follower, the leader is fenced, the next one has the record."""
+    run = Together()
+    run.produce(1, 2)
+    assert not run.acknowledged
+    for _ in range(3):
+        run.fetch(2)
+        run.fetch(3)
+    assert run.acknowledged == {0: 0}
+    run.fence(1)
+    for b in ALL:
+        run.publish(b)
+    assert run.partition(2).is_leader
+    run.the_leader_has_what_was_acknowledged()
+    assert isinstance(run.managers[1].fetchers.threads[2, 0], FetcherThread)
+    run.produce(2, 1)
+    run.time(2000)
+    run.shrink(2)
+    run.alter_partition(2)
+    for _ in range(3):
+        run.fetch(1)
+        run.fetch(3)
+    assert run.acknowledged == {0: 0, 2: 1}
+
+
+def test_the_machine_notices_a_loss() -> None:
+    """A leader that lost its log is not let through."""
+    run = Together()
+    run.produce(1, 2)
+    for _ in range(3):
+        run.fetch(2)
+        run.fetch(3)
+    run.managers[1] = with_partition(run.managers[1], TP, run.partition(1)._replace(log=Log()))
+    try:
+        run.the_leader_has_what_was_acknowledged()
+    except AssertionError:
+        return
+    raise AssertionError("a lost record was not noticed")

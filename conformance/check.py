@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from conformance.explain import Explanation, explain
-from conformance.judge import Failure, Judgement, judge
+from conformance.judge import Judgement, judge
 from conformance.sequence import judge_sequence
 from conformance.unknown_caches import judge_unknown_caches
 from conformance.verdicts import RuleVerdict, Verdict, rule_verdicts, run_verdict, total
@@ -168,12 +168,12 @@ def _judged(batch: Batch, profile: str | None, problems: list[Problem]) -> Judge
 def _explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
     """One failure per rule first, then the rest, in the order they were found."""
     found = [(one, failure) for one in judged for failure in one.judgement.failures]
-    first: dict[str, tuple[Judged, Failure]] = {}
-    for one, failure in found:
-        first.setdefault(failure.rule, (one, failure))
-    ordered = sorted(first.values(), key=lambda pair: (pair[1].trace, pair[1].row))
-    ordered += [pair for pair in found if first[pair[1].rule] is not pair]
-    for one, failure in ordered[:most]:
+    seen: set[str] = set()
+    firsts, others = [], []
+    for pair in found:
+        (others if pair[1].rule in seen else firsts).append(pair)
+        seen.add(pair[1].rule)
+    for one, failure in (firsts + others)[:most]:
         batch = one.batch
         yield explain(batch.columns, batch.config, failure, batch.traces, batch.source)
 

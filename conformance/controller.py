@@ -18,10 +18,12 @@ from conformance.state import (
     C_LEADER,
     C_LIVE,
     C_PARTITION_EPOCH,
+    HEARD,
     MIN_ISR,
     OPTION,
     PROPOSED,
     REPLICAS,
+    TELLS_PROPOSALS,
     UNCLEAN,
     WHOLE,
     State,
@@ -117,7 +119,10 @@ def grown(st: State, leader: int, old_isr: int, isr: int, live: int) -> None:
     if leader < 0:
         decide(st, ISR_04, False, field.ISR, old_isr, isr)
         return
-    same(st, ISR_04, field.ISR, st[REPLICAS + leader, PROPOSED], isr, 1 << field.ISR)
+    proposed = st[REPLICAS + leader, PROPOSED]
+    if st[OPTION, TELLS_PROPOSALS] == 0 or st[WHOLE, HEARD] >> leader & 1 == 0:
+        proposed = UNKNOWN
+    same(st, ISR_04, field.ISR, proposed, isr, 1 << field.ISR)
     if live != UNKNOWN:
         decide(st, ISR_04, isr & ~old_isr & ~live == 0, field.LIVE, isr, live)
 

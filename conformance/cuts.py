@@ -107,7 +107,7 @@ def handle_diverging_response(
         epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
     accepted(st, b, leader, epoch, offset)
-    if given(st, p, DIVERGED, epoch, offset):
+    if given(st, p, leader, DIVERGED, epoch, offset):
         as_answered(st, field.DIV_EPOCH, st[p, ANS_DIV_EPOCH], div_epoch)
         as_answered(st, field.DIV_END, st[p, ANS_DIV_END], div_end)
         div_epoch = st[p, ANS_DIV_EPOCH] if div_epoch == UNKNOWN else div_epoch
@@ -139,7 +139,7 @@ def handle_epoch_response(
     alive(st, b)
     found(st, b, leo_before, hw_before)
     p = pair(st, b, leader)
-    if given(st, p, EPOCH_ANSWER, UNKNOWN, UNKNOWN):
+    if given(st, p, leader, EPOCH_ANSWER, UNKNOWN, UNKNOWN):
         as_answered(st, field.DIV_EPOCH, st[p, ANS_DIV_EPOCH], div_epoch)
         as_answered(st, field.DIV_END, st[p, ANS_DIV_END], div_end)
     st[p, KIND] = NOTHING
@@ -187,7 +187,7 @@ def handle_out_of_range(
         epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
     accepted(st, b, leader, epoch, offset)
-    given(st, p, RANGE, epoch, offset)
+    given(st, p, leader, RANGE, epoch, offset)
     st[p, KIND] = NOTHING
     before = st[REPLICAS + b, LEO]
     if UNKNOWN in (leader_start, leader_end, before):

@@ -35,6 +35,7 @@ from conformance.state import (
     EPOCH,
     EPOCH_REQUEST,
     FOLLOWING,
+    HEARD,
     HELD,
     HW,
     HW_MOVED,
@@ -56,8 +57,11 @@ from conformance.state import (
     REQUEST,
     ROLE,
     T_CACHED,
+    TELLS_ANSWERS,
     TELLS_ENTRIES,
+    TELLS_REQUESTS,
     TRUNCATION_ON_FETCH,
+    WHOLE,
     Ints,
     State,
     entries,
@@ -160,10 +164,10 @@ def accepted(st: State, b: int, leader: int, epoch: int, offset: int) -> None:
         decide(st, FETCH_09, ok, field.REQ_OFFSET, leo, offset)
 
 
-def given(st: State, p: int, kind: int, epoch: int, offset: int) -> bool:
+def given(st: State, p: int, leader: int, kind: int, epoch: int, offset: int) -> bool:
     """FETCH-10, first half: an answer of this kind to this request is in flight. True when its content can be compared."""
     seen = st[p, KIND]
-    if seen in (UNKNOWN, HELD):
+    if seen in (UNKNOWN, HELD) or st[WHOLE, HEARD] >> leader & 1 == 0 or st[OPTION, TELLS_ANSWERS] == 0:
         undecided(st, FETCH_10, 1 << field.RES_HW)
         return False
     if seen != kind:
@@ -219,7 +223,7 @@ def handle_fetch_response(
     if kind == DIVERGED:
         moved = st[REPLICAS + b, HW] != UNKNOWN and hw not in (UNKNOWN, st[REPLICAS + b, HW])
         decide(st, HW_06, not moved and not end > base, field.HW, st[REPLICAS + b, HW], hw)
-    elif given(st, p, DATA, epoch, offset):
+    elif given(st, p, leader, DATA, epoch, offset):
         as_answered(st, field.RES_HW, st[p, ANS_HW], res_hw)
         as_answered(st, field.REC_BASE, st[p, ANS_BASE], base)
         as_answered(st, field.REC_END, st[p, ANS_END], end)
@@ -228,7 +232,7 @@ def handle_fetch_response(
         base = st[p, ANS_BASE] if base == UNKNOWN else base
         end = st[p, ANS_END] if end == UNKNOWN else end
         rec_epoch = st[p, ANS_REC_EPOCH] if rec_epoch == UNKNOWN else rec_epoch
-    if st[REPLICAS + b, MORE_ROUNDS] == 1:
+    if st[REPLICAS + b, MORE_ROUNDS] == 1 and st[OPTION, TELLS_REQUESTS] == 1:
         decide(st, TRUNC_02, False, field.COMPLETED, 1, 0)
         st[REPLICAS + b, MORE_ROUNDS] = 0
     append_answered(st, b, leader, epoch, base, end, rec_epoch, leo, told, pairs)
@@ -302,7 +306,7 @@ def follow_hw(st: State, b: int, res_hw: int, hw: int) -> None:
         expected = follower_high_watermark(res_hw, max(log_start, 0), leo)
     hw_becomes(st, b, HW_05, expected, hw, 1 << field.RES_HW | 1 << field.LEO | 1 << field.LOG_START)
     after = st[REPLICAS + b, HW]
-    if UNKNOWN in (before, after):
+    if UNKNOWN in (before, after) or st[OPTION, TELLS_REQUESTS] == 0:
         st[REPLICAS + b, HW_MOVED] = UNKNOWN
     elif after != before:
         st[REPLICAS + b, HW_MOVED] = before

@@ -36,7 +36,11 @@ from conformance.state import (
     MISSING,
     OVERFLOW,
     TALLIES,
+    TELLS_ANSWERS,
+    TELLS_ENDS,
     TELLS_ENTRIES,
+    TELLS_PROPOSALS,
+    TELLS_REQUESTS,
     TRUNCATION_ON_FETCH,
     UNDECIDED_COUNT,
     WHOLE,
@@ -52,6 +56,15 @@ from traces.schema import Config
 
 ROOM = 16
 MOST_ROOM = 4096
+REPORTS = "reports"
+"""Key of a Config under which a source may list the events it can report. Without it every event is expected."""
+CAPABILITIES = (
+    (TELLS_REQUESTS, ("SendFetch",)),
+    (TELLS_ANSWERS, ("HandleFetch",)),
+    (TELLS_ENDS, ("Stop", "Crash")),
+    (TELLS_PROPOSALS, ("ExpandIsr",)),
+)
+
 FAILURES_KEPT = 2048
 COMPILE_FROM = 200_000
 """Events from which compiling pays: the uncompiled text takes about as long for them as the compiler."""
@@ -158,6 +171,9 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     options[JOIN_NEEDS_EPOCH_START] = profile.join_needs_epoch_start
     options[BLOCKS_UNDER_MIN_ISR] = profile.blocks_under_min_isr
     options[KEEPS_REMOTE_LEO] = profile.keeps_remote_leo
+    reports = config.extra.get(REPORTS)
+    for option, events in CAPABILITIES:
+        options[option] = reports is None or any(event in reports for event in events)
     options[TELLS_ENTRIES] = bool((columns.event == fields.EPOCH_CACHE_ENTRY).any())
     return options
 

@@ -97,6 +97,7 @@ from conformance.state import (
     BROKERS,
     FINAL,
     GOES_ON,
+    HEARD,
     NOW,
     OPTION,
     OVERFLOW,
@@ -137,6 +138,7 @@ def judge_traces(
     for t in range(len(trace_starts) - 1):
         if st[OPTION, GOES_ON] == 0:
             forget(st, t)
+            listen(st, node, trace_starts[t], trace_starts[t + 1])
         for at in range(trace_starts[t], trace_starts[t + 1]):
             st[WHOLE, NOW] = at
             i = rows[at] if len(rows) > 0 else at
@@ -339,6 +341,14 @@ def judge_traces(
             return
         if t < len(final):
             keep(st, t, final, caches)
+
+
+def listen(st: State, node: Ints, first: int, last: int) -> None:
+    """Who tells anything: what a silent broker sent or answered nobody can know."""
+    heard = 0
+    for i in range(first, last):
+        heard |= 1 << node[i]
+    st[WHOLE, HEARD] = heard
 
 
 def keep(st: State, t: int, final: Final, caches: Caches) -> None:

@@ -39,6 +39,7 @@ from conformance.state import (
     T_ACKED,
     T_CACHED,
     T_EPOCH,
+    TELLS_ENDS,
     TERM,
     TERMS,
     UNCLEAN,
@@ -89,7 +90,7 @@ def stop(st: State, b: int, orderly: int) -> None:
 
 def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, told: bool, pairs: Ints) -> None:
     """Start: LOAD-01 against what the broker had, LOAD-02 for its epoch cache."""
-    if st[REPLICAS + b, UP] != UNKNOWN:
+    if st[REPLICAS + b, UP] != UNKNOWN and st[OPTION, TELLS_ENDS] == 1:
         decide(st, LIFE_01, st[REPLICAS + b, UP] == 0, field.RUNNING, 0, st[REPLICAS + b, UP])
     before, highest = st[REPLICAS + b, LEO], st[REPLICAS + b, HIGHEST_HW]
     if before != UNKNOWN and leo != UNKNOWN:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from conformance.judge import FAILURES_KEPT, ROOM, frozen_inputs, known, options_of
-from conformance.judge_kernel import judge_traces
+from conformance.judge_kernel import judge_traces, listen
 from conformance.state import (
     C_EPOCH,
     C_ISR,
@@ -89,6 +89,7 @@ def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: in
     st = allocate(options, room, FAILURES_KEPT)
     forget(st, trace)
     first = int(columns.trace_starts[trace])
+    listen(st, columns.node, first, int(columns.trace_starts[trace + 1]))
     inputs = frozen_inputs(columns)[:-1]
     run: Any = judge_traces
     nothing = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)

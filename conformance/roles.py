@@ -6,7 +6,7 @@ Until it has caught up with the controller such a role is learned but opens no t
 
 from conformance import fields as field
 from conformance.leader_hw import advance
-from conformance.lineage import cache_assign
+from conformance.lineage import cache_assign, cache_latest
 from conformance.log_checks import alive, cache_in_order, found, hw_unmoved, leo_unmoved, log_start_unmoved, set_leo, within
 from conformance.rule_ids import CTRL_03, EPOCH_01, EPOCH_03
 from conformance.state import (
@@ -32,6 +32,7 @@ from conformance.state import (
     REMOTE_EPOCH,
     REPLICAS,
     ROLE,
+    TELLS_ANSWERS,
     TERM,
     WHOLE,
     State,
@@ -45,6 +46,8 @@ from traces.columns import UNKNOWN
 def forget_recorded(st: State, b: int, value: int) -> None:
     """What b recorded of the others becomes `value`: UNDEFINED before their first fetch, or UNKNOWN."""
     n = st[OPTION, BROKERS]
+    if st[OPTION, TELLS_ANSWERS] == 0:
+        value = UNKNOWN
     for r in range(n):
         st[pair(st, r, b), REMOTE] = value
         st[pair(st, r, b), REMOTE_EPOCH] = value
@@ -82,7 +85,8 @@ def become_leader(
     if epoch == UNKNOWN and st[REPLICAS + b, ROLE] == LEADING:
         epoch = st[REPLICAS + b, EPOCH]
     old, role = st[REPLICAS + b, EPOCH], st[REPLICAS + b, ROLE]
-    replay = st[REPLICAS + b, FRESH] == 1 and UNKNOWN not in (epoch, st[WHOLE, C_EPOCH]) and epoch < st[WHOLE, C_EPOCH]
+    replay = epoch_start == UNKNOWN and st[REPLICAS + b, FRESH] == 1 and UNKNOWN not in (epoch, st[WHOLE, C_EPOCH])
+    replay = replay and epoch < st[WHOLE, C_EPOCH]
     if epoch != UNKNOWN:
         metadata_of(st, b, epoch, b, isr)
     st[REPLICAS + b, EPOCH] = epoch
@@ -95,6 +99,8 @@ def become_leader(
     if replay:
         st[REPLICAS + b, EPOCH_START] = st[REPLICAS + b, LEO]
         st[REPLICAS + b, TERM] = -1
+        if cache_latest(st, b) < epoch:
+            st[REPLICAS + b, CACHED] = UNKNOWN
         hw_unmoved(st, b, hw, field.HW)
         return
     st[REPLICAS + b, FRESH] = 0

@@ -26,6 +26,7 @@ from conformance.state import (
     EPOCH,
     EPOCH_ANSWER,
     FENCING,
+    HEARD,
     HELD,
     HW,
     KIND,
@@ -47,8 +48,9 @@ from conformance.state import (
     REQ_OFFSET,
     REQUEST,
     ROLE,
+    TELLS_REQUESTS,
     TRUNCATION_ON_FETCH,
-    UP,
+    WHOLE,
     State,
     entries,
     epochs_row,
@@ -83,29 +85,27 @@ def request_handled(st: State, p: int, f: int, epoch: int, offset: int, last: in
     A follower that tells nothing of its own, as when one broker's log is all there is, may have sent anything.
     """
     kind = st[p, KIND]
-    if UNKNOWN in (kind, st[REPLICAS + f, UP]):
+    current = kind == REQUEST and matches(st, p, REQ_EPOCH, REQ_OFFSET, REQ_LAST, epoch, offset, last)
+    if kind == UNKNOWN or st[WHOLE, HEARD] >> f & 1 == 0 or st[OPTION, TELLS_REQUESTS] == 0:
         undecided(st, FETCH_04, 1 << field.REQ_OFFSET)
-        current = True
     else:
-        current = (
-            kind == REQUEST
-            and fits(epoch, st[p, REQ_EPOCH])
-            and fits(offset, st[p, REQ_OFFSET])
-            and fits(last, st[p, REQ_LAST])
-        )
-        overtaken = (
-            st[p, OLD_OFFSET] != -1
-            and fits(epoch, st[p, OLD_EPOCH])
-            and fits(offset, st[p, OLD_OFFSET])
-            and fits(last, st[p, OLD_LAST])
-        )
+        overtaken = st[p, OLD_OFFSET] != -1 and matches(st, p, OLD_EPOCH, OLD_OFFSET, OLD_LAST, epoch, offset, last)
         expected = st[p, REQ_OFFSET] if kind == REQUEST else -1
         decide(st, FETCH_04, current or overtaken, field.REQ_OFFSET, expected, offset)
-    known = current and kind == REQUEST
-    st[p, REQ_EPOCH] = st[p, REQ_EPOCH] if known and epoch == UNKNOWN else epoch
-    st[p, REQ_OFFSET] = st[p, REQ_OFFSET] if known and offset == UNKNOWN else offset
-    st[p, REQ_LAST] = st[p, REQ_LAST] if known and last == UNKNOWN else last
-    st[p, OLD_OFFSET] = -1
+    if kind == REQUEST and not current:
+        st[p, OLD_EPOCH] = st[p, REQ_EPOCH]
+        st[p, OLD_OFFSET] = st[p, REQ_OFFSET]
+        st[p, OLD_LAST] = st[p, REQ_LAST]
+    elif current:
+        st[p, OLD_OFFSET] = -1
+    st[p, REQ_EPOCH] = st[p, REQ_EPOCH] if current and epoch == UNKNOWN else epoch
+    st[p, REQ_OFFSET] = st[p, REQ_OFFSET] if current and offset == UNKNOWN else offset
+    st[p, REQ_LAST] = st[p, REQ_LAST] if current and last == UNKNOWN else last
+
+
+def matches(st: State, p: int, at_epoch: int, at_offset: int, at_last: int, epoch: int, offset: int, last: int) -> bool:
+    """Whether a request could be the one whose epoch, offset and last epoch stand in those columns."""
+    return fits(epoch, st[p, at_epoch]) and fits(offset, st[p, at_offset]) and fits(last, st[p, at_last])
 
 
 def fenced(st: State, b: int, epoch: int, error: int) -> None:
@@ -275,8 +275,9 @@ def answer_fetch(
     alive(st, b)
     p = pair(st, f, b)
     kind = st[p, KIND]
-    held = kind == HELD and fits(epoch, st[p, REQ_EPOCH]) and fits(offset, st[p, REQ_OFFSET])
-    if kind not in (UNKNOWN, HELD, REQUEST) or (kind == REQUEST and not fits(offset, st[p, REQ_OFFSET])):
+    asked = fits(epoch, st[p, REQ_EPOCH]) and fits(offset, st[p, REQ_OFFSET])
+    held = kind == HELD and asked
+    if kind not in (UNKNOWN, HELD, REQUEST) or not asked:
         return
     leads = st[REPLICAS + b, ROLE] == LEADING and fits(st[REPLICAS + b, EPOCH], epoch)
     if held and leads and error == NONE and res_hw != UNKNOWN:

@@ -83,6 +83,7 @@ NOTHING, REQUEST, HELD, DATA, DIVERGED, RANGE, REFUSED, EPOCH_REQUEST, EPOCH_ANS
     FIRST_EPOCH,  # lowest leader epoch that was registered in the trace
     TERMS,
     UNCLEAN,  # highest leader epoch of an unclean (or undecidable) election, UNDEFINED without one
+    HEARD,  # bit mask of the brokers that tell at least one event of this trace
     NOW,  # the row that is judged
     TRACE,
     FAILED,  # bit mask of the rules that failed in this trace
@@ -95,7 +96,7 @@ NOTHING, REQUEST, HELD, DATA, DIVERGED, RANGE, REFUSED, EPOCH_REQUEST, EPOCH_ANS
     AT_REGISTRATIONS,
     AT_TERMS,
     AT_FAILURES,
-) = range(22)
+) = range(23)
 
 # Columns of row registration(i): what the controller registered, or a replica was told, of a leader epoch
 R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH = range(4)
@@ -116,8 +117,12 @@ T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_LOG_START, T_COMMITTED, T_ACKED = range(7)
     BLOCKS_UNDER_MIN_ISR,
     KEEPS_REMOTE_LEO,
     TELLS_ENTRIES,  # the source reports EpochCacheEntry, so a record of unknown epoch adds none
+    TELLS_REQUESTS,  # what the source can report: SendFetch
+    TELLS_ANSWERS,  # HandleFetch
+    TELLS_ENDS,  # Stop and Crash
+    TELLS_PROPOSALS,  # ExpandIsr and ShrinkIsr
     GOES_ON,  # a trace is judged piece by piece: nothing is forgotten in between
-) = range(12)
+) = range(16)
 
 # Columns of a failure
 F_TRACE, F_ROW, F_RULE, F_FIELD, F_EXPECTED, F_ACTUAL = range(6)

@@ -14,6 +14,7 @@ from conformance.lineage import agree_until, known_start, snapshot
 from conformance.rule_ids import DATA_01, DATA_03, EPOCH_04
 from conformance.state import (
     BROKERS,
+    C_EPOCH,
     CACHED,
     EPOCH,
     FIRST_EPOCH,
@@ -158,7 +159,9 @@ def kept(st: State, earlier: int, later: int, claim: int, rule: int) -> None:
     if end == 0:
         return
     leo = st[term(st, later), T_LEO]
-    if leo == UNKNOWN:
+    if not elections_told(st, st[term(st, earlier), T_EPOCH], st[term(st, later), T_EPOCH]):
+        undecided(st, rule, 1 << field.CLEAN)
+    elif leo == UNKNOWN:
         undecided(st, rule, 1 << field.LEO)
     elif leo < end:
         decide(st, rule, False, field.LEO, end, leo)
@@ -171,6 +174,12 @@ def kept(st: State, earlier: int, later: int, claim: int, rule: int) -> None:
             st, n + earlier, st[term(st, earlier), T_CACHED], n + later, st[term(st, later), T_CACHED], start, end
         )
         decide(st, rule, same >= end, field.LEO, end, same)
+
+
+def elections_told(st: State, after: int, upto: int) -> bool:
+    """Whether the controller told every election above epoch `after` up to `upto`: else one of them may be unclean."""
+    latest, first = st[WHOLE, C_EPOCH], st[WHOLE, FIRST_EPOCH]
+    return bool(UNKNOWN not in (latest, first) and first <= after + 1 and upto <= latest)
 
 
 def first_epoch(st: State, epoch: int) -> None:

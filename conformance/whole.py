@@ -5,6 +5,7 @@ from conformance.lineage import agree_until, known_start
 from conformance.rule_ids import DATA_02
 from conformance.state import (
     BROKERS,
+    C_EPOCH,
     C_ISR,
     CACHED,
     HW,
@@ -50,4 +51,7 @@ def agree(st: State, a: int, b: int) -> None:
         undecided(st, DATA_02, 1 << field.EPOCHS)
         return
     upto = agree_until(st, a, st[REPLICAS + a, CACHED], b, st[REPLICAS + b, CACHED], start, end)
-    decide(st, DATA_02, upto >= end, field.HW, end, upto)
+    if upto < end and st[WHOLE, C_EPOCH] == UNKNOWN:
+        undecided(st, DATA_02, 1 << field.CLEAN)
+    else:
+        decide(st, DATA_02, upto >= end, field.HW, end, upto)

@@ -215,7 +215,7 @@ CASES: dict[str, tuple[Sequence[Event], Sequence[Event], Config]] = {
     "OOR-01": (RESET, bent(RESET, -1, target=1), TWO),
     "LOAD-01": (FORKED, bent(FORKED, 10, leo=2), TWO),
     "LOAD-02": (FORKED, bent(FORKED, 10, epochs=((1, 0),)), TWO),
-    "LIFE-01": (FORKED, (*COPIED, start(2, leo=1, epochs=((0, 0),))), TWO),
+    "LIFE-01": (FORKED, (*COPIED, told(2, "Crash"), send(2, 1, 0, 1, 0)), TWO),
     "LOG-01": (COPIED, (*COPIED, follow(2, 1, 0, leo=2)), TWO),
     "LOG-02": (
         (*COPIED, told(2, "Observe", leo=1, epochs=((0, 0),))),

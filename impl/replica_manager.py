@@ -35,6 +35,15 @@ class Hosted(NamedTuple):
     offline: bool = False
 
 
+class TopicStats(NamedTuple):
+    """BrokerTopicMetrics, as counts: a rate needs a clock. What a follower appends counts in none of them."""
+
+    total_produce_requests: int = 0
+    failed_produce_requests: int = 0
+    bytes_in: int = 0
+    messages_in: int = 0
+
+
 class ReplicaManager(NamedTuple):
     """One broker. `live` is who the metadata cache lists as alive, `known` the partitions it lists, hosted here or not.
 
@@ -61,6 +70,7 @@ class ReplicaManager(NamedTuple):
     produces: Table[int, DelayedProduce] = Table()
     fetches: Table[int, DelayedFetch] = Table()
     record_bytes: int = 10
+    stats: TopicStats = TopicStats()
     answered: tuple[Answered, ...] = ()
 
 

@@ -40,7 +40,7 @@ KILLERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "isr": (("leader_partition",), ("test_isr", "test_partition", "test_switches", "test_append_records")),
     "partition": (("leader_partition",), ("test_partition", "test_switches", "test_append_records")),
     "replica": (("leader_partition",), ("test_partition",)),
-    "fetcher": (("follower_fetcher",), ("test_fetcher", "test_switches", "test_fetcher_thread")),
+    "fetcher": (("follower_fetcher",), ("test_fetcher", "test_fetcher_edges", "test_switches", "test_fetcher_thread")),
     "log": (("unified_log", "follower_fetcher"), ("test_log", "test_segmented_log")),
     "epoch_cache": (("epoch_cache", "unified_log"), ("test_epoch_cache",)),
 }

@@ -218,8 +218,8 @@ LogsConverge == <>[](\A a, b \in controller.live : log[a] = log[b])
 TruncationEnds == \A b \in Broker : role[b] = "truncating" ~> role[b] # "truncating"
 
 ----------------------------------------------------------------------------------
-(* Deep states to start from, for cases that are far from Init.  Each is reached by clean elections and no crash; what
-   led to it is told above it.  A model that holds from there stands beside each that fails *)
+(* Deep states to start from, for cases that are far from Init.  How clean elections lead there without a crash is told above
+   each, and not checked.  Beside each model that fails from there stands one that holds, so the state itself breaks nothing *)
 
 Three(x, y, z) == [b \in Broker |-> IF b = b1 THEN x ELSE IF b = b2 THEN y ELSE z]
 

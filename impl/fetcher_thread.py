@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from impl import fetcher as fetcher_
-from impl.errors import IllegalStateError, KafkaError
+from impl.errors import KafkaError
 from impl.fetch_state import Fetcher, PartitionFetchState
 from impl.log import Log
 from impl.messages import FetchAnswer, FetchRequest, FetchResponse, ListOffsets
@@ -114,8 +114,7 @@ def add_partitions(
         old = entries.get(tp)
         before = Fetcher(logs[tp], old.state if old else None)
         after = fetcher_.add_partition(setup, before, initial.leader_epoch, initial.offset, offsets.get(tp))
-        if after.entry is None:
-            raise IllegalStateError(f"{tp}: expected an entry after adding it; seen none")
+        assert after.entry is not None  # it gives one or raises
         logs = logs.put(tp, after.log)
         kept = old if old is not None and after.entry == old.state else Entry(after.entry, initial.topic_id)
         entries = entries.put_at_end(tp, kept)

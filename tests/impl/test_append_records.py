@@ -28,7 +28,7 @@ from impl.requests import (
     ProduceAnswer,
     ProducedBatch,
 )
-from impl.role_changes import make_followers
+from impl.role_changes import make_followers, stop_partitions
 from impl.rules import NONE, NOT_LEADER_OR_FOLLOWER
 from impl.table import Table
 from impl.topic_partition import TopicPartition
@@ -141,6 +141,15 @@ def test_a_leader_that_steps_down_answers_what_waits() -> None:
     waiting = produced(leading(), -1)
     after = make_followers(SETUP, waiting, Table([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
     assert told(after).error == NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_partition_that_leaves_answers_what_waits_for_it_alone() -> None:
+    """UNKNOWN_TOPIC_OR_PARTITION; a request for another partition goes on waiting."""
+    waiting = produced(leading(TP, OTHER), -1)
+    waiting = append_records(SETUP, waiting, 8, -1, 1000, Table([(OTHER, ONE)]), NOW)
+    after = stop_partitions(SETUP, waiting, Table([(TP, True)]), NOW)
+    assert told(after).error == UNKNOWN_TOPIC_OR_PARTITION
+    assert list(after.produces) == [8]
 
 
 def test_partitions_of_one_request_fail_one_by_one() -> None:

@@ -197,6 +197,26 @@ def test_a_truncated_leader_a_rolled_segment_and_a_divergence_complete() -> None
     assert answers(purgatory.check_all(SETUP, diverged, TP, NOW))
 
 
+def test_data_on_an_older_segment_is_answered_however_little_it_is() -> None:
+    """Below minBytes the fetch would wait, but the segment it stands in will not grow any more."""
+    manager = appended(leading())
+    partition = online(manager, TP)
+    assert partition is not None
+    rolled = appended(with_partition(manager, TP, partition._replace(log=log_.roll(partition.log))))
+    done = fetched(rolled, follower(2, min_bytes=1 << 20))
+    assert read(done).records == (Batch(10, 10, 2),)
+    assert not done.fetches
+
+
+def test_a_leader_that_no_longer_knows_the_followers_epoch_completes() -> None:
+    """Case H: its cache was emptied by a full truncation."""
+    waiting = fetched(leading(), follower(2), asked(2, 10, last=1))
+    partition = online(waiting, TP)
+    assert partition is not None
+    emptied = partition._replace(log=log_.truncate_fully_and_start_at(partition.log, 10))
+    assert answers(purgatory.check_all(SETUP, with_partition(waiting, TP, emptied), TP, NOW))
+
+
 def test_a_throttled_follower_outside_the_isr_gets_nothing_and_waits_on() -> None:
     """ReplicaManager#shouldLeaderThrottle; one in the ISR is never held back."""
     manager = appended(leading(isr=(1, 2)))._replace(throttled=frozenset({TP}))

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from impl.fetcher_manager import FetcherManager, remove_fetcher_for_partitions
 from impl.fetcher_thread import BrokerEndPoint, Logs
 from impl.log import Batch
-from impl.messages import KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, Metadata
+from impl.messages import KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FetchRequest, Metadata
 from impl.partition_state import Partition
 from impl.replica_settings import DEFAULTS, ReplicaSettings
-from impl.requests import Answered, DelayedFetch, DelayedProduce
+from impl.requests import Answered, DelayedFetch, DelayedProduce, FetchParams, PartitionFetch
 from impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
 from impl.table import Table
 from impl.topic_partition import TopicPartition
@@ -118,6 +118,25 @@ def with_logs(manager: ReplicaManager, changed: Logs) -> ReplicaManager:
         if partition is not None and partition.log != log:
             manager = with_partition(manager, tp, partition._replace(log=log))
     return manager
+
+
+def follower_params(manager: ReplicaManager) -> FetchParams:
+    """What this broker's fetchers say in every fetch. RemoteLeaderEndPoint: maxWait, minBytes, maxBytes."""
+    number = manager.settings.number
+    return FetchParams(
+        manager.broker_id,
+        max_wait_ms=number("replica.fetch.wait.max.ms"),
+        min_bytes=number("replica.fetch.min.bytes"),
+        max_bytes=number("replica.fetch.response.max.bytes"),
+    )
+
+
+def follower_fetch(
+    manager: ReplicaManager, asked: Table[TopicPartition, FetchRequest]
+) -> Table[TopicPartition, PartitionFetch]:
+    """What a thread asks, as it travels: with topic id and fetchSize. RemoteLeaderEndPoint#buildFetch."""
+    size = manager.settings.number("replica.fetch.max.bytes")
+    return Table((tp, PartitionFetch(request, size, manager.hosted[tp].topic_id)) for tp, request in asked.items())
 
 
 def taken(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[Answered, ...]]:

@@ -17,13 +17,23 @@ from impl.messages import BrokerState, FetchRequest, ListOffsets
 from impl.partition_change import PartitionRegistration
 from impl.partition_state import Partition
 from impl.profiles import REPAIRED, Setup
-from impl.replica_manager import ReplicaManager, logs, online, taken, with_logs, with_partition
+from impl.replica_manager import (
+    ReplicaManager,
+    follower_fetch,
+    follower_params,
+    logs,
+    online,
+    taken,
+    with_logs,
+    with_partition,
+)
 from impl.replication_control import AlterPartition, BrokerRegistration, ReplicationControl
 from impl.requests import FetchedPartitions, FetchParams, PartitionFetch, ProduceAnswer, ProducedBatch
 from impl.role_changes import PartitionChange, apply_delta
 from impl.rules import NONE, UNDEFINED
 from impl.table import Table
 from impl.topic_partition import TopicPartition
+from tests.impl.brokers import OTHER, broker
 
 SETUP = Setup(profile=REPAIRED, replica_lag_time_max_ms=1000)
 TP = TopicPartition("t", 0)
@@ -96,15 +106,16 @@ class Together(RuleBasedStateMachine):
             none: Table[TopicPartition, t.EpochAnswer] = Table()
             done = t.maybe_truncate(SETUP, thread, logs(manager), Table(), none, self.now, 100)
             asked = t.build_fetch(done.thread, done.logs, b, self.now, broker_epoch=10 + b)
-            answers = self.serve(key[0], b, asked)
+            answers = self.serve(key[0], asked, manager)
             done = t.process_fetch_response(SETUP, done.thread, done.logs, asked, answers, self.now, 100)
             manager = manager._replace(fetchers=fetchers_.after_pass(manager.fetchers, key, done))
             self.becomes(b, with_logs(manager, done.logs))
 
-    def serve(self, leader: int, b: int, asked: Table[TopicPartition, FetchRequest]) -> Table[TopicPartition, Answer]:
+    def serve(
+        self, leader: int, asked: Table[TopicPartition, FetchRequest], manager: ReplicaManager
+    ) -> Table[TopicPartition, Answer]:
         self.requests += 1
-        fetches = Table((tp, PartitionFetch(request)) for tp, request in asked.items())
-        params = FetchParams(b, max_wait_ms=0)
+        fetches, params = follower_fetch(manager, asked), follower_params(manager)._replace(max_wait_ms=0)
         manager = fetch_messages(SETUP, self.managers[leader], self.requests, params, fetches, self.now)
         (answer,) = [a for a in manager.answered if isinstance(a, FetchedPartitions)]
         self.becomes(leader, manager)
@@ -205,6 +216,15 @@ def test_a_record_is_replicated_acknowledged_and_survives_its_leader() -> None:
         run.fetch(1)
         run.fetch(3)
     assert run.acknowledged == {0: 0, 2: 1}
+
+
+def test_a_broker_fetches_with_its_own_settings() -> None:
+    """maxWait, minBytes, maxBytes for the request, fetchSize and topic id for each partition."""
+    given_ = {"replica.fetch.wait.max.ms": 50, "replica.fetch.min.bytes": 3, "replica.fetch.max.bytes": 7}
+    manager = broker(OTHER, **given_, **{"replica.fetch.response.max.bytes": 9})
+    assert follower_params(manager) == FetchParams(1, 50, 3, 9)
+    request = FetchRequest(1, 2, 10, 1)
+    assert follower_fetch(manager, Table([(OTHER, request)])) == Table([(OTHER, PartitionFetch(request, 7, "id-u"))])
 
 
 def test_the_machine_notices_a_loss() -> None:

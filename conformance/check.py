@@ -169,7 +169,8 @@ def _explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
     """One failure per rule first, then the rest, in the order they were found."""
     found = [(one, failure) for one in judged for failure in one.judgement.failures]
     seen: set[str] = set()
-    firsts, others = [], []
+    firsts: list[tuple[Judged, Failure]] = []
+    others: list[tuple[Judged, Failure]] = []
     for pair in found:
         (others if pair[1].rule in seen else firsts).append(pair)
         seen.add(pair[1].rule)

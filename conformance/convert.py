@@ -37,7 +37,7 @@ def convert(source: Path, target: Path) -> Converted:
                 "write NDJSON, or convert them apart"
             )
         if batches:
-            fields = {name for batch in batches for name in batch.columns.ints} | {parquet.EPOCHS}
+            fields = {name for batch in batches for name in batch.columns.ints} | {"epochs"}
             with parquet.Writer(target, batches[0].config, tuple(fields)) as out:
                 for batch in batches:
                     out.write(batch.columns)

@@ -68,7 +68,7 @@ def bounds_of(model: Model, **constants: int) -> Bounds:
 def compare(compared: Compared, rules: Rules | None = None) -> Equality:
     """TLC's graph of a model against the explorer's; `rules` replaces rules of the implementation."""
     model = find_model(compared.model)
-    theirs = labelled_graph(model, **compared.constants)
+    theirs = labelled_graph(model, on_progress=None, **compared.constants)
     ours = explore(bounds_of(model, **compared.constants), compared.profile, rules)
     our_edges = {(ours.states[source], ours.labels[label], ours.states[target]) for source, label, target in ours.edges}
     their_edges = theirs.edges()

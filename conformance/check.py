@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from conformance.explain import Explanation, explain
-from conformance.judge import Judgement, judge
+from conformance.judge import Failure, Judgement, judge
 from conformance.sequence import judge_sequence
 from conformance.unknown_caches import judge_unknown_caches
 from conformance.verdicts import RuleVerdict, Verdict, rule_verdicts, run_verdict, total

@@ -59,3 +59,10 @@ def _bug(row: Mapping[str, Any]) -> str:
 def _catalog() -> dict[str, Any]:
     with catalog_path().open("rb") as file:
         return tomllib.load(file)
+
+
+def rules_table() -> str:
+    """The rules as the table of docs/judge.md."""
+    head = ("| rule | level | what it says | Kafka | looks like |", "|---|---|---|---|---|")
+    rows = (f"| {r.id} | {r.level} | {r.sentence} | `{r.kafka}` | {', '.join(r.bugs)} |" for r in rulebook().values())
+    return "\n".join((*head, *rows))

@@ -25,6 +25,16 @@ from traces.walks import draw
 SMALL = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)
 EPOCHS = Bounds(brokers=2, max_log=1, max_epoch=3, max_crashes=0)
 
+OPENING_AND_GROWTH = (
+    *COPIED[:6],
+    told(1, "ShrinkIsr", isr=(1,), leo=1, hw=0),
+    change(1, 0, (1,)),
+    told(1, "BecomeLeader", leader_epoch=0, isr=(1,), leo=1, hw_before=0, hw=1),
+    *COPIED[6:7],
+    told(1, "ExpandIsr", peer=2, isr=(1, 2), remote_leo=1),
+    change(1, 0, (1, 2)),
+)
+
 SAME_WITHIN_BOUNDS = {"cut-at-the-leaders-end", "joins-at-hw", "hw-survives-truncation"}
 """Faults whose graph within their bounds is the right one: nothing there is to be seen. Longer logs show the first two."""
 
@@ -263,3 +273,25 @@ def test_an_empty_input_holds_nothing() -> None:
     assert not any(t.held or t.failed or t.undecided for t in seen.tallies.values())
     assert UNKNOWN < -1
     assert TWO.nodes == config.nodes
+
+
+@pytest.mark.parametrize(
+    ("left_out", "rule"),
+    [("SendFetch", "FETCH-04"), ("HandleFetch", "FETCH-10"), ("Crash", "LIFE-01"), ("ExpandIsr", "ISR-04")],
+)
+def test_a_source_may_say_which_events_it_cannot_report(left_out: str, rule: str) -> None:
+    """Without the declaration their absence is a fault; with it the rules that need them are undecided."""
+    grown = (*OPENING_AND_GROWTH,) if rule == "ISR-04" else FORKED if rule == "LIFE-01" else COPIED
+    events = tuple(event for event in grown if event.event != left_out)
+    reports = sorted({event.event for event in grown} - {left_out})
+    assert rule in broken(events)
+    assert broken(events, replace(TWO, extra={"reports": reports})) == set()
+
+
+def test_a_broker_that_tells_nothing_is_not_blamed() -> None:
+    """The log of one broker alone: what the other sent or answered is unknown, what the leader recorded is not."""
+    alone = tuple(event for event in COPIED if event.node != 2)
+    assert broken(alone) == set()
+    assert judged(alone).tallies["HW-02"].held == 1
+    other = tuple(event for event in COPIED if event.node != 1)
+    assert broken(other) == set()

@@ -1,0 +1,21 @@
+"""docs/judge.md says what the catalog says."""
+
+from pathlib import Path
+
+from conformance.judge import CAPABILITIES, REPORTS
+from conformance.rulebook import rules_table
+from conformance.verdicts import Verdict
+
+PAGE = (Path(__file__).parents[2] / "docs" / "judge.md").read_text(encoding="utf-8")
+
+
+def test_the_rules_table_is_the_catalog() -> None:
+    """Row by row; make it again with conformance.rulebook.rules_table."""
+    assert rules_table() in PAGE
+
+
+def test_every_verdict_and_every_capability_is_explained() -> None:
+    """And the key under which a source declares what it reports."""
+    assert all(verdict.value in PAGE for verdict in Verdict)
+    assert f'"{REPORTS}"' in PAGE
+    assert all(any(f"`{event}`" in PAGE for event in events) for _, events in CAPABILITIES)

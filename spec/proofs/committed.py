@@ -2,17 +2,18 @@
 
 What a leader committed lies in the past of every later leader, and on every member of the ISR. Deposed leaders are in
 the model with all they can do: until they learn of a later epoch they append, answer fetches and raise their high
-watermark. A fetch is one step here (what messages in flight add is the model checker's part), a cut removes only what
-the follower does not share with its leader, and a fetch that reads extends a prefix of the leader's log; both are what
-the convergence proofs say of the rules. High watermarks and ISR admission are the rules themselves. A broker that restarts
-has its log and an older high watermark, the one in its checkpoint.
+watermark. Fetches are in flight as long as they like: they are asked, recorded and taken in steps of their own, late, out
+of order or twice. A cut removes only what the follower does not share with its leader, and a fetch that reads extends a
+prefix of the leader's log; both are what the convergence proofs say of the rules. High watermarks and ISR admission are
+the rules themselves. A broker that restarts has its log and an older high watermark, the one in its checkpoint.
 
-Not in it: messages in flight, pending ISR changes, restarts that lose a tail, log start, ELR, unclean election, and
-remote LEOs kept by a leader that is elected again.
+Not in it: two fetches of one follower in flight, pending ISR changes, restarts that lose a tail, log start, ELR, unclean
+election, and remote LEOs kept by a leader that is elected again.
 
 Two ghosts make it inductive. `hist(e, o)` is the log of epoch e's leader while it leads, and stays when it stops: log
 matching becomes a statement about one log at a time. `cap(e)` bounds what the leader of epoch e can still commit once
-a later leader has begun, because some ISR member of e (`witness(e)`) has moved on and answers no more fetches.
+a later leader has begun, because some ISR member of e (`witness(e)`) has moved on and sends no more fetches in e. What it
+asked at before (`asked`) may still be recorded.
 """
 
 from collections.abc import Callable
@@ -55,6 +56,12 @@ class State:
     hist_end: Function
     remote: Function
     """epoch, broker -> the log end that the epoch's leader has recorded for it, 0 before its first fetch"""
+    asked: Function
+    """epoch, broker -> the highest log end at which it has asked for records in the epoch, sharing all below it"""
+    shown: Function
+    """epoch -> the high watermark of its leader, as it is or as it was when the leader learned of a later epoch"""
+    shown_from: Function
+    """epoch -> the epoch in which that high watermark was reached"""
     committed: Function
     """epoch -> the high watermark its leader has reached in it"""
     capped: Function
@@ -87,6 +94,9 @@ def any_state(name: str = "") -> State:
         hist=function("hist", 2),
         hist_end=function("hist_end", 1),
         remote=function("remote", 2),
+        asked=function("asked", 2),
+        shown=function("shown", 1),
+        shown_from=function("shown_from", 1),
         committed=function("committed", 1),
         capped=function("capped", 1, truth),
         cap=function("cap", 1),
@@ -133,8 +143,8 @@ def _same(s: State, r: Any, e: Any, length: Any, o: Any) -> Any:
 
 
 def _kept(s: State, e: Any, r: Any) -> Any:
-    """How much of what epoch e's leader recorded of r counts after r has moved on."""
-    return z3.If(s.capped(e), lower(s.remote(e, r), s.cap(e)), s.remote(e, r))
+    """How much of what r asked at in epoch e counts after r has moved on."""
+    return z3.If(s.capped(e), lower(s.asked(e, r), s.cap(e)), s.asked(e, r))
 
 
 def _joined_later(s: State, r: Any, e: Any, later: Any) -> Any:
@@ -236,38 +246,38 @@ INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(
         "a leader's recorded log ends are real",
         "e r",
-        lambda s, e, r: z3.And(s.remote(e, r) >= 0, s.remote(e, r) <= s.hist_end(e)),
-        lambda s, e, r: [[s.remote(e, r)]],
+        lambda s, e, r: z3.And(s.remote(e, r) >= 0, s.remote(e, r) <= s.asked(e, r), s.asked(e, r) <= s.hist_end(e)),
+        lambda s, e, r: [[s.remote(e, r)], [s.asked(e, r)]],
     ),
     Conjunct(
-        "only who has learned the epoch is recorded",
+        "only who has learned the epoch asks in it",
         "e r",
-        lambda s, e, r: z3.Implies(s.remote(e, r) > 0, s.known(r) >= e),
-        lambda s, e, r: [[s.remote(e, r)]],
+        lambda s, e, r: z3.Implies(s.asked(e, r) > 0, s.known(r) >= e),
+        lambda s, e, r: [[s.asked(e, r)]],
     ),
     Conjunct(
-        "in its epoch a follower is as long as recorded",
+        "in its epoch a follower is as long as it was when it asked",
         "e r",
-        lambda s, e, r: z3.Implies(z3.And(_follows(s, e, r), s.known(r) == e), _long_enough(s, r, e, s.remote(e, r))),
-        lambda s, e, r: [[s.remote(e, r)]],
+        lambda s, e, r: z3.Implies(z3.And(_follows(s, e, r), s.known(r) == e), _long_enough(s, r, e, s.asked(e, r))),
+        lambda s, e, r: [[s.asked(e, r)]],
     ),
     Conjunct(
-        "in its epoch a follower shares what is recorded of it",
+        "in its epoch a follower shares what it had when it asked",
         "e r o",
-        lambda s, e, r, o: z3.Implies(z3.And(_follows(s, e, r), s.known(r) == e), _same(s, r, e, s.remote(e, r), o)),
-        lambda s, e, r, o: [[s.remote(e, r), s.record(r, o)], [s.remote(e, r), s.hist(e, o)]],
+        lambda s, e, r, o: z3.Implies(z3.And(_follows(s, e, r), s.known(r) == e), _same(s, r, e, s.asked(e, r), o)),
+        lambda s, e, r, o: [[s.asked(e, r), s.record(r, o)], [s.asked(e, r), s.hist(e, o)]],
     ),
     Conjunct(
-        "after it a follower is as long as recorded, up to the cap",
+        "after it a follower is as long as it was when it asked, up to the cap",
         "e r",
         lambda s, e, r: z3.Implies(z3.And(_follows(s, e, r), s.known(r) > e), _long_enough(s, r, e, _kept(s, e, r))),
-        lambda s, e, r: [[s.remote(e, r)]],
+        lambda s, e, r: [[s.asked(e, r)]],
     ),
     Conjunct(
-        "after it a follower shares what is recorded of it, up to the cap",
+        "after it a follower shares what it had when it asked, up to the cap",
         "e r o",
         lambda s, e, r, o: z3.Implies(z3.And(_follows(s, e, r), s.known(r) > e), _same(s, r, e, _kept(s, e, r), o)),
-        lambda s, e, r, o: [[s.remote(e, r), s.record(r, o)], [s.remote(e, r), s.hist(e, o)]],
+        lambda s, e, r, o: [[s.asked(e, r), s.record(r, o)], [s.asked(e, r), s.hist(e, o)]],
     ),
     Conjunct(
         "a leader that moved on is as long as what it committed",
@@ -294,8 +304,8 @@ INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(
         "every ISR member has reached what is committed",
         "e r",
-        lambda s, e, r: z3.Implies(z3.And(_follows(s, e, r), s.isr(e, r)), s.committed(e) <= s.remote(e, r)),
-        lambda s, e, r: [[s.isr(e, r)], [s.remote(e, r)]],
+        lambda s, e, r: z3.Implies(z3.And(_follows(s, e, r), s.isr(e, r)), s.committed(e) <= s.asked(e, r)),
+        lambda s, e, r: [[s.isr(e, r)], [s.asked(e, r)]],
     ),
     Conjunct(
         "the cap bounds what is committed",
@@ -314,7 +324,7 @@ INVARIANT: tuple[Conjunct, ...] = (
                 _broker(s, s.witness(e)),
                 s.isr(e, s.witness(e)),
                 s.known(s.witness(e)) > e,
-                z3.Or(s.witness(e) == s.leader(e), s.remote(e, s.witness(e)) <= s.cap(e)),
+                z3.Or(s.witness(e) == s.leader(e), s.asked(e, s.witness(e)) <= s.cap(e)),
             ),
         ),
         lambda s, e: [[s.cap(e)], [s.capped(e)]],
@@ -368,9 +378,32 @@ INVARIANT: tuple[Conjunct, ...] = (
         lambda s, b, o: [[s.hw(b), s.record(b, o)], [s.hist(s.origin(b), o)]],
     ),
     Conjunct(
-        "while it leads, a leader's high watermark is at least what it committed in its epoch",
+        "while it leads, a leader shows its high watermark",
         "e",
-        lambda s, e: z3.Implies(_leading(s, e), s.committed(e) <= s.hw(s.leader(e))),
-        lambda s, e: [[s.committed(e)], [s.hw(s.leader(e))]],
+        lambda s, e: z3.Implies(
+            _leading(s, e), z3.And(s.shown(e) == s.hw(s.leader(e)), s.shown_from(e) == s.origin(s.leader(e)))
+        ),
+        lambda s, e: [[s.shown(e)], [s.hw(s.leader(e))]],
+    ),
+    Conjunct(
+        "a leader shows at least what it committed in its epoch",
+        "e",
+        lambda s, e: z3.Implies(s.begun(e), z3.And(s.committed(e) <= s.shown(e), s.shown(e) <= s.hist_end(e))),
+        lambda s, e: [[s.committed(e)], [s.shown(e)]],
+    ),
+    Conjunct(
+        "what a leader shows was reached by a leader",
+        "e",
+        lambda s, e: z3.Implies(
+            z3.And(s.begun(e), s.shown(e) > 0),
+            z3.And(s.begun(s.shown_from(e)), s.shown_from(e) <= e, s.shown(e) <= s.committed(s.shown_from(e))),
+        ),
+        lambda s, e: [[s.shown(e)], [s.shown_from(e)]],
+    ),
+    Conjunct(
+        "what a leader shows is what the one that reached it had",
+        "e o",
+        lambda s, e, o: z3.Implies(z3.And(s.begun(e), o >= 0, o < s.shown(e)), s.hist(e, o) == s.hist(s.shown_from(e), o)),
+        lambda s, e, o: [[s.shown(e), s.hist(e, o)], [s.hist(s.shown_from(e), o)]],
     ),
 )

@@ -17,7 +17,7 @@ from spec.proofs.committed import (
     any_state,
 )
 from spec.proofs.paths import Path
-from spec.proofs.symbolic import AnySeq
+from spec.proofs.symbolic import AnySeq, higher
 
 Step = Callable[[Path, State], State]
 
@@ -103,7 +103,7 @@ def learn(path: Path, s: State) -> State:
         return z3.And(earlier(e), s.isr(e, b), s.leader(e) != b)
 
     def is_lowest(e: Any) -> Any:
-        return z3.And(follows(e), z3.Or(z3.Not(s.capped(e)), s.remote(e, b) <= s.cap(e)))
+        return z3.And(follows(e), z3.Or(z3.Not(s.capped(e)), s.asked(e, b) <= s.cap(e)))
 
     def led(e: Any) -> Any:
         return z3.And(earlier(e), s.leader(e) == b)
@@ -114,8 +114,10 @@ def learn(path: Path, s: State) -> State:
         start=lambda e: z3.If(e == epoch, s.log_end(b), s.start(e)),
         hist=lambda e, o: z3.If(e == epoch, s.record(b, o), s.hist(e, o)),
         hist_end=lambda e: z3.If(e == epoch, s.log_end(b), s.hist_end(e)),
+        shown=lambda e: z3.If(e == epoch, loaded, s.shown(e)),
+        shown_from=lambda e: z3.If(e == epoch, s.origin(b), s.shown_from(e)),
         capped=lambda e: z3.Or(earlier(e), s.capped(e)),
-        cap=lambda e: z3.If(is_lowest(e), s.remote(e, b), z3.If(led(e), s.committed(e), s.cap(e))),
+        cap=lambda e: z3.If(is_lowest(e), s.asked(e, b), z3.If(led(e), s.committed(e), s.cap(e))),
         witness=lambda e: z3.If(z3.Or(is_lowest(e), led(e)), b, s.witness(e)),
     )
 
@@ -135,13 +137,18 @@ def append(path: Path, s: State) -> State:
 
 
 def _a_follower(path: Path, s: State) -> tuple[Any, Any]:
+    """A follower in an epoch whose leader has begun; that leader may have learned of a later epoch since."""
     f, epoch = _a_broker(path, s, "follower"), path.integer("epoch")
-    path.assume(z3.And(_leads(s, epoch), s.known(f) == epoch, s.leader(epoch) != f))
+    path.assume(z3.And(s.begun(epoch), s.known(f) == epoch, s.leader(epoch) != f))
     return f, epoch
 
 
 def cut(path: Path, s: State) -> State:
-    """A follower cuts its log where it and its leader differ, or anywhere above that."""
+    """A follower cuts its log where it and its leader differ, or anywhere above that.
+
+    The answer may be old: the leader's log has only grown since, and with records of its epoch, which the follower's
+    records at a difference are not. It was made for this log: a follower has one fetch in flight.
+    """
     f, epoch = _a_follower(path, s)
     target = path.integer("target", low=0)
     differs = z3.Or(target >= s.hist_end(epoch), s.record(f, target) != s.hist(epoch, target))
@@ -154,25 +161,41 @@ def cut(path: Path, s: State) -> State:
     )
 
 
-def fetch(path: Path, s: State) -> State:
-    """A follower whose log is a prefix of its leader's fetches at its end; the leader records that end.
+def ask(path: Path, s: State) -> State:
+    """A follower whose log is a prefix of its leader's sends a fetch at its end.
 
-    The answer's high watermark is one the leader has or had: any that is not above it.
+    A fetch at another end or of another past is answered as diverging, whenever it arrives: nothing is recorded.
     """
     f, epoch = _a_follower(path, s)
-    end, new_end = s.log_end(f), path.integer("new_end")
+    end = s.log_end(f)
     last_agrees = z3.Or(end == 0, s.record(f, end - 1) == s.hist(epoch, end - 1))
-    path.assume(z3.And(end <= new_end, new_end <= s.hist_end(epoch), last_agrees))
-    told = path.integer("told", low=0)
-    path.assume(told <= s.hw(s.leader(epoch)))
+    path.assume(z3.And(end <= s.hist_end(epoch), last_agrees))
+    highest = higher(s.asked(epoch, f), end)
+    return replace(s, asked=lambda e, r: z3.If(z3.And(e == epoch, r == f), highest, s.asked(e, r)))
+
+
+def serve(path: Path, s: State) -> State:
+    """A leader, deposed or not, records a fetch: the last one, an old one or one twice, whatever its sender does now."""
+    f, epoch, offset = _a_broker(path, s, "follower"), path.integer("epoch"), path.integer("offset", low=0)
+    path.assume(z3.And(_leads(s, epoch), s.leader(epoch) != f, offset <= s.asked(epoch, f)))
+    return replace(s, remote=lambda e, r: z3.If(z3.And(e == epoch, r == f), offset, s.remote(e, r)))
+
+
+def take(path: Path, s: State) -> State:
+    """A follower takes records for the end it asked at, perhaps long after they left: any that the leader has had.
+
+    The high watermark in the answer is one the leader had then: any that is not above its last.
+    """
+    f, epoch = _a_follower(path, s)
+    end, new_end, told = s.log_end(f), path.integer("new_end"), path.integer("told", low=0)
+    path.assume(z3.And(end <= s.asked(epoch, f), end <= new_end, new_end <= s.hist_end(epoch), told <= s.shown(epoch)))
     followed = path.call("follower_high_watermark", told, z3.IntVal(0), new_end)
     return replace(
         s,
         hw=lambda x: z3.If(x == f, followed, s.hw(x)),
-        origin=lambda x: z3.If(x == f, s.origin(s.leader(epoch)), s.origin(x)),
+        origin=lambda x: z3.If(x == f, s.shown_from(epoch), s.origin(x)),
         record=lambda x, o: z3.If(z3.And(x == f, o >= end), s.hist(epoch, o), s.record(x, o)),
         log_end=lambda x: z3.If(x == f, new_end, s.log_end(x)),
-        remote=lambda e, r: z3.If(z3.And(e == epoch, r == f), end, s.remote(e, r)),
     )
 
 
@@ -200,6 +223,8 @@ def commit(path: Path, s: State) -> State:
         committed=lambda e: z3.If(e == epoch, hw, s.committed(e)),
         hw=lambda x: z3.If(x == b, hw, s.hw(x)),
         origin=lambda x: z3.If(x == b, epoch, s.origin(x)),
+        shown=lambda e: z3.If(e == epoch, hw, s.shown(e)),
+        shown_from=lambda e: z3.If(e == epoch, epoch, s.shown_from(e)),
     )
 
 
@@ -238,6 +263,8 @@ def initially(path: Path, _: int) -> None:
             begun=lambda _e: no,
             hist_end=lambda _e: zero,
             remote=lambda _e, _r: zero,
+            asked=lambda _e, _r: zero,
+            shown=lambda _e: zero,
             committed=lambda _e: zero,
             capped=lambda _e: no,
             hw=lambda _b: zero,
@@ -252,7 +279,7 @@ def committed_data_is_safe(path: Path, _: int) -> None:
     e, f, o, r = path.integer("epoch", 0), path.integer("later"), path.integer("offset", 0), _a_broker(path, s, "member")
     path.assume(z3.And(e <= s.current, o < s.committed(e)))
     path.decide(s.isr(e, r))  # a member since then, or one that joined later
-    path.decide(s.remote(e, r) >= s.committed(e))
+    path.decide(s.asked(e, r) >= s.committed(e))
     later = z3.And(s.begun(f), e < f)
     path.goal("every later leader began with it", z3.Implies(later, z3.And(o < s.start(f), s.hist(f, o) == s.hist(e, o))))
     member = s.isr(s.current, r)
@@ -267,7 +294,7 @@ def what_is_shown_is_safe(path: Path, _: int) -> None:
     path.assume(o < s.hw(b))
     e = s.origin(b)
     path.decide(s.isr(e, r))
-    path.decide(s.remote(e, r) >= s.committed(e))
+    path.decide(s.asked(e, r) >= s.committed(e))
     later = z3.And(s.begun(f), e < f)
     path.goal("it is committed", z3.And(e <= s.current, o < s.committed(e)))
     path.goal("every later leader began with it", z3.Implies(later, z3.And(o < s.start(f), s.hist(f, o) == s.record(b, o))))
@@ -283,6 +310,6 @@ def restart(path: Path, s: State) -> State:
     return replace(s, hw=lambda x: z3.If(x == b, loaded, s.hw(x)))
 
 
-STEPS: tuple[Step, ...] = (elect, learn, append, cut, fetch, commit, shrink, expand, restart)
+STEPS: tuple[Step, ...] = (elect, learn, append, cut, ask, serve, take, commit, shrink, expand, restart)
 CLAIMS: tuple[Callable[[Path, int], None], ...] = (committed_data_is_safe, what_is_shown_is_safe)
 LEMMAS: tuple[Callable[[Path, int], None], ...] = (initially, *map(keeps, STEPS), *CLAIMS)

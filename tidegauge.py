@@ -29,9 +29,7 @@ def model(args: argparse.Namespace) -> int:
     """Run TLC on the models and hold what it finds against what is pinned."""
     from spec import models
 
-    chosen = [models.find_model(name) for name in args.name] or [
-        one for one in models.load_models() if models.TIERS.index(one.tier) <= models.TIERS.index(args.tier)
-    ]
+    chosen = [models.find_model(name) for name in args.name] or models.in_tier(args.tier)
     if args.list:
         echo(models.table(chosen))
         return CONFORMS

@@ -21,7 +21,7 @@ def test_tlc_and_the_explorer_find_the_same_graph() -> None:
 @pytest.mark.tlc
 def test_a_guard_removed_from_impl_is_told_as_a_first_divergence() -> None:
     """Without the divergence check the reader sees where, on which path, and what each side does."""
-    fault = next(fault for fault in FAULTS if fault.name == "no-divergence-check")
+    fault = FAULTS["no-divergence-check"]
     told = compare(TINY, fault.rules).divergence
     assert told is not None
     assert told.startswith("first divergence after ")

@@ -18,6 +18,8 @@ from spec.errors import SpecError
 
 CONFORMS, FAILS, BAD, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
 SEED = 20_101
+EXTRAS = {"z3": "proofs", "pyspark": "spark", "pandas": "spark", "google_crc32c": "segments"}
+"""Which extra of the distribution brings a package that not everybody needs."""
 
 
 def echo(line: str = "") -> None:
@@ -386,7 +388,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"tidegauge: {problem}", file=sys.stderr)
         return BAD
     except ModuleNotFoundError as missing:
-        extra = {"z3": "proofs", "pyspark": "spark", "pandas": "spark"}.get((missing.name or "").split(".")[0])
+        extra = EXTRAS.get((missing.name or "").split(".")[0])
         if extra is None:
             raise
         print(

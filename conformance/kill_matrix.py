@@ -35,7 +35,7 @@ class Fate(Enum):
 
     CAUGHT = "caught"
     REFUSED = "refused by the implementation itself"
-    SHOWS_NOTHING = "does what is right within all bounds"
+    SHOWS_NOTHING = "not shown within these bounds"
     SURVIVED = "SURVIVED"
 
 

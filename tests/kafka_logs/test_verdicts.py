@@ -54,15 +54,8 @@ def test_the_epoch_jump_is_found_where_broker_1_becomes_leader(capture: Callable
     assert at["DATA-01"] == "n2/server.log:540"
 
 
-STALE = "the judge takes a leader that is slow to hear of the next epoch for one that replays old metadata"
-OVERTAKEN = "the judge lets the late answer to an overtaken fetch end the fetch that overtook it"
-OPEN = {
-    ("4.2.0/a-steady", "n1", HOUR): STALE,
-    ("4.2.0/a-steady", "n100", -HOUR): STALE,
-    ("4.2.0/k-epoch-jump", "n1", HOUR): OVERTAKEN,
-}
 CLOCKS = [
-    pytest.param(*case, marks=[pytest.mark.xfail(reason=OPEN[case], strict=False)] if case in OPEN else [])
+    case
     for name in ("3.4.0/b-kill-leader", "4.2.0/k-epoch-jump", "4.2.0/d-unclean", "4.2.0/a-steady")
     for node in ("n1", "n2", "n3", "n100")
     for case in ((name, node, HOUR), (name, node, -HOUR))

@@ -1,0 +1,82 @@
+"""The command line as a newcomer meets it."""
+
+from pathlib import Path
+
+import pytest
+
+import tidegauge
+from traces.kafka.shipped import shipped
+
+
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """--help names the commands and the exit codes."""
+    with pytest.raises(SystemExit) as ended:
+        tidegauge.main(["--help"])
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    for command in ("check", "model", "prove", "generate", "convert", "bugs", "conformance", "doctor", "scenario", "play"):
+        assert command in told
+    assert "exit codes" in told
+
+
+def test_a_bug_in_real_logs_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 1, the rule, file and line, the known bug, and a page."""
+    code = tidegauge.main(["check", "--quiet", str(shipped()["3.4.0/b-kill-leader"]), "--out", str(tmp_path)])
+    told = capsys.readouterr().out
+    assert code == 1
+    assert "HW-06" in told
+    assert "n1/server.log:719" in told
+    assert "KAFKA-14704" in told
+    assert (tmp_path / "index.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("empty.ndjson", b""),
+        ("words.ndjson", b"hello\n"),
+        ("binary.ndjson", b"\x00\xff\x7fELF"),
+        ("nine.ndjson", b'{"v":9}\n'),
+    ],
+)
+def test_bad_input_is_a_message_and_exit_code_2(
+    name: str, content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Never a traceback, never a pass."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert tidegauge.main(["check", "--quiet", str(path)]) == 2
+    assert name in capsys.readouterr().out
+
+
+def test_a_directory_without_logs_and_a_missing_path_are_bad_input(tmp_path: Path) -> None:
+    """Exit code 2 for both."""
+    assert tidegauge.main(["check", "--quiet", str(tmp_path)]) == 2
+    assert tidegauge.main(["check", "--quiet", str(tmp_path / "nothing-here")]) == 2
+
+
+def test_logs_become_ndjson_become_parquet_with_the_same_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is converted is judged alike."""
+    lines = tmp_path / "trace.ndjson"
+    assert tidegauge.main(["convert", str(shipped()["4.2.0/k-epoch-jump"]), str(lines)]) == 0
+    capsys.readouterr()
+    assert tidegauge.main(["check", "--quiet", str(lines)]) == 1
+    assert "HW-08" in capsys.readouterr().out
+
+
+def test_walks_of_a_fault_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """generate --fault, then check: a rule fails; without the fault none does."""
+    right, wrong = tmp_path / "right.parquet", tmp_path / "wrong.parquet"
+    assert tidegauge.main(["generate", "--quiet", "--traces", "300", "--out", str(right)]) == 0
+    assert tidegauge.main(["generate", "--quiet", "--traces", "300", "--fault", "hw-may-fall", "--out", str(wrong)]) == 0
+    assert tidegauge.main(["check", "--quiet", str(right)]) == 0
+    assert tidegauge.main(["check", "--quiet", str(wrong)]) == 1
+    assert "HW-04" in capsys.readouterr().out
+
+
+def test_what_does_not_exist_is_named_with_what_does(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong model or fault is exit code 2 and a list of the right ones."""
+    assert tidegauge.main(["model", "NoSuchModel"]) == 2
+    assert "Small" in capsys.readouterr().err
+    assert tidegauge.main(["generate", "--out", "x.parquet", "--fault", "none"]) == 2
+    assert "hw-may-fall" in capsys.readouterr().err

@@ -138,7 +138,7 @@ def judge_traces(
     for t in range(len(trace_starts) - 1):
         if st[OPTION, GOES_ON] == 0:
             forget(st, t)
-            listen(st, node, trace_starts[t], trace_starts[t + 1])
+            listen(st, node, rows, trace_starts[t], trace_starts[t + 1])
         for at in range(trace_starts[t], trace_starts[t + 1]):
             st[WHOLE, NOW] = at
             i = rows[at] if len(rows) > 0 else at
@@ -343,11 +343,11 @@ def judge_traces(
             keep(st, t, final, caches)
 
 
-def listen(st: State, node: Ints, first: int, last: int) -> None:
+def listen(st: State, node: Ints, rows: Ints, first: int, last: int) -> None:
     """Who tells anything: what a silent broker sent or answered nobody can know."""
     heard = 0
-    for i in range(first, last):
-        heard |= 1 << node[i]
+    for at in range(first, last):
+        heard |= 1 << (node[rows[at]] if len(rows) > 0 else node[at])
     st[WHOLE, HEARD] = heard
 
 

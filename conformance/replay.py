@@ -89,7 +89,8 @@ def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: in
     st = allocate(options, room, FAILURES_KEPT)
     forget(st, trace)
     first = int(columns.trace_starts[trace])
-    listen(st, columns.node, first, int(columns.trace_starts[trace + 1]))
+    every_row = np.zeros(0, np.int64)
+    listen(st, columns.node, every_row, first, int(columns.trace_starts[trace + 1]))
     inputs = frozen_inputs(columns)[:-1]
     run: Any = judge_traces
     nothing = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)

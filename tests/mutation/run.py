@@ -37,12 +37,23 @@ SEQUENCES = 2_500
 SECONDS = 240
 
 KILLERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "isr": (("leader_partition",), ("test_isr", "test_partition", "test_switches", "test_append_records")),
-    "partition": (("leader_partition",), ("test_partition", "test_switches", "test_append_records")),
+    "rules": (
+        ("epoch_cache", "unified_log", "follower_fetcher", "leader_partition"),
+        ("test_rules", "test_epoch_cache", "test_log", "test_partition", "test_isr", "test_fetcher", "test_generations"),
+    ),
+    "epoch_cache": (("epoch_cache", "unified_log"), ("test_epoch_cache", "test_switches_log")),
+    "log": (("unified_log", "follower_fetcher"), ("test_log", "test_switches_log", "test_partition", "test_segmented_log")),
     "replica": (("leader_partition",), ("test_partition",)),
-    "fetcher": (("follower_fetcher",), ("test_fetcher", "test_fetcher_edges", "test_switches", "test_fetcher_thread")),
-    "log": (("unified_log", "follower_fetcher"), ("test_log", "test_segmented_log")),
-    "epoch_cache": (("epoch_cache", "unified_log"), ("test_epoch_cache",)),
+    "partition": (
+        ("leader_partition",),
+        ("test_partition", "test_isr", "test_switches_leader", "test_append_records", "test_fetch_messages"),
+    ),
+    "isr": (("leader_partition",), ("test_isr", "test_partition", "test_switches_leader", "test_append_records")),
+    "fetch_state": (("follower_fetcher",), ("test_fetcher", "test_fetcher_edges", "test_fetcher_thread")),
+    "fetcher": (
+        ("follower_fetcher",),
+        ("test_fetcher", "test_fetcher_edges", "test_switches_follower", "test_generations", "test_fetcher_thread"),
+    ),
 }
 """The tables and the test files of `tests/impl` that try a module."""
 

@@ -1,0 +1,36 @@
+"""Profiles with one switch changed, and a log, a leader and a fetch to try them on."""
+
+from impl import log as log_
+from impl import partition as p
+from impl.log import Batch, Log, append_as_follower
+from impl.messages import BrokerState, FetchRequest
+from impl.partition_state import Partition
+from impl.profiles import FETCH_TRUNCATION, Setup
+from impl.rules import (
+    UNDEFINED,
+)
+from tests.impl.brokers import NOW
+
+METADATA = tuple(BrokerState(b, epoch=10 + b) for b in range(3))
+TODAY = Setup()
+
+
+def without(**switches: object) -> Setup:
+    return Setup(profile=FETCH_TRUNCATION._replace(**switches))  # type: ignore[arg-type]
+
+
+def written(*batches: tuple[int, int, int], hw: int = 0) -> Log:
+    log, _ = append_as_follower(TODAY, Log(), tuple(Batch(*b) for b in batches), 99)
+    return log_.update_high_watermark(TODAY, log, hw)
+
+
+LOG = written((0, 4, 0), (5, 9, 1), hw=5)
+
+
+def led(setup: Setup, log: Log = LOG, epoch: int = 2, members: tuple[int, ...] = (0, 1)) -> Partition:
+    return p.make_leader(setup, Partition(0, log), epoch, 1, members, (0, 1, 2), METADATA, NOW)[0]
+
+
+def fetched(setup: Setup, partition: Partition, offset: int, broker: int = 1, broker_epoch: int = 11) -> Partition:
+    request = FetchRequest(broker, 2, offset, UNDEFINED, 0, broker_epoch)
+    return p.fetch_records(setup, partition, request, METADATA, NOW, 100)[0]

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
@@ -28,7 +28,6 @@ from numba import types
 from conformance import (
     controller,
     cuts,
-    fields,
     follower,
     judge_kernel,
     leader,
@@ -37,7 +36,6 @@ from conformance import (
     lineage,
     log_checks,
     roles,
-    rule_ids,
     serving,
     state,
     tally,
@@ -45,7 +43,6 @@ from conformance import (
     whole,
 )
 from impl import rules
-from traces import columns, schema
 from traces.columns import INT_FIELDS
 
 MODULES = (
@@ -149,9 +146,26 @@ def _user() -> int:
 
 
 def _fingerprint() -> str:
+    """Of the code as loaded, not of the files: they may have been edited since this process imported them."""
     parts = [sys.version, numba.__version__, binding.get_host_cpu_name(), str(binding.get_host_cpu_features())]
-    parts += [inspect.getsource(module) for module in (*MODULES, fields, rule_ids, columns, schema, sys.modules[__name__])]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
+    for module in (*MODULES, sys.modules[__name__]):
+        parts += [_loaded(value) for value in vars(module).values() if isinstance(value, FunctionType)]
+    return hashlib.sha256("\0".join([*parts, *sorted(RARE), *INT_FIELDS]).encode()).hexdigest()[:20]
+
+
+def _loaded(function: FunctionType) -> str:
+    """The code of a function and the values of the constants it names, its own module's or those of one it imports."""
+    names = function.__code__.co_names
+    known = function.__globals__
+    spaces = [known, *(vars(known[name]) for name in names if isinstance(known.get(name), ModuleType))]
+    values = [(name, space[name]) for space in spaces for name in names if isinstance(space.get(name), int | tuple)]
+    return repr((function.__module__, function.__annotations__, _text(function.__code__), values))
+
+
+def _text(code: CodeType) -> str:
+    """A code object without the places it was compiled at, which its own text would name."""
+    inner = [_text(value) if isinstance(value, CodeType) else repr(value) for value in code.co_consts]
+    return repr((code.co_name, code.co_code, code.co_names, code.co_varnames, inner))
 
 
 COLUMN = types.Array(types.int64, 1, "C", readonly=True)

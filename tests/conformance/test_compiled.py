@@ -1,10 +1,12 @@
 """Where the machine code of the judge is kept, and that nothing depends on it but time."""
 
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import pytest
 
-from conformance import compiled
+from conformance import compiled, fields, judge_kernel
+from impl import rules
 
 
 def test_the_machine_code_is_kept_in_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,11 +19,26 @@ def test_the_machine_code_is_kept_in_the_users_cache(tmp_path: Path, monkeypatch
     assert not compiled.is_ready()
 
 
-def test_another_text_has_another_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Code made from an older text of a rule is never loaded: its directory has another name."""
+def test_other_code_has_another_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine code made from another text of a rule is never loaded: its directory has another name."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     before = compiled.cache_directory()
-    monkeypatch.setattr(compiled, "MODULES", compiled.MODULES[1:])
+    swapped = FunctionType(
+        (lambda follower_epoch, leader_epoch: follower_epoch <= leader_epoch).__code__, vars(rules), "other"
+    )
+    monkeypatch.setattr(rules, "check_leader_epoch", swapped)
+    assert compiled.cache_directory() != before
+
+
+@pytest.mark.parametrize(("module", "name"), [(judge_kernel, "FINAL"), (fields, "ROLE")])
+def test_another_constant_has_another_place(
+    module: ModuleType, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Constants are compiled in, a module's own and those it names in another: they are part of the name."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    before = compiled.cache_directory()
+    assert isinstance(getattr(module, name), int | tuple)
+    monkeypatch.setattr(module, name, (1, 2) if name == "FINAL" else 77)
     assert compiled.cache_directory() != before
 
 

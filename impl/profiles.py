@@ -133,10 +133,21 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 )
 
 
+RELEASE = "release-"
+"""What the name of a release's profile begins with: release-3.4.1."""
+
+
 def named(name: str) -> Profile:
     """The profile called `name`."""
+    if name.startswith(RELEASE):
+        from impl.releases import of_release  # noqa: PLC0415  its table is written in terms of Profile
+
+        return of_release(name.removeprefix(RELEASE))
     if name not in PROFILES:
-        raise UsageError(f"profile: expected one of {', '.join(PROFILES)}; seen {name!r}; choose one of those")
+        raise UsageError(
+            f"profile: expected one of {', '.join(PROFILES)}, or {RELEASE} and a release such as 3.4.1; "
+            f"seen {name!r}; choose one of those"
+        )
     return PROFILES[name]
 
 

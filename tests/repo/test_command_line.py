@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 import tidegauge
+from commands.profiles import LINES
+from impl.releases import FIRST, LAST, of_release, version_of
 from traces.kafka.shipped import shipped
+from traces.parquet import Reader
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,3 +83,39 @@ def test_what_does_not_exist_is_named_with_what_does(capsys: pytest.CaptureFixtu
     assert "Small" in capsys.readouterr().err
     assert tidegauge.main(["generate", "--out", "x.parquet", "--fault", "none"]) == 2
     assert "hw-may-fall" in capsys.readouterr().err
+
+
+def test_a_release_stands_for_its_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What 3.4.1 writes names that release, is judged by it, and is not what a release that checks answers would do."""
+    walks = tmp_path / "walks.parquet"
+    args = ["--quiet", "--model", "Epochs", "--traces", "3000", "--release", "3.4.1", "--out", str(walks)]
+    assert tidegauge.main(["generate", *args]) == 0
+    with Reader(walks) as reader:
+        assert reader.config.profile == "release-3.4.1"
+    assert tidegauge.main(["check", "--quiet", str(walks), "--release", "4.3.1"]) == 1
+    assert "FETCH-09" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("release", ["3.10", "5.0", "0.9.0", "three", "3.4.x"])
+def test_an_unknown_release_is_refused_with_those_there_are(release: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2, before anything is read."""
+    assert tidegauge.main(["check", "nothing.ndjson", "--release", release]) == 2
+    said = capsys.readouterr().err
+    assert release in said
+    assert "0.10.2" in said
+    assert "4.3" in said
+
+
+def test_a_profile_and_a_release_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    """argparse ends with 2 and says so."""
+    with pytest.raises(SystemExit) as ended:
+        tidegauge.main(["check", "x", "--profile", "elr", "--release", "3.4.1"])
+    assert ended.value.code == 2
+    assert "not allowed with" in capsys.readouterr().err
+
+
+def test_every_release_line_is_one_that_impl_knows() -> None:
+    """The lines the command line offers are of_release's, first and last included."""
+    known = [line for lines in LINES for line in lines]
+    assert all(of_release(line).name == f"release-{line}" for line in known)
+    assert (version_of(known[0]), version_of(known[-1])) == (FIRST, LAST)

@@ -1,0 +1,23 @@
+"""tidegauge bugs."""
+
+import argparse
+
+from commands.terminal import CONFORMS, FAILS, SEED, echo
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("--seed", type=int, default=SEED, help=f"seed of the walks (default {SEED})")
+
+
+def run(args: argparse.Namespace) -> int:
+    """The kill matrix: which rule of the judge catches which faulty implementation."""
+    from conformance.kill_matrix import Fate, kill_all
+
+    survived = 0
+    for kill in kill_all(args.seed):
+        rules = ", ".join(f"{rule} ({traces:,})" for rule, traces in kill.by_rule.items()) or kill.says
+        echo(f"{kill.fault.name:<30} {kill.fault.resembles:<24} {kill.fate.value}{': ' if rules else ''}{rules}")
+        survived += kill.fate is Fate.SURVIVED
+    echo(f"seed {args.seed}; {survived} survived")
+    return FAILS if survived else CONFORMS

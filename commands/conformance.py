@@ -1,0 +1,54 @@
+"""tidegauge conformance."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from commands.terminal import SEED, echo, only_steps
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("--out", default="report", metavar="DIR", help="where the reports go (default report)")
+    parser.add_argument(
+        "--interleavings", type=int, default=1_000_000, help="distinct interleavings to judge (default 1000000)"
+    )
+    parser.add_argument("--seed", type=int, default=SEED, help=f"seed of the walks (default {SEED})")
+
+
+def run(args: argparse.Namespace) -> int:
+    """The main job: models, proofs, spec = impl, interleavings on Spark, real Kafka logs, seeded faults."""
+    from conformance import steps
+    from conformance.job import Step, exit_code, run_job, summary_table, write_json, write_junit
+    from conformance.report.job_page import write_job_page
+    from spark_check.steps import interleavings_judged
+
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="tidegauge-") as scratch:
+        outcomes = run_job(
+            (
+                Step("TLC models as pinned", steps.models_as_pinned),
+                Step("rules proved", steps.rules_proved),
+                Step("spec = impl", steps.spec_equals_impl),
+                Step(
+                    "interleavings judged on Spark",
+                    lambda say: interleavings_judged(Path(scratch), args.interleavings, args.seed, say),
+                ),
+                Step("real Kafka logs judged", steps.real_logs_judged),
+                Step("seeded faults caught", steps.seeded_faults),
+                Step("mutants rejected", steps.mutants_rejected),
+            ),
+            only_steps if args.quiet else echo,
+        )
+    write_json(outcomes, out / "conformance.json")
+    write_junit(outcomes, out / "conformance.xml")
+    write_job_page(outcomes, out / "index.html")
+    code = exit_code(outcomes)
+    echo()
+    echo(summary_table(outcomes))
+    echo(f"reports: {out / 'index.html'}, conformance.json, conformance.xml")
+    echo(
+        {0: "CONFORMS", 1: "FAILS", 2: "SUITE ERROR"}[code] + f": {sum(o.seconds for o in outcomes):.0f} s, seed {args.seed}"
+    )
+    return code

@@ -1,0 +1,28 @@
+"""tidegauge play."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from commands.terminal import CONFORMS, echo
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("--save", metavar="FILE", help="keep the session as a transcript")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play with a small cluster by hand: write, fetch, crash, elect, show."""
+    from conformance.scenario import play
+    from conformance.transcript import render
+
+    def prompt() -> None:
+        if sys.stdin.isatty():
+            print("> ", end="", flush=True)
+
+    transcript = play(sys.stdin, echo, prompt)
+    if args.save:
+        Path(args.save).write_text(render(transcript), encoding="utf-8")
+        echo(f"saved in {args.save}; give it a claim and it is a scenario")
+    return CONFORMS

@@ -1,0 +1,95 @@
+"""tidegauge prove."""
+
+import argparse
+from pathlib import Path
+
+from commands.terminal import CONFORMS, echo
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("--group", action="append", help="prove only this group; may be repeated")
+    parser.add_argument("--entries", type=int, default=4, help="largest epoch cache of the bounded proofs (default 4)")
+    parser.add_argument("--processes", type=int, default=2, help="groups proved at once (default 2)")
+    parser.add_argument("--time-limit", type=float, default=300.0, metavar="SECONDS", help="per group (default 300)")
+    parser.add_argument("--verbose", action="store_true", help="tell what is lost without each premise, too")
+    parser.add_argument(
+        "--mutants", action="store_true", help="instead: is every small change of a rule refuted by a proof?"
+    )
+    parser.add_argument("--scenario", metavar="NAME", help="instead: two logs that do not converge without this premise")
+    parser.add_argument("--trace", metavar="DIR", help="with --scenario: also write it as a trace, NAME-MODE.ndjson, there")
+    parser.add_argument("--list", action="store_true", help="list the groups and scenarios, prove nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prove the rules with z3."""
+    if args.list:
+        return _list()
+    if args.scenario:
+        return _counter_model(args)
+    if args.mutants:
+        return _mutants(args)
+    return _prove(args)
+
+
+def _list() -> int:
+    from spec.proofs.premises import REMOVALS
+    from spec.proofs.registry import all_groups
+
+    for group in all_groups().values():
+        echo(f"{group.name:<24} {group.title}")
+    echo("scenarios (--scenario NAME): what happens without a premise")
+    for name, removal in REMOVALS.items():
+        echo(f"{name:<24} {removal.name}")
+    return CONFORMS
+
+
+def _prove(args: argparse.Namespace) -> int:
+    from spec.proofs.prove import exit_code, prove
+    from spec.proofs.verdicts import GroupResult
+
+    def progress(name: str, result: GroupResult | None) -> None:
+        if result is not None:
+            for line in result.describe(args.verbose):
+                echo(line)
+        elif not args.quiet:
+            echo(f"{'...':13}  {name}")
+
+    results = prove(args.group or None, args.entries, args.processes, args.time_limit, progress=progress)
+    code = exit_code(results)
+    echo(
+        {0: "PROVED: every goal", 1: "COUNTER-MODEL: a rule does not do what is claimed", 3: "NOT PROVED: undecided goals"}[
+            code
+        ]
+    )
+    return code
+
+
+def _counter_model(args: argparse.Namespace) -> int:
+    from conformance.counter_models import counter_model_trace
+    from spec.proofs.premises import modes_of, removal_named
+    from traces.ndjson import write
+
+    echo(f"Suppose: {removal_named(args.scenario).name}")
+    for mode in modes_of(args.scenario):
+        found = counter_model_trace(args.scenario, mode)
+        echo(f"\n{mode} mode")
+        for line in (*found.run.lines(), found.line()):
+            echo(f"  {line}")
+        if args.trace:
+            Path(args.trace).mkdir(parents=True, exist_ok=True)
+            write([found.trace], Path(args.trace) / f"{found.trace.name}.ndjson")
+    return CONFORMS
+
+
+def _mutants(args: argparse.Namespace) -> int:
+    from spec.proofs.mutants import kill_all
+
+    def progress(done: int, total: int) -> None:
+        if not args.quiet and (done % 100 == 0 or done == total):
+            echo(f"{done} of {total} mutants tried")
+
+    report = kill_all(args.processes, progress)
+    for line in report.describe():
+        echo(line)
+    return report.exit_code

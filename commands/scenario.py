@@ -1,0 +1,35 @@
+"""tidegauge scenario."""
+
+import argparse
+from pathlib import Path
+
+from commands.terminal import CONFORMS, FAILS, echo
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("file", nargs="*", help="scenario files; default: all that are shipped")
+    parser.add_argument("--rewrite", action="store_true", help="write what happens into the files, and count them as failed")
+    parser.add_argument("--trace", metavar="DIR", help="also write each run as a trace, NAME.ndjson, there")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play scenarios and hold what happens against what their files say."""
+    from conformance.scenario import rewrite, run_scenario, shipped, summary
+    from traces.ndjson import write
+
+    done = []
+    for path in args.file or shipped():
+        one = run_scenario(path)
+        done.append(one)
+        if args.trace:
+            Path(args.trace).mkdir(parents=True, exist_ok=True)
+            write([one.trace], Path(args.trace) / f"{one.scenario.path.stem}.ndjson")
+        if args.rewrite and rewrite(one):
+            echo(f"{path}: rewritten, review the difference")
+        elif not one.passed:
+            echo(one.diff)
+        elif not args.quiet:
+            echo(f"{one.scenario.path.stem}: {one.scenario.expected}; {one.judge_says}")
+    echo(summary(done))
+    return CONFORMS if all(one.passed for one in done) else FAILS

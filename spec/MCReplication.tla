@@ -135,12 +135,11 @@ TruncateToHighWatermark(b) ==
   /\ log' = [log EXCEPT ![b] = Prefix(@, hw[b])]
   /\ mark' = [mark EXCEPT ![b] = Undefined]
 
-\* kip101, kip279, kip320: a follower with an epoch asks for its end first.  KIP-101 looks at the offset of the answer
-\* alone; KIP-279 at its epoch too, in rounds; KIP-320 refuses requests and drops answers of another epoch.
+\* kip101, kip279, kip320: a follower with an epoch asks for its end first.  KIP-101 answers with
+\* an offset alone; KIP-279 with its epoch too, in rounds; KIP-320 refuses requests and drops answers of another epoch.
 AsksForEpochEnd(b) == Cache(b) # <<>>
 AnyEpochEnd(f, m) == TRUE
-CutAtOffsetOfAnswer(f, m) ==
-  [row |-> 2, offset |-> IF m.endOffset = Undefined THEN hw[f] ELSE MinOf({m.endOffset, Leo(f)}), completed |-> TRUE]
+EndFoundWithoutEpoch(l, asked) == [EndOffsetFor(Cache(l), Leo(l), asked) EXCEPT !.epoch = Undefined]
 
 ----------------------------------------------------------------------------------
 (* Guards taken away, by name.  Some of the above serve here too *)

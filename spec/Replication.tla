@@ -189,7 +189,10 @@ MarkOfNewLeader(b) == controller.epoch
 \* Whether a new follower asks for the end of its last epoch before it fetches: not with truncation on fetch.
 StartsTruncating(b) == FALSE
 
-\* Whether it takes the answer to that (KIP-320), and where it cuts then: with no answer at its high watermark.
+\* What a leader answers to that: the epoch it found and its end (KIP-279).
+EpochEndFound(l, asked) == EndOffsetFor(Cache(l), Leo(l), asked)
+
+\* Whether it takes the answer (KIP-320), and where it cuts then: with no answer at its high watermark.
 EpochEndMatches(f, m) == m.epoch = epoch[f]
 CutAtEpochEnd(f, m) == TruncationTarget(Cache(f), Leo(f), hw[f], m.endEpoch, m.endOffset)
 
@@ -411,7 +414,7 @@ SendEpochRequest(f) ==
 HandleEpochRequest(l, f) ==
   /\ net[f][l].type = "epoch request"
   /\ LET m == net[f][l]
-         found == EndOffsetFor(Cache(l), Leo(l), m.lastEpoch)
+         found == EpochEndFound(l, m.lastEpoch)
          refused == ~up[l] \/ RefusesEpoch(m.epoch, epoch[l]) \/ role[l] # "leader"
      IN  Reply(f, l, IF refused THEN Nothing
                      ELSE [type |-> "epoch end", epoch |-> m.epoch, endEpoch |-> found.epoch, endOffset |-> found.end])

@@ -16,7 +16,17 @@ from impl import isr, log_loader
 from impl import partition as partition_
 from impl.controller import Controller
 from impl.fetch_state import Fetcher, PartitionFetchState
-from impl.messages import AlterPartitionResponse, FetchAnswer, FetchRequest, FetchResponse, ListOffsets, Metadata
+from impl.messages import (
+    AlterPartitionResponse,
+    EpochEndOffset,
+    EpochRequest,
+    FetchAnswer,
+    FetchRequest,
+    FetchResponse,
+    ListOffsets,
+    Metadata,
+    Request,
+)
 from impl.partition_state import Partition
 from impl.profiles import Setup
 from impl.replica import Replica
@@ -117,6 +127,16 @@ def serve(
     return _settled(broker._replace(partition=partition)), answer
 
 
+def serve_epoch(setup: Setup, broker: Broker, request: EpochRequest) -> EpochEndOffset | None:
+    """Handle an OffsetForLeaderEpoch request. None: refused, the follower will ask again."""
+    if not broker.up:
+        return None
+    error, epoch, end = partition_.last_offset_for_leader_epoch(
+        setup, broker.partition, request.current_leader_epoch, request.leader_epoch
+    )
+    return EpochEndOffset(request.current_leader_epoch, epoch, end) if error == NONE else None
+
+
 def lagging(setup: Setup, broker: Broker) -> tuple[int, ...]:
     """ISR members whose lag time may have run out."""
     return isr.out_of_sync_replicas(setup, broker.partition, NOW) if broker.up else ()
@@ -141,11 +161,23 @@ def handle_alter_partition_response(
 # Follower
 
 
-def next_fetch(broker: Broker) -> FetchRequest | None:
-    """What the fetcher thread would send now."""
-    if not broker.up:
+def next_request(setup: Setup, broker: Broker) -> Request | None:
+    """What the fetcher thread would send now: a truncating entry asks where its last epoch ends."""
+    if not broker.up or broker.entry is None:
         return None
-    return fetcher_.build_fetch(broker.partition.broker_id, Fetcher(broker.partition.log, broker.entry))
+    fetcher = Fetcher(broker.partition.log, broker.entry)
+    epoch = fetcher_.epoch_to_ask(setup, fetcher)
+    if epoch != UNDEFINED:
+        return EpochRequest(broker.entry.current_leader_epoch, epoch)
+    return fetcher_.build_fetch(broker.partition.broker_id, fetcher)
+
+
+def is_truncating(setup: Setup, broker: Broker) -> bool:
+    """Whether a follower has to ask before it fetches; without a leader, whether it will have to."""
+    if broker.entry is not None:
+        return broker.entry.truncating
+    waiting = Fetcher(broker.partition.log, PartitionFetchState(0, broker.partition.leader_epoch, truncating=True))
+    return not setup.profile.truncation_on_fetch and fetcher_.epoch_to_ask(setup, waiting) != UNDEFINED
 
 
 def handle_answer(setup: Setup, broker: Broker, leader: int, answer: FetchAnswer) -> Broker:
@@ -155,6 +187,17 @@ def handle_answer(setup: Setup, broker: Broker, leader: int, answer: FetchAnswer
     fetcher = fetcher_.process_fetch_answer(setup, Fetcher(broker.partition.log, broker.entry), answer)
     partition = broker.partition._replace(log=fetcher.log)
     return _settled(broker._replace(partition=partition, entry=fetcher.entry))
+
+
+def handle_epoch_answer(setup: Setup, broker: Broker, leader: int, answer: EpochEndOffset) -> Broker:
+    """An OffsetForLeaderEpoch answer from `leader`, dropped likewise, and when the entry does not wait for one."""
+    entry = broker.entry
+    if not broker.up or broker.source != leader or entry is None or not entry.truncating:
+        return broker
+    fetcher = fetcher_.truncate_to_epoch_end_offset(
+        setup, Fetcher(broker.partition.log, entry), answer.request_epoch, NONE, answer.leader_epoch, answer.end_offset
+    )
+    return _settled(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=fetcher.entry))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

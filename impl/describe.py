@@ -19,7 +19,7 @@ from impl.cluster import Cluster, Label, Row, record_epochs
 from impl.controller import Controller
 from impl.explore import Found, Graph
 from impl.invariants import Violation
-from impl.messages import FetchRequest, Message
+from impl.messages import EpochEndOffset, EpochRequest, FetchRequest, Message
 from impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED
 from impl.view import View
 
@@ -47,12 +47,18 @@ def names(brokers: tuple[int, ...]) -> str:
     return ",".join(map(broker_name, brokers)) or "nobody"
 
 
+ROLES = ("starting", "leader", "follower", "asks")
+"""By their number in views; one that asks is a follower that has to learn where its last epoch ends."""
+
+
 def role(broker: Broker) -> str:
     """What the broker believes it is."""
     if not broker.up:
         return "down"
     if broker.partition.leader_epoch == UNDEFINED:
         return "starting"
+    if broker.entry is not None and broker.entry.truncating:
+        return "asks"
     return "leader" if broker.partition.is_leader else "follower"
 
 
@@ -118,6 +124,16 @@ def message_text(follower: int, leader: int, message: Message, values: Values = 
             f"{broker_name(follower)}->{broker_name(leader)} Fetch offset={message.fetch_offset} "
             f"epoch={message.current_leader_epoch} last_fetched_epoch={message.last_fetched_epoch}"
         )
+    if isinstance(message, EpochRequest):
+        return (
+            f"{broker_name(follower)}->{broker_name(leader)} OffsetForLeaderEpoch of epoch={message.leader_epoch} "
+            f"epoch={message.current_leader_epoch}"
+        )
+    if isinstance(message, EpochEndOffset):
+        return (
+            f"{broker_name(leader)}->{broker_name(follower)} EpochEndOffset to epoch={message.request_epoch}: "
+            f"epoch={message.leader_epoch} end={message.end_offset}"
+        )
     response = message.response
     head = f"{broker_name(leader)}->{broker_name(follower)} FetchResponse to offset={message.request_offset}"
     head += f" epoch={message.request_epoch}:"
@@ -145,7 +161,14 @@ def label_text(label: Label) -> str:
     match name:
         case "HandleFetch":
             return f"HandleFetch {who} <- {broker_name(numbers[1])}" + (" proposing it for the ISR" if numbers[2] else "")
-        case "HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "LoseResponse":
+        case (
+            "HandleFetchResponse"
+            | "HandleDivergingResponse"
+            | "HandleOutOfRange"
+            | "LoseResponse"
+            | "HandleEpochRequest"
+            | "HandleEpochResponse"
+        ):
             return f"{name} {who} <- {broker_name(numbers[1])}"
         case "ShrinkIsr":
             removed = tuple(b for b in range(numbers[1].bit_length()) if numbers[1] >> b & 1)
@@ -249,7 +272,7 @@ def view_text(view: View) -> str:
     lines = []
     for b, (log, hw, mark, up, is_role, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
         records = " ".join(map(str, log)) or "-"
-        what = ("starting", "leader", "follower")[is_role] if up else "down"
+        what = ROLES[is_role] if up else "down"
         lines.append(
             f"{broker_name(b)} {what:<9} log={records} hw={hw} mark={mark} epoch={epoch} leader={broker_name(leader)} "
             f"isr={isr:b} pending={pending:b} remote={remote} in flight={slots}"

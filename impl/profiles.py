@@ -115,16 +115,18 @@ KIP320 = FETCH_TRUNCATION._replace(
 )
 """OffsetsForLeaderEpoch with fencing."""
 
-KIP279 = KIP320._replace(
-    name="kip279", fencing=False, epoch_answers_checked=False, strict_cache=False, join_needs_epoch_start=False
-)
+KIP279 = KIP320._replace(name="kip279", fencing=False, epoch_answers_checked=False)
 """OffsetsForLeaderEpoch answers epoch and end, and is asked until an epoch is shared; nobody is fenced."""
 
 KIP101 = KIP279._replace(name="kip101", answers_epoch=False)
 """OffsetsForLeaderEpoch answers an end alone, asked once."""
 
 HW_ONLY = KIP101._replace(
-    name="hw-only", epoch_requests=False, strict_cache=True, guards_partition_epoch=False, fetcher_restart="leader"
+    name="hw-only",
+    epoch_requests=False,
+    join_needs_epoch_start=False,
+    guards_partition_epoch=False,
+    fetcher_restart="leader",
 )
 """A follower cuts at its own high watermark. Nobody reads the epoch cache, so how it is kept does not matter."""
 

@@ -4,24 +4,27 @@ Rules of this file
 
 1. The view is nested tuples of ints, exactly what TLC prints for a state of spec/Replication.tla.
 2. What the specification derives is asserted here, not trusted: the epoch cache is exactly what the records and one
-   trailing entry (`mark`) imply, and a fetcher entry stands at the log end with the latest cached epoch.
-3. Two different states of one model never have the same view.
+   trailing entry (`mark`) imply, and a fetching entry stands at the log end with the latest cached epoch.
+3. Two different states of one model have different views, but for the offset of a truncating entry: it says where to cut
+   when the leader knows no end, and after a first round, when it is no longer the high watermark, the leader knows one.
 """
 
+from itertools import pairwise
 from typing import Any
 
+from impl import broker as broker_
 from impl import log as log_
 from impl.broker import Broker
 from impl.cluster import Cluster, Row, mask, record_epochs
 from impl.controller import Controller
 from impl.errors import IllegalStateError
-from impl.messages import FetchAnswer, FetchRequest, Message
+from impl.messages import EpochEndOffset, EpochRequest, FetchAnswer, FetchRequest, Message
 from impl.profiles import Setup
 from impl.rules import UNDEFINED
 
 View = tuple[Any, ...]
 
-NO_ROLE, LEADER, FOLLOWER = 0, 1, 2
+NO_ROLE, LEADER, FOLLOWER, TRUNCATING = 0, 1, 2, 3
 
 
 def view(cluster: Cluster) -> View:
@@ -41,7 +44,7 @@ def broker_view(setup: Setup, broker: Broker, row: Row) -> View:
         partition.log.hw,
         mark_of(setup, broker),
         int(broker.up),
-        _role(broker),
+        _role(setup, broker),
         partition.leader_epoch,
         partition.leader_id,
         mask(partition.state.isr),
@@ -57,11 +60,17 @@ def controller_view(controller: Controller) -> View:
 
 
 def message_view(message: Message) -> View:
-    """() nothing, (1, ..) request, (2, ..) data, (3, ..) diverging, (4, ..) out of range."""
+    """() nothing, (1, ..) request, (2, ..) data, (3, ..) diverging, (4, ..) out of range,
+    (5, ..) the end of an epoch is asked for, (6, ..) and answered.
+    """
     if message is None:
         return ()
     if isinstance(message, FetchRequest):
         return 1, message.current_leader_epoch, message.fetch_offset, message.last_fetched_epoch
+    if isinstance(message, EpochRequest):
+        return 5, message.current_leader_epoch, message.leader_epoch
+    if isinstance(message, EpochEndOffset):
+        return 6, message.request_epoch, message.leader_epoch, message.end_offset
     response = message.response
     if message.offsets is not None:
         return 4, message.request_epoch, message.request_offset, message.offsets.earliest, message.offsets.latest
@@ -74,10 +83,12 @@ def _answered_epochs(answer: FetchAnswer) -> tuple[int, ...]:
     return tuple(b.epoch for b in answer.response.records for _ in range(max(b.base, answer.request_offset), b.last + 1))
 
 
-def _role(broker: Broker) -> int:
+def _role(setup: Setup, broker: Broker) -> int:
     if broker.partition.leader_epoch == UNDEFINED:
         return NO_ROLE
-    return LEADER if broker.partition.is_leader else FOLLOWER
+    if broker.partition.is_leader:
+        return LEADER
+    return TRUNCATING if broker_.is_truncating(setup, broker) else FOLLOWER
 
 
 def _remote(broker: Broker, brokers: int) -> tuple[int, ...]:
@@ -88,13 +99,15 @@ def _remote(broker: Broker, brokers: int) -> tuple[int, ...]:
 def mark_of(setup: Setup, broker: Broker) -> int:
     """Epoch of a trailing cache entry that has no record yet, after comparing the whole cache with the records.
 
-    Before truncation on fetch nobody reads the cache, and logs that forked under hw-only have no well-formed one.
+    Where nobody reads the cache it need not be well-formed. Nor is it once the record epochs of a log fall, which is how
+    logs fork under hw-only, kip101 and kip279: EpochsMonotone is violated then.
     """
     log, cache = broker.partition.log, broker.partition.log.cache
     trailing = len(cache.starts) > 0 and cache.starts[-1] >= log.end
     found = cache.epochs[-1] if trailing else UNDEFINED
-    if setup.profile.truncation_on_fetch:
-        implied = implied_cache(record_epochs(broker))
+    records = record_epochs(broker)
+    if setup.profile.epoch_requests and all(a <= b for a, b in pairwise(records)):
+        implied = implied_cache(records)
         if trailing:
             implied = (*implied, (found, log.end))
         if cache.memory.pairs() != implied:
@@ -111,7 +124,10 @@ def _assert_entry_implied(setup: Setup, broker: Broker) -> None:
     entry, log = broker.entry, broker.partition.log
     if entry is None:
         return
-    seen = (entry.fetch_offset, entry.last_fetched_epoch, entry.current_leader_epoch)
-    implied = (log.end, log_.latest_epoch(setup, log), broker.partition.leader_epoch)
+    seen: tuple[int, ...] = (entry.current_leader_epoch,)
+    implied: tuple[int, ...] = (broker.partition.leader_epoch,)
+    if not entry.truncating:
+        seen = (*seen, entry.fetch_offset, entry.last_fetched_epoch)
+        implied = (*implied, log.end, log_.latest_epoch(setup, log))
     if seen != implied:
-        raise IllegalStateError(f"fetcher entry (offset, last epoch, epoch): expected {implied}; seen {seen}")
+        raise IllegalStateError(f"fetcher entry (epoch, offset, last epoch): expected {implied}; seen {seen}")

@@ -5,25 +5,31 @@ Rules of this file
 1. Only views are read, so behaviours of TLC, of the explorer and of a faulty variant go through the same code.
 2. An event says what the views show. A value no view shows (whether a truncation is completed, which error refuses a
    request) comes from `impl.rules`, the same text the views' maker ran.
-3. A follower took an answer if its log, mark or high watermark changed. When nothing changed the views do not say: the
-   guard of AbstractFetcherThread#processFetchRequest (`accepts_fetch_response`) decides, with the profile's epoch check.
-4. A request that reaches a dead broker, and an answer nobody takes, are no events: no node would log them.
+3. A follower took an answer if its log, mark, high watermark or role changed. When nothing changed the views do not say:
+   the guard of AbstractFetcherThread#processFetchRequest (`accepts_fetch_response`) decides, with the profile's epoch check.
+4. The epoch cache is told as the records imply it, and not at all where their epochs fall: such logs forked.
+5. A request that reaches a dead broker, and an answer nobody takes, are no events: no node would log them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from impl import rules
+from impl.profiles import named
 from traces.schema import Config, Event, Trace
 from traces.views import (
     CONTROLLER,
     DATA,
     DIVERGING,
+    EPOCH_END,
+    EPOCH_REQUEST,
     FOLLOWER,
     LEADER,
     NO_ROLE,
     OUT_OF_RANGE,
     REQUEST,
+    TRUNCATING,
     Broker,
     Label,
     View,
@@ -120,11 +126,11 @@ def _leader_append(src: View, label: Label, dst: View, _profile: str) -> Iterato
     )
 
 
-def _send_fetch(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+def _send(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     yield from _sent(src, dst, label[1])
 
 
-def _handle_fetch(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+def _handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     _, leader, follower, expand = label
     before, after = broker(src, leader), broker(dst, leader)
     if not before.up:
@@ -155,12 +161,12 @@ def _handle_fetch(src: View, label: Label, dst: View, _profile: str) -> Iterator
     elif kind == OUT_OF_RANGE:
         yield _event(leader, "HandleFetch", **request, error=rules.OFFSET_OUT_OF_RANGE)
     else:
-        yield _event(leader, "HandleFetch", **request, error=_refusal(before, epoch))
+        yield _event(leader, "HandleFetch", **request, error=_refusal(before, epoch, profile))
 
 
-def _refusal(leader: Broker, request_epoch: int) -> int:
+def _refusal(leader: Broker, request_epoch: int, profile: str) -> int:
     """Partition#getLocalLog: the epoch is checked first, leadership after; without a role there is no epoch to check."""
-    if leader.role == NO_ROLE:
+    if leader.role == NO_ROLE or not named(profile).fencing:
         return rules.NOT_LEADER_OR_FOLLOWER
     return rules.check_leader_epoch(request_epoch, leader.epoch) or rules.NOT_LEADER_OR_FOLLOWER
 
@@ -226,6 +232,51 @@ def _handle_out_of_range(src: View, label: Label, dst: View, profile: str) -> It
     yield from _sent(src, dst, follower)
 
 
+def _handle_epoch_request(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    _, leader, follower = label
+    before = broker(src, leader)
+    if not before.up:
+        return
+    _, epoch, asked = broker(src, follower).slots[leader]
+    request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": asked}
+    answer = broker(dst, follower).slots[leader]
+    if slot_kind(answer) == EPOCH_END:
+        yield _event(leader, "HandleEpochRequest", **request, error=rules.NONE, **_epoch_end(answer))
+    else:
+        yield _event(leader, "HandleEpochRequest", **request, error=_refusal(before, epoch, profile))
+
+
+def _epoch_end(answer: Sequence[int]) -> dict[str, int | None]:
+    _, _, epoch, end = answer
+    return {"div_epoch": _or_none(epoch), "div_end": _or_none(end)}
+
+
+def _or_none(value: int) -> int | None:
+    return None if value == rules.UNDEFINED else value
+
+
+def _handle_epoch_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    """An answer that is not waited for, or (KAFKA-7786) to a request of another epoch, is dropped without a word."""
+    _, follower, leader = label
+    before, after = broker(src, follower), broker(dst, follower)
+    answer = before.slots[leader]
+    epoch = answer[1]
+    waits = bool(before.up) and before.role == TRUNCATING and before.leader == leader
+    if waits and (epoch == before.epoch or not named(profile).epoch_answers_checked):
+        yield _event(
+            follower,
+            "HandleEpochResponse",
+            peer=node_id(leader),
+            req_epoch=epoch,
+            error=rules.NONE,
+            **_epoch_end(answer),
+            target=after.leo,
+            completed=after.role != TRUNCATING,
+            **_log(before, after),
+        )
+    yield from _sent(src, dst, follower)
+
+
 def _lose_response(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     yield from _sent(src, dst, label[1])
 
@@ -269,8 +320,9 @@ def _crash(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Even
 
 def _restart(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     b = broker(dst, label[1])
-    cache = epoch_cache(b.log, b.mark)
-    yield _event(label[1], "Start", clean=False, leo=b.leo, hw=b.hw, log_start=0, epochs=cache)
+    rises = all(a <= b for a, b in pairwise(b.log))
+    cache = {"epochs": epoch_cache(b.log, b.mark)} if rises else {}
+    yield _event(label[1], "Start", clean=False, leo=b.leo, hw=b.hw, log_start=0, **cache)
 
 
 def _controller_step(_src: View, _label: Label, dst: View, _profile: str) -> Iterator[Event]:
@@ -287,11 +339,14 @@ def _alter_partition(src: View, label: Label, dst: View, _profile: str) -> Itera
 
 _STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
     "LeaderAppend": _leader_append,
-    "SendFetch": _send_fetch,
+    "SendFetch": _send,
     "HandleFetch": _handle_fetch,
     "HandleFetchResponse": _handle_fetch_response,
     "HandleDivergingResponse": _handle_diverging_response,
     "HandleOutOfRange": _handle_out_of_range,
+    "SendEpochRequest": _send,
+    "HandleEpochRequest": _handle_epoch_request,
+    "HandleEpochResponse": _handle_epoch_response,
     "LoseResponse": _lose_response,
     "ShrinkIsr": _shrink_isr,
     "BecomeLeader": _become_leader,
@@ -329,25 +384,26 @@ def _change_partition(view: View) -> Event:
 
 
 def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
-    """The fetch that left in this step: a slot that now holds a request and did not before."""
+    """The request that left in this step: a slot that now holds one and did not before."""
     before, after = broker(src, follower), broker(dst, follower)
     for leader, (old, new) in enumerate(zip(before.slots, after.slots, strict=True)):
-        if slot_kind(new) == REQUEST and slot_kind(old) != REQUEST:
+        kind = slot_kind(new)
+        if kind not in {REQUEST, EPOCH_REQUEST} or slot_kind(old) in {REQUEST, EPOCH_REQUEST}:
+            continue
+        peer = node_id(leader)
+        if kind == REQUEST:
             _, epoch, offset, last_epoch = new
-            yield _event(
-                follower,
-                "SendFetch",
-                peer=node_id(leader),
-                req_epoch=epoch,
-                req_offset=offset,
-                req_last_epoch=last_epoch,
-            )
+            fetch = {"req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
+            yield _event(follower, "SendFetch", peer=peer, **fetch)
+        else:
+            _, epoch, asked = new
+            yield _event(follower, "SendEpochRequest", peer=peer, req_epoch=epoch, req_last_epoch=asked)
 
 
 def _taken(before: Broker, after: Broker, leader: int, request: tuple[int, int], profile: str) -> bool:
     ready = bool(before.up) and before.role == FOLLOWER and before.leader == leader
     epoch, offset = request
-    checked = profile != HW_ONLY
+    checked = named(profile).answer_epoch_checked
     changed = (before.log, before.mark, before.hw) != (after.log, after.mark, after.hw)
     return changed or rules.accepts_fetch_response(before.leo, before.epoch, ready, offset, epoch, checked)
 

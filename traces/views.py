@@ -15,8 +15,10 @@ Label: TypeAlias = tuple[Any, ...]
 CONTROLLER = 100
 """Node id of the controller in every trace made from a model."""
 
-NO_ROLE, LEADER, FOLLOWER = 0, 1, 2
-REQUEST, DATA, DIVERGING, OUT_OF_RANGE = 1, 2, 3, 4
+NO_ROLE, LEADER, FOLLOWER, TRUNCATING = 0, 1, 2, 3
+"""TRUNCATING: a follower that has to ask where its last epoch ends before it fetches."""
+
+REQUEST, DATA, DIVERGING, OUT_OF_RANGE, EPOCH_REQUEST, EPOCH_END = 1, 2, 3, 4, 5, 6
 """What a slot holds; an empty slot is the empty tuple."""
 
 

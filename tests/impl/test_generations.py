@@ -2,12 +2,8 @@
 
 from typing import NamedTuple
 
-import pytest
-
 from impl import fetcher as f
 from impl import partition as p
-from impl.cluster import Bounds, initial
-from impl.errors import UsageError
 from impl.fetch_state import Fetcher
 from impl.log import Log
 from impl.messages import FetchAnswer, ListOffsets
@@ -123,10 +119,3 @@ def test_s8_a_leader_of_an_older_epoch_misleads_who_is_not_fenced() -> None:
     assert results["fetch-truncation"] == (UNKNOWN_LEADER_EPOCH, [2, 2])
     assert results["kip279"] == (NONE, [2, 2])
     assert epochs(written((0, 9, 1), (10, 11, 1)))[10:] == [1, 1]
-
-
-def test_the_explored_cluster_has_no_slot_for_epoch_requests() -> None:
-    """Those generations are refused there, with what to use instead."""
-    for profile in (KIP101, KIP279, KIP320):
-        with pytest.raises(UsageError, match=r"step impl\.fetcher_thread"):
-            initial(Bounds(2, 1, 1, 0), profile)

@@ -1,0 +1,81 @@
+"""What a broker does by itself, and what it does when it reads the controller's registration.
+
+Rule of this file: what is possible is decided here (which clock runs out, which process dies); what a move does, in
+impl.broker.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from impl import broker as broker_
+from impl import controller as controller_
+from impl import isr
+from impl.broker import Broker
+from impl.controller import Controller
+from impl.messages import INELIGIBLE_REPLICA
+from impl.moves import Model, Move, Row, exposed, mask, metadata_of, only, uncounted
+from impl.rules import NONE, UNDEFINED
+
+
+def own_moves(model: Model, b: int, broker: Broker, may_crash: bool) -> tuple[Move, ...]:
+    """LeaderAppend, ShrinkIsr, Crash: read the broker alone."""
+    return tuple(_own_moves(model, b, broker, may_crash))
+
+
+def _own_moves(model: Model, b: int, broker: Broker, may_crash: bool) -> Iterator[Move]:
+    setup, log = model.setup, broker.partition.log
+    if broker.leads and log.end < model.bounds.max_log:
+        after = broker_.append(setup, broker, metadata_of(model, False))
+        yield Move(("LeaderAppend", b), b, after, exposed=exposed(after))
+    for out_of_sync in _subsets(broker_.lagging(setup, broker)):
+        yield Move(("ShrinkIsr", b, mask(out_of_sync)), b, broker_.shrink_isr(broker, out_of_sync))
+    if may_crash and broker.up:
+        for hw in range(log.hw + 1):
+            yield Move(("Crash", b, hw, log.end), b, broker_.crash(setup, broker, hw))
+
+
+def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    for size in range(1, len(members) + 1):
+        yield from combinations(members, size)
+
+
+def image_moves(model: Model, b: int, broker: Broker, row: Row, image: Controller) -> tuple[Move, ...]:
+    """BecomeLeader, BecomeFollower, Restart, AlterPartition: read the broker and the controller."""
+    return tuple(_image_moves(model, b, broker, row, image))
+
+
+def _image_moves(model: Model, b: int, broker: Broker, row: Row, image: Controller) -> Iterator[Move]:
+    partition = broker.partition
+    if not broker.up:
+        if b not in image.live:
+            yield Move(("Restart", b), b, broker_.restart(broker))
+        return
+    known = partition.leader_epoch
+    other_isr = partition.is_leader and partition.state.isr != image.isr
+    if image.leader_epoch > known or (image.leader_epoch == known and other_isr):
+        yield from _role_change(model, b, broker, row, image)
+    if partition.state.is_inflight and partition.is_leader:
+        yield from _alter_partition(model, b, broker, image)
+
+
+def _role_change(model: Model, b: int, broker: Broker, row: Row, image: Controller) -> Iterator[Move]:
+    if image.leader == b and b in image.live:
+        after = broker_.become_leader(model.setup, broker, image, metadata_of(model, False))
+        yield Move(("BecomeLeader", b), b, after, exposed=exposed(after))
+    elif image.leader != b and (b in image.live or broker.partition.leader_epoch != UNDEFINED):
+        after = broker_.become_follower(model.setup, broker, image)
+        request = broker_.next_request(model.setup, after)
+        sends = request is not None and row[after.source] is None
+        yield Move(("BecomeFollower", b), b, after, only(row, after.source, request) if sends else row)
+
+
+def _alter_partition(model: Model, b: int, broker: Broker, image: Controller) -> Iterator[Move]:
+    request = isr.alter_partition_request(broker.partition)
+    if broker.partition.state.isr != image.isr:
+        request = request._replace(partition_epoch=image.partition_epoch - 1)
+    changed, response = controller_.alter_partition(image, request)
+    if response.error == NONE:
+        yield Move(("AlterPartition", b), b, controller=uncounted(changed))
+    elif response.error == INELIGIBLE_REPLICA:
+        after = broker_.handle_alter_partition_response(model.setup, broker, response, metadata_of(model, False))
+        yield Move(("AlterPartition", b), b, after)

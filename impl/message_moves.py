@@ -1,0 +1,63 @@
+"""Requests that leave and are served, answers that arrive or are lost.
+
+Rule of this file: an answer is consumed whether it is taken or not, and a follower of its sender asks again at once.
+"""
+
+from collections.abc import Iterator
+
+from impl import broker as broker_
+from impl.broker import Broker
+from impl.messages import Answer, EpochEndOffset, EpochRequest, FetchAnswer, FetchRequest, Request
+from impl.moves import Model, Move, Row, automatic, exposed, metadata_of, only, with_slot
+from impl.rules import OFFSET_OUT_OF_RANGE
+
+
+def follower_moves(model: Model, f: int, broker: Broker, row: Row) -> tuple[Move, ...]:
+    """SendFetch, SendEpochRequest, and everything an answer does: read the follower and what is in flight for it."""
+    return tuple(_follower_moves(model, f, broker, row))
+
+
+def _follower_moves(model: Model, f: int, broker: Broker, row: Row) -> Iterator[Move]:
+    request = broker_.next_request(model.setup, broker)
+    if request is not None and row[broker.source] is None:
+        action = "SendFetch" if isinstance(request, FetchRequest) else "SendEpochRequest"
+        yield Move((action, f), f, row=only(row, broker.source, request))
+    for leader, answer in enumerate(row):
+        if isinstance(answer, FetchAnswer | EpochEndOffset):
+            after = take(model, broker, leader, answer)
+            yield Move((action_of(answer), f, leader), f, after, with_slot(row, leader, automatic(model, after, leader)))
+            yield Move(("LoseResponse", f, leader), f, row=with_slot(row, leader, automatic(model, broker, leader)))
+
+
+def take(model: Model, broker: Broker, leader: int, answer: Answer) -> Broker:
+    """The follower once an answer has reached it."""
+    if isinstance(answer, FetchAnswer):
+        return broker_.handle_answer(model.setup, broker, leader, answer)
+    return broker_.handle_epoch_answer(model.setup, broker, leader, answer)
+
+
+def action_of(answer: Answer) -> str:
+    """Which action consumes it."""
+    if isinstance(answer, EpochEndOffset):
+        return "HandleEpochResponse"
+    if answer.response.error == OFFSET_OUT_OF_RANGE:
+        return "HandleOutOfRange"
+    return "HandleDivergingResponse" if answer.response.is_diverging else "HandleFetchResponse"
+
+
+def serve_moves(model: Model, l: int, broker: Broker, f: int, request: Request) -> tuple[Move, ...]:  # noqa: E741
+    """HandleFetch, HandleEpochRequest: read the leader and one request."""
+    if isinstance(request, EpochRequest):
+        answer = broker_.serve_epoch(model.setup, broker, request)
+        return (Move(("HandleEpochRequest", l, f), l, broker, answered=f, answer=answer),)
+    return _serve_fetch(model, l, broker, f, request)
+
+
+def _serve_fetch(model: Model, l: int, broker: Broker, f: int, request: FetchRequest) -> tuple[Move, ...]:  # noqa: E741
+    """Whether the follower may join the ISR is the metadata cache's word."""
+    after, answer = broker_.serve(model.setup, broker, request, metadata_of(model, False), model.bounds.max_fetch)
+    kept = Move(("HandleFetch", l, f, 0), l, after, exposed=exposed(after), answered=f, answer=answer)
+    joined, answer = broker_.serve(model.setup, broker, request, metadata_of(model, True), model.bounds.max_fetch)
+    if joined.partition.state == after.partition.state:
+        return (kept,)
+    return kept, Move(("HandleFetch", l, f, 1), l, joined, exposed=exposed(joined), answered=f, answer=answer)

@@ -1,0 +1,112 @@
+"""What a move is, and the small things that all actors' moves are made of.
+
+Rules of this file
+
+1. A label is (action, arguments), all arguments ints; labels and action names are those of spec/Replication.tla.
+2. A row is what is in flight between one follower and each broker it may follow: one message, or None.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from impl import broker as broker_
+from impl.broker import Broker
+from impl.controller import Controller
+from impl.messages import Answer, BrokerState, EpochRequest, FetchRequest, Message, Metadata
+from impl.profiles import Profile, Rules, Setup
+from impl.rules import UNDEFINED
+
+Label = tuple[Any, ...]
+"""("HandleFetch", leader, follower, expand) and the like."""
+
+Row = tuple[Message, ...]
+"""What is in flight between one follower and each leader."""
+
+
+class Bounds(NamedTuple):
+    """How far a model goes: offsets below `max_log`, leader epochs up to `max_epoch`."""
+
+    brokers: int
+    max_log: int
+    max_epoch: int
+    max_crashes: int
+    max_fetch: int = 1
+
+
+class Model(NamedTuple):
+    """What stays the same in every state."""
+
+    bounds: Bounds
+    setup: Setup
+
+
+class Move(NamedTuple):
+    """One enabled action and what it changes; None is unchanged. `answered` is the follower who gets `answer`."""
+
+    label: Label
+    actor: int = UNDEFINED
+    broker: Broker | None = None
+    row: Row | None = None
+    controller: Controller | None = None
+    exposed: tuple[int, ...] = ()
+    answered: int = UNDEFINED
+    answer: Answer | None = None
+
+
+def model_of(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Model:
+    """A model whose lag limit is below any time: every member that is behind may be found lagging."""
+    return Model(bounds, Setup(rules if rules is not None else Rules(), profile, replica_lag_time_max_ms=-1))
+
+
+def mask(brokers: Iterable[int]) -> int:
+    """A set of brokers as a bit mask."""
+    return sum(1 << b for b in brokers)
+
+
+def metadata_of(model: Model, eligible: bool) -> Metadata:
+    """A metadata cache in which everybody may join the ISR, or nobody."""
+    return tuple(BrokerState(b, fenced=not eligible) for b in range(model.bounds.brokers))
+
+
+def record_epochs(broker: Broker) -> tuple[int, ...]:
+    """The log as the specification has it: one epoch per record."""
+    return tuple(batch.epoch for batch in broker.partition.log.batches for _ in range(batch.base, batch.last + 1))
+
+
+def exposed(broker: Broker) -> tuple[int, ...]:
+    """What a leader shows below its high watermark."""
+    return record_epochs(broker)[: broker.partition.log.hw] if broker.leads else ()
+
+
+def uncounted(image: Controller) -> Controller:
+    """Without the partition epoch, which the explored system does not have."""
+    return image._replace(partition_epoch=0)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Messages in flight
+
+
+def with_slot(row: Row, leader: int, message: Message) -> Row:
+    """Another message between the follower and `leader`."""
+    return (*row[:leader], message, *row[leader + 1 :])
+
+
+def only(row: Row, leader: int, message: Message) -> Row:
+    """A request to a leader drops what is in flight with any other: the old thread's connection is closed."""
+    return tuple(message if other == leader else None for other in range(len(row)))
+
+
+def automatic(model: Model, broker: Broker, leader: int) -> Message:
+    """The request that follows as soon as an answer from `leader` was consumed or lost."""
+    return broker_.next_request(model.setup, broker) if broker.source == leader else None
+
+
+def without_requests_to(row: Row, leader: int) -> Row:
+    """`leader` died: what it had not read is gone, what it had answered is not."""
+    return with_slot(row, leader, None) if isinstance(row[leader], FetchRequest | EpochRequest) else row
+
+
+def nothing(row: Row) -> Row:
+    """The follower died."""
+    return (None,) * len(row)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import Report, parser
+from conformance.check import check
 from conformance.compiled import compiled
 from conformance.judge import judge
 from impl.explore import Bounds, Graph, explore
@@ -22,7 +23,6 @@ from traces import ndjson, parquet
 from traces.behaviour import trace_of_path
 from traces.columns import Columns
 from traces.edges import EdgeTable, edge_table
-from traces.ndjson_columns import read_columns
 from traces.walks import STEPS, draw, generate
 
 BOUNDS = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)
@@ -54,10 +54,10 @@ def judge_parquet(path: Path) -> int:
 
 
 def judge_ndjson(path: Path) -> int:
-    batches, problems = read_columns(path, fast_from=0)
-    if problems:
-        raise SystemExit(str(problems[0]))
-    return sum(judge(batch.columns, batch.config, compile_from=0).events for batch in batches)
+    report = check([path])
+    if report.exit_code:
+        raise SystemExit(f"correct walks are judged to fail: {report.verdict}")
+    return report.events
 
 
 def arrays(columns: Columns) -> list[np.ndarray]:

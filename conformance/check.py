@@ -4,24 +4,29 @@ Rules of this file
 
 1. What a path is, its content decides: a directory is a set of broker logs, a file that begins like Parquet is Parquet,
    everything else is NDJSON.
-2. Bad input never stops the rest: it is set aside, counted and reported with file and line.
-3. Exit codes: 1 a MUST rule fails; else 2 some input was bad; else 3 nothing could be decided; else 0.
+2. A large NDJSON file is judged as columns; where something failed it is read again line by line, to say where.
+3. Bad input never stops the rest: it is set aside, counted and reported with file and line.
+4. Exit codes: 1 a MUST rule fails; else 2 some input was bad; else 3 nothing could be decided; else 0.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from conformance.explain import Explanation, explain
-from conformance.judge import Failure, Judgement, judge
+from conformance.judge import Failure, Judgement, Tally, judge
+from conformance.sequence import RULE as SEQUENCE
 from conformance.sequence import judge_sequence
+from conformance.unknown_caches import RULE as UNKNOWN_CACHES
 from conformance.unknown_caches import judge_unknown_caches
 from conformance.verdicts import RuleVerdict, Verdict, rule_verdicts, run_verdict, total
 from impl.errors import TidegaugeError
 from impl.profiles import named
 from traces import kafka, ndjson
 from traces.columns import Columns, to_columns
+from traces.ndjson_columns import read_at_once
 from traces.parquet import Reader, Unreadable
 from traces.problems import Problem, lost
 from traces.schema import Config, Trace
@@ -30,17 +35,25 @@ CONFORMS, FAILS, BAD, UNDECIDED = 0, 1, 2, 3
 EXPLAINED = 10
 """Failures explained in a report; the others are counted."""
 
+AT_ONCE_FROM = 4_000_000
+"""Bytes from which NDJSON is read as columns; less is read line by line in a second."""
+
 Echo = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Traces with one config as columns; `traces` where there are lines behind them."""
+    """Traces with one config as columns; `traces` where there are lines behind them.
+
+    Lines read at once have `numbered` of them in sequence, and `by_line` reads them again one by one.
+    """
 
     source: str
     columns: Columns
     config: Config
     traces: tuple[Trace, ...] | None = None
+    numbered: int = 0
+    by_line: Callable[[], Iterator["Batch"]] | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -120,14 +133,11 @@ def check(
         problems: list[Problem] = []
         kind, batches = read(Path(path), problems)
         traces = events = 0
-        for batch in batches:
-            one = _judged(batch, profile, problems)
-            if one is None:
-                continue
+        for one in (one for batch in batches for one in _judged(batch, profile, problems)):
             judgements.append(replace(one.judgement, failures=(), final=()))
             traces += one.judgement.traces
             events += one.judgement.events
-            if batch.traces is not None or (
+            if one.batch.traces is not None or (
                 one.judgement.failures and sum(len(k.judgement.failures) for k in kept) < explained
             ):
                 kept.append(one)
@@ -146,7 +156,7 @@ def check(
     )
 
 
-def _judged(batch: Batch, profile: str | None, problems: list[Problem]) -> Judged | None:
+def _judged(batch: Batch, profile: str | None, problems: list[Problem]) -> Iterator[Judged]:
     config = batch.config if profile is None else replace(batch.config, profile=profile)
     try:
         named(config.profile)
@@ -156,13 +166,19 @@ def _judged(batch: Batch, profile: str | None, problems: list[Problem]) -> Judge
                 batch.source, None, "a profile this version knows", str(error), "name one with --profile", len(batch.columns)
             )
         )
-        return None
+        return
     batch = replace(batch, config=config)
     judgement = judge(batch.columns, config, final=0 if batch.traces is None else len(batch.traces))
     if batch.traces is not None:
         judgement = judge_sequence(judgement, batch.traces, batch.columns)
         judgement = judge_unknown_caches(judgement, batch.traces, batch.columns, config)
-    return Judged(batch, judgement)
+    elif batch.by_line is not None:
+        if judgement.failures or judgement.tallies[UNKNOWN_CACHES].undecided:
+            for again in batch.by_line():
+                yield from _judged(again, profile, problems)
+            return
+        judgement = replace(judgement, tallies=judgement.tallies | {SEQUENCE: Tally(batch.numbered, 0, 0, (), 0)})
+    yield Judged(batch, judgement)
 
 
 def _explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
@@ -202,9 +218,20 @@ def is_parquet(path: Path) -> bool:
 
 
 def _ndjson(path: Path, problems: list[Problem]) -> Iterator[Batch]:
-    reading = ndjson.read(path)
-    problems.extend(reading.problems)
-    yield from _batches(reading.traces, str(path))
+    large = path.is_file() and path.stat().st_size >= AT_ONCE_FROM
+    found = read_at_once(path.read_bytes()) if large else None
+    if found is None:
+        reading = ndjson.read(path)
+        problems.extend(reading.problems)
+        yield from _batches(reading.traces, str(path))
+        return
+
+    def by_line(config: Config) -> Iterator[Batch]:
+        traces = [trace for trace in ndjson.read(path).traces if trace.config == config]
+        return _batches(traces, str(path))
+
+    for batch in found:
+        yield Batch(str(path), batch.columns, batch.config, None, batch.numbered, partial(by_line, batch.config))
 
 
 def _logs(path: Path, problems: list[Problem]) -> Iterator[Batch]:

@@ -3,28 +3,47 @@
 Rules of this file
 
 1. What comes out is what `to_columns(read(path).traces)` gives, config by config. A test holds the two ways together.
-2. The fast way is all or nothing: whatever it does not expect, the slow way reads, and says what is wrong.
+2. It is all or nothing: whatever is not as the schema has it is left to `traces.ndjson`, which reads line by line and says
+   what is wrong. So are a null for a set or a list, and a number that does not count on.
 """
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from functools import cache
+from io import BytesIO
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow.json import ParseOptions, ReadOptions, read_json
 
 from traces import configs, ndjson
-from traces.columns import INT_FIELDS, Columns, to_columns
-from traces.problems import Problem
+from traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints, to_columns
 from traces.schema import EVENTS, FIELDS, VERSION, Config, Kind, Trace
 
-if TYPE_CHECKING:
-    from traces.ndjson_kernel import Out
+BLOCK = 2**24
+"""Bytes Arrow reads at a time; a longer line is left to the slow way."""
 
-FAST_FROM = 4_000_000
-"""Bytes from which the fast way pays for the time it takes to load the compiler."""
+UNDEFINED = b":%d" % UNKNOWN
+"""Stands for null, which the schema tells from a field left out and Arrow does not. No field has this value."""
 
+PAIR = 2
+
+_KINDS = {
+    Kind.INT: pa.int64(),
+    Kind.BOOL: pa.bool_(),
+    Kind.NODE: pa.int64(),
+    Kind.NODES: pa.list_(pa.int64()),
+    Kind.EPOCHS: pa.list_(pa.list_(pa.int64())),
+}
+_ENVELOPE = {"v": pa.int64(), "trace": pa.string(), "node": pa.int64(), "seq": pa.int64(), "event": pa.string()}
+_PARSING = ParseOptions(
+    explicit_schema=pa.schema({**_ENVELOPE, **{name: _KINDS[field.kind] for name, field in FIELDS.items()}}),
+    unexpected_field_behavior="ignore",
+)
 
 _NAMED = re.compile(rb'([^\n]*?"trace"[ \t]*:[ \t]*")([^"\\\x00-\x1f]*)("[^\n]*)')
 """A Config line cut around its name: all Config lines of a source say the same but for that, and are parsed once."""
@@ -33,11 +52,11 @@ _ANOTHER = re.compile(rb'"trace"|\\')
 
 
 class Batch(NamedTuple):
-    """The traces of a file that share a config: their columns, and (name, topic-partition) of each."""
+    """The traces of a file that share a config. `numbered` of their events tell `seq`, which is no column."""
 
     columns: Columns
     config: Config
-    names: Sequence[tuple[str, str]]
+    numbered: int
 
 
 class _Head(NamedTuple):
@@ -50,32 +69,8 @@ class _Head(NamedTuple):
     last: int
 
 
-def read_columns(path: str | Path, fast_from: int = FAST_FROM) -> tuple[list[Batch], list[Problem]]:
-    """Everything that can be read from the file at `path`, as columns."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError:
-        return [], ndjson.read(path).problems
-    batches = fast_batches(data) if len(data) >= fast_from else None
-    if batches is not None:
-        return batches, []
-    reading = ndjson.read_bytes(data, str(path))
-    return batches_of(reading.traces), reading.problems
-
-
-def batches_of(traces: Iterable[Trace]) -> list[Batch]:
-    """Traces as columns, those with the same config together."""
-    groups: dict[str, list[Trace]] = {}
-    for trace in traces:
-        groups.setdefault(_key(trace.config), []).append(trace)
-    return [
-        Batch(to_columns(group, group[0].config), group[0].config, [(trace.name, trace.tp) for trace in group])
-        for group in groups.values()
-    ]
-
-
-def fast_batches(data: bytes) -> list[Batch] | None:
-    """The batches of a file that holds nothing unexpected; None for any other."""
+def read_at_once(data: bytes) -> list[Batch] | None:
+    """The traces of a file that holds nothing unexpected, those with the same config together; None for any other."""
     if not data.endswith(b"\n"):
         data += b"\n"
     if not data.isascii():
@@ -91,7 +86,7 @@ def fast_batches(data: bytes) -> list[Batch] | None:
     for head in heads:
         key = keys.get(id(head.config)) or keys.setdefault(id(head.config), _key(head.config))
         groups.setdefault(key, []).append(head)
-    batches = [_scanned(data, group) for group in groups.values()]
+    batches = [_read(data, group) for group in groups.values()]
     found = [batch for batch in batches if batch is not None]
     return found if len(found) == len(batches) else None
 
@@ -151,75 +146,123 @@ def _head(raw: bytes) -> tuple[bool, tuple[Config, str] | None, str | None]:
     return True, (configs.from_json(line, ndjson.ENVELOPE), tp if isinstance(tp, str) else ""), own
 
 
-def _scanned(data: bytes, heads: Sequence[_Head]) -> Batch | None:
-    from traces import ndjson_kernel as kernel  # noqa: PLC0415  needs the compiler
-
-    config = heads[0].config
-    ids = [*config.nodes]
-    if config.controller is not None and config.controller not in ids:
-        ids.append(config.controller)
-    encoded = [head.name.encode() for head in heads]
-    segments = kernel.Segments(
-        first=np.array([head.first for head in heads], dtype=np.int64),
-        last=np.array([head.last for head in heads], dtype=np.int64),
-        name=np.frombuffer(b"".join(encoded), np.uint8),
-        name_at=np.cumsum([0, *map(len, encoded)], dtype=np.int64),
-    )
-    rows = sum(data.count(b"\n", head.first, head.last) for head in heads)
-    pairs = sum(head.last - head.first for head in heads) // len("[0,0]")
-    out = kernel.Out(
-        event=np.empty(rows, dtype=np.int64),
-        node=np.empty(rows, dtype=np.int64),
-        ints=np.empty((len(INT_FIELDS), rows), dtype=np.int64),
-        told=np.zeros(len(INT_FIELDS), dtype=np.bool_),
-        epochs_told=np.zeros(rows, dtype=np.bool_),
-        epochs_at=np.zeros(rows + 1, dtype=np.int64),
-        epochs=np.empty(2 * pairs, dtype=np.int64),
-        trace_starts=np.zeros(len(heads) + 1, dtype=np.int64),
-    )
-    keys = [*INT_FIELDS, "epochs", *ndjson.ENVELOPE]
-    kinds = {
-        **{name: _KINDS[field.kind] for name, field in FIELDS.items()},
-        **dict.fromkeys(ndjson.ENVELOPE, "SKIPPED"),
-        "v": "VERSION",
-        "trace": "NAME",
-        "node": "AT_NODE",
-        "seq": "SEQ",
-        "event": "EVENT",
-    }
-    read = kernel.scan(
-        np.frombuffer(data, np.uint8),
-        segments,
-        np.array(ids, dtype=np.int64),
-        len(config.nodes),
-        kernel.words({key: place for place, key in enumerate(keys)}),
-        np.array([getattr(kernel, kinds[key]) for key in keys], dtype=np.int64),
-        kernel.words({name: event.code for name, event in EVENTS.items()}),
-        _allowed(),
-        out,
-    )
-    return None if read < 0 else Batch(_columns(out, read), config, [(head.name, head.tp) for head in heads])
+def _read(data: bytes, heads: Sequence[_Head]) -> Batch | None:
+    """The events below `heads`, which share a config; None if any of them is not as the schema has it."""
+    text = b"".join(data[head.first : head.last] for head in heads)
+    text = text.replace(b":null", UNDEFINED).replace(b": null", UNDEFINED)
+    counts = [data.count(b"\n", head.first, head.last) for head in heads]
+    lines = sum(counts)
+    if lines == 0:
+        return Batch(
+            to_columns([Trace(head.name, head.tp, head.config, ()) for head in heads], heads[0].config), heads[0].config, 0
+        )
+    # Arrow takes objects as they come: only with one object a line is the count of lines the count of events
+    if text.count(b"\n{") + text.startswith(b"{") != lines or text.count(b"}\n") != lines:
+        return None
+    try:
+        table = read_json(BytesIO(text), ReadOptions(use_threads=False, block_size=BLOCK), _PARSING).combine_chunks()
+    except pa.ArrowInvalid:
+        return None
+    trace = np.repeat(np.arange(len(heads)), counts)
+    found = _columns(table, heads[0].config, np.cumsum([0, *counts], dtype=np.int64)) if len(table) == lines else None
+    if found is None or not _own_names(table, heads, trace) or not _in_sequence(table, found, trace):
+        return None
+    return Batch(found, heads[0].config, int(_valid(table["seq"]).sum()))
 
 
-_KINDS = {Kind.INT: "SCALAR", Kind.BOOL: "BOOL", Kind.NODE: "NODE", Kind.NODES: "NODES", Kind.EPOCHS: "EPOCHS"}
-
-
-def _allowed() -> "np.typing.NDArray[np.bool_]":
-    """Which event may tell which field; the last two columns are `epochs`, and whether `seq` may start anew."""
-    allowed = np.zeros((max(event.code for event in EVENTS.values()) + 1, len(INT_FIELDS) + 2), dtype=np.bool_)
-    for name, event in EVENTS.items():
-        allowed[event.code, :-1] = [field in event.fields for field in (*INT_FIELDS, "epochs")]
-        allowed[event.code, -1] = name == "Start"
-    return allowed
-
-
-def _columns(out: "Out", rows: int) -> Columns:
+def _columns(table: pa.Table, config: Config, trace_starts: Ints) -> Columns | None:
+    """Columns if every value is one that the schema allows."""
+    ids = list(dict.fromkeys(node for node in (*config.nodes, config.controller) if node is not None))
+    code, node = _index(table["event"], [*EVENTS]), _index(table["node"], ids)
+    if code is None or node is None or pc.any(pc.not_equal(table["v"], VERSION)).as_py():
+        return None
+    event = np.array([one.code for one in EVENTS.values()], dtype=np.int64)[code]
+    ints: dict[str, Ints] = {}
+    for name in INT_FIELDS:
+        values = _values(table[name], FIELDS[name].kind, [*config.nodes])
+        if values is None:
+            return None
+        values[~_tells(name)[code]] = UNKNOWN
+        if (values != UNKNOWN).any():
+            ints[name] = values
+    told = _valid(table["epochs"])
+    pairs = table["epochs"].combine_chunks()
+    numbers = _ints(pairs.flatten().flatten())
+    if (pc.list_value_length(pairs.flatten()).to_numpy(zero_copy_only=False) != PAIR).any() or not _in_range(numbers):
+        return None
+    lengths = pc.fill_null(pc.list_value_length(pairs), 0).to_numpy().astype(np.int64)
+    if told[~_tells("epochs")[code]].any():
+        return None
     return Columns(
-        trace_starts=out.trace_starts,
-        event=out.event[:rows],
-        node=out.node[:rows],
-        ints={name: out.ints[at, :rows] for at, name in enumerate(INT_FIELDS) if out.told[at]},
-        epochs_told=out.epochs_told[:rows],
-        epochs_at=out.epochs_at[: rows + 1],
-        epochs=out.epochs[: 2 * out.epochs_at[rows]],
+        trace_starts=trace_starts,
+        event=event,
+        node=node,
+        ints=ints,
+        epochs_told=told,
+        epochs_at=np.cumsum([0, *lengths], dtype=np.int64),
+        epochs=numbers,
     )
+
+
+def _values(column: pa.ChunkedArray, kind: Kind, nodes: list[int]) -> Ints | None:
+    """A field as integers, UNKNOWN where it is not told; None if one is out of range."""
+    told = _valid(column)
+    out = np.full(len(column), UNKNOWN, dtype=np.int64)
+    if not told.any():
+        return out
+    if kind is Kind.NODES:
+        lists = column.combine_chunks()
+        members = _index(lists.flatten(), nodes)
+        if members is None:
+            return None
+        out[told] = 0
+        np.bitwise_or.at(out, pc.list_parent_indices(lists).to_numpy(), np.left_shift(1, members))
+        return out
+    found = _ints(pc.drop_null(column))
+    undefined = found == UNKNOWN
+    right = _index(pa.array(found[~undefined]), nodes) if kind is Kind.NODE else found[~undefined]
+    if right is None or not _in_range(right):
+        return None
+    out[told] = -1
+    out[np.flatnonzero(told)[~undefined]] = right
+    return out
+
+
+def _in_range(numbers: Ints) -> bool:
+    return not len(numbers) or bool(numbers.min() >= -1 and numbers.max() < ndjson.LARGEST)
+
+
+def _own_names(table: pa.Table, heads: Sequence[_Head], trace: Ints) -> bool:
+    """Whether the lines that name a trace name the one they stand in."""
+    names = pa.array([head.name for head in heads]).take(pa.array(trace))
+    return pc.all(pc.equal(table["trace"], names)).as_py() is not False
+
+
+def _in_sequence(table: pa.Table, columns: Columns, trace: Ints) -> bool:
+    """Whether `seq` counts on at each node of each trace, but for a Start, which may begin anew with 0 or 1."""
+    rows = np.flatnonzero(_valid(table["seq"]))
+    rows = rows[np.lexsort((rows, columns.node[rows], trace[rows]))]
+    seq = pc.fill_null(table["seq"], 0).to_numpy()[rows]
+    follows = (np.diff(trace[rows]) == 0) & (np.diff(columns.node[rows]) == 0)
+    anew = (columns.event[rows[1:]] == EVENTS["Start"].code) & np.isin(seq[1:], (0, 1))
+    return bool((~follows | anew | (np.diff(seq) == 1)).all())
+
+
+@cache
+def _tells(name: str) -> NDArray[np.bool_]:
+    """Which event, in the order of EVENTS, may tell a field."""
+    return np.array([name in event.fields for event in EVENTS.values()], dtype=np.bool_)
+
+
+def _valid(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    return np.asarray(pc.is_valid(column), dtype=np.bool_)
+
+
+def _index(column: pa.ChunkedArray | pa.Array, among: list[int] | list[str]) -> Ints | None:
+    """Each value's place in `among`; None if one is not there."""
+    places = pc.index_in(column, value_set=pa.array(among, column.type))
+    return None if places.null_count else np.asarray(places, dtype=np.int64)
+
+
+def _ints(column: pa.ChunkedArray | pa.Array) -> Ints:
+    return np.asarray(column.cast(pa.int64()), dtype=np.int64)

@@ -34,7 +34,7 @@ AtomicFetch(f, l, expand) ==
            [] decision.kind = "read" ->
                 LET newIsr == IF expand THEN isr[l] \cup {f} ELSE isr[l]
                     remote == [remoteLeo[l] EXCEPT ![f] = Leo(f)]
-                    h == LeaderHw(l, hw[l], Leo(l), remote, newIsr)
+                    h == LeaderHw(l, hw[l], Leo(l), remote, newIsr, {})
                     records == log[f] \o SubSeq(log[l], Leo(f) + 1, MinOf({Leo(f) + MaxFetch, Leo(l)}))
                 IN  /\ expand => IsHeard(l) /\ f \in controller.live \ isr[l] /\ InSync(l, Leo(f))
                     /\ isr' = [isr EXCEPT ![l] = newIsr]
@@ -54,7 +54,7 @@ AtomicShrink(l, removed) ==
   /\ removed # {}
   /\ removed \subseteq {r \in isr[l] \ {l} : remoteLeo[l][r] # Leo(l)}
   /\ LET newIsr == isr[l] \ removed
-         h == LeaderHw(l, hw[l], Leo(l), remoteLeo[l], newIsr)
+         h == LeaderHw(l, hw[l], Leo(l), remoteLeo[l], newIsr, {})
      IN  /\ isr' = [isr EXCEPT ![l] = newIsr]
          /\ controller' = [controller EXCEPT !.isr = newIsr]
          /\ hw' = [hw EXCEPT ![l] = h]

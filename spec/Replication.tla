@@ -15,8 +15,9 @@
  What is left out, and why that is safe to leave out here
    * Record contents.  A record is its leader epoch; with its offset that identifies it,
      because an epoch has one writer.
-   * Batches, segments, log start movement, min.insync.replicas, unclean election, loss
-     of the unflushed tail: they have rules and traces of their own.
+   * Batches and segments: they have rules and traces of their own.
+   * What modules beside this one put in, through the decisions below: log start movement
+     (LogStart.tla), min.insync.replicas, unclean restarts and elections (ELR.tla).
    * Fetch state beside the log.  With truncation on fetch a follower's fetch offset is
      its log end and lastFetchedEpoch its latest cached epoch, always.  The role
      "truncating" and the three epoch actions exist for older profiles only.
@@ -85,7 +86,7 @@ BrokerOrNone == Broker \cup {NoBroker}
 Nothing == [type |-> "nothing"]
 \* Every message carries the epoch and offset of the request: an answer is matched by them.
 Request    == [type : {"request"}, epoch : Epoch, offset : Nat, lastEpoch : EpochOrNone]
-Data       == [type : {"data"}, epoch : Epoch, offset : Nat, hw : Nat, records : Seq(Epoch)]
+Data       == [type : {"data"}, epoch : Epoch, offset : Nat, hw : Nat, logStart : Nat, records : Seq(Epoch)]
 Diverging  == [type : {"diverging"}, epoch : Epoch, offset : Nat, divEpoch : Epoch, divEnd : Nat]
 OutOfRange == [type : {"out of range"}, epoch : Epoch, offset : Nat, leaderStart : Nat, leaderEnd : Nat]
 \* OffsetsForLeaderEpoch (KIP-101), in profiles before truncation on fetch.
@@ -132,13 +133,14 @@ Init ==
 (* What a log tells *)
 
 LogStart == 0
+LogStartOf(b) == LogStart       \* replaced where log starts move
 
 Leo(b) == Len(log[b])
 
 \* The epoch cache of a log: an entry where the epoch of the records changes, and the mark at the end.
 CacheOf(records, trailing) ==
   LET position == [i \in 1..Len(records) |-> [epoch |-> records[i], start |-> i - 1]]
-      first(e) == e.start = 0 \/ records[e.start] # e.epoch
+      first(e) == e.epoch # Undefined /\ (e.start = 0 \/ records[e.start] # e.epoch)
       entries == SelectSeq(position, first)
   IN  IF trailing = Undefined THEN entries ELSE Append(entries, [epoch |-> trailing, start |-> Len(records)])
 
@@ -155,7 +157,14 @@ EpochStart(l) == Cardinality({i \in 1..Leo(l) : log[l][i] < epoch[l]})
 \* proposed removal counts only once it is committed.  KAFKA: PartitionState#maximalIsr.
 MaximalIsr(committedIsr, proposed) == committedIsr \cup proposed
 
-LeaderHw(l, h, logEnd, remote, counted) == LeaderHighWatermark(h, logEnd, {remote[r] : r \in counted \ {l}})
+\* Whether too few are in sync for it to move at all: never with min.insync.replicas 1, as here.
+\* KAFKA: Partition#isUnderMinIsr (KAFKA-15583).
+HoldsHighWatermark(committedIsr, proposed) == FALSE
+
+\* The high watermark of a leader l that raises it, if it may, on what it counts.
+LeaderHw(l, h, logEnd, remote, committedIsr, proposed) ==
+  IF HoldsHighWatermark(committedIsr, proposed) THEN h
+  ELSE LeaderHighWatermark(h, logEnd, {remote[r] : r \in MaximalIsr(committedIsr, proposed) \ {l}})
 
 \* Exposure: whatever a leader puts below its high watermark may have been acknowledged and read.
 Expose(records, h) == committed' = IF h > Len(committed) THEN Prefix(records, h) ELSE committed
@@ -167,7 +176,7 @@ Expose(records, h) == committed' = IF h > Len(committed) THEN Prefix(records, h)
 RefusesEpoch(requested, local) == CheckLeaderEpoch(requested, local) # "none"
 
 \* The leader compares the follower's last epoch with its own cache (truncation on fetch).
-Decide(l, offset, lastEpoch) == FetchDecision(Cache(l), LogStart, Leo(l), offset, lastEpoch)
+Decide(l, offset, lastEpoch) == FetchDecision(Cache(l), LogStartOf(l), Leo(l), offset, lastEpoch)
 
 \* The follower drops an answer to a request of another offset or epoch (KAFKA-18991).
 Matches(f, m) == AcceptsFetchResponse(Leo(f), epoch[f], m.offset, m.epoch)
@@ -198,6 +207,18 @@ CutAtEpochEnd(f, m) == TruncationTarget(Cache(f), Leo(f), hw[f], m.endEpoch, m.e
 
 \* The controller considers a proposal made on the ISR that it has itself.
 MadeOnThisIsr(b) == controller.isr = isr[b]
+
+\* The controller takes the members of a proposal.
+AcceptsMembers(b) == pending[b] \subseteq controller.live
+
+\* What is left of a log when its broker dies: all of it.
+SurvivesCrash(b, kept) == kept = Leo(b)
+
+\* The log of b becomes these records and this mark, without what is before `start`: nothing is, as log starts stand still.
+\* KAFKA: UnifiedLog#maybeIncrementLogStartOffset.
+MoveLogStart(b, records, trailing, start) ==
+  /\ log' = [log EXCEPT ![b] = records]
+  /\ mark' = [mark EXCEPT ![b] = trailing]
 
 \* What a broker cuts when it becomes a follower: nothing, the leader's answer to its first fetch decides.
 TruncateOnBecomeFollower(b) == UNCHANGED <<log, mark>>
@@ -237,13 +258,14 @@ Accepts(f, l) == Follows(f, l) /\ Matches(f, net[f][l])
   WHO         a leader
   WHAT        appends a record of its epoch; alone in the ISR it commits it at once
   KAFKA       Partition#appendRecordsToLeader, UnifiedLog#appendAsLeader, Partition#maybeIncrementLeaderHW
-  SIMPLIFIED  one record a batch; acks and min.insync.replicas are not looked at
+  SIMPLIFIED  one record a batch; acks are not looked at: with acks=all it may refuse (NOT_ENOUGH_REPLICAS) what it takes
+              with acks=1
 *)
 LeaderAppend(l) ==
   /\ up[l]
   /\ role[l] = "leader"
   /\ LET records == Append(log[l], epoch[l])
-         h == LeaderHw(l, hw[l], Len(records), remoteLeo[l], MaximalIsr(isr[l], pending[l]))
+         h == LeaderHw(l, hw[l], Len(records), remoteLeo[l], isr[l], pending[l])
      IN  /\ log' = [log EXCEPT ![l] = records]
          /\ mark' = [mark EXCEPT ![l] = Undefined]
          /\ hw' = [hw EXCEPT ![l] = h]
@@ -255,13 +277,14 @@ ServeFetch(l, f, m, expand) ==
   LET proposed == IF expand THEN isr[l] \cup {f} ELSE pending[l]
       remote == [remoteLeo[l] EXCEPT ![f] = m.offset]
       h == IF m.offset = remoteLeo[l][f] THEN hw[l]
-           ELSE LeaderHw(l, hw[l], Leo(l), remote, MaximalIsr(isr[l], proposed))
+           ELSE LeaderHw(l, hw[l], Leo(l), remote, isr[l], proposed)
   IN  /\ expand => pending[l] = {} /\ f \notin isr[l] /\ InSync(l, m.offset)
       /\ remoteLeo' = [remoteLeo EXCEPT ![l] = remote]
       /\ pending' = [pending EXCEPT ![l] = proposed]
       /\ hw' = [hw EXCEPT ![l] = h]
       /\ Expose(log[l], h)
       /\ Reply(f, l, [type |-> "data", epoch |-> m.epoch, offset |-> m.offset, hw |-> hw[l],
+                      logStart |-> LogStartOf(l),
                       records |-> SubSeq(log[l], m.offset + 1, MinOf({m.offset + MaxFetch, Leo(l)}))])
 
 (*
@@ -290,7 +313,7 @@ HandleFetch(l, f, expand) ==
                 [] decision.kind = "out of range" ->
                      /\ nothingRecorded
                      /\ Reply(f, l, [type |-> "out of range", epoch |-> m.epoch, offset |-> m.offset,
-                                     leaderStart |-> LogStart, leaderEnd |-> Leo(l)])
+                                     leaderStart |-> LogStartOf(l), leaderEnd |-> Leo(l)])
                 [] decision.kind = "read" -> ServeFetch(l, f, m, expand)
   /\ UNCHANGED <<log, mark, up, role, epoch, leader, isr, controller, crashes>>
 
@@ -327,7 +350,8 @@ SendFetch(f) ==
 
 (*
   WHO         a follower
-  WHAT        appends the records of an answer it accepts and takes over the high watermark, which may go down
+  WHAT        appends the records of an answer it accepts and takes over the high watermark, which may go down, and the log
+              start
   KAFKA       AbstractFetcherThread#processFetchRequest, ReplicaFetcherThread#processPartitionData
 *)
 HandleFetchResponse(f, l) ==
@@ -335,9 +359,9 @@ HandleFetchResponse(f, l) ==
   /\ IF Accepts(f, l)
      THEN LET m == net[f][l]
               records == log[f] \o m.records
-          IN  /\ log' = [log EXCEPT ![f] = records]
-              /\ mark' = IF m.records = <<>> THEN mark ELSE [mark EXCEPT ![f] = Undefined]
-              /\ hw' = [hw EXCEPT ![f] = FollowerHighWatermark(m.hw, LogStart, Len(records))]
+              h == FollowerHighWatermark(m.hw, LogStartOf(f), Len(records))
+          IN  /\ hw' = [hw EXCEPT ![f] = h]
+              /\ MoveLogStart(f, records, IF m.records = <<>> THEN mark[f] ELSE Undefined, MinOf({m.logStart, h}))
      ELSE UNCHANGED disk
   /\ FetchAgain(f, l)
   /\ UNCHANGED <<memory, controller, committed, crashes>>
@@ -346,6 +370,12 @@ HandleFetchResponse(f, l) ==
 CutAt(f, target) ==
   /\ log' = [log EXCEPT ![f] = Prefix(@, MinOf({target, Len(@)}))]
   /\ hw' = [hw EXCEPT ![f] = HighWatermarkAfterTruncation(@, target)]
+  /\ mark' = [mark EXCEPT ![f] = Undefined]
+
+\* UnifiedLog#truncateFullyAndStartAt: nothing before `start` is left, and the high watermark is there.
+StartAt(f, start) ==
+  /\ log' = [log EXCEPT ![f] = [i \in 1..start |-> Undefined]]
+  /\ hw' = [hw EXCEPT ![f] = start]
   /\ mark' = [mark EXCEPT ![f] = Undefined]
 
 (*
@@ -366,15 +396,18 @@ HandleDivergingResponse(f, l) ==
 
 (*
   WHO         a follower
-  WHAT        cuts to the leader's end when it is ahead of it; else goes on from its own log end
-  KAFKA       AbstractFetcherThread#handleOutOfRangeError, #fetchOffsetAndTruncate
-  SIMPLIFIED  the two ListOffsets answers travel with the error; the leader's log start is 0, so no full truncation
+  WHAT        cuts to the leader's end when it is ahead of it; drops its log and starts at the leader's start when it is
+              before that; else goes on from its own log end
+  KAFKA       AbstractFetcherThread#handleOutOfRangeError, #fetchOffsetAndTruncate, UnifiedLog#truncateFullyAndStartAt
+  SIMPLIFIED  the two ListOffsets answers travel with the error
 *)
 HandleOutOfRange(f, l) ==
   /\ net[f][l].type = "out of range"
   /\ LET m == net[f][l]
          reset == OutOfRangeReset(m.leaderStart, m.leaderEnd, Leo(f))
-     IN  IF Accepts(f, l) /\ reset.kind = "to leader end" THEN CutAt(f, reset.offset) ELSE UNCHANGED disk
+     IN  CASE Accepts(f, l) /\ reset.kind = "to leader end"   -> CutAt(f, reset.offset)
+           [] Accepts(f, l) /\ reset.kind = "to leader start" -> StartAt(f, reset.offset)
+           [] OTHER                                           -> UNCHANGED disk
   /\ FetchAgain(f, l)
   /\ UNCHANGED <<memory, controller, committed, crashes>>
 
@@ -450,7 +483,6 @@ HasNews(b) ==
   WHAT        a new epoch: marks its log end as the start of the epoch, may forget the followers' log ends, cuts nothing;
               the same epoch: takes over the committed ISR.  Tries to raise the high watermark
   KAFKA       ReplicaManager#applyDelta, Partition#makeLeader, LeaderEpochFileCache#assign, Replica#resetReplicaState
-  SIMPLIFIED  min.insync.replicas does not hold the high watermark (KAFKA-15583)
 *)
 BecomeLeader(b) ==
   /\ HasNews(b)
@@ -458,7 +490,7 @@ BecomeLeader(b) ==
   /\ controller.leader = b
   /\ LET newEpoch == controller.epoch > epoch[b]
          remote == IF newEpoch /\ ForgetsFollowers(b) THEN NobodyKnown ELSE remoteLeo[b]
-         h == LeaderHw(b, hw[b], Leo(b), remote, controller.isr)
+         h == LeaderHw(b, hw[b], Leo(b), remote, controller.isr, {})
      IN  /\ mark' = IF newEpoch THEN [mark EXCEPT ![b] = MarkOfNewLeader(b)] ELSE mark
          /\ remoteLeo' = [remoteLeo EXCEPT ![b] = remote]
          /\ hw' = [hw EXCEPT ![b] = h]
@@ -501,13 +533,12 @@ BecomeFollower(b) ==
   WHAT        dies.  The log stays; the high watermark falls back to a checkpointed one; requests it sent, answers it
               waited for and requests it had not read are gone, answers it had sent are not
   KAFKA       ReplicaManager#checkpointHighWatermarks, LogManager#loadLog
-  SIMPLIFIED  any value up to the high watermark may have been checkpointed.  `kept` is the log end that survives: all of
-              the log, as no tail is lost here
+  SIMPLIFIED  any value up to the high watermark may have been checkpointed.  `kept` is the log end that survives
 *)
 Crash(b, checkpoint, kept) ==
   /\ up[b]
-  /\ checkpoint \in 0..hw[b]
-  /\ kept = Leo(b)
+  /\ SurvivesCrash(b, kept)
+  /\ checkpoint \in LogStartOf(b)..MinOf({hw[b], kept})
   /\ crashes' = crashes + 1
   /\ up' = [up EXCEPT ![b] = FALSE]
   /\ hw' = [hw EXCEPT ![b] = checkpoint]
@@ -607,7 +638,7 @@ AlterPartition(b) ==
   /\ controller.leader = b
   /\ controller.epoch = epoch[b]
   /\ MadeOnThisIsr(b)
-  /\ IF pending[b] \subseteq controller.live
+  /\ IF AcceptsMembers(b)
      THEN controller' = [controller EXCEPT !.isr = pending[b]] /\ UNCHANGED pending
      ELSE pending' = [pending EXCEPT ![b] = {}] /\ UNCHANGED controller
   /\ UNCHANGED <<disk, up, role, epoch, leader, isr, remoteLeo, net, committed, crashes>>
@@ -643,11 +674,11 @@ Spec == Init /\ [][Next]_vars
 IsCurrentLeader(b) == role[b] = "leader" /\ epoch[b] = controller.epoch
 
 \* A high watermark never points outside the log it belongs to.
-HwWithinLog == \A b \in Broker : hw[b] \in LogStart..Leo(b)
+HwWithinLog == \A b \in Broker : hw[b] \in LogStartOf(b)..Leo(b)
 
 \* Two replicas hold the same records below the lower of their high watermarks.
 LogMatchingBelowHw ==
-  \A a, b \in Broker : LET n == MinOf({hw[a], hw[b]}) IN Prefix(log[a], n) = Prefix(log[b], n)
+  \A a, b \in Broker : LET n == MinOf({hw[a], hw[b]}) IN IsPrefix(Prefix(log[a], n), log[b])
 
 \* The leader of the current epoch holds everything that was ever committed.
 LeaderCompleteness == \A b \in Broker : IsCurrentLeader(b) => IsPrefix(committed, log[b])

@@ -37,7 +37,7 @@ class Limits:
     memory_mb: int = 2048
     workers: int = 1
     brief: bool = False
-    """the JVM compiles fast code no further than it must: halves a run of seconds, lengthens one of minutes"""
+    """the JVM compiles no further than it must and collects with one thread: halves a run of seconds, lengthens one of minutes"""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def run_tlc(
             (work / name).write_text(text, encoding="utf-8")
         command = [
             str(java.path),
-            *("-XX:+UseParallelGC", *(("-XX:TieredStopAtLevel=1",) if limits.brief else ())),
+            *(("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1") if limits.brief else ("-XX:+UseParallelGC",)),
             f"-Xmx{limits.memory_mb}m",
             f"-Djava.io.tmpdir={work / 'tmp'}",
             *("-Dfile.encoding=UTF-8", "-Duser.language=en", "-Duser.country=US"),

@@ -61,10 +61,11 @@ def _inserted(setup: Setup, memory: Entries, epoch: int, start: int) -> Entries:
     if epoch < 0 or start < 0:
         raise IllegalArgumentError(f"epoch cache entry: expected epoch and start offset >= 0; seen ({epoch}, {start})")
     keeps = setup.rules.assign_keeps(memory.epochs, memory.starts, epoch, start)
-    conflicts = keeps != UNDEFINED and keeps < len(memory.epochs)
-    if keeps == UNDEFINED or (conflicts and not setup.profile.strict_cache and not _is_appended(memory, epoch, start)):
+    if keeps == UNDEFINED:
         return memory
-    if conflicts and not setup.profile.strict_cache:
+    if keeps < len(memory.epochs) and not setup.profile.strict_cache:
+        if not _is_appended(memory, epoch, start):
+            return memory
         keeps = len(memory.epochs)
     return Entries((*memory.epochs[:keeps], epoch), (*memory.starts[:keeps], start))
 

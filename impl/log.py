@@ -261,7 +261,7 @@ def maybe_increment_log_start(setup: Setup, log: Log, start: int) -> tuple[Log, 
         recovery_point=max(log.recovery_point, start),
         cache=epoch_cache.truncate_from_start(setup, log.cache, start),
     )
-    return update_high_watermark(setup, raised, start) if log.hw < start else raised, True
+    return raised, True
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -61,6 +61,20 @@ def test_a_crash_brings_back_what_a_queued_truncation_removed() -> None:
     assert ec.reload(SETUP, ec.flush(cut)).memory == cut.memory
 
 
+def test_what_was_written_is_not_queued_any_more() -> None:
+    """Neither after the scheduler ran nor after a restart; nothing queued, nothing changes."""
+    cut = ec.truncate_from_end(SETUP, CACHE, 20)
+    assert [ec.flush(cut).queued, ec.reload(SETUP, cut).queued] == [False, False]
+    assert ec.flush(CACHE) == CACHE
+
+
+def test_assigning_nothing_writes_nothing() -> None:
+    """Entries handed in together are written once, needed or not; no entries leave a queued file alone."""
+    cut = ec.truncate_from_end(SETUP, CACHE, 20)
+    assert ec.assign_all(SETUP, cut, ()) == cut
+    assert ec.assign_all(SETUP, cut, ((2, 10),)).disk == cut.memory
+
+
 def test_before_that_change_a_truncation_was_written_at_once() -> None:
     """With the older switch nothing is queued and nothing comes back."""
     cut = ec.truncate_from_end(AT_ONCE, CACHE, 20)

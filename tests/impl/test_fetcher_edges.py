@@ -42,6 +42,12 @@ def test_a_fenced_epoch_answer_waits_only_if_the_thread_has_moved_on(asked_in: i
         assert after.entry.delayed
 
 
+def test_who_is_fenced_in_its_own_epoch_has_not_moved_on() -> None:
+    """The partition leaves the thread, and nothing is left to wait; in an older epoch it stays as it was."""
+    assert fetch_state.on_partition_fenced(SETUP, READY, 4) == (fetch_state.mark_failed(READY), False)
+    assert fetch_state.on_partition_fenced(SETUP, READY, 3) == (READY, True)
+
+
 @pytest.mark.parametrize("asked_in", [4, 3])
 def test_a_fenced_fetch_answer_waits_only_if_the_thread_has_moved_on(asked_in: int) -> None:
     """The same for a fetch; an answer of another epoch was taken before KAFKA-18991."""

@@ -13,8 +13,9 @@ from impl.errors import (
     OffsetsOutOfOrderError,
     UnexpectedAppendOffsetError,
 )
-from impl.log import Batch, Log
+from impl.log import AppendInfo, Batch, Log
 from impl.profiles import FETCH_TRUNCATION, Setup
+from impl.rules import UNDEFINED
 
 SETUP = Setup()
 UNFILTERED = Setup(profile=FETCH_TRUNCATION._replace(batch_epoch_filter=False))
@@ -31,7 +32,7 @@ FIVES = written((0, 4, 0), (5, 9, 1), (10, 14, 1))
 def test_a_leader_stamps_its_epoch() -> None:
     """One batch at the log end, its epoch in the cache."""
     log, info = l.append_as_leader(SETUP, FIVES, 3, 4)
-    assert (info.first, info.last, log.end) == (15, 17, 18)
+    assert (info, log.end) == (AppendInfo(15, 17, 4, 1), 18)
     assert log.cache.memory.pairs()[-1] == (4, 15)
 
 
@@ -101,6 +102,33 @@ def test_a_cut_below_the_first_segment_is_a_full_one() -> None:
     assert (log.start, log.hw, log.end, log.segments) == (30, 30, 30, (30,))
 
 
+def test_a_cut_at_the_first_segments_base_is_not_a_full_one() -> None:
+    """It empties the log all the same, but the cache's file is written later."""
+    log, cut = l.truncate_to(SETUP, FIVES, 0)
+    assert cut
+    assert (log.start, log.end, log.batches, log.cache.epochs) == (0, 0, (), ())
+    assert log.cache.disk == FIVES.cache.memory
+    assert l.truncate_fully_and_start_at(FIVES, 0).cache.disk.epochs == ()
+
+
+def test_the_same_high_watermark_is_set_again_on_a_newer_segment() -> None:
+    """KAFKA-9196: otherwise a reader bounded by it looks at the old segment. Only where both segments are known."""
+    rolled = FIVES._replace(hw=15, hw_segment=0, segments=(0, 15))
+    moved, old = l.maybe_increment_high_watermark(SETUP, rolled, 15, located=True)
+    assert (moved.hw_segment, old) == (15, 15)
+    assert l.maybe_increment_high_watermark(SETUP, moved, 15, located=True) == (moved, None)
+    assert l.maybe_increment_high_watermark(SETUP, rolled, 15) == (rolled, None)
+    unknown = rolled._replace(hw_segment=UNDEFINED)
+    older = Setup(profile=FETCH_TRUNCATION._replace(hw_rounded_to_batches=False))
+    assert l.maybe_increment_high_watermark(older, unknown, 15, located=True) == (unknown, None)
+
+
+def test_a_newer_segment_does_not_lower_the_high_watermark() -> None:
+    """Whatever segment it was last found in."""
+    stale = FIVES._replace(hw=15, hw_segment=0, segments=(0, 10))
+    assert l.maybe_increment_high_watermark(SETUP, stale, 12, located=True) == (stale, None)
+
+
 def test_a_look_up_rounds_the_high_watermark_to_a_batch() -> None:
     """In 4.x an offset inside a batch becomes its base: the high watermark falls (KAFKA-17803)."""
     log = l.update_high_watermark(SETUP, FIVES, 7)
@@ -125,6 +153,24 @@ def test_a_read_returns_whole_batches_and_at_least_one() -> None:
     assert l.read(FIVES, 15, 15, 99) == ()
     with pytest.raises(OffsetOutOfRangeError):
         l.read(FIVES, 16, 16, 99)
+
+
+def test_a_read_stops_before_the_batch_that_would_pass_its_limit() -> None:
+    """Counted from the offset that is asked."""
+    assert l.read(FIVES, 5, 15, 10) == (Batch(5, 9, 1), Batch(10, 14, 1))
+    assert l.read(FIVES, 5, 15, 9) == (Batch(5, 9, 1),)
+
+
+def test_a_read_at_its_bound_is_empty_even_inside_a_batch() -> None:
+    """Where the high watermark is not rounded: what begins below it is read, an offset at it waits."""
+    assert l.read(FIVES, 11, 12, 99) == (Batch(10, 14, 1),)
+    assert l.read(FIVES, 12, 12, 99) == ()
+
+
+def test_a_position_is_found_from_the_log_start_to_the_log_end() -> None:
+    """In a gap it is that of the next batch; below the log start there is none, though the segment has the record."""
+    raised = written((0, 4, 0), (10, 14, 1))._replace(start=3)
+    assert [l.found_at(raised, offset) for offset in (2, 3, 7, 10, 15, 16)] == [None, 0, 10, 10, 15, None]
 
 
 def test_a_read_stays_in_one_segment() -> None:

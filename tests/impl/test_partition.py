@@ -1,8 +1,11 @@
 """Roles, fetches, ISR and high watermark at one replica: the behaviours the protocol rests on."""
 
+import pytest
+
 from impl import isr
 from impl import partition as p
-from impl.log import Batch, Log
+from impl.errors import UnexpectedAppendOffsetError
+from impl.log import Batch, Log, truncate_fully_and_start_at
 from impl.log import append_as_follower as append
 from impl.messages import (
     INELIGIBLE_REPLICA,
@@ -13,7 +16,7 @@ from impl.messages import (
     FetchResponse,
 )
 from impl.partition_state import Partition, PartitionState
-from impl.profiles import FETCH_TRUNCATION, Setup
+from impl.profiles import FETCH_TRUNCATION, KIP320, Setup
 from impl.rules import FENCED_LEADER_EPOCH, NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_LEADER_EPOCH
 
 SETUP = Setup()
@@ -59,6 +62,24 @@ def test_older_metadata_is_skipped_and_equal_metadata_is_not() -> None:
     assert not equal.state.is_inflight
 
 
+def test_a_follower_takes_equal_metadata_and_restarts_only_for_a_new_epoch() -> None:
+    """KAFKA-13790: an ISR change is a new partition epoch of the same leader epoch; older metadata changes nothing."""
+    follower, grew = p.make_follower(led(), 1, 3, 2)
+    assert (follower.leader_id, follower.leader_epoch, grew) == (1, 3, True)
+    assert p.make_follower(follower, 2, 3, 2) == (follower._replace(leader_id=2), False)
+    assert p.make_follower(follower, 2, 4, 1) == (follower, False)
+
+
+def test_before_truncation_on_fetch_a_leader_does_not_look_at_the_last_fetched_epoch() -> None:
+    """It came with Fetch version 12; a leader of KIP-320 reads."""
+    request = FetchRequest(1, 2, 5, 0)
+    answers = [p.fetch_records(s, led(setup=s), request, METADATA, NOW, 9)[1] for s in (SETUP, Setup(profile=KIP320))]
+    assert [a.records for a in answers] == [(Batch(5, 9, 1),), (Batch(5, 9, 1),)]
+    request = FetchRequest(1, 2, 7, 0)
+    answers = [p.fetch_records(s, led(setup=s), request, METADATA, NOW, 9)[1] for s in (SETUP, Setup(profile=KIP320))]
+    assert [a.is_diverging for a in answers] == [True, False]
+
+
 def test_a_leader_that_is_elected_again_keeps_recorded_ends_unless_that_is_repaired() -> None:
     """Finding F2: the ends recorded in an earlier epoch still count, in every release up to 4.3.1."""
     partition, _ = fetched(led(), 1, 10)
@@ -67,6 +88,33 @@ def test_a_leader_that_is_elected_again_keeps_recorded_ends_unless_that_is_repai
     repaired = Setup(profile=FETCH_TRUNCATION._replace(keeps_remote_leo=False))
     reset, _ = p.make_leader(repaired, partition, 4, 2, ALL, ALL, METADATA, NOW)
     assert [r.log_end for r in reset.remotes] == [UNDEFINED, UNDEFINED]
+
+
+@pytest.mark.parametrize(
+    ("start", "held", "received", "starts_again"),
+    [
+        (7, (), ((5, 9, 1), (10, 14, 1)), True),
+        (7, (), ((5, 7, 1),), True),
+        (12, (), ((5, 9, 1), (10, 14, 1)), True),
+        (10, (), ((5, 9, 1),), False),
+        (5, ((5, 6, 1),), ((5, 9, 1),), False),
+    ],
+)
+def test_only_an_empty_log_that_starts_inside_what_was_fetched_starts_again(
+    start: int, held: tuple[tuple[int, int, int], ...], received: tuple[tuple[int, int, int], ...], starts_again: bool
+) -> None:
+    """KAFKA-6975: at the base of the first batch; a log with records, or one that starts above it all, refuses."""
+    log = truncate_fully_and_start_at(Log(), start)
+    if held:
+        log, _ = append(SETUP, log, tuple(Batch(*b) for b in held), 1)
+    batches = tuple(Batch(*b) for b in received)
+    if not starts_again:
+        with pytest.raises(UnexpectedAppendOffsetError):
+            p.append_records_to_follower(SETUP, log, batches, 1)
+        return
+    written, info = p.append_records_to_follower(SETUP, log, batches, 1)
+    assert (written.start, written.end, written.batches) == (5, batches[-1].last + 1, batches)
+    assert info.first == 5
 
 
 def test_an_answer_carries_the_high_watermark_from_before_the_fetch() -> None:

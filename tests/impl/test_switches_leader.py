@@ -36,6 +36,23 @@ def test_out_of_range_was_once_tested_after_divergence() -> None:
     assert below[1].error == OFFSET_OUT_OF_RANGE
 
 
+def test_a_fetch_at_the_first_offset_is_in_range_and_one_below_is_not() -> None:
+    """In every release, also with an epoch that this leader never had."""
+    gap = led(TODAY, written((0, 4, 0), (5, 9, 3)), epoch=5)
+    for setup in (TODAY, without(out_of_range_first=False)):
+        results = [
+            p.fetch_records(setup, gap, FetchRequest(1, 5, offset, last), METADATA, NOW, 9)[1]
+            for offset, last in ((0, UNDEFINED), (0, 2), (-1, 2))
+        ]
+        assert [(r.error, r.is_diverging) for r in results] == [(NONE, False), (NONE, True), (OFFSET_OUT_OF_RANGE, False)]
+
+
+def test_a_fetch_inside_a_batch_counts_as_far_as_the_batchs_base() -> None:
+    """KAFKA-17803: since 4.0 it is what the look-up found; before, what was asked."""
+    ends = [fetched(s, led(s), 7).remotes[0].log_end for s in (TODAY, without(hw_rounded_to_batches=False))]
+    assert ends == [5, 7]
+
+
 def test_a_stale_incarnation_was_once_heard() -> None:
     """KIP-903."""
     fetch = FetchRequest(1, 2, 10, UNDEFINED, 0, 3)

@@ -17,6 +17,9 @@ def test_before_kafka_7415_conflicts_in_the_cache_were_ignored() -> None:
     added = epoch_cache.assign(setup, cache, 5, 20)
     assert added.memory.pairs() == ((2, 10), (4, 20), (5, 20))
     assert epoch_cache.end_offset_for(setup, cache, 50, 1) == (UNDEFINED, UNDEFINED)
+    assert epoch_cache.end_offset_for(setup, cache, 50, 2) == (2, 20)
+    assert epoch_cache.end_offset_for(setup, EpochCache(), 0, 1) == (UNDEFINED, UNDEFINED)
+    assert epoch_cache.assign(setup, EpochCache(), 3, 0).memory.pairs() == ((3, 0),)
     assert epoch_cache.end_offset_for(TODAY, cache, 50, 1) == (1, 10)
 
 
@@ -30,7 +33,9 @@ def test_a_cut_that_cuts_nothing_once_kept_the_cache() -> None:
     """KAFKA-10706."""
     marked = log_.assign_epoch_start_offset(TODAY, LOG, 5, 10)
     assert log_.truncate_to(TODAY, marked, 10)[0].cache.epochs == (0, 1)
-    assert log_.truncate_to(without(cut_clears_cache=False), marked, 10)[0] == marked
+    older = without(cut_clears_cache=False)
+    assert log_.truncate_to(older, marked, 10) == (marked, False)
+    assert log_.truncate_to(older, marked, 5)[0].end == 5
 
 
 def test_a_cut_once_left_the_high_watermark_above_the_log() -> None:

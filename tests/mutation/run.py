@@ -45,11 +45,14 @@ KILLERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "log": (("unified_log", "follower_fetcher"), ("test_log", "test_switches_log", "test_partition", "test_segmented_log")),
     "replica": (("leader_partition",), ("test_partition",)),
     "partition": (
-        ("leader_partition",),
+        ("leader_partition", "follower_fetcher"),
         ("test_partition", "test_isr", "test_switches_leader", "test_append_records", "test_fetch_messages"),
     ),
     "isr": (("leader_partition",), ("test_isr", "test_partition", "test_switches_leader", "test_append_records")),
-    "fetch_state": (("follower_fetcher",), ("test_fetcher", "test_fetcher_edges", "test_fetcher_thread")),
+    "fetch_state": (
+        ("follower_fetcher",),
+        ("test_fetcher", "test_fetcher_edges", "test_switches_follower", "test_fetcher_thread"),
+    ),
     "fetcher": (
         ("follower_fetcher",),
         ("test_fetcher", "test_fetcher_edges", "test_switches_follower", "test_generations", "test_fetcher_thread"),

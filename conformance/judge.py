@@ -19,6 +19,7 @@ from conformance.judge_kernel import judge_traces
 from conformance.rule_ids import RULE_IDS, RULES
 from conformance.state import (
     ANSWER_EPOCH_CHECKED,
+    ANSWERS_EPOCH,
     AT_FAILURES,
     BATCH_EPOCH_FILTER,
     BLOCKS_UNDER_MIN_ISR,
@@ -171,6 +172,7 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     options[JOIN_NEEDS_EPOCH_START] = profile.join_needs_epoch_start
     options[BLOCKS_UNDER_MIN_ISR] = profile.blocks_under_min_isr
     options[KEEPS_REMOTE_LEO] = profile.keeps_remote_leo
+    options[ANSWERS_EPOCH] = profile.answers_epoch
     reports = config.extra.get(REPORTS)
     for option, events in CAPABILITIES:
         options[option] = reports is None or any(event in reports for event in events)

@@ -20,6 +20,7 @@ from conformance.state import (
     ANS_HW,
     ANS_LOW_HW,
     ANS_REC_EPOCH,
+    ANSWERS_EPOCH,
     CACHED,
     DATA,
     DIVERGED,
@@ -310,7 +311,7 @@ def answer_fetch(
 
 
 def handle_epoch_request(st: State, b: int, f: int, epoch: int, last: int, error: int, div_epoch: int, div_end: int) -> None:
-    """EPOCH-05: the answer table of OffsetsForLeaderEpoch."""
+    """EPOCH-05: the answer table of OffsetsForLeaderEpoch; before KIP-279 the answer is an end alone."""
     alive(st, b)
     p = pair(st, f, b)
     st[p, KIND] = EPOCH_ANSWER
@@ -331,5 +332,7 @@ def handle_epoch_request(st: State, b: int, f: int, epoch: int, last: int, error
     expected_epoch, expected_end = end_offset_for(
         entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), leo, last
     )
+    if st[OPTION, ANSWERS_EPOCH] == 0:
+        expected_epoch = -1
     same(st, EPOCH_05, field.DIV_END, expected_end, div_end, 0)
     same(st, EPOCH_05, field.DIV_EPOCH, expected_epoch, div_epoch, 0)

@@ -116,13 +116,14 @@ T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_LOG_START, T_COMMITTED, T_ACKED = range(7)
     JOIN_NEEDS_EPOCH_START,
     BLOCKS_UNDER_MIN_ISR,
     KEEPS_REMOTE_LEO,
+    ANSWERS_EPOCH,
     TELLS_ENTRIES,  # the source reports EpochCacheEntry, so a record of unknown epoch adds none
     TELLS_REQUESTS,  # what the source can report: SendFetch
     TELLS_ANSWERS,  # HandleFetch
     TELLS_ENDS,  # Stop and Crash
     TELLS_PROPOSALS,  # ExpandIsr and ShrinkIsr
     GOES_ON,  # a trace is judged piece by piece: nothing is forgotten in between
-) = range(16)
+) = range(17)
 
 # Columns of a failure
 F_TRACE, F_ROW, F_RULE, F_FIELD, F_EXPECTED, F_ACTUAL = range(6)

@@ -98,11 +98,12 @@ def _written(traces: Sequence[Sequence[Observation]]) -> str:
     return f"---- MODULE Traces ----\nEXTENDS Integers\nTraces == <<\n{body}\n>>\n====\n"
 
 
-def _config(model: Model, brokers: int) -> str:
+def trace_config(model: Model, brokers: int, **constants: int) -> str:
+    """The cfg of `model` for traces of so many brokers, without its checks; other constants if named (MaxFetch=4)."""
     if not 1 <= brokers <= 3:
         raise SpecError(f"expected 1 to 3 brokers, as MCReplication.tla names three; seen {brokers}")
     named = ", ".join(f"b{number}" for number in range(1, brokers + 1))
-    lines = without_checks(model.config()).replace("SPECIFICATION MCSpec", "SPECIFICATION TraceSpec").splitlines()
+    lines = without_checks(model.config(**constants)).replace("SPECIFICATION MCSpec", "SPECIFICATION TraceSpec").splitlines()
     return "\n".join(f"  Broker = {{{named}}}" if line.strip().startswith("Broker =") else line for line in lines) + "\n"
 
 
@@ -121,7 +122,7 @@ def validate(
     started = time.monotonic()
     result = run_tlc(
         "TraceReplication",
-        _config(model, brokers),
+        trace_config(model, brokers),
         extra_modules={"Traces.tla": _written(traces)},
         limits=limits,
         on_line=take,

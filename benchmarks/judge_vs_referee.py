@@ -1,0 +1,30 @@
+"""Agreement of the judge with TLC, the referee, over right traces and mutants: who accepts what, and why they differ."""
+
+import argparse
+import sys
+import time
+
+from benchmarks.measure import machine
+from conformance.referee import CASES, referee, table, unexplained
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument(
+        "--traces", type=int, default=1_300, help="traces of each case, half of them mutants (default 1300)"
+    )
+    options.add_argument("--seed", type=int, default=0)
+    arguments = options.parse_args()
+    started = time.monotonic()
+    ruled = list(referee(arguments.traces, seed=arguments.seed, echo=lambda line: print(line, file=sys.stderr, flush=True)))
+    print(f"{len(ruled):,} traces of {len(CASES)} cases, seed {arguments.seed}: {', '.join(case.name for case in CASES)}\n")
+    print(table(ruled))
+    left = unexplained(ruled)
+    for one in left:
+        print(f"not explained: {one.says}")
+    print(f"{time.monotonic() - started:.0f} s; {machine()}")
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""The judge and TLC about the same traces."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from conformance.golden import DIRECTORY
+from conformance.mutation import CHANGED, SWAPPED, Mutant
+from conformance.referee import CASES, Ruling, referee, rulings, table, told, unexplained
+from spec.errors import SpecError
+from spec.event_validation import validate_events
+from spec.models import find_model
+from spec.trace_validation import Verdict
+from traces import ndjson
+from traces.behaviour import numbered
+from traces.schema import Event, Trace
+
+TWO, HW_ONLY = CASES[0], CASES[-1]
+
+
+def golden(profile: str) -> list[Trace]:
+    read = [trace for path in sorted(DIRECTORY.glob("*.ndjson")) for trace in ndjson.read(path).traces]
+    return [trace for trace in read if trace.config.profile == profile]
+
+
+@pytest.mark.tlc
+def test_the_referee_says_of_golden_traces_what_their_names_say() -> None:
+    """Stories can be told by the spec, runs of faulty variants cannot, and the judge rejects what TLC rejects."""
+    ruled = rulings(TWO, golden("fetch-truncation"))
+    assert len(ruled) > 20
+    assert all(one.agree for one in ruled)
+    assert [one.accepted for one in ruled] == [not one.name.startswith("golden/fails") for one in ruled]
+    assert all(0 < one.matched < len(one.trace.events) for one in ruled if not one.accepted)
+
+
+@pytest.mark.tlc
+def test_where_the_profile_breaks_a_rule_they_differ_and_the_reason_is_named() -> None:
+    """hw-only loses committed records: its spec tells such a run, the judge rejects it, and that is explained."""
+    ruled = rulings(HW_ONLY, golden("hw-only"))
+    assert all(one.accepted and one.rules == ("DATA-01",) for one in ruled)
+    assert not unexplained(ruled)
+    assert {one.why for one in ruled} == {"the profile breaks DATA-01"}
+
+
+@pytest.mark.tlc
+def test_a_sample_is_agreed_upon() -> None:
+    """Right traces of two cases are accepted by both, most mutants rejected by both, and nothing is left to explain."""
+    ruled = list(referee(40, seed=3, cases=(TWO, HW_ONLY)))
+    assert len(ruled) == 80
+    right = [one for one in ruled if one.mutant is None]
+    assert len(right) == 40
+    assert all(one.accepted for one in right)
+    assert sum(not one.accepted and bool(one.rules) for one in ruled) >= 30
+    assert [one.says for one in unexplained(ruled)] == []
+
+
+@pytest.mark.tlc
+def test_what_is_not_told_is_open_and_nodes_are_told_in_any_order_that_their_messages_allow() -> None:
+    """Fields left out, a line of another node inside a step, an end inside a step; no message is read before it left."""
+    trace = next(trace for trace in golden("fetch-truncation") if trace.name == "golden/lost-answer")
+    told_by = [(event.node, event.event) for event in trace.events]
+    assert told_by[5:11] == [
+        (1, "LeaderAppend"),
+        (2, "SendFetch"),
+        (1, "HandleFetch"),
+        (2, "HandleFetchResponse"),
+        (2, "SendFetch"),
+        (1, "HandleFetch"),
+    ]
+    again = Event(1, "LeaderAppend", {"leader_epoch": 0, "rec_base": 1, "rec_end": 2})
+
+    def of(change: Callable[[list[Event]], list[Event]]) -> Trace:
+        return replace(trace, events=numbered(change(list(trace.events))))
+
+    right = (
+        of(lambda events: [replace(event, fields={}) for event in events]),
+        of(lambda events: [*events[:9], again, events[9]]),
+        of(lambda events: events[:9]),
+    )
+    wrong = (
+        of(lambda events: [*events[:5], *events[6:8], events[5]]),
+        of(lambda events: [*events[:9], events[10], events[9]]),
+        of(lambda events: [*events[:9], replace(again, fields={**again.fields, "leo_before": 0})]),
+        of(lambda events: [*events[:9], replace(again, fields={**again.fields, "target": 2})]),
+    )
+    asked = validate_events([told(one) for one in (*right, *wrong)], find_model("Small"), brokers=2).verdicts
+    assert asked[:3] == tuple(Verdict(True, len(one.events)) for one in right)
+    assert asked[3:] == tuple(Verdict(False, matched) for matched in (6, 9, 9, 9))
+
+
+def ruling(rules: tuple[str, ...], accepted: bool, mutant: Mutant | None = None) -> Ruling:
+    trace = next(trace for trace in golden("fetch-truncation") if trace.name == "golden/commit")
+    return Ruling(TWO, trace.name, mutant, rules, accepted, 3, trace)
+
+
+def test_a_difference_that_nothing_explains_is_told() -> None:
+    """A right trace that only one side accepts, another rule, another field: each stays a finding and is in the table."""
+    trace = ruling((), True).trace
+    free = Mutant(CHANGED, "5 HandleFetch error 0 to 1", trace)
+    odd = Mutant(CHANGED, "5 HandleFetch res_hw 0 to 1", trace)
+    swapped = Mutant(SWAPPED, "1 Start with Start", trace)
+    ruled = [
+        ruling((), True),
+        ruling(("HW-02",), True),
+        ruling((), False),
+        ruling((), False, odd),
+        ruling(("HW-08",), True),
+        ruling((), False, free),
+        ruling((), False, swapped),
+        ruling(("HW-02",), False, odd),
+    ]
+    assert unexplained(ruled) == ruled[1:4]
+    lines = table(ruled).splitlines()
+    assert [line.split()[-2:] for line in lines if line[0] != " "] == [["1", "0"], ["0", "1"], ["2", "0"], ["1", "3"]]
+    assert sum("NOT EXPLAINED" in line for line in lines) == 2
+    assert "the judge accepts, TLC rejects event 4, " in ruled[2].says
+
+
+def test_what_cannot_be_asked_is_refused() -> None:
+    """No traces, a trace without events, more brokers than the module names."""
+    with pytest.raises(SpecError, match="seen none"):
+        validate_events([], find_model("Small"), brokers=2)
+    with pytest.raises(SpecError, match="seen none"):
+        validate_events([[]], find_model("Small"), brokers=2)
+    with pytest.raises(SpecError, match="1 to 3 brokers"):
+        validate_events([told(ruling((), True).trace)], find_model("Small"), brokers=4)

@@ -1,0 +1,49 @@
+"""Four partitions, what a follower wants of them, what a leader reads, and both ends of a session."""
+
+from collections.abc import Iterable
+
+from impl import fetch_session as s
+from impl import fetch_session_handler as h
+from impl.fetch_metadata import (
+    Fetches,
+    Reads,
+)
+from impl.fetch_session_cache import FetchSessionCache
+from impl.fetch_session_handler import FetchSessionHandler
+from impl.log import Batch
+from impl.messages import FetchRequest, FetchResponse
+from impl.requests import PartitionFetch, PartitionRead
+from impl.rules import NONE
+from impl.table import Table
+from impl.topic_partition import TopicPartition
+
+TPS = tuple(TopicPartition("t", number) for number in range(4))
+A, B, C, D = TPS
+DATA = (Batch(5, 9, 1),)
+
+
+def fetch(offset: int, topic_id: str | None = "id-t") -> PartitionFetch:
+    return PartitionFetch(FetchRequest(2, 3, offset, 1), topic_id=topic_id)
+
+
+def wants(**offsets: int) -> Fetches:
+    return Table((TPS["abcd".index(name)], fetch(offset)) for name, offset in offsets.items())
+
+
+def read(hw: int = 5, **changed: object) -> PartitionRead:
+    return PartitionRead(FetchResponse(NONE, hw, 0)._replace(**changed))  # type: ignore[arg-type]
+
+
+def reads(tps: Iterable[TopicPartition], hw: int = 5) -> Reads:
+    return Table((tp, read(hw)) for tp in tps)
+
+
+def opened(wanted: Fetches, cache: FetchSessionCache | None = None) -> tuple[FetchSessionCache, FetchSessionHandler, int]:
+    """Both ends after a full fetch, and the session's id."""
+    handler, request = h.build(FetchSessionHandler(), wanted)
+    assert request is not None
+    cache, context = s.new_context(cache or FetchSessionCache(), request, 0)
+    cache, answer = s.answer(cache, context, reads(context.fetches), 0, is_follower=True)
+    handler, taken = h.handle_response(handler, answer)
+    assert taken
+    return cache, handler, answer.session_id

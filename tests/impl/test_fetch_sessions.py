@@ -25,7 +25,7 @@ from impl.fetch_session_handler import FetchSessionHandler
 from impl.requests import PartitionRead
 from impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 from impl.table import Table
-from tests.impl.sessions import DATA, A, B, C, fetch, opened, read, reads, wants
+from tests.impl.sessions import DATA, A, B, C, D, fetch, opened, read, reads, wants
 
 # Requests
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from spec.proofs import any_convergence, any_length, bounds, committed_steps, convergence, loops, tables
+from spec.proofs import any_convergence, any_length, bounds, committed_claims, convergence, loops, tables
 from spec.proofs.any_length import quantified_solver
 from spec.proofs.loops import CONTRACTS
 from spec.proofs.paths import Path, Tally, explore
@@ -185,7 +185,7 @@ UNBOUNDED: tuple[Group, ...] = (
     Group(
         "committed",
         "committed data lies in every later leader's past and on every ISR member, whatever deposed leaders do",
-        _any_length(*committed_steps.LEMMAS),
+        _any_length(*committed_claims.LEMMAS),
         method="any number of brokers and epochs",
         weight=15,
     ),

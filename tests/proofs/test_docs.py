@@ -17,7 +17,7 @@ def test_the_table_has_every_group_with_its_claim() -> None:
 
 
 def test_the_numbers_of_mutants_and_conjuncts_are_right() -> None:
-    """601 mutants and 30 conjuncts are what the text says; another number there is a page to update."""
+    """The counts of mutants and conjuncts are what the text says; another number there is a page to update."""
     made, same = len(mutants()), len(equivalents())
     assert f"{made} changes of one expression" in PAGE
     assert f"{made - same} are refuted" in PAGE

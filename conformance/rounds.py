@@ -14,11 +14,13 @@ from conformance.verdicts import Verdict, rule_verdicts
 from impl.cluster import Label
 from impl.describe import broker_name
 from impl.errors import UsageError
-from impl.messages import FetchAnswer, FetchRequest
+from impl.messages import EpochEndOffset, EpochRequest, FetchAnswer, FetchRequest
 from impl.profiles import Profile, named
 from impl.rules import UNDEFINED
 
 MOST_BROKERS = 9
+REQUESTS = (FetchRequest, EpochRequest)
+ANSWERS = (FetchAnswer, EpochEndOffset)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -54,21 +56,22 @@ def write(session: Session, words: Words) -> list[str]:
 
 
 def fetch(session: Session, words: Words) -> list[str]:
-    """A whole round, request and answer; join=no: the leader's metadata says it must stay out of the ISR."""
+    """A whole round, request and answer, be it about an epoch; join=no: the leader's metadata keeps it out of the ISR."""
     follower = words.broker(session)
     lost, join = words.choice("lost", "nothing", ("nothing", "response")), words.choice("join", "yes", ("yes", "no"))
     source = session.cluster.brokers[follower].source
     in_flight = None if source == UNDEFINED else session.cluster.network[follower][source]
-    if isinstance(in_flight, FetchAnswer):
+    if isinstance(in_flight, ANSWERS):
         raise UsageError(
             f"fetch: expected nothing or a request in flight to {broker_name(source)}, saw an answer; "
             f"deliver {broker_name(follower)} or lose {broker_name(follower)} first"
         )
     if in_flight is None:
-        session.take(("SendFetch", follower))
+        asks = session.first_enabled([("SendEpochRequest", follower)])
+        session.take(asks if asks is not None else ("SendFetch", follower))
         source = session.cluster.brokers[follower].source
     lines = session.take(_serving(session, source, follower, join == "yes"))
-    if isinstance(session.cluster.network[follower][source], FetchAnswer):
+    if isinstance(session.cluster.network[follower][source], ANSWERS):
         lines += session.take(
             ("LoseResponse", follower, source) if lost == "response" else _answered(session, follower, source)
         )
@@ -76,12 +79,14 @@ def fetch(session: Session, words: Words) -> list[str]:
 
 
 def _serving(session: Session, leader: int, follower: int, join: bool) -> Label:
+    if isinstance(session.cluster.network[follower][leader], EpochRequest):
+        return "HandleEpochRequest", leader, follower
     label = ("HandleFetch", leader, follower, 1)
     return label if join and label in session.enabled() else (*label[:3], 0)
 
 
 def _answered(session: Session, follower: int, leader: int) -> Label:
-    handlers = ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange")
+    handlers = ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleEpochResponse")
     label = session.first_enabled((name, follower, leader) for name in handlers)
     assert label is not None
     return label
@@ -91,9 +96,9 @@ def _waiting(session: Session, to: int) -> list[tuple[str, Label]]:
     """What can be delivered to a broker: (from whom, the action that consumes it)."""
     found: list[tuple[str, Label]] = []
     for other in range(session.brokers):
-        if isinstance(session.cluster.network[to][other], FetchAnswer):
+        if isinstance(session.cluster.network[to][other], ANSWERS):
             found.append((broker_name(other), _answered(session, to, other)))
-        if isinstance(session.cluster.network[other][to], FetchRequest):
+        if isinstance(session.cluster.network[other][to], REQUESTS):
             found.append((broker_name(other), _serving(session, to, other, True)))
     news = session.first_enabled([("BecomeLeader", to), ("BecomeFollower", to)])
     return found if news is None else [*found, ("controller", news)]
@@ -115,7 +120,7 @@ def lose(session: Session, words: Words) -> list[str]:
     follower = words.broker(session)
     wanted = words.option("from", "")
     for leader, message in enumerate(session.cluster.network[follower]):
-        if isinstance(message, FetchAnswer) and wanted in {"", broker_name(leader)}:
+        if isinstance(message, ANSWERS) and wanted in {"", broker_name(leader)}:
             return session.take(("LoseResponse", follower, leader))
     raise UsageError(f"lose: expected an answer in flight to {broker_name(follower)}, saw none")
 

@@ -31,12 +31,12 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
     name, *numbers = label
     who = numbers[0]
     match name:
-        case "SendFetch":
+        case "SendFetch" | "SendEpochRequest":
             source = before.brokers[who].source
             yield f"{message_text(who, source, after.network[who][source], values)}  SENT"
-        case "HandleFetch":
+        case "HandleFetch" | "HandleEpochRequest":
             yield from _served(before, label, after, values)
-        case "HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange":
+        case "HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "HandleEpochResponse":
             yield message_text(who, numbers[1], before.network[who][numbers[1]], values)
             yield _change(who, before, after) or _line(who, _nothing(before, label, after))
         case "LoseResponse":
@@ -61,9 +61,10 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
 
 
 def _served(before: Cluster, label: Label, after: Cluster, values: Values) -> Iterator[str]:
-    _, leader, follower, _ = label
+    name, leader, follower = label[:3]
     yield message_text(follower, leader, before.network[follower][leader], values)
-    told = [event for event in events_of_step(view(before), label, view(after)) if event.event == "HandleFetch"]
+    profile = before.model.setup.profile.name
+    told = [event for event in events_of_step(view(before), label, view(after), profile) if event.event == name]
     if not told:
         yield _line(leader, "is down, the request is lost")
     elif after.network[follower][leader] is None:

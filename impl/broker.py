@@ -37,12 +37,13 @@ NOW = 0
 
 
 class Broker(NamedTuple):
-    """`source` is the broker whose fetcher thread holds the entry."""
+    """`source` is the broker whose fetcher thread holds the entry; `incarnation` its broker epoch, where that counts."""
 
     partition: Partition
     up: bool = True
     source: int = UNDEFINED
     entry: PartitionFetchState | None = None
+    incarnation: int = UNDEFINED
 
     @property
     def leads(self) -> bool:
@@ -74,7 +75,7 @@ def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: Met
         metadata,
         NOW,
     )
-    return _settled(Broker(partition))
+    return _settled(Broker(partition, incarnation=broker.incarnation))
 
 
 def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
@@ -93,7 +94,7 @@ def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
     fetcher = fetcher_.maybe_truncate_alone(setup, fetcher)
     entry = fetcher.entry if image.leader != UNDEFINED else None
     source = image.leader if entry is not None else UNDEFINED
-    return _settled(Broker(partition._replace(log=fetcher.log), source=source, entry=entry))
+    return _settled(Broker(partition._replace(log=fetcher.log), source=source, entry=entry, incarnation=broker.incarnation))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -169,7 +170,8 @@ def next_request(setup: Setup, broker: Broker) -> Request | None:
     epoch = fetcher_.epoch_to_ask(setup, fetcher)
     if epoch != UNDEFINED:
         return EpochRequest(broker.entry.current_leader_epoch, epoch)
-    return fetcher_.build_fetch(broker.partition.broker_id, fetcher)
+    request = fetcher_.build_fetch(broker.partition.broker_id, fetcher)
+    return None if request is None else request._replace(replica_epoch=broker.incarnation)
 
 
 def is_truncating(setup: Setup, broker: Broker) -> bool:
@@ -208,9 +210,15 @@ def crash(setup: Setup, broker: Broker, checkpointed_hw: int) -> Broker:
     """The process dies with everything flushed; the value already is what a restart will load from disk."""
     log = log_loader.load(setup, broker.partition.log)
     log = log_loader.apply_checkpoint(setup, log, checkpointed_hw)
-    return _settled(Broker(Partition(broker.partition.broker_id, log), up=False))
+    return _settled(Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation))
+
+
+def lose_disk(broker: Broker) -> Broker:
+    """A broker that is down gets an empty disk."""
+    return Broker(Partition(broker.partition.broker_id), up=False, incarnation=broker.incarnation)
 
 
 def restart(broker: Broker) -> Broker:
-    """The process is up again and knows no metadata yet."""
-    return broker._replace(up=True)
+    """The process is up again and knows no metadata yet; where broker epochs count, it has the next one."""
+    counted = broker.incarnation != UNDEFINED
+    return broker._replace(up=True, incarnation=broker.incarnation + 1 if counted else UNDEFINED)

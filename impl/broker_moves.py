@@ -48,7 +48,8 @@ def _image_moves(model: Model, b: int, broker: Broker, row: Row, image: Controll
     partition = broker.partition
     if not broker.up:
         if b not in image.live:
-            yield Move(("Restart", b), b, broker_.restart(broker))
+            registered = controller_.register(image, b)
+            yield Move(("Restart", b), b, broker_.restart(broker), controller=registered)
         return
     known = partition.leader_epoch
     other_isr = partition.is_leader and partition.state.isr != image.isr
@@ -70,7 +71,7 @@ def _role_change(model: Model, b: int, broker: Broker, row: Row, image: Controll
 
 
 def _alter_partition(model: Model, b: int, broker: Broker, image: Controller) -> Iterator[Move]:
-    request = isr.alter_partition_request(broker.partition)
+    request = isr.alter_partition_request(broker.partition, broker.incarnation)
     if broker.partition.state.isr != image.isr:
         request = request._replace(partition_epoch=image.partition_epoch - 1)
     changed, response = controller_.alter_partition(image, request)

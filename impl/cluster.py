@@ -21,6 +21,7 @@ from impl.controller_moves import controller_moves
 from impl.errors import UsageError
 from impl.message_moves import follower_moves, serve_moves
 from impl.messages import EpochRequest, FetchRequest
+from impl.mishap_moves import copy_moves, disk_moves, duplicate_moves
 from impl.moves import (
     Bounds,
     Label,
@@ -41,7 +42,10 @@ from impl.rules import UNDEFINED
 
 
 class Cluster(NamedTuple):
-    """A state. `committed` is a ghost: record epochs of the longest prefix any leader ever exposed."""
+    """A state. `committed` is a ghost: record epochs of the longest prefix any leader ever exposed.
+
+    `copies` are requests that will arrive once more, a row per follower; no rows where nothing arrives twice.
+    """
 
     model: Model
     brokers: tuple[Broker, ...]
@@ -49,6 +53,9 @@ class Cluster(NamedTuple):
     controller: Controller
     committed: tuple[int, ...] = ()
     crashes: int = 0
+    copies: tuple[Row, ...] = ()
+    duplicates: int = 0
+    lost_disks: int = 0
 
 
 class Caller:
@@ -70,14 +77,18 @@ def initial(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Clu
     """Broker 0 leads in epoch 0, every broker is in the ISR, up and informed; logs are empty."""
     model = model_of(bounds, profile, rules)
     everybody = tuple(range(bounds.brokers))
-    controller = Controller(everybody, 0, 0, everybody, everybody)
+    incarnation = 0 if bounds.counts_incarnations else UNDEFINED
+    incarnations = (0,) * bounds.brokers if bounds.counts_incarnations else ()
+    controller = Controller(everybody, 0, 0, everybody, everybody, incarnations=incarnations)
+    loaded = (Broker(Partition(b), incarnation=incarnation) for b in everybody)
     brokers = tuple(
-        broker_.become_leader(model.setup, Broker(Partition(b)), controller, metadata_of(model, True))
-        if b == 0
-        else broker_.become_follower(model.setup, Broker(Partition(b)), controller)
-        for b in everybody
+        broker_.become_leader(model.setup, broker, controller, metadata_of(model, True))
+        if broker.partition.broker_id == 0
+        else broker_.become_follower(model.setup, broker, controller)
+        for broker in loaded
     )
-    return Cluster(model, brokers, ((None,) * bounds.brokers,) * bounds.brokers, controller)
+    empty = ((None,) * bounds.brokers,) * bounds.brokers
+    return Cluster(model, brokers, empty, controller, copies=empty if bounds.max_duplicates else ())
 
 
 def moves_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Move, ...]]:
@@ -91,31 +102,62 @@ def moves_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Move, ..
         yield call.moves(image_moves, model, b, broker, row, image)
         for leader, message in enumerate(row):
             if isinstance(message, FetchRequest | EpochRequest):
-                yield call.moves(serve_moves, model, leader, brokers[leader], b, message)
+                yield call.moves(serve_moves, model, leader, brokers[leader], b, message, image.incarnations)
     yield call.moves(controller_moves, model, image, mask(b for b, broker in enumerate(brokers) if broker.up))
+    yield from _mishaps(cluster, call)
+
+
+def _mishaps(cluster: Cluster, call: Caller) -> Iterable[tuple[Move, ...]]:
+    bounds, incarnations = cluster.model.bounds, cluster.controller.incarnations
+    for f, copies in enumerate(cluster.copies):
+        if cluster.duplicates < bounds.max_duplicates:
+            yield call.moves(duplicate_moves, f, cluster.network[f], copies)
+        for leader, broker in enumerate(cluster.brokers):
+            if copies[leader] is not None:
+                yield call.moves(copy_moves, cluster.model, leader, broker, f, copies, incarnations)
+    if cluster.lost_disks < bounds.max_lost_disks:
+        for b, broker in enumerate(cluster.brokers):
+            yield call.moves(disk_moves, b, broker)
 
 
 def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
     """The state after a move of this state."""
-    model, brokers, network, image, committed, crashes = cluster
+    model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks = cluster
     b = move.actor
     if move.broker is not None:
-        brokers = (*brokers[:b], move.broker, *brokers[b + 1 :])
+        brokers = _put(brokers, b, move.broker)
         if len(move.exposed) > len(committed):
             committed = move.exposed
         if move.answered != UNDEFINED:
             f = move.answered
-            network = (*network[:f], call.row(with_slot, network[f], b, move.answer), *network[f + 1 :])
+            network = _put(network, f, call.row(with_slot, network[f], b, move.answer))
         elif move.label[0] == "Crash":
             crashes += 1
-            network = tuple(
-                call.row(nothing, row) if f == b else call.row(without_requests_to, row, b) for f, row in enumerate(network)
-            )
+            network, copies = _after_crash(network, b, call), _after_crash(copies, b, call)
+        elif move.label[0] == "LoseDisk":
+            lost_disks += 1
+        elif move.consumed != UNDEFINED:
+            f = move.consumed
+            copies = _put(copies, f, call.row(with_slot, copies[f], b, None))
     if move.row is not None:
-        network = (*network[:b], move.row, *network[b + 1 :])
+        network = _put(network, b, move.row)
+    if move.copies is not None:
+        copies = _put(copies, b, move.copies)
+        duplicates += 1
     if move.controller is not None:
         image = move.controller
-    return Cluster(model, brokers, network, image, committed, crashes)
+    return Cluster(model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks)
+
+
+def _put(values: tuple[Any, ...], at: int, value: Any) -> tuple[Any, ...]:
+    return (*values[:at], value, *values[at + 1 :])
+
+
+def _after_crash(network: tuple[Row, ...], b: int, call: Caller) -> tuple[Row, ...]:
+    """What b sent or waited for is gone, and the requests it had not read; answers it had sent are not."""
+    return tuple(
+        call.row(nothing, row) if f == b else call.row(without_requests_to, row, b) for f, row in enumerate(network)
+    )
 
 
 def successors(cluster: Cluster, call: Caller = DIRECT) -> Iterator[tuple[Label, Cluster]]:

@@ -22,7 +22,10 @@ from impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED
 
 
 class Controller(NamedTuple):
-    """PartitionRegistration, the assignment, and which brokers are not fenced. Sets are in order of broker id."""
+    """PartitionRegistration, the assignment, and which brokers are not fenced. Sets are in order of broker id.
+
+    `incarnations` are the broker epochs by broker; empty where nobody counts them.
+    """
 
     assignment: tuple[int, ...]
     leader: int
@@ -30,6 +33,15 @@ class Controller(NamedTuple):
     isr: tuple[int, ...]
     live: tuple[int, ...]
     partition_epoch: int = 0
+    incarnations: tuple[int, ...] = ()
+
+
+def register(controller: Controller, broker: int) -> Controller:
+    """Another incarnation of a broker. ClusterControlManager#registerBroker."""
+    if not controller.incarnations:
+        return controller
+    epochs = tuple(epoch + (b == broker) for b, epoch in enumerate(controller.incarnations))
+    return controller._replace(incarnations=epochs)
 
 
 def elect(isr: tuple[int, ...], acceptable: tuple[int, ...], preference: tuple[int, ...]) -> int:
@@ -99,6 +111,14 @@ def _validate(controller: Controller, request: AlterPartitionRequest) -> int:
     members = set(request.isr)
     if len(members) != len(request.isr) or not members <= set(controller.assignment) or controller.leader not in members:
         return INVALID_REQUEST
-    if not members <= set(controller.live):
+    if not members <= set(controller.live) or _of_another_incarnation(controller, request):
         return INELIGIBLE_REPLICA
     return NONE
+
+
+def _of_another_incarnation(controller: Controller, request: AlterPartitionRequest) -> bool:
+    """A member whose broker epoch, where the leader knows one, is not the registered one (KIP-903)."""
+    if not controller.incarnations:
+        return False
+    told = zip(request.isr, request.isr_epochs, strict=True)
+    return any(epoch not in {UNDEFINED, controller.incarnations[b]} for b, epoch in told)

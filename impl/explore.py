@@ -64,6 +64,7 @@ class Memo(Caller):
                 controller=self.intern(move.controller),
                 exposed=self.intern(move.exposed),
                 answer=self.intern(move.answer),
+                copies=None if move.copies is None else self._interned_row(move.copies),
             )
             for move in moves
         )
@@ -75,6 +76,7 @@ class Memo(Caller):
             network=tuple(self._interned_row(row) for row in cluster.network),
             controller=self.intern(cluster.controller),
             committed=self.intern(cluster.committed),
+            copies=tuple(self._interned_row(row) for row in cluster.copies),
         )
 
     def view(self, cluster: Cluster) -> View:
@@ -139,6 +141,9 @@ def _key(cluster: Cluster) -> tuple[int, ...]:
         id(cluster.controller),
         id(cluster.committed),
         cluster.crashes,
+        *map(id, cluster.copies),
+        cluster.duplicates,
+        cluster.lost_disks,
     )
 
 
@@ -174,7 +179,12 @@ class _Search:
 
 
 def explore(bounds: Bounds, profile: Profile | str = FETCH_TRUNCATION, rules_override: Rules | None = None) -> Graph:
-    """The whole labelled graph within the bounds."""
+    """The whole labelled graph within the bounds, which must be those of the specification: a view shows nothing else."""
+    if bounds.max_duplicates or bounds.max_lost_disks:
+        raise UsageError(
+            "explore: expected no duplicates and no lost disks, seen a bound for them; views do not show them: use "
+            "find_violation, or walk"
+        )
     memo = Memo()
     search = _Search(memo.cluster(initial(bounds, as_profile(profile), rules_override)), memo)
     labels: dict[Label, int] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from impl import broker as broker_
 from impl.broker import Broker
-from impl.messages import Answer, EpochEndOffset, EpochRequest, FetchAnswer, FetchRequest, Request
+from impl.messages import Answer, EpochEndOffset, EpochRequest, FetchAnswer, FetchRequest, Metadata, Request
 from impl.moves import Model, Move, Row, automatic, exposed, metadata_of, only, with_slot
 from impl.rules import OFFSET_OUT_OF_RANGE
 
@@ -45,19 +45,35 @@ def action_of(answer: Answer) -> str:
     return "HandleDivergingResponse" if answer.response.is_diverging else "HandleFetchResponse"
 
 
-def serve_moves(model: Model, l: int, broker: Broker, f: int, request: Request) -> tuple[Move, ...]:  # noqa: E741
-    """HandleFetch, HandleEpochRequest: read the leader and one request."""
+def serve_moves(
+    model: Model,
+    leader: int,
+    broker: Broker,
+    f: int,
+    request: Request,
+    incarnations: tuple[int, ...] = (),
+) -> tuple[Move, ...]:
+    """HandleFetch, HandleEpochRequest: read the leader, one request, and the broker epochs in the metadata cache."""
     if isinstance(request, EpochRequest):
         answer = broker_.serve_epoch(model.setup, broker, request)
-        return (Move(("HandleEpochRequest", l, f), l, broker, answered=f, answer=answer),)
-    return _serve_fetch(model, l, broker, f, request)
+        return (Move(("HandleEpochRequest", leader, f), leader, broker, answered=f, answer=answer),)
+    out, may_join = (metadata_of(model, eligible, incarnations) for eligible in (False, True))
+    return _serve_fetch(model, leader, broker, f, request, out, may_join)
 
 
-def _serve_fetch(model: Model, l: int, broker: Broker, f: int, request: FetchRequest) -> tuple[Move, ...]:  # noqa: E741
+def _serve_fetch(
+    model: Model,
+    leader: int,
+    broker: Broker,
+    f: int,
+    request: FetchRequest,
+    out: Metadata,
+    may_join: Metadata,
+) -> tuple[Move, ...]:
     """Whether the follower may join the ISR is the metadata cache's word."""
-    after, answer = broker_.serve(model.setup, broker, request, metadata_of(model, False), model.bounds.max_fetch)
-    kept = Move(("HandleFetch", l, f, 0), l, after, exposed=exposed(after), answered=f, answer=answer)
-    joined, answer = broker_.serve(model.setup, broker, request, metadata_of(model, True), model.bounds.max_fetch)
+    after, answer = broker_.serve(model.setup, broker, request, out, model.bounds.max_fetch)
+    kept = Move(("HandleFetch", leader, f, 0), leader, after, exposed=exposed(after), answered=f, answer=answer)
+    joined, answer = broker_.serve(model.setup, broker, request, may_join, model.bounds.max_fetch)
     if joined.partition.state == after.partition.state:
         return (kept,)
-    return kept, Move(("HandleFetch", l, f, 1), l, joined, exposed=exposed(joined), answered=f, answer=answer)
+    return kept, Move(("HandleFetch", leader, f, 1), leader, joined, exposed=exposed(joined), answered=f, answer=answer)

@@ -24,13 +24,23 @@ Row = tuple[Message, ...]
 
 
 class Bounds(NamedTuple):
-    """How far a model goes: offsets below `max_log`, leader epochs up to `max_epoch`."""
+    """How far a model goes: offsets below `max_log`, leader epochs up to `max_epoch`.
+
+    Requests that arrive twice and lost disks are no part of spec/Replication.tla: without a bound there are none.
+    """
 
     brokers: int
     max_log: int
     max_epoch: int
     max_crashes: int
     max_fetch: int = 1
+    max_duplicates: int = 0
+    max_lost_disks: int = 0
+
+    @property
+    def counts_incarnations(self) -> bool:
+        """Whether broker epochs are told and compared (KIP-903): without lost disks they change nothing."""
+        return self.max_lost_disks > 0
 
 
 class Model(NamedTuple):
@@ -41,7 +51,10 @@ class Model(NamedTuple):
 
 
 class Move(NamedTuple):
-    """One enabled action and what it changes; None is unchanged. `answered` is the follower who gets `answer`."""
+    """One enabled action and what it changes; None is unchanged.
+
+    `answered` is the follower who gets `answer`, `consumed` the one whose copied request was handled.
+    """
 
     label: Label
     actor: int = UNDEFINED
@@ -51,6 +64,8 @@ class Move(NamedTuple):
     exposed: tuple[int, ...] = ()
     answered: int = UNDEFINED
     answer: Answer | None = None
+    copies: Row | None = None
+    consumed: int = UNDEFINED
 
 
 def model_of(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Model:
@@ -63,9 +78,10 @@ def mask(brokers: Iterable[int]) -> int:
     return sum(1 << b for b in brokers)
 
 
-def metadata_of(model: Model, eligible: bool) -> Metadata:
-    """A metadata cache in which everybody may join the ISR, or nobody."""
-    return tuple(BrokerState(b, fenced=not eligible) for b in range(model.bounds.brokers))
+def metadata_of(model: Model, eligible: bool, incarnations: tuple[int, ...] = ()) -> Metadata:
+    """A metadata cache in which everybody may join the ISR, or nobody; broker epochs where somebody counts them."""
+    epochs = incarnations or (UNDEFINED,) * model.bounds.brokers
+    return tuple(BrokerState(b, fenced=not eligible, epoch=epoch) for b, epoch in enumerate(epochs))
 
 
 def record_epochs(broker: Broker) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from conformance.directives import DIRECTIVES, Player
 from conformance.scenario import run_scenario, shipped
 from conformance.session import Session, bounds_for
 from impl.cluster import actions
-from impl.profiles import HW_ONLY, REPAIRED
+from impl.profiles import HW_ONLY, REPAIRED, named
 
 
 def player(brokers: int = 3) -> Player:
@@ -32,9 +32,11 @@ def test_every_directive_has_a_usage_and_an_example_that_is_understood() -> None
 def test_every_action_of_the_cluster_can_be_said() -> None:
     """Random runs of two to three brokers, typed as `actions` prints them: each line is understood and taken."""
     taken = set()
-    for seed in range(25):
+    for seed in range(60):
         rng = random.Random(seed)
-        one = Player(Session(bounds_for(2 + seed % 2, max_fetch=1)))
+        one = Player(
+            Session(bounds_for(2 + seed % 2, max_fetch=1), named(("fetch-truncation", "kip320", "kip101")[seed % 3]))
+        )
         for _ in range(60):
             assert one.session is not None
             labels = actions(one.session.cluster)

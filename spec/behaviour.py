@@ -1,16 +1,23 @@
-"""A counterexample as a sequence of labels and views, ready to become a trace.
+"""A run that TLC found as a sequence of labels and views, ready to become a trace: a counterexample, or a simulated one.
 
-TLC names the actions of a counterexample without their arguments. The run reports every transition it tries as well
-(spec/graph.py), so each step is looked up there; a step that was never reported would be a fault of ours and is raised.
+Rules of this file
+
+1. TLC names the actions of a counterexample without their arguments. So its states are walked once more, and each step that
+   is tried on the way is reported (spec/graph.py): what leads from one state to the next is the label.
+2. A simulation reports each step it tries. It tries one action at a time, in all its ways, and takes one of them: where the
+   next one starts says which.
+3. A label or a state that was never reported would be a fault of ours and is raised.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from spec.errors import SpecError
-from spec.graph import Label, View, report
+from spec.graph import REPORT, Label, View, reported, without_checks
 from spec.models import Model
-from spec.tlc import Outcome
+from spec.tlc import Limits, Outcome, Result, run_tlc
 from spec.values import ModelValue
 
 _NONE = ModelValue("NoBroker")
@@ -27,11 +34,13 @@ _FIELDS = {
 
 
 class Behaviour(NamedTuple):
-    """What failed, and a shortest way there: n states, n - 1 labels between them."""
+    """A run: n states, n - 1 labels between them. `property` is what fails in the last state, "" if nothing was asked."""
 
     property: str
     states: tuple[View, ...]
     labels: tuple[Label, ...]
+    tlc: str = ""
+    """the version of TLC that found it"""
 
 
 def view_of(state: Mapping[str, Any]) -> View:
@@ -66,18 +75,97 @@ def view_of(state: Mapping[str, Any]) -> View:
     return (brokers, told, state["committed"], state["crashes"])
 
 
-def counterexample(model: Model) -> Behaviour:
-    """The shortest failing run of a model that fails. Raises SpecError when it holds."""
-    graph, result = report(model.module, model.config())
+def counterexample(model: Model, limits: Limits | None = None) -> Behaviour:
+    """The shortest failing run of a model that fails. Raises SpecError when it holds, or has no views."""
+    limits = limits or Limits(brief=model.tier == "small")
+    _check_spec(model)
+    result = run_tlc(model.module, model.config(), limits=limits)
     if result.outcome is not Outcome.SAFETY:
-        raise SpecError(f"{model.cfg}: expected a safety failure to show, seen {result.outcome.value}")
+        said = result.message or result.outcome.value
+        raise SpecError(f"{model.cfg}: expected a safety failure to show, seen {said}")
     states = tuple(view_of(step.state) for step in result.counterexample)
-    numbers = {state: number for number, state in enumerate(graph.states)}
-    by_pair = {(source, target): graph.labels[label] for source, label, target in graph.transitions}
+    actions = [step.action for step in result.counterexample[1:]]
+    return Behaviour(result.property, states, tuple(_labels(model, states, actions)), result.version)
+
+
+def _check_spec(model: Model) -> None:
+    """Whether the views of a model are MCReplication!View, and its steps MCNext."""
+    if model.module != "MCReplication" or not re.search(r"^SPECIFICATION MCSpec$", model.config(), re.MULTILINE):
+        raise SpecError(
+            f"{model.cfg}: expected SPECIFICATION MCSpec of MCReplication, whose states have a view, seen another; "
+            "only those become traces"
+        )
+
+
+def _labels(model: Model, states: Sequence[View], actions: Sequence[str]) -> Iterator[Label]:
+    """What leads from each state to the next one."""
+    path = ",\n  ".join(_tla(state) for state in states)
+    along = (
+        f"---- MODULE Along ----\nEXTENDS {model.module}\nVARIABLE along\nPath == <<\n  {path}\n>>\n"
+        "AlongInit == MCInit /\\ along = 1\n"
+        "AlongNext == along < Len(Path) /\\ MCNext /\\ View' = Path[along + 1] /\\ along' = along + 1\n"
+        "AlongSpec == AlongInit /\\ [][AlongNext]_<<vars, along>>\n====\n"
+    )
+    config = without_checks(model.config()).replace("SPECIFICATION MCSpec", "SPECIFICATION AlongSpec") + REPORT
+    lines: list[str] = []
+    run_tlc("Along", config, extra_modules={"Along.tla": along}, limits=Limits(brief=True), on_line=lines.append)
+    steps = set(reported(lines))
+    for action, (source, target) in zip(actions, pairwise(states), strict=True):
+        found = sorted(label for seen, label, to in steps if (seen, label[0], to) == (source, action, target))
+        if not found:
+            raise SpecError(f"{model.cfg}: expected a reported {action} from {source} to {target}, seen none")
+        yield found[0]
+
+
+def _tla(value: Any) -> str:
+    return "<<" + ", ".join(map(_tla, value)) + ">>" if isinstance(value, tuple) else str(value)
+
+
+def simulate(
+    model: Model, count: int, *, steps: int, seed: int, brokers: int | None = None, **constants: int
+) -> list[Behaviour]:
+    """`count` random runs of at most `steps` steps, beyond bounds that can be explored (MaxLog=12).
+
+    The same model, bounds and seed give the same runs with the same version of TLC.
+    """
+    _check_spec(model)
+    config = without_checks(model.config(**constants))
+    if brokers is not None:
+        named = ", ".join(f"b{number}" for number in range(1, brokers + 1))
+        config = re.sub(r"^  Broker = .*$", f"  Broker = {{{named}}}", config, flags=re.MULTILINE)
+    lines: list[str] = []
+    flags = ("-simulate", f"num={count}", "-depth", str(steps + 2), "-seed", str(seed))
+    result = run_tlc(model.module, config + REPORT, flags=flags, limits=Limits(brief=True), on_line=lines.append)
+    if result.outcome is not Outcome.SUCCESS:
+        raise SpecError(f"{model.cfg}: expected TLC to simulate, seen {result.outcome.value}: {result.message}")
+    runs = list(_runs(lines, steps, result))
+    if len(runs) != count:
+        raise SpecError(f"{model.cfg}: expected {count} simulated runs, seen {len(runs)}")
+    return runs
+
+
+def _runs(lines: Sequence[str], most: int, result: Result) -> Iterator[Behaviour]:
+    """Runs begin in the first state, which no step leads back to."""
+    states: list[View] = []
     labels: list[Label] = []
-    for step, source, target in zip(result.counterexample[1:], states, states[1:], strict=False):
-        label = by_pair.get((numbers.get(source, -1), numbers.get(target, -1)))
-        if label is None or label[0] != step.action:
-            raise SpecError(f"{model.cfg}: expected a reported {step.action} from {source} to {target}, seen {label}")
-        labels.append(label)
-    return Behaviour(result.property, states, tuple(labels))
+    tried: dict[View, Label] = {}
+    first: View | None = None
+    for source, group in groupby(reported(lines), key=lambda step: step[0]):
+        first = source if first is None else first
+        if source == first:
+            if states:
+                yield _run(states, labels, most, result)
+            states, labels = [source], []
+        else:
+            if source not in tried:
+                raise SpecError(f"expected a step of the simulation to lead to {source}, seen none reported")
+            states.append(source)
+            labels.append(tried[source])
+        tried = {target: label for _, label, target in sorted(group)}
+    if states:
+        yield _run(states, labels, most, result)
+
+
+def _run(states: Sequence[View], labels: Sequence[Label], most: int, result: Result) -> Behaviour:
+    """What a run tried last is not known to have been taken, so it ends in front of it."""
+    return Behaviour("", tuple(states[: most + 1]), tuple(labels[:most]), result.version)

@@ -8,6 +8,7 @@ TLC tries a step once for each way a guard can hold, so how often it prints one 
 """
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -62,8 +63,8 @@ class Reporter:
             values.append(_parse(text))
         return number
 
-    def take(self, line: str) -> None:
-        """One line: a state, or a transition."""
+    def take(self, line: str) -> tuple[int, int, int] | None:
+        """One line: a state, or a transition, which is returned too."""
         text = line.strip('"').replace('\\"', '"')
         kind, _, rest = text[2:-2].partition(", ")
         if kind == '"init"':
@@ -71,15 +72,26 @@ class Reporter:
         elif kind == '"step"':
             label, _, states = rest.partition(', "from", ')
             source, _, target = states.partition(', "to", ')
-            self.graph.transitions.add(
-                (
-                    self._number(source, self._states, self.graph.states),
-                    self._number(label, self._labels, self.graph.labels),
-                    self._number(target, self._states, self.graph.states),
-                )
+            step = (
+                self._number(source, self._states, self.graph.states),
+                self._number(label, self._labels, self.graph.labels),
+                self._number(target, self._states, self.graph.states),
             )
+            self.graph.transitions.add(step)
+            return step
         else:
             raise SpecError(f"expected a reported state or step, seen {line[:80]!r}")
+        return None
+
+
+def reported(lines: Iterable[str]) -> Iterator[tuple[View, Label, View]]:
+    """The steps that PrintStep printed, in that order, each as often as it was tried."""
+    reporter = Reporter()
+    for line in lines:
+        step = reporter.take(line)
+        if step is not None:
+            source, label, target = step
+            yield reporter.graph.states[source], reporter.graph.labels[label], reporter.graph.states[target]
 
 
 def without_checks(config: str) -> str:

@@ -52,6 +52,8 @@ class Result:
     counterexample: tuple[Step, ...]
     seconds: float
     message: str = ""
+    version: str = ""
+    """what TLC calls itself"""
 
 
 @dataclass(frozen=True)
@@ -170,4 +172,5 @@ def run_tlc(
         tuple(transcript.steps),
         time.monotonic() - started,
         message,
+        transcript.version,
     )

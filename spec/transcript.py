@@ -50,6 +50,8 @@ _STATE = 2217
 _STATS = 2199
 _DEPTH = 2194
 _PROGRESS = 2200
+_SIMULATED = 2209  # a simulation ends with its last progress: it finds nothing out, so it has no message of success
+_VERSION = 2262
 _ERROR_CLASS = "1"
 
 _START = re.compile(r"@!@!@STARTMSG (\d+):?(\d*) @!@!@")
@@ -57,7 +59,7 @@ _END = re.compile(r"@!@!@ENDMSG \d+ @!@!@")
 _COUNTED = re.compile(r"([\d,]+) (?:states generated|distinct states|states left)")
 _KEPT_LINES = 400
 
-OnLine = Callable[[str], None]
+OnLine = Callable[[str], object]
 OnProgress = Callable[[Progress], None]
 
 
@@ -67,6 +69,7 @@ class Transcript:
 
     outcome: Outcome | None = None
     property: str = ""
+    version: str = ""
     counts: Progress = Progress(-1, -1, -1, -1)
     depth: int = -1
     steps: list[Step] = field(default_factory=list)
@@ -88,8 +91,10 @@ class Transcript:
             depth = re.search(r"Progress\(([\d,]+)\)", text)
             if on_progress and depth:
                 on_progress(_counts(text, int(depth[1].replace(",", ""))))
-        elif number == _SUCCESS:
+        elif number in {_SUCCESS, _SIMULATED}:
             self.outcome = self.outcome or Outcome.SUCCESS
+        elif number == _VERSION:
+            self.version = text.strip()
         elif number in _SAFETY:
             named = re.search(r"(?:Invariant|property) (?!line \d)(\w+)", text)
             self.outcome, self.property = Outcome.SAFETY, named[1] if named else ""

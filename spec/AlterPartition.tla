@@ -16,9 +16,9 @@
    * A broker may come back with an empty log and a new broker epoch.
 
  What is left out: elections (IsrCompleteness says what any of them would need),
- divergence, time.  In Kafka the high watermark also waits for a replica that was caught
- up within replica.lag.time.max.ms; a replica that joined the ISR at the high watermark
- without ever reaching the log end is not one of them.
+ divergence, clocks.  A replica that was caught up within replica.lag.time.max.ms is one
+ that is `recent`, until at any time it is not; models put that rule in by name
+ (MCAlterPartitionCaughtUp.cfg), the others do without.
 
  Sources: apache/kafka Partition#makeLeader, #maybeIncrementLeaderHW, #prepareIsrExpand,
  #prepareIsrShrink, #handleAlterPartitionUpdate, ReplicationControlManager#alterPartition,
@@ -43,9 +43,10 @@ VARIABLES
   images,       \* the metadata records that the leader has not read, oldest first
   incarnation,  \* incarnation[f]: the broker epoch of f
   committed,    \* bookkeeping: the highest offset ever below the high watermark
-  restarts      \* bookkeeping: how often a broker came back empty
+  restarts,     \* bookkeeping: how often a broker came back empty
+  recent        \* the followers that were caught up within the lag limit, as the leader sees it
 
-vars == <<end, hw, known, view, pending, channel, controller, images, incarnation, committed, restarts>>
+vars == <<end, hw, known, view, pending, channel, controller, images, incarnation, committed, restarts, recent>>
 
 Replica == Follower \cup {Leader}
 Partition == [isr : SUBSET Replica, partitionEpoch : Nat]
@@ -65,6 +66,10 @@ TypeOK ==
   /\ incarnation \in [Follower -> Nat]
   /\ committed \in Nat
   /\ restarts \in Nat
+  /\ recent \in SUBSET Follower
+
+\* Whether the lag limit is modelled: nobody is recent where it is not.
+Remembers(followers) == {}
 
 Init ==
   /\ end = [b \in Replica |-> 0]
@@ -78,12 +83,17 @@ Init ==
   /\ incarnation = [f \in Follower |-> 0]
   /\ committed = 0
   /\ restarts = 0
+  /\ recent = Remembers(Follower)
 
 ----------------------------------------------------------------------------------
 (* Decisions; a .cfg takes them away or mends them by name *)
 
 \* Who holds the high watermark back: early, a member that is proposed.  KAFKA: PartitionState#maximalIsr.
 MaximalIsr(isr, proposed) == isr \cup proposed
+
+\* So does, in the ISR or not, who was caught up within the lag limit and is who it was (KAFKA-15021).
+\* KAFKA: Partition#maybeIncrementLeaderHW, Replica#isCaughtUp, Partition#isReplicaIsrEligible.
+CaughtUp(recorded) == {f \in recent : recorded[f].incarnation = incarnation[f]}
 
 \* The controller commits a proposal made on the partition it has (INVALID_UPDATE_VERSION otherwise) ...
 IsCurrent(request) == request.partitionEpoch = controller.partitionEpoch
@@ -106,14 +116,14 @@ MaxOf(S) == CHOOSE x \in S : \A y \in S : x >= y
 
 \* KAFKA: Partition#maybeIncrementLeaderHW.
 RaiseHighWatermark(logEnd, recorded, isr, proposed) ==
-  LET lowest == MinOf({logEnd} \cup {recorded[f].end : f \in MaximalIsr(isr, proposed) \ {Leader}})
+  LET lowest == MinOf({logEnd} \cup {recorded[f].end : f \in (MaximalIsr(isr, proposed) \cup CaughtUp(recorded)) \ {Leader}})
   IN  /\ hw' = MaxOf({hw, lowest})
       /\ committed' = MaxOf({committed, lowest})
 
 LeaderAppend ==
   /\ end' = [end EXCEPT ![Leader] = @ + 1]
   /\ RaiseHighWatermark(end'[Leader], known, view.isr, pending)
-  /\ UNCHANGED <<known, view, pending, channel, controller, images, incarnation, restarts>>
+  /\ UNCHANGED <<known, view, pending, channel, controller, images, incarnation, restarts, recent>>
 
 \* WHO the leader, for a fetch of f.  WHAT records where f stands; may propose f; f gets one record more, or the answer is
 \* late and counts as lost.
@@ -123,6 +133,7 @@ HandleFetch(f, expand, answerLost) ==
      IN  /\ expand => pending = {} /\ channel = Nothing /\ f \notin view.isr /\ end[f] >= hw
          /\ known' = recorded
          /\ pending' = proposed
+         /\ recent' = IF end[f] = end[Leader] THEN Remembers(recent \cup {f}) ELSE recent
          /\ RaiseHighWatermark(end[Leader], recorded, view.isr, proposed)
          /\ channel' = IF expand
                        THEN [type |-> "request", isr |-> proposed, partitionEpoch |-> view.partitionEpoch,
@@ -135,11 +146,19 @@ ShrinkIsr(removed) ==
   /\ pending = {}
   /\ channel = Nothing
   /\ removed # {}
-  /\ removed \subseteq {f \in view.isr \ {Leader} : known[f].end < end[Leader]}
+  /\ removed \subseteq {f \in view.isr \ ({Leader} \cup recent) : known[f].end < end[Leader]}
   /\ pending' = view.isr \ removed
   /\ channel' = [type |-> "request", isr |-> pending', partitionEpoch |-> view.partitionEpoch,
                  incarnation |-> [g \in Follower |-> known[g].incarnation]]
-  /\ UNCHANGED <<end, hw, known, view, controller, images, incarnation, committed, restarts>>
+  /\ UNCHANGED <<end, hw, known, view, controller, images, incarnation, committed, restarts, recent>>
+
+\* WHO the clock.  WHAT lets the lag limit pass for a follower that is behind: from now on it may be dropped, and holds nothing
+\* back outside the ISR.
+LagLimitPasses(f) ==
+  /\ f \in recent
+  /\ known[f].end < end[Leader]
+  /\ recent' = recent \ {f}
+  /\ UNCHANGED <<end, hw, known, view, pending, channel, controller, images, incarnation, committed, restarts>>
 
 (*
   WHO         the leader
@@ -159,7 +178,7 @@ HandleAlterPartitionResponse ==
               /\ RaiseHighWatermark(end[Leader], known, m.isr, {})
          ELSE /\ pending' = IF mine /\ ~m.ok THEN {} ELSE pending
               /\ UNCHANGED <<view, hw, committed>>
-  /\ UNCHANGED <<end, known, controller, images, incarnation, restarts>>
+  /\ UNCHANGED <<end, known, controller, images, incarnation, restarts, recent>>
 
 \* WHO the leader.  WHAT reads metadata, perhaps several records at once, of which it sees the last.
 ReadMetadata(n) ==
@@ -170,7 +189,7 @@ ReadMetadata(n) ==
           /\ pending' = {}
           /\ RaiseHighWatermark(end[Leader], known, images[n].isr, {})
      ELSE UNCHANGED <<view, pending, hw, committed>>
-  /\ UNCHANGED <<end, known, channel, controller, incarnation, restarts>>
+  /\ UNCHANGED <<end, known, channel, controller, incarnation, restarts, recent>>
 
 ----------------------------------------------------------------------------------
 (* Controller, and brokers that go and come *)
@@ -193,13 +212,13 @@ HandleAlterPartition(answerLost) ==
          THEN UNCHANGED <<controller, images>> /\ channel' = Nothing
          ELSE /\ IF AreThemselves(m) THEN Commit(m.isr) ELSE UNCHANGED <<controller, images>>
               /\ channel' = IF answerLost THEN channel ELSE answer(AreThemselves(m))
-  /\ UNCHANGED <<end, hw, known, view, pending, incarnation, committed, restarts>>
+  /\ UNCHANGED <<end, hw, known, view, pending, incarnation, committed, restarts, recent>>
 
 \* WHO the controller.  WHAT takes a broker that lost its session out of the ISR.
 FenceBroker(f) ==
   /\ f \in controller.isr
   /\ Commit(controller.isr \ {f})
-  /\ UNCHANGED <<end, hw, known, view, pending, channel, incarnation, committed, restarts>>
+  /\ UNCHANGED <<end, hw, known, view, pending, channel, incarnation, committed, restarts, recent>>
 
 \* WHO a follower.  WHAT comes back without its log; registering takes it out of the ISR and gives it a new broker epoch.
 RestartEmpty(f) ==
@@ -207,7 +226,7 @@ RestartEmpty(f) ==
   /\ incarnation' = [incarnation EXCEPT ![f] = @ + 1]
   /\ restarts' = restarts + 1
   /\ IF f \in controller.isr THEN Commit(controller.isr \ {f}) ELSE UNCHANGED <<controller, images>>
-  /\ UNCHANGED <<hw, known, view, pending, channel, committed>>
+  /\ UNCHANGED <<hw, known, view, pending, channel, committed, recent>>
 
 Next ==
   \/ LeaderAppend
@@ -218,6 +237,7 @@ Next ==
   \/ \E n \in 1..Len(images) : ReadMetadata(n)
   \/ \E f \in Follower : FenceBroker(f)
   \/ \E f \in Follower : RestartEmpty(f)
+  \/ \E f \in Follower : LagLimitPasses(f)
 
 Spec == Init /\ [][Next]_vars
 

@@ -12,6 +12,13 @@ CONSTANTS
 
 ASSUME b1 = Leader
 
+\* Replaced where everything happens within the lag limit.
+TimePasses == TRUE
+Never == FALSE
+
+\* The lag limit, put in for Remembers.
+Everybody(followers) == followers
+
 \* What perturbs is bounded, what ends a change is not.
 MayChange == controller.partitionEpoch < MaxPartitionEpoch
 
@@ -23,6 +30,7 @@ MCHandleAlterPartitionResponse == HandleAlterPartitionResponse
 MCReadMetadata(n) == ReadMetadata(n)
 MCFenceBroker(f) == FenceBroker(f) /\ MayChange
 MCRestartEmpty(f) == RestartEmpty(f) /\ restarts' <= MaxRestarts
+MCLagLimitPasses(f) == TimePasses /\ LagLimitPasses(f)
 
 MCNext ==
   \/ MCLeaderAppend
@@ -33,6 +41,7 @@ MCNext ==
   \/ \E n \in 1..(MaxPartitionEpoch + MaxRestarts + 1) : MCReadMetadata(n)
   \/ \E f \in Follower : MCFenceBroker(f)
   \/ \E f \in Follower : MCRestartEmpty(f)
+  \/ \E f \in Follower : MCLagLimitPasses(f)
 
 MCSpec == Init /\ [][MCNext]_vars
 

@@ -7,7 +7,7 @@
  Bounds stand around the actions of `Replication`, on the state after the step.  Only
  what perturbs is bounded (appends, elections, crashes), never what heals.
  ***********************************************************************************)
-EXTENDS Replication, TLC
+EXTENDS CommittedInvariant, TLC
 
 CONSTANTS
   b1, b2, b3,     \* model values; Broker is a set of the first of them
@@ -165,11 +165,30 @@ EndOffsetOneTooFar(cache, logEnd, requested) ==
       ELSE IF known = n                      THEN NoEpochEnd
       ELSE IF known = 0                      THEN EpochEnd(requested, cache[1].start + 1)
       ELSE                                        EpochEnd(cache[known].epoch, cache[known + 1].start + 1)
+ReadsAnything(l, offset, lastEpoch) == [kind |-> "read", epoch |-> Undefined, end |-> Undefined]
+ElectsWhoIsLive(k, newIsr, candidates) == IF k = NoBroker THEN candidates = {} ELSE k \in candidates
+ElectedInTheSameEpoch(k, newIsr, live) == [controller EXCEPT !.leader = k, !.isr = newIsr, !.live = live]
 OneRound(f, m) == [TruncationTarget(Cache(f), Leo(f), hw[f], m.endEpoch, m.endOffset) EXCEPT !.completed = TRUE]
+
+\* A controller that forgets its last election, and brokers that follow it: what the metadata log is there to prevent.
+ElectedAnEpochEarlier(k, newIsr, live) ==
+  [leader |-> k, epoch |-> IF controller.epoch = 0 THEN 1 ELSE controller.epoch - 1, isr |-> newIsr, live |-> live]
+AnyOtherEpochIsNews(b) == up[b] /\ controller.epoch # epoch[b]
 
 \* Repairs: a new leader epoch always starts without knowledge of the followers; or when somebody else may have led before.
 AlwaysForgets(b) == TRUE
 ForgetsAfterGap(b) == role[b] # "leader" \/ controller.epoch > epoch[b] + 1
+
+----------------------------------------------------------------------------------
+(* Unclean restart: a log that loses its end, or all of it.  What it takes to stand that is in ELR.tla *)
+
+\* Put in for SurvivesCrash.
+AnyTailMayBeLost(b, kept) == kept \in 0..Leo(b)
+
+MCLoseTail(b, h, kept) ==
+  crashes < MaxCrash /\ Crash(b, h, kept) /\ ReportStep(<<"Crash", Index(b), h, kept>>)
+MCLoseTailSpec ==
+  MCInit /\ [][MCNext \/ \E b \in Broker : \E h \in 0..hw[b], kept \in 0..Leo(b) : MCLoseTail(b, h, kept)]_vars
 
 ----------------------------------------------------------------------------------
 (* Unclean election, for what must hold even then *)

@@ -17,7 +17,7 @@
      because an epoch has one writer.
    * Batches and segments: they have rules and traces of their own.
    * What modules beside this one put in, through the decisions below: log start movement
-     (LogStart.tla), min.insync.replicas, unclean restarts and elections (ELR.tla).
+     (LogStartMovement.tla), min.insync.replicas, unclean restarts and elections (ELR.tla).
    * Fetch state beside the log.  With truncation on fetch a follower's fetch offset is
      its log end and lastFetchedEpoch its latest cached epoch, always.  The role
      "truncating" and the three epoch actions exist for older profiles only.
@@ -703,7 +703,7 @@ EpochsMonotone ==
 \* The same record (epoch and offset) in two logs has the same records before it: an epoch has one writer.
 SameRecordSamePrefix ==
   \A a, b \in Broker : \A n \in 1..MinOf({Leo(a), Leo(b)}) :
-    log[a][n] = log[b][n] => Prefix(log[a], n) = Prefix(log[b], n)
+    log[a][n] = log[b][n] => IsPrefix(Prefix(log[a], n), log[b])
 
 \* An epoch in two caches has one start, and the logs agree below it.  Said of entries, not of records: an entry that has no
 \* record yet has a past, too.  A premise of the proofs that truncation ends at the common prefix (spec/proofs).

@@ -26,6 +26,9 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "HandleEpochRequest": ("BROKER", "BROKER"),
     "HandleEpochResponse": ("BROKER", "BROKER"),
     "LoseResponse": ("BROKER", "BROKER"),
+    "Duplicate": ("BROKER", "BROKER"),
+    "HandleDuplicate": ("BROKER", "BROKER", "0|1", "EPOCH", "OFFSET", "EPOCH"),
+    "LoseDisk": ("BROKER",),
     "ShrinkIsr": ("BROKER", "BROKERS"),
     "BecomeLeader": ("BROKER",),
     "BecomeFollower": ("BROKER",),
@@ -36,7 +39,7 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "ElectPreferred": ("BROKER",),
     "AlterPartition": ("BROKER",),
 }
-"""Every action of the specification with what its label holds."""
+"""Every action of the specification, and the mishaps of a played cluster, with what its label holds."""
 
 NONE = "none"
 
@@ -146,6 +149,11 @@ def _argument(session: Session, kind: str, words: Words) -> int:
             return words.broker(session)
         case "BROKERS":
             return sum(1 << b for b in set(words.brokers(session)))
+        case "EPOCH" | "OFFSET":
+            if words.positional[:1] == [NONE]:
+                words.positional.pop(0)
+                return UNDEFINED
+            return words.integer()
         case "BROKER|none":
             if words.positional[:1] == [NONE]:
                 words.positional.pop(0)
@@ -166,4 +174,6 @@ def action_text(label: Label) -> str:
 def _word(kind: str, number: int) -> str:
     if kind == "BROKERS":
         return ",".join(broker_name(b) for b in range(number.bit_length()) if number >> b & 1)
+    if kind in {"EPOCH", "OFFSET"} and number == UNDEFINED:
+        return NONE
     return broker_name(number) if kind.startswith("BROKER") else str(number)

@@ -36,6 +36,14 @@ LOST = frozenset({"DATA-01", "DATA-02", "DATA-03"})
 MISSED_EPOCH = LOST | {"HW-08"}
 """A leader that missed an epoch counts log ends from before it (all releases up to 4.3.1), and commits too much."""
 
+FORKED = MISSED_EPOCH | {"FETCH-02"}
+"""Once record epochs fall along a log its epoch cache is not what they imply, and a restart makes another one of it
+(LogSegment#recover): the judge, who kept the first, takes the next epoch asked about for a wrong one."""
+
+DUPLICATES = "requests twice"
+LOST_DISKS = "lost disks"
+"""The last member of the ISR may come back empty, and leads again: nobody else may (KIP-966)."""
+
 Echo = Callable[[str], None]
 
 
@@ -46,6 +54,7 @@ class Case:
     `shown_by`: so many runs always show the hole; 0 where it is too rare to promise that.
     `max_fetch` is 1 for profiles without fencing: an answer tells the epoch of its last record only, and there a leader
     may answer a request that is older than the records it sends.
+    `mishap` is DUPLICATES or LOST_DISKS, what the specification does not have.
     """
 
     profile: str
@@ -54,16 +63,25 @@ class Case:
     shown_by: int = 0
     max_fetch: int = 4
     fault: str = ""
+    mishap: str = ""
 
     @property
     def bounds(self) -> Bounds:
         """Longer logs and more epochs than 200 steps reach often."""
-        return Bounds(self.brokers, max_log=24, max_epoch=12, max_crashes=4, max_fetch=self.max_fetch)
+        return Bounds(
+            self.brokers,
+            max_log=24,
+            max_epoch=12,
+            max_crashes=4,
+            max_fetch=self.max_fetch,
+            max_duplicates=STEPS if self.mishap == DUPLICATES else 0,
+            max_lost_disks=2 if self.mishap == LOST_DISKS else 0,
+        )
 
     @property
     def name(self) -> str:
         """For reports."""
-        return f"{self.profile}, {self.brokers} brokers" + (f", {self.fault}" if self.fault else "")
+        return ", ".join([self.profile, f"{self.brokers} brokers", *filter(None, (self.mishap, self.fault))])
 
     def walks(self, count: int, steps: int, seed: int) -> Iterator[Trace]:
         """The first `count` runs of `seed`."""
@@ -76,6 +94,15 @@ CASES = (
     Case("fetch-truncation", 3, MISSED_EPOCH),
     Case("repaired", 2),
     Case("repaired", 3),
+    Case("kip320", 2),
+    Case("kip320", 3, MISSED_EPOCH),
+    Case("kip279", 2, MISSED_EPOCH, max_fetch=1),
+    Case("kip279", 3, MISSED_EPOCH, max_fetch=1),
+    Case("kip101", 2, FORKED, shown_by=1_000, max_fetch=1),
+    Case("kip101", 3, FORKED, shown_by=1_000, max_fetch=1),
+    Case("repaired", 3, mishap=DUPLICATES),
+    Case("kip320", 3, MISSED_EPOCH, mishap=DUPLICATES),
+    Case("repaired", 3, LOST, shown_by=300, mishap=LOST_DISKS),
     Case("hw-only", 2, MISSED_EPOCH, shown_by=1_000, max_fetch=1),
     Case("hw-only", 3, MISSED_EPOCH, shown_by=1_000, max_fetch=1),
 )

@@ -27,6 +27,7 @@ from numba import types
 
 from conformance import (
     controller,
+    copies,
     cuts,
     follower,
     judge_kernel,
@@ -55,6 +56,7 @@ MODULES = (
     leader_hw,
     roles,
     life,
+    copies,
     serving,
     leader,
     follower,
@@ -73,6 +75,7 @@ _RARE = """
     observe log_start_moved epoch_cache_entry handle_out_of_range truncate_to_high_watermark answer_fetch
     handle_alter_partition_response produce_ack consumer_read expand_isr shrink_isr propose keep learn
     alter_partition handle_diverging_response send_epoch_request raise_log_start cache_raise snapshot term_of
+    repetition put_back
 """
 RARE = frozenset(_RARE.split())
 """Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""

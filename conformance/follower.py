@@ -5,6 +5,7 @@ the follower stands at (AbstractFetcherThread#processFetchRequest).
 """
 
 from conformance import fields as field
+from conformance.copies import fits
 from conformance.lineage import cache_assign, cache_latest, cache_raise, copy_entries
 from conformance.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, within
 from conformance.rule_ids import (
@@ -20,7 +21,6 @@ from conformance.rule_ids import (
     LOG_01,
     TRUNC_02,
 )
-from conformance.serving import fits
 from conformance.state import (
     ANS_BASE,
     ANS_END,

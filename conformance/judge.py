@@ -24,6 +24,7 @@ from conformance.state import (
     BATCH_EPOCH_FILTER,
     BLOCKS_UNDER_MIN_ISR,
     BROKERS,
+    DUPLICATES,
     FAILED_COUNT,
     FAILED_TRACES,
     FAILURES,
@@ -51,6 +52,7 @@ from conformance.state import (
     allocate,
 )
 from impl.profiles import named
+from traces.behaviour import DUPLICATES as REPEATS
 from traces.columns import INT_FIELDS, UNKNOWN, Columns
 from traces.distinct import Distinct
 from traces.schema import Config
@@ -173,6 +175,7 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     options[BLOCKS_UNDER_MIN_ISR] = profile.blocks_under_min_isr
     options[KEEPS_REMOTE_LEO] = profile.keeps_remote_leo
     options[ANSWERS_EPOCH] = profile.answers_epoch
+    options[DUPLICATES] = config.extra.get(REPEATS) is True
     reports = config.extra.get(REPORTS)
     for option, events in CAPABILITIES:
         options[option] = reports is None or any(event in reports for event in events)

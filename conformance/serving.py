@@ -8,6 +8,7 @@ Rules of this file
 """
 
 from conformance import fields as field
+from conformance.copies import FIRST, fits, matches, put_back, repetition
 from conformance.leader_hw import advance
 from conformance.lineage import epoch_at, inputs_missing
 from conformance.log_checks import alive, found, hw_unmoved, leo_unmoved, within
@@ -24,8 +25,10 @@ from conformance.state import (
     CACHED,
     DATA,
     DIVERGED,
+    DUPLICATES,
     EPOCH,
     EPOCH_ANSWER,
+    EPOCH_REQUEST,
     FENCING,
     HEARD,
     HELD,
@@ -75,19 +78,14 @@ from impl.rules import (
 from traces.columns import UNKNOWN
 
 
-def fits(told: int, known: int) -> bool:
-    """Two values agree as far as they are known."""
-    return UNKNOWN in (told, known) or told == known
-
-
-def request_handled(st: State, p: int, f: int, epoch: int, offset: int, last: int) -> None:
+def request_handled(st: State, p: int, f: int, epoch: int, offset: int, last: int, repeated: int) -> None:
     """FETCH-04: the leader handles the request that is in flight, or one that another has overtaken.
 
     A follower that tells nothing of its own, as when one broker's log is all there is, may have sent anything.
     """
     kind = st[p, KIND]
     current = kind == REQUEST and matches(st, p, REQ_EPOCH, REQ_OFFSET, REQ_LAST, epoch, offset, last)
-    if kind == UNKNOWN or st[WHOLE, HEARD] >> f & 1 == 0 or st[OPTION, TELLS_REQUESTS] == 0:
+    if repeated != FIRST or kind == UNKNOWN or st[WHOLE, HEARD] >> f & 1 == 0 or st[OPTION, TELLS_REQUESTS] == 0:
         undecided(st, FETCH_04, 1 << field.REQ_OFFSET)
     else:
         overtaken = st[p, OLD_OFFSET] != -1 and matches(st, p, OLD_EPOCH, OLD_OFFSET, OLD_LAST, epoch, offset, last)
@@ -102,11 +100,6 @@ def request_handled(st: State, p: int, f: int, epoch: int, offset: int, last: in
     st[p, REQ_EPOCH] = st[p, REQ_EPOCH] if current and epoch == UNKNOWN else epoch
     st[p, REQ_OFFSET] = st[p, REQ_OFFSET] if current and offset == UNKNOWN else offset
     st[p, REQ_LAST] = st[p, REQ_LAST] if current and last == UNKNOWN else last
-
-
-def matches(st: State, p: int, at_epoch: int, at_offset: int, at_last: int, epoch: int, offset: int, last: int) -> bool:
-    """Whether a request could be the one whose epoch, offset and last epoch stand in those columns."""
-    return fits(epoch, st[p, at_epoch]) and fits(offset, st[p, at_offset]) and fits(last, st[p, at_last])
 
 
 def fenced(st: State, b: int, epoch: int, error: int) -> None:
@@ -185,7 +178,29 @@ def handle_fetch(
     found(st, b, leo_before, hw_before)
     leo_unmoved(st, b, leo, field.LEO)
     p = pair(st, f, b)
-    request_handled(st, p, f, epoch, offset, last)
+    repeated = repetition(st, p, epoch, offset, last, REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
+    request_handled(st, p, f, epoch, offset, last, repeated)
+    answered(st, b, f, p, error, res_hw, div_epoch, div_end, base, end, rec_epoch, remote_leo, hw)
+    if repeated != FIRST:
+        put_back(st, p, repeated)
+
+
+def answered(
+    st: State,
+    b: int,
+    f: int,
+    p: int,
+    error: int,
+    res_hw: int,
+    div_epoch: int,
+    div_end: int,
+    base: int,
+    end: int,
+    rec_epoch: int,
+    remote_leo: int,
+    hw: int,
+) -> None:
+    """The answer to the request that stands in the pair, and what the leader recorded."""
     epoch = st[p, REQ_EPOCH]
     if error == UNKNOWN and (remote_leo != UNKNOWN or div_epoch != UNKNOWN or base != UNKNOWN or res_hw != UNKNOWN):
         error = NONE
@@ -314,9 +329,12 @@ def handle_epoch_request(st: State, b: int, f: int, epoch: int, last: int, error
     """EPOCH-05: the answer table of OffsetsForLeaderEpoch; before KIP-279 the answer is an end alone."""
     alive(st, b)
     p = pair(st, f, b)
+    repeated = repetition(st, p, epoch, UNKNOWN, last, EPOCH_REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
     st[p, KIND] = EPOCH_ANSWER
     st[p, ANS_DIV_EPOCH] = div_epoch
     st[p, ANS_DIV_END] = div_end
+    if repeated != FIRST:
+        put_back(st, p, repeated)
     if error == UNKNOWN:
         error = NONE if div_end != UNKNOWN else UNKNOWN
     if error == UNKNOWN:

@@ -23,14 +23,14 @@ from traces.columns import to_columns
 from traces.schema import Trace
 
 UNBOUNDED = 1_000
-"""Offsets, epochs and crashes a session will not reach by hand."""
+"""Offsets, epochs, crashes and mishaps a session will not reach by hand."""
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def bounds_for(brokers: int, max_fetch: int = UNBOUNDED) -> Bounds:
     """As many brokers; nothing else is bounded but what one fetch returns."""
-    return Bounds(brokers, UNBOUNDED, UNBOUNDED, UNBOUNDED, max_fetch)
+    return Bounds(brokers, UNBOUNDED, UNBOUNDED, UNBOUNDED, max_fetch, UNBOUNDED, UNBOUNDED)
 
 
 class Session:
@@ -89,7 +89,8 @@ class Session:
     def trace(self, name: str = "session") -> Trace:
         """The run so far, as its nodes would have told it."""
         views = [view(state) for state in self.states]
-        return trace_of_path(views, self.labels, name=name, profile=self.profile.name, source="impl")
+        twice = any(label[0] == "HandleDuplicate" for label in self.labels)
+        return trace_of_path(views, self.labels, name=name, profile=self.profile.name, source="impl", duplicates=twice)
 
     def judged(self) -> Judgement:
         """What the judge says of that trace, under the unchanged profile."""

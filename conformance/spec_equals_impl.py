@@ -39,7 +39,12 @@ COMPARED = (
     Compared("Small", "fetch-truncation", {}),
     Compared("Epochs", "fetch-truncation", {"MaxEpoch": 2}),
     Compared("HwOnly", "hw-only", {"MaxEpoch": 1, "MaxCrash": 1}),
+    Compared("Kip101", "kip101", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1}),
+    Compared("Kip279", "kip279", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1}),
+    Compared("Kip320", "kip320", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1}),
 )
+"""What the main job compares, a few seconds each; tests compare the generations over three leader epochs."""
+
 
 
 @dataclass(frozen=True)

@@ -117,13 +117,14 @@ T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_LOG_START, T_COMMITTED, T_ACKED = range(7)
     BLOCKS_UNDER_MIN_ISR,
     KEEPS_REMOTE_LEO,
     ANSWERS_EPOCH,
+    DUPLICATES,  # a request may arrive more than once
     TELLS_ENTRIES,  # the source reports EpochCacheEntry, so a record of unknown epoch adds none
     TELLS_REQUESTS,  # what the source can report: SendFetch
     TELLS_ANSWERS,  # HandleFetch
     TELLS_ENDS,  # Stop and Crash
     TELLS_PROPOSALS,  # ExpandIsr and ShrinkIsr
     GOES_ON,  # a trace is judged piece by piece: nothing is forgotten in between
-) = range(17)
+) = range(18)
 
 # Columns of a failure
 F_TRACE, F_ROW, F_RULE, F_FIELD, F_EXPECTED, F_ACTUAL = range(6)
@@ -136,9 +137,9 @@ FINAL = (LEO, HW, LOG_START, CACHED)
 
 # Rows
 MOST_BROKERS = 61
-WHOLE, OPTION, LEOS, COUNTED = range(4)
-"""The partition; what holds for the run; room for the inputs of the leader's rule."""
-TALLIES = 4
+WHOLE, OPTION, LEOS, COUNTED, KEPT = range(5)
+"""The partition; what holds for the run; room for the inputs of the leader's rule, and for a pair while a copy is judged."""
+TALLIES = 5
 REPLICAS = TALLIES + RULES
 SIZED = REPLICAS + MOST_BROKERS
 """The first row whose meaning the AT_ scalars give."""

@@ -41,6 +41,14 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
             yield _change(who, before, after) or _line(who, _nothing(before, label, after))
         case "LoseResponse":
             yield f"{message_text(who, numbers[1], before.network[who][numbers[1]], values)}  LOST"
+        case "Duplicate":
+            yield f"{message_text(who, numbers[1], before.network[who][numbers[1]], values)}  will arrive twice"
+        case "HandleDuplicate":
+            copy = before.copies[numbers[1]][who]
+            yield f"{message_text(numbers[1], who, copy, values)}  once more; nobody gets the answer"
+            yield _change(who, before, after) or _line(who, "no change")
+        case "LoseDisk":
+            yield _line(who, "loses its disk")
         case "LeaderAppend":
             yield _line(who, f"append {_record(after, who, values)}", *_differences(before.brokers[who], after.brokers[who]))
         case "ShrinkIsr":

@@ -113,6 +113,10 @@ def _in_flight(cluster: Cluster, values: Values) -> Iterator[str]:
         for leader, message in enumerate(row):
             if message is not None:
                 yield f"in flight     {message_text(f, leader, message, values)}"
+    for f, row in enumerate(cluster.copies):
+        for leader, message in enumerate(row):
+            if message is not None:
+                yield f"once more     {message_text(f, leader, message, values)}"
 
 
 def message_text(follower: int, leader: int, message: Message, values: Values = NO_VALUES) -> str:
@@ -168,8 +172,12 @@ def label_text(label: Label) -> str:
             | "LoseResponse"
             | "HandleEpochRequest"
             | "HandleEpochResponse"
+            | "Duplicate"
         ):
             return f"{name} {who} <- {broker_name(numbers[1])}"
+        case "HandleDuplicate":
+            joins = " proposing it for the ISR" if numbers[2] else ""
+            return f"HandleDuplicate {who} <- {broker_name(numbers[1])} of epoch={numbers[3]} offset={numbers[4]}{joins}"
         case "ShrinkIsr":
             removed = tuple(b for b in range(numbers[1].bit_length()) if numbers[1] >> b & 1)
             return f"ShrinkIsr {who} without {names(removed)}"

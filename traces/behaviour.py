@@ -43,13 +43,16 @@ from traces.views import (
 )
 
 HW_ONLY = "hw-only"
+DUPLICATES = "duplicates"
+"""Key of a Config under which a source says that a request may arrive more than once."""
 INELIGIBLE_REPLICA = 107
 """Errors.INELIGIBLE_REPLICA: the controller refuses an ISR with a member that is not live (KIP-841)."""
 
 
-def config_for(count: int, profile: str = "fetch-truncation", source: str = "") -> Config:
+def config_for(count: int, profile: str = "fetch-truncation", source: str = "", *, duplicates: bool = False) -> Config:
     """The config of traces with `count` brokers: ids 1 to count and the controller."""
-    return Config(nodes=tuple(range(1, count + 1)), profile=profile, controller=CONTROLLER, source=source)
+    extra = {DUPLICATES: True} if duplicates else {}
+    return Config(nodes=tuple(range(1, count + 1)), profile=profile, controller=CONTROLLER, source=source, extra=extra)
 
 
 def initial_events(view: View) -> tuple[Event, ...]:
@@ -63,7 +66,13 @@ def events_of_step(src: View, label: Label, dst: View, profile: str = "fetch-tru
 
 
 def trace_of_path(
-    states: Sequence[View], labels: Sequence[Label], name: str = "", profile: str = "fetch-truncation", source: str = ""
+    states: Sequence[View],
+    labels: Sequence[Label],
+    name: str = "",
+    profile: str = "fetch-truncation",
+    source: str = "",
+    *,
+    duplicates: bool = False,
 ) -> Trace:
     """The trace of a path: `labels[i]` leads from `states[i]` to `states[i + 1]`, `states[0]` is initial."""
     if len(states) != len(labels) + 1:
@@ -71,7 +80,7 @@ def trace_of_path(
     events = list(initial_events(states[0]))
     for src, label, dst in zip(states, labels, states[1:], strict=False):
         events.extend(events_of_step(src, label, dst, profile))
-    config = config_for(len(states[0][0]), profile, source)
+    config = config_for(len(states[0][0]), profile, source, duplicates=duplicates)
     return Trace(name=name, tp="model-0", config=config, events=numbered(events))
 
 
@@ -281,6 +290,48 @@ def _lose_response(src: View, label: Label, dst: View, _profile: str) -> Iterato
     yield from _sent(src, dst, label[1])
 
 
+def _handle_duplicate(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    """The answer is on a connection nobody listens to, so what it held of records is not told."""
+    _, leader, follower, expand, epoch, offset, last_epoch = label
+    before, after = broker(src, leader), broker(dst, leader)
+    if not before.up:
+        return
+    peer = node_id(follower)
+    fenced = named(profile).fencing and rules.check_leader_epoch(epoch, before.epoch) != rules.NONE
+    refused = before.role != LEADER or fenced
+    error = _refusal(before, epoch, profile) if refused else rules.NONE
+    cache = epoch_cache(before.log, before.mark)
+    epochs, starts = [entry[0] for entry in cache], [entry[1] for entry in cache]
+    if offset == rules.UNDEFINED:
+        answer: dict[str, Any] = {}
+        if not refused:
+            found, end = rules.end_offset_for(epochs, starts, before.leo, last_epoch)
+            answer = {"div_epoch": _or_none(found) if named(profile).answers_epoch else None, "div_end": _or_none(end)}
+        request = {"peer": peer, "req_epoch": epoch, "req_last_epoch": last_epoch}
+        yield _event(leader, "HandleEpochRequest", **request, error=error, **answer)
+        return
+    if expand:
+        yield _event(leader, "ExpandIsr", peer=peer, isr=members(after.pending), remote_leo=after.remote[follower])
+    request = {"peer": peer, "req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
+    if refused:
+        yield _event(leader, "HandleFetch", **request, error=error)
+        return
+    asked = last_epoch if named(profile).truncation_on_fetch else rules.UNDEFINED
+    decision, epoch, end = rules.fetch_decision(epochs, starts, 0, before.leo, offset, asked)
+    if decision == rules.OUT_OF_RANGE:
+        yield _event(leader, "HandleFetch", **request, error=rules.OFFSET_OUT_OF_RANGE)
+    elif decision == rules.DIVERGING:
+        yield _event(leader, "HandleFetch", **request, error=rules.NONE, div_epoch=epoch, div_end=end, hw=after.hw)
+    else:
+        read = {"remote_leo": after.remote[follower], "hw_before": before.hw, "hw": after.hw, "leo": after.leo}
+        yield _event(leader, "HandleFetch", **request, error=rules.NONE, res_hw=before.hw, **read)
+
+
+def _silent(_src: View, _label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    """No node would tell of it."""
+    yield from ()
+
+
 def _shrink_isr(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     after = broker(dst, label[1])
     yield _event(label[1], "ShrinkIsr", isr=members(after.pending), leo=after.leo, hw=after.hw)
@@ -348,6 +399,9 @@ _STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
     "HandleEpochRequest": _handle_epoch_request,
     "HandleEpochResponse": _handle_epoch_response,
     "LoseResponse": _lose_response,
+    "Duplicate": _silent,
+    "HandleDuplicate": _handle_duplicate,
+    "LoseDisk": _silent,
     "ShrinkIsr": _shrink_isr,
     "BecomeLeader": _become_leader,
     "BecomeFollower": _become_follower,

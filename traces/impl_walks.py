@@ -19,7 +19,7 @@ from traces.schema import Trace
 
 BOUNDS = Bounds(brokers=3, max_log=12, max_epoch=8, max_crashes=3, max_fetch=4)
 STEPS = 120
-RARE = ("FenceBroker", "UnfenceBroker", "ElectPreferred", "Crash", "ShrinkIsr", "LoseResponse")
+RARE = ("FenceBroker", "UnfenceBroker", "ElectPreferred", "Crash", "ShrinkIsr", "LoseResponse", "Duplicate", "LoseDisk")
 OFTEN = 8
 """How much likelier any other action is than a rare one."""
 
@@ -40,10 +40,11 @@ def impl_walks(
     for number in range(count):
         if number % FORGET == 0:
             walker = Walker(bounds, profile, rules)
-        yield one_walk(walker, random.Random(f"{seed}/{number}"), steps, f"walk-{seed}-{number}", profile)
+        rng = random.Random(f"{seed}/{number}")
+        yield one_walk(walker, rng, steps, f"walk-{seed}-{number}", profile, duplicates=bounds.max_duplicates > 0)
 
 
-def one_walk(walker: Walker, rng: random.Random, steps: int, name: str, profile: str) -> Trace:
+def one_walk(walker: Walker, rng: random.Random, steps: int, name: str, profile: str, *, duplicates: bool = False) -> Trace:
     """One walk from the initial state, ended early where nothing can happen any more."""
     cluster = walker.start
     states, labels = [walker.view(cluster)], []
@@ -60,4 +61,4 @@ def one_walk(walker: Walker, rng: random.Random, steps: int, name: str, profile:
         cluster = walker.take(cluster, move)
         labels.append(move.label)
         states.append(walker.view(cluster))
-    return trace_of_path(states, labels, name=name, profile=profile, source="impl")
+    return trace_of_path(states, labels, name=name, profile=profile, source="impl", duplicates=duplicates)

@@ -1,0 +1,82 @@
+"""Requests that arrive more than once, in traces whose source says that this happens.
+
+Rules of this file
+
+1. A request that is not in flight may be the late copy of an earlier one: nobody can tell, so FETCH-04 is left undecided.
+2. What a copy is answered goes to a connection that its sender gave up. So a late copy leaves what is known of the pair as
+   it was, but for what the leader recorded.
+3. A copy that says what the request in flight says cannot be told from it: which of the two answers the follower gets is
+   open, and the content of both is free.
+"""
+
+from conformance.state import (
+    ANS_BASE,
+    ANS_DIV_END,
+    ANS_DIV_EPOCH,
+    ANS_END,
+    ANS_HW,
+    ANS_REC_EPOCH,
+    DATA,
+    DIVERGED,
+    EPOCH_ANSWER,
+    EPOCH_REQUEST,
+    HELD,
+    KEPT,
+    KIND,
+    OLD_EPOCH,
+    OLD_LAST,
+    OLD_OFFSET,
+    RANGE,
+    REFUSED,
+    REMOTE,
+    REQ_EPOCH,
+    REQ_LAST,
+    REQ_OFFSET,
+    REQUEST,
+    State,
+)
+from traces.columns import UNKNOWN
+
+FIRST, AGAIN, LATE = range(3)
+"""A request as it was sent; one with the words of the request that was handled last; any other."""
+
+
+def fits(told: int, known: int) -> bool:
+    """Two values agree as far as they are known."""
+    return UNKNOWN in (told, known) or told == known
+
+
+def matches(st: State, p: int, at_epoch: int, at_offset: int, at_last: int, epoch: int, offset: int, last: int) -> bool:
+    """Whether a request could be the one whose epoch, offset and last epoch stand in those columns."""
+    return fits(epoch, st[p, at_epoch]) and fits(offset, st[p, at_offset]) and fits(last, st[p, at_last])
+
+
+def repetition(st: State, p: int, epoch: int, offset: int, last: int, sent: int) -> int:
+    """What a request of kind `sent` may be that a leader handles; the pair is kept until `put_back` for all but FIRST."""
+    kind = st[p, KIND]
+    if kind == UNKNOWN:
+        return FIRST
+    same_words = matches(st, p, REQ_EPOCH, REQ_OFFSET, REQ_LAST, epoch, offset, last)
+    if kind == sent and same_words:
+        return FIRST
+    if sent == REQUEST and st[p, OLD_OFFSET] != -1 and matches(st, p, OLD_EPOCH, OLD_OFFSET, OLD_LAST, epoch, offset, last):
+        return FIRST
+    for k in range(REMOTE):
+        st[KEPT, k] = st[p, k]
+    answered = kind == EPOCH_ANSWER if sent == EPOCH_REQUEST else kind in (HELD, DATA, DIVERGED, RANGE, REFUSED)
+    return AGAIN if answered and same_words else LATE
+
+
+def put_back(st: State, p: int, repeated: int) -> None:
+    """A copy has been judged: what stays of it in the pair."""
+    if repeated == LATE or (repeated == AGAIN and st[p, KIND] == REFUSED):
+        for k in range(REMOTE):
+            st[p, k] = st[KEPT, k]
+    if repeated == AGAIN:
+        st[p, OLD_OFFSET] = st[KEPT, OLD_OFFSET]
+        st[p, ANS_HW] = UNKNOWN
+        st[p, ANS_BASE] = UNKNOWN
+        st[p, ANS_END] = UNKNOWN
+        st[p, ANS_REC_EPOCH] = UNKNOWN
+        st[p, ANS_DIV_EPOCH] = UNKNOWN
+        st[p, ANS_DIV_END] = UNKNOWN

@@ -57,7 +57,7 @@ def add_partition(
 # Truncation
 
 
-def _truncate(setup: Setup, fetcher: Fetcher, offset: int, completed: bool) -> Fetcher:
+def _truncate(setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, offset: int, completed: bool) -> Fetcher:
     """AbstractFetcherThread#doTruncate, then #updateFetchOffsetAndMaybeMarkTruncationComplete."""
     fetcher = fetcher._replace(calls=(*fetcher.calls, Call(offset, completed)))
     try:
@@ -66,9 +66,6 @@ def _truncate(setup: Setup, fetcher: Fetcher, offset: int, completed: bool) -> F
         if not setup.profile.fails_partitions:
             raise
         return mark_failed(fetcher)
-    entry = fetcher.entry
-    if entry is None:
-        return fetcher._replace(log=log)
     return fetcher._replace(
         log=log,
         entry=entry._replace(
@@ -84,7 +81,7 @@ def truncate_to_high_watermark(setup: Setup, fetcher: Fetcher) -> Fetcher:
     if fetcher.entry is None:
         return fetcher
     at_hw = setup.profile.initial_offset == "log-end"
-    return _truncate(setup, fetcher, fetcher.log.hw if at_hw else fetcher.entry.fetch_offset, True)
+    return _truncate(setup, fetcher, fetcher.entry, fetcher.log.hw if at_hw else fetcher.entry.fetch_offset, True)
 
 
 def epoch_to_ask(setup: Setup, fetcher: Fetcher) -> int:
@@ -132,7 +129,7 @@ def _truncate_by_answer(
     _, offset, completed = setup.rules.truncation_target(
         log.cache.epochs, log.cache.starts, log.end, fallback, leader_epoch, leader_end
     )
-    return _truncate(setup, fetcher, offset, completed)
+    return _truncate(setup, fetcher, entry, offset, completed)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

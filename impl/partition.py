@@ -188,8 +188,9 @@ def fetch_records(
     except OffsetOutOfRangeError:
         return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
     after = partition._replace(log=located)
-    if request.is_from_follower and update:
-        after, error = update_follower_fetch_state(setup, after, request, log.end, metadata, now)
+    entry = remote(after, request.replica_id)
+    if entry is not None and update:
+        after, error = update_follower_fetch_state(setup, after, entry, request, log.end, metadata, now)
     if error != NONE:
         return partition, FetchResponse(error)
     return after, FetchResponse(NONE, log.hw, log.start, records)
@@ -203,15 +204,18 @@ def _check_fetch(setup: Setup, partition: Partition, request: FetchRequest, *, o
 
 
 def update_follower_fetch_state(
-    setup: Setup, partition: Partition, request: FetchRequest, leader_end: int, metadata: Metadata, now: int
+    setup: Setup,
+    partition: Partition,
+    entry: Replica,
+    request: FetchRequest,
+    leader_end: int,
+    metadata: Metadata,
+    now: int,
 ) -> tuple[Partition, int]:
     """Record the fetch, then maybe expand the ISR, then maybe raise the HW. Partition#updateFollowerFetchState.
 
     The order matters: an expansion proposed by this very fetch already holds the high watermark back.
     """
-    entry = remote(partition, request.replica_id)
-    if entry is None:
-        return partition, NOT_LEADER_OR_FOLLOWER
     alive = next((b.epoch for b in metadata if b.broker_id == request.replica_id), None)
     known = UNDEFINED not in {request.replica_epoch, alive}
     if setup.profile.rejects_stale_fetch and known and alive is not None and request.replica_epoch < alive:

@@ -8,6 +8,7 @@ from impl import epoch_cache as ec
 from impl.epoch_cache import Entries, EpochCache
 from impl.errors import IllegalArgumentError
 from impl.profiles import FETCH_TRUNCATION, Setup
+from impl.rules import UNDEFINED
 
 SETUP = Setup()
 AT_ONCE = Setup(profile=FETCH_TRUNCATION._replace(cache_truncation_queued=False))
@@ -86,6 +87,19 @@ def test_clearing_memory_leaves_the_file() -> None:
     """clear is undone by a reload, clear_and_flush is not."""
     assert ec.reload(SETUP, ec.clear(CACHE)).memory == ENTRIES
     assert ec.reload(SETUP, ec.clear_and_flush(CACHE)).memory == Entries()
+
+
+def test_the_neighbours_of_an_epoch_are_those_in_the_cache() -> None:
+    """Before and after it, whether it is there or not; without an epoch, before the latest."""
+    assert [ec.previous_epoch(CACHE, epoch) for epoch in (2, 3, 4, 7, 9)] == [UNDEFINED, 2, 2, 4, 7]
+    assert [ec.next_epoch(CACHE, epoch) for epoch in (1, 2, 4, 5, 7)] == [2, 4, 7, 7, UNDEFINED]
+    assert ec.previous_epoch(CACHE) == 4
+    assert ec.previous_epoch(EpochCache(Entries((2,), (10,)))) == UNDEFINED
+    assert [ec.earliest_entry(CACHE), ec.earliest_entry(EpochCache())] == [(2, 10), None]
+
+
+def test_an_offset_has_the_epoch_of_the_last_entry_at_or_below_it() -> None:
+    assert [ec.epoch_for_offset(SETUP, CACHE, offset) for offset in (9, 10, 19, 20, 99)] == [UNDEFINED, 2, 2, 4, 7]
 
 
 @pytest.mark.parametrize(("epoch", "start"), [(-1, 0), (0, -1)])

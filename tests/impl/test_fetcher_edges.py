@@ -77,6 +77,35 @@ def test_a_reset_that_is_fenced_in_an_older_epoch_is_tried_again_at_once() -> No
     assert (current.entry, current.failed) == (None, True)
 
 
+def test_a_reset_to_what_no_log_can_be_backs_off() -> None:
+    """An error of the log is no failure there: Kafka catches whatever the reset throws."""
+    out = FetchAnswer(4, 9, FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(0, -1))
+    after = f.process_fetch_answer(SETUP, READY, out)
+    assert after == fetch_state.delay(READY)
+
+
+def test_going_back_to_truncating_never_goes_forward() -> None:
+    """AbstractFetcherThread#markPartitionsForTruncation: at most where it fetches, and its last epoch is forgotten."""
+    for offset, expected in ((5, 5), (20, 9)):
+        entry = fetch_state.mark_for_truncation(READY, offset).entry
+        assert entry == PartitionFetchState(expected, 4, UNDEFINED, truncating=True)
+    assert fetch_state.mark_for_truncation(NOBODY, 5) == NOBODY
+
+
+def test_a_back_off_ends_and_a_removed_partition_has_none() -> None:
+    """Removing also takes the mark of a failure away."""
+    assert fetch_state.expire_delay(fetch_state.delay(READY)) == READY
+    assert fetch_state.delay(NOBODY) == fetch_state.expire_delay(NOBODY) == NOBODY
+    assert fetch_state.remove_partition(READY) == fetch_state.remove_partition(fetch_state.mark_failed(READY)) == NOBODY
+
+
+def test_an_answer_that_does_not_start_at_the_log_end_fails_the_partition() -> None:
+    """ReplicaFetcherThread#processPartitionData: offset mismatch."""
+    ahead = READY._replace(entry=PartitionFetchState(8, 4, 3))
+    answer = FetchAnswer(4, 8, FetchResponse(NONE, 9, 0))
+    assert f.process_fetch_answer(SETUP, ahead, answer).failed
+
+
 def test_what_a_failed_append_leaves_behind_stays() -> None:
     """The epoch cache learns of each batch before anything is written: the first one's epoch stays, its records do not."""
     batches = (Batch(9, 9, 4), Batch(10, 10, -2))

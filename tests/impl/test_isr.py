@@ -5,10 +5,15 @@ import pytest
 from impl import isr
 from impl import partition as p
 from impl.log import Batch, Log, append_as_follower
-from impl.messages import INELIGIBLE_REPLICA, AlterPartitionResponse, BrokerState
+from impl.messages import (
+    INELIGIBLE_REPLICA,
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    AlterPartitionResponse,
+    BrokerState,
+)
 from impl.partition_state import Partition, PartitionState
 from impl.profiles import FETCH_TRUNCATION, Setup
-from impl.rules import NONE, UNDEFINED
+from impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
 
 SETUP = Setup()
 ALL = (0, 1, 2)
@@ -104,6 +109,43 @@ def test_min_isr_is_capped_by_the_replicas_where_it_blocks() -> None:
     assert isr.is_under_min_isr(wide, led((0, 1), wide))
     older = wide._replace(profile=FETCH_TRUNCATION._replace(blocks_under_min_isr=False))
     assert isr.is_under_min_isr(older, led(ALL, older))
+
+
+@pytest.mark.parametrize(
+    ("members", "hw", "answered"),
+    [
+        (ALL, 9, (False, NONE)),
+        (ALL, 10, (True, NONE)),
+        ((0,), 10, (True, NOT_ENOUGH_REPLICAS_AFTER_APPEND)),
+    ],
+)
+def test_a_produce_is_answered_when_the_high_watermark_has_passed_it(
+    members: tuple[int, ...], hw: int, answered: tuple[bool, int]
+) -> None:
+    """Not by log ends; and with an error if the maximal ISR is too small by then."""
+    setup = SETUP._replace(min_insync_replicas=2)
+    partition = led()._replace(state=PartitionState(members), log=LOG._replace(hw=hw))
+    assert isr.check_enough_replicas_reach_offset(setup, partition, 10) == answered
+    joining = partition._replace(state=PartitionState((0,), adding=1))
+    assert isr.check_enough_replicas_reach_offset(setup, joining, hw) == (True, NONE)
+    follower = partition._replace(leader_id=1)
+    assert isr.check_enough_replicas_reach_offset(setup, follower, 10) == (False, NOT_LEADER_OR_FOLLOWER)
+
+
+def test_the_low_watermark_is_that_of_the_replicas_alive() -> None:
+    """A broker that is gone does not hold deletions back; one that is fenced does."""
+    partition = with_remote(with_remote(led()._replace(log=LOG._replace(start=6)), 1, log_start=2), 2, log_start=4)
+    fenced = (BrokerState(1, fenced=True, epoch=11), *METADATA[2:])
+    gone = (BrokerState(1, epoch=None), *METADATA[2:])
+    assert [isr.low_watermark(partition, m) for m in (METADATA, fenced, gone, ())] == [2, 2, 4, 6]
+
+
+def test_an_answer_to_another_proposal_is_dropped() -> None:
+    """Metadata was faster: the state is not the proposed one any more."""
+    pending = isr.prepare_isr_shrink(led(), (2,))
+    answer = AlterPartitionResponse(NONE, 2, 2, (0, 1))
+    moved = led()
+    assert isr.handle_alter_partition_response(SETUP, moved, pending.state, answer, METADATA, NOW) == (moved, False)
 
 
 def test_a_committed_isr_is_not_asked_for_again() -> None:

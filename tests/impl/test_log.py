@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from impl import epoch_cache
 from impl import log as l
 from impl import log_loader as loader
 from impl.errors import (
@@ -195,6 +196,54 @@ def test_a_log_older_than_its_start_checkpoint_begins_again_there() -> None:
     """Everything is dropped when the log ends before the checkpointed log start."""
     loaded = loader.load(SETUP, FIVES, log_start=20)
     assert (loaded.start, loaded.end, loaded.hw, loaded.segments) == (20, 20, 20, (20,))
+
+
+def test_a_high_watermark_above_the_log_end_is_refused() -> None:
+    """Nobody may expose what is not there."""
+    with pytest.raises(IllegalArgumentError, match="log end 15; seen 16"):
+        l.maybe_increment_high_watermark(SETUP, FIVES, 16)
+
+
+def test_a_high_watermark_outside_the_local_log_is_not_looked_up() -> None:
+    """Its segment went to remote storage: the offset stays as it is."""
+    remote = FIVES._replace(hw=3, segments=(5,))
+    assert l.locate_high_watermark(SETUP, remote) == remote
+
+
+def test_segments_below_the_log_start_are_deleted() -> None:
+    """Those whose successor starts at or below it; the active one stays, whatever the log start."""
+    rolled = l.roll(written((0, 4, 0)), 5)
+    rolled, _ = l.append_as_leader(SETUP, rolled, 5, 1)
+    rolled = l.roll(rolled)._replace(hw=10)
+    assert rolled.segments == (0, 5, 10)
+    for start, segments in ((4, (0, 5, 10)), (5, (5, 10)), (10, (10,))):
+        raised, _ = l.maybe_increment_log_start(SETUP, rolled, start)
+        kept, deleted = l.delete_old_segments(raised)
+        assert (kept.segments, deleted) == (segments, 3 - len(segments))
+        assert all(batch.base >= segments[0] for batch in kept.batches)
+    assert l.roll(rolled) == rolled
+
+
+def test_what_was_flushed_is_recovered_and_no_further() -> None:
+    """The recovery point is the log end after a flush, the offset flushed to, never below what it was."""
+    flushed = loader.flush(FIVES, 10)
+    assert [flushed.recovery_point, loader.flush(flushed, 5).recovery_point, loader.flush(flushed).recovery_point] == [
+        10,
+        10,
+        15,
+    ]
+    cut, _ = l.truncate_to(SETUP, FIVES, 5)
+    assert cut.cache.disk != cut.cache.memory
+    assert loader.flush_cache(cut).cache.disk == cut.cache.memory
+
+
+def test_recovery_adds_the_epochs_that_the_cache_file_lacks() -> None:
+    """Only after a crash, and only from the segment of the recovery point on."""
+    lost = FIVES._replace(cache=epoch_cache.clear_and_flush(FIVES.cache))
+    assert loader.load(SETUP, lost).cache.memory.pairs() == ((0, 0), (1, 5))
+    assert loader.load(SETUP, lost, clean=True).cache.memory.pairs() == ()
+    rolled = lost._replace(segments=(0, 10))
+    assert loader.load(SETUP, rolled, recovery_point=10).cache.memory.pairs() == ((1, 10),)
 
 
 @given(st.lists(st.integers(1, 3), max_size=8), st.integers(0, 30), st.integers(0, 30))

@@ -17,7 +17,14 @@ from impl.messages import (
 )
 from impl.partition_state import Partition, PartitionState
 from impl.profiles import FETCH_TRUNCATION, KIP320, Setup
-from impl.rules import FENCED_LEADER_EPOCH, NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_LEADER_EPOCH
+from impl.rules import (
+    FENCED_LEADER_EPOCH,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_OUT_OF_RANGE,
+    UNDEFINED,
+    UNKNOWN_LEADER_EPOCH,
+)
 
 SETUP = Setup()
 ALL = (0, 1, 2)
@@ -88,6 +95,18 @@ def test_a_leader_that_is_elected_again_keeps_recorded_ends_unless_that_is_repai
     repaired = Setup(profile=FETCH_TRUNCATION._replace(keeps_remote_leo=False))
     reset, _ = p.make_leader(repaired, partition, 4, 2, ALL, ALL, METADATA, NOW)
     assert [r.log_end for r in reset.remotes] == [UNDEFINED, UNDEFINED]
+
+
+def test_records_are_deleted_up_to_the_high_watermark() -> None:
+    """At the leader; -1 stands for the high watermark. What was asked for is told back where it was found out."""
+    partition = led(members=(0,))
+    for offset, start in ((7, 7), (UNDEFINED, 10), (0, 0)):
+        deleted, error, requested = p.delete_records(SETUP, partition, offset)
+        assert (deleted.log.start, error, requested) == (start, NONE, start)
+    for offset in (11, -2):
+        assert p.delete_records(SETUP, partition, offset) == (partition, OFFSET_OUT_OF_RANGE, offset)
+    follower, _ = p.make_follower(partition, 1, 3, 2)
+    assert p.delete_records(SETUP, follower, 7) == (follower, NOT_LEADER_OR_FOLLOWER, UNDEFINED)
 
 
 @pytest.mark.parametrize(

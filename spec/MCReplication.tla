@@ -237,21 +237,24 @@ TruncationEnds == \A b \in Broker : role[b] = "truncating" ~> role[b] # "truncat
 
 ----------------------------------------------------------------------------------
 (* Deep states to start from, for cases that are far from Init.  How clean elections lead there without a crash is told above
-   each, and not checked.  Beside each model that fails from there stands one that holds, so the state itself breaks nothing *)
+   each; MCSeeds.tla has each step of it, and TLC takes them.  Beside each model that fails from there stands one that holds,
+   so the state itself breaks nothing *)
 
 Three(x, y, z) == [b \in Broker |-> IF b = b1 THEN x ELSE IF b = b2 THEN y ELSE z]
 
-\* Everybody runs and nothing is in flight or proposed.
-Quiet ==
+\* Everybody runs, nothing is proposed, and in flight is this alone: inFlight(f, l) between f and l.
+Quiet(inFlight(_, _)) ==
   /\ up = [b \in Broker |-> TRUE]
   /\ pending = [b \in Broker |-> {}]
-  /\ net = [f \in Broker |-> AllSlotsEmpty]
+  /\ net = [f \in Broker |-> [l \in Broker |-> inFlight(f, l)]]
   /\ crashes = 0
+
+NothingIsInFlight(f, l) == Nothing
 
 \* Epoch 0, leader b1: b2 has the record and said so, b3 has not, so it is not committed.  Epoch 1, leader b3: only b2 has
 \* read of it.  b3 loses its session; epoch 2: b1 is to lead again.
 MissedEpochInit ==
-  /\ Quiet
+  /\ Quiet(NothingIsInFlight)
   /\ log = Three(<<0>>, <<0>>, <<>>)
   /\ hw = Three(0, 0, 0)
   /\ mark = Three(Undefined, Undefined, 1)
@@ -264,12 +267,13 @@ MissedEpochInit ==
   /\ committed = <<>>
 
 \* Epoch 0, leader b1, ISR b1 and b2: its second record is on b1 only.  Epoch 1, leader b2: b3 joins at the first record.
-\* Epoch 2, leader b3: b2 follows.  Epoch 3: b1 is to lead again; it has read nothing since epoch 0.
+\* Epoch 2, leader b3: b2 follows, its entry for epoch 1 has no record.  Epoch 3: b1 is to lead again; it has read nothing
+\* since epoch 0.
 StaleLeaderInit ==
-  /\ Quiet
+  /\ Quiet(NothingIsInFlight)
   /\ log = Three(<<0, 0>>, <<0>>, <<0>>)
   /\ hw = Three(1, 1, 1)
-  /\ mark = Three(Undefined, Undefined, 2)
+  /\ mark = Three(Undefined, 1, 2)
   /\ role = Three("leader", "follower", "leader")
   /\ epoch = Three(0, 2, 2)
   /\ leader = Three(b1, b3, b3)
@@ -279,8 +283,12 @@ StaleLeaderInit ==
   /\ committed = <<0>>
 
 \* Epoch 0, leader b1, ISR b1 and b2: both records are committed, b2 has not heard so; b3 is behind.  Epoch 1: b2 leads.
+LaggingFetches(f, l) ==
+  IF f # b1 /\ l = b1 THEN [type |-> "request", epoch |-> 0, offset |-> IF f = b2 THEN 2 ELSE 1, lastEpoch |-> 0]
+  ELSE Nothing
+
 LaggingHwInit ==
-  /\ Quiet
+  /\ Quiet(LaggingFetches)
   /\ log = Three(<<0, 0>>, <<0, 0>>, <<0>>)
   /\ hw = Three(2, 1, 0)
   /\ mark = Three(Undefined, Undefined, Undefined)
@@ -294,7 +302,7 @@ LaggingHwInit ==
 
 \* Leadership moved at every epoch before the other had fetched: b1 wrote in epochs 1 and 3, b2 in 2, and leads 4.
 InterleavedInit ==
-  /\ Quiet
+  /\ Quiet(NothingIsInFlight)
   /\ log = Three(<<0, 1, 3>>, <<0, 2>>, <<>>)
   /\ hw = Three(1, 1, 0)
   /\ mark = Three(Undefined, 4, Undefined)
@@ -307,11 +315,14 @@ InterleavedInit ==
   /\ committed = <<0>>
 
 \* Epoch 1, leader b2: "diverging, cut at 0" for the record of b1 is still on its way.  Epoch 2: b1 leads, b2 has copied the
-\* record, it is committed.
+\* record, it is committed, and the answer that does not say so yet is on its way.
+LateAnswers(f, l) ==
+  CASE f = b1 /\ l = b2 -> [type |-> "diverging", epoch |-> 1, offset |-> 1, divEpoch |-> 0, divEnd |-> 0]
+    [] f = b2 /\ l = b1 -> [type |-> "data", epoch |-> 2, offset |-> 1, hw |-> 0, logStart |-> LogStart, records |-> <<>>]
+    [] OTHER            -> Nothing
+
 LateDivergingInit ==
-  /\ up = [b \in Broker |-> TRUE]
-  /\ pending = [b \in Broker |-> {}]
-  /\ crashes = 0
+  /\ Quiet(LateAnswers)
   /\ log = Three(<<0>>, <<0>>, <<>>)
   /\ hw = Three(1, 0, 0)
   /\ mark = Three(2, Undefined, Undefined)
@@ -320,9 +331,6 @@ LateDivergingInit ==
   /\ leader = Three(b1, b1, NoBroker)
   /\ isr = Three(Broker, {}, {})
   /\ remoteLeo = Three(Three(Undefined, 1, Undefined), NobodyKnown, NobodyKnown)
-  /\ net = [f \in Broker |-> [l \in Broker |->
-             IF f = b1 /\ l = b2 THEN [type |-> "diverging", epoch |-> 1, offset |-> 1, divEpoch |-> 0, divEnd |-> 0]
-             ELSE Nothing]]
   /\ controller = [leader |-> b1, epoch |-> 2, isr |-> Broker, live |-> Broker]
   /\ committed = <<0>>
 

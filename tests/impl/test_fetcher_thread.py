@@ -151,6 +151,15 @@ def test_truncation_rounds_ask_who_has_a_cache_and_cut_who_has_none() -> None:
     assert late.logs[TPS[0]] == LOG
 
 
+def test_a_late_epoch_answer_does_not_lengthen_a_back_off() -> None:
+    """An error while the partition already waits changes nothing."""
+    start = added(BY_REQUEST, offset=0)
+    questions = t.epochs_to_ask(BY_REQUEST, start.thread, LOGS, 0)
+    waiting = t.delay_partitions(start.thread, TPS, 0, BACKOFF)
+    failed = Table([(TPS[0], EpochAnswer(KAFKA_STORAGE_ERROR))])
+    assert t.maybe_truncate(BY_REQUEST, waiting, LOGS, questions, failed, 500, BACKOFF) == Pass(waiting, LOGS)
+
+
 def test_a_fenced_epoch_answer_fails_its_partition() -> None:
     """In the epoch it was asked in."""
     start = added(BY_REQUEST, offset=0)

@@ -11,7 +11,7 @@ from typing import Any
 import z3
 
 from spec.proofs.loops import any_sequence
-from spec.proofs.paths import GOAL_TIMEOUT_MS, Path
+from spec.proofs.paths import GOAL_EFFORT, Path
 from spec.proofs.symbolic import AnySeq, lower
 
 UNDEFINED = -1
@@ -22,7 +22,7 @@ def quantified_solver() -> Any:
     """Uses a statement only where its triggers occur: a failed proof is then `unknown`, never a wrong model."""
     solver = z3.Solver()
     solver.set("mbqi", False)
-    solver.set("timeout", GOAL_TIMEOUT_MS)
+    solver.set("rlimit", GOAL_EFFORT)
     return solver
 
 

@@ -213,9 +213,7 @@ BrokerStep ==
   \/ \E b \in Broker : BecomeLeader(b)
   \/ \E b \in Broker : BecomeFollower(b)
 
-\* Of what Replication's controller does, this alone stays as it is.
-Preferred(k) == ElectPreferred(k) /\ UNCHANGED elrVars
-
+\* Of what Replication's controller does, preferred election alone stays as it is.
 ElrNext ==
   \/ BrokerStep /\ Proposals /\ UNCHANGED <<elr, lastLeader, clean>>
   \/ \E b \in Broker : Stop(b)
@@ -223,8 +221,12 @@ ElrNext ==
   \/ \E b \in Broker, k \in BrokerOrNone : FenceElr(b, k)
   \/ \E b \in Broker, k \in BrokerOrNone : Register(b, k)
   \/ \E b \in Broker, k \in BrokerOrNone : UnfenceElr(b, k)
-  \/ \E k \in Broker : Preferred(k)
+  \/ \E k \in Broker : ElectPreferred(k) /\ UNCHANGED elrVars
   \/ \E b \in Broker : AlterPartitionElr(b)
+
+\* With a last resort: of every cluster, and of one with unclean election.
+LastKnownNext == ElrNext \/ \E k \in Broker : ElectLastKnown(k)
+AnybodyNext == ElrNext \/ \E k \in Broker : ElectAnybody(k)
 
 ElrSpec == ElrInit /\ [][ElrNext]_allVars
 
@@ -251,6 +253,7 @@ CommittedOnMinIsr ==
   [][Len(committed') > Len(committed)
        => Cardinality({b \in Broker : IsPrefix(committed', log'[b])}) >= EffectiveMinIsr]_allVars
 
+\* Checked by TLC within bounds (MCELR*.cfg); not proved.
 THEOREM ElectableAreComplete == ElrSpec => []ElectableCompleteness
 THEOREM ElrStaysApart        == ElrSpec => []ElrIsApart
 ==================================================================================

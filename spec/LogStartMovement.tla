@@ -97,6 +97,7 @@ OnlyDeletedIsGone == \A b \in Broker : LogStartOf(b) <= deleted
 \* No hole: what is missing is at the front.
 NoHole == \A b \in Broker : \A i \in 1..Leo(b) : log[b][i] = Undefined => i <= LogStartOf(b)
 
+\* Checked by TLC within bounds (MCLogStartMovement*.cfg); not proved.
 THEOREM FrontsAreDeleted == MoveSpec => []OnlyDeletedIsGone
 THEOREM LogsHaveNoHole   == MoveSpec => []NoHole
 ==================================================================================

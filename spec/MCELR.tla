@@ -26,7 +26,6 @@ MCCrashAndLose(b, checkpoint, kept) == crashes < MaxCrash /\ CrashAndLose(b, che
 MCFenceElr(b, k) == FenceElr(b, k) /\ MayElectStill
 MCRegister(b, k) == Register(b, k) /\ MayElectStill
 MCUnfenceElr(b, k) == UnfenceElr(b, k) /\ MayElectStill
-MCPreferred(k) == Preferred(k) /\ MayElectStill
 MCAlterPartitionElr(b) == AlterPartitionElr(b)
 MCElectLastKnown(k) == ElectLastKnown(k) /\ MayElectStill
 MCElectAnybody(k) == ElectAnybody(k) /\ MayElectStill
@@ -38,12 +37,12 @@ MCElrNext ==
   \/ \E b \in Broker, k \in BrokerOrNone : MCFenceElr(b, k)
   \/ \E b \in Broker, k \in BrokerOrNone : MCRegister(b, k)
   \/ \E b \in Broker, k \in BrokerOrNone : MCUnfenceElr(b, k)
-  \/ \E k \in Broker : MCPreferred(k)
+  \/ \E k \in Broker : MCElectPreferred(k) /\ UNCHANGED elrVars
   \/ \E b \in Broker : MCAlterPartitionElr(b)
 
 MCElrSpec == ElrInit /\ [][MCElrNext]_allVars
 
-\* With the last resort, of every cluster, and of one with unclean election.
+\* With a last resort.
 MCLastKnownSpec == ElrInit /\ [][MCElrNext \/ \E k \in Broker : MCElectLastKnown(k)]_allVars
 MCAnybodySpec == ElrInit /\ [][MCElrNext \/ \E k \in Broker : MCElectAnybody(k)]_allVars
 

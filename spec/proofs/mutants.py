@@ -19,6 +19,7 @@ from typing import Any
 
 from impl import rules
 from spec.proofs.groups import BOUNDED, Lemma
+from spec.proofs.paths import CounterModel
 from spec.proofs.prove import namespace_of
 
 EQUIVALENT = File(__file__).with_name("equivalent.toml")
@@ -182,16 +183,22 @@ def _closure(names: set[str]) -> set[str]:
     return closed
 
 
-def killer(mutant: Mutant) -> str | None:
-    """The lemma and goal that refute the mutant, None when it survives them all."""
+def refuter(mutant: Mutant) -> tuple[Lemma, CounterModel] | None:
+    """The lemma that refutes the mutant, and the values that show it; None when it survives them all."""
     namespace: Mapping[str, Any] = namespace_of(mutant.source)
     for lemma, reached in _reach():
         if mutant.rule in reached:
             for size in lemma.sizes(KILLING_SIZE):
                 tally = lemma.explore(size, namespace, stop_at_first=True)
                 if tally.refuted:
-                    return f"{lemma.name}: {next(iter(tally.refuted))}"
+                    return lemma, next(iter(tally.refuted.values()))
     return None
+
+
+def killer(mutant: Mutant) -> str | None:
+    """The lemma and goal that refute the mutant, None when it survives them all."""
+    found = refuter(mutant)
+    return None if found is None else f"{found[0].name}: {found[1].goal}"
 
 
 def equivalents() -> dict[str, str]:

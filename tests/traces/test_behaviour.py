@@ -1,6 +1,5 @@
 """A behaviour as a trace: what each action tells, by hand-written views; and what holds for every path of a model."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from traces.edges import edge_table
 from traces.schema import EVENTS
 from traces.views import Label, View
 
-Fields = Mapping[str, Any]
+Fields = dict[str, Any]
 
 LEADER = {"log": (), "hw": 0, "mark": 0, "up": 1, "role": 1, "epoch": 0, "leader": 0, "isr": 3, "pending": 0}
 FOLLOWER = LEADER | {"mark": -1, "role": 2, "isr": 0}
@@ -133,6 +132,131 @@ def test_an_out_of_range_reset_tells_the_leaders_offsets() -> None:
     assert (fields["leader_start"], fields["leader_end"], fields["target"]) == (0, 1, 1)
 
 
+ASKS = FOLLOWER | {"role": 3, "epoch": 2, "log": (0, 1)}
+
+
+def test_a_follower_that_asks_tells_its_last_epoch() -> None:
+    src = state(broker(LEADER), broker(FOLLOWER, log=(0, 1), epoch=1), controller=(0, 2, 3, 3))
+    dst = state(broker(LEADER), broker(ASKS, slots=((5, 2, 1), ())), controller=(0, 2, 3, 3))
+    asked = (2, "SendEpochRequest", {"peer": 1, "req_epoch": 2, "req_last_epoch": 1})
+    assert told(src, ("BecomeFollower", 1), dst, "kip320")[1:] == [asked]
+    waiting = state(broker(LEADER), broker(ASKS))
+    assert told(waiting, ("SendEpochRequest", 1), dst, "kip320") == [asked]
+    lost = state(broker(LEADER), broker(ASKS, slots=((6, 2, 1, 1), ())))
+    assert told(lost, ("LoseResponse", 1, 0), dst, "kip320") == [asked]
+
+
+@pytest.mark.parametrize(
+    ("leader", "profile", "slot", "answer"),
+    [
+        (LEADER | {"epoch": 2}, "kip320", (6, 2, 0, 1), {"error": 0, "div_epoch": 0, "div_end": 1}),
+        (LEADER | {"epoch": 2}, "kip101", (6, 2, -1, 1), {"error": 0, "div_epoch": None, "div_end": 1}),
+        (LEADER | {"epoch": 2}, "kip320", (6, 2, -1, -1), {"error": 0, "div_epoch": None, "div_end": None}),
+        (LEADER | {"epoch": 1}, "kip320", (), {"error": 75}),
+        (LEADER | {"epoch": 3}, "kip320", (), {"error": 74}),
+        (FOLLOWER | {"epoch": 2}, "kip320", (), {"error": 6}),
+        (FOLLOWER | {"epoch": 3}, "kip101", (), {"error": 6}),
+    ],
+)
+def test_the_end_of_an_epoch_is_answered_or_refused(leader: Fields, profile: str, slot: View, answer: Fields) -> None:
+    src = state(broker(leader, log=(0,)), broker(ASKS, slots=((5, 2, 1), ())))
+    dst = state(broker(leader, log=(0,)), broker(ASKS, slots=(slot, ())))
+    request = {"peer": 2, "req_epoch": 2, "req_last_epoch": 1}
+    assert told(src, ("HandleEpochRequest", 0, 1), dst, profile) == [(1, "HandleEpochRequest", request | answer)]
+
+
+def test_an_epoch_request_to_a_dead_broker_is_no_event() -> None:
+    src = state(broker(DOWN), broker(ASKS, slots=((5, 2, 1), ())))
+    assert told(src, ("HandleEpochRequest", 0, 1), state(broker(DOWN), broker(ASKS)), "kip320") == []
+
+
+@pytest.mark.parametrize(("role", "completed", "then"), [(2, True, "SendFetch"), (3, False, "SendEpochRequest")])
+def test_an_epoch_answer_tells_the_cut_and_what_is_asked_next(role: int, completed: bool, then: str) -> None:
+    slot = (1, 2, 1, 0) if completed else (5, 2, 0)
+    src = state(broker(LEADER), broker(ASKS, slots=((6, 2, 0, 1), ())))
+    dst = state(broker(LEADER), broker(ASKS | {"role": role}, log=(0,), slots=(slot, ())))
+    cut, sent = told(src, ("HandleEpochResponse", 1, 0), dst, "kip320")
+    log = {"leo_before": 2, "hw_before": 0, "leo": 1, "hw": 0}
+    answer = {"peer": 1, "req_epoch": 2, "error": 0, "div_epoch": 0, "div_end": 1, "target": 1, "completed": completed}
+    assert cut == (2, "HandleEpochResponse", answer | log)
+    assert sent[1] == then
+
+
+@pytest.mark.parametrize(("profile", "events"), [("kip320", 0), ("kip279", 1), ("kip101", 1)])
+def test_an_epoch_answer_of_another_epoch_is_taken_before_kip_320(profile: str, events: int) -> None:
+    src = state(broker(LEADER), broker(ASKS, slots=((6, 1, 1, 2), ())))
+    dst = state(broker(LEADER), broker(ASKS | {"role": 2 if events else 3}))
+    assert len(told(src, ("HandleEpochResponse", 1, 0), dst, profile)) == events
+
+
+@pytest.mark.parametrize("changed", [{"role": 2}, {"leader": 1}, {"up": 0}])
+def test_an_epoch_answer_that_nobody_waits_for_is_no_event(changed: Fields) -> None:
+    src = state(broker(LEADER), broker(ASKS | changed, slots=((6, 2, 1, 2), ())))
+    assert told(src, ("HandleEpochResponse", 1, 0), state(broker(LEADER), broker(ASKS | changed)), "kip279") == []
+
+
+def test_a_restart_after_a_fork_tells_no_cache() -> None:
+    """Record epochs fall along the log: what the records imply is not what the broker has."""
+    down, back = broker(DOWN, log=(1, 0)), broker(NOBODY, log=(1, 0))
+    ((_, _, fields),) = told(state(broker(LEADER), down), ("Restart", 1), state(broker(LEADER), back), "kip101")
+    assert "epochs" not in fields
+
+
+@pytest.mark.parametrize(
+    ("leader", "log", "label", "profile", "answer"),
+    [
+        (LEADER, (0, 0), (0, 0, 1, 0), "fetch-truncation", {"error": 0, "res_hw": 0, "remote_leo": 1}),
+        (LEADER, (), (0, 0, 1, 0), "fetch-truncation", {"error": 0, "div_epoch": 0, "div_end": 0, "hw": 0}),
+        (LEADER, (), (0, 0, 1, 0), "kip320", {"error": 1}),
+        (LEADER | {"epoch": 1}, (0,), (0, 0, 1, 0), "fetch-truncation", {"error": 74}),
+        (FOLLOWER, (0,), (0, 0, 1, 0), "fetch-truncation", {"error": 6}),
+    ],
+)
+def test_a_copy_of_a_fetch_tells_what_the_leader_answers_to_it(
+    leader: Fields, log: tuple[int, ...], label: Label, profile: str, answer: Fields
+) -> None:
+    """The records are not told: the answer reaches nobody."""
+    src = state(broker(leader, log=log), broker(FOLLOWER))
+    dst = state(broker(leader, log=log, remote=(-1, 1)), broker(FOLLOWER))
+    ((node, name, fields),) = told(src, ("HandleDuplicate", 0, 1, *label), dst, profile)
+    assert (node, name) == (1, "HandleFetch")
+    assert fields | answer == fields
+    assert "rec_base" not in fields
+
+
+def test_a_copy_may_expand_the_isr_and_reach_a_dead_broker() -> None:
+    src = state(broker(LEADER, isr=1), broker(FOLLOWER))
+    dst = state(broker(LEADER, isr=1, pending=3, remote=(-1, 0)), broker(FOLLOWER))
+    assert [name for _, name, _ in told(src, ("HandleDuplicate", 0, 1, 1, 0, 0, -1), dst)] == ["ExpandIsr", "HandleFetch"]
+    dead = state(broker(DOWN), broker(FOLLOWER))
+    assert told(dead, ("HandleDuplicate", 0, 1, 0, 0, 0, -1), dead) == []
+
+
+@pytest.mark.parametrize(
+    ("profile", "answer"),
+    [("kip320", {"error": 0, "div_epoch": 0, "div_end": 1}), ("kip101", {"error": 0, "div_epoch": None, "div_end": 1})],
+)
+def test_a_copy_of_an_epoch_request_is_answered_from_the_cache(profile: str, answer: Fields) -> None:
+    src = state(broker(LEADER, log=(0,), mark=-1), broker(FOLLOWER))
+    request = {"peer": 2, "req_epoch": 0, "req_last_epoch": 0}
+    assert told(src, ("HandleDuplicate", 0, 1, 0, 0, -1, 0), src, profile) == [(1, "HandleEpochRequest", request | answer)]
+    fenced = state(broker(LEADER | {"epoch": 1}), broker(FOLLOWER))
+    error = 74 if profile == "kip320" else 0
+    assert told(fenced, ("HandleDuplicate", 0, 1, 0, 0, -1, 0), fenced, profile)[0][2]["error"] == error
+
+
+def test_a_copy_that_is_made_and_a_disk_that_is_lost_are_no_events() -> None:
+    s0 = state(broker(LEADER), broker(DOWN))
+    assert told(s0, ("Duplicate", 1, 0), s0) == told(s0, ("LoseDisk", 1), s0) == []
+
+
+def test_a_trace_says_whether_requests_may_arrive_twice() -> None:
+    """Its config does, so that a judge knows."""
+    s0 = state(broker(LEADER), broker(FOLLOWER))
+    assert trace_of_path([s0], []).config.extra == {}
+    assert trace_of_path([s0], [], duplicates=True).config.extra == {"duplicates": True}
+
+
 def test_hw_only_cuts_when_it_becomes_follower() -> None:
     src = state(broker(LEADER, log=(0, 0), hw=1), broker(FOLLOWER), controller=(1, 1, 3, 3))
     dst = state(broker(FOLLOWER, log=(0,), hw=1, epoch=1, leader=1), broker(FOLLOWER), controller=(1, 1, 3, 3))
@@ -195,6 +319,8 @@ def test_a_path_needs_one_state_more_than_labels() -> None:
 GRAPHS = {
     "fetch-truncation": Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1),
     "hw-only": Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=0),
+    "kip101": Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=0),
+    "kip320": Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1),
 }
 
 
@@ -219,7 +345,8 @@ def test_only_a_lost_or_undelivered_message_is_no_event(graph: tuple[str, Graph]
         for src, label, dst in found.edges
         if not events_of_step(found.states[src], found.labels[label], found.states[dst], profile)
     }
-    assert silent <= {"LoseResponse", "HandleFetch", "HandleFetchResponse", "HandleDivergingResponse"}
+    dropped = {"HandleFetchResponse", "HandleDivergingResponse", "HandleEpochResponse"}
+    assert silent <= {"LoseResponse", "HandleFetch", "HandleEpochRequest", *dropped}
 
 
 def test_the_order_in_which_edges_were_found_does_not_show(graph: tuple[str, Graph]) -> None:

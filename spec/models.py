@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from spec.errors import SpecError
+from spec.java import Java, find_java
 from spec.tlc import Limits, Outcome, Result, run_tlc
 from spec.transcript import OnProgress
 
@@ -161,10 +162,12 @@ def compare(model: Model, result: Result) -> Comparison:
     return Comparison(model, result, tuple(differences))
 
 
-def run_model(model: Model, *, limits: Limits | None = None, on_progress: OnProgress | None = None) -> Comparison:
+def run_model(
+    model: Model, *, limits: Limits | None = None, on_progress: OnProgress | None = None, java: Java | None = None
+) -> Comparison:
     """Run TLC on one model and compare."""
     limits = limits or Limits(brief=model.tier == "small")
-    return compare(model, run_tlc(model.module, model.config(), limits=limits, on_progress=on_progress))
+    return compare(model, run_tlc(model.module, model.config(), limits=limits, on_progress=on_progress, java=java))
 
 
 def in_tier(tier: str) -> tuple[Model, ...]:
@@ -179,9 +182,10 @@ def run_tier(
 ) -> tuple[Comparison, ...]:
     """Run the models of a tier and of the cheaper ones, two at a time; `on_done` hears of each, in the order of the file."""
     done: list[Comparison] = []
+    models, java = in_tier(tier), find_java()
     pool = ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1))
     try:
-        for comparison in pool.map(lambda model: run_model(model, limits=limits), in_tier(tier)):
+        for comparison in pool.map(lambda model: run_model(model, limits=limits, java=java), models):
             done.append(comparison)
             if on_done:
                 on_done(comparison)

@@ -37,7 +37,7 @@ class Limits:
     memory_mb: int = 2048
     workers: int = 1
     brief: bool = False
-    """the JVM compiles no further than it must, and one thread collects: halves a run of seconds, lengthens one of minutes"""
+    """the JVM compiles no further than it must, one thread collects: halves a run of seconds, lengthens one of minutes"""
 
 
 @dataclass(frozen=True)

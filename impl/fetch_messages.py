@@ -54,9 +54,11 @@ def is_immediate(manager: ReplicaManager, params: FetchParams, reads: Table[Topi
 
 
 def _completed(setup: Setup, before: ReplicaManager, manager: ReplicaManager, fetches: Fetches, now: int) -> ReplicaManager:
-    """A follower's fetch that raised a high watermark wakes what waits for it. Partition#updateFollowerFetchState."""
+    """A follower's fetch that raised the high or the low watermark wakes what waits. Partition#updateFollowerFetchState."""
     for tp in fetches:
         old, new = online(before, tp), online(manager, tp)
-        if old is not None and new is not None and purgatory.high_watermark_incremented(old, new):
+        if old is None or new is None:
+            continue
+        if purgatory.high_watermark_incremented(old, new) or purgatory.low_watermark_incremented(manager, old, new):
             manager = purgatory.check_all(setup, manager, tp, now)
     return manager

@@ -2,12 +2,15 @@
 
 Rules of this file
 
-1. A partition is watched by key. A high watermark that moved looks at its produces and fetches, an append at its fetches.
+1. A partition is watched by key. A high watermark or a low watermark that moved looks at everything, an append at its
+   fetches, the end of a leadership at its produces and fetches.
 2. A request ends once: when it is complete, or at its deadline.
 3. Source: org.apache.kafka.server.purgatory.DelayedOperationPurgatory, kafka.cluster.DelayedOperations.
 """
 
+from impl import delayed_delete_records as delete_
 from impl import delayed_produce as produce_
+from impl import isr
 from impl.delayed_fetch import is_satisfied
 from impl.partition_state import Partition
 from impl.profiles import Setup
@@ -29,6 +32,13 @@ def high_watermark_incremented(before: Partition, after: Partition) -> bool:
     Partition#tryCompleteDelayedRequests.
     """
     return after.log.hw > before.log.hw
+
+
+def low_watermark_incremented(manager: ReplicaManager, before: Partition, after: Partition) -> bool:
+    """Whether a follower's fetch raised it; only asked while a DeleteRecords waits. Partition#updateFollowerFetchState."""
+    if not manager.deletes or not after.is_leader:
+        return False
+    return isr.low_watermark(after, manager.metadata) > isr.low_watermark(before, manager.metadata)
 
 
 def check_produces(setup: Setup, manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
@@ -54,9 +64,27 @@ def check_fetches(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now
     return manager
 
 
+def check_deletes(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
+    """Look at the DeleteRecords that wait for `tp`."""
+    for request, delayed in manager.deletes.items():
+        if tp not in delayed.statuses:
+            continue
+        delayed = delete_.checked(manager, delayed)  # noqa: PLW2901 - the element as it is now
+        if delete_.is_complete(delayed):
+            manager = answer(manager._replace(deletes=manager.deletes.without(request)), delete_.answer(delayed))
+        else:
+            manager = manager._replace(deletes=manager.deletes.put(request, delayed))
+    return manager
+
+
 def check_all(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
-    """Look at everything that waits for `tp`. DelayedOperations#checkAndCompleteAll: fetches, then produces."""
-    return check_produces(setup, check_fetches(setup, manager, tp, now), tp)
+    """Look at everything that waits for `tp`. DelayedOperations#checkAndCompleteAll: fetches, produces, deletes."""
+    return check_deletes(check_produces(setup, check_fetches(setup, manager, tp, now), tp), tp)
+
+
+def check_when_not_leader(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
+    """The role is gone. ReplicaManager#completeDelayedOperationsWhenNotPartitionLeader: produces and fetches only."""
+    return check_fetches(setup, check_produces(setup, manager, tp), tp, now)
 
 
 def _complete_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch, now: int) -> ReplicaManager:
@@ -75,4 +103,8 @@ def expire(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaManager:
         if produce.deadline <= now:
             manager = manager._replace(produces=manager.produces.without(produce.request))
             manager = answer(manager, produce_.answer(produce))
+    for delete in manager.deletes.values():
+        if delete.deadline <= now:
+            manager = manager._replace(deletes=manager.deletes.without(delete.request))
+            manager = answer(manager, delete_.answer(delete))
     return manager

@@ -18,7 +18,7 @@ from impl.log import Batch
 from impl.messages import KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FetchRequest, Metadata
 from impl.partition_state import Partition
 from impl.replica_settings import DEFAULTS, ReplicaSettings
-from impl.requests import Answered, DelayedFetch, DelayedProduce, FetchParams, PartitionFetch
+from impl.requests import Answered, DelayedDeleteRecords, DelayedFetch, DelayedProduce, FetchParams, PartitionFetch
 from impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
 from impl.table import Table
 from impl.topic_partition import TopicPartition
@@ -69,6 +69,7 @@ class ReplicaManager(NamedTuple):
     checkpointing: bool = False
     produces: Table[int, DelayedProduce] = Table()
     fetches: Table[int, DelayedFetch] = Table()
+    deletes: Table[int, DelayedDeleteRecords] = Table()
     record_bytes: int = 10
     stats: TopicStats = TopicStats()
     answered: tuple[Answered, ...] = ()

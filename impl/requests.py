@@ -1,4 +1,4 @@
-"""Produce and fetch as a client or follower sends them, and what waits in a purgatory for them.
+"""Produce, fetch and DeleteRecords as a client or follower sends them, and what waits in a purgatory for them.
 
 Rules of this file
 
@@ -64,6 +64,36 @@ class DelayedProduce(NamedTuple):
     request: int
     deadline: int
     statuses: Table[TopicPartition, ProduceStatus]
+
+
+class PartitionDelete(NamedTuple):
+    """What a DeleteRecords request is told about one partition."""
+
+    error: int = NONE
+    low_watermark: int = UNDEFINED
+
+
+class DeleteRecordsAnswer(NamedTuple):
+    """Its answer."""
+
+    request: int
+    responses: Table[TopicPartition, PartitionDelete]
+
+
+class DeleteRecordsStatus(NamedTuple):
+    """One partition of one that waits: `required` is the offset the low watermark has to reach."""
+
+    required: int
+    response: PartitionDelete
+    acks_pending: bool
+
+
+class DelayedDeleteRecords(NamedTuple):
+    """A DeleteRecords that waits for the replicas that are alive."""
+
+    request: int
+    deadline: int
+    statuses: Table[TopicPartition, DeleteRecordsStatus]
 
 
 class Isolation(Enum):
@@ -150,5 +180,5 @@ class DelayedFetch(NamedTuple):
     statuses: Table[TopicPartition, FetchStatus]
 
 
-Answered = ProduceAnswer | FetchedPartitions
+Answered = ProduceAnswer | FetchedPartitions | DeleteRecordsAnswer
 """What left the broker."""

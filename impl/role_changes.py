@@ -116,7 +116,7 @@ def make_followers(setup: Setup, manager: ReplicaManager, changes: Changes, now:
     fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(restarted))
     manager = manager._replace(fetchers=fetchers)
     for tp in restarted:
-        manager = purgatory.check_all(setup, manager, tp, now)
+        manager = purgatory.check_when_not_leader(setup, manager, tp, now)
     if not manager.shutting_down:
         manager = _start_fetchers(setup, manager, tuple(restarted))
     return Transition(manager, tuple(restarted), errors)
@@ -152,7 +152,7 @@ def stop_partitions(setup: Setup, manager: ReplicaManager, stopped: Table[TopicP
     gone = tuple(tp for tp, deleted in stopped.items() if deleted)
     manager = manager._replace(fetchers=fetchers, hosted=manager.hosted.without(*gone))
     for tp in stopped:
-        manager = purgatory.check_all(setup, manager, tp, now)
+        manager = purgatory.check_when_not_leader(setup, manager, tp, now)
     return manager
 
 
@@ -212,5 +212,5 @@ def _apply_local_followers(setup: Setup, manager: ReplicaManager, changes: Chang
     fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset((*stopped, *restarted)))
     manager = _start_fetchers(setup, manager._replace(fetchers=fetchers), tuple(restarted))
     for tp in (*stopped, *restarted):
-        manager = purgatory.check_all(setup, manager, tp, now)
+        manager = purgatory.check_when_not_leader(setup, manager, tp, now)
     return Transition(manager, tuple(restarted), errors)

@@ -63,6 +63,9 @@ def test_a_topic_that_was_made_anew_is_another_partition() -> None:
     assert tuple(context.fetches) == (B, A)
     _, answer = s.answer(cache, context, reads((A, B)), 0, is_follower=True)
     assert tuple(answer.reads) == (A,)
+    unnamed = h.FetchSessionHandler(FetchMetadata(1, 1), Table([(A, fetch(1, None))]))
+    _, named = h.build(unnamed, wants(a=1))
+    assert named == SessionFetch(FetchMetadata(1, 1), wants(a=1))
     _, later = h.build(handler, Table([(A, fetch(1, None)), (B, fetch(2))]))
     assert later is not None
     assert later.to_forget == ()

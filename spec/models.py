@@ -14,7 +14,7 @@ Rules of this file
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from importlib.resources import files
@@ -177,12 +177,12 @@ def in_tier(tier: str) -> tuple[Model, ...]:
     return tuple(model for model in load_models() if TIERS.index(model.tier) <= TIERS.index(tier))
 
 
-def run_tier(
-    tier: str, *, limits: Limits | None = None, on_done: Callable[[Comparison], None] | None = None
+def run_models(
+    models: Sequence[Model], *, limits: Limits | None = None, on_done: Callable[[Comparison], None] | None = None
 ) -> tuple[Comparison, ...]:
-    """Run the models of a tier and of the cheaper ones, two at a time; `on_done` hears of each, in the order of the file."""
+    """Run models two at a time; `on_done` hears of each, in the order given."""
     done: list[Comparison] = []
-    models, java = in_tier(tier), find_java()
+    java = find_java()
     pool = ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1))
     try:
         for comparison in pool.map(lambda model: run_model(model, limits=limits, java=java), models):
@@ -192,6 +192,13 @@ def run_tier(
     finally:
         pool.shutdown(cancel_futures=True)
     return tuple(done)
+
+
+def run_tier(
+    tier: str, *, limits: Limits | None = None, on_done: Callable[[Comparison], None] | None = None
+) -> tuple[Comparison, ...]:
+    """Run the models of a tier and of the cheaper ones, in the order of the file."""
+    return run_models(in_tier(tier), limits=limits, on_done=on_done)
 
 
 def _pins(comparison: Comparison) -> dict[str, str]:

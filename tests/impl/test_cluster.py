@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from impl.broker import is_truncating
 from impl.cluster import Bounds, actions, initial, step
 from impl.errors import IllegalStateError, UsageError
 from impl.explore import Walker
 from impl.faults import FAULTS
 from impl.invariants import violated
-from impl.profiles import FETCH_TRUNCATION
-from impl.view import view
+from impl.profiles import FETCH_TRUNCATION, named
+from impl.view import message_view, view
 
 SMALL = Bounds(2, 2, 1, 1)
 
@@ -39,8 +40,8 @@ def test_a_label_that_is_not_enabled_is_refused() -> None:
         step(initial(SMALL, FETCH_TRUNCATION), ("LeaderAppend", 1))
 
 
-@given(st.integers(0, 2**32), st.sampled_from(["fetch-truncation", "hw-only"]))
-@settings(max_examples=20)
+@given(st.integers(0, 2**32), st.sampled_from(["fetch-truncation", "hw-only", "kip101", "kip279", "kip320"]))
+@settings(max_examples=40)
 def test_remembering_changes_nothing(seed: int, profile: str) -> None:
     """A walk through remembered moves visits the states that plain steps visit."""
     walker = Walker(Bounds(3, 3, 3, 2, 2), profile)
@@ -54,6 +55,68 @@ def test_remembering_changes_nothing(seed: int, profile: str) -> None:
         remembered, plain = walker.take(remembered, move), step(plain, move.label)
         assert plain == remembered
         assert walker.view(remembered) == view(plain)
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=40)
+def test_kip_320_holds_with_two_brokers(seed: int) -> None:
+    """Where no leader can miss an epoch of a third: rounds of epoch requests, refusals and crashes break nothing."""
+    walker = Walker(Bounds(2, 12, 12, 6, 3), "kip320")
+    rng = random.Random(seed)
+    state = walker.start
+    for _ in range(300):
+        state = walker.take(state, rng.choice(walker.moves(state)))
+        violation = violated(state)
+        assert violation is None, violation
+        walker.view(state)
+
+
+def test_a_follower_asks_before_it_fetches_and_is_fenced_in_kip_320_alone() -> None:
+    """The same run in three generations: what leaves, what the leader of an older epoch does with it."""
+    asked = {}
+    for name in ("kip101", "kip279", "kip320", "fetch-truncation"):
+        state = initial(Bounds(2, 2, 2, 0), named(name))
+        for label in (
+            ("LeaderAppend", 0),
+            ("SendFetch", 1),
+            ("HandleFetch", 0, 1, 0),
+            ("HandleFetchResponse", 1, 0),
+            ("HandleFetch", 0, 1, 0),
+            ("ElectPreferred", 1),
+            ("BecomeLeader", 1),
+            ("LoseResponse", 1, 0),
+            ("ElectPreferred", 0),
+            ("BecomeFollower", 1),
+        ):
+            state = step(state, label)
+        serves = next(label for label in actions(state) if label[0] in {"HandleFetch", "HandleEpochRequest"})
+        asked[name] = (serves[0], message_view(step(state, serves).network[1][0]))
+    assert asked == {
+        "kip101": ("HandleEpochRequest", (6, 2, -1, -1)),
+        "kip279": ("HandleEpochRequest", (6, 2, -1, -1)),
+        "kip320": ("HandleEpochRequest", ()),
+        "fetch-truncation": ("HandleFetch", ()),
+    }
+
+
+def test_a_follower_without_a_leader_will_have_to_ask() -> None:
+    """The specification calls it truncating; it has no entry in any thread."""
+    state = initial(Bounds(2, 1, 2, 1), named("kip320"))
+    for label in (
+        ("LeaderAppend", 0),
+        ("SendFetch", 1),
+        ("HandleFetch", 0, 1, 0),
+        ("HandleFetchResponse", 1, 0),
+        ("FenceBroker", 1, -1),
+        ("BecomeLeader", 0),
+        ("Crash", 0, 0, 1),
+        ("FenceBroker", 0, -1),
+        ("BecomeFollower", 1),
+    ):
+        state = step(state, label)
+    assert state.brokers[1].entry is None
+    assert view(state)[0][1][4] == 3
+    assert not is_truncating(state.model.setup._replace(profile=FETCH_TRUNCATION), state.brokers[1])
 
 
 @given(st.integers(0, 2**32))
@@ -110,3 +173,15 @@ def test_the_view_refuses_an_entry_that_is_not_at_the_log_end() -> None:
     wrong = follower._replace(entry=follower.entry._replace(fetch_offset=1))
     with pytest.raises(IllegalStateError, match="fetcher entry"):
         view(state._replace(brokers=(state.brokers[0], wrong)))
+
+
+def test_the_view_refuses_an_entry_of_another_epoch() -> None:
+    """A truncating entry need not stand at the log end, but it is of the epoch its broker knows."""
+    state = initial(SMALL, named("kip320"))
+    follower = state.brokers[1]
+    assert follower.entry is not None
+    asks = follower._replace(entry=follower.entry._replace(truncating=True, fetch_offset=1))
+    assert view(state._replace(brokers=(state.brokers[0], asks)))[0][1][4] == 3
+    stale = follower._replace(entry=follower.entry._replace(truncating=True, current_leader_epoch=7))
+    with pytest.raises(IllegalStateError, match="fetcher entry"):
+        view(state._replace(brokers=(state.brokers[0], stale)))

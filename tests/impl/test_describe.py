@@ -1,9 +1,10 @@
 """State, steps and violations as text."""
 
 from impl import describe
-from impl.cluster import Bounds
+from impl.cluster import Bounds, initial, step
 from impl.explore import explore, find_violation
 from impl.faults import FAULTS
+from impl.profiles import FETCH_TRUNCATION
 from impl.view import view
 
 KIP_101 = """\
@@ -73,6 +74,30 @@ def test_every_label_and_state_of_a_model_has_text() -> None:
     assert len(set(texts)) == len(texts)
     assert all("committed" in describe.view_text(state) for state in graph.states[::50])
     assert describe.graph_text(graph).endswith(f"depth {graph.depth}")
+
+
+def test_the_end_of_an_epoch_is_asked_for_and_answered() -> None:
+    """Both messages, and a follower that asks, have their words."""
+    found = find_violation(Bounds(2, 2, 2, 0), "kip101", invariants=("IsrCompleteness",))
+    assert found is not None
+    text = describe.run_text(found)
+    assert "b2 asks      epoch 1 -> 2, leader b2 -> b1" in text
+    assert "sent         b2->b1 OffsetForLeaderEpoch of epoch=1 epoch=2" in text
+    assert " 8  HandleEpochRequest b1 <- b2" in text
+    assert "sent         b1->b2 EpochEndOffset to epoch=2: epoch=-1 end=1" in text
+    assert "b2 asks " in describe.view_text(view(found.states[7]))
+
+
+def test_a_copy_is_shown_and_told() -> None:
+    """What will arrive once more, and what it was when it does."""
+    state = initial(Bounds(2, 1, 0, 0, max_duplicates=1), FETCH_TRUNCATION)
+    for label in (("SendFetch", 1), ("Duplicate", 1, 0)):
+        state = step(state, label)
+    assert "once more     b2->b1 Fetch offset=0 epoch=0 last_fetched_epoch=-1" in describe.grid(state)
+    assert describe.label_text(("Duplicate", 1, 0)) == "Duplicate b2 <- b1"
+    assert describe.label_text(("HandleDuplicate", 0, 1, 0, 0, 0, -1)) == "HandleDuplicate b1 <- b2 of epoch=0 offset=0"
+    assert describe.label_text(("HandleDuplicate", 0, 1, 1, 0, 0, -1)).endswith(" proposing it for the ISR")
+    assert describe.label_text(("LoseDisk", 1)) == "LoseDisk b2"
 
 
 def test_a_view_is_told_like_the_state_it_is_of() -> None:

@@ -48,6 +48,23 @@ def test_truncating_to_the_own_high_watermark_loses_a_committed_record() -> None
     assert len(found.states) == 11
 
 
+@pytest.mark.parametrize(("profile", "length"), [("kip101", 11), ("kip279", 13)])
+def test_an_older_generation_keeps_a_member_without_committed_records(profile: str, length: int) -> None:
+    """KIP-279: two elections nobody fetched between. KIP-320: a leader that has not heard of the next one answers."""
+    found = find_violation(DEEP, profile)
+    assert found is not None
+    assert found.violation.invariant == "IsrCompleteness"
+    assert len(found.states) == length
+
+
+def test_kip_320_holds_every_invariant() -> None:
+    """Within the bounds of its model, in every state; and its graph has the size that TLC counts."""
+    bounds = Bounds(2, 1, 2, 0)
+    assert find_violation(bounds, "kip320") is None
+    graph = explore(bounds, "kip320")
+    assert (len(graph.states), len(graph.edges), graph.depth) == (15_329, 68_674, 27)
+
+
 def test_a_stale_answer_cuts_committed_records_when_its_epoch_is_not_compared() -> None:
     """KAFKA-18991, as a switch of the profile: Kafka before 3.9.1 and 4.0.1."""
     unchecked = named("fetch-truncation")._replace(answer_epoch_checked=False)

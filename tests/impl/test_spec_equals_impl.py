@@ -15,6 +15,28 @@ def test_every_transition_of_the_specification_is_one_of_the_implementation_and_
 
 
 @pytest.mark.tlc
+@pytest.mark.parametrize(
+    ("model", "profile", "states", "transitions"),
+    [("Kip101", "kip101", 22_442, 102_121), ("Kip279", "kip279", 22_313, 101_641), ("Kip320", "kip320", 15_329, 68_674)],
+)
+def test_generations_that_ask_for_epoch_ends_are_the_same_graph(
+    model: str, profile: str, states: int, transitions: int
+) -> None:
+    """Three leader epochs, one record: rounds, refusals and stale answers. Longer logs fork, and the spec has no cache."""
+    equality = compare(Compared(model, profile, {"MaxLog": 1, "MaxEpoch": 2}))
+    assert equality.divergence is None, equality.divergence
+    assert (equality.states, equality.transitions) == (states, transitions)
+
+
+@pytest.mark.tlc
+def test_a_generation_is_not_taken_for_another() -> None:
+    """The graph of kip320 is not that of kip279: an answer of another epoch tells them apart."""
+    equality = compare(Compared("Kip320", "kip279", {"MaxLog": 1, "MaxEpoch": 1}))
+    assert equality.divergence is not None
+    assert "HandleEpoch" in equality.divergence or "HandleFetch" in equality.divergence
+
+
+@pytest.mark.tlc
 @pytest.mark.parametrize(("fault", "said"), [("no-divergence-check", "HandleFetch"), ("hw-is-own-log-end", "LeaderAppend")])
 def test_a_guard_taken_from_the_implementation_is_reported(fault: str, said: str) -> None:
     """The first state where they part is told, with the way to it."""

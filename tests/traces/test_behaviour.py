@@ -27,7 +27,7 @@ def state(one: View, two: View, controller: tuple[int, int, int, int] = (0, 0, 3
 
 
 def told(src: View, label: Label, dst: View, profile: str = "fetch-truncation") -> list[tuple[int, str, Fields]]:
-    return [(e.node, e.event, e.fields) for e in events_of_step(src, label, dst, profile)]
+    return [(e.node, e.event, dict(e.fields)) for e in events_of_step(src, label, dst, profile)]
 
 
 def test_the_initial_events_load_register_and_appoint() -> None:

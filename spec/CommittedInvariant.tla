@@ -42,7 +42,19 @@ RecordedIsShared ==
     role[l] = "leader" /\ Follows(f, l) /\ epoch[f] = epoch[l] /\ remoteLeo[l][f] # Undefined
       => IsPrefix(Prefix(log[l], MinOf({remoteLeo[l][f], Leo(l)})), log[f])
 
-\* Every member of the ISR has what the leader shows.
+\* Every member of the ISR has what the leader shows ...
 IsrHasWhatLeaderShows ==
   \A l \in Broker : IsCurrentLeader(l) => \A r \in controller.isr : IsPrefix(Prefix(log[l], hw[l]), log[r])
+
+\* ... and so has everybody that the leader counts, proposed members with them.
+CountedHaveWhatLeaderShows ==
+  \A l \in Broker :
+    IsCurrentLeader(l) => \A r \in MaximalIsr(isr[l], pending[l]) : IsPrefix(Prefix(log[l], hw[l]), log[r])
+
+\* A leader proposes an ISR that it is in ...
+ProposalHasLeader == \A l \in Broker : pending[l] # {} => l \in pending[l]
+
+\* ... and adds who has reached the start of its epoch.
+JoinersReachedEpochStart ==
+  \A l \in Broker : role[l] = "leader" => \A r \in pending[l] \ isr[l] : remoteLeo[l][r] >= EpochStart(l)
 ==================================================================================

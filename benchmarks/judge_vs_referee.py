@@ -10,9 +10,7 @@ from conformance.referee import CASES, referee, table, unexplained
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument(
-        "--traces", type=int, default=1_300, help="traces of each case, half of them mutants (default 1300)"
-    )
+    options.add_argument("--traces", type=int, default=750, help="traces of each case, half of them mutants (default 750)")
     options.add_argument("--seed", type=int, default=0)
     arguments = options.parse_args()
     started = time.monotonic()

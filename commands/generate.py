@@ -1,24 +1,53 @@
 """tidegauge generate."""
 
 import argparse
+from pathlib import Path
 
 from commands import profiles
 from commands.terminal import CONFORMS, SEED, UNDECIDED, echo
+from impl.errors import UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("--out", required=True, metavar="FILE", help="Parquet file to write")
+    parser.add_argument("--out", required=True, metavar="FILE", help="Parquet file to write; with --simulate also NDJSON")
     parser.add_argument("--traces", type=int, default=10_000, help="how many distinct interleavings (default 10000)")
     parser.add_argument("--model", default="Small", help="model whose graph is walked (default Small)")
     profiles.arguments(parser, "profile of the implementation (default fetch-truncation)")
     parser.add_argument("--steps", type=int, default=24, help="transitions per interleaving (default 24)")
     parser.add_argument("--fault", help="walk the graph of this faulty implementation instead; tidegauge bugs lists them")
     parser.add_argument("--seed", type=int, default=SEED, help=f"seed of the walks (default {SEED})")
+    parser.add_argument(
+        "--simulate", action="store_true", help="instead: random runs of the specification, taken by TLC, within any bounds"
+    )
+    parser.add_argument(
+        "--bound",
+        action="append",
+        default=[],
+        type=_bound,
+        metavar="NAME=N",
+        help="with --simulate: a bound of the model, MaxLog=12; may be repeated",
+    )
+    parser.add_argument("--brokers", type=int, choices=(1, 2, 3), help="with --simulate: how many (default: the model's)")
+
+
+def _bound(text: str) -> tuple[str, int]:
+    name, _, number = text.partition("=")
+    if not name.isidentifier() or not number.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a bound such as MaxLog=12, seen {text!r}")
+    return name, int(number)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write distinct interleavings of a model as Parquet, or of the implementation with one faulty rule."""
+    if args.simulate:
+        return _simulate(args)
+    if args.bound or args.brokers:
+        raise UsageError(
+            "generate: expected --bound and --brokers with --simulate, seen one without; the graph that is walked has its "
+            "model's bounds"
+        )
+
     from conformance.spec_equals_impl import bounds_of
     from impl.explore import explore
     from impl.faults import fault_named
@@ -37,3 +66,22 @@ def run(args: argparse.Namespace) -> int:
     made = generate(table, args.out, args.traces, steps=args.steps, seed=args.seed)
     echo(f"{made.path}: {made.traces:,} distinct interleavings, {made.events:,} events, seed {args.seed}")
     return CONFORMS if made.traces else UNDECIDED
+
+
+def _simulate(args: argparse.Namespace) -> int:
+    if args.fault or args.profile or args.release:
+        raise UsageError(
+            "generate: expected --simulate without --fault, --profile and --release, seen one of them: the specification's "
+            "profile is that of --model; RepairedFromInit, HwOnly, Kip101, Kip279 and Kip320 have others"
+        )
+
+    from conformance.exported import simulated, write
+    from spec.models import find_model
+
+    model = find_model(args.model)
+    if not args.quiet:
+        echo(f"simulating {model.name} ...")
+    made = simulated(model, args.traces, steps=args.steps, seed=args.seed, brokers=args.brokers, bounds=dict(args.bound))
+    write(made, Path(args.out))
+    echo(f"{args.out}: {len(made):,} simulated runs, {sum(len(trace.events) for trace in made):,} events, seed {args.seed}")
+    return CONFORMS if made else UNDECIDED

@@ -1,8 +1,15 @@
 """tidegauge model."""
 
 import argparse
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from commands.terminal import CONFORMS, FAILS, echo
+
+if TYPE_CHECKING:
+    from spec.models import Comparison, Model
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,6 +20,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--list", action="store_true", help="list the models, run nothing")
     parser.add_argument("--record", action="store_true", help="pin what TLC finds in spec/models.toml")
+    parser.add_argument(
+        "--export",
+        metavar="DIR",
+        help="instead: write counterexamples and witnesses there, NAME.ndjson, and NAME.txt, a scenario, if it can be played",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -23,15 +35,45 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         echo(models.table(chosen))
         return CONFORMS
-    done = []
-    for number, one in enumerate(chosen, 1):
-        if not args.quiet:
-            echo(f"[{number}/{len(chosen)}] {one.name} ...")
-        done.append(models.run_model(one))
-        echo(str(done[-1]))
+    if args.export:
+        return _export(chosen, args)
+    numbers = count(1)
+
+    def tell(comparison: "Comparison") -> None:
+        echo(str(comparison) if args.quiet else f"[{next(numbers)}/{len(chosen)}] {comparison}")
+
+    done = models.run_models(chosen, on_done=tell)
     if args.record:
         echo(f"recorded in {models.record(done)}")
         return CONFORMS
     wrong = sum(not comparison.ok for comparison in done)
     echo(f"{len(done) - wrong} of {len(done)} models gave what is pinned")
+    return FAILS if wrong else CONFORMS
+
+
+def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
+    """A model that was named and has no run to write is an error, one of a tier is passed over."""
+    from conformance.exported import ExportError, export
+    from spec.behaviour import counterexample
+    from spec.errors import SpecError
+
+    wrong = 0
+    for model in chosen:
+        if not args.name and model.expect != "safety failure":
+            continue
+        try:
+            run = counterexample(model)
+            written = export(run, model, Path(args.export))
+        except (ExportError, SpecError) as problem:
+            if args.name:
+                raise
+            if not args.quiet:
+                echo(f"{model.name}: nothing to write: {str(problem).splitlines()[0]}")
+            continue
+        files = f"{written.trace}" + (f", {written.scenario}" if written.scenario else "")
+        judged = f"the judge rejects it: {', '.join(written.broken)}" if written.broken else "the judge accepts it"
+        echo(f"{model.name}: {run.property} fails after {len(run.states)} states; {files}; {judged}")
+        if (run.property, len(run.states)) != (model.property, model.length):
+            echo(f"  expected {model.property} after {model.length} states, as pinned")
+            wrong += 1
     return FAILS if wrong else CONFORMS

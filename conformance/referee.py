@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from conformance.beyond import MISSED_EPOCH
+from conformance import beyond
 from conformance.judge import judge
 from conformance.mutation import CHANGED, DROPPED, RENUMBERED, REPEATED, SWAPPED, Mutant, mutants
 from impl.cluster import Bounds
@@ -32,7 +32,9 @@ FROM_EACH = 5
 BATCH = 500
 """Traces in one run of TLC: the start of a JVM counts little, and the tree stays small enough to be read in seconds."""
 
-ASKS_MORE: Mapping[str, frozenset[str]] = {"fetch-truncation": MISSED_EPOCH, "hw-only": MISSED_EPOCH}
+ASKS_MORE: Mapping[tuple[str, int], frozenset[str]] = {
+    (case.profile, case.brokers): case.known for case in beyond.CASES if not case.mishap
+}
 """Rules that a profile breaks by itself: what the judge rejects with no other, the spec of that profile can tell."""
 
 OPEN = "an absent line is an observation that was not made: what it would have told is free"
@@ -45,17 +47,30 @@ SESSIONS = "who is live is the controller's own knowledge, and agrees with what 
 TOGETHER = "one registration may hold an election and another change of the ISR; the spec makes one at a time"
 NEW_EPOCH = "a leader may get a new epoch and lead on, as in KRaft below metadata version 3.6; the spec elects another"
 NO_ISR = "an empty ISR is KIP-966's; the judge takes it under every profile"
+UNHEARD = "whether an ISR may grow is undecided where nobody was heard to propose it"
 OTHER_REASON = "a broker may refuse for a reason that is no part of the protocol"
+REFUSED = "a refused request does nothing, and is not compared with what was sent once its sender has moved on"
+SIZE = "how much of its log a leader answers is its choice; the spec answers as much as fits"
+UNMATCHED = "an answer to OffsetsForLeaderEpoch does not say which question it answers (before KAFKA-7786)"
+FORKED = "an epoch cache that is rebuilt from a forked log keeps the highest epoch; the spec's is what the records imply"
+NOTHING_CUT = "a cut at the log end cuts nothing and may be told twice"
 
 FREE: Mapping[tuple[str, str, str], str] = {
     ("SendFetch", REPEATED, ""): AGAIN,
+    ("SendEpochRequest", REPEATED, ""): AGAIN,
     ("HandleFetch", CHANGED, "error"): OTHER_REASON,
+    ("HandleEpochRequest", CHANGED, "error"): OTHER_REASON,
     ("HandleAlterPartitionResponse", CHANGED, "error"): OTHER_REASON,
+    ("HandleFetch", CHANGED, "rec_end"): SIZE,
+    ("HandleEpochResponse", CHANGED, "req_epoch"): UNMATCHED,
+    ("BecomeFollower", CHANGED, "leader_epoch"): LATE,
     ("BecomeLeader", CHANGED, "isr"): LATE,
     ("BecomeLeader", CHANGED, "leader_epoch"): LATE,
     ("ChangePartition", CHANGED, "live"): SESSIONS,
     ("ChangePartition", CHANGED, "isr"): TOGETHER,
     ("ChangePartition", CHANGED, "leader_epoch"): NEW_EPOCH,
+    ("ChangePartition", SWAPPED, "ChangePartition"): UNHEARD,
+    ("TruncateToHighWatermark", REPEATED, ""): NOTHING_CUT,
     ("ExpandIsr", SWAPPED, "HandleFetch"): ONE_STEP,
     ("BecomeFollower", SWAPPED, "TruncateToHighWatermark"): ONE_STEP,
     ("TruncateToHighWatermark", SWAPPED, "SendFetch"): ONE_STEP,
@@ -89,6 +104,9 @@ CASES = (
     Case("fetch-truncation", "Small", 2),
     Case("fetch-truncation", "Small", 3),
     Case("repaired", "RepairedFromInit", 3),
+    Case("kip320", "Kip320", 3),
+    Case("kip279", "Kip279", 2, max_fetch=1),
+    Case("kip101", "Kip101", 2, max_fetch=1),
     Case("hw-only", "HwOnly", 2, max_fetch=1),
 )
 """Where nobody is fenced an answer may hold records of an epoch after the request's, so there one record at a time."""
@@ -108,36 +126,35 @@ class Ruling:
 
     @property
     def agree(self) -> bool:
-        """Both accept or both reject."""
-        return self.accepted is not bool(self.rules)
+        """Both accept, or both reject, and that a mutant: a right trace is one that the implementation told."""
+        return self.accepted if not self.rules else not self.accepted and self.mutant is not None
 
     @property
     def why(self) -> str | None:
-        """Why they may differ; None where nothing says so."""
+        """Why they may differ, or both reject a right trace; None where nothing says so."""
+        if self.rules and not self.accepted:
+            return FORKED if (self.case.profile, self.rules) == ("kip101", ("FETCH-02",)) else None
         if self.rules:
-            known = ASKS_MORE.get(self.case.profile, frozenset())
+            known = ASKS_MORE.get((self.case.profile, self.case.brokers), frozenset())
             return f"the profile breaks {', '.join(self.rules)}" if set(self.rules) <= known else None
         if self.mutant is None:
             return None
         kind = self.mutant.kind
-        _, event, *more = self.mutant.says.split()
+        number, event, *more = self.mutant.says.split()
+        at = int(number) - 1
         if kind == DROPPED:
             return OPEN
         if kind == SWAPPED:
-            return FREE.get((event, kind, more[1])) if self._same_node else _order(event, more[1])
+            one, two = self.trace.events[at : at + 2]
+            return FREE.get((event, kind, more[1])) if one.node == two.node else _order(event, more[1])
         if kind == CHANGED:
-            return (
-                NO_ISR
-                if (event, more[0], more[-1]) == ("ChangePartition", "isr", "()")
-                else FREE.get((event, kind, more[0]))
-            )
+            field, value = more[0], more[-1]
+            if (event, field, value) == ("ChangePartition", "isr", "()"):
+                return NO_ISR
+            if event == "HandleFetch" and field.startswith("req_") and self.trace.events[at].fields.get("error"):
+                return REFUSED
+            return FREE.get((event, kind, field))
         return FREE.get((event, kind, ""))
-
-    @property
-    def _same_node(self) -> bool:
-        at = int(self.mutant.says.split()[0]) - 1 if self.mutant else 0
-        one, two = self.trace.events[at : at + 2]
-        return one.node == two.node
 
     @property
     def says(self) -> str:
@@ -265,15 +282,15 @@ def table(ruled: Iterable[Ruling]) -> str:
         same = [one for one in ruled if bool(one.rules) is rejects and one.accepted is accepted]
         mutated = sum(one.mutant is not None for one in same)
         lines.append(f"{name:<34}{len(same) - mutated:>14,}{mutated:>10,}")
-        if rejects is accepted:
-            reasons: dict[str, int] = {}
-            for one in same:
+        reasons: dict[str, int] = {}
+        for one in same:
+            if not one.agree:
                 reason = one.why or "NOT EXPLAINED"
                 reasons[reason] = reasons.get(reason, 0) + 1
-            lines += [f"  {count:>6,}  {reason}" for reason, count in sorted(reasons.items(), key=lambda pair: -pair[1])]
+        lines += [f"  {count:>6,}  {reason}" for reason, count in sorted(reasons.items(), key=lambda pair: -pair[1])]
     return "\n".join(lines)
 
 
 def unexplained(ruled: Iterable[Ruling]) -> list[Ruling]:
-    """Where they differ and nothing says why."""
+    """Where they differ, or both reject a right trace, and nothing says why."""
     return [one for one in ruled if not one.agree and one.why is None]

@@ -59,8 +59,8 @@ class Played:
 
 
 def shipped() -> list[Path]:
-    """The scenarios that come with the suite, in order."""
-    return sorted(DIRECTORY.glob("*.txt"))
+    """The scenarios that come with the suite, in order: those written by hand, then those that TLC found."""
+    return [*sorted(DIRECTORY.glob("*.txt")), *sorted(DIRECTORY.glob("models/*.txt"))]
 
 
 def read(path: Path) -> Scenario:

@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 from spec.errors import SpecError
-from spec.graph import REPORT, Label, View, reported, without_checks
+from spec.graph import REPORT, Label, Steps, View, without_checks
 from spec.models import Model
 from spec.tlc import Limits, Outcome, Result, run_tlc
 from spec.values import ModelValue
@@ -98,7 +98,7 @@ def _check_spec(model: Model) -> None:
 
 
 def _labels(model: Model, states: Sequence[View], actions: Sequence[str]) -> Iterator[Label]:
-    """What leads from each state to the next one."""
+    """What leads from each state to the next one. TLC calls an action that it cannot take apart (Crash) by its place."""
     path = ",\n  ".join(_tla(state) for state in states)
     along = (
         f"---- MODULE Along ----\nEXTENDS {model.module}\nVARIABLE along\nPath == <<\n  {path}\n>>\n"
@@ -107,11 +107,11 @@ def _labels(model: Model, states: Sequence[View], actions: Sequence[str]) -> Ite
         "AlongSpec == AlongInit /\\ [][AlongNext]_<<vars, along>>\n====\n"
     )
     config = without_checks(model.config()).replace("SPECIFICATION MCSpec", "SPECIFICATION AlongSpec") + REPORT
-    lines: list[str] = []
-    run_tlc("Along", config, extra_modules={"Along.tla": along}, limits=Limits(brief=True), on_line=lines.append)
-    steps = set(reported(lines))
+    steps = Steps()
+    run_tlc("Along", config, extra_modules={"Along.tla": along}, limits=Limits(brief=True), on_line=steps.take)
+    tried = steps.graph.edges()
     for action, (source, target) in zip(actions, pairwise(states), strict=True):
-        found = sorted(label for seen, label, to in steps if (seen, label[0], to) == (source, action, target))
+        found = sorted(label for seen, label, to in tried if (seen, to) == (source, target) and action in {label[0], "Next"})
         if not found:
             raise SpecError(f"{model.cfg}: expected a reported {action} from {source} to {target}, seen none")
         yield found[0]
@@ -133,39 +133,38 @@ def simulate(
     if brokers is not None:
         named = ", ".join(f"b{number}" for number in range(1, brokers + 1))
         config = re.sub(r"^  Broker = .*$", f"  Broker = {{{named}}}", config, flags=re.MULTILINE)
-    lines: list[str] = []
+    steps_tried = Steps()
     flags = ("-simulate", f"num={count}", "-depth", str(steps + 2), "-seed", str(seed))
-    result = run_tlc(model.module, config + REPORT, flags=flags, limits=Limits(brief=True), on_line=lines.append)
+    result = run_tlc(model.module, config + REPORT, flags=flags, limits=Limits(brief=True), on_line=steps_tried.take)
     if result.outcome is not Outcome.SUCCESS:
         raise SpecError(f"{model.cfg}: expected TLC to simulate, seen {result.outcome.value}: {result.message}")
-    runs = list(_runs(lines, steps, result))
+    runs = list(_runs(steps_tried, steps, result))
     if len(runs) != count:
         raise SpecError(f"{model.cfg}: expected {count} simulated runs, seen {len(runs)}")
     return runs
 
 
-def _runs(lines: Sequence[str], most: int, result: Result) -> Iterator[Behaviour]:
-    """Runs begin in the first state, which no step leads back to."""
-    states: list[View] = []
-    labels: list[Label] = []
-    tried: dict[View, Label] = {}
-    first: View | None = None
-    for source, group in groupby(reported(lines), key=lambda step: step[0]):
-        first = source if first is None else first
-        if source == first:
-            if states:
-                yield _run(states, labels, most, result)
-            states, labels = [source], []
-        else:
-            if source not in tried:
-                raise SpecError(f"expected a step of the simulation to lead to {source}, seen none reported")
-            states.append(source)
-            labels.append(tried[source])
-        tried = {target: label for _, label, target in sorted(group)}
-    if states:
-        yield _run(states, labels, most, result)
+def _runs(tried: Steps, most: int, result: Result) -> Iterator[Behaviour]:
+    """Runs begin in the first state, which no step leads back to. What a run tries last is not known to have been taken."""
 
+    def run() -> Behaviour:
+        states, labels = tried.graph.states, tried.graph.labels
+        return Behaviour(
+            "", tuple(states[s] for s in path[: most + 1]), tuple(labels[n] for n in taken[:most]), result.version
+        )
 
-def _run(states: Sequence[View], labels: Sequence[Label], most: int, result: Result) -> Behaviour:
-    """What a run tried last is not known to have been taken, so it ends in front of it."""
-    return Behaviour("", tuple(states[: most + 1]), tuple(labels[:most]), result.version)
+    path: list[int] = []
+    taken: list[int] = []
+    leads_to: dict[int, int] = {}
+    for source, group in groupby(tried.steps, key=lambda step: step[0]):
+        if path and source == path[0]:
+            yield run()
+            path, taken = [], []
+        if path:
+            if source not in leads_to:
+                raise SpecError(f"expected a step of the simulation to lead to {tried.graph.states[source]}, seen none")
+            taken.append(leads_to[source])
+        path.append(source)
+        leads_to = {target: label for _, label, target in group}
+    if path:
+        yield run()

@@ -8,7 +8,6 @@ TLC tries a step once for each way a guard can hold, so how often it prints one 
 """
 
 import json
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -84,14 +83,19 @@ class Reporter:
         return None
 
 
-def reported(lines: Iterable[str]) -> Iterator[tuple[View, Label, View]]:
-    """The steps that PrintStep printed, in that order, each as often as it was tried."""
-    reporter = Reporter()
-    for line in lines:
-        step = reporter.take(line)
+class Steps(Reporter):
+    """Keeps the transitions in the order they were tried, each as often as that, beside the graph they make."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[tuple[int, int, int]] = []
+
+    def take(self, line: str) -> tuple[int, int, int] | None:
+        """One line: a state, or a transition."""
+        step = super().take(line)
         if step is not None:
-            source, label, target = step
-            yield reporter.graph.states[source], reporter.graph.labels[label], reporter.graph.states[target]
+            self.steps.append(step)
+        return step
 
 
 def without_checks(config: str) -> str:

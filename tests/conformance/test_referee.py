@@ -7,7 +7,7 @@ import pytest
 
 from conformance.golden import DIRECTORY
 from conformance.mutation import CHANGED, SWAPPED, Mutant
-from conformance.referee import CASES, Ruling, referee, rulings, table, told, unexplained
+from conformance.referee import CASES, Case, Ruling, referee, rulings, table, told, unexplained
 from spec.errors import SpecError
 from spec.event_validation import validate_events
 from spec.models import find_model
@@ -89,13 +89,13 @@ def test_what_is_not_told_is_open_and_nodes_are_told_in_any_order_that_their_mes
     assert asked[3:] == tuple(Verdict(False, matched) for matched in (6, 9, 9, 9))
 
 
-def ruling(rules: tuple[str, ...], accepted: bool, mutant: Mutant | None = None) -> Ruling:
+def ruling(rules: tuple[str, ...], accepted: bool, mutant: Mutant | None = None, case: Case = TWO) -> Ruling:
     trace = next(trace for trace in golden("fetch-truncation") if trace.name == "golden/commit")
-    return Ruling(TWO, trace.name, mutant, rules, accepted, 3, trace)
+    return Ruling(case, trace.name, mutant, rules, accepted, 3, trace)
 
 
 def test_a_difference_that_nothing_explains_is_told() -> None:
-    """A right trace that only one side accepts, another rule, another field: each stays a finding and is in the table."""
+    """A right trace that one side or both reject, a rule that is no known hole, another field: each stays a finding."""
     trace = ruling((), True).trace
     free = Mutant(CHANGED, "5 HandleFetch error 0 to 1", trace)
     odd = Mutant(CHANGED, "5 HandleFetch res_hw 0 to 1", trace)
@@ -105,15 +105,17 @@ def test_a_difference_that_nothing_explains_is_told() -> None:
         ruling(("HW-02",), True),
         ruling((), False),
         ruling((), False, odd),
+        ruling(("HW-02",), False),
         ruling(("HW-08",), True),
+        ruling(("HW-08",), True, case=CASES[1]),
         ruling((), False, free),
         ruling((), False, swapped),
         ruling(("HW-02",), False, odd),
     ]
-    assert unexplained(ruled) == ruled[1:4]
+    assert unexplained(ruled) == ruled[1:6]
     lines = table(ruled).splitlines()
-    assert [line.split()[-2:] for line in lines if line[0] != " "] == [["1", "0"], ["0", "1"], ["2", "0"], ["1", "3"]]
-    assert sum("NOT EXPLAINED" in line for line in lines) == 2
+    assert [line.split()[-2:] for line in lines if line[0] != " "] == [["1", "0"], ["1", "1"], ["3", "0"], ["1", "3"]]
+    assert sum("NOT EXPLAINED" in line for line in lines) == 3
     assert "the judge accepts, TLC rejects event 4, " in ruled[2].says
 
 

@@ -88,7 +88,9 @@ def append_to_local_log(
         if error != NONE or before is None:
             appended = appended.put(tp, (PartitionAppend(error), UNDEFINED))
             continue
-        after, error, info = partition_.append_records_to_leader(setup, before, batch.records, acks, manager.metadata, now)
+        after, error, info = partition_.append_records_to_leader(
+            setup, before, batch.records, acks, manager.metadata, now, batch.transaction
+        )
         if error == NOT_ENOUGH_REPLICAS:  # the one error here that Kafka counts: clients bring about the others
             manager = manager._replace(stats=_counted(manager.stats, failed_produce_requests=1))
         if error == NONE:

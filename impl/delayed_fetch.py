@@ -12,6 +12,7 @@ Rules of this file
 from impl import log as log_
 from impl import partition as partition_
 from impl.partition_state import Partition
+from impl.producer_state import read_bound
 from impl.profiles import Setup
 from impl.read_from_log import should_leader_throttle
 from impl.replica_manager import ReplicaManager, online, size_in_bytes, with_partition
@@ -48,7 +49,7 @@ def _available(
     partition = partition._replace(log=log_.locate_high_watermark(setup, partition.log))
     manager = with_partition(manager, tp, partition)
     log = partition.log
-    bound = log.end if params.isolation is Isolation.LOG_END else log.hw
+    bound = read_bound(log, params.isolation)
     if status.offset > bound:
         return manager, COMPLETES  # F: the leader was truncated
     if setup.profile.hw_wakes_followers and params.is_from_follower and log.hw > status.hw:
@@ -67,7 +68,9 @@ def _bound_segment(partition: Partition, params: FetchParams) -> int:
     log = partition.log
     if params.isolation is Isolation.LOG_END:
         return log_.active_segment(log)
-    return log_.segment_of(log, log.hw) if log.hw_segment == UNDEFINED else log.hw_segment
+    if params.isolation is Isolation.TXN_COMMITTED or log.hw_segment == UNDEFINED:
+        return log_.segment_of(log, read_bound(log, params.isolation))
+    return log.hw_segment
 
 
 def _has_diverged(setup: Setup, partition: Partition, status: FetchStatus) -> bool:

@@ -2,13 +2,15 @@
 
 Rules of this file
 
-1. A batch is (base, last, epoch), both offsets inclusive; record contents do not matter to the protocol. Batches are the
-   unit of appends, reads and cuts.
+1. A batch is (base, last, epoch), both offsets inclusive, and the transaction it belongs to, which only readers of
+   committed transactions look at; record contents do not matter to the protocol. Batches are the unit of appends, reads
+   and cuts.
 2. `end` (LEO) is kept, not derived: a cut inside a batch drops the whole batch and still leaves the log end at the cut.
 3. Every decision comes from `setup.rules`. Functions return the new log, and a result where Kafka's method has one.
 4. Source: org.apache.kafka.storage.internals.log.UnifiedLog, LocalLog, LogLoader.
 """
 
+from enum import Enum
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,12 +27,27 @@ from impl.profiles import Setup
 from impl.rules import UNDEFINED
 
 
+class Marker(Enum):
+    """ControlRecordType: how a transaction ended."""
+
+    COMMIT = "COMMIT"
+    ABORT = "ABORT"
+
+
+class Transaction(NamedTuple):
+    """The transaction a batch belongs to; with a marker, the batch is the one that ends it."""
+
+    producer_id: int
+    marker: Marker | None = None
+
+
 class Batch(NamedTuple):
     """Offsets of the first and last record, and the leader epoch stamped by the leader that wrote it."""
 
     base: int
     last: int
     epoch: int
+    transaction: Transaction | None = None
 
 
 class Log(NamedTuple):
@@ -88,9 +105,11 @@ def assign_epoch_start_offset(setup: Setup, log: Log, epoch: int, start: int) ->
     return log._replace(cache=epoch_cache.assign(setup, log.cache, epoch, start))
 
 
-def append_as_leader(setup: Setup, log: Log, records: int, epoch: int) -> tuple[Log, AppendInfo]:
+def append_as_leader(
+    setup: Setup, log: Log, records: int, epoch: int, transaction: Transaction | None = None
+) -> tuple[Log, AppendInfo]:
     """Append one batch of `records` records at the end, stamped with `epoch`. UnifiedLog#appendAsLeader."""
-    batch = Batch(log.end, log.end + records - 1, epoch)
+    batch = Batch(log.end, log.end + records - 1, epoch, transaction)
     return _written(setup, log, (batch,)), AppendInfo(batch.base, batch.last, epoch, 1)
 
 

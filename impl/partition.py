@@ -11,11 +11,13 @@ from impl import log as log_
 from impl import replica as replica_
 from impl.errors import OffsetOutOfRangeError, UnexpectedAppendOffsetError
 from impl.isr import is_under_min_isr, maybe_expand_isr, maybe_increment_leader_hw
-from impl.log import AppendInfo, Batch, Log
+from impl.log import AppendInfo, Batch, Log, Transaction
 from impl.messages import NOT_ENOUGH_REPLICAS, FetchRequest, FetchResponse, Metadata
 from impl.partition_state import Partition, PartitionState, remote
+from impl.producer_state import read_bound
 from impl.profiles import Setup
 from impl.replica import Replica
+from impl.requests import Isolation
 from impl.rules import (
     DIVERGING,
     NONE,
@@ -83,14 +85,20 @@ def make_follower(partition: Partition, leader_id: int, leader_epoch: int, parti
 
 
 def append_records_to_leader(
-    setup: Setup, partition: Partition, records: int, acks: int, metadata: Metadata, now: int
+    setup: Setup,
+    partition: Partition,
+    records: int,
+    acks: int,
+    metadata: Metadata,
+    now: int,
+    transaction: Transaction | None = None,
 ) -> tuple[Partition, int, AppendInfo]:
     """A produce request: the partition, an error code, what was appended. Partition#appendRecordsToLeader."""
     if not partition.is_leader:
         return partition, NOT_LEADER_OR_FOLLOWER, AppendInfo()
     if acks == -1 and is_under_min_isr(setup, partition):
         return partition, NOT_ENOUGH_REPLICAS, AppendInfo()
-    log, info = log_.append_as_leader(setup, partition.log, records, partition.leader_epoch)
+    log, info = log_.append_as_leader(setup, partition.log, records, partition.leader_epoch, transaction)
     return maybe_increment_leader_hw(setup, partition._replace(log=log), metadata, now), NONE, info
 
 
@@ -159,14 +167,14 @@ def fetch_records(
     now: int,
     max_records: int,
     *,
-    up_to_hw: bool = False,
+    isolation: Isolation = Isolation.LOG_END,
     update: bool = True,
     only_leader: bool = True,
 ) -> tuple[Partition, FetchResponse]:
     """A fetch: fencing, divergence, read; from a follower also its state, ISR, high watermark. Partition#fetchRecords.
 
     The answer carries the high watermark from before this fetch counted, so a follower learns the effect of its own
-    fetch one answer later. A diverging fetch changes nothing at the leader. `up_to_hw` is a consumer's isolation;
+    fetch one answer later. A diverging fetch changes nothing at the leader. A follower reads to the log end;
     `update` is off when a delayed fetch is read again, `only_leader` when a consumer may read from a follower (KIP-392).
     """
     error = _check_fetch(setup, partition, request, only_leader=only_leader)
@@ -182,9 +190,9 @@ def fetch_records(
         return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
     if decision == DIVERGING:
         return partition, FetchResponse(NONE, log.hw, log.start, (), epoch, end)
-    located = log_.locate_high_watermark(setup, log) if up_to_hw else log
+    located = log if isolation is Isolation.LOG_END else log_.locate_high_watermark(setup, log)
     try:
-        records = log_.read(located, request.fetch_offset, located.hw if up_to_hw else log.end, max_records)
+        records = log_.read(located, request.fetch_offset, read_bound(located, isolation), max_records)
     except OffsetOutOfRangeError:
         return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
     after = partition._replace(log=located)

@@ -16,8 +16,9 @@ from impl import partition as partition_
 from impl.log import Batch
 from impl.messages import INCONSISTENT_TOPIC_ID, FetchResponse
 from impl.partition_state import Partition
+from impl.producer_state import aborted_transactions, last_stable_offset
 from impl.profiles import Setup
-from impl.replica_manager import ReplicaManager, partition_error, size_in_bytes, with_partition
+from impl.replica_manager import ReplicaManager, online, partition_error, size_in_bytes, with_partition
 from impl.requests import FetchParams, FetchStatus, Isolation, PartitionFetch, PartitionRead
 from impl.rules import NONE, OFFSET_OUT_OF_RANGE
 from impl.table import Table
@@ -51,9 +52,20 @@ def read_from_log(
             fitting = ()
         left = max(0, left - size_in_bytes(manager, fitting))
         at_least_one = at_least_one and not fitting
-        read = read._replace(response=read.response._replace(records=fitting))
+        read = _with_transactions(manager, params, tp, read._replace(response=read.response._replace(records=fitting)))
         reads = reads.put(tp, Read(read, _status(manager, tp, fetch)))
     return manager, reads
+
+
+def _with_transactions(
+    manager: ReplicaManager, params: FetchParams, tp: TopicPartition, read: PartitionRead
+) -> PartitionRead:
+    """A reader of committed transactions is told the last stable offset, and whose records it has to leave out."""
+    partition = online(manager, tp)
+    if params.isolation is not Isolation.TXN_COMMITTED or partition is None or read.response.error != NONE:
+        return read
+    log = partition.log
+    return read._replace(last_stable=last_stable_offset(log), aborted=aborted_transactions(log, read.records))
 
 
 def should_leader_throttle(manager: ReplicaManager, params: FetchParams, tp: TopicPartition) -> bool:
@@ -111,7 +123,7 @@ def _read(
         manager.metadata,
         now,
         EVERYTHING,
-        up_to_hw=params.isolation is not Isolation.LOG_END,
+        isolation=params.isolation,
         update=update,
         only_leader=params.only_leader,
     )

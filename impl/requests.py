@@ -10,7 +10,7 @@ Rules of this file
 from enum import Enum
 from typing import NamedTuple
 
-from impl.log import Batch
+from impl.log import Batch, Transaction
 from impl.messages import FetchRequest, FetchResponse
 from impl.rules import NONE, UNDEFINED
 from impl.table import Table
@@ -32,6 +32,7 @@ class ProducedBatch(NamedTuple):
 
     records: int
     corrupt: bool = False
+    transaction: Transaction | None = None
 
 
 class PartitionAppend(NamedTuple):
@@ -97,7 +98,7 @@ class DelayedDeleteRecords(NamedTuple):
 
 
 class Isolation(Enum):
-    """How far a fetch reads. There are no transactions here, so the last stable offset is the high watermark."""
+    """How far a fetch reads: to the log end, the high watermark, the last stable offset."""
 
     LOG_END = "LOG_END"
     HIGH_WATERMARK = "HIGH_WATERMARK"
@@ -144,10 +145,12 @@ class PartitionFetch(NamedTuple):
 
 
 class PartitionRead(NamedTuple):
-    """One partition of its answer."""
+    """One partition of its answer. The last two are told to readers of committed transactions (impl.producer_state)."""
 
     response: FetchResponse
     preferred_read_replica: int | None = None
+    last_stable: int = UNDEFINED
+    aborted: tuple[tuple[int, int, int], ...] = ()
 
     @property
     def records(self) -> tuple[Batch, ...]:

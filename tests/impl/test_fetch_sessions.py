@@ -71,6 +71,13 @@ def test_a_topic_that_was_made_anew_is_another_partition() -> None:
     assert later.to_forget == ()
 
 
+def test_forgetting_what_is_not_in_the_session_changes_nothing() -> None:
+    """Neither an unknown partition nor one under another topic id."""
+    cache, _, session_id = opened(wants(a=1))
+    request = SessionFetch(FetchMetadata(session_id, 1), Table(), ((B, "id-t"), (A, "id-old")))
+    assert s.new_context(cache, request, 0)[1].fetches == wants(a=1)
+
+
 def test_a_session_without_partitions_ends() -> None:
     """When all are forgotten the leader closes it and answers without one; the follower starts again in full."""
     cache, handler, session_id = opened(wants(a=1))
@@ -197,6 +204,7 @@ def test_a_session_that_was_driven_out_still_answers() -> None:
     cache, context = s.new_context(cache, request, 0)
     gone, answer = s.answer(c.remove(cache, session_id), context, reads([A], 6), 0, is_follower=True)
     assert (gone.sessions, answer.session_id, tuple(answer.reads)) == (Table(), session_id, (A,))
+    assert s.throttled(gone, context, 9) == SessionAnswer(NONE, session_id, throttle_ms=9)
 
 
 def test_a_full_answer_has_to_name_what_was_asked() -> None:

@@ -126,7 +126,7 @@ def observed(fetcher: Fetcher, thrown: bool, asked: dict[str, int] | None) -> di
         "fs": _entry(fetcher.entry),
         "failed": fetcher.failed,
         "calls": [_call(call) for call in fetcher.calls],
-        "st": {**state, "batches": [list(batch) for batch in log.batches]},
+        "st": {**state, "batches": [list(batch[:3]) for batch in log.batches]},
         "thrown": thrown,
         "asked": asked,
     }

@@ -75,7 +75,7 @@ def applied(setup: Setup, log: Log, step: Step, at_once: bool) -> tuple[Log, Any
 def _segments(log: Log) -> list[list[Any]]:
     ends = [*log.segments[1:], EVERYTHING]
     return [
-        [base, [list(batch) for batch in log.batches if base <= batch.base < end]]
+        [base, [list(batch[:3]) for batch in log.batches if base <= batch.base < end]]
         for base, end in zip(log.segments, ends, strict=True)
     ]
 

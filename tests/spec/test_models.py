@@ -106,7 +106,7 @@ def test_what_the_proof_rests_on_is_checked() -> None:
 
 def test_every_deep_state_that_a_model_starts_from_is_reached_in_another() -> None:
     """A model whose Init is replaced has a script beside it that leads there from Init."""
-    starts = {found[1] for model in load_models() if (found := re.search(r"^  Init <- (\w+)Init$", model.config(), re.M))}
+    starts = {name for model in load_models() for name in re.findall(r"^  Init <- (\w+)Init$", model.config(), re.MULTILINE)}
     assert starts == {model.name.removeprefix("Seed") for model in load_models() if model.module == "MCSeeds"}
 
 

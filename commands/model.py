@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--export",
         metavar="DIR",
-        help="instead: write counterexamples and witnesses there, NAME.ndjson, and NAME.txt, a scenario, if it can be played",
+        help="instead: write counterexamples and witnesses there: NAME.ndjson, and NAME.txt, a scenario, if possible",
     )
 
 

@@ -17,9 +17,12 @@ from itertools import islice
 from multiprocessing import get_context
 
 from conformance.judge import judge
-from impl.cluster import Bounds
+from impl.cluster import Bounds, actions, step
 from impl.errors import UsageError
+from impl.explore import find_violation
 from impl.faults import fault_named
+from impl.view import view
+from traces.behaviour import trace_of_path
 from traces.columns import to_columns
 from traces.impl_walks import impl_walks
 from traces.schema import Trace
@@ -29,6 +32,9 @@ CHUNK = 100
 """Runs made and judged together."""
 
 MOST_CHUNKS = 100_000
+
+LOSS = Bounds(brokers=2, max_log=2, max_epoch=3, max_crashes=0)
+"""Where a shortest loss is looked for."""
 
 LOST = frozenset({"DATA-01", "DATA-02", "DATA-03"})
 """What the loss of a committed record breaks."""
@@ -157,6 +163,23 @@ def replay(case: Case, name: str, steps: int = STEPS) -> Trace:
         raise UsageError(f"run: expected walk-SEED-NUMBER, saw {name!r}; a report names it")
     seed, number = int(parts[1]), int(parts[2])
     return next(islice(case.walks(number + 1, steps, seed), number, None))
+
+
+def shortest_loss(profile: str, bounds: Bounds = LOSS) -> Trace:
+    """A shortest run after which a member of the ISR lacks a committed record, and the election of that member.
+
+    Random runs meet the hole of kip279 too rarely to wait for it: this one goes there.
+    """
+    found = find_violation(bounds, profile, invariants=("IsrCompleteness",))
+    if found is None:
+        raise UsageError(f"profile: expected one that loses committed records, saw {profile}; hw-only, kip101 and kip279 do")
+    states, labels = list(found.states), list(found.labels)
+    (lacks,) = found.violation.brokers
+    for label in (("ElectPreferred", lacks), ("BecomeLeader", lacks)):
+        if label in actions(states[-1]):
+            states.append(step(states[-1], label))
+            labels.append(label)
+    return trace_of_path([view(state) for state in states], labels, name=f"{profile}-loses", profile=profile, source="impl")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

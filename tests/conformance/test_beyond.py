@@ -4,8 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.beyond import CASES, Case, Found, judge_runs, replay
+from conformance import schedules
+from conformance.beyond import CASES, Case, Found, judge_runs, replay, shortest_loss
 from conformance.judge import judge
+from conformance.schedules import main
+from impl.cluster import Bounds
 from impl.errors import UsageError
 from traces.columns import to_columns
 
@@ -19,6 +22,42 @@ def test_the_judge_accepts_what_the_implementation_emits(case: Case) -> None:
     assert found.right, found.says
     assert found.runs == FEW
     assert found.events > 100 * FEW
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("profile", ["hw-only", "kip101", "kip279"])
+def test_the_shortest_loss_of_an_old_generation_is_a_later_leader_that_lacks_a_record(profile: str) -> None:
+    """What random runs meet seldom is shown by the run that goes there."""
+    trace = shortest_loss(profile)
+    failures = judge(to_columns([trace], trace.config), trace.config).failures
+    assert {failure.rule for failure in failures} == {"DATA-01"}
+    assert trace.events[failures[0].row].event == "BecomeLeader"
+
+
+def test_a_generation_that_loses_nothing_has_no_such_run() -> None:
+    """The error names those that do."""
+    with pytest.raises(UsageError, match="hw-only, kip101 and kip279 do"):
+        shortest_loss("kip320", Bounds(2, 1, 1, 0))
+
+
+def test_the_run_of_all_schedules_says_what_became_of_each(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line per case, the losses, and 0 when nothing is wrong."""
+    assert main(["2"]) == 0
+    said = capsys.readouterr().out
+    assert all(f"{case.name}: 2 runs" in said for case in CASES)
+    assert "kip279, shortest loss: " in said
+    assert said.endswith("wrong: none\n")
+
+
+def test_the_run_of_all_schedules_ends_with_1_when_a_loss_is_not_seen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing but the losses is asked here."""
+    monkeypatch.setattr(schedules, "CASES", ())
+    monkeypatch.setattr(schedules, "LOSE", ("repaired",))
+    monkeypatch.setattr(schedules, "shortest_loss", lambda _profile: replay(CASES[0], "walk-0-0", 5))
+    assert main(["1"]) == 1
+    assert capsys.readouterr().out.endswith("wrong: repaired\n")
 
 
 def test_a_profile_that_ought_to_lose_data_and_does_not_is_wrong() -> None:

@@ -133,10 +133,10 @@ class Cluster(Ghosts):
 
     # -- the ISR
 
-    def propose_shrink(self, e: int, out: int) -> bool:
-        if not self.leads(e) or self.status[e] != NONE or out == self.leader[e] or out not in self.view[e]:
+    def propose_shrink(self, e: int, *out: int) -> bool:
+        if not self.leads(e) or self.status[e] != NONE or self.leader[e] in out or not self.view[e].issuperset(out):
             return False
-        self.proposed[e], self.status[e] = self.view[e] - {out}, SENT
+        self.proposed[e], self.status[e] = self.view[e].difference(out), SENT
         return True
 
     def propose_expand(self, e: int, r: int) -> bool:

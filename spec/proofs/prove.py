@@ -1,10 +1,12 @@
 """Runs groups of lemmas, each in a process of its own with a time limit.
 
 A process, because z3 holds its memory and cannot be interrupted safely; a time limit, because an undecided goal must be
-a verdict (NOT PROVED), not a run that never ends.
+a verdict (NOT PROVED), not a run that never ends. The limit is on processor time: a verdict must not depend on what else the
+machine does.
 """
 
 import multiprocessing
+import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +22,8 @@ from spec.proofs.verdicts import GoalResult, GroupResult, Verdict, overall
 
 DEFAULT_ENTRIES = 4
 DEFAULT_TIME_LIMIT = 300.0
+PATIENCE = 20
+"""Times the limit that a group may take by the clock, should its process stand still."""
 
 Progress = Callable[[str, GroupResult | None], None]
 """Called with a group's name when it starts, and with its result when it ends."""
@@ -73,7 +77,8 @@ def _finished(group: Group, goals: list[GoalResult], paths: int) -> GroupResult:
     return GroupResult(group.name, group.title, group.method, verdict, tuple(goals), paths, failures=failures)
 
 
-def _work(name: str, max_entries: int, source: str | None, pipe: Connection) -> None:
+def _work(name: str, max_entries: int, source: str | None, time_limit: float, pipe: Connection) -> None:
+    signal.setitimer(signal.ITIMER_PROF, time_limit)  # ends the process, in the middle of the solver too
     pipe.send(prove_group(all_groups()[name], max_entries, source))
     pipe.close()
 
@@ -114,9 +119,9 @@ def prove(
     try:
         while waiting or running:
             while waiting and len(running) < processes:
-                running.append(_start(context, waiting.pop(0), max_entries, source))
+                running.append(_start(context, waiting.pop(0), max_entries, source, time_limit))
                 tell(running[-1].group.name, None)
-            left = min(r.started + time_limit for r in running) - time.monotonic()
+            left = min(r.started + PATIENCE * time_limit for r in running) - time.monotonic()
             wait([r.pipe for r in running], timeout=max(0.0, left))
             for one in list(running):
                 result = _result_of(one, time_limit)
@@ -130,9 +135,9 @@ def prove(
     return [results[n] for n in names]
 
 
-def _start(context: Any, group: Group, max_entries: int, source: str | None) -> _Running:
+def _start(context: Any, group: Group, max_entries: int, source: str | None, time_limit: float) -> _Running:
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(group.name, max_entries, source, sender), daemon=True)
+    process = context.Process(target=_work, args=(group.name, max_entries, source, time_limit, sender), daemon=True)
     process.start()
     sender.close()
     return _Running(group, process, receiver, time.monotonic())
@@ -141,20 +146,22 @@ def _start(context: Any, group: Group, max_entries: int, source: str | None) -> 
 def _result_of(one: _Running, time_limit: float) -> GroupResult | None:
     """The result of a group that has ended or must end now; None while it may go on."""
     seconds = time.monotonic() - one.started
+    too_long = f"no answer within {time_limit:g} s of processor time; try a longer time limit or fewer cache entries"
     reason = ""
     if one.pipe.poll():
         try:
             result: GroupResult = one.pipe.recv()
         except EOFError:
             one.process.join()
-            reason = f"its process ended with code {one.process.exitcode} and no result"
+            ended = f"its process ended with code {one.process.exitcode} and no result"
+            reason = too_long if one.process.exitcode == -signal.SIGPROF else ended
         else:
             one.process.join()
             return replace(result, seconds=seconds)
-    elif seconds >= time_limit:
+    elif seconds >= PATIENCE * time_limit:
         one.process.kill()
         one.process.join()
-        reason = f"no answer within {time_limit:g} s; try a longer time limit or fewer cache entries"
+        reason = too_long
     if not reason:
         return None
     group = one.group

@@ -54,7 +54,6 @@ def run(args: argparse.Namespace) -> int:
 def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
     """A model that was named and has no run to write is an error, one of a tier is passed over."""
     from conformance.exported import ExportError, export
-    from spec.behaviour import counterexample
     from spec.errors import SpecError
 
     wrong = 0
@@ -62,8 +61,7 @@ def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
         if not args.name and model.expect != "safety failure":
             continue
         try:
-            run = counterexample(model)
-            written = export(run, model, Path(args.export))
+            written = export(model, Path(args.export))
         except (ExportError, SpecError) as problem:
             if args.name:
                 raise
@@ -72,8 +70,8 @@ def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
             continue
         files = f"{written.trace}" + (f", {written.scenario}" if written.scenario else "")
         judged = f"the judge rejects it: {', '.join(written.broken)}" if written.broken else "the judge accepts it"
-        echo(f"{model.name}: {run.property} fails after {len(run.states)} states; {files}; {judged}")
-        if (run.property, len(run.states)) != (model.property, model.length):
+        echo(f"{model.name}: {written.property} fails after {written.states} states; {files}; {judged}")
+        if (written.property, written.states) != (model.property, model.length):
             echo(f"  expected {model.property} after {model.length} states, as pinned")
             wrong += 1
     return FAILS if wrong else CONFORMS

@@ -27,11 +27,13 @@ from impl.cluster import Label
 from impl.describe import broker_name, label_text, view_text
 from impl.errors import TidegaugeError
 from impl.view import view
-from spec.behaviour import Behaviour, simulate
+from spec.behaviour import Behaviour, counterexample, simulate
 from spec.models import Model, find_model
+from spec.tlc import Limits, run_tlc
 from traces import ndjson, parquet
 from traces.behaviour import trace_of_path
 from traces.columns import to_columns
+from traces.isr_changes import trace_of_isr_changes
 from traces.schema import Trace
 from traces.views import View
 
@@ -54,8 +56,10 @@ WIDTH = 100
 
 
 class Exported(NamedTuple):
-    """What was written of a run, and what the judge says of it."""
+    """What failed after how many states, what was written, and what the judge says of it."""
 
+    property: str
+    states: int
     trace: Path
     scenario: Path | None
     events: int
@@ -102,22 +106,40 @@ def trace_of(run: Behaviour, model: Model, name: str, **how: Any) -> Trace:
             "there; export a model that starts there"
         )
     trace = trace_of_path(run.states, run.labels, name, setting.profile, f"TLC, {model.cfg}")
-    spec = {"module": model.module, "cfg": model.cfg, **({"property": run.property} if run.property else {})}
-    return replace(trace, config=replace(trace.config, extra={"spec": {**spec, **how, "tlc": run.tlc}}))
+    return _from(model, trace, run.property, run.tlc, **how)
 
 
-def export(run: Behaviour, model: Model, directory: Path) -> Exported:
-    """Write the run to `directory`: NAME.ndjson, and NAME.txt if it can be played."""
-    stem = file_stem(model)
-    trace = trace_of(run, model, stem)
+def _from(model: Model, trace: Trace, failed: str, tlc: str, **how: Any) -> Trace:
+    spec = {"module": model.module, "cfg": model.cfg, **({"property": failed} if failed else {}), **how, "tlc": tlc}
+    return replace(trace, config=replace(trace.config, extra={"spec": spec}))
+
+
+def export(model: Model, directory: Path) -> Exported:
+    """Write the run in which a model fails to `directory`: NAME.ndjson, and NAME.txt if it can be played.
+
+    Raises SpecError when it does not fail, ExportError when its states are no trace.
+    """
+    text = ""
+    if model.module == "MCAlterPartition":
+        result = run_tlc(model.module, model.config(), limits=Limits(brief=True))
+        failed, states = result.property, len(result.counterexample)
+        if not result.counterexample:
+            raise ExportError(f"{model.cfg}: expected a safety failure to show, seen {result.outcome.value}")
+        told = trace_of_isr_changes(result.counterexample, file_stem(model), f"TLC, {model.cfg}")
+        trace = _from(model, told, failed, result.version)
+    else:
+        run = counterexample(model)
+        failed, states = run.property, len(run.states)
+        trace = trace_of(run, model, file_stem(model))
+        text = "" if setting_of(model).beyond else scenario_of(run, model)
     directory.mkdir(parents=True, exist_ok=True)
-    lines = directory / f"{stem}.ndjson"
+    lines, played = directory / f"{file_stem(model)}.ndjson", directory / f"{file_stem(model)}.txt"
     ndjson.write([trace], lines)
-    text = None if setting_of(model).beyond else directory / f"{stem}.txt"
-    if text is not None:
-        text.write_text(scenario_of(run, model), encoding="utf-8")
+    if text:
+        played.write_text(text, encoding="utf-8")
     judgement = judge(to_columns([trace], trace.config), trace.config)
-    return Exported(lines, text, len(trace.events), tuple(sorted({failure.rule for failure in judgement.failures})))
+    broken = tuple(sorted({failure.rule for failure in judgement.failures}))
+    return Exported(failed, states, lines, played if text else None, len(trace.events), broken)
 
 
 def file_stem(model: Model) -> str:

@@ -1,6 +1,7 @@
 """Runs that TLC found, as traces and as scenarios."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from conformance.exported import (
     DIRECTORY,
     GENERATIONS,
     ExportError,
+    export,
     file_stem,
     scenario_of,
     setting_of,
@@ -88,6 +90,14 @@ def played(model: Model) -> Played:
     return one
 
 
+def test_the_erased_proposal_is_a_trace_that_loses_a_record() -> None:
+    """F3, from a model of its own: an election makes the loss visible; before it nothing is told that breaks a rule."""
+    (trace,) = ndjson.read(DIRECTORY / "equal-epoch.ndjson").traces
+    assert trace.config.extra["spec"]["cfg"] == "MCAlterPartitionEqualEpoch.cfg"
+    assert failing(trace) == {"DATA-01"}
+    assert failing(replace(trace, events=trace.events[:-2])) == set()
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # How they are made
 
@@ -108,6 +118,17 @@ def test_the_command_writes_the_same_bytes_again(name: str, tmp_path: Path, caps
     events = (tmp_path / f"{file_stem(model)}.ndjson").read_text(encoding="utf-8").splitlines()[1:]
     again = list(ndjson.lines(played(model).trace))[1:]
     assert again[: len(events)] == events
+
+
+@pytest.mark.tlc
+def test_isr_changes_become_the_same_trace_again(tmp_path: Path) -> None:
+    """F3 once more, its witnesses, which conform, and what happens without a guard, which is rejected."""
+    assert tidegauge.main(["model", "--quiet", "--export", str(tmp_path), "EqualEpoch"]) == 0
+    assert (tmp_path / "equal-epoch.ndjson").read_bytes() == (DIRECTORY / "equal-epoch.ndjson").read_bytes()
+    assert export(find_model("ReachRefused"), tmp_path).broken == ()
+    assert export(find_model("AnyIncarnation"), tmp_path).broken == ("DATA-01",)
+    with pytest.raises(ExportError, match="expected a safety failure to show, seen success"):
+        export(find_model("SkipsEqual"), tmp_path)
 
 
 @pytest.mark.tlc

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from spec.proofs import any_convergence, any_length, bounds, committed_claims, convergence, loops, tables
+from spec.proofs import any_convergence, any_length, bounds, committed_claims, convergence, deletion, loops, tables
 from spec.proofs.any_length import quantified_solver
 from spec.proofs.loops import CONTRACTS
 from spec.proofs.paths import Path, Tally, explore
@@ -133,6 +133,12 @@ BOUNDED: tuple[Group, ...] = (
         "one fetch cuts nothing common and makes progress, or reads at the common prefix",
         _lemmas(two_caches, convergence.fetch_step),
         weight=20,
+    ),
+    Group(
+        "deleted",
+        "one fetch cuts nothing that the whole logs shared, whatever both have deleted",
+        _lemmas(two_caches, deletion.fetch_step_with_deleted_records),
+        weight=4,
     ),
     Group(
         "epoch-loop",

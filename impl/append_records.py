@@ -14,7 +14,7 @@ from impl.delayed_produce import checked, delayed_produce, is_complete
 from impl.log import Batch
 from impl.messages import NOT_ENOUGH_REPLICAS
 from impl.profiles import Setup
-from impl.replica_manager import ReplicaManager, TopicStats, online, partition_error, size_in_bytes, with_partition
+from impl.replica_manager import ReplicaManager, counted, online, partition_error, size_in_bytes, with_partition
 from impl.requests import (
     CORRUPT_MESSAGE,
     INTERNAL_TOPICS,
@@ -82,7 +82,7 @@ def append_to_local_log(
     appended: Appended = Table()
     moved: frozenset[TopicPartition] = frozenset()
     for tp, batch in produced.items():
-        manager = manager._replace(stats=_counted(manager.stats, total_produce_requests=1))
+        manager = counted(manager, total_produce_requests=1)
         error = _refusal(manager, tp, internal_topics_allowed)
         before = online(manager, tp)
         if error != NONE or before is None:
@@ -92,22 +92,22 @@ def append_to_local_log(
             setup, before, batch.records, acks, manager.metadata, now, batch.transaction
         )
         if error == NOT_ENOUGH_REPLICAS:  # the one error here that Kafka counts: clients bring about the others
-            manager = manager._replace(stats=_counted(manager.stats, failed_produce_requests=1))
+            manager = counted(manager, failed_produce_requests=1)
         if error == NONE:
             error = _bad_batch(manager, batch)
+            if error == MESSAGE_TOO_LARGE:
+                manager = counted(manager, bytes_rejected=_size(manager, batch))
         if error != NONE:
             appended = appended.put(tp, (PartitionAppend(error), UNDEFINED))
             continue
-        size = size_in_bytes(manager, (Batch(info.first, info.last, info.last_epoch),))
-        stats = _counted(manager.stats, bytes_in=size, messages_in=batch.records)
-        manager = with_partition(manager, tp, after)._replace(stats=stats)
+        manager = counted(with_partition(manager, tp, after), bytes_in=_size(manager, batch), messages_in=batch.records)
         moved |= {tp} if after.log.hw > before.log.hw else frozenset()
         appended = appended.put(tp, (PartitionAppend(NONE, info.first, after.log.start), info.last))
     return manager, appended, moved
 
 
-def _counted(stats: TopicStats, **more: int) -> TopicStats:
-    return stats._replace(**{name: getattr(stats, name) + count for name, count in more.items()})
+def _size(manager: ReplicaManager, batch: ProducedBatch) -> int:
+    return size_in_bytes(manager, (Batch(0, batch.records - 1, 0),))
 
 
 def _refusal(manager: ReplicaManager, tp: TopicPartition, internal_topics_allowed: bool) -> int:
@@ -121,7 +121,7 @@ def _bad_batch(manager: ReplicaManager, batch: ProducedBatch) -> int:
 
     Leadership and min.insync.replicas are tested before the records are looked at.
     """
-    size = size_in_bytes(manager, (Batch(0, batch.records - 1, 0),))
+    size = _size(manager, batch)
     if size > manager.settings.number("message.max.bytes"):
         return MESSAGE_TOO_LARGE
     if batch.corrupt:

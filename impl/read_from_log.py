@@ -18,7 +18,7 @@ from impl.messages import INCONSISTENT_TOPIC_ID, FetchResponse
 from impl.partition_state import Partition
 from impl.producer_state import aborted_transactions, last_stable_offset
 from impl.profiles import Setup
-from impl.replica_manager import ReplicaManager, online, partition_error, size_in_bytes, with_partition
+from impl.replica_manager import ReplicaManager, counted, online, partition_error, size_in_bytes, with_partition
 from impl.requests import FetchParams, FetchStatus, Isolation, PartitionFetch, PartitionRead
 from impl.rules import NONE, OFFSET_OUT_OF_RANGE
 from impl.table import Table
@@ -46,6 +46,7 @@ def read_from_log(
     reads: Table[TopicPartition, Read] = Table()
     left, at_least_one = params.max_bytes, True
     for tp, fetch in fetches.items():
+        manager = counted(manager, total_fetch_requests=1)
         manager, read = _read(setup, manager, params, tp, fetch, now, update=not from_purgatory)
         fitting = _fitting(manager, read.records, min(fetch.max_bytes, left), at_least_one=at_least_one)
         if should_leader_throttle(manager, params, tp):

@@ -36,12 +36,23 @@ class Hosted(NamedTuple):
 
 
 class TopicStats(NamedTuple):
-    """BrokerTopicMetrics, as counts: a rate needs a clock. What a follower appends counts in none of them."""
+    """BrokerTopicMetrics, as counts: a rate needs a clock. What a follower appends counts in none of them.
+
+    A fetch counts once for each of its partitions each time it is read, whoever asks.
+    """
 
     total_produce_requests: int = 0
     failed_produce_requests: int = 0
     bytes_in: int = 0
     messages_in: int = 0
+    bytes_rejected: int = 0
+    total_fetch_requests: int = 0
+
+
+def counted(manager: "ReplicaManager", **more: int) -> "ReplicaManager":
+    """The manager with higher counts in its TopicStats."""
+    stats = manager.stats
+    return manager._replace(stats=stats._replace(**{name: getattr(stats, name) + n for name, n in more.items()}))
 
 
 class ReplicaManager(NamedTuple):

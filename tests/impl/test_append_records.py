@@ -209,6 +209,8 @@ def test_what_is_produced_is_counted() -> None:
     assert manager.stats == TopicStats(2, 0, BATCH_OF_ONE, 1)
     refused = produced(leading(isr=(1,), setup=setup), -1, setup=setup)
     assert refused.stats == TopicStats(1, 1, 0, 0)
+    large = produced(leading(**{"message.max.bytes": BATCH_OF_ONE - 1}), 1)
+    assert large.stats == TopicStats(1, 0, 0, 0, bytes_rejected=BATCH_OF_ONE)
 
 
 @given(st.lists(st.tuples(st.sampled_from((2, 3)), st.integers(0, 14)), max_size=12), st.integers(1, 4))

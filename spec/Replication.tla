@@ -140,7 +140,7 @@ Leo(b) == Len(log[b])
 \* The epoch cache of a log: an entry where the epoch of the records changes, and the mark at the end.
 CacheOf(records, trailing) ==
   LET position == [i \in 1..Len(records) |-> [epoch |-> records[i], start |-> i - 1]]
-      first(e) == e.epoch # Undefined /\ (e.start = 0 \/ records[e.start] # e.epoch)
+      first(e) == (e.start = 0 \/ records[e.start] # e.epoch) /\ e.epoch # Undefined
       entries == SelectSeq(position, first)
   IN  IF trailing = Undefined THEN entries ELSE Append(entries, [epoch |-> trailing, start |-> Len(records)])
 

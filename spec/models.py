@@ -13,6 +13,7 @@ Rules of this file
 
 import os
 import re
+import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,9 +27,11 @@ from spec.errors import SpecError
 from spec.java import Java, find_java
 from spec.tlc import Limits, Outcome, Result, run_tlc
 from spec.transcript import OnProgress
+from spec.warm_start import warm_start
 
 TIERS = ("small", "medium", "large")
 AT_ONCE = 2  # a run is one worker, so that counterexamples are shortest and counts repeat
+WORTH_WARMING = 16  # so many runs save more than the archive costs
 MODES = ("exhaustive",)
 
 
@@ -163,11 +166,18 @@ def compare(model: Model, result: Result) -> Comparison:
 
 
 def run_model(
-    model: Model, *, limits: Limits | None = None, on_progress: OnProgress | None = None, java: Java | None = None
+    model: Model,
+    *,
+    limits: Limits | None = None,
+    on_progress: OnProgress | None = None,
+    java: Java | None = None,
+    warm: Sequence[str] = (),
 ) -> Comparison:
-    """Run TLC on one model and compare."""
+    """Run TLC on one model and compare. `warm` is what spec/warm_start.py gave for this Java."""
     limits = limits or Limits(brief=model.tier == "small")
-    return compare(model, run_tlc(model.module, model.config(), limits=limits, on_progress=on_progress, java=java))
+    flags = warm if limits.brief else ()
+    found = run_tlc(model.module, model.config(), limits=limits, on_progress=on_progress, java=java, jvm_flags=flags)
+    return compare(model, found)
 
 
 def in_tier(tier: str) -> tuple[Model, ...]:
@@ -183,14 +193,16 @@ def run_models(
     """Run models two at a time; `on_done` hears of each, in the order given."""
     done: list[Comparison] = []
     java = find_java()
-    pool = ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1))
-    try:
-        for comparison in pool.map(lambda model: run_model(model, limits=limits, java=java), models):
-            done.append(comparison)
-            if on_done:
-                on_done(comparison)
-    finally:
-        pool.shutdown(cancel_futures=True)
+    with tempfile.TemporaryDirectory(prefix="tidegauge-warm-") as directory:
+        warm = warm_start(java, Path(directory)) if len(models) >= WORTH_WARMING else ()
+        pool = ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1))
+        try:
+            for comparison in pool.map(lambda model: run_model(model, limits=limits, java=java, warm=warm), models):
+                done.append(comparison)
+                if on_done:
+                    on_done(comparison)
+        finally:
+            pool.shutdown(cancel_futures=True)
     return tuple(done)
 
 

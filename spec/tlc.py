@@ -134,6 +134,7 @@ def run_tlc(
     extra_modules: Mapping[str, str] | None = None,
     limits: Limits | None = None,
     flags: Iterable[str] = (),
+    jvm_flags: Iterable[str] = (),
     on_line: OnLine | None = None,
     on_progress: OnProgress | None = None,
     java: Java | None = None,
@@ -153,6 +154,7 @@ def run_tlc(
         command = [
             str(java.path),
             *(("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1") if limits.brief else ("-XX:+UseParallelGC",)),
+            *jvm_flags,
             f"-Xmx{limits.memory_mb}m",
             f"-Djava.io.tmpdir={work / 'tmp'}",
             *("-Dfile.encoding=UTF-8", "-Duser.language=en", "-Duser.country=US"),

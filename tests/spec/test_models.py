@@ -118,6 +118,7 @@ def test_a_tier_is_told_in_the_order_of_the_file(monkeypatch: pytest.MonkeyPatch
         return compare(model, FOUND)
 
     monkeypatch.setattr(models, "run_model", ran)
+    monkeypatch.setattr(models, "warm_start", lambda *_: ())
     told: list[str] = []
     done = models.run_tier("small", on_done=lambda comparison: told.append(comparison.model.name))
     assert told == [comparison.model.name for comparison in done] == [model.name for model in in_tier("small")]

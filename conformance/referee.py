@@ -51,6 +51,7 @@ UNHEARD = "whether an ISR may grow is undecided where nobody was heard to propos
 OTHER_REASON = "a broker may refuse for a reason that is no part of the protocol"
 REFUSED = "a refused request does nothing, and is not compared with what was sent once its sender has moved on"
 SIZE = "how much of its log a leader answers is its choice; the spec answers as much as fits"
+QUESTION = "a question about an epoch changes nothing at the leader, and is not compared with what was sent"
 UNMATCHED = "an answer to OffsetsForLeaderEpoch does not say which question it answers (before KAFKA-7786)"
 FORKED = "an epoch cache that is rebuilt from a forked log keeps the highest epoch; the spec's is what the records imply"
 NOTHING_CUT = "a cut at the log end cuts nothing and may be told twice"
@@ -60,6 +61,9 @@ FREE: Mapping[tuple[str, str, str], str] = {
     ("SendEpochRequest", REPEATED, ""): AGAIN,
     ("HandleFetch", CHANGED, "error"): OTHER_REASON,
     ("HandleEpochRequest", CHANGED, "error"): OTHER_REASON,
+    ("HandleEpochRequest", CHANGED, "req_epoch"): QUESTION,
+    ("HandleEpochRequest", CHANGED, "req_last_epoch"): QUESTION,
+    ("HandleEpochRequest", REPEATED, ""): QUESTION,
     ("HandleAlterPartitionResponse", CHANGED, "error"): OTHER_REASON,
     ("HandleFetch", CHANGED, "rec_end"): SIZE,
     ("HandleEpochResponse", CHANGED, "req_epoch"): UNMATCHED,

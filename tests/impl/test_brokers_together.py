@@ -5,12 +5,17 @@ from collections import Counter
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from impl import fetch_session as s
+from impl import fetch_session_handler as h
 from impl import fetcher_manager as fetchers_
 from impl import fetcher_thread as t
 from impl import isr, purgatory
 from impl import replication_control as c
 from impl.append_records import append_records
 from impl.fetch_messages import fetch_messages
+from impl.fetch_metadata import SessionFetch
+from impl.fetch_session_cache import FetchSessionCache
+from impl.fetch_session_handler import FetchSessionHandler
 from impl.fetcher_thread import Answer, BrokerEndPoint, FetcherThread
 from impl.log import Log
 from impl.messages import BrokerState, FetchRequest, ListOffsets
@@ -28,7 +33,7 @@ from impl.replica_manager import (
     with_partition,
 )
 from impl.replication_control import AlterPartition, BrokerRegistration, ReplicationControl
-from impl.requests import FetchedPartitions, FetchParams, PartitionFetch, ProduceAnswer, ProducedBatch
+from impl.requests import FetchedPartitions, FetchParams, PartitionFetch, PartitionRead, ProduceAnswer, ProducedBatch
 from impl.role_changes import PartitionChange, apply_delta
 from impl.rules import NONE, UNDEFINED
 from impl.table import Table
@@ -46,7 +51,10 @@ def epoch_at(log: Log, offset: int) -> int:
 
 
 class Together(RuleBasedStateMachine):
-    """Metadata reaches each broker when it does; a fetch is one pass of one thread; time goes on in steps."""
+    """Metadata reaches each broker when it does; a fetch is one pass of one thread; time goes on in steps.
+
+    A leader has room for one fetch session, so two followers take it from each other.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,6 +63,8 @@ class Together(RuleBasedStateMachine):
             Table((b, BrokerRegistration(10 + b)) for b in ALL), Table([(TP, PartitionRegistration(ALL, ALL, 1))])
         )
         self.managers = {b: ReplicaManager(b, broker_epoch=10 + b) for b in ALL}
+        self.handlers: dict[tuple[int, fetchers_.BrokerIdAndFetcherId], FetchSessionHandler] = {}
+        self.sessions = {b: FetchSessionCache(max_entries=1) for b in ALL}
         self.acknowledged: dict[int, int] = {}
         self.answered: Counter[int] = Counter()
         self.asked: set[int] = set()
@@ -106,22 +116,34 @@ class Together(RuleBasedStateMachine):
             none: Table[TopicPartition, t.EpochAnswer] = Table()
             done = t.maybe_truncate(SETUP, thread, logs(manager), Table(), none, self.now, 100)
             asked = t.build_fetch(done.thread, done.logs, b, self.now, broker_epoch=10 + b)
-            answers = self.serve(key[0], asked, manager)
-            done = t.process_fetch_response(SETUP, done.thread, done.logs, asked, answers, self.now, 100)
+            session, request = h.build(self.handlers.get((b, key), FetchSessionHandler()), follower_fetch(manager, asked))
+            if request is not None:
+                session, answers = self.serve(key[0], session, request, manager)
+                in_session = Table((tp, fetch.request) for tp, fetch in session.partitions.items())
+                done = t.process_fetch_response(SETUP, done.thread, done.logs, in_session, answers, self.now, 100)
+            self.handlers[b, key] = session
             manager = manager._replace(fetchers=fetchers_.after_pass(manager.fetchers, key, done))
             self.becomes(b, with_logs(manager, done.logs))
 
     def serve(
-        self, leader: int, asked: Table[TopicPartition, FetchRequest], manager: ReplicaManager
-    ) -> Table[TopicPartition, Answer]:
+        self, leader: int, session: FetchSessionHandler, request: SessionFetch, manager: ReplicaManager
+    ) -> tuple[FetchSessionHandler, Table[TopicPartition, Answer]]:
+        """A fetch in its session: what the leader has nothing new to say about is not in the answer."""
         self.requests += 1
-        fetches, params = follower_fetch(manager, asked), follower_params(manager)._replace(max_wait_ms=0)
-        manager = fetch_messages(SETUP, self.managers[leader], self.requests, params, fetches, self.now)
-        (answer,) = [a for a in manager.answered if isinstance(a, FetchedPartitions)]
-        self.becomes(leader, manager)
+        self.sessions[leader], context = s.new_context(self.sessions[leader], request, self.now)
+        reads: Table[TopicPartition, PartitionRead] = Table()
+        if context.error == NONE:
+            params = follower_params(manager)._replace(max_wait_ms=0)
+            serving = fetch_messages(SETUP, self.managers[leader], self.requests, params, context.fetches, self.now)
+            (fetched,) = [a for a in serving.answered if isinstance(a, FetchedPartitions)]
+            self.becomes(leader, serving)
+            reads = fetched.reads
+        self.sessions[leader], answer = s.answer(self.sessions[leader], context, reads, self.now, is_follower=True)
+        session, taken_over = h.handle_response(session, answer)
         log = self.partition(leader).log
         offsets = ListOffsets(log.start, log.end)
-        return Table((tp, Answer(read.response, offsets)) for tp, read in answer.reads.items())
+        told = answer.reads.items() if taken_over else ()
+        return session, Table((tp, Answer(read.response, offsets)) for tp, read in told)
 
     @rule(b=BROKERS)
     def shrink(self, b: int) -> None:

@@ -17,6 +17,7 @@ MODEL = Model("Small", "MCReplication", "MCReplicationSmall.cfg", "exhaustive", 
 FOUND = Result(Outcome.SUCCESS, "", 20, 7, 3, (), 1.0)
 
 
+SEEDS = [model for model in load_models() if model.module == "MCSeeds"]
 TRIED = [
     model
     for model in in_tier("small")
@@ -25,10 +26,10 @@ TRIED = [
 
 
 @pytest.mark.tlc
-@pytest.mark.parametrize("model", TRIED, ids=lambda m: m.name)
+@pytest.mark.parametrize("model", [*TRIED, *SEEDS], ids=lambda m: m.name)
 def test_a_model_gives_what_is_pinned(model: Model) -> None:
     """Outcome, property, length of the counterexample, states and depth are the pinned ones. (Each guard, profile and
-    finding; the main job runs the whole tier.)
+    finding, and the way to each deep state; the main job runs the whole tier.)
     """
     comparison = run_model(model)
     assert comparison.ok, str(comparison)
@@ -107,7 +108,7 @@ def test_what_the_proof_rests_on_is_checked() -> None:
 def test_every_deep_state_that_a_model_starts_from_is_reached_in_another() -> None:
     """A model whose Init is replaced has a script beside it that leads there from Init."""
     starts = {name for model in load_models() for name in re.findall(r"^  Init <- (\w+)Init$", model.config(), re.MULTILINE)}
-    assert starts == {model.name.removeprefix("Seed") for model in load_models() if model.module == "MCSeeds"}
+    assert starts == {model.name.removeprefix("Seed") for model in SEEDS}
 
 
 def test_a_tier_is_told_in_the_order_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -152,8 +152,9 @@ ShrinkIsr(removed) ==
                  incarnation |-> [g \in Follower |-> known[g].incarnation]]
   /\ UNCHANGED <<end, hw, known, view, controller, images, incarnation, committed, restarts, recent>>
 
-\* WHO the clock.  WHAT lets the lag limit pass for a follower that is behind: from now on it may be dropped, and holds nothing
-\* back outside the ISR.
+\* WHO the clock.  WHAT lets the lag limit pass for a follower that is behind: from now on it may be dropped, and outside the
+\* ISR it holds nothing back.  SIMPLIFIED: a follower is caught up when it fetches at the log end; in Kafka also when it
+\* fetches at what was the log end at its last fetch (Replica#updateFetchStateOrThrow).
 LagLimitPasses(f) ==
   /\ f \in recent
   /\ known[f].end < end[Leader]

@@ -66,5 +66,6 @@ NoHwBelowLogStart == \A f, l \in Broker : net[f][l].type = "data" /\ Accepts(f, 
 NoCutBelowLogStart == \A f, l \in Broker : Divergence(f, l) => CutPoint(f, l).offset >= LogStartOf(f)
 
 \* A fetch that can name no last epoch, not from an empty log.
-LastEpochIsNamed == \A f, l \in Broker : net[f][l].type = "request" /\ net[f][l].offset > 0 => net[f][l].lastEpoch # Undefined
+LastEpochIsNamed ==
+  \A f, l \in Broker : net[f][l].type = "request" /\ net[f][l].offset > 0 => net[f][l].lastEpoch # Undefined
 ==================================================================================

@@ -46,7 +46,6 @@ COMPARED = (
 """What the main job compares, a few seconds each; tests compare the generations over three leader epochs."""
 
 
-
 @dataclass(frozen=True)
 class Equality:
     """How the two graphs compare; `divergence` is None when they are the same."""

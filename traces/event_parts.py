@@ -1,0 +1,43 @@
+"""What the events of several actions share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from impl import rules
+from impl.profiles import named
+from traces.schema import Event
+from traces.views import NO_ROLE, Broker
+
+
+def tell(index: int, event: str, **fields: Any) -> Event:
+    """What broker `index` tells."""
+    return Event(node=index + 1, event=event, fields=fields)
+
+
+def record_fields(base: int, epochs: Sequence[int]) -> dict[str, int]:
+    """The records of an answer, or of an append."""
+    fields = {"rec_base": base, "rec_end": base + len(epochs)}
+    return {**fields, "rec_epoch": epochs[-1]} if epochs else fields
+
+
+def log_fields(before: Broker, after: Broker) -> dict[str, int]:
+    """The log before and after."""
+    return {"leo_before": before.leo, "hw_before": before.hw, "leo": after.leo, "hw": after.hw}
+
+
+def refusal(leader: Broker, request_epoch: int, profile: str) -> int:
+    """Partition#getLocalLog: the epoch is checked first, leadership after; without a role there is no epoch to check."""
+    if leader.role == NO_ROLE or not named(profile).fencing:
+        return rules.NOT_LEADER_OR_FOLLOWER
+    return rules.check_leader_epoch(request_epoch, leader.epoch) or rules.NOT_LEADER_OR_FOLLOWER
+
+
+def epoch_end(answer: Sequence[int]) -> dict[str, int | None]:
+    """What an answer says of the end of an epoch."""
+    _, _, epoch, end = answer
+    return {"div_epoch": or_none(epoch), "div_end": or_none(end)}
+
+
+def or_none(value: int) -> int | None:
+    """None for an undefined epoch or offset."""
+    return None if value == rules.UNDEFINED else value

@@ -1,0 +1,147 @@
+"""What a leader tells: appends, requests it handles, proposals.
+
+Rule of this file: a request that reaches a dead broker is no event, no node would log it.
+"""
+
+from collections.abc import Iterator
+
+from impl import rules
+from impl.profiles import named
+from traces.event_parts import epoch_end, log_fields, or_none, record_fields, refusal, tell
+from traces.schema import Event
+from traces.views import (
+    DATA,
+    DIVERGING,
+    EPOCH_END,
+    LEADER,
+    OUT_OF_RANGE,
+    Broker,
+    Label,
+    View,
+    broker,
+    epoch_cache,
+    members,
+    node_id,
+    slot_kind,
+)
+
+
+def leader_append(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    """A record of its epoch."""
+    index = label[1]
+    before, after = broker(src, index), broker(dst, index)
+    yield tell(
+        index,
+        "LeaderAppend",
+        leader_epoch=before.epoch,
+        rec_base=before.leo,
+        rec_end=after.leo,
+        rec_epoch=after.log[-1],
+        **log_fields(before, after),
+    )
+
+
+def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    """The request, what is answered, what is recorded; first the proposal it may lead to."""
+    _, leader, follower, expand = label
+    before, after = broker(src, leader), broker(dst, leader)
+    if not before.up:
+        return
+    _, epoch, offset, last_epoch = broker(src, follower).slots[leader]
+    peer = node_id(follower)
+    if expand:
+        yield tell(leader, "ExpandIsr", peer=peer, isr=members(after.pending), remote_leo=after.remote[follower])
+    request = {"peer": peer, "req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
+    answer = broker(dst, follower).slots[leader]
+    kind = slot_kind(answer)
+    if kind == DATA:
+        hw_before, records = answer[3], answer[4]
+        yield tell(
+            leader,
+            "HandleFetch",
+            **request,
+            error=rules.NONE,
+            res_hw=hw_before,
+            **record_fields(offset, records),
+            remote_leo=after.remote[follower],
+            hw_before=before.hw,
+            hw=after.hw,
+            leo=after.leo,
+        )
+    elif kind == DIVERGING:
+        yield tell(leader, "HandleFetch", **request, error=rules.NONE, div_epoch=answer[3], div_end=answer[4], hw=after.hw)
+    elif kind == OUT_OF_RANGE:
+        yield tell(leader, "HandleFetch", **request, error=rules.OFFSET_OUT_OF_RANGE)
+    else:
+        yield tell(leader, "HandleFetch", **request, error=refusal(before, epoch, profile))
+
+
+def handle_epoch_request(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    """Where an epoch ends, or a refusal."""
+    _, leader, follower = label
+    before = broker(src, leader)
+    if not before.up:
+        return
+    _, epoch, asked = broker(src, follower).slots[leader]
+    request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": asked}
+    answer = broker(dst, follower).slots[leader]
+    if slot_kind(answer) == EPOCH_END:
+        yield tell(leader, "HandleEpochRequest", **request, error=rules.NONE, **epoch_end(answer))
+    else:
+        yield tell(leader, "HandleEpochRequest", **request, error=refusal(before, epoch, profile))
+
+
+def handle_duplicate(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    """The answer is on a connection nobody listens to, so what it held of records is not told."""
+    leader, offset = label[1], label[5]
+    if broker(src, leader).up:
+        yield from (_epoch_request_again if offset == rules.UNDEFINED else _fetch_again)(src, label, dst, profile)
+
+
+def _refused(leader: Broker, epoch: int, profile: str) -> int:
+    fenced = named(profile).fencing and rules.check_leader_epoch(epoch, leader.epoch) != rules.NONE
+    return refusal(leader, epoch, profile) if leader.role != LEADER or fenced else rules.NONE
+
+
+def _cache(leader: Broker) -> tuple[list[int], list[int]]:
+    cache = epoch_cache(leader.log, leader.mark)
+    return [epoch for epoch, _ in cache], [start for _, start in cache]
+
+
+def _epoch_request_again(src: View, label: Label, _dst: View, profile: str) -> Iterator[Event]:
+    _, leader, follower, _, epoch, _, asked = label
+    before = broker(src, leader)
+    error = _refused(before, epoch, profile)
+    answer: dict[str, int | None] = {}
+    if error == rules.NONE:
+        found, end = rules.end_offset_for(*_cache(before), before.leo, asked)
+        answer = {"div_epoch": or_none(found) if named(profile).answers_epoch else None, "div_end": or_none(end)}
+    request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": asked}
+    yield tell(leader, "HandleEpochRequest", **request, error=error, **answer)
+
+
+def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    _, leader, follower, expand, epoch, offset, last_epoch = label
+    before, after = broker(src, leader), broker(dst, leader)
+    peer, error = node_id(follower), _refused(before, epoch, profile)
+    if expand:
+        yield tell(leader, "ExpandIsr", peer=peer, isr=members(after.pending), remote_leo=after.remote[follower])
+    answer = {"error": error}
+    if error == rules.NONE:
+        asked = last_epoch if named(profile).truncation_on_fetch else rules.UNDEFINED
+        decision, div_epoch, div_end = rules.fetch_decision(*_cache(before), 0, before.leo, offset, asked)
+        if decision == rules.OUT_OF_RANGE:
+            answer = {"error": rules.OFFSET_OUT_OF_RANGE}
+        elif decision == rules.DIVERGING:
+            answer |= {"div_epoch": div_epoch, "div_end": div_end, "hw": after.hw}
+        else:
+            answer |= {"res_hw": before.hw, "remote_leo": after.remote[follower]}
+            answer |= {"hw_before": before.hw, "hw": after.hw, "leo": after.leo}
+    request = {"req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
+    yield tell(leader, "HandleFetch", peer=peer, **request, **answer)
+
+
+def shrink_isr(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    """The proposal."""
+    after = broker(dst, label[1])
+    yield tell(label[1], "ShrinkIsr", isr=members(after.pending), leo=after.leo, hw=after.hw)

@@ -2,7 +2,8 @@
 
 Rules of this file
 
-1. A request that is not in flight may be the late copy of an earlier one: nobody can tell, so FETCH-04 is left undecided.
+1. A request that is not in flight may be the late copy of an earlier one, even of one that was overtaken: nobody can
+   tell, so FETCH-04 is left undecided.
 2. What a copy is answered goes to a connection that its sender gave up. So a late copy leaves what is known of the pair as
    it was, but for what the leader recorded.
 3. A copy that says what the request in flight says cannot be told from it: which of the two answers the follower gets is
@@ -23,8 +24,6 @@ from conformance.state import (
     HELD,
     KEPT,
     KIND,
-    OLD_EPOCH,
-    OLD_LAST,
     OLD_OFFSET,
     RANGE,
     REFUSED,
@@ -32,7 +31,6 @@ from conformance.state import (
     REQ_EPOCH,
     REQ_LAST,
     REQ_OFFSET,
-    REQUEST,
     State,
 )
 from traces.columns import UNKNOWN
@@ -58,8 +56,6 @@ def repetition(st: State, p: int, epoch: int, offset: int, last: int, sent: int)
         return FIRST
     same_words = matches(st, p, REQ_EPOCH, REQ_OFFSET, REQ_LAST, epoch, offset, last)
     if kind == sent and same_words:
-        return FIRST
-    if sent == REQUEST and st[p, OLD_OFFSET] != -1 and matches(st, p, OLD_EPOCH, OLD_OFFSET, OLD_LAST, epoch, offset, last):
         return FIRST
     for k in range(REMOTE):
         st[KEPT, k] = st[p, k]

@@ -106,3 +106,11 @@ def test_before_kip_279_an_answer_has_no_epoch() -> None:
     assert broken((*ASKED, alone), kip101) == set()
     assert broken((*ASKED, ENDS), kip101) == {"EPOCH-05"}
     assert broken((*ASKED, alone), KIP320) == {"EPOCH-05"}
+
+
+def test_a_copy_of_a_request_that_was_overtaken_leaves_the_one_that_overtook_it() -> None:
+    """The leader refuses the old fetch; the question that came after it is still in flight, and answered."""
+    overtaken = (*ASKED[: len(COPIED)], send(2, 1, 0, 1, 0), *ASKED[len(COPIED) :])
+    refused = told(1, "HandleFetch", peer=2, req_epoch=0, req_offset=1, req_last_epoch=0, error=74)
+    assert broken((*overtaken, refused, ENDS, TAKEN), KIP320) == set()
+    assert broken((*overtaken, refused, TAKEN), KIP320) == {"FETCH-10"}

@@ -9,8 +9,7 @@ Rules of this file
 
 from impl import isr, purgatory
 from impl import partition as partition_
-from impl.delayed_delete_records import Deleted, checked, delayed_delete_records, is_complete
-from impl.delayed_delete_records import answer as delete_answer
+from impl.delayed_delete_records import Deleted, checked, delayed_delete_records
 from impl.profiles import Setup
 from impl.replica_manager import ReplicaManager, online, partition_error, with_partition
 from impl.requests import INTERNAL_TOPICS, INVALID_TOPIC_EXCEPTION, DeleteRecordsAnswer, PartitionDelete
@@ -38,8 +37,6 @@ def delete_records(
         told = Table((tp, response) for tp, (response, _) in deleted.items())
         return purgatory.answer(manager, DeleteRecordsAnswer(request, told))
     waiting = checked(manager, delayed_delete_records(request, now + timeout_ms, deleted))
-    if is_complete(waiting):
-        return purgatory.answer(manager, delete_answer(waiting))
     return manager._replace(deletes=manager.deletes.put(request, waiting))
 
 

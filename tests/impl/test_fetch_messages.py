@@ -159,6 +159,7 @@ def test_a_high_watermark_that_moves_wakes_a_consumer_and_no_follower() -> None:
 def test_the_deadline_answers_with_what_there_is() -> None:
     """Nothing, too."""
     waiting = fetched(leading(), follower(2))
+    assert purgatory.check_fetches(SETUP, waiting, OTHER, NOW) == waiting
     assert purgatory.expire(SETUP, waiting, NOW + 499) == waiting
     after = purgatory.expire(SETUP, waiting, NOW + 500)
     assert read(after).response == FetchResponse(NONE, 0, 0)

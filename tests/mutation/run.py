@@ -55,7 +55,6 @@ KILLERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("test_fetcher", "test_fetcher_edges", "test_switches_follower", "test_fetcher_thread"),
     ),
     "producer_state": ((), ("test_transactions",)),
-    "alter_log_dirs": ((), ("test_alter_log_dirs",)),
     "fetch_session": ((), ("test_fetch_sessions", "test_fetch_sessions_together")),
     "fetch_session_cache": ((), ("test_fetch_session_cache",)),
     "fetch_session_handler": ((), ("test_fetch_sessions",)),

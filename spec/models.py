@@ -8,7 +8,7 @@ Rules of this file
 3. TLC does not name a temporal property that is refuted, nor one of another module: a model that must fail so checks only
    that one.
 4. What varies with the machine or with how TLC walks (seconds, states generated, how long a run is that refutes liveness)
-   is recorded and never compared. The counts of a failing model depend on where TLC stopped, so they are not compared either.
+   is recorded and never compared. The counts of a failing model depend on where TLC stopped, so they are not either.
 """
 
 import os

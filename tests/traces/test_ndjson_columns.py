@@ -1,6 +1,5 @@
 """The way at once of reading NDJSON reads what the slow way reads, or leaves the file to it."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks.measure import Report, parser
 from conformance.check import check
-from conformance.compiled import compiled
 from conformance.judge import judge
+from conformance.kernel.compiled import compiled
 from impl.explore import Bounds, Graph, explore
 from spec.models import find_model
 from spec.trace_validation import Observation, observe, validate

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import Report, parser
-from conformance.compiled import compiled
 from conformance.judge import judge
+from conformance.kernel.compiled import compiled
 from spark_check import Order, judge_on_spark
 from spark_check.generation import write_part
 from spark_check.session import session

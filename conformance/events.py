@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from conformance.judge import known
-from conformance.state import FOLLOWING, LEADING, NO_ROLE
+from conformance.kernel.state import FOLLOWING, LEADING, NO_ROLE
 from traces.columns import INT_FIELDS, Columns
 from traces.schema import EVENTS, FIELDS, Config, Event, Kind
 

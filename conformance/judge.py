@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance import fields
-from conformance.judge_kernel import judge_traces
-from conformance.rule_ids import RULE_IDS, RULES
-from conformance.state import (
+from conformance.kernel import fields
+from conformance.kernel.judge_kernel import judge_traces
+from conformance.kernel.rule_ids import RULE_IDS, RULES
+from conformance.kernel.state import (
     ANSWER_EPOCH_CHECKED,
     ANSWERS_EPOCH,
     AT_FAILURES,
@@ -130,7 +130,7 @@ def judge(columns: Columns | Distinct, config: Config, final: int = 0, compile_f
     """Judge all traces; `final` asks for the last state of that many of them."""
     run: Callable[..., None] = judge_traces
     if len(columns) >= min(compile_from, LOAD_FROM):
-        from conformance.compiled import compiled, is_ready  # noqa: PLC0415  (imports the compiler)
+        from conformance.kernel.compiled import compiled, is_ready  # noqa: PLC0415  (imports the compiler)
 
         if len(columns) >= compile_from or is_ready():
             run = compiled()

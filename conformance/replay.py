@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from conformance.judge import FAILURES_KEPT, ROOM, frozen_inputs, known, options_of
-from conformance.judge_kernel import judge_traces, listen
-from conformance.state import (
+from conformance.kernel.judge_kernel import judge_traces, listen
+from conformance.kernel.state import (
     C_EPOCH,
     C_ISR,
     C_LEADER,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from conformance.judge import Judgement, Tally
-from conformance.rule_ids import RULE_IDS
+from conformance.kernel.rule_ids import RULE_IDS
 from conformance.rulebook import Rule, rulebook
 
 

@@ -11,7 +11,7 @@ import gc
 
 from pyspark.daemon import manager
 
-from conformance.compiled import compiled
+from conformance.kernel.compiled import compiled
 
 if __name__ == "__main__":
     compiled()

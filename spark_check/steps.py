@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.beyond import MISSED_EPOCH
 from conformance.job import Case, Echo, StepResult
-from conformance.rule_ids import RULE_IDS
+from conformance.kernel.rule_ids import RULE_IDS
 from impl.explore import Bounds, explore
 from impl.faults import FAULTS
 from spark_check.generation import Order, generate_on_spark

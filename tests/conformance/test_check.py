@@ -12,7 +12,7 @@ from conformance.check import check
 from conformance.explain import STEPS, explain, text
 from conformance.golden import DIRECTORY
 from conformance.judge import Tally, judge
-from conformance.rule_ids import RULE_IDS
+from conformance.kernel.rule_ids import RULE_IDS
 from conformance.rulebook import bug_sentences, rulebook
 from conformance.verdicts import Verdict, rule_verdicts, run_verdict, total, verdict_of
 from tests.conformance.hand import COPIED, FORKED, TWO, bent

@@ -5,7 +5,7 @@ from types import FunctionType, ModuleType
 
 import pytest
 
-from conformance import compiled, fields, judge_kernel
+from conformance.kernel import compiled, fields, judge_kernel
 from impl import rules
 
 

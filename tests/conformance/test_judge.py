@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from conformance.compiled import compiled
 from conformance.golden import DIRECTORY, file_of, golden_traces
 from conformance.judge import ROOM, Judgement, judge, judge_with
-from conformance.judge_kernel import judge_traces
+from conformance.kernel.compiled import compiled
+from conformance.kernel.judge_kernel import judge_traces
 from conformance.verdicts import Verdict, verdict_of
 from impl import faults
 from impl.cluster import Bounds

@@ -4,8 +4,8 @@ import pytest
 
 from conformance import kill_matrix
 from conformance.judge import Judgement, Tally
+from conformance.kernel.rule_ids import RULE_IDS
 from conformance.kill_matrix import Fate, kill
-from conformance.rule_ids import RULE_IDS
 from impl.cluster import Bounds
 from impl.faults import FAULTS, Fault
 from impl.profiles import Rules

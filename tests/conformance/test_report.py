@@ -9,9 +9,9 @@ import pytest
 
 from conformance.check import Report, check
 from conformance.golden import DIRECTORY
+from conformance.kernel.rule_ids import RULE_IDS
 from conformance.report import as_json, as_text, write_html, write_json, write_junit
 from conformance.report.html import page
-from conformance.rule_ids import RULE_IDS
 
 
 @pytest.fixture(scope="module")

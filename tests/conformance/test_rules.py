@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conformance.judge import judge
-from conformance.rule_ids import RULE_IDS
+from conformance.kernel.rule_ids import RULE_IDS
 from conformance.sequence import judge_sequence
 from tests.conformance.hand import (
     CONFIG,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conformance import rulebook
-from conformance.rule_ids import RULE_IDS
+from conformance.kernel.rule_ids import RULE_IDS
 from impl import rules
 from impl.invariants import INVARIANTS
 from impl.profiles import Rules

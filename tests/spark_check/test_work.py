@@ -64,7 +64,7 @@ def test_the_zip_brings_all_a_worker_imports(tmp_path: Path) -> None:
     """In a directory of its own, with nothing but the zip on the path beside the installed libraries."""
     code = (
         f"import sys; sys.path = [{str(project_zip(tmp_path))!r}, *(p for p in sys.path if 'packages' in p or 'lib' in p)]\n"
-        "import spark_check.work, spark_check.generation, conformance.compiled\n"
+        "import spark_check.work, spark_check.generation, conformance.kernel.compiled\n"
         "print(spark_check.work.__file__)"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)

@@ -6,12 +6,12 @@ Rules of this file
 2. What a client is told is judged against the high watermark the leader has at that moment.
 """
 
-from conformance import fields as field
-from conformance.leader_hw import advance
-from conformance.lineage import cache_assign
-from conformance.log_checks import alive, cache_in_order, found, hw_unmoved, leo_becomes, leo_unmoved, within
-from conformance.rule_ids import ACK_01, APPEND_01, ISR_01, ISR_02, ISR_03, READ_01
-from conformance.state import (
+from conformance.kernel import fields as field
+from conformance.kernel.leader_hw import advance
+from conformance.kernel.lineage import cache_assign
+from conformance.kernel.log_checks import alive, cache_in_order, found, hw_unmoved, leo_becomes, leo_unmoved, within
+from conformance.kernel.rule_ids import ACK_01, APPEND_01, ISR_01, ISR_02, ISR_03, READ_01
+from conformance.kernel.state import (
     BROKERS,
     EPOCH,
     EPOCH_START,
@@ -32,8 +32,8 @@ from conformance.state import (
     State,
     pair,
 )
-from conformance.tally import decide, same, undecided
-from conformance.terms import acknowledge
+from conformance.kernel.tally import decide, same, undecided
+from conformance.kernel.terms import acknowledge
 from impl.rules import NONE, may_join_isr
 from traces.columns import UNKNOWN
 

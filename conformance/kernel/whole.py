@@ -1,9 +1,9 @@
 """What is judged once a trace has ended: no order of concurrent events can matter any more."""
 
-from conformance import fields as field
-from conformance.lineage import agree_until, known_start
-from conformance.rule_ids import DATA_02
-from conformance.state import (
+from conformance.kernel import fields as field
+from conformance.kernel.lineage import agree_until, known_start
+from conformance.kernel.rule_ids import DATA_02
+from conformance.kernel.state import (
     BROKERS,
     C_EPOCH,
     C_ISR,
@@ -16,7 +16,7 @@ from conformance.state import (
     WHOLE,
     State,
 )
-from conformance.tally import decide, undecided
+from conformance.kernel.tally import decide, undecided
 from traces.columns import UNKNOWN
 
 

@@ -7,10 +7,21 @@ Rules of this file
 2. What it does not tell is derived where every input is known, and becomes unknown otherwise.
 """
 
-from conformance import fields as field
-from conformance.lineage import cache_cut, well_formed
-from conformance.rule_ids import EPOCH_02, FETCH_03, FETCH_04, FETCH_10, HW_01, HW_10, ISR_01, LIFE_01, LOG_01, TRUNC_04
-from conformance.state import (
+from conformance.kernel import fields as field
+from conformance.kernel.lineage import cache_cut, well_formed
+from conformance.kernel.rule_ids import (
+    EPOCH_02,
+    FETCH_03,
+    FETCH_04,
+    FETCH_10,
+    HW_01,
+    HW_10,
+    ISR_01,
+    LIFE_01,
+    LOG_01,
+    TRUNC_04,
+)
+from conformance.kernel.state import (
     CACHED,
     HIGHEST_HW,
     HW,
@@ -20,7 +31,7 @@ from conformance.state import (
     UP,
     State,
 )
-from conformance.tally import decide, same, undecided
+from conformance.kernel.tally import decide, same, undecided
 from traces.columns import UNKNOWN
 
 

@@ -25,7 +25,7 @@ import numba
 from llvmlite import binding
 from numba import types
 
-from conformance import (
+from conformance.kernel import (
     controller,
     copies,
     cuts,

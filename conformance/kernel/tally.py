@@ -7,7 +7,7 @@ Rules of this file
 3. `missing` is a bit mask of the fields that would have decided it.
 """
 
-from conformance.state import (
+from conformance.kernel.state import (
     AT_FAILURES,
     F_ACTUAL,
     F_EXPECTED,

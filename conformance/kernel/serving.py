@@ -7,13 +7,13 @@ Rules of this file
 2. A fetch is served when its error is NONE or OFFSET_OUT_OF_RANGE, or when no error is told and something of an answer is.
 """
 
-from conformance import fields as field
-from conformance.copies import FIRST, fits, matches, put_back, repetition
-from conformance.leader_hw import advance
-from conformance.lineage import epoch_at, inputs_missing
-from conformance.log_checks import alive, found, hw_unmoved, leo_unmoved, within
-from conformance.rule_ids import EPOCH_05, FENCE_01, FENCE_02, FETCH_04, FETCH_05, FETCH_06, FETCH_07, FETCH_08
-from conformance.state import (
+from conformance.kernel import fields as field
+from conformance.kernel.copies import FIRST, fits, matches, put_back, repetition
+from conformance.kernel.leader_hw import advance
+from conformance.kernel.lineage import epoch_at, inputs_missing
+from conformance.kernel.log_checks import alive, found, hw_unmoved, leo_unmoved, within
+from conformance.kernel.rule_ids import EPOCH_05, FENCE_01, FENCE_02, FETCH_04, FETCH_05, FETCH_06, FETCH_07, FETCH_08
+from conformance.kernel.state import (
     ANS_BASE,
     ANS_DIV_END,
     ANS_DIV_EPOCH,
@@ -61,7 +61,7 @@ from conformance.state import (
     pair,
     starts_row,
 )
-from conformance.tally import decide, same, undecided
+from conformance.kernel.tally import decide, same, undecided
 from impl.rules import DIVERGING as DIVERGES
 from impl.rules import (
     FENCED_LEADER_EPOCH,

@@ -7,8 +7,8 @@ Rules of this file
 3. Records of one epoch have one writer, so two logs that agree on the epoch of an offset agree on the record there.
 """
 
-from conformance import fields as field
-from conformance.state import (
+from conformance.kernel import fields as field
+from conformance.kernel.state import (
     BROKERS,
     CACHED,
     LEO,

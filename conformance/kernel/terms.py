@@ -9,10 +9,10 @@ Rules of this file
 3. An unclean election (or one nobody can call clean) between two terms ends the claim of the earlier one.
 """
 
-from conformance import fields as field
-from conformance.lineage import agree_until, known_start, snapshot
-from conformance.rule_ids import DATA_01, DATA_03, EPOCH_04
-from conformance.state import (
+from conformance.kernel import fields as field
+from conformance.kernel.lineage import agree_until, known_start, snapshot
+from conformance.kernel.rule_ids import DATA_01, DATA_03, EPOCH_04
+from conformance.kernel.state import (
     BROKERS,
     C_EPOCH,
     CACHED,
@@ -43,7 +43,7 @@ from conformance.state import (
     registration,
     term,
 )
-from conformance.tally import decide, undecided
+from conformance.kernel.tally import decide, undecided
 from traces.columns import UNKNOWN
 
 

@@ -3,12 +3,12 @@
 Rule of this file: a broker that starts knows no metadata: leader epoch UNDEFINED, no role, nothing recorded, nothing sent.
 """
 
-from conformance import fields as field
-from conformance.lineage import agree_until, cache_assign, cache_cut, cache_latest, cache_raise, known_start
-from conformance.log_checks import alive, cache_in_order, set_hw, set_leo, within
-from conformance.roles import forget_recorded
-from conformance.rule_ids import DATA_03, EPOCH_02, HW_10, LIFE_01, LOAD_01, LOAD_02, LOG_01, LOG_02
-from conformance.state import (
+from conformance.kernel import fields as field
+from conformance.kernel.lineage import agree_until, cache_assign, cache_cut, cache_latest, cache_raise, known_start
+from conformance.kernel.log_checks import alive, cache_in_order, set_hw, set_leo, within
+from conformance.kernel.roles import forget_recorded
+from conformance.kernel.rule_ids import DATA_03, EPOCH_02, HW_10, LIFE_01, LOAD_01, LOAD_02, LOG_01, LOG_02
+from conformance.kernel.state import (
     BROKERS,
     C_ISR,
     CACHED,
@@ -52,7 +52,7 @@ from conformance.state import (
     starts_row,
     term,
 )
-from conformance.tally import decide, same, undecided
+from conformance.kernel.tally import decide, same, undecided
 from traces.columns import UNKNOWN
 
 

@@ -10,7 +10,7 @@ Rules of this file
    open, and the content of both is free.
 """
 
-from conformance.state import (
+from conformance.kernel.state import (
     ANS_BASE,
     ANS_DIV_END,
     ANS_DIV_EPOCH,

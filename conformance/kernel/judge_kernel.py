@@ -4,7 +4,7 @@ Rules of this file
 
 1. It calls one function per event, and names the fields each event may tell in the order of that function's parameters;
    `c[FIELD][i]` is UNKNOWN where the source is silent.
-2. The same text runs uncompiled (explanation, small inputs) and compiled (conformance/compiled.py).
+2. The same text runs uncompiled (explanation, small inputs) and compiled (conformance/kernel/compiled.py).
 3. Nothing is allocated per event.
 """
 
@@ -13,14 +13,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.controller import alter_partition, change_partition
-from conformance.cuts import (
+from conformance.kernel.controller import alter_partition, change_partition
+from conformance.kernel.cuts import (
     handle_diverging_response,
     handle_epoch_response,
     handle_out_of_range,
     truncate_to_high_watermark,
 )
-from conformance.fields import (
+from conformance.kernel.fields import (
     ACKS,
     ALTER_PARTITION,
     ANSWER_FETCH,
@@ -80,8 +80,8 @@ from conformance.fields import (
     TARGET,
     TRUNCATE_TO_HIGH_WATERMARK,
 )
-from conformance.follower import handle_fetch_error, handle_fetch_response, send_epoch_request, send_fetch
-from conformance.leader import (
+from conformance.kernel.follower import handle_fetch_error, handle_fetch_response, send_epoch_request, send_fetch
+from conformance.kernel.leader import (
     consumer_read,
     expand_isr,
     handle_alter_partition_response,
@@ -89,11 +89,11 @@ from conformance.leader import (
     produce_ack,
     shrink_isr,
 )
-from conformance.life import epoch_cache_entry, log_start_moved, observe, start, stop
-from conformance.log_checks import learn, nobody
-from conformance.roles import become_follower, become_leader
-from conformance.serving import answer_fetch, handle_epoch_request, handle_fetch
-from conformance.state import (
+from conformance.kernel.life import epoch_cache_entry, log_start_moved, observe, start, stop
+from conformance.kernel.log_checks import learn, nobody
+from conformance.kernel.roles import become_follower, become_leader
+from conformance.kernel.serving import answer_fetch, handle_epoch_request, handle_fetch
+from conformance.kernel.state import (
     BROKERS,
     FINAL,
     GOES_ON,
@@ -109,7 +109,7 @@ from conformance.state import (
     forget,
     starts_row,
 )
-from conformance.whole import logs_agree
+from conformance.kernel.whole import logs_agree
 
 Columns: TypeAlias = tuple[Ints, ...]
 Flags: TypeAlias = NDArray[np.bool_]

@@ -7,10 +7,10 @@ Rules of this file
    (KIP-966). One that is neither, or that nobody can call clean, ends every earlier claim about committed data.
 """
 
-from conformance import fields as field
-from conformance.leader_hw import size_of
-from conformance.rule_ids import CTRL_01, CTRL_02, CTRL_04, ISR_04
-from conformance.state import (
+from conformance.kernel import fields as field
+from conformance.kernel.leader_hw import size_of
+from conformance.kernel.rule_ids import CTRL_01, CTRL_02, CTRL_04, ISR_04
+from conformance.kernel.state import (
     BROKERS,
     C_ELIGIBLE,
     C_EPOCH,
@@ -28,8 +28,8 @@ from conformance.state import (
     WHOLE,
     State,
 )
-from conformance.tally import decide, same, undecided
-from conformance.terms import first_epoch, one_leader, register
+from conformance.kernel.tally import decide, same, undecided
+from conformance.kernel.terms import first_epoch, one_leader, register
 from traces.columns import UNKNOWN
 
 

@@ -4,11 +4,11 @@ Rule of this file: only an answer the leader gave is taken over, and only for th
 the follower stands at (AbstractFetcherThread#processFetchRequest).
 """
 
-from conformance import fields as field
-from conformance.copies import fits
-from conformance.lineage import cache_assign, cache_latest, cache_raise, copy_entries
-from conformance.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, within
-from conformance.rule_ids import (
+from conformance.kernel import fields as field
+from conformance.kernel.copies import fits
+from conformance.kernel.lineage import cache_assign, cache_latest, cache_raise, copy_entries
+from conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, within
+from conformance.kernel.rule_ids import (
     APPEND_02,
     EPOCH_02,
     FETCH_01,
@@ -21,7 +21,7 @@ from conformance.rule_ids import (
     LOG_01,
     TRUNC_02,
 )
-from conformance.state import (
+from conformance.kernel.state import (
     ANS_BASE,
     ANS_END,
     ANS_HW,
@@ -69,8 +69,8 @@ from conformance.state import (
     pair,
     term,
 )
-from conformance.tally import decide, same, undecided
-from conformance.terms import term_of
+from conformance.kernel.tally import decide, same, undecided
+from conformance.kernel.terms import term_of
 from impl.rules import NONE, accepts_fetch_response, batches_accepted, follower_high_watermark, initial_fetch_offset
 from traces.columns import UNKNOWN
 

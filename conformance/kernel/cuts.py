@@ -6,12 +6,12 @@ Rules of this file
 2. Where it cuts is decided by the truncation table, from the leader's (epoch, end offset) and the follower's own cache.
 """
 
-from conformance import fields as field
-from conformance.follower import accepted, as_answered, given, without_error
-from conformance.lineage import cache_cut, inputs_missing
-from conformance.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, set_hw, within
-from conformance.rule_ids import HW_06, HW_07, OOR_01, TRUNC_01, TRUNC_03, TRUNC_05
-from conformance.state import (
+from conformance.kernel import fields as field
+from conformance.kernel.follower import accepted, as_answered, given, without_error
+from conformance.kernel.lineage import cache_cut, inputs_missing
+from conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, set_hw, within
+from conformance.kernel.rule_ids import HW_06, HW_07, OOR_01, TRUNC_01, TRUNC_03, TRUNC_05
+from conformance.kernel.state import (
     ANS_DIV_END,
     ANS_DIV_EPOCH,
     CACHED,
@@ -37,7 +37,7 @@ from conformance.state import (
     pair,
     starts_row,
 )
-from conformance.tally import decide, same, undecided
+from conformance.kernel.tally import decide, same, undecided
 from impl.rules import RESET_TO_LEADER_START, high_watermark_after_truncation, out_of_range_reset, truncation_target
 from traces.columns import UNKNOWN
 

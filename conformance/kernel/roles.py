@@ -4,12 +4,21 @@ Rule of this file: a restarting Kafka broker replays old metadata and logs itsel
 Until it has caught up with the controller such a role is learned but opens no term and judges no high watermark.
 """
 
-from conformance import fields as field
-from conformance.leader_hw import advance
-from conformance.lineage import cache_assign, cache_latest
-from conformance.log_checks import alive, cache_in_order, found, hw_unmoved, leo_unmoved, log_start_unmoved, set_leo, within
-from conformance.rule_ids import CTRL_03, EPOCH_01, EPOCH_03
-from conformance.state import (
+from conformance.kernel import fields as field
+from conformance.kernel.leader_hw import advance
+from conformance.kernel.lineage import cache_assign, cache_latest
+from conformance.kernel.log_checks import (
+    alive,
+    cache_in_order,
+    found,
+    hw_unmoved,
+    leo_unmoved,
+    log_start_unmoved,
+    set_leo,
+    within,
+)
+from conformance.kernel.rule_ids import CTRL_03, EPOCH_01, EPOCH_03
+from conformance.kernel.state import (
     BROKERS,
     C_EPOCH,
     C_ISR,
@@ -38,8 +47,8 @@ from conformance.state import (
     State,
     pair,
 )
-from conformance.tally import decide, same, undecided
-from conformance.terms import one_leader, open_term, was_registered
+from conformance.kernel.tally import decide, same, undecided
+from conformance.kernel.terms import one_leader, open_term, was_registered
 from traces.columns import UNKNOWN
 
 

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.rule_ids import RULES
+from conformance.kernel.rule_ids import RULES
 from traces.columns import UNKNOWN
 
 Ints = NDArray[np.int64]

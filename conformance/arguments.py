@@ -29,6 +29,8 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "Duplicate": ("BROKER", "BROKER"),
     "HandleDuplicate": ("BROKER", "BROKER", "0|1", "EPOCH", "OFFSET", "EPOCH"),
     "LoseDisk": ("BROKER",),
+    "AnswerProduce": ("BROKER", "OFFSET", "ERROR"),
+    "Read": ("BROKER", "OFFSET", "OFFSET"),
     "ShrinkIsr": ("BROKER", "BROKERS"),
     "BecomeLeader": ("BROKER",),
     "BecomeFollower": ("BROKER",),
@@ -39,7 +41,7 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "ElectPreferred": ("BROKER",),
     "AlterPartition": ("BROKER",),
 }
-"""Every action of the specification, and the mishaps of a played cluster, with what its label holds."""
+"""Every action of the specification, and the mishaps and clients of a played cluster, with what its label holds."""
 
 NONE = "none"
 

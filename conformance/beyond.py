@@ -50,6 +50,9 @@ DUPLICATES = "requests twice"
 LOST_DISKS = "lost disks"
 """The last member of the ISR may come back empty, and leads again: nobody else may (KIP-966)."""
 
+CLIENTS = "with clients"
+"""Producers with acks=all and consumers."""
+
 Echo = Callable[[str], None]
 
 
@@ -60,7 +63,7 @@ class Case:
     `shown_by`: so many runs always show the hole; 0 where it is too rare to promise that.
     `max_fetch` is 1 for profiles without fencing: an answer tells the epoch of its last record only, and there a leader
     may answer a request that is older than the records it sends.
-    `mishap` is DUPLICATES or LOST_DISKS, what the specification does not have.
+    `besides` is DUPLICATES, LOST_DISKS or CLIENTS, what the specification does not have.
     """
 
     profile: str
@@ -69,7 +72,7 @@ class Case:
     shown_by: int = 0
     max_fetch: int = 4
     fault: str = ""
-    mishap: str = ""
+    besides: str = ""
 
     @property
     def bounds(self) -> Bounds:
@@ -80,14 +83,15 @@ class Case:
             max_epoch=12,
             max_crashes=4,
             max_fetch=self.max_fetch,
-            max_duplicates=STEPS if self.mishap == DUPLICATES else 0,
-            max_lost_disks=2 if self.mishap == LOST_DISKS else 0,
+            max_duplicates=STEPS if self.besides == DUPLICATES else 0,
+            max_lost_disks=2 if self.besides == LOST_DISKS else 0,
+            max_waiting=8 if self.besides == CLIENTS else 0,
         )
 
     @property
     def name(self) -> str:
         """For reports."""
-        return ", ".join([self.profile, f"{self.brokers} brokers", *filter(None, (self.mishap, self.fault))])
+        return ", ".join([self.profile, f"{self.brokers} brokers", *filter(None, (self.besides, self.fault))])
 
     def walks(self, count: int, steps: int, seed: int) -> Iterator[Trace]:
         """The first `count` runs of `seed`."""
@@ -106,9 +110,11 @@ CASES = (
     Case("kip279", 3, MISSED_EPOCH, max_fetch=1),
     Case("kip101", 2, FORKED, shown_by=1_000, max_fetch=1),
     Case("kip101", 3, FORKED, shown_by=1_000, max_fetch=1),
-    Case("repaired", 3, mishap=DUPLICATES),
-    Case("kip320", 3, MISSED_EPOCH, mishap=DUPLICATES),
-    Case("repaired", 3, LOST, shown_by=300, mishap=LOST_DISKS),
+    Case("repaired", 3, besides=DUPLICATES),
+    Case("kip320", 3, MISSED_EPOCH, besides=DUPLICATES),
+    Case("repaired", 3, LOST, shown_by=300, besides=LOST_DISKS),
+    Case("repaired", 3, besides=CLIENTS),
+    Case("kip101", 2, FORKED, max_fetch=1, besides=CLIENTS),
     Case("hw-only", 2, MISSED_EPOCH, shown_by=1_000, max_fetch=1),
     Case("hw-only", 3, MISSED_EPOCH, shown_by=1_000, max_fetch=1),
 )

@@ -33,7 +33,7 @@ BATCH = 500
 """Traces in one run of TLC: the start of a JVM counts little, and the tree stays small enough to be read in seconds."""
 
 ASKS_MORE: Mapping[tuple[str, int], frozenset[str]] = {
-    (case.profile, case.brokers): case.known for case in beyond.CASES if not case.mishap
+    (case.profile, case.brokers): case.known for case in beyond.CASES if not case.besides
 }
 """Rules that a profile breaks by itself: what the judge rejects with no other, the spec of that profile can tell."""
 

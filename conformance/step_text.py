@@ -49,6 +49,11 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
             yield _change(who, before, after) or _line(who, "no change")
         case "LoseDisk":
             yield _line(who, "loses its disk")
+        case "AnswerProduce":
+            said = "acknowledged" if numbers[2] == 0 else f"answered with error {numbers[2]}"
+            yield _line(who, f"the produce that ends at {numbers[1]} is {said}")
+        case "Read":
+            yield _line(who, f"a consumer reads up to {numbers[2]}, hw {numbers[1]}")
         case "LeaderAppend":
             yield _line(who, f"append {_record(after, who, values)}", *_differences(before.brokers[who], after.brokers[who]))
         case "ShrinkIsr":

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from impl import broker as broker_
 from impl.broker import Broker
 from impl.broker_moves import image_moves, own_moves
+from impl.client_moves import Waiting, client_moves
 from impl.controller import Controller
 from impl.controller_moves import controller_moves
 from impl.errors import UsageError
@@ -44,7 +45,8 @@ from impl.rules import UNDEFINED
 class Cluster(NamedTuple):
     """A state. `committed` is a ghost: record epochs of the longest prefix any leader ever exposed.
 
-    `copies` are requests that will arrive once more, a row per follower; no rows where nothing arrives twice.
+    `copies` are requests that will arrive once more, a row per follower; no rows where nothing arrives twice. `waiting` are
+    per broker the ends of the records whose producers wait; empty where there are no clients.
     """
 
     model: Model
@@ -56,6 +58,7 @@ class Cluster(NamedTuple):
     copies: tuple[Row, ...] = ()
     duplicates: int = 0
     lost_disks: int = 0
+    waiting: tuple[Waiting, ...] = ()
 
 
 class Caller:
@@ -88,7 +91,14 @@ def initial(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Clu
         for broker in loaded
     )
     empty = ((None,) * bounds.brokers,) * bounds.brokers
-    return Cluster(model, brokers, empty, controller, copies=empty if bounds.max_duplicates else ())
+    return Cluster(
+        model,
+        brokers,
+        empty,
+        controller,
+        copies=empty if bounds.max_duplicates else (),
+        waiting=((),) * bounds.brokers if bounds.max_waiting else (),
+    )
 
 
 def moves_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Move, ...]]:
@@ -105,6 +115,8 @@ def moves_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Move, ..
                 yield call.moves(serve_moves, model, leader, brokers[leader], b, message, image.incarnations)
     yield call.moves(controller_moves, model, image, mask(b for b, broker in enumerate(brokers) if broker.up))
     yield from _mishaps(cluster, call)
+    for b, waiting in enumerate(cluster.waiting):
+        yield call.moves(client_moves, model, b, brokers[b], waiting)
 
 
 def _mishaps(cluster: Cluster, call: Caller) -> Iterable[tuple[Move, ...]]:
@@ -122,7 +134,7 @@ def _mishaps(cluster: Cluster, call: Caller) -> Iterable[tuple[Move, ...]]:
 
 def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
     """The state after a move of this state."""
-    model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks = cluster
+    model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting = cluster
     b = move.actor
     if move.broker is not None:
         brokers = _put(brokers, b, move.broker)
@@ -134,11 +146,16 @@ def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
         elif move.label[0] == "Crash":
             crashes += 1
             network, copies = _after_crash(network, b, call), _after_crash(copies, b, call)
+            waiting = _put(waiting, b, ()) if waiting else waiting
+        elif move.label[0] == "LeaderAppend" and waiting and len(waiting[b]) < model.bounds.max_waiting:
+            waiting = _put(waiting, b, (*waiting[b], move.broker.partition.log.end))
         elif move.label[0] == "LoseDisk":
             lost_disks += 1
         elif move.consumed != UNDEFINED:
             f = move.consumed
             copies = _put(copies, f, call.row(with_slot, copies[f], b, None))
+    if move.waiting is not None:
+        waiting = _put(waiting, b, move.waiting)
     if move.row is not None:
         network = _put(network, b, move.row)
     if move.copies is not None:
@@ -146,7 +163,7 @@ def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
         duplicates += 1
     if move.controller is not None:
         image = move.controller
-    return Cluster(model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks)
+    return Cluster(model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting)
 
 
 def _put(values: tuple[Any, ...], at: int, value: Any) -> tuple[Any, ...]:

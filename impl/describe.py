@@ -178,6 +178,10 @@ def label_text(label: Label) -> str:
         case "HandleDuplicate":
             joins = " proposing it for the ISR" if numbers[2] else ""
             return f"HandleDuplicate {who} <- {broker_name(numbers[1])} of epoch={numbers[3]} offset={numbers[4]}{joins}"
+        case "AnswerProduce":
+            return f"AnswerProduce {who} ending at {numbers[1]}" + (f" with error {numbers[2]}" if numbers[2] else "")
+        case "Read":
+            return f"Read {who} up to {numbers[2]}"
         case "ShrinkIsr":
             removed = tuple(b for b in range(numbers[1].bit_length()) if numbers[1] >> b & 1)
             return f"ShrinkIsr {who} without {names(removed)}"

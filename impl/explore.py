@@ -8,7 +8,7 @@ Rules of this file
 3. Order is that of impl.cluster: the same bounds give the same states in the same order.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from impl.cluster import Bounds, Caller, Cluster, Label, Move, Row, apply, initial, moves_of, successors
@@ -65,6 +65,7 @@ class Memo(Caller):
                 exposed=self.intern(move.exposed),
                 answer=self.intern(move.answer),
                 copies=None if move.copies is None else self._interned_row(move.copies),
+                waiting=self.intern(move.waiting),
             )
             for move in moves
         )
@@ -77,6 +78,7 @@ class Memo(Caller):
             controller=self.intern(cluster.controller),
             committed=self.intern(cluster.committed),
             copies=tuple(self._interned_row(row) for row in cluster.copies),
+            waiting=tuple(self.intern(ends) for ends in cluster.waiting),
         )
 
     def view(self, cluster: Cluster) -> View:
@@ -134,7 +136,7 @@ class Found(NamedTuple):
     states: tuple[Cluster, ...]
 
 
-def _key(cluster: Cluster) -> tuple[int, ...]:
+def _key(cluster: Cluster) -> tuple[Hashable, ...]:
     return (
         *map(id, cluster.brokers),
         *map(id, cluster.network),
@@ -144,6 +146,7 @@ def _key(cluster: Cluster) -> tuple[int, ...]:
         *map(id, cluster.copies),
         cluster.duplicates,
         cluster.lost_disks,
+        *cluster.waiting,
     )
 
 
@@ -180,9 +183,9 @@ class _Search:
 
 def explore(bounds: Bounds, profile: Profile | str = FETCH_TRUNCATION, rules_override: Rules | None = None) -> Graph:
     """The whole labelled graph within the bounds, which must be those of the specification: a view shows nothing else."""
-    if bounds.max_duplicates or bounds.max_lost_disks:
+    if bounds.max_duplicates or bounds.max_lost_disks or bounds.max_waiting:
         raise UsageError(
-            "explore: expected no duplicates and no lost disks, seen a bound for them; views do not show them: use "
+            "explore: expected no duplicates, lost disks or clients, seen a bound for them; views do not show them: use "
             "find_violation, or walk"
         )
     memo = Memo()

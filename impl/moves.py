@@ -26,7 +26,8 @@ Row = tuple[Message, ...]
 class Bounds(NamedTuple):
     """How far a model goes: offsets below `max_log`, leader epochs up to `max_epoch`.
 
-    Requests that arrive twice and lost disks are no part of spec/Replication.tla: without a bound there are none.
+    Requests that arrive twice, lost disks and clients are no part of spec/Replication.tla: without a bound there are none.
+    At most `max_waiting` produces wait for an answer at one broker.
     """
 
     brokers: int
@@ -36,6 +37,7 @@ class Bounds(NamedTuple):
     max_fetch: int = 1
     max_duplicates: int = 0
     max_lost_disks: int = 0
+    max_waiting: int = 0
 
     @property
     def counts_incarnations(self) -> bool:
@@ -53,7 +55,8 @@ class Model(NamedTuple):
 class Move(NamedTuple):
     """One enabled action and what it changes; None is unchanged.
 
-    `answered` is the follower who gets `answer`, `consumed` the one whose copied request was handled.
+    `answered` is the follower who gets `answer`, `consumed` the one whose copied request was handled; `waiting` are the
+    clients who still wait at the actor.
     """
 
     label: Label
@@ -66,6 +69,7 @@ class Move(NamedTuple):
     answer: Answer | None = None
     copies: Row | None = None
     consumed: int = UNDEFINED
+    waiting: tuple[int, ...] | None = None
 
 
 def model_of(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Model:

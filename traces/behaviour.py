@@ -23,7 +23,15 @@ from traces.follower_events import (
     lose_response,
     send,
 )
-from traces.leader_events import handle_duplicate, handle_epoch_request, handle_fetch, leader_append, shrink_isr
+from traces.leader_events import (
+    answer_produce,
+    handle_duplicate,
+    handle_epoch_request,
+    handle_fetch,
+    leader_append,
+    read,
+    shrink_isr,
+)
 from traces.schema import Config, Event, Trace
 from traces.views import (
     CONTROLLER,
@@ -187,6 +195,8 @@ _STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
     "Duplicate": _silent,
     "HandleDuplicate": handle_duplicate,
     "LoseDisk": _silent,
+    "AnswerProduce": answer_produce,
+    "Read": read,
     "ShrinkIsr": shrink_isr,
     "BecomeLeader": _become_leader,
     "BecomeFollower": become_follower,

@@ -19,7 +19,17 @@ from traces.schema import Trace
 
 BOUNDS = Bounds(brokers=3, max_log=12, max_epoch=8, max_crashes=3, max_fetch=4)
 STEPS = 120
-RARE = ("FenceBroker", "UnfenceBroker", "ElectPreferred", "Crash", "ShrinkIsr", "LoseResponse", "Duplicate", "LoseDisk")
+RARE = (
+    "FenceBroker",
+    "UnfenceBroker",
+    "ElectPreferred",
+    "Crash",
+    "ShrinkIsr",
+    "LoseResponse",
+    "Duplicate",
+    "LoseDisk",
+    "Read",
+)
 OFTEN = 8
 """How much likelier any other action is than a rare one."""
 

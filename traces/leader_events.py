@@ -41,6 +41,18 @@ def leader_append(src: View, label: Label, dst: View, _profile: str) -> Iterator
     )
 
 
+def answer_produce(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    """A client with acks=all hears what became of its record."""
+    _, leader, end, error = label
+    yield tell(leader, "ProduceAck", acks=-1, rec_base=end - 1, rec_end=end, error=error)
+
+
+def read(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    """A consumer is shown what lies below the high watermark."""
+    _, leader, bound, end = label
+    yield tell(leader, "Read", bound=bound, rec_base=0, rec_end=end)
+
+
 def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """The request, what is answered, what is recorded; first the proposal it may lead to."""
     _, leader, follower, expand = label

@@ -98,6 +98,9 @@ def test_a_copy_is_shown_and_told() -> None:
     assert describe.label_text(("HandleDuplicate", 0, 1, 0, 0, 0, -1)) == "HandleDuplicate b1 <- b2 of epoch=0 offset=0"
     assert describe.label_text(("HandleDuplicate", 0, 1, 1, 0, 0, -1)).endswith(" proposing it for the ISR")
     assert describe.label_text(("LoseDisk", 1)) == "LoseDisk b2"
+    assert describe.label_text(("AnswerProduce", 0, 2, 0)) == "AnswerProduce b1 ending at 2"
+    assert describe.label_text(("AnswerProduce", 0, 2, 6)) == "AnswerProduce b1 ending at 2 with error 6"
+    assert describe.label_text(("Read", 0, 3, 2)) == "Read b1 up to 2"
 
 
 def test_a_view_is_told_like_the_state_it_is_of() -> None:

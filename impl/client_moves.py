@@ -1,0 +1,42 @@
+"""Clients of the played cluster: produces with acks=all that wait for the in-sync replicas, and consumers that read.
+
+Rules of this file
+
+1. Nothing here is enabled without a bound for it (`Bounds.max_waiting`): the graph that must equal the specification's has
+   no clients, only what a high watermark exposes.
+2. With clients every record a leader appends is a produce with acks=all. It is answered as a DelayedProduce is: when the
+   high watermark has passed it, or with an error once the broker does not lead. A broker that dies answers nobody.
+3. A consumer is shown what Partition#fetchRecords reads for it, from the log start to the high watermark.
+"""
+
+from collections.abc import Iterator
+
+from impl import isr, partition
+from impl.broker import Broker
+from impl.messages import FetchRequest
+from impl.moves import Model, Move
+from impl.requests import Isolation
+from impl.rules import NONE, UNDEFINED
+
+Waiting = tuple[int, ...]
+"""The ends of the records that a broker's clients wait for, oldest first."""
+
+
+def client_moves(model: Model, b: int, broker: Broker, waiting: Waiting) -> tuple[Move, ...]:
+    """AnswerProduce, Read: read the broker and who waits at it."""
+    return tuple(_client_moves(model, b, broker, waiting))
+
+
+def _client_moves(model: Model, b: int, broker: Broker, waiting: Waiting) -> Iterator[Move]:
+    setup, now = model.setup, broker.partition
+    for at, end in enumerate(waiting):
+        reached, error = isr.check_enough_replicas_reach_offset(setup, now, end)
+        if reached or error != NONE:
+            yield Move(("AnswerProduce", b, end, error), b, waiting=(*waiting[:at], *waiting[at + 1 :]))
+    if broker.leads:
+        request = FetchRequest(UNDEFINED, UNDEFINED, now.log.start, UNDEFINED)
+        _, answer = partition.fetch_records(
+            setup, now, request, (), 0, model.bounds.max_log, isolation=Isolation.HIGH_WATERMARK, update=False
+        )
+        if answer.records:
+            yield Move(("Read", b, answer.hw, answer.records[-1].last + 1), b)

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from commands.terminal import CONFORMS, echo
+from traces.schema import Trace
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,8 +17,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mutants", action="store_true", help="instead: is every small change of a rule refuted by a proof?"
     )
-    parser.add_argument("--scenario", metavar="NAME", help="instead: two logs that do not converge without this premise")
-    parser.add_argument("--trace", metavar="DIR", help="with --scenario: also write it as a trace, NAME-MODE.ndjson, there")
+    parser.add_argument("--scenario", metavar="NAME", help="instead: what goes wrong without this premise")
+    parser.add_argument("--trace", metavar="DIR", help="with --scenario: also write it as a trace, there")
     parser.add_argument("--list", action="store_true", help="list the groups and scenarios, prove nothing")
 
 
@@ -33,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list() -> int:
+    from spec.proofs.committed_runs import LOSSES
     from spec.proofs.premises import REMOVALS
     from spec.proofs.registry import all_groups
 
@@ -41,6 +43,8 @@ def _list() -> int:
     echo("scenarios (--scenario NAME): what happens without a premise")
     for name, removal in REMOVALS.items():
         echo(f"{name:<24} {removal.name}")
+    for name, loss in LOSSES.items():
+        echo(f"{name:<24} not: {loss.premise}")
     return CONFORMS
 
 
@@ -66,9 +70,20 @@ def _prove(args: argparse.Namespace) -> int:
 
 
 def _counter_model(args: argparse.Namespace) -> int:
+    from spec.errors import SpecError
+    from spec.proofs.committed_runs import LOSSES
+    from spec.proofs.premises import REMOVALS
+
+    if args.scenario in LOSSES:
+        return _committed_run(args)
+    if args.scenario in REMOVALS:
+        return _two_logs(args)
+    raise SpecError(f"expected one of {', '.join([*REMOVALS, *LOSSES])}; seen {args.scenario}")
+
+
+def _two_logs(args: argparse.Namespace) -> int:
     from conformance.counter_models import counter_model_trace
     from spec.proofs.premises import modes_of, removal_named
-    from traces.ndjson import write
 
     echo(f"Suppose: {removal_named(args.scenario).name}")
     for mode in modes_of(args.scenario):
@@ -76,10 +91,27 @@ def _counter_model(args: argparse.Namespace) -> int:
         echo(f"\n{mode} mode")
         for line in (*found.run.lines(), found.line()):
             echo(f"  {line}")
-        if args.trace:
-            Path(args.trace).mkdir(parents=True, exist_ok=True)
-            write([found.trace], Path(args.trace) / f"{found.trace.name}.ndjson")
+        _write(args, found.trace)
     return CONFORMS
+
+
+def _committed_run(args: argparse.Namespace) -> int:
+    from conformance.committed_runs import committed_run
+
+    found = committed_run(args.scenario)
+    echo(f"Suppose this does not hold: {found.loss.premise}")
+    for line in found.lines():
+        echo(f"  {line}")
+    _write(args, found.trace)
+    return CONFORMS
+
+
+def _write(args: argparse.Namespace, trace: Trace) -> None:
+    from traces.ndjson import write
+
+    if args.trace:
+        Path(args.trace).mkdir(parents=True, exist_ok=True)
+        write([trace], Path(args.trace) / f"{trace.name}.ndjson")
 
 
 def _mutants(args: argparse.Namespace) -> int:

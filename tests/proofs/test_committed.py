@@ -14,8 +14,8 @@ from spec.proofs.any_length import quantified_solver
 from spec.proofs.committed_claims import STEPS, assume_invariant
 from spec.proofs.loops import CONTRACTS
 from spec.proofs.paths import Path, explore
+from spec.proofs.plain_ghosts import PLAIN
 from tests.proofs.committed_cluster import WEIGHTS, Cluster
-from tests.proofs.committed_ghosts import PLAIN
 
 Run = list[tuple[Any, ...]]
 

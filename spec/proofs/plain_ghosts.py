@@ -72,9 +72,11 @@ class Ghosts:
         self.origin = [0] * brokers
 
     def leads(self, e: int) -> bool:
+        """Epoch e's leader leads it and has not learned of a later one."""
         return 0 <= e <= self.current and self.known[self.leader[e]] == e
 
     def follows(self, f: int) -> bool:
+        """f follows a leader that has begun."""
         e = self.known[f]
         return e in self.hist and self.leader[e] != f
 
@@ -135,14 +137,29 @@ class Ghosts:
                 failed.add(conjunct.name)
         return failed
 
-    def lost(self) -> bool:
-        """Committed data is missing from a later leader's past or from an ISR member, or a broker shows what is not."""
-        if any(self.hw[b] > self.committed[self.origin[b]] for b in range(self.brokers)):
-            return True
+    def place(self, b: int) -> int:
+        """Where incarnation b stands: the number of the first broker there."""
+        older = {new: old for old, new in self.gone.items()}
+        while b in older:
+            b = older[b]
+        return b
+
+    def name(self, b: int) -> str:
+        """A broker as it is told: counted from 1, as in traces."""
+        return f"broker {self.place(b) + 1}"
+
+    def lost(self) -> list[str]:
+        """Committed data that a later leader or an ISR member has not, and what a broker shows that is not committed."""
+        found = [
+            f"{self.name(b)} shows all below offset {self.hw[b]}, of which {self.committed[self.origin[b]]} were committed"
+            for b in range(self.brokers)
+            if self.hw[b] > self.committed[self.origin[b]]
+        ]
         for e, count in self.committed.items():
-            data = self.hist.get(e, [])[:count]
-            if any(f > e and past[: min(count, self.start[f])] != data for f, past in self.hist.items()):
-                return True
-            if any(self.log[r][:count] != data for r in self.isr[self.current]):
-                return True
-        return False
+            data, what = self.hist.get(e, [])[:count], f"all that was committed in epoch {e} below offset {count}"
+            for f, past in self.hist.items():
+                if f > e and past[: min(count, self.start[f])] != data:
+                    found.append(f"{self.name(self.leader[f])} leads epoch {f} without {what}")
+            members = sorted(self.isr[self.current])
+            found += [f"{self.name(r)} is in the ISR without {what}" for r in members if self.log[r][:count] != data]
+        return found

@@ -1,12 +1,17 @@
-"""Hypothesis profiles: `default` in every run, `long` in `tox -e props`. A failure prints the blob that replays it."""
+"""Hypothesis profiles: `default` in every run, the same examples each time; `long` in `tox -e props`, others each time.
+
+A failure prints the blob that replays it.
+"""
 
 import os
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("default", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("long", settings.get_profile("default"), max_examples=2000)
+settings.register_profile(
+    "default", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("long", settings.get_profile("default"), derandomize=False, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from commands import profiles
 from commands.terminal import CONFORMS, SEED, UNDECIDED, echo
-from impl.errors import UsageError
+from impl.errors import TidegaugeError, UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +61,16 @@ def run(args: argparse.Namespace) -> int:
     rules = fault_named(args.fault).rules if args.fault else None
     if not args.quiet:
         echo(f"exploring {args.model}, {bounds.brokers} brokers ...")
-    graph = explore(bounds, profile, rules)
+    try:
+        graph = explore(bounds, profile, rules)
+    except UsageError:
+        raise
+    except TidegaugeError as error:
+        what = f"{profile} with {args.fault}" if args.fault else profile
+        raise UsageError(
+            f"generate: expected states that the specification can show, seen that {what} goes beyond them ({error}); "
+            "take another --release, --profile or --fault, or a smaller --model"
+        ) from error
     table = edge_table(graph.states, graph.labels, graph.edges, profile, source=f"{args.model} {args.fault or ''}".strip())
     made = generate(table, args.out, args.traces, steps=args.steps, seed=args.seed)
     echo(f"{made.path}: {made.traces:,} distinct interleavings, {made.events:,} events, seed {args.seed}")

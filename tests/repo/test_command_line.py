@@ -85,6 +85,17 @@ def test_what_does_not_exist_is_named_with_what_does(capsys: pytest.CaptureFixtu
     assert "hw-may-fall" in capsys.readouterr().err
 
 
+def test_a_release_that_goes_beyond_the_specification_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """3.6 forgets the last fetched epoch on an empty answer (KAFKA-15510): no state of the model is like that."""
+    out = tmp_path / "walks.parquet"
+    assert tidegauge.main(["generate", "--quiet", "--model", "Epochs", "--release", "3.6.1", "--out", str(out)]) == 2
+    assert "release-3.6.1 goes beyond them (fetcher entry" in capsys.readouterr().err
+    assert not out.exists()
+
+
+
 def test_a_release_stands_for_its_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What 3.4.1 writes names that release, is judged by it, and is not what a release that checks answers would do."""
     walks = tmp_path / "walks.parquet"

@@ -95,7 +95,6 @@ def test_a_release_that_goes_beyond_the_specification_is_refused_by_name(
     assert not out.exists()
 
 
-
 def test_a_release_stands_for_its_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What 3.4.1 writes names that release, is judged by it, and is not what a release that checks answers would do."""
     walks = tmp_path / "walks.parquet"

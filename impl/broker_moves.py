@@ -13,16 +13,13 @@ from impl import isr
 from impl.broker import Broker
 from impl.controller import Controller
 from impl.messages import INELIGIBLE_REPLICA
-from impl.moves import Model, Move, Row, exposed, mask, metadata_of, only, uncounted
+from impl.moves import Model, Move, Row, all_at_once, exposed, mask, metadata_of, only, uncounted
 from impl.rules import NONE, UNDEFINED
 
 
-def own_moves(model: Model, b: int, broker: Broker, may_crash: bool) -> tuple[Move, ...]:
+@all_at_once
+def own_moves(model: Model, b: int, broker: Broker, may_crash: bool) -> Iterator[Move]:
     """LeaderAppend, ShrinkIsr, Crash: read the broker alone."""
-    return tuple(_own_moves(model, b, broker, may_crash))
-
-
-def _own_moves(model: Model, b: int, broker: Broker, may_crash: bool) -> Iterator[Move]:
     setup, log = model.setup, broker.partition.log
     if broker.leads and log.end < model.bounds.max_log:
         after = broker_.append(setup, broker, metadata_of(model, False))
@@ -39,12 +36,9 @@ def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         yield from combinations(members, size)
 
 
-def image_moves(model: Model, b: int, broker: Broker, row: Row, image: Controller) -> tuple[Move, ...]:
+@all_at_once
+def image_moves(model: Model, b: int, broker: Broker, row: Row, image: Controller) -> Iterator[Move]:
     """BecomeLeader, BecomeFollower, Restart, AlterPartition: read the broker and the controller."""
-    return tuple(_image_moves(model, b, broker, row, image))
-
-
-def _image_moves(model: Model, b: int, broker: Broker, row: Row, image: Controller) -> Iterator[Move]:
     partition = broker.partition
     if not broker.up:
         if b not in image.live:

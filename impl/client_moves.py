@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from impl import isr, partition
 from impl.broker import Broker
 from impl.messages import FetchRequest
-from impl.moves import Model, Move
+from impl.moves import Model, Move, all_at_once
 from impl.requests import Isolation
 from impl.rules import NONE, UNDEFINED
 
@@ -22,12 +22,9 @@ Waiting = tuple[int, ...]
 """The ends of the records that a broker's clients wait for, oldest first."""
 
 
-def client_moves(model: Model, b: int, broker: Broker, waiting: Waiting) -> tuple[Move, ...]:
+@all_at_once
+def client_moves(model: Model, b: int, broker: Broker, waiting: Waiting) -> Iterator[Move]:
     """AnswerProduce, Read: read the broker and who waits at it."""
-    return tuple(_client_moves(model, b, broker, waiting))
-
-
-def _client_moves(model: Model, b: int, broker: Broker, waiting: Waiting) -> Iterator[Move]:
     setup, now = model.setup, broker.partition
     for at, end in enumerate(waiting):
         reached, error = isr.check_enough_replicas_reach_offset(setup, now, end)

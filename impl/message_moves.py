@@ -8,16 +8,13 @@ from collections.abc import Iterator
 from impl import broker as broker_
 from impl.broker import Broker
 from impl.messages import Answer, EpochEndOffset, EpochRequest, FetchAnswer, FetchRequest, Metadata, Request
-from impl.moves import Model, Move, Row, automatic, exposed, metadata_of, only, with_slot
+from impl.moves import Model, Move, Row, all_at_once, automatic, exposed, metadata_of, only, with_slot
 from impl.rules import OFFSET_OUT_OF_RANGE
 
 
-def follower_moves(model: Model, f: int, broker: Broker, row: Row) -> tuple[Move, ...]:
+@all_at_once
+def follower_moves(model: Model, f: int, broker: Broker, row: Row) -> Iterator[Move]:
     """SendFetch, SendEpochRequest, and everything an answer does: read the follower and what is in flight for it."""
-    return tuple(_follower_moves(model, f, broker, row))
-
-
-def _follower_moves(model: Model, f: int, broker: Broker, row: Row) -> Iterator[Move]:
     request = broker_.next_request(model.setup, broker)
     if request is not None and row[broker.source] is None:
         action = "SendFetch" if isinstance(request, FetchRequest) else "SendEpochRequest"

@@ -18,7 +18,7 @@ from impl import broker as broker_
 from impl.broker import Broker
 from impl.message_moves import serve_moves
 from impl.messages import EpochRequest, FetchRequest, Request
-from impl.moves import Label, Model, Move, Row, with_slot
+from impl.moves import Label, Model, Move, Row, all_at_once, with_slot
 from impl.rules import UNDEFINED
 
 
@@ -31,6 +31,7 @@ def duplicate_moves(f: int, row: Row, copies: Row) -> tuple[Move, ...]:
     )
 
 
+@all_at_once
 def copy_moves(
     model: Model,
     leader: int,
@@ -38,19 +39,8 @@ def copy_moves(
     f: int,
     copies: Row,
     incarnations: tuple[int, ...],
-) -> tuple[Move, ...]:
-    """HandleDuplicate: the leader does with a copy what it does with any request; the answer is lost."""
-    return tuple(_copy_moves(model, leader, broker, f, copies, incarnations))
-
-
-def _copy_moves(
-    model: Model,
-    leader: int,
-    broker: Broker,
-    f: int,
-    copies: Row,
-    incarnations: tuple[int, ...],
 ) -> Iterator[Move]:
+    """HandleDuplicate: the leader does with a copy what it does with any request; the answer is lost."""
     copy = copies[leader]
     if isinstance(copy, FetchRequest | EpochRequest):
         for served in serve_moves(model, leader, broker, f, copy, incarnations):

@@ -6,8 +6,9 @@ Rules of this file
 2. A row is what is in flight between one follower and each broker it may follow: one message, or None.
 """
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec
 
 from impl import broker as broker_
 from impl.broker import Broker
@@ -70,6 +71,19 @@ class Move(NamedTuple):
     copies: Row | None = None
     consumed: int = UNDEFINED
     waiting: tuple[int, ...] | None = None
+
+
+Arguments = ParamSpec("Arguments")
+
+
+def all_at_once(found: Callable[Arguments, Iterator[Move]]) -> Callable[Arguments, tuple[Move, ...]]:
+    """Moves that are found one by one as a value: a caller may remember it."""
+
+    @wraps(found)
+    def moves(*args: Arguments.args, **kwargs: Arguments.kwargs) -> tuple[Move, ...]:
+        return tuple(found(*args, **kwargs))
+
+    return moves
 
 
 def model_of(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Model:

@@ -7,7 +7,8 @@ Rules of this file
 2. An answer nobody takes is no event: no node would log it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from impl import rules
 from impl.profiles import named
@@ -38,64 +39,41 @@ def send(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
 def handle_fetch_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """What was taken over, and the next request."""
     _, follower, leader = label
-    before, after = broker(src, follower), broker(dst, follower)
-    _, epoch, offset, hw, records = before.slots[leader]
-    if _taken(before, after, leader, (epoch, offset), profile):
-        yield tell(
-            follower,
-            "HandleFetchResponse",
-            peer=node_id(leader),
-            req_epoch=epoch,
-            req_offset=offset,
-            error=rules.NONE,
-            res_hw=hw,
-            **record_fields(offset, records),
-            **log_fields(before, after),
-        )
-    yield from _sent(src, dst, follower)
+    _, _, offset, hw, records = broker(src, follower).slots[leader]
+    taken = {"error": rules.NONE, "res_hw": hw, **record_fields(offset, records)}
+    yield from _handled(src, label, dst, profile, taken)
 
 
 def handle_diverging_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """The cut, and the next request."""
     _, follower, leader = label
-    before, after = broker(src, follower), broker(dst, follower)
-    _, epoch, offset, div_epoch, div_end = before.slots[leader]
-    if _taken(before, after, leader, (epoch, offset), profile):
-        cache = epoch_cache(before.log, before.mark)
-        epochs, starts = [entry[0] for entry in cache], [entry[1] for entry in cache]
-        completed = rules.truncation_target(epochs, starts, before.leo, offset, div_epoch, div_end)[2]
-        yield tell(
-            follower,
-            "HandleDivergingResponse",
-            peer=node_id(leader),
-            req_epoch=epoch,
-            req_offset=offset,
-            div_epoch=div_epoch,
-            div_end=div_end,
-            target=after.leo,
-            completed=completed,
-            **log_fields(before, after),
-        )
-    yield from _sent(src, dst, follower)
+    before = broker(src, follower)
+    _, _, offset, div_epoch, div_end = before.slots[leader]
+    cache = epoch_cache(before.log, before.mark)
+    epochs, starts = [entry[0] for entry in cache], [entry[1] for entry in cache]
+    completed = rules.truncation_target(epochs, starts, before.leo, offset, div_epoch, div_end)[2]
+    target = broker(dst, follower).leo
+    cut = {"div_epoch": div_epoch, "div_end": div_end, "target": target, "completed": completed}
+    yield from _handled(src, label, dst, profile, cut)
 
 
 def handle_out_of_range(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """The reset, and the next request."""
     _, follower, leader = label
+    _, _, _, leader_start, leader_end = broker(src, follower).slots[leader]
+    target = broker(dst, follower).leo
+    reset = {"leader_start": leader_start, "leader_end": leader_end, "target": target}
+    yield from _handled(src, label, dst, profile, reset)
+
+
+def _handled(src: View, label: Label, dst: View, profile: str, found: Mapping[str, Any]) -> Iterator[Event]:
+    """The answer to a fetch, with what was `found` in it, if the follower took it; then the next request."""
+    action, follower, leader = label
     before, after = broker(src, follower), broker(dst, follower)
-    _, epoch, offset, leader_start, leader_end = before.slots[leader]
+    _, epoch, offset, *_ = before.slots[leader]
     if _taken(before, after, leader, (epoch, offset), profile):
-        yield tell(
-            follower,
-            "HandleOutOfRange",
-            peer=node_id(leader),
-            req_epoch=epoch,
-            req_offset=offset,
-            leader_start=leader_start,
-            leader_end=leader_end,
-            target=after.leo,
-            **log_fields(before, after),
-        )
+        asked = {"peer": node_id(leader), "req_epoch": epoch, "req_offset": offset}
+        yield tell(follower, action, **asked, **found, **log_fields(before, after))
     yield from _sent(src, dst, follower)
 
 

@@ -123,13 +123,7 @@ def send_fetch(st: State, b: int, leader: int, epoch: int, offset: int, last: in
         same(st, FETCH_01, field.REQ_OFFSET, leo, offset, 1 << field.LEO)
     if st[OPTION, TRUNCATION_ON_FETCH] == 1 or last != UNKNOWN:
         same(st, FETCH_02, field.REQ_LAST_EPOCH, cache_latest(st, b), last, 1 << field.EPOCHS)
-    p = pair(st, b, leader)
-    next_round(st, b, p, last)
-    overtake(st, p)
-    st[p, KIND] = REQUEST
-    st[p, REQ_EPOCH] = epoch
-    st[p, REQ_OFFSET] = offset
-    st[p, REQ_LAST] = last
+    ask(st, b, leader, REQUEST, epoch, offset, last)
 
 
 def send_epoch_request(st: State, b: int, leader: int, epoch: int, last: int) -> None:
@@ -137,12 +131,17 @@ def send_epoch_request(st: State, b: int, leader: int, epoch: int, last: int) ->
     alive(st, b)
     follows(st, b, leader, epoch)
     same(st, FETCH_02, field.REQ_LAST_EPOCH, cache_latest(st, b), last, 1 << field.EPOCHS)
+    ask(st, b, leader, EPOCH_REQUEST, epoch, UNKNOWN, last)
+
+
+def ask(st: State, b: int, leader: int, kind: int, epoch: int, offset: int, last: int) -> None:
+    """The request is in flight, in place of what was."""
     p = pair(st, b, leader)
     next_round(st, b, p, last)
     overtake(st, p)
-    st[p, KIND] = EPOCH_REQUEST
+    st[p, KIND] = kind
     st[p, REQ_EPOCH] = epoch
-    st[p, REQ_OFFSET] = UNKNOWN
+    st[p, REQ_OFFSET] = offset
     st[p, REQ_LAST] = last
 
 

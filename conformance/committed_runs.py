@@ -14,7 +14,7 @@ from conformance.committed_teller import CONTROLLER, Teller
 from conformance.committed_words import words
 from conformance.judge import Failure, Judgement, judge
 from spec.errors import SpecError
-from spec.proofs.cluster import FORGET_LOG_ENDS
+from spec.proofs.cluster import Premise
 from spec.proofs.committed_runs import LOSSES, Loss
 from spec.proofs.plain_cluster import Cluster
 from traces.columns import to_columns
@@ -73,7 +73,7 @@ def committed_run(name: str, keep_premise: bool = False) -> CommittedRun:
         if at is None and not keep_premise:
             raise SpecError(f"expected {step} to be possible without the premise that {loss.premise}; seen that it is not")
         rows.append(len(teller.events) if at is None else at)
-    profile = "fetch-truncation" if loss.premise == FORGET_LOG_ENDS and not keep_premise else "repaired"
+    profile = "fetch-truncation" if loss.premise == Premise.FORGET_LOG_ENDS and not keep_premise else "repaired"
     source = f"proofs: {'with' if keep_premise else 'without'} the premise that {loss.premise}"
     config = Config(nodes=teller.all_nodes, profile=profile, controller=CONTROLLER, source=source)
     return CommittedRun(loss, teller.cluster, Trace(name, "t-0", config, tuple(teller.events)), tuple(rows))

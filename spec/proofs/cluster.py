@@ -15,24 +15,30 @@ it asked at before (`asked`) may still be recorded.
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from typing import Any
 
 import z3
 
 from spec.proofs.symbolic import lower
 
-ELECT_FROM_ISR = "a leader is elected from the ISR"
-COMMIT_NEEDS_ALL = "the high watermark waits for every ISR member"
-COUNT_WHO_IS_TO_JOIN = "the high watermark waits for who is proposed for the ISR"
-COUNT_WHO_IS_TO_LEAVE = "the high watermark waits for who is to leave the ISR until the controller has taken it out"
-JOIN_AT_HIGH_WATERMARK = "who joins the ISR has reached the high watermark"
-JOIN_AT_EPOCH_START = "who joins the ISR has reached the leader's epoch start"
-CHANGE_KNOWS_THE_LATEST = "the controller takes an ISR from the latest leader, made from the latest ISR"
-NO_OLD_INCARNATION = "the controller takes no broker into the ISR that has restarted without its last records"
-LEFT_ISR_FIRST = "who restarts without its last records has left the ISR"
-RESTART_LEADS_LATER = "a leader that restarted leads only in a later epoch"
-FORGET_LOG_ENDS = "a leader forgets the recorded log ends in a new epoch"
-DELETE_BELOW_HIGH_WATERMARK = "only what is below the high watermark is deleted"
+
+class Premise(StrEnum):
+    """What the invariant rests on; each is needed (`committed_runs.py`)."""
+
+    ELECT_FROM_ISR = "a leader is elected from the ISR"
+    COMMIT_NEEDS_ALL = "the high watermark waits for every ISR member"
+    COUNT_WHO_IS_TO_JOIN = "the high watermark waits for who is proposed for the ISR"
+    COUNT_WHO_IS_TO_LEAVE = "the high watermark waits for who is to leave the ISR until the controller has taken it out"
+    JOIN_AT_HIGH_WATERMARK = "who joins the ISR has reached the high watermark"
+    JOIN_AT_EPOCH_START = "who joins the ISR has reached the leader's epoch start"
+    CHANGE_KNOWS_THE_LATEST = "the controller takes an ISR from the latest leader, made from the latest ISR"
+    NO_OLD_INCARNATION = "the controller takes no broker into the ISR that has restarted without its last records"
+    LEFT_ISR_FIRST = "who restarts without its last records has left the ISR"
+    RESTART_LEADS_LATER = "a leader that restarted leads only in a later epoch"
+    FORGET_LOG_ENDS = "a leader forgets the recorded log ends in a new epoch"
+    DELETE_BELOW_HIGH_WATERMARK = "only what is below the high watermark is deleted"
+
 
 NONE, SENT, ACCEPTED, REFUSED = range(4)
 """What has become of an ISR change that a leader has proposed; its answer may take any time."""

@@ -12,20 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spec.proofs.cluster import (
-    CHANGE_KNOWS_THE_LATEST,
-    COMMIT_NEEDS_ALL,
-    COUNT_WHO_IS_TO_JOIN,
-    COUNT_WHO_IS_TO_LEAVE,
-    DELETE_BELOW_HIGH_WATERMARK,
-    ELECT_FROM_ISR,
-    FORGET_LOG_ENDS,
-    JOIN_AT_EPOCH_START,
-    JOIN_AT_HIGH_WATERMARK,
-    LEFT_ISR_FIRST,
-    NO_OLD_INCARNATION,
-    RESTART_LEADS_LATER,
-)
+from spec.proofs.cluster import Premise
 from spec.proofs.plain_cluster import Cluster
 
 Step = tuple[Any, ...]
@@ -53,13 +40,13 @@ COMMITTED: tuple[Step, ...] = (*BOTH_LEARN, ("shrink", 2), ("append", 0), ("fetc
 """Broker 2 leaves the ISR, and one record is committed on the two others."""
 
 LOSSES: Mapping[str, Loss] = {
-    "elected-outside-isr": Loss(ELECT_FROM_ISR, (*COMMITTED, ("elect", 2), ("learn", 2, 1))),
+    "elected-outside-isr": Loss(Premise.ELECT_FROM_ISR, (*COMMITTED, ("elect", 2), ("learn", 2, 1))),
     "commit-alone": Loss(
-        COMMIT_NEEDS_ALL, (("learn", 0, 0), ("append", 0), ("commit", 0), ("elect", 1), ("learn", 1, 1))
+        Premise.COMMIT_NEEDS_ALL, (("learn", 0, 0), ("append", 0), ("commit", 0), ("elect", 1), ("learn", 1, 1))
     ),
     # the controller has taken broker 2 into the ISR, and the leader has not heard of it
     "joiner-not-counted": Loss(
-        COUNT_WHO_IS_TO_JOIN,
+        Premise.COUNT_WHO_IS_TO_JOIN,
         (
             *BOTH_LEARN, ("learn", 2, 0), ("shrink", 2), ("fetch", 2, 0), ("propose_expand", 0, 2), ("accept",),
             ("append", 0), ("fetch", 1, 1), ("fetch", 1, 1), ("commit", 0), ("elect", 2), ("learn", 2, 1),
@@ -67,14 +54,14 @@ LOSSES: Mapping[str, Loss] = {
     ),
     # the controller has not taken broker 2 out of the ISR, and never does
     "leaver-not-counted": Loss(
-        COUNT_WHO_IS_TO_LEAVE,
+        Premise.COUNT_WHO_IS_TO_LEAVE,
         (
             *BOTH_LEARN, ("propose_shrink", 0, 2), ("append", 0), ("fetch", 1, 1), ("fetch", 1, 1), ("commit", 0),
             ("refuse", 0), ("elect", 2), ("learn", 2, 1),
         ),
     ),
     "join-below-high-watermark": Loss(
-        JOIN_AT_HIGH_WATERMARK,
+        Premise.JOIN_AT_HIGH_WATERMARK,
         (
             *BOTH_LEARN, ("shrink", 1), ("shrink", 2), ("fetch", 1, 0), ("append", 0), ("commit", 0), ("expand", 1),
             ("elect", 1), ("learn", 1, 1),
@@ -82,7 +69,7 @@ LOSSES: Mapping[str, Loss] = {
     ),
     # KAFKA-7128: the new leader's high watermark is behind what the old one committed, the returning follower with it
     "join-below-epoch-start": Loss(
-        JOIN_AT_EPOCH_START,
+        Premise.JOIN_AT_EPOCH_START,
         (
             *COMMITTED, ("elect", 1), ("learn", 1, 1), ("learn", 2, 1), ("fetch", 2, 0), ("expand", 2), ("elect", 2),
             ("learn", 2, 2),
@@ -90,7 +77,7 @@ LOSSES: Mapping[str, Loss] = {
     ),
     # the request of a change that its leader has given up arrives late
     "late-isr-change": Loss(
-        CHANGE_KNOWS_THE_LATEST,
+        Premise.CHANGE_KNOWS_THE_LATEST,
         (
             ("learn", 0, 0), ("learn", 2, 0), ("shrink", 2), ("fetch", 2, 0), ("propose_expand", 0, 2), ("remove", 1),
             ("hear_isr", 0), ("append", 0), ("commit", 0), ("accept_given_up", 0), ("elect", 2), ("learn", 2, 1),
@@ -98,16 +85,16 @@ LOSSES: Mapping[str, Loss] = {
     ),
     # KIP-903: the leader proposes a follower by what it had fetched before it lost its disk
     "old-incarnation": Loss(
-        NO_OLD_INCARNATION,
+        Premise.NO_OLD_INCARNATION,
         (
             *COMMITTED, ("remove", 1), ("hear_isr", 0), ("lose_tail", 1, 0), ("propose_expand", 0, 1), ("accept",),
             ("elect", 3), ("learn", 3, 1),
         ),
     ),
-    "lost-tail-in-isr": Loss(LEFT_ISR_FIRST, (*COMMITTED, ("lose_tail", 1, 0), ("elect", 3), ("learn", 3, 1))),
+    "lost-tail-in-isr": Loss(Premise.LEFT_ISR_FIRST, (*COMMITTED, ("lose_tail", 1, 0), ("elect", 3), ("learn", 3, 1))),
     # the leader comes back with an old checkpoint and lets a follower join that has not what it committed before
     "leader-restarts-in-epoch": Loss(
-        RESTART_LEADS_LATER,
+        Premise.RESTART_LEADS_LATER,
         (
             *BOTH_LEARN, ("learn", 2, 0), *COMMITTED[2:], ("restart", 0, 1), ("fetch", 2, 0), ("expand", 2), ("elect", 2),
             ("learn", 2, 1),
@@ -115,7 +102,7 @@ LOSSES: Mapping[str, Loss] = {
     ),
     # Kafka 4.3.1 as it is: broker 0 does not know that broker 2 led in between, and that broker 1 cut its log
     "kept-log-ends": Loss(
-        FORGET_LOG_ENDS,
+        Premise.FORGET_LOG_ENDS,
         (
             *BOTH_LEARN, ("append", 0), ("fetch", 1, 1), ("fetch", 1, 1), ("elect", 2), ("learn", 2, 1), ("learn", 1, 1),
             ("cut", 1, 0), ("elect", 0, (2,)), ("learn", 0, 2), ("commit", 2), ("elect", 1), ("learn", 1, 3),
@@ -123,7 +110,7 @@ LOSSES: Mapping[str, Loss] = {
     ),
     # a follower that begins at the leader's log start shows all below it
     "delete-above-high-watermark": Loss(
-        DELETE_BELOW_HIGH_WATERMARK, (*BOTH_LEARN, ("append", 0), ("delete", 0, 1), ("reset", 1))
+        Premise.DELETE_BELOW_HIGH_WATERMARK, (*BOTH_LEARN, ("append", 0), ("delete", 0, 1), ("reset", 1))
     ),
 }  # fmt: skip
 """By the name under which `tidegauge prove --scenario` tells it."""

@@ -6,17 +6,7 @@ from typing import Any
 
 import z3
 
-from spec.proofs.cluster import (
-    COMMIT_NEEDS_ALL,
-    COUNT_WHO_IS_TO_JOIN,
-    COUNT_WHO_IS_TO_LEAVE,
-    ELECT_FROM_ISR,
-    FORGET_LOG_ENDS,
-    NONE,
-    State,
-    counted,
-    leading,
-)
+from spec.proofs.cluster import NONE, Premise, State, counted, leading
 from spec.proofs.paths import Path
 from spec.proofs.symbolic import AnySeq, higher
 
@@ -40,7 +30,7 @@ def a_follower(path: Path, s: State) -> tuple[Any, Any]:
 def elect(path: Path, s: State) -> State:
     """The controller elects an ISR member for the next epoch, and may drop others from the ISR."""
     chosen = a_broker(path, s, "chosen")
-    path.assume(s.isr(s.current, chosen), ELECT_FROM_ISR)
+    path.assume(s.isr(s.current, chosen), Premise.ELECT_FROM_ISR)
     left, r = z3.Function("left", z3.IntSort(), z3.BoolSort()), z3.Int("r")
     path.assume(left(chosen))
     path.forall([r], z3.Implies(z3.And(left(r), r != chosen), s.isr(s.current, r)), left(r))
@@ -74,7 +64,7 @@ def learn(path: Path, s: State) -> State:
     """
     b, epoch = a_broker(path, s, "learner"), path.integer("epoch")
     path.assume(z3.And(s.known(b) < epoch, epoch <= s.current, epoch >= 0))
-    path.premises.add(FORGET_LOG_ENDS)
+    path.premises.add(Premise.FORGET_LOG_ENDS)
     hw = checkpoint(path, s, b, s.log_end(b))
     learned = replace(s, known=lambda x: z3.If(x == b, epoch, s.known(x)), hw=lambda x: z3.If(x == b, hw, s.hw(x)))
     if not path.decide(s.leader(epoch) == b):
@@ -82,7 +72,7 @@ def learn(path: Path, s: State) -> State:
     version = path.integer("version", low=0)
     path.assume(version <= s.version(epoch))
     last = s.known(b)
-    keeps = z3.And(FORGET_LOG_ENDS in path.dropped, last >= 0, s.leader(last) == b)
+    keeps = z3.And(Premise.FORGET_LOG_ENDS in path.dropped, last >= 0, s.leader(last) == b)
 
     def earlier(e: Any) -> Any:
         return z3.And(e >= 0, e < epoch)
@@ -187,10 +177,10 @@ def take(path: Path, s: State) -> State:
 
 def _counts(path: Path, s: State, e: Any, r: Any) -> Any:
     """Whom the leader of epoch e waits for: its maximal ISR."""
-    path.premises |= {COUNT_WHO_IS_TO_JOIN, COUNT_WHO_IS_TO_LEAVE}
-    if COUNT_WHO_IS_TO_JOIN in path.dropped:
+    path.premises |= {Premise.COUNT_WHO_IS_TO_JOIN, Premise.COUNT_WHO_IS_TO_LEAVE}
+    if Premise.COUNT_WHO_IS_TO_JOIN in path.dropped:
         return s.view(e, r)
-    if COUNT_WHO_IS_TO_LEAVE in path.dropped:
+    if Premise.COUNT_WHO_IS_TO_LEAVE in path.dropped:
         return z3.If(s.status(e) == NONE, s.view(e, r), s.proposed(e, r))
     return counted(s, e, r)
 
@@ -203,9 +193,9 @@ def commit(path: Path, s: State) -> State:
     epoch = path.integer("epoch")
     path.assume(leading(s, epoch))
     waits, r = z3.Function("waits", z3.IntSort(), z3.BoolSort()), z3.Int("r")
-    path.premises.add(COMMIT_NEEDS_ALL)
+    path.premises.add(Premise.COMMIT_NEEDS_ALL)
     counts = waits(r) == z3.And(_counts(path, s, epoch, r), r != s.leader(epoch))
-    if COMMIT_NEEDS_ALL not in path.dropped:
+    if Premise.COMMIT_NEEDS_ALL not in path.dropped:
         path.forall([r], counts, waits(r))
         path.forall([r], counts, s.view(epoch, r))
         path.forall([r], counts, s.proposed(epoch, r))

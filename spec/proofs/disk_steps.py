@@ -5,7 +5,7 @@ from dataclasses import replace
 import z3
 
 from impl.rules import RESET_TO_LEADER_START
-from spec.proofs.cluster import DELETE_BELOW_HIGH_WATERMARK, LEFT_ISR_FIRST, RESTART_LEADS_LATER, State, leading
+from spec.proofs.cluster import Premise, State, leading
 from spec.proofs.committed_steps import Step, a_broker, a_follower, checkpoint
 from spec.proofs.paths import Path
 
@@ -13,7 +13,7 @@ from spec.proofs.paths import Path
 def restart(path: Path, s: State) -> State:
     """A follower restarts with its log whole and the high watermark it last wrote to disk."""
     b = a_broker(path, s, "restarts")
-    path.assume(z3.Or(s.known(b) < 0, s.leader(s.known(b)) != b), RESTART_LEADS_LATER)
+    path.assume(z3.Or(s.known(b) < 0, s.leader(s.known(b)) != b), Premise.RESTART_LEADS_LATER)
     loaded = checkpoint(path, s, b, s.log_end(b))
     return replace(s, hw=lambda x: z3.If(x == b, loaded, s.hw(x)))
 
@@ -25,7 +25,7 @@ def lose_tail(path: Path, s: State) -> State:
     incarnation stands in the ISR where the old one stood.
     """
     b, new = a_broker(path, s, "restarts"), s.brokers
-    path.assume(z3.Not(s.isr(s.current, b)), LEFT_ISR_FIRST)
+    path.assume(z3.Not(s.isr(s.current, b)), Premise.LEFT_ISR_FIRST)
     end, no = path.integer("left"), z3.BoolVal(False)
     path.assume(z3.And(s.log_start(b) <= end, end <= s.log_end(b)))
     loaded = checkpoint(path, s, b, end)
@@ -53,7 +53,7 @@ def delete(path: Path, s: State) -> State:
     """A broker moves its log start: by retention, DeleteRecords, or because its leader's has moved."""
     b, start = a_broker(path, s, "deletes"), path.integer("start")
     path.assume(z3.And(s.log_start(b) < start, start <= s.log_end(b)))
-    path.assume(start <= s.hw(b), DELETE_BELOW_HIGH_WATERMARK)
+    path.assume(start <= s.hw(b), Premise.DELETE_BELOW_HIGH_WATERMARK)
     return replace(
         s,
         log_start=lambda x: z3.If(x == b, start, s.log_start(x)),

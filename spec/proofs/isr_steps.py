@@ -9,19 +9,7 @@ from typing import Any
 
 import z3
 
-from spec.proofs.cluster import (
-    ACCEPTED,
-    CHANGE_KNOWS_THE_LATEST,
-    JOIN_AT_EPOCH_START,
-    JOIN_AT_HIGH_WATERMARK,
-    NO_OLD_INCARNATION,
-    NONE,
-    REFUSED,
-    SENT,
-    Function,
-    State,
-    leading,
-)
+from spec.proofs.cluster import ACCEPTED, NONE, REFUSED, SENT, Function, Premise, State, leading
 from spec.proofs.committed_steps import Step, a_broker
 from spec.proofs.paths import Path
 
@@ -52,9 +40,9 @@ def propose_shrink(path: Path, s: State) -> State:
 def propose_expand(path: Path, s: State) -> State:
     """A leader asks for an ISR with one more, by the rule."""
     epoch, joins = _a_leader_free_to_ask(path, s), a_broker(path, s, "joins")
-    path.premises |= {JOIN_AT_HIGH_WATERMARK, JOIN_AT_EPOCH_START}
-    hw = 0 if JOIN_AT_HIGH_WATERMARK in path.dropped else s.hw(s.leader(epoch))
-    start = 0 if JOIN_AT_EPOCH_START in path.dropped else s.start(epoch)
+    path.premises |= {Premise.JOIN_AT_HIGH_WATERMARK, Premise.JOIN_AT_EPOCH_START}
+    hw = 0 if Premise.JOIN_AT_HIGH_WATERMARK in path.dropped else s.hw(s.leader(epoch))
+    start = 0 if Premise.JOIN_AT_EPOCH_START in path.dropped else s.start(epoch)
     path.assume(path.call("may_join_isr", s.remote(epoch, joins), hw, start))
     return _asks_for(s, epoch, lambda b: z3.Or(s.view(epoch, b), b == joins))
 
@@ -73,12 +61,12 @@ def _with_isr(s: State, members: Function) -> State:
 def accept(path: Path, s: State) -> State:
     """The controller takes an ISR change: the one that is on its way, or one that its leader has given up since."""
     epoch, version = path.integer("epoch"), path.integer("version", low=0)
-    path.assume(z3.And(epoch == s.current, version == s.version(s.current)), CHANGE_KNOWS_THE_LATEST)
+    path.assume(z3.And(epoch == s.current, version == s.version(s.current)), Premise.CHANGE_KNOWS_THE_LATEST)
     if path.decide(z3.And(s.begun(epoch), s.status(epoch) == SENT, version == s.known_version(epoch))):
         b = z3.Int("b")
         no_old = z3.Implies(s.proposed(epoch, b), z3.Not(s.gone(b)))
-        path.premises.add(NO_OLD_INCARNATION)
-        if NO_OLD_INCARNATION not in path.dropped:
+        path.premises.add(Premise.NO_OLD_INCARNATION)
+        if Premise.NO_OLD_INCARNATION not in path.dropped:
             path.forall([b], no_old, s.proposed(epoch, b))
             path.forall([b], no_old, s.gone(b))
         taken = _with_isr(s, lambda b: s.proposed(epoch, b))

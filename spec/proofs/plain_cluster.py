@@ -3,24 +3,7 @@
 from collections.abc import Iterable
 
 from impl import rules
-from spec.proofs.cluster import (
-    ACCEPTED,
-    CHANGE_KNOWS_THE_LATEST,
-    COMMIT_NEEDS_ALL,
-    COUNT_WHO_IS_TO_JOIN,
-    COUNT_WHO_IS_TO_LEAVE,
-    DELETE_BELOW_HIGH_WATERMARK,
-    ELECT_FROM_ISR,
-    FORGET_LOG_ENDS,
-    JOIN_AT_EPOCH_START,
-    JOIN_AT_HIGH_WATERMARK,
-    LEFT_ISR_FIRST,
-    NO_OLD_INCARNATION,
-    NONE,
-    REFUSED,
-    RESTART_LEADS_LATER,
-    SENT,
-)
+from spec.proofs.cluster import ACCEPTED, NONE, REFUSED, SENT, Premise
 from spec.proofs.plain_ghosts import Ghosts
 
 
@@ -31,7 +14,7 @@ class Cluster(Ghosts):
 
     def elect(self, b: int, dropped: Iterable[int] = ()) -> bool:
         """The controller elects b, and takes `dropped` out of the ISR."""
-        if self.without != ELECT_FROM_ISR and b not in self.isr[self.current]:
+        if self.without != Premise.ELECT_FROM_ISR and b not in self.isr[self.current]:
             return False
         self.isr.append(self.isr[self.current].difference(dropped) | {b})
         self.leader.append(b)
@@ -54,7 +37,7 @@ class Cluster(Ghosts):
             self.known_version[e] = max(0, self.version[e] - behind)
             self.view[e] = set(self.image[e, self.known_version[e]])
             last = self.known[b]
-            if self.without == FORGET_LOG_ENDS and last >= 0 and self.leader[last] == b:
+            if self.without == Premise.FORGET_LOG_ENDS and last >= 0 and self.leader[last] == b:
                 self.remote.update({(e, r): self.remote[last, r] for r in range(self.brokers)})
             self.deleted[e], self.shown[e], self.shown_from[e] = self.log_start[b], self.hw[b], self.origin[b]
         self.known[b] = e
@@ -118,12 +101,12 @@ class Cluster(Ghosts):
 
     def waits(self, e: int) -> set[int]:
         """The maximal ISR."""
-        if self.without == COMMIT_NEEDS_ALL:
+        if self.without == Premise.COMMIT_NEEDS_ALL:
             return set()
         pending = self.status[e] != NONE
-        if self.without == COUNT_WHO_IS_TO_JOIN or not pending:
+        if self.without == Premise.COUNT_WHO_IS_TO_JOIN or not pending:
             return self.view[e]
-        return self.proposed[e] | (set() if self.without == COUNT_WHO_IS_TO_LEAVE else self.view[e])
+        return self.proposed[e] | (set() if self.without == Premise.COUNT_WHO_IS_TO_LEAVE else self.view[e])
 
     def commit(self, e: int) -> bool:
         """The leader of epoch e raises its high watermark."""
@@ -152,8 +135,8 @@ class Cluster(Ghosts):
         """The leader of epoch e asks for an ISR with one more."""
         if not self.leads(e) or self.status[e] != NONE or r in self.view[e]:
             return False
-        hw = 0 if self.without == JOIN_AT_HIGH_WATERMARK else self.hw[self.leader[e]]
-        start = 0 if self.without == JOIN_AT_EPOCH_START else self.start[e]
+        hw = 0 if self.without == Premise.JOIN_AT_HIGH_WATERMARK else self.hw[self.leader[e]]
+        start = 0 if self.without == Premise.JOIN_AT_EPOCH_START else self.start[e]
         if not rules.may_join_isr(self.remote[e, r], hw, start):
             return False
         self.proposed[e], self.status[e] = self.view[e] | {r}, SENT
@@ -171,14 +154,14 @@ class Cluster(Ghosts):
         if self.status[e] != SENT or self.known_version[e] != self.version[e]:
             return False
         old = self.proposed[e] & self.gone.keys()
-        if old and self.without != NO_OLD_INCARNATION:
+        if old and self.without != Premise.NO_OLD_INCARNATION:
             return False
         self.status[e] = ACCEPTED
         return self._changes_isr(self.proposed[e] | {self.gone[b] for b in old})
 
     def accept_given_up(self, number: int) -> bool:
         """The controller takes a change that its leader has given up."""
-        if number >= len(self.given_up) or self.without != CHANGE_KNOWS_THE_LATEST:
+        if number >= len(self.given_up) or self.without != Premise.CHANGE_KNOWS_THE_LATEST:
             return False
         e, _, members = self.given_up[number]
         return e == self.current and self._changes_isr(members)
@@ -227,7 +210,7 @@ class Cluster(Ghosts):
 
     def restart(self, b: int, lost: int) -> bool:
         """b restarts with its log and an older high watermark."""
-        if self.without != RESTART_LEADS_LATER and self.leads(self.known[b]) and self.leader[self.known[b]] == b:
+        if self.without != Premise.RESTART_LEADS_LATER and self.leads(self.known[b]) and self.leader[self.known[b]] == b:
             return False
         self.hw[b] = max(self.log_start[b], self.hw[b] - lost)
         return True
@@ -235,7 +218,7 @@ class Cluster(Ghosts):
     def lose_tail(self, b: int, end: int) -> bool:
         """b restarts with a prefix of its log, as another broker."""
         inside = b in self.isr[self.current]
-        if not self.log_start[b] <= end <= len(self.log[b]) or (inside and self.without != LEFT_ISR_FIRST):
+        if not self.log_start[b] <= end <= len(self.log[b]) or (inside and self.without != Premise.LEFT_ISR_FIRST):
             return False
         if inside:
             self.isr[self.current].add(self.brokers)
@@ -250,7 +233,7 @@ class Cluster(Ghosts):
 
     def delete(self, b: int, start: int) -> bool:
         """b deletes what lies below `start`."""
-        most = len(self.log[b]) if self.without == DELETE_BELOW_HIGH_WATERMARK else self.hw[b]
+        most = len(self.log[b]) if self.without == Premise.DELETE_BELOW_HIGH_WATERMARK else self.hw[b]
         if not self.log_start[b] < start <= most:
             return False
         self.log_start[b] = start

@@ -5,20 +5,7 @@ import pytest
 from impl import rules
 from spec.proofs import cluster as symbolic
 from spec.proofs.any_length import quantified_solver
-from spec.proofs.cluster import (
-    CHANGE_KNOWS_THE_LATEST,
-    COMMIT_NEEDS_ALL,
-    COUNT_WHO_IS_TO_JOIN,
-    COUNT_WHO_IS_TO_LEAVE,
-    DELETE_BELOW_HIGH_WATERMARK,
-    ELECT_FROM_ISR,
-    FORGET_LOG_ENDS,
-    JOIN_AT_EPOCH_START,
-    JOIN_AT_HIGH_WATERMARK,
-    LEFT_ISR_FIRST,
-    NO_OLD_INCARNATION,
-    RESTART_LEADS_LATER,
-)
+from spec.proofs.cluster import Premise
 from spec.proofs.committed import INVARIANT
 from spec.proofs.committed_claims import STEPS, assume_invariant
 from spec.proofs.committed_runs import LOSSES
@@ -29,34 +16,32 @@ from spec.proofs.loops import CONTRACTS
 from spec.proofs.paths import Path, Tally, explore
 from tests.proofs.committed_cluster import Cluster
 
-PREMISES = {name: text for name, text in vars(symbolic).items() if name.isupper() and isinstance(text, str)}
-
 REACHED = "every ISR member has reached what is committed"
 COUNTED = "everybody a leader counts has reached what is committed"
 
 UNREAL = {"a leader's recorded log ends are real"}
-"""Without FORGET_LOG_ENDS this falls at the election already; data is lost when the leader counts what it recorded."""
+"""Without Premise.FORGET_LOG_ENDS this falls at the election; data is lost when the leader counts what is recorded."""
 
 CARRIED_BY: dict[str, tuple[Step, str]] = {
-    ELECT_FROM_ISR: (elect, "who joined the ISR later shares all below the cap"),
-    COMMIT_NEEDS_ALL: (commit, REACHED),
-    COUNT_WHO_IS_TO_JOIN: (commit, REACHED),
-    COUNT_WHO_IS_TO_LEAVE: (commit, REACHED),
-    JOIN_AT_HIGH_WATERMARK: (propose_expand, COUNTED),
-    JOIN_AT_EPOCH_START: (propose_expand, "who is to join has reached the epoch start"),
-    CHANGE_KNOWS_THE_LATEST: (accept, REACHED),
-    NO_OLD_INCARNATION: (accept, "who is in the latest ISR is the broker as it is now"),
-    LEFT_ISR_FIRST: (lose_tail, REACHED),
-    RESTART_LEADS_LATER: (restart, "while it leads, a leader shows its high watermark"),
-    FORGET_LOG_ENDS: (learn, "a leader's recorded log ends are real"),
-    DELETE_BELOW_HIGH_WATERMARK: (delete, "a leader has deleted no more than it shows"),
+    Premise.ELECT_FROM_ISR: (elect, "who joined the ISR later shares all below the cap"),
+    Premise.COMMIT_NEEDS_ALL: (commit, REACHED),
+    Premise.COUNT_WHO_IS_TO_JOIN: (commit, REACHED),
+    Premise.COUNT_WHO_IS_TO_LEAVE: (commit, REACHED),
+    Premise.JOIN_AT_HIGH_WATERMARK: (propose_expand, COUNTED),
+    Premise.JOIN_AT_EPOCH_START: (propose_expand, "who is to join has reached the epoch start"),
+    Premise.CHANGE_KNOWS_THE_LATEST: (accept, REACHED),
+    Premise.NO_OLD_INCARNATION: (accept, "who is in the latest ISR is the broker as it is now"),
+    Premise.LEFT_ISR_FIRST: (lose_tail, REACHED),
+    Premise.RESTART_LEADS_LATER: (restart, "while it leads, a leader shows its high watermark"),
+    Premise.FORGET_LOG_ENDS: (learn, "a leader's recorded log ends are real"),
+    Premise.DELETE_BELOW_HIGH_WATERMARK: (delete, "a leader has deleted no more than it shows"),
 }
 """The step that a premise stands in, and a conjunct that the step does not keep without it."""
 
 
 def test_every_premise_has_one_run() -> None:
     """No premise is without a run, and none has two."""
-    assert sorted(loss.premise for loss in LOSSES.values()) == sorted(PREMISES.values())
+    assert sorted(loss.premise for loss in LOSSES.values()) == sorted(Premise)
 
 
 @pytest.mark.parametrize("run", list(LOSSES))
@@ -92,7 +77,7 @@ def shown_to_keep(step: Step, conjunct: str = "", without: str = "") -> Tally:
     return explore(lemma, vars(rules), dropped, make_solver=quantified_solver, contracts=CONTRACTS)
 
 
-@pytest.mark.parametrize("premise", PREMISES.values())
+@pytest.mark.parametrize("premise", Premise)
 def test_without_a_premise_the_step_is_not_inductive(premise: str) -> None:
     """The proof loses a conjunct, too, and has it with the premise."""
     step, conjunct = CARRIED_BY[premise]
@@ -107,4 +92,4 @@ def test_every_premise_is_named_by_its_step() -> None:
     named = {step.__name__: shown_to_keep(step).premises for step in STEPS}
     expected = {step.__name__: {p for p, (carrier, _) in CARRIED_BY.items() if carrier is step} for step in STEPS}
     assert named == expected
-    assert set(CARRIED_BY) == set(PREMISES.values())
+    assert set(CARRIED_BY) == set(Premise)

@@ -11,7 +11,7 @@ from impl.explore import Bounds, Walker
 from impl.profiles import FETCH_TRUNCATION, REPAIRED, Profile
 from impl.rules import UNDEFINED
 from impl.view import LEADER, NO_ROLE
-from spec.proofs.cluster import FORGET_LOG_ENDS, NONE
+from spec.proofs.cluster import NONE, Premise
 from tests.proofs.committed_cluster import Cluster
 
 LOG, HW, UP, ROLE, EPOCH, ISR, PENDING, REMOTE, SLOTS = 0, 1, 3, 4, 5, 7, 8, 9, 10
@@ -216,7 +216,7 @@ def test_a_leader_that_keeps_recorded_log_ends_breaks_a_conjunct() -> None:
     walker = Walker(Bounds(3, 2, 3, 0), FETCH_TRUNCATION)
     for seed in range(400):
         choice, now = random.Random(seed), walker.start
-        follower = Follower(walker.view(now), FORGET_LOG_ENDS)
+        follower = Follower(walker.view(now), Premise.FORGET_LOG_ENDS)
         for label, after in steps(walker, now, choice, 60):
             follower.follow(walker.view(now), label, walker.view(after))
             now = after

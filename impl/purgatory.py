@@ -43,10 +43,10 @@ def low_watermark_incremented(manager: ReplicaManager, before: Partition, after:
 
 def check_produces(setup: Setup, manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
     """Look at the produces that wait for `tp`."""
-    for request, delayed in manager.produces.items():
-        if tp not in delayed.statuses:
+    for request, waiting in manager.produces.items():
+        if tp not in waiting.statuses:
             continue
-        delayed = produce_.checked(setup, manager, delayed)  # noqa: PLW2901 - the element as it is now
+        delayed = produce_.checked(setup, manager, waiting)
         if produce_.is_complete(delayed):
             manager = answer(manager._replace(produces=manager.produces.without(request)), produce_.answer(delayed))
         else:
@@ -66,10 +66,10 @@ def check_fetches(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now
 
 def check_deletes(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
     """Look at the DeleteRecords that wait for `tp`."""
-    for request, delayed in manager.deletes.items():
-        if tp not in delayed.statuses:
+    for request, waiting in manager.deletes.items():
+        if tp not in waiting.statuses:
             continue
-        delayed = delete_.checked(manager, delayed)  # noqa: PLW2901 - the element as it is now
+        delayed = delete_.checked(manager, waiting)
         if delete_.is_complete(delayed):
             manager = answer(manager._replace(deletes=manager.deletes.without(request)), delete_.answer(delayed))
         else:

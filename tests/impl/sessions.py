@@ -1,6 +1,7 @@
 """Four partitions, what a follower wants of them, what a leader reads, and both ends of a session."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from impl import fetch_session as s
 from impl import fetch_session_handler as h
@@ -30,8 +31,8 @@ def wants(**offsets: int) -> Fetches:
     return Table((TPS["abcd".index(name)], fetch(offset)) for name, offset in offsets.items())
 
 
-def read(hw: int = 5, **changed: object) -> PartitionRead:
-    return PartitionRead(FetchResponse(NONE, hw, 0)._replace(**changed))  # type: ignore[arg-type]
+def read(hw: int = 5, **changed: Any) -> PartitionRead:
+    return PartitionRead(FetchResponse(NONE, hw, 0)._replace(**changed))
 
 
 def reads(tps: Iterable[TopicPartition], hw: int = 5) -> Reads:

@@ -1,5 +1,7 @@
 """Profiles with one switch changed, and a log, a leader and a fetch to try them on."""
 
+from typing import Any
+
 from impl import log as log_
 from impl import partition as p
 from impl.log import Batch, Log, append_as_follower
@@ -15,8 +17,8 @@ METADATA = tuple(BrokerState(b, epoch=10 + b) for b in range(3))
 TODAY = Setup()
 
 
-def without(**switches: object) -> Setup:
-    return Setup(profile=FETCH_TRUNCATION._replace(**switches))  # type: ignore[arg-type]
+def without(**switches: Any) -> Setup:
+    return Setup(profile=FETCH_TRUNCATION._replace(**switches))
 
 
 def written(*batches: tuple[int, int, int], hw: int = 0) -> Log:

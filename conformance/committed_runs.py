@@ -10,7 +10,7 @@ Rules of this file
 from dataclasses import dataclass
 from functools import cached_property
 
-from conformance.committed_teller import CONTROLLER, Teller
+from conformance.committed_teller import Teller
 from conformance.committed_words import words
 from conformance.judge import Failure, Judgement, judge
 from spec.errors import SpecError
@@ -19,6 +19,7 @@ from spec.proofs.committed_runs import LOSSES, Loss
 from spec.proofs.plain_cluster import Cluster
 from traces.columns import to_columns
 from traces.schema import Config, Trace
+from traces.views import CONTROLLER
 
 
 @dataclass(frozen=True)

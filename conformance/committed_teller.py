@@ -12,14 +12,14 @@ from copy import deepcopy
 from dataclasses import replace
 
 from impl import rules
+from impl.messages import INELIGIBLE_REPLICA
 from spec.errors import SpecError
 from spec.proofs.cluster import ACCEPTED
 from spec.proofs.committed_runs import Step
 from spec.proofs.plain_cluster import Cluster
 from traces.schema import Event
+from traces.views import CONTROLLER
 
-CONTROLLER = 100
-INELIGIBLE_REPLICA = 107
 COMPOSITE: dict[str, Callable[[Cluster, int], tuple[Step, ...]]] = {
     "shrink": lambda c, out: (("propose_shrink", c.current, out), ("accept",), ("hear_isr", c.current)),
     "expand": lambda c, r: (("propose_expand", c.current, r), ("accept",), ("hear_isr", c.current)),

@@ -21,7 +21,7 @@ from impl.cluster import Bounds
 from spec.event_validation import Told, Value, validate_events
 from spec.models import find_model
 from spec.tlc import Limits
-from traces.columns import to_columns
+from traces.columns import positions, to_columns
 from traces.impl_walks import impl_walks
 from traces.schema import FIELDS, Kind, Trace
 
@@ -181,9 +181,7 @@ def _order(one: str, two: str) -> str:
 
 def told(trace: Trace) -> list[Told]:
     """A trace as TLC reads it: nodes by position, sets of nodes as bit masks, no truth values."""
-    position = {node: index for index, node in enumerate(trace.config.nodes)}
-    if trace.config.controller is not None:
-        position.setdefault(trace.config.controller, len(trace.config.nodes))
+    position = positions(trace.config)
     return [
         Told(
             position[event.node],

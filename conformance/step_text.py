@@ -15,9 +15,10 @@ from impl import describe
 from impl.broker import Broker
 from impl.cluster import Cluster, Label, record_epochs
 from impl.describe import Values, broker_name, controller_text, message_text, names
+from impl.messages import INELIGIBLE_REPLICA
 from impl.rules import UNDEFINED
 from impl.view import view
-from traces.behaviour import INELIGIBLE_REPLICA, events_of_step
+from traces.behaviour import events_of_step
 
 WIDTH = 7
 

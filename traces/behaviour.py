@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from impl import rules
+from impl.messages import INELIGIBLE_REPLICA
 from traces.event_parts import tell
 from traces.follower_events import (
     become_follower,
@@ -49,8 +50,6 @@ from traces.views import (
 
 DUPLICATES = "duplicates"
 """Key of a Config under which a source says that a request may arrive more than once."""
-INELIGIBLE_REPLICA = 107
-"""Errors.INELIGIBLE_REPLICA: the controller refuses an ISR with a member that is not live (KIP-841)."""
 
 
 def config_for(count: int, profile: str = "fetch-truncation", source: str = "", *, duplicates: bool = False) -> Config:

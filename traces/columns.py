@@ -40,7 +40,7 @@ def to_columns(traces: Sequence[Trace], config: Config) -> Columns:
     """All events of `traces`, which share `config`."""
     events = [event for trace in traces for event in trace.events]
     starts = np.cumsum([0, *(len(trace.events) for trace in traces)], dtype=np.int64)
-    position = _positions(config)
+    position = positions(config)
     told = {name for event in events for name in event.fields}
     ints = {
         name: np.array([_encode(event, name, position) for event in events], dtype=np.int64)
@@ -59,7 +59,8 @@ def to_columns(traces: Sequence[Trace], config: Config) -> Columns:
     )
 
 
-def _positions(config: Config) -> dict[int, int]:
+def positions(config: Config) -> dict[int, int]:
+    """Where each node stands among the columns' numbers, the controller behind the brokers."""
     position = {node: index for index, node in enumerate(config.nodes)}
     if config.controller is not None:
         position.setdefault(config.controller, len(config.nodes))

@@ -13,14 +13,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from impl.messages import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION
 from impl.rules import NONE
 from spec.tlc import Step
 from spec.values import ModelValue
-from traces.behaviour import INELIGIBLE_REPLICA, config_for, numbered
+from traces.behaviour import config_for, numbered
 from traces.schema import Event, Trace
 from traces.views import CONTROLLER
 
-INVALID_UPDATE_VERSION = 95
 EPOCH = 0
 
 State = Mapping[str, Any]

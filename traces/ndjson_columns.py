@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pyarrow.json import ParseOptions, ReadOptions, read_json
 
 from traces import configs, ndjson
-from traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints, to_columns
+from traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints, positions, to_columns
 from traces.schema import EVENTS, FIELDS, VERSION, Config, Kind, Trace
 
 BLOCK = 2**24
@@ -172,7 +172,7 @@ def _read(data: bytes, heads: Sequence[_Head]) -> Batch | None:
 
 def _columns(table: pa.Table, config: Config, trace_starts: Ints) -> Columns | None:
     """Columns if every value is one that the schema allows."""
-    ids = list(dict.fromkeys(node for node in (*config.nodes, config.controller) if node is not None))
+    ids = [*positions(config)]
     code, node = _index(table["event"], [*EVENTS]), _index(table["node"], ids)
     if code is None or node is None or pc.any(pc.not_equal(table["v"], VERSION)).as_py():
         return None

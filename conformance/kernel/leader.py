@@ -34,11 +34,9 @@ from conformance.kernel.state import (
 )
 from conformance.kernel.tally import decide, same, undecided
 from conformance.kernel.terms import acknowledge
+from impl.messages import INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED
 from impl.rules import NONE, may_join_isr
 from traces.columns import UNKNOWN
-
-OPERATION_NOT_ATTEMPTED = 55
-INELIGIBLE_REPLICA = 107
 
 
 def leader_append(

@@ -6,6 +6,8 @@ Rules of this file
 2. A difference is told where a reader can follow it: at the first state, in breadth-first order, from which the two sides
    do not take the same steps, with a shortest path to it.
 3. Bounds are read from the model's cfg: they are stated there and nowhere else.
+4. A model that starts from a deep state is compared from there. MCSeeds says how a partition gets there from Init; the
+   implementation goes the same way first.
 """
 
 import re
@@ -14,12 +16,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from impl.cluster import Cluster, initial
 from impl.describe import label_text, view_text
-from impl.explore import Bounds, explore
-from impl.profiles import Rules
+from impl.explore import Bounds, Walker, explore_from
+from impl.moves import model_of
+from impl.profiles import Rules, named
+from spec.behaviour import view_of
 from spec.errors import SpecError
 from spec.graph import labelled_graph
 from spec.models import Model, find_model
+from spec.tlc import Limits, run_tlc
 
 View: TypeAlias = tuple[Any, ...]
 Label: TypeAlias = tuple[Any, ...]
@@ -28,11 +34,15 @@ Edge: TypeAlias = tuple[View, Label, View]
 
 @dataclass(frozen=True)
 class Compared:
-    """A model whose graph is compared, with tighter bounds where its own are too wide for that."""
+    """A model whose graph is compared, with tighter bounds where its own are too wide for that.
+
+    `seed` is the model of MCSeeds that leads to where this one starts, "" for one that starts in Init.
+    """
 
     model: str
     profile: str
     constants: Mapping[str, int]
+    seed: str = ""
 
 
 COMPARED = (
@@ -42,8 +52,10 @@ COMPARED = (
     Compared("Kip101", "kip101", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1}),
     Compared("Kip279", "kip279", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1}),
     Compared("Kip320", "kip320", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1}),
+    Compared("LaggingHw", "fetch-truncation", {}, "SeedLaggingHw"),
+    Compared("MissedEpochRepaired", "repaired", {}, "SeedMissedEpoch"),
 )
-"""What the main job compares, a few seconds each; tests compare the generations over three leader epochs."""
+"""What the main job compares, a few seconds each, the last two with three brokers."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,7 @@ def compare(compared: Compared, rules: Rules | None = None) -> Equality:
     """TLC's graph of a model against the explorer's; `rules` replaces rules of the implementation."""
     model = find_model(compared.model)
     theirs = labelled_graph(model, on_progress=None, **compared.constants)
-    ours = explore(bounds_of(model, **compared.constants), compared.profile, rules)
+    ours = explore_from(start_of(compared, rules))
     our_edges = {(ours.states[source], ours.labels[label], ours.states[target]) for source, label, target in ours.edges}
     their_edges = theirs.edges()
     divergence = None
@@ -82,6 +94,28 @@ def compare(compared: Compared, rules: Rules | None = None) -> Equality:
     elif our_edges != their_edges:
         divergence = first_divergence(theirs.states[0], their_edges, our_edges)
     return Equality(compared.model, len(theirs.states), len(their_edges), divergence)
+
+
+def start_of(compared: Compared, rules: Rules | None = None) -> Cluster:
+    """The implementation's state that the model starts in."""
+    bounds = bounds_of(find_model(compared.model), **compared.constants)
+    if not compared.seed:
+        return initial(bounds, named(compared.profile), rules)
+    return _at_the_end_of(find_model(compared.seed))._replace(model=model_of(bounds, named(compared.profile), rules))
+
+
+def _at_the_end_of(seed: Model) -> Cluster:
+    """Where the implementation is after the steps that TLC takes to a deep state."""
+    walker = Walker(bounds_of(seed))
+    cluster = walker.start
+    for step in run_tlc(seed.module, seed.config(), limits=Limits(brief=True)).counterexample[1:]:
+        wanted = view_of(step.state)
+        after = next((state for _, state in walker.successors(cluster) if walker.view(state) == wanted), None)
+        if after is None:
+            here = view_text(walker.view(cluster))
+            raise SpecError(f"{seed.cfg}: expected impl to step to\n{view_text(wanted)}\nseen no such step from\n{here}")
+        cluster = after
+    return cluster
 
 
 def first_divergence(start: View, spec: set[Edge], impl: set[Edge]) -> str:

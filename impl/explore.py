@@ -183,13 +183,19 @@ class _Search:
 
 def explore(bounds: Bounds, profile: Profile | str = FETCH_TRUNCATION, rules_override: Rules | None = None) -> Graph:
     """The whole labelled graph within the bounds, which must be those of the specification: a view shows nothing else."""
+    return explore_from(initial(bounds, as_profile(profile), rules_override))
+
+
+def explore_from(start: Cluster) -> Graph:
+    """The same from any state, under the model it carries."""
+    bounds = start.model.bounds
     if bounds.max_duplicates or bounds.max_lost_disks or bounds.max_waiting:
         raise UsageError(
             "explore: expected no duplicates, lost disks or clients, seen a bound for them; views do not show them: use "
             "find_violation, or walk"
         )
     memo = Memo()
-    search = _Search(memo.cluster(initial(bounds, as_profile(profile), rules_override)), memo)
+    search = _Search(memo.cluster(start), memo)
     labels: dict[Label, int] = {}
     edges = [(source, labels.setdefault(label, len(labels)), target) for source, label, target, _ in search.transitions()]
     return Graph([memo.view(cluster) for cluster in search.states], list(labels), edges, search.depth)
@@ -245,4 +251,4 @@ def _path(violation: Violation, states: list[Cluster], came_from: list[tuple[int
     return Found(violation, tuple(reversed(labels)), tuple(states[n] for n in reversed(numbers)))
 
 
-__all__ = ["Bounds", "Found", "Graph", "Walker", "explore", "find_violation", "view"]
+__all__ = ["Bounds", "Found", "Graph", "Walker", "explore", "explore_from", "find_violation", "view"]

@@ -4,6 +4,7 @@ import pytest
 
 from conformance.spec_equals_impl import Compared, compare
 from impl.faults import FAULTS
+from spec.models import find_model
 
 
 @pytest.mark.tlc
@@ -26,6 +27,31 @@ def test_generations_that_ask_for_epoch_ends_are_the_same_graph(
     equality = compare(Compared(model, profile, {"MaxLog": 1, "MaxEpoch": 2}))
     assert equality.divergence is None, equality.divergence
     assert (equality.states, equality.transitions) == (states, transitions)
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize(
+    "compared",
+    [
+        Compared("LateDivergingDropped", "fetch-truncation", {}, "SeedLateDiverging"),
+        Compared("MissedEpochRepaired", "repaired", {}, "SeedMissedEpoch"),
+        Compared("Interleaved", "kip320", {}, "SeedInterleaved"),
+    ],
+    ids=lambda compared: compared.model,
+)
+def test_models_that_start_deep_are_the_same_graph(compared: Compared) -> None:
+    """Also with three brokers: the implementation goes where the model starts, and from there it is the same graph."""
+    equality = compare(compared)
+    assert equality.divergence is None, equality.divergence
+    assert equality.states == find_model(compared.model).distinct
+
+
+@pytest.mark.tlc
+def test_from_a_deep_start_a_difference_is_seen() -> None:
+    """From where an epoch was missed, a leader that keeps what it recorded goes elsewhere than one that forgets it."""
+    equality = compare(Compared("MissedEpochRepaired", "fetch-truncation", {}, "SeedMissedEpoch"))
+    assert equality.divergence is not None
+    assert "BecomeLeader" in equality.divergence
 
 
 @pytest.mark.tlc

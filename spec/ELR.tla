@@ -81,8 +81,11 @@ LeavesOnRegistration(b) == controller.isr \ {b}
 ----------------------------------------------------------------------------------
 (* Brokers, as before *)
 
-\* What a step of a broker leaves of what the controller knows of proposals: a new proposal carries new broker epochs.
-Proposals == reborn' = [l \in Broker |-> IF pending'[l] = pending[l] THEN reborn[l] ELSE {}]
+\* What a step leaves of what the controller knows of proposals: who starts registers with another broker epoch, and a new
+\* proposal carries new broker epochs.
+Proposals ==
+  LET started == {b \in Broker : up'[b] /\ ~up[b]}
+  IN  reborn' = [l \in Broker |-> IF pending'[l] = pending[l] THEN reborn[l] \cup (pending[l] \cap started) ELSE {}]
 
 (*
   WHO         a running broker
@@ -153,11 +156,11 @@ Register(b, k) ==
   /\ ~up[b]
   /\ up' = [up EXCEPT ![b] = TRUE]
   /\ clean' = clean \ {b}
-  /\ reborn' = [l \in Broker |-> IF b \in pending[l] THEN reborn[l] \cup {b} ELSE reborn[l]]
   /\ LET live == controller.live \ {b}
          newIsr == LeavesOnRegistration(b)
      IN  Change(newIsr, ElrBeside(newIsr, LostItsLog(b)), live, live, k)
   /\ UNCHANGED <<disk, role, epoch, leader, isr, pending, remoteLeo, net, committed, crashes>>
+  /\ Proposals
 
 \* WHO the controller.  WHAT unfences a broker that has registered; without a leader, it elects k.
 \* KAFKA: ReplicationControlManager#handleBrokerUnfenced.

@@ -5,6 +5,12 @@
  ***********************************************************************************)
 EXTENDS ELR, MCReplication
 
+\* For View: the controller's part goes on with what it knows beside the partition's registration, and with who is down after a
+\* clean stop.
+ElrView ==
+  [Parts EXCEPT ![2] = @ \o
+     <<Mask(elr), Index(lastLeader), Mask(clean), [i \in 1..Count |-> Mask(reborn[Order[i]])]>>]
+
 MCBrokerStep ==
   \/ \E l \in Broker : MCLeaderAppend(l)
   \/ \E l, f \in Broker, expand \in BOOLEAN : MCHandleFetch(l, f, expand)
@@ -20,31 +26,36 @@ MCBrokerStep ==
 \* Elections are bounded, and stops; what heals is not.
 MayElectStill == controller'.epoch <= MaxEpoch
 
-MCBrokers == MCBrokerStep /\ Proposals /\ UNCHANGED <<elr, lastLeader, clean>>
-MCStop(b) == crashes < MaxCrash /\ Stop(b)
-MCCrashAndLose(b, checkpoint, kept) == crashes < MaxCrash /\ CrashAndLose(b, checkpoint, kept)
-MCFenceElr(b, k) == FenceElr(b, k) /\ MayElectStill
-MCRegister(b, k) == Register(b, k) /\ MayElectStill
-MCUnfenceElr(b, k) == UnfenceElr(b, k) /\ MayElectStill
-MCAlterPartitionElr(b) == AlterPartitionElr(b)
-MCElectLastKnown(k) == ElectLastKnown(k) /\ MayElectStill
-MCElectAnybody(k) == ElectAnybody(k) /\ MayElectStill
+MCStop(b) == crashes < MaxCrash /\ Stop(b) /\ ReportStep(<<"Stop", Index(b)>>)
+MCCrashAndLose(b, h, kept) ==
+  crashes < MaxCrash /\ CrashAndLose(b, h, kept) /\ ReportStep(<<"CrashAndLose", Index(b), h, kept>>)
+MCFenceElr(b, k) == FenceElr(b, k) /\ MayElectStill /\ ReportStep(<<"FenceElr", Index(b), Index(k)>>)
+MCRegister(b, k) == Register(b, k) /\ MayElectStill /\ ReportStep(<<"Register", Index(b), Index(k)>>)
+MCUnfenceElr(b, k) == UnfenceElr(b, k) /\ MayElectStill /\ ReportStep(<<"UnfenceElr", Index(b), Index(k)>>)
+MCAlterPartitionElr(b) == AlterPartitionElr(b) /\ ReportStep(<<"AlterPartitionElr", Index(b)>>)
+MCElectLastKnown(k) == ElectLastKnown(k) /\ MayElectStill /\ ReportStep(<<"ElectLastKnown", Index(k)>>)
+MCElectAnybody(k) == ElectAnybody(k) /\ MayElectStill /\ ReportStep(<<"ElectAnybody", Index(k)>>)
 
+MCElrInit == ElrInit /\ ReportInit
+
+\* A step is reported when all that it changes is known.
 MCElrNext ==
-  \/ MCBrokers
+  \/ UNCHANGED <<elr, lastLeader, clean>> /\ MCBrokerStep /\ Proposals
   \/ \E b \in Broker : MCStop(b)
   \/ \E b \in Broker : \E checkpoint \in 0..hw[b], kept \in 0..Leo(b) : MCCrashAndLose(b, checkpoint, kept)
   \/ \E b \in Broker, k \in BrokerOrNone : MCFenceElr(b, k)
   \/ \E b \in Broker, k \in BrokerOrNone : MCRegister(b, k)
   \/ \E b \in Broker, k \in BrokerOrNone : MCUnfenceElr(b, k)
-  \/ \E k \in Broker : MCElectPreferred(k) /\ UNCHANGED elrVars
+  \/ UNCHANGED elrVars /\ \E k \in Broker : MCElectPreferred(k)
   \/ \E b \in Broker : MCAlterPartitionElr(b)
 
-MCElrSpec == ElrInit /\ [][MCElrNext]_allVars
+MCElrSpec == MCElrInit /\ [][MCElrNext]_allVars
 
 \* With a last resort.
-MCLastKnownSpec == ElrInit /\ [][MCElrNext \/ \E k \in Broker : MCElectLastKnown(k)]_allVars
-MCAnybodySpec == ElrInit /\ [][MCElrNext \/ \E k \in Broker : MCElectAnybody(k)]_allVars
+MCLastKnownNext == MCElrNext \/ \E k \in Broker : MCElectLastKnown(k)
+MCAnybodyNext == MCElrNext \/ \E k \in Broker : MCElectAnybody(k)
+MCLastKnownSpec == MCElrInit /\ [][MCLastKnownNext]_allVars
+MCAnybodySpec == MCElrInit /\ [][MCAnybodyNext]_allVars
 
 ----------------------------------------------------------------------------------
 (* Guards taken away *)

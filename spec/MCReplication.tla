@@ -22,7 +22,7 @@ ASSUME BrokersInOrder == Broker = {Order[i] : i \in 1..Count} /\ FirstLeader = b
 
 ----------------------------------------------------------------------------------
 (* A state and a label as nested tuples of small numbers: what the Python explorer compares with.  Brokers are their
-   position in Order from 0, sets of brokers are bit masks, -1 is "none". *)
+   position in Order from 0, sets of brokers are bit masks, -1 is "none".  A log start of 0 is not told. *)
 
 \* TLC evaluates these functions once.
 IndexOf == [b \in BrokerOrNone |-> IF b = NoBroker THEN -1 ELSE (CHOOSE i \in 1..Count : Order[i] = b) - 1]
@@ -38,7 +38,7 @@ Number(boolean) == IF boolean THEN 1 ELSE 0
 Slot(m) ==
   CASE m.type = "nothing"      -> <<>>
     [] m.type = "request"      -> <<1, m.epoch, m.offset, m.lastEpoch>>
-    [] m.type = "data"         -> <<2, m.epoch, m.offset, m.hw, m.records>>
+    [] m.type = "data"         -> <<2, m.epoch, m.offset, m.hw, m.records>> \o (IF m.logStart = 0 THEN <<>> ELSE <<m.logStart>>)
     [] m.type = "diverging"    -> <<3, m.epoch, m.offset, m.divEpoch, m.divEnd>>
     [] m.type = "out of range" -> <<4, m.epoch, m.offset, m.leaderStart, m.leaderEnd>>
     [] m.type = "epoch request" -> <<5, m.epoch, m.lastEpoch>>
@@ -48,17 +48,22 @@ BrokerView(b) ==
   <<log[b], hw[b], mark[b], Number(up[b]), RoleNumber[role[b]], epoch[b], Index(leader[b]), Mask(isr[b]),
     Mask(pending[b]), [i \in 1..Count |-> remoteLeo[b][Order[i]]], [i \in 1..Count |-> Slot(net[b][Order[i]])]>>
 
-View ==
+Parts ==
   <<[i \in 1..Count |-> BrokerView(Order[i])],
     <<Index(controller.leader), controller.epoch, Mask(controller.isr), Mask(controller.live)>>,
     committed, crashes>>
+
+\* Replaced where a module has a variable more.
+View == Parts
 
 \* Replaced by the two below, in a .cfg, when the graph is asked for.
 ReportInit == TRUE
 ReportStep(label) == TRUE
 
 PrintInit == PrintT(ToString(<<"init", View>>))
-PrintStep(label) == PrintT(ToString(<<"step", label, "from", View, "to", View'>>))
+\* Replaced where a module has a variable that follows from what an action of `Replication` changes.
+Completes == TRUE
+PrintStep(label) == Completes /\ PrintT(ToString(<<"step", label, "from", View, "to", View'>>))
 
 ----------------------------------------------------------------------------------
 (* The actions, bounded and reported *)

@@ -21,10 +21,11 @@ from impl import rules
 from spec.proofs.groups import BOUNDED, Lemma
 from spec.proofs.paths import CounterModel
 from spec.proofs.prove import namespace_of
+from spec.proofs.small_changes import Mutant, Swaps, confused, mutants_of
 
 EQUIVALENT = File(__file__).with_name("equivalent.toml")
 
-SWAPS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
+SWAPS: Swaps = {
     ast.Lt: (ast.LtE, ast.GtE),
     ast.LtE: (ast.Lt, ast.Gt),
     ast.Gt: (ast.GtE, ast.LtE),
@@ -37,106 +38,18 @@ KILLING_SIZE = 2
 """Every mutant that dies at all dies on caches of two entries."""
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """One changed expression. The key survives edits elsewhere in the file: no line numbers."""
-
-    rule: str
-    change: str
-    source: str
-
-    @property
-    def key(self) -> str:
-        """Rule and change."""
-        return f"{self.rule}: {self.change}"
-
-
 def mutants() -> list[Mutant]:
     """Every mutant of every rule, in the order of the text."""
-    tree = ast.parse(inspect.getsource(rules))
-    found: dict[str, Mutant] = {}
-    for function in tree.body:
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        for mutant in _mutants_of(tree, function):
-            key = mutant.key
-            number = 1
-            while mutant.key in found:
-                number += 1
-                mutant = Mutant(mutant.rule, f"{key.removeprefix(mutant.rule + ': ')} (no. {number})", mutant.source)  # noqa: PLW2901
-            found[mutant.key] = mutant
-    return list(found.values())
-
-
-def _mutants_of(tree: ast.Module, function: ast.FunctionDef) -> Iterator[Mutant]:
-    original = ast.unparse(function)
-    seen = {original}
-    for parent, field, index, node in _expressions(function):
-        for replacement in _replacements(node):
-            _put(parent, field, index, replacement)
-            text = ast.unparse(function)
-            if text not in seen:
-                seen.add(text)
-                change = f"{ast.unparse(node)} -> {ast.unparse(replacement)}"
-                yield Mutant(function.name, change, ast.unparse(tree))
-            _put(parent, field, index, node)
-
-
-def _expressions(function: ast.FunctionDef) -> list[tuple[ast.AST, str, int | None, ast.expr]]:
-    """Every expression of the body with its place; annotations and docstrings are no behaviour."""
-    places: list[tuple[ast.AST, str, int | None, ast.expr]] = []
-    waiting: list[ast.AST] = [s for s in function.body if not _is_docstring(s)]
-    while waiting:
-        node = waiting.pop(0)
-        for field, value in ast.iter_fields(node):
-            children = list(enumerate(value)) if isinstance(value, list) else [(None, value)]
-            for index, child in children:
-                if isinstance(child, ast.AST):
-                    waiting.append(child)
-                    if isinstance(child, ast.expr) and not _is_place(child, node, field):
-                        places.append((node, field, index, child))
-    return places
-
-
-def _is_docstring(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-
-
-def _is_place(child: ast.expr, node: ast.AST, field: str) -> bool:
-    """Names that are called or assigned to, not read."""
-    return (isinstance(node, ast.Call) and field == "func") or isinstance(getattr(child, "ctx", None), ast.Store)
-
-
-def _put(parent: ast.AST, field: str, index: int | None, node: ast.expr) -> None:
-    if index is None:
-        setattr(parent, field, node)
-    else:
-        getattr(parent, field)[index] = node
+    return mutants_of(inspect.getsource(rules), _replacements)
 
 
 def _replacements(node: ast.expr) -> Iterator[ast.expr]:
-    """What an expression may be mistaken for."""
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        for swapped in SWAPS[type(node.ops[0])]:
-            yield ast.Compare(node.left, [swapped()], node.comparators)
-    elif isinstance(node, ast.BoolOp):
-        yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
-        for left_out in range(len(node.values)):
-            rest = [v for i, v in enumerate(node.values) if i != left_out]
-            yield rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield node.operand
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
-        yield ast.Call(ast.Name("max" if node.func.id == "min" else "min", ast.Load()), node.args, [])
+    """Rules are arithmetic: beside what any expression may be confused with, an operand alone, a value one up or down."""
+    yield from confused(node, SWAPS)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"min", "max"}:
         yield from node.args
     elif isinstance(node, ast.BinOp):
-        yield ast.BinOp(node.left, ast.Sub() if isinstance(node.op, ast.Add) else ast.Add(), node.right)
         yield node.left
-    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        yield ast.Constant(not node.value)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int):
-        yield ast.Constant(node.value + 1)
-        yield ast.Constant(node.value - 1)
     elif isinstance(node, ast.Name) and node.id.isupper():
         yield from (ast.Constant(getattr(rules, node.id) + step) for step in (1, -1))
     elif isinstance(node, (ast.Name, ast.Subscript)) and not _is_sequence(node):
@@ -187,7 +100,7 @@ def refuter(mutant: Mutant) -> tuple[Lemma, CounterModel] | None:
     """The lemma that refutes the mutant, and the values that show it; None when it survives them all."""
     namespace: Mapping[str, Any] = namespace_of(mutant.source)
     for lemma, reached in _reach():
-        if mutant.rule in reached:
+        if mutant.function in reached:
             for size in lemma.sizes(KILLING_SIZE):
                 tally = lemma.explore(size, namespace, stop_at_first=True)
                 if tally.refuted:

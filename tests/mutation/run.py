@@ -28,7 +28,8 @@ from typing import Any
 
 import pytest
 
-from tests.mutation.mutants import Mutant, mutants_of
+from spec.proofs.small_changes import Mutant
+from tests.mutation.mutants import mutants_of
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "tests" / "kafka_classes" / "data"

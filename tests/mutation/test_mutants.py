@@ -2,7 +2,8 @@
 
 import ast
 
-from tests.mutation.mutants import Mutant, mutants_of
+from spec.proofs.small_changes import Mutant
+from tests.mutation.mutants import mutants_of
 from tests.mutation.run import KILLERS, ROOT, killed, known_survivors, load_tables
 
 SOURCE = '''

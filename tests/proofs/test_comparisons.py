@@ -80,11 +80,11 @@ def symbols(path: Path, rule: str, size: int) -> list[Any]:
 
 def both(key: str, size: int) -> Any:
     """Rule and twin on the same arguments."""
-    twin = symbolic_rules(namespace_of(MUTANTS[key].source))[MUTANTS[key].rule]
+    twin = symbolic_rules(namespace_of(MUTANTS[key].source))[MUTANTS[key].function]
 
     def lemma(path: Path) -> None:
-        arguments = symbols(path, MUTANTS[key].rule, size)
-        one = path.call(MUTANTS[key].rule, *arguments)
+        arguments = symbols(path, MUTANTS[key].function, size)
+        one = path.call(MUTANTS[key].function, *arguments)
         other = term(twin(*[path.lift(a) for a in arguments]))
         path.goal(
             "the same value", z3.simplify(term(one) == other) if z3.is_expr(one) or z3.is_expr(other) else one == other

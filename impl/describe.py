@@ -17,10 +17,9 @@ from types import MappingProxyType
 from impl.broker import Broker
 from impl.cluster import Cluster, Label, Row, record_epochs
 from impl.controller import Controller
-from impl.explore import Found, Graph
-from impl.invariants import Violation
 from impl.messages import EpochEndOffset, EpochRequest, FetchRequest, Message
 from impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED
+from impl.search import Found, Graph, Violation
 from impl.view import View
 
 Values = Mapping[tuple[int, int], str]
@@ -264,7 +263,7 @@ def violation_text(violation: Violation) -> str:
     )
 
 
-def run_text(found: Found) -> str:
+def run_text(found: Found[Cluster]) -> str:
     """A run to a violation: the first state, every step with what it changed, the last state, the verdict."""
     lines = [grid(found.states[0]), ""]
     for number, label in enumerate(found.labels, start=1):

@@ -8,14 +8,16 @@ Rules of this file
 3. Order is that of impl.cluster: the same bounds give the same states in the same order.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any
 
 from impl.cluster import Bounds, Caller, Cluster, Label, Move, Row, apply, initial, moves_of, successors
 from impl.errors import UsageError
-from impl.invariants import INVARIANTS, Violation
+from impl.invariants import INVARIANTS, violated
 from impl.profiles import FETCH_TRUNCATION, Profile, Rules, named
-from impl.view import View, broker_view, controller_view, view
+from impl.search import Found, Graph, Search
+from impl.view import View, broker_view, controller_view, view, view_of_parts
 
 
 class Memo(Caller):
@@ -87,7 +89,7 @@ class Memo(Caller):
         brokers = tuple(
             self.value(broker_view, setup, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
         )
-        return brokers, self.value(controller_view, cluster.controller), cluster.committed, cluster.crashes
+        return view_of_parts(brokers, self.value(controller_view, cluster.controller), cluster)
 
 
 class Walker:
@@ -119,23 +121,6 @@ def as_profile(profile: Profile | str) -> Profile:
     return named(profile) if isinstance(profile, str) else profile
 
 
-class Graph(NamedTuple):
-    """All reachable states and labelled transitions. Edges are (source, index into labels, target)."""
-
-    states: list[View]
-    labels: list[Label]
-    edges: list[tuple[int, int, int]]
-    depth: int
-
-
-class Found(NamedTuple):
-    """A shortest path from the initial state to a violation: n labels, n + 1 states."""
-
-    violation: Violation
-    labels: tuple[Label, ...]
-    states: tuple[Cluster, ...]
-
-
 def _key(cluster: Cluster) -> tuple[Hashable, ...]:
     return (
         *map(id, cluster.brokers),
@@ -146,39 +131,13 @@ def _key(cluster: Cluster) -> tuple[Hashable, ...]:
         *map(id, cluster.copies),
         cluster.duplicates,
         cluster.lost_disks,
+        cluster.deleted,
         *cluster.waiting,
     )
 
 
-class _Search:
-    """Breadth-first, one level at a time; states are numbered in the order they are found."""
-
-    def __init__(self, start: Cluster, memo: Memo) -> None:
-        self.memo = memo
-        self.states = [start]
-        self.depth = 1
-        self._number = {_key(start): 0}
-
-    def transitions(self) -> Iterator[tuple[int, Label, int, bool]]:
-        """(source, label, target, whether the target is new)."""
-        states, number, memo = self.states, self._number, self.memo
-        source, level_ends = 0, 1
-        while source < len(states):
-            if source == level_ends:
-                self.depth += 1
-                level_ends = len(states)
-            cluster = states[source]
-            for group in moves_of(cluster, memo):
-                for move in group:
-                    after = apply(cluster, move, memo)
-                    key = _key(after)
-                    target = number.get(key)
-                    new = target is None
-                    if target is None:
-                        target = number[key] = len(states)
-                        states.append(after)
-                    yield source, move.label, target, new
-            source += 1
+def _search(start: Cluster, memo: Memo) -> Search[Cluster]:
+    return Search(memo.cluster(start), partial(successors, call=memo), _key)
 
 
 def explore(bounds: Bounds, profile: Profile | str = FETCH_TRUNCATION, rules_override: Rules | None = None) -> Graph:
@@ -195,10 +154,7 @@ def explore_from(start: Cluster) -> Graph:
             "find_violation, or walk"
         )
     memo = Memo()
-    search = _Search(memo.cluster(start), memo)
-    labels: dict[Label, int] = {}
-    edges = [(source, labels.setdefault(label, len(labels)), target) for source, label, target, _ in search.transitions()]
-    return Graph([memo.view(cluster) for cluster in search.states], list(labels), edges, search.depth)
+    return _search(start, memo).graph(memo.view)
 
 
 def find_violation(
@@ -207,48 +163,13 @@ def find_violation(
     rules_override: Rules | None = None,
     invariants: Sequence[str] = tuple(INVARIANTS),
     max_states: int | None = None,
-) -> Found | None:
+) -> Found[Cluster] | None:
     """A shortest run to a state where one of the named invariants fails, None when all hold everywhere.
 
     `max_states` stops the search with a UsageError rather than an answer: an unfinished search has not shown anything.
     """
-    memo = Memo()
-    start = memo.cluster(initial(bounds, as_profile(profile), rules_override))
-    checks = [INVARIANTS[name] for name in invariants]
-    search = _Search(start, memo)
-    came_from: list[tuple[int, Label] | None] = [None]
-    violation = _first_violation(checks, start)
-    if violation is not None:
-        return Found(violation, (), (start,))
-    for source, label, target, new in search.transitions():
-        if not new:
-            continue
-        came_from.append((source, label))
-        violation = _first_violation(checks, search.states[target])
-        if violation is not None:
-            return _path(violation, search.states, came_from, target)
-        if max_states is not None and target >= max_states:
-            raise UsageError(f"search: expected to end within {max_states} states; seen more; raise max_states")
-    return None
-
-
-def _first_violation(checks: Sequence[Callable[[Cluster], Violation | None]], cluster: Cluster) -> Violation | None:
-    for check in checks:
-        violation = check(cluster)
-        if violation is not None:
-            return violation
-    return None
-
-
-def _path(violation: Violation, states: list[Cluster], came_from: list[tuple[int, Label] | None], target: int) -> Found:
-    labels: list[Label] = []
-    numbers = [target]
-    step = came_from[target]
-    while step is not None:
-        numbers.append(step[0])
-        labels.append(step[1])
-        step = came_from[step[0]]
-    return Found(violation, tuple(reversed(labels)), tuple(states[n] for n in reversed(numbers)))
+    search = _search(initial(bounds, as_profile(profile), rules_override), Memo())
+    return search.first_violation(partial(violated, names=tuple(invariants)), max_states)
 
 
 __all__ = ["Bounds", "Found", "Graph", "Walker", "explore", "explore_from", "find_violation", "view"]

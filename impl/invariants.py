@@ -11,21 +11,11 @@ Rules of this file
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
-from typing import NamedTuple
 
 from impl.broker import Broker
 from impl.cluster import Cluster, record_epochs
+from impl.search import Violation
 from impl.view import implied_cache
-
-
-class Violation(NamedTuple):
-    """Which invariant, at which brokers, what had to hold and what does."""
-
-    invariant: str
-    brokers: tuple[int, ...]
-    expected: tuple[int, ...]
-    seen: tuple[int, ...]
-
 
 Invariant = Callable[[Cluster], Violation | None]
 

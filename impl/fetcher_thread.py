@@ -15,10 +15,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from impl import fetcher as fetcher_
+from impl.batch_bytes import RECORD_BYTES, bytes_of
 from impl.errors import KafkaError
 from impl.fetch_state import Fetcher, PartitionFetchState
-from impl.log import Log
+from impl.log import Batch, Log
 from impl.messages import FetchAnswer, FetchRequest, FetchResponse, ListOffsets
+from impl.meter import Meter, mark
 from impl.profiles import Setup
 from impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 from impl.table import Table
@@ -59,12 +61,18 @@ class Entry(NamedTuple):
 
 
 class FetcherThread(NamedTuple):
-    """One thread. `dead`: an exception that belongs to no partition ended it (DeadThreadCount)."""
+    """One thread. `dead`: an exception that belongs to no partition ended it (DeadThreadCount).
+
+    `requests`, `bytes`: FetcherStats, RequestsPerSec and BytesPerSec; a record takes `record_bytes`.
+    """
 
     leader: BrokerEndPoint
     fetcher_id: int
     entries: Table[TopicPartition, Entry] = Table()
     dead: bool = False
+    requests: Meter = Meter()
+    bytes: Meter = Meter()
+    record_bytes: int = RECORD_BYTES
 
     @property
     def name(self) -> str:
@@ -140,6 +148,7 @@ def delay_partitions(
 
 def request_failed(thread: FetcherThread, now: int, backoff_ms: int) -> FetcherThread:
     """No answer to the whole request: every entry backs off. AbstractFetcherThread#processFetchRequest."""
+    thread = thread._replace(requests=mark(thread.requests, 1, now))
     return delay_partitions(thread, tuple(thread.entries), now, backoff_ms)
 
 
@@ -198,6 +207,8 @@ def process_fetch_response(
 
     An answer to a partition that was not asked about is dropped. `asked` is what the fetch session holds.
     """
+    if asked:
+        thread = thread._replace(requests=mark(thread.requests, 1, now))
     done, delayed = Pass(thread, logs), []
     order = sorted(answers.items(), key=lambda item: item[1].response.is_diverging)
     for tp, answer in order:
@@ -216,7 +227,13 @@ def process_fetch_response(
             done = _replaced(
                 done, tp, entry, after, now, truncated=answer.response.is_diverging, restarts=setup.profile.delay_restarts
             )
+            if answer.response.records and after.log.end > before.log.end:
+                done = done._replace(thread=_received(done.thread, answer.response.records, now))
     return done._replace(thread=delay_partitions(done.thread, tuple(delayed), now, backoff_ms))
+
+
+def _received(thread: FetcherThread, records: tuple[Batch, ...], now: int) -> FetcherThread:
+    return thread._replace(bytes=mark(thread.bytes, bytes_of(records, thread.record_bytes), now))
 
 
 def _replaced(

@@ -12,6 +12,8 @@ Rules of this file
 
 from typing import NamedTuple
 
+from impl.batch_bytes import RECORD_BYTES, bytes_of
+from impl.broker_topic_stats import BrokerTopicStats, marked
 from impl.fetcher_manager import FetcherManager, remove_fetcher_for_partitions
 from impl.fetcher_thread import BrokerEndPoint, Logs
 from impl.log import Batch
@@ -23,9 +25,6 @@ from impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
 from impl.table import Table
 from impl.topic_partition import TopicPartition
 
-BATCH_OVERHEAD = 61
-"""Bytes of an empty record batch v2 (DefaultRecordBatch.RECORD_BATCH_OVERHEAD)."""
-
 
 class Hosted(NamedTuple):
     """HostedPartition. Offline: its log cannot be used until the broker starts again."""
@@ -35,24 +34,9 @@ class Hosted(NamedTuple):
     offline: bool = False
 
 
-class TopicStats(NamedTuple):
-    """BrokerTopicMetrics, as counts: a rate needs a clock. What a follower appends counts in none of them.
-
-    A fetch counts once for each of its partitions each time it is read, whoever asks.
-    """
-
-    total_produce_requests: int = 0
-    failed_produce_requests: int = 0
-    bytes_in: int = 0
-    messages_in: int = 0
-    bytes_rejected: int = 0
-    total_fetch_requests: int = 0
-
-
-def counted(manager: "ReplicaManager", **more: int) -> "ReplicaManager":
-    """The manager with higher counts in its TopicStats."""
-    stats = manager.stats
-    return manager._replace(stats=stats._replace(**{name: getattr(stats, name) + n for name, n in more.items()}))
+def counted(manager: "ReplicaManager", tp: TopicPartition, now: int, **events: int) -> "ReplicaManager":
+    """The manager after so many events of each kind, by their names in TopicStats."""
+    return manager._replace(stats=marked(manager.stats, tp.topic, now, **events))
 
 
 class ReplicaManager(NamedTuple):
@@ -81,14 +65,14 @@ class ReplicaManager(NamedTuple):
     produces: Table[int, DelayedProduce] = Table()
     fetches: Table[int, DelayedFetch] = Table()
     deletes: Table[int, DelayedDeleteRecords] = Table()
-    record_bytes: int = 10
-    stats: TopicStats = TopicStats()
+    record_bytes: int = RECORD_BYTES
+    stats: BrokerTopicStats = BrokerTopicStats()
     answered: tuple[Answered, ...] = ()
 
 
 def size_in_bytes(manager: ReplicaManager, batches: tuple[Batch, ...]) -> int:
     """What batches take on disk, all records alike."""
-    return sum(BATCH_OVERHEAD + manager.record_bytes * (b.last - b.base + 1) for b in batches)
+    return bytes_of(batches, manager.record_bytes)
 
 
 def online(manager: ReplicaManager, tp: TopicPartition) -> Partition | None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from impl import purgatory
 from impl.append_records import append_records
+from impl.broker_topic_stats import TopicStats
 from impl.fetch_messages import fetch_messages
 from impl.isr import maybe_shrink_isr
 from impl.messages import (
@@ -15,9 +16,10 @@ from impl.messages import (
     REQUEST_TIMED_OUT,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from impl.meter import Meter
 from impl.partition_state import PartitionState
 from impl.profiles import FETCH_TRUNCATION, Setup
-from impl.replica_manager import ReplicaManager, TopicStats, mark_offline, online, taken, with_partition
+from impl.replica_manager import ReplicaManager, mark_offline, online, taken, with_partition
 from impl.requests import (
     CORRUPT_MESSAGE,
     INVALID_REQUIRED_ACKS,
@@ -206,11 +208,16 @@ def test_what_is_produced_is_counted() -> None:
     """Requests per partition, bytes and messages that were appended; of the errors only a lack of replicas."""
     setup = Setup(min_insync_replicas=2)
     manager = produced(leading(TP, setup=setup), 1, TP, OTHER)
-    assert manager.stats == TopicStats(2, 0, BATCH_OF_ONE, 1)
+    assert counts(manager.stats.all_topics) == (2, 0, BATCH_OF_ONE, 1, 0, 0)
+    assert manager.stats.topics[TP.topic].bytes_in == Meter(BATCH_OF_ONE, BATCH_OF_ONE, NOW, NOW)
     refused = produced(leading(isr=(1,), setup=setup), -1, setup=setup)
-    assert refused.stats == TopicStats(1, 1, 0, 0)
+    assert counts(refused.stats.all_topics) == (1, 1, 0, 0, 0, 0)
     large = produced(leading(**{"message.max.bytes": BATCH_OF_ONE - 1}), 1)
-    assert large.stats == TopicStats(1, 0, 0, 0, bytes_rejected=BATCH_OF_ONE)
+    assert counts(large.stats.all_topics) == (1, 0, 0, 0, BATCH_OF_ONE, 0)
+
+
+def counts(stats: TopicStats) -> tuple[int, ...]:
+    return tuple(meter.total for meter in stats)
 
 
 @given(st.lists(st.tuples(st.sampled_from((2, 3)), st.integers(0, 14)), max_size=12), st.integers(1, 4))

@@ -3,6 +3,7 @@
 import pytest
 
 from impl import fetcher_thread as t
+from impl.batch_bytes import RECORD_BYTES, bytes_of
 from impl.errors import IllegalStateError
 from impl.fetch_state import PartitionFetchState
 from impl.fetcher_thread import Answer, BrokerEndPoint, Entry, EpochAnswer, FetcherThread, InitialFetchState, Pass
@@ -65,12 +66,23 @@ def test_a_request_that_fails_backs_all_entries_off() -> None:
     assert len(t.build_fetch(thread, LOGS, 1, 1000)) == 3
 
 
+def test_requests_and_received_bytes_are_counted() -> None:
+    """A request that failed is one too. Of an answer counts what was appended; nothing asked, nothing counted."""
+    after = processed(added(), {TPS[0]: DATA, TPS[1]: EMPTY, TPS[2]: Answer(FetchResponse(KAFKA_STORAGE_ERROR))})
+    assert after.thread.requests.total == 1
+    assert after.thread.bytes.total == bytes_of(DATA.response.records, RECORD_BYTES) == 61 + 2 * 10
+    assert t.request_failed(after.thread, 5, BACKOFF).requests.total == 2
+    behind = Answer(FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(20, 30))
+    assert processed(added(), {TPS[0]: behind}).thread.bytes.total == 0
+
+
 def test_an_answer_nobody_asked_for_is_dropped() -> None:
     """The fetch session has no request for it."""
     start = added()
     empty: Table[TopicPartition, t.FetchRequest] = Table()
     assert t.process_fetch_response(SETUP, start.thread, LOGS, empty, Table([(TPS[0], DATA)]), 0, BACKOFF) == start
-    assert processed(start, {TopicPartition("u", 0): DATA}) == start
+    after = processed(start, {TopicPartition("u", 0): DATA})
+    assert (after.thread.entries, after.logs, after.failed) == (start.thread.entries, start.logs, start.failed)
 
 
 def test_truncations_come_after_all_answers_and_keep_the_place() -> None:

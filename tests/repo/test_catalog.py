@@ -45,11 +45,17 @@ def test_the_operator_exists(kind: str, name: str, row: dict[str, Any]) -> None:
 
 
 def test_actions_are_the_steps_of_the_spec() -> None:
-    """Every disjunct of Next has a row, in each module that has one, and no row is another."""
+    """Every disjunct of Next, and every step of clients, has a row, in each module that has one, and no row is another."""
     disjuncts: set[str] = set()
-    for module, prefix in (("Replication", ""), ("AlterPartition", ""), ("ELR", "Elr"), ("LogStartMovement", "Move")):
+    for module, begin, end in (
+        ("Replication", "Next", "Spec"),
+        ("AlterPartition", "Next", "Spec"),
+        ("ELR", "ElrNext", "ElrSpec"),
+        ("LogStartMovement", "MoveNext", "MoveSpec"),
+        ("Acks", "ClientStep", "AcksNext"),
+    ):
         text = modules()[f"{module}.tla"]
-        following = text[text.index(f"\n{prefix}Next ==") : text.index(f"\n{prefix}Spec ==")]
+        following = text[text.index(f"\n{begin} ==") : text.index(f"\n{end} ==")]
         disjuncts |= set(re.findall(r"(?:: |\\/ )([A-Z]\w+)(?:\(|$)", following, flags=re.MULTILINE))
     assert disjuncts == set(CATALOG["action"])
 

@@ -31,6 +31,7 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "LoseDisk": ("BROKER",),
     "AnswerProduce": ("BROKER", "OFFSET", "ERROR"),
     "Read": ("BROKER", "OFFSET", "OFFSET"),
+    "DeleteRecords": ("BROKER", "OFFSET"),
     "ShrinkIsr": ("BROKER", "BROKERS"),
     "BecomeLeader": ("BROKER",),
     "BecomeFollower": ("BROKER",),

@@ -30,7 +30,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def bounds_for(brokers: int, max_fetch: int = UNBOUNDED) -> Bounds:
     """As many brokers; nothing else is bounded but what one fetch returns."""
-    return Bounds(brokers, UNBOUNDED, UNBOUNDED, UNBOUNDED, max_fetch, UNBOUNDED, UNBOUNDED, UNBOUNDED)
+    return Bounds(brokers, UNBOUNDED, UNBOUNDED, UNBOUNDED, max_fetch, UNBOUNDED, UNBOUNDED, UNBOUNDED, UNBOUNDED)
 
 
 class Session:

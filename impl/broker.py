@@ -5,7 +5,8 @@ Rules of this file
 1. A step of a broker reads this broker and one input: a message, or the controller's registration. It returns the broker
    after it and what it sends. Nothing here sees another broker.
 2. There is no clock: back-off, lag times and the scheduler's delays have no length. What only feeds a clock's decision is
-   forgotten after each step (`_settled`), so equal behaviour means equal values.
+   forgotten after each step (`_settled`), so equal behaviour means equal values. So is what lies before the log start, as
+   if each record had a segment of its own, and what only the answer to DeleteRecords waits for.
 3. Source: kafka.server.ReplicaManager#applyDelta for the order of a role change.
 """
 
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from impl import fetcher as fetcher_
 from impl import isr, log_loader
+from impl import log as log_
 from impl import partition as partition_
 from impl.controller import Controller
 from impl.fetch_state import Fetcher, PartitionFetchState
@@ -53,10 +55,13 @@ class Broker(NamedTuple):
 
 def _settled(broker: Broker) -> Broker:
     partition = broker.partition
-    remotes = tuple(Replica(r.broker_id, r.log_end, r.log_start, broker_epoch=r.broker_epoch) for r in partition.remotes)
+    remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=r.broker_epoch) for r in partition.remotes)
     log = log_loader.flush_cache(partition.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
+    if log.start > log.segments[0]:
+        log = log._replace(segments=(log.start,), batches=tuple(b for b in log.batches if b.base >= log.start))
+    epoch_start = max(partition.epoch_start, log.start) if partition.is_leader else partition.epoch_start
     entry = None if broker.entry is None else broker.entry._replace(lag=None, delayed=False)
-    return broker._replace(partition=partition._replace(log=log, remotes=remotes), entry=entry)
+    return broker._replace(partition=partition._replace(log=log, epoch_start=epoch_start, remotes=remotes), entry=entry)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -171,7 +176,7 @@ def next_request(setup: Setup, broker: Broker) -> Request | None:
     if epoch != UNDEFINED:
         return EpochRequest(broker.entry.current_leader_epoch, epoch)
     request = fetcher_.build_fetch(broker.partition.broker_id, fetcher)
-    return None if request is None else request._replace(replica_epoch=broker.incarnation)
+    return None if request is None else request._replace(replica_epoch=broker.incarnation, log_start=0)
 
 
 def is_truncating(setup: Setup, broker: Broker) -> bool:
@@ -203,12 +208,25 @@ def handle_epoch_answer(setup: Setup, broker: Broker, leader: int, answer: Epoch
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Any replica
+
+
+def delete_records(setup: Setup, broker: Broker, start: int) -> Broker:
+    """DeleteRecords at a leader, retention elsewhere; raises OffsetOutOfRangeError above the high watermark."""
+    if broker.leads:
+        partition, _, _ = partition_.delete_records(setup, broker.partition, start)
+        return _settled(broker._replace(partition=partition))
+    log, _ = log_.maybe_increment_log_start(setup, broker.partition.log, start)
+    return _settled(broker._replace(partition=broker.partition._replace(log=log)))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Process
 
 
 def crash(setup: Setup, broker: Broker, checkpointed_hw: int) -> Broker:
     """The process dies with everything flushed; the value already is what a restart will load from disk."""
-    log = log_loader.load(setup, broker.partition.log)
+    log = log_loader.load(setup, broker.partition.log, log_start=broker.partition.log.start)
     log = log_loader.apply_checkpoint(setup, log, checkpointed_hw)
     return _settled(Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation))
 

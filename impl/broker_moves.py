@@ -19,7 +19,7 @@ from impl.rules import NONE, UNDEFINED
 
 @all_at_once
 def own_moves(model: Model, b: int, broker: Broker, may_crash: bool) -> Iterator[Move]:
-    """LeaderAppend, ShrinkIsr, Crash: read the broker alone."""
+    """LeaderAppend, ShrinkIsr, Crash, DeleteRecords: read the broker alone."""
     setup, log = model.setup, broker.partition.log
     if broker.leads and log.end < model.bounds.max_log:
         after = broker_.append(setup, broker, metadata_of(model, False))
@@ -27,8 +27,11 @@ def own_moves(model: Model, b: int, broker: Broker, may_crash: bool) -> Iterator
     for out_of_sync in _subsets(broker_.lagging(setup, broker)):
         yield Move(("ShrinkIsr", b, mask(out_of_sync)), b, broker_.shrink_isr(broker, out_of_sync))
     if may_crash and broker.up:
-        for hw in range(log.hw + 1):
+        for hw in range(log.start, log.hw + 1):
             yield Move(("Crash", b, hw, log.end), b, broker_.crash(setup, broker, hw))
+    if broker.up:
+        for start in range(log.start + 1, min(log.hw, model.bounds.max_start) + 1):
+            yield Move(("DeleteRecords", b, start), b, broker_.delete_records(setup, broker, start))
 
 
 def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

@@ -29,6 +29,7 @@ from impl.moves import (
     Model,
     Move,
     Row,
+    committed_with,
     mask,
     metadata_of,
     model_of,
@@ -43,7 +44,8 @@ from impl.rules import UNDEFINED
 
 
 class Cluster(NamedTuple):
-    """A state. `committed` is a ghost: record epochs of the longest prefix any leader ever exposed.
+    """A state. Two values are ghosts: `committed`, record epochs of the longest prefix any leader ever exposed, and
+    `deleted`, the highest log start anybody was told to move to.
 
     `copies` are requests that will arrive once more, a row per follower; no rows where nothing arrives twice. `waiting` are
     per broker the ends of the records whose producers wait; empty where there are no clients.
@@ -59,6 +61,7 @@ class Cluster(NamedTuple):
     duplicates: int = 0
     lost_disks: int = 0
     waiting: tuple[Waiting, ...] = ()
+    deleted: int = 0
 
 
 class Caller:
@@ -70,6 +73,10 @@ class Caller:
 
     def row(self, function: Callable[..., Row], *args: Any) -> Row:
         """The row `function` builds."""
+        return function(*args)
+
+    def value(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What `function` returns."""
         return function(*args)
 
 
@@ -134,12 +141,12 @@ def _mishaps(cluster: Cluster, call: Caller) -> Iterable[tuple[Move, ...]]:
 
 def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
     """The state after a move of this state."""
-    model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting = cluster
+    model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted = cluster
     b = move.actor
     if move.broker is not None:
         brokers = _put(brokers, b, move.broker)
         if len(move.exposed) > len(committed):
-            committed = move.exposed
+            committed = call.value(committed_with, committed, move.exposed)
         if move.answered != UNDEFINED:
             f = move.answered
             network = _put(network, f, call.row(with_slot, network[f], b, move.answer))
@@ -149,6 +156,8 @@ def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
             waiting = _put(waiting, b, ()) if waiting else waiting
         elif move.label[0] == "LeaderAppend" and waiting and len(waiting[b]) < model.bounds.max_waiting:
             waiting = _put(waiting, b, (*waiting[b], move.broker.partition.log.end))
+        elif move.label[0] == "DeleteRecords":
+            deleted = max(deleted, move.label[2])
         elif move.label[0] == "LoseDisk":
             lost_disks += 1
         elif move.consumed != UNDEFINED:
@@ -163,7 +172,7 @@ def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
         duplicates += 1
     if move.controller is not None:
         image = move.controller
-    return Cluster(model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting)
+    return Cluster(model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted)
 
 
 def _put(values: tuple[Any, ...], at: int, value: Any) -> tuple[Any, ...]:

@@ -6,7 +6,8 @@
 
 Rules of this file
 
-1. A row per replica, a column per offset, the record's leader epoch in it, a bar where the high watermark is.
+1. A row per replica, a column per offset, the record's leader epoch in it, x where it was deleted, a bar where the high
+   watermark is.
 2. A step prints its label and what it changed, nothing else. A message that is lost is visible.
 3. Brokers are b1, b2, ..: index + 1, as in traces.
 """
@@ -77,7 +78,8 @@ def grid(cluster: Cluster, values: Values = NO_VALUES) -> str:
 
 def _log_row(b: int, broker: Broker, width: int, values: Values) -> str:
     log = broker.partition.log
-    records = {offset: f"{e}{values.get((e, offset), '')}" for offset, e in enumerate(record_epochs(broker))}
+    kept = ((offset, epoch) for offset, epoch in enumerate(record_epochs(broker)) if epoch != UNDEFINED)
+    records = dict.fromkeys(range(log.start), "x") | {o: f"{e}{values.get((e, o), '')}" for o, e in kept}
     cells = "".join(("| " if log.hw == offset else "  ") + f"{records.get(offset, ''):<2}" for offset in range(width))
     bar = "|" if log.hw >= width else " "
     return f"{broker_name(b)} {role(broker):<9}{cells}{bar}  {_facts(broker)}"
@@ -150,7 +152,8 @@ def message_text(follower: int, leader: int, message: Message, values: Values = 
         f"{b.epoch}{values.get((b.epoch, b.base), '')}@{b.base}" + (f"-{b.last}" if b.last > b.base else "")
         for b in response.records
     )
-    return f"{head} hw={response.hw} records=[{records}]"
+    start = f" log_start={response.log_start}" if response.log_start else ""
+    return f"{head} hw={response.hw}{start} records=[{records}]"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -181,6 +184,8 @@ def label_text(label: Label) -> str:
             return f"AnswerProduce {who} ending at {numbers[1]}" + (f" with error {numbers[2]}" if numbers[2] else "")
         case "Read":
             return f"Read {who} up to {numbers[2]}"
+        case "DeleteRecords":
+            return f"DeleteRecords {who} before {numbers[1]}"
         case "ShrinkIsr":
             removed = tuple(b for b in range(numbers[1].bit_length()) if numbers[1] >> b & 1)
             return f"ShrinkIsr {who} without {names(removed)}"
@@ -208,6 +213,7 @@ def changes(before: Cluster, after: Cluster) -> list[str]:
 def _differences(old: Broker, new: Broker) -> Iterator[str]:
     before, after = old.partition, new.partition
     pairs = (
+        ("start", before.log.start, after.log.start),
         ("leo", before.log.end, after.log.end),
         ("hw", before.log.hw, after.log.hw),
         ("epoch", before.leader_epoch, after.leader_epoch),
@@ -217,7 +223,7 @@ def _differences(old: Broker, new: Broker) -> Iterator[str]:
         ("cache", before.log.cache.memory.pairs(), after.log.cache.memory.pairs()),
         ("followers at", _remotes(old), _remotes(new)),
     )
-    for group in (pairs[:4], pairs[4:]):
+    for group in (pairs[:5], pairs[5:]):
         changed = [f"{name} {was} -> {now}" for name, was, now in group if was != now]
         if changed:
             yield ", ".join(changed)
@@ -251,6 +257,8 @@ SENTENCES = {
     "IsrSuperset": "it does not count every member of the controller's ISR",
     "EpochCacheWellFormed": "its epoch cache is not what its records imply",
     "EpochsMonotone": "record epochs fall along its log",
+    "OnlyDeletedIsGone": "its log starts behind everything that was deleted",
+    "NoHole": "records are missing behind its log start",
 }
 
 
@@ -279,10 +287,10 @@ def graph_text(graph: Graph) -> str:
 
 def view_text(view: View) -> str:
     """A view, a line per broker: for states of the specification, which are no clusters."""
-    brokers, controller, committed, crashes = view
+    brokers, controller, committed, crashes, *deleted = view
     lines = []
     for b, (log, hw, mark, up, is_role, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
-        records = " ".join(map(str, log)) or "-"
+        records = " ".join("x" if epoch == UNDEFINED else str(epoch) for epoch in log) or "-"
         what = ROLES[is_role] if up else "down"
         lines.append(
             f"{broker_name(b)} {what:<9} log={records} hw={hw} mark={mark} epoch={epoch} leader={broker_name(leader)} "
@@ -291,4 +299,5 @@ def view_text(view: View) -> str:
     leader, epoch, isr, live = controller
     lines.append(f"controller   leader={broker_name(leader)} epoch={epoch} isr={isr:b} live={live:b}")
     lines.append(f"committed    {' '.join(map(str, committed)) or '-'}  crashes={crashes}")
+    lines += [f"deleted      up to {start}" for start in deleted]
     return "\n".join(lines)

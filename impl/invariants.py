@@ -4,7 +4,9 @@ Rules of this file
 
 1. An invariant takes a cluster and returns None, or a Violation that names it and the brokers concerned. Text is made in
    impl.describe.
-2. Nothing here asks that a follower's high watermark never falls, or that a new leader's is not lower than the old one's:
+2. A record that was deleted is UNDEFINED in its log (impl.moves). No more is promised of a record that was deleted
+   somewhere: a follower that has another one there finds no epoch to compare (spec/LogStartMovement.tla).
+3. Nothing here asks that a follower's high watermark never falls, or that a new leader's is not lower than the old one's:
    both happen in Kafka.
 """
 
@@ -14,6 +16,7 @@ from types import MappingProxyType
 
 from impl.broker import Broker
 from impl.cluster import Cluster, record_epochs
+from impl.rules import UNDEFINED
 from impl.search import Violation
 from impl.view import implied_cache
 
@@ -25,9 +28,17 @@ def _current_leaders(cluster: Cluster) -> list[int]:
     return [b for b, broker in enumerate(cluster.brokers) if broker.leads and broker.partition.leader_epoch == epoch]
 
 
+def _is_prefix(prefix: tuple[int, ...], log: tuple[int, ...], deleted: int) -> bool:
+    """Whether `log` begins with `prefix`: where both have the record, it is the same."""
+    if prefix == log[: len(prefix)]:
+        return True
+    kept = zip(prefix[deleted:], log[deleted:], strict=False)
+    return len(prefix) <= len(log) and all(a == b or UNDEFINED in (a, b) for a, b in kept)
+
+
 def _missing_committed(cluster: Cluster, b: int) -> tuple[int, ...] | None:
     held = record_epochs(cluster.brokers[b])
-    return None if held[: len(cluster.committed)] == cluster.committed else held
+    return None if _is_prefix(cluster.committed, held, cluster.deleted) else held
 
 
 def hw_within_log(cluster: Cluster) -> Violation | None:
@@ -45,7 +56,7 @@ def log_matching_below_hw(cluster: Cluster) -> Violation | None:
         for b, second in enumerate(cluster.brokers[:a]):
             shared = min(first.partition.log.hw, second.partition.log.hw)
             left, right = record_epochs(first)[:shared], record_epochs(second)[:shared]
-            if left != right:
+            if not _is_prefix(left, right, cluster.deleted):
                 return Violation("LogMatchingBelowHw", (b, a), left, right)
     return None
 
@@ -72,7 +83,7 @@ def no_false_exposure(cluster: Cluster) -> Violation | None:
     """Nobody's high watermark covers a record that was not committed."""
     for b, broker in enumerate(cluster.brokers):
         shown = record_epochs(broker)[: broker.partition.log.hw]
-        if broker.partition.log.hw > len(cluster.committed) or shown != cluster.committed[: len(shown)]:
+        if broker.partition.log.hw > len(cluster.committed) or not _is_prefix(shown, cluster.committed, cluster.deleted):
             return Violation("NoFalseExposure", (b,), cluster.committed, shown)
     return None
 
@@ -114,6 +125,25 @@ def epochs_monotone(cluster: Cluster) -> Violation | None:
     return None
 
 
+def only_deleted_is_gone(cluster: Cluster) -> Violation | None:
+    """Nothing is missing at the front of a log but what was deleted somewhere."""
+    for b, broker in enumerate(cluster.brokers):
+        start = broker.partition.log.start
+        if start > cluster.deleted:
+            return Violation("OnlyDeletedIsGone", (b,), (cluster.deleted,), (start,))
+    return None
+
+
+def no_hole(cluster: Cluster) -> Violation | None:
+    """What is missing in a log is before its start."""
+    for b, broker in enumerate(cluster.brokers):
+        start, epochs = broker.partition.log.start, record_epochs(broker)
+        missing = tuple(offset for offset, epoch in enumerate(epochs) if epoch == UNDEFINED)
+        if missing[start:]:
+            return Violation("NoHole", (b,), tuple(range(start)), missing)
+    return None
+
+
 INVARIANTS: Mapping[str, Invariant] = MappingProxyType(
     {
         "HwWithinLog": hw_within_log,
@@ -124,6 +154,8 @@ INVARIANTS: Mapping[str, Invariant] = MappingProxyType(
         "IsrSuperset": isr_superset,
         "EpochCacheWellFormed": epoch_cache_well_formed,
         "EpochsMonotone": epochs_monotone,
+        "OnlyDeletedIsGone": only_deleted_is_gone,
+        "NoHole": no_hole,
     }
 )
 

@@ -25,10 +25,10 @@ Row = tuple[Message, ...]
 
 
 class Bounds(NamedTuple):
-    """How far a model goes: offsets below `max_log`, leader epochs up to `max_epoch`.
+    """How far a model goes: offsets below `max_log`, leader epochs up to `max_epoch`, log starts up to `max_start`.
 
-    Requests that arrive twice, lost disks and clients are no part of spec/Replication.tla: without a bound there are none.
-    At most `max_waiting` produces wait for an answer at one broker.
+    Log starts move in spec/LogStartMovement.tla. Requests that arrive twice, lost disks and clients are no part of the
+    specification: without a bound there are none. At most `max_waiting` produces wait for an answer at one broker.
     """
 
     brokers: int
@@ -39,6 +39,7 @@ class Bounds(NamedTuple):
     max_duplicates: int = 0
     max_lost_disks: int = 0
     max_waiting: int = 0
+    max_start: int = 0
 
     @property
     def counts_incarnations(self) -> bool:
@@ -103,13 +104,23 @@ def metadata_of(model: Model, eligible: bool, incarnations: tuple[int, ...] = ()
 
 
 def record_epochs(broker: Broker) -> tuple[int, ...]:
-    """The log as the specification has it: one epoch per record."""
-    return tuple(batch.epoch for batch in broker.partition.log.batches for _ in range(batch.base, batch.last + 1))
+    """The log as the specification has it: one epoch per record, UNDEFINED where there is none."""
+    log = broker.partition.log
+    epochs = [UNDEFINED] * log.end
+    for batch in log.batches:
+        epochs[batch.base : batch.last + 1] = [batch.epoch] * (batch.last + 1 - batch.base)
+    return tuple(epochs)
 
 
 def exposed(broker: Broker) -> tuple[int, ...]:
-    """What a leader shows below its high watermark."""
+    """What a leader shows below its high watermark, UNDEFINED for what was deleted."""
     return record_epochs(broker)[: broker.partition.log.hw] if broker.leads else ()
+
+
+def committed_with(committed: tuple[int, ...], shown: tuple[int, ...]) -> tuple[int, ...]:
+    """The longest prefix exposed, which is `shown` now; what was exposed before it was deleted is remembered."""
+    remembered = zip(committed, shown[: len(committed)], strict=True)
+    return (*(was if epoch == UNDEFINED else epoch for was, epoch in remembered), *shown[len(committed) :])
 
 
 def uncounted(image: Controller) -> Controller:

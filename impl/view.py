@@ -2,7 +2,9 @@
 
 Rules of this file
 
-1. The view is nested tuples of ints, exactly what TLC prints for a state of spec/Replication.tla.
+1. The view is nested tuples of ints, exactly what TLC prints for a state of spec/Replication.tla. Where log starts move
+   (spec/LogStartMovement.tla) a record that was deleted is -1 in its log; a log start in an answer, and the highest one
+   that was asked for, stand at the end of what they belong to, unless they are 0.
 2. What the specification derives is asserted here, not trusted: the epoch cache is exactly what the records and one
    trailing entry (`mark`) imply, and a fetching entry stands at the log end with the latest cached epoch.
 3. Two different states of one model have different views, but for the offset of a truncating entry: it says where to cut
@@ -28,11 +30,17 @@ NO_ROLE, LEADER, FOLLOWER, TRUNCATING = 0, 1, 2, 3
 
 
 def view(cluster: Cluster) -> View:
-    """(brokers, controller, committed, crashes)."""
+    """(brokers, controller, committed, crashes[, deleted])."""
     brokers = tuple(
         broker_view(cluster.model.setup, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
     )
-    return brokers, controller_view(cluster.controller), cluster.committed, cluster.crashes
+    return view_of_parts(brokers, controller_view(cluster.controller), cluster)
+
+
+def view_of_parts(brokers: tuple[View, ...], controller: View, cluster: Cluster) -> View:
+    """What the views of brokers and controller lack."""
+    deleted = (cluster.deleted,) if cluster.deleted else ()
+    return brokers, controller, cluster.committed, cluster.crashes, *deleted
 
 
 def broker_view(setup: Setup, broker: Broker, row: Row) -> View:
@@ -76,7 +84,8 @@ def message_view(message: Message) -> View:
         return 4, message.request_epoch, message.request_offset, message.offsets.earliest, message.offsets.latest
     if response.is_diverging:
         return 3, message.request_epoch, message.request_offset, response.diverging_epoch, response.diverging_end
-    return 2, message.request_epoch, message.request_offset, response.hw, _answered_epochs(message)
+    start = (response.log_start,) if response.log_start else ()
+    return 2, message.request_epoch, message.request_offset, response.hw, _answered_epochs(message), *start
 
 
 def _answered_epochs(answer: FetchAnswer) -> tuple[int, ...]:
@@ -116,8 +125,9 @@ def mark_of(setup: Setup, broker: Broker) -> int:
 
 
 def implied_cache(epochs: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """The cache entries that record epochs alone imply: one per change."""
-    return tuple((e, offset) for offset, e in enumerate(epochs) if offset == 0 or epochs[offset - 1] != e)
+    """The cache entries that record epochs alone imply: one per change, from the log start on."""
+    changes = ((e, offset) for offset, e in enumerate(epochs) if offset == 0 or epochs[offset - 1] != e)
+    return tuple(entry for entry in changes if entry[0] != UNDEFINED)
 
 
 def _assert_entry_implied(setup: Setup, broker: Broker) -> None:

@@ -52,7 +52,9 @@ IsPrefixAbove(s, t) ==
 
 \* For Expose: what was exposed before it was deleted is remembered.
 ExposeKept(records, h) ==
-  committed' = IF h > Len(committed) THEN committed \o SubSeq(records, Len(committed) + 1, h) ELSE committed
+  LET remembered(i) == records[i] = Undefined /\ i <= Len(committed)
+  IN  committed' = IF h > Len(committed) THEN [i \in 1..h |-> IF remembered(i) THEN committed[i] ELSE records[i]]
+                   ELSE committed
 
 ----------------------------------------------------------------------------------
 

@@ -7,14 +7,23 @@ EXTENDS LogStartMovement, MCReplication
 
 CONSTANT MaxStart       \* highest log start
 
-MCDeleteRecords(b, n) == n <= MaxStart /\ DeleteRecords(b, n)
+\* For View: a record that was deleted is -1 in its log; `deleted` stands behind the rest, unless it is 0.
+MoveView == IF deleted = 0 THEN Parts ELSE Append(Parts, deleted)
 
-MCDelete == \E b \in Broker : \E n \in 1..MaxLog : MCDeleteRecords(b, n)
-MCMoveSpec == MoveInit /\ [][(MCNext /\ UNCHANGED deleted) \/ MCDelete]_moveVars
+MCDeleteRecords(b, n) == n <= MaxStart /\ DeleteRecords(b, n) /\ ReportStep(<<"DeleteRecords", Index(b), n>>)
+
+MCMoveInit == MoveInit /\ ReportInit
+
+\* A step is reported when all that it changes is known.
+MCMoveNext ==
+  \/ UNCHANGED deleted /\ MCNext
+  \/ \E b \in Broker : \E n \in 1..MaxLog : MCDeleteRecords(b, n)
+
+MCMoveSpec == MCMoveInit /\ [][MCMoveNext]_moveVars
 
 \* With unclean election: a follower may have to cut before its own log start.
-MCElect == \E k \in Broker : MCElectUnclean(k)
-MCUncleanMoveSpec == MoveInit /\ [][((MCNext \/ MCElect) /\ UNCHANGED deleted) \/ MCDelete]_moveVars
+MCUncleanMoveSpec ==
+  MCMoveInit /\ [][MCMoveNext \/ (UNCHANGED deleted /\ \E k \in Broker : MCElectUnclean(k))]_moveVars
 
 ----------------------------------------------------------------------------------
 (* Guards taken away *)

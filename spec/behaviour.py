@@ -12,6 +12,7 @@ Rules of this file
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from spec.errors import SpecError
@@ -25,12 +26,29 @@ _ROLES = {"none": 0, "leader": 1, "follower": 2, "truncating": 3}
 _FIELDS = {
     "nothing": (),
     "request": (1, "epoch", "offset", "lastEpoch"),
-    "data": (2, "epoch", "offset", "hw", "records"),
+    "data": (2, "epoch", "offset", "hw", "records", "logStart"),
     "diverging": (3, "epoch", "offset", "divEpoch", "divEnd"),
     "out of range": (4, "epoch", "offset", "leaderStart", "leaderEnd"),
     "epoch request": (5, "epoch", "lastEpoch"),
     "epoch end": (6, "epoch", "endEpoch", "endOffset"),
 }
+
+
+class Walked(NamedTuple):
+    """How a SPECIFICATION of a cfg begins and goes on, and all its variables, as TLA+."""
+
+    init: str
+    next: str
+    variables: str
+
+
+SPECIFICATIONS: Mapping[str, Walked] = MappingProxyType(
+    {
+        "MCSpec": Walked("MCInit", "MCNext", "vars"),
+        "MCMoveSpec": Walked("MCMoveInit", "MCMoveNext", "moveVars"),
+    }
+)
+"""Those whose states have a view, and whose steps are reported."""
 
 
 class Behaviour(NamedTuple):
@@ -44,7 +62,7 @@ class Behaviour(NamedTuple):
 
 
 def view_of(state: Mapping[str, Any]) -> View:
-    """MCReplication!View of a state that TLC printed in full. Brokers are b1, b2, ... in that order."""
+    """View of a state that TLC printed in full. Brokers are b1, b2, ... in that order."""
     order = sorted(state["log"], key=lambda broker: int(broker.name.removeprefix("b")))
 
     def index(broker: ModelValue) -> int:
@@ -54,7 +72,8 @@ def view_of(state: Mapping[str, Any]) -> View:
         return sum(1 << index(broker) for broker in brokers)
 
     def slot(message: Mapping[str, Any]) -> tuple[Any, ...]:
-        return tuple(message[part] if isinstance(part, str) else part for part in _FIELDS[message["type"]])
+        told = tuple(message[part] if isinstance(part, str) else part for part in _FIELDS[message["type"]])
+        return told if message.get("logStart") != 0 else told[:-1]
 
     brokers = tuple(
         (
@@ -72,46 +91,57 @@ def view_of(state: Mapping[str, Any]) -> View:
     )
     controller = state["controller"]
     told = (index(controller["leader"]), controller["epoch"], mask(controller["isr"]), mask(controller["live"]))
-    return (brokers, told, state["committed"], state["crashes"])
+    deleted = (state["deleted"],) if state.get("deleted") else ()
+    return (brokers, told, state["committed"], state["crashes"], *deleted)
 
 
 def counterexample(model: Model, limits: Limits | None = None) -> Behaviour:
     """The shortest failing run of a model that fails. Raises SpecError when it holds, or has no views."""
     limits = limits or Limits(brief=model.tier == "small")
-    _check_spec(model)
+    walked = _walked(model)
     result = run_tlc(model.module, model.config(), limits=limits)
     if result.outcome is not Outcome.SAFETY:
         said = result.message or result.outcome.value
         raise SpecError(f"{model.cfg}: expected a safety failure to show, seen {said}")
     states = tuple(view_of(step.state) for step in result.counterexample)
     actions = [step.action for step in result.counterexample[1:]]
-    return Behaviour(result.property, states, tuple(_labels(model, states, actions)), result.version)
+    return Behaviour(result.property, states, tuple(_labels(model, walked, states, actions)), result.version)
 
 
-def _check_spec(model: Model) -> None:
-    """Whether the views of a model are MCReplication!View, and its steps MCNext."""
-    if model.module != "MCReplication" or not re.search(r"^SPECIFICATION MCSpec$", model.config(), re.MULTILINE):
+def _walked(model: Model) -> Walked:
+    """The SPECIFICATION of a model whose states have a view."""
+    found = re.search(r"^SPECIFICATION (\w+)$", model.config(), re.MULTILINE)
+    if found is None or found[1] not in SPECIFICATIONS:
         raise SpecError(
-            f"{model.cfg}: expected SPECIFICATION MCSpec of MCReplication, whose states have a view, seen another; "
-            "only those become traces"
+            f"{model.cfg}: expected SPECIFICATION {' or '.join(SPECIFICATIONS)}, whose states have a view, seen "
+            f"{found[1] if found else 'none'}; only those become traces"
         )
+    return SPECIFICATIONS[found[1]]
 
 
-def _labels(model: Model, states: Sequence[View], actions: Sequence[str]) -> Iterator[Label]:
-    """What leads from each state to the next one. TLC calls an action that it cannot take apart (Crash) by its place."""
+def _labels(model: Model, walked: Walked, states: Sequence[View], actions: Sequence[str]) -> Iterator[Label]:
+    """What leads from each state to the next one.
+
+    TLC calls an action that it cannot take apart (Crash) by its place. Where labels lead to the same state the first one in
+    alphabetical order is taken: an answer is handled rather than lost.
+    """
     path = ",\n  ".join(_tla(state) for state in states)
     along = (
         f"---- MODULE Along ----\nEXTENDS {model.module}\nVARIABLE along\nPath == <<\n  {path}\n>>\n"
-        "AlongInit == MCInit /\\ along = 1\n"
-        "AlongNext == along < Len(Path) /\\ MCNext /\\ View' = Path[along + 1] /\\ along' = along + 1\n"
-        "AlongSpec == AlongInit /\\ [][AlongNext]_<<vars, along>>\n====\n"
+        f"AlongInit == {walked.init} /\\ along = 1\n"
+        f"AlongNext == along < Len(Path) /\\ {walked.next} /\\ View' = Path[along + 1] /\\ along' = along + 1\n"
+        f"AlongSpec == AlongInit /\\ [][AlongNext]_<<{walked.variables}, along>>\n====\n"
     )
-    config = without_checks(model.config()).replace("SPECIFICATION MCSpec", "SPECIFICATION AlongSpec") + REPORT
+    config = re.sub(r"^SPECIFICATION \w+$", "SPECIFICATION AlongSpec", without_checks(model.config()), flags=re.MULTILINE)
     steps = Steps()
-    run_tlc("Along", config, extra_modules={"Along.tla": along}, limits=Limits(brief=True), on_line=steps.take)
+    run_tlc("Along", config + REPORT, extra_modules={"Along.tla": along}, limits=Limits(brief=True), on_line=steps.take)
     tried = steps.graph.edges()
     for action, (source, target) in zip(actions, pairwise(states), strict=True):
-        found = sorted(label for seen, label, to in tried if (seen, to) == (source, target) and action in {label[0], "Next"})
+        found = sorted(
+            label
+            for seen, label, to in tried
+            if (seen, to) == (source, target) and action in {label[0], "Next", walked.next.removeprefix("MC")}
+        )
         if not found:
             raise SpecError(f"{model.cfg}: expected a reported {action} from {source} to {target}, seen none")
         yield found[0]
@@ -128,7 +158,7 @@ def simulate(
 
     The same model, bounds and seed give the same runs with the same version of TLC.
     """
-    _check_spec(model)
+    _walked(model)
     config = without_checks(model.config(**constants))
     if brokers is not None:
         named = ", ".join(f"b{number}" for number in range(1, brokers + 1))

@@ -63,8 +63,8 @@ class Reporter:
         return number
 
     def take(self, line: str) -> tuple[int, int, int] | None:
-        """One line: a state, or a transition, which is returned too."""
-        text = line.strip('"').replace('\\"', '"')
+        """One line: a state, or a transition, which is returned too. TLC writes << >> for a function on 1..0, like <<>>."""
+        text = line.strip('"').replace('\\"', '"').replace("<< >>", "<<>>")
         kind, _, rest = text[2:-2].partition(", ")
         if kind == '"init"':
             self._number(rest, self._states, self.graph.states)

@@ -26,6 +26,7 @@ from traces.follower_events import (
 )
 from traces.leader_events import (
     answer_produce,
+    delete_records,
     handle_duplicate,
     handle_epoch_request,
     handle_fetch,
@@ -104,7 +105,7 @@ def numbered(events: Sequence[Event]) -> tuple[Event, ...]:
 
 def _initial(view: View) -> Iterator[Event]:
     for index, b in enumerate(brokers(view)):
-        yield tell(index, "Start", clean=True, leo=b.leo, hw=b.hw, log_start=0, epochs=epoch_cache(b.log, -1))
+        yield tell(index, "Start", clean=True, leo=b.leo, hw=b.hw, log_start=b.start, epochs=epoch_cache(b.log, -1))
     yield _change_partition(view)
     order = sorted(enumerate(brokers(view)), key=lambda pair: pair[1].role != LEADER)
     for index, b in order:
@@ -153,7 +154,7 @@ def _restart(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Eve
     b = broker(dst, label[1])
     rises = all(a <= b for a, b in pairwise(b.log))
     cache = {"epochs": epoch_cache(b.log, b.mark)} if rises else {}
-    yield tell(label[1], "Start", clean=False, leo=b.leo, hw=b.hw, log_start=0, **cache)
+    yield tell(label[1], "Start", clean=False, leo=b.leo, hw=b.hw, log_start=b.start, **cache)
 
 
 def _change_partition(view: View) -> Event:
@@ -196,6 +197,7 @@ _STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
     "LoseDisk": _silent,
     "AnswerProduce": answer_produce,
     "Read": read,
+    "DeleteRecords": delete_records,
     "ShrinkIsr": shrink_isr,
     "BecomeLeader": _become_leader,
     "BecomeFollower": become_follower,

@@ -1,4 +1,4 @@
-"""What the events of several actions share."""
+"""What the events of several actions share. A log start of 0 that stays there is not told."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from impl import rules
 from impl.profiles import named
 from traces.schema import Event
-from traces.views import NO_ROLE, Broker
+from traces.views import NO_ROLE, Broker, log_start_in
 
 
 def tell(index: int, event: str, **fields: Any) -> Event:
@@ -22,7 +22,13 @@ def record_fields(base: int, epochs: Sequence[int]) -> dict[str, int]:
 
 def log_fields(before: Broker, after: Broker) -> dict[str, int]:
     """The log before and after."""
-    return {"leo_before": before.leo, "hw_before": before.hw, "leo": after.leo, "hw": after.hw}
+    start = {"log_start": after.start} if before.start or after.start else {}
+    return {"leo_before": before.leo, "hw_before": before.hw, "leo": after.leo, "hw": after.hw, **start}
+
+
+def answered_start(data: Sequence[Any]) -> dict[str, int]:
+    """The leader's log start in a data answer."""
+    return {"res_log_start": log_start_in(data)} if log_start_in(data) else {}
 
 
 def refusal(leader: Broker, request_epoch: int, profile: str) -> int:

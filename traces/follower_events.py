@@ -12,7 +12,7 @@ from typing import Any
 
 from impl import rules
 from impl.profiles import named
-from traces.event_parts import epoch_end, log_fields, record_fields, tell
+from traces.event_parts import answered_start, epoch_end, log_fields, record_fields, tell
 from traces.schema import Event
 from traces.views import (
     EPOCH_REQUEST,
@@ -39,8 +39,9 @@ def send(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
 def handle_fetch_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """What was taken over, and the next request."""
     _, follower, leader = label
-    _, _, offset, hw, records = broker(src, follower).slots[leader]
-    taken = {"error": rules.NONE, "res_hw": hw, **record_fields(offset, records)}
+    answer = broker(src, follower).slots[leader]
+    _, _, offset, hw, records, *_ = answer
+    taken = {"error": rules.NONE, "res_hw": hw, **answered_start(answer), **record_fields(offset, records)}
     yield from _handled(src, label, dst, profile, taken)
 
 

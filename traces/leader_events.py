@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from impl import rules
 from impl.profiles import named
-from traces.event_parts import epoch_end, log_fields, or_none, record_fields, refusal, tell
+from traces.event_parts import answered_start, epoch_end, log_fields, or_none, record_fields, refusal, tell
 from traces.schema import Event
 from traces.views import (
     DATA,
@@ -47,10 +47,10 @@ def answer_produce(_src: View, label: Label, _dst: View, _profile: str) -> Itera
     yield tell(leader, "ProduceAck", acks=-1, rec_base=end - 1, rec_end=end, error=error)
 
 
-def read(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+def read(src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
     """A consumer is shown what lies below the high watermark."""
     _, leader, bound, end = label
-    yield tell(leader, "Read", bound=bound, rec_base=0, rec_end=end)
+    yield tell(leader, "Read", bound=bound, rec_base=broker(src, leader).start, rec_end=end)
 
 
 def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
@@ -74,6 +74,7 @@ def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[E
             **request,
             error=rules.NONE,
             res_hw=hw_before,
+            **answered_start(answer),
             **record_fields(offset, records),
             remote_leo=after.remote[follower],
             hw_before=before.hw,
@@ -141,7 +142,7 @@ def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[E
     answer = {"error": error}
     if error == rules.NONE:
         asked = last_epoch if named(profile).truncation_on_fetch else rules.UNDEFINED
-        decision, div_epoch, div_end = rules.fetch_decision(*_cache(before), 0, before.leo, offset, asked)
+        decision, div_epoch, div_end = rules.fetch_decision(*_cache(before), before.start, before.leo, offset, asked)
         if decision == rules.OUT_OF_RANGE:
             answer = {"error": rules.OFFSET_OUT_OF_RANGE}
         elif decision == rules.DIVERGING:
@@ -151,6 +152,12 @@ def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[E
             answer |= {"hw_before": before.hw, "hw": after.hw, "leo": after.leo}
     request = {"req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
     yield tell(leader, "HandleFetch", peer=peer, **request, **answer)
+
+
+def delete_records(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    """A log start that moves, at any replica."""
+    after = broker(dst, label[1])
+    yield tell(label[1], "LogStartMoved", log_start=after.start, hw=after.hw)
 
 
 def shrink_isr(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:

@@ -3,7 +3,8 @@
 Rules of this file
 
 1. A view is plain data. Nothing here computes a next state; whoever made the view did.
-2. Undefined is -1, a set of brokers is a bit mask, a broker is its index; `node_id` gives an index its id in traces.
+2. Undefined is -1, also in a log where a record was deleted; a set of brokers is a bit mask, a broker is its index;
+   `node_id` gives an index its id in traces.
 """
 
 from collections.abc import Sequence
@@ -42,6 +43,11 @@ class Broker(NamedTuple):
         """Log end offset: records are numbered from 0."""
         return len(self.log)
 
+    @property
+    def start(self) -> int:
+        """Log start offset: what is before it was deleted."""
+        return next((offset for offset, epoch in enumerate(self.log) if epoch >= 0), len(self.log))
+
 
 class Controller(NamedTuple):
     """The registration of the partition, and which brokers are not fenced."""
@@ -72,6 +78,11 @@ def slot_kind(slot: Sequence[Any]) -> int:
     return slot[0] if slot else 0
 
 
+def log_start_in(data: Sequence[Any]) -> int:
+    """The leader's log start in a data answer: 0 is not told."""
+    return data[5] if len(data) > 5 else 0
+
+
 def node_id(index: int) -> int | None:
     """The id of the broker at `index` in a trace; None for index -1."""
     return index + 1 if index >= 0 else None
@@ -84,5 +95,6 @@ def members(mask: int) -> tuple[int, ...]:
 
 def epoch_cache(log: Sequence[int], mark: int) -> tuple[tuple[int, int], ...]:
     """The epoch cache as (epoch, start offset) pairs: where the epochs of the records change, then the mark."""
-    starts = [(epoch, offset) for offset, epoch in enumerate(log) if offset == 0 or log[offset - 1] != epoch]
+    changes = ((epoch, offset) for offset, epoch in enumerate(log) if offset == 0 or log[offset - 1] != epoch)
+    starts = [(epoch, offset) for epoch, offset in changes if epoch >= 0]
     return (*starts, (mark, len(log))) if mark >= 0 else tuple(starts)

@@ -1,25 +1,18 @@
 """The explorer of the implementation against TLC on one worker: the same bounded models, the same states."""
 
 import sys
-from typing import NamedTuple
 
 from benchmarks.measure import Report, parser
-from impl.explore import Bounds, explore
+from conformance.graphs import WHOLE
+from conformance.spec_equals_impl import start_of
+from impl.explore import explore_from
 from spec.models import find_model
 from spec.tlc import Outcome, Result, run_tlc
 
-
-class Case(NamedTuple):
-    """A model of spec/models.toml and the bounds that are the same."""
-
-    model: str
-    bounds: Bounds
-
-
-CASES = (
-    Case("Small", Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)),
-    Case("Epochs", Bounds(brokers=2, max_log=1, max_epoch=3, max_crashes=0)),
+MODELS = tuple(
+    compared for compared in WHOLE if find_model(compared.model).tier == "small" or compared.model in {"Epochs", "LaggingHw"}
 )
+"""Every small model of the protocol that holds, and two that are larger."""
 
 
 def tlc(name: str) -> Result:
@@ -35,14 +28,15 @@ def main() -> int:
     options.add_argument("--repetitions", type=int, default=3)
     arguments = options.parse_args()
     report = Report("The explorer against TLC on one worker")
-    for name, bounds in CASES:
-        states = len(explore(bounds).states)
+    for compared in MODELS:
+        name, start = compared.model, start_of(compared)
+        states = len(explore_from(start).states)
         distinct = tlc(name).distinct
         if states != distinct:
             raise SystemExit(f"{name}: expected the same states, saw {states} explored and {distinct} in TLC")
         slow = report.time(f"{name}: TLC", states, "states", lambda name=name: tlc(name), arguments.repetitions)
         own = report.time(
-            f"{name}: explorer", states, "states", lambda bounds=bounds: explore(bounds), arguments.repetitions
+            f"{name}: explorer", states, "states", lambda start=start: explore_from(start), arguments.repetitions
         )
         report.ratio(f"{name}: explorer's time, times TLC's", own.seconds / slow.seconds, 3, most=True)
     report.notes.append("TLC also checks the invariants of the model; its time includes the start of the JVM")

@@ -38,7 +38,7 @@ VARIABLES
   known,        \* known[f]: the log end of f and the broker epoch it fetched with, as the leader recorded them
   view,         \* what the leader knows to be committed: [isr, partitionEpoch]
   pending,      \* the ISR the leader has proposed and not heard of again, or {}
-  channel,      \* between leader and controller: Nothing, a request or an answer
+  channel,      \* between leader and controller: Nothing, a request, an answer or a refusal
   controller,   \* [isr, partitionEpoch]
   images,       \* the metadata records that the leader has not read, oldest first
   incarnation,  \* incarnation[f]: the broker epoch of f
@@ -51,8 +51,10 @@ vars == <<end, hw, known, view, pending, channel, controller, images, incarnatio
 Replica == Follower \cup {Leader}
 Partition == [isr : SUBSET Replica, partitionEpoch : Nat]
 Nothing == [type |-> "nothing"]
-Request == [type : {"request"}, isr : SUBSET Replica, partitionEpoch : Nat, incarnation : [Follower -> Nat]]
-Answer == [type : {"answer"}, ok : BOOLEAN, isr : SUBSET Replica, partitionEpoch : Nat, asked : SUBSET Replica]
+Request(members) ==
+  [type : {"request"}, isr : {members \cup {Leader}}, partitionEpoch : Nat, incarnation : [members -> Nat]]
+Answer == [type : {"answer"}, isr : SUBSET Replica, partitionEpoch : Nat, asked : SUBSET Replica]
+Refusal == [type : {"refusal"}, asked : SUBSET Replica]
 
 TypeOK ==
   /\ end \in [Replica -> Nat]
@@ -60,7 +62,7 @@ TypeOK ==
   /\ known \in [Follower -> [end : Nat, incarnation : Nat]]
   /\ view \in Partition
   /\ pending \in SUBSET Replica
-  /\ channel \in {Nothing} \cup Request \cup Answer
+  /\ channel \in {Nothing} \cup Answer \cup Refusal \/ \E members \in SUBSET Follower : channel \in Request(members)
   /\ controller \in Partition
   /\ images \in Seq(Partition)
   /\ incarnation \in [Follower -> Nat]
@@ -120,13 +122,18 @@ RaiseHighWatermark(logEnd, recorded, isr, proposed) ==
   IN  /\ hw' = MaxOf({hw, lowest})
       /\ committed' = MaxOf({committed, lowest})
 
+\* What is asked of the controller: the new ISR, with the broker epochs its members fetched with.
+Proposal(isr, recorded) ==
+  [type |-> "request", isr |-> isr, partitionEpoch |-> view.partitionEpoch,
+   incarnation |-> [f \in isr \ {Leader} |-> recorded[f].incarnation]]
+
 LeaderAppend ==
   /\ end' = [end EXCEPT ![Leader] = @ + 1]
   /\ RaiseHighWatermark(end'[Leader], known, view.isr, pending)
   /\ UNCHANGED <<known, view, pending, channel, controller, images, incarnation, restarts, recent>>
 
-\* WHO the leader, for a fetch of f.  WHAT records where f stands; may propose f; f gets one record more, or the answer is
-\* late and counts as lost.
+\* WHO the leader, for a fetch of f.  WHAT records where f stands; may propose f; tries to raise the high watermark if f has
+\* moved; f gets one record more, or the answer is late and counts as lost.  KAFKA: Partition#updateFollowerFetchState.
 HandleFetch(f, expand, answerLost) ==
   /\ LET recorded == [known EXCEPT ![f] = [end |-> end[f], incarnation |-> incarnation[f]]]
          proposed == IF expand THEN view.isr \cup {f} ELSE pending
@@ -134,11 +141,10 @@ HandleFetch(f, expand, answerLost) ==
          /\ known' = recorded
          /\ pending' = proposed
          /\ recent' = IF end[f] = end[Leader] THEN Remembers(recent \cup {f}) ELSE recent
-         /\ RaiseHighWatermark(end[Leader], recorded, view.isr, proposed)
-         /\ channel' = IF expand
-                       THEN [type |-> "request", isr |-> proposed, partitionEpoch |-> view.partitionEpoch,
-                             incarnation |-> [g \in Follower |-> recorded[g].incarnation]]
-                       ELSE channel
+         /\ IF end[f] = known[f].end
+            THEN UNCHANGED <<hw, committed>>
+            ELSE RaiseHighWatermark(end[Leader], recorded, view.isr, proposed)
+         /\ channel' = IF expand THEN Proposal(proposed, recorded) ELSE channel
   /\ end' = IF answerLost THEN end ELSE [end EXCEPT ![f] = MinOf({@ + 1, end[Leader]})]
   /\ UNCHANGED <<view, controller, images, incarnation, restarts>>
 
@@ -148,8 +154,7 @@ ShrinkIsr(removed) ==
   /\ removed # {}
   /\ removed \subseteq {f \in view.isr \ ({Leader} \cup recent) : known[f].end < end[Leader]}
   /\ pending' = view.isr \ removed
-  /\ channel' = [type |-> "request", isr |-> pending', partitionEpoch |-> view.partitionEpoch,
-                 incarnation |-> [g \in Follower |-> known[g].incarnation]]
+  /\ channel' = Proposal(pending', known)
   /\ UNCHANGED <<end, hw, known, view, controller, images, incarnation, committed, restarts, recent>>
 
 \* WHO the clock.  WHAT lets the lag limit pass for a follower that is behind: from now on it may be dropped, and outside the
@@ -169,15 +174,16 @@ LagLimitPasses(f) ==
   KAFKA       Partition#submitAlterPartition, #handleAlterPartitionUpdate, #handleAlterPartitionError
 *)
 HandleAlterPartitionResponse ==
-  /\ channel.type = "answer"
+  /\ channel.type \in {"answer", "refusal"}
   /\ channel' = Nothing
   /\ LET m == channel
          mine == pending = m.asked
-     IN  IF mine /\ m.ok /\ TakesAnswer(m)
+         refused == m.type = "refusal"
+     IN  IF mine /\ ~refused /\ TakesAnswer(m)
          THEN /\ view' = [isr |-> m.isr, partitionEpoch |-> m.partitionEpoch]
               /\ pending' = {}
               /\ RaiseHighWatermark(end[Leader], known, m.isr, {})
-         ELSE /\ pending' = IF mine /\ ~m.ok THEN {} ELSE pending
+         ELSE /\ pending' = IF mine /\ refused THEN {} ELSE pending
               /\ UNCHANGED <<view, hw, committed>>
   /\ UNCHANGED <<end, known, controller, images, incarnation, restarts, recent>>
 
@@ -207,12 +213,17 @@ Commit(isr) ==
 HandleAlterPartition(answerLost) ==
   /\ channel.type = "request"
   /\ LET m == channel
-         answer(ok) == [type |-> "answer", ok |-> ok, isr |-> controller'.isr, asked |-> m.isr,
-                        partitionEpoch |-> controller'.partitionEpoch]
-     IN  IF ~IsCurrent(m)
-         THEN UNCHANGED <<controller, images>> /\ channel' = Nothing
-         ELSE /\ IF AreThemselves(m) THEN Commit(m.isr) ELSE UNCHANGED <<controller, images>>
-              /\ channel' = IF answerLost THEN channel ELSE answer(AreThemselves(m))
+         Reply(answer) == channel' = IF answerLost THEN m ELSE answer
+     IN  CASE ~IsCurrent(m) ->
+                /\ UNCHANGED <<controller, images>>
+                /\ channel' = Nothing
+           [] IsCurrent(m) /\ AreThemselves(m) ->
+                /\ Commit(m.isr)
+                /\ Reply([type |-> "answer", isr |-> controller'.isr, partitionEpoch |-> controller'.partitionEpoch,
+                          asked |-> m.isr])
+           [] IsCurrent(m) /\ ~AreThemselves(m) ->
+                /\ UNCHANGED <<controller, images>>
+                /\ Reply([type |-> "refusal", asked |-> m.isr])
   /\ UNCHANGED <<end, hw, known, view, pending, incarnation, committed, restarts, recent>>
 
 \* WHO the controller.  WHAT takes a broker that lost its session out of the ISR.

@@ -127,8 +127,9 @@ def _alter(src: State, dst: State, leader: int) -> Iterator[Event]:
 
 def _answered(src: State, dst: State, leader: int) -> Iterator[Event]:
     answer = src["channel"]
-    error = NONE if answer["ok"] else INELIGIBLE_REPLICA
-    yield Event(leader, "HandleAlterPartitionResponse", {**_isr(answer), "error": error, **_hw(src, dst)})
+    refused = answer["type"] == "refusal"
+    told = {"isr": tuple(sorted(answer["asked"])), "error": INELIGIBLE_REPLICA} if refused else {**_isr(answer), "error": NONE}
+    yield Event(leader, "HandleAlterPartitionResponse", {**told, **_hw(src, dst)})
 
 
 def _metadata(src: State, dst: State, leader: int) -> Iterator[Event]:

@@ -42,16 +42,15 @@ LOST = frozenset({"DATA-01", "DATA-02", "DATA-03"})
 MISSED_EPOCH = LOST | {"HW-08"}
 """A leader that missed an epoch counts log ends from before it (all releases up to 4.3.1), and commits too much."""
 
-FORKED = MISSED_EPOCH | {"FETCH-02"}
-"""Once record epochs fall along a log its epoch cache is not what they imply, and a restart makes another one of it
-(LogSegment#recover): the judge, who kept the first, takes the next epoch asked about for a wrong one."""
-
 DUPLICATES = "requests twice"
 LOST_DISKS = "lost disks"
 """The last member of the ISR may come back empty, and leads again: nobody else may (KIP-966)."""
 
 CLIENTS = "with clients"
 """Producers with acks=all and consumers."""
+
+LOG_STARTS = "log starts that move"
+"""DeleteRecords and retention; a follower that stayed behind starts again at the leader's log start."""
 
 Echo = Callable[[str], None]
 
@@ -61,16 +60,13 @@ class Case:
     """A profile with so many brokers, perhaps with a seeded fault, and the rules that its known hole may break.
 
     `shown_by`: so many runs always show the hole; 0 where it is too rare to promise that.
-    `max_fetch` is 1 for profiles without fencing: an answer tells the epoch of its last record only, and there a leader
-    may answer a request that is older than the records it sends.
-    `besides` is DUPLICATES, LOST_DISKS or CLIENTS, what the specification does not have.
+    `besides` is what spec/Replication.tla does not have: DUPLICATES, LOST_DISKS, CLIENTS or LOG_STARTS.
     """
 
     profile: str
     brokers: int
     known: frozenset[str] = frozenset()
     shown_by: int = 0
-    max_fetch: int = 4
     fault: str = ""
     besides: str = ""
 
@@ -82,10 +78,11 @@ class Case:
             max_log=24,
             max_epoch=12,
             max_crashes=4,
-            max_fetch=self.max_fetch,
+            max_fetch=4,
             max_duplicates=STEPS if self.besides == DUPLICATES else 0,
             max_lost_disks=2 if self.besides == LOST_DISKS else 0,
             max_waiting=8 if self.besides == CLIENTS else 0,
+            max_start=24 if self.besides == LOG_STARTS else 0,
         )
 
     @property
@@ -106,17 +103,19 @@ CASES = (
     Case("repaired", 3),
     Case("kip320", 2),
     Case("kip320", 3, MISSED_EPOCH),
-    Case("kip279", 2, MISSED_EPOCH, max_fetch=1),
-    Case("kip279", 3, MISSED_EPOCH, max_fetch=1),
-    Case("kip101", 2, FORKED, shown_by=1_000, max_fetch=1),
-    Case("kip101", 3, FORKED, shown_by=1_000, max_fetch=1),
+    Case("kip279", 2, MISSED_EPOCH),
+    Case("kip279", 3, MISSED_EPOCH),
+    Case("kip101", 2, MISSED_EPOCH, shown_by=1_000),
+    Case("kip101", 3, MISSED_EPOCH, shown_by=1_000),
     Case("repaired", 3, besides=DUPLICATES),
     Case("kip320", 3, MISSED_EPOCH, besides=DUPLICATES),
     Case("repaired", 3, LOST, shown_by=300, besides=LOST_DISKS),
     Case("repaired", 3, besides=CLIENTS),
-    Case("kip101", 2, FORKED, max_fetch=1, besides=CLIENTS),
-    Case("hw-only", 2, MISSED_EPOCH, shown_by=1_000, max_fetch=1),
-    Case("hw-only", 3, MISSED_EPOCH, shown_by=1_000, max_fetch=1),
+    Case("repaired", 2, besides=LOG_STARTS),
+    Case("repaired", 3, besides=LOG_STARTS),
+    Case("kip101", 2, MISSED_EPOCH, besides=CLIENTS),
+    Case("hw-only", 2, MISSED_EPOCH, shown_by=1_000),
+    Case("hw-only", 3, MISSED_EPOCH, shown_by=1_000),
 )
 
 

@@ -30,6 +30,7 @@ from conformance.kernel import (
     copies,
     cuts,
     follower,
+    forks,
     judge_kernel,
     leader,
     leader_hw,
@@ -50,6 +51,7 @@ MODULES = (
     rules,
     state,
     tally,
+    forks,
     lineage,
     terms,
     log_checks,
@@ -75,7 +77,7 @@ _RARE = """
     observe log_start_moved epoch_cache_entry handle_out_of_range truncate_to_high_watermark answer_fetch
     handle_alter_partition_response produce_ack consumer_read expand_isr shrink_isr propose keep learn
     alter_partition handle_diverging_response send_epoch_request raise_log_start cache_raise snapshot term_of
-    repetition put_back
+    repetition put_back fork copy_fork reload_fork
 """
 RARE = frozenset(_RARE.split())
 """Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""

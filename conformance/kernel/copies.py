@@ -17,6 +17,7 @@ from conformance.kernel.state import (
     ANS_END,
     ANS_HW,
     ANS_REC_EPOCH,
+    ANS_TERM,
     DATA,
     DIVERGED,
     EPOCH_ANSWER,
@@ -74,5 +75,6 @@ def put_back(st: State, p: int, repeated: int) -> None:
         st[p, ANS_BASE] = UNKNOWN
         st[p, ANS_END] = UNKNOWN
         st[p, ANS_REC_EPOCH] = UNKNOWN
+        st[p, ANS_TERM] = -1
         st[p, ANS_DIV_EPOCH] = UNKNOWN
         st[p, ANS_DIV_END] = UNKNOWN

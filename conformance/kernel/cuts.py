@@ -8,6 +8,7 @@ Rules of this file
 
 from conformance.kernel import fields as field
 from conformance.kernel.follower import accepted, as_answered, given, without_error
+from conformance.kernel.forks import cut_fork
 from conformance.kernel.lineage import cache_cut, inputs_missing
 from conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, set_hw, within
 from conformance.kernel.rule_ids import HW_06, HW_07, OOR_01, TRUNC_01, TRUNC_03, TRUNC_05
@@ -205,6 +206,7 @@ def handle_out_of_range(
         hw_becomes(st, b, OOR_01, expected, hw, 0)
         st[REPLICAS + b, LOG_START] = expected
         st[REPLICAS + b, CACHED] = 0
+        cut_fork(st, b, 0)
         if log_start != UNKNOWN:
             same(st, OOR_01, field.LOG_START, expected, log_start, 0)
     else:

@@ -6,6 +6,7 @@ the follower stands at (AbstractFetcherThread#processFetchRequest).
 
 from conformance.kernel import fields as field
 from conformance.kernel.copies import fits
+from conformance.kernel.forks import fork_end
 from conformance.kernel.lineage import cache_assign, cache_latest, cache_raise, copy_entries
 from conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, within
 from conformance.kernel.rule_ids import (
@@ -26,6 +27,7 @@ from conformance.kernel.state import (
     ANS_END,
     ANS_HW,
     ANS_REC_EPOCH,
+    ANS_TERM,
     ANSWER_EPOCH_CHECKED,
     BATCH_EPOCH_FILTER,
     BROKERS,
@@ -34,6 +36,7 @@ from conformance.kernel.state import (
     DIVERGED,
     EPOCH,
     EPOCH_REQUEST,
+    FENCING,
     FOLLOWING,
     HEARD,
     HELD,
@@ -219,6 +222,7 @@ def handle_fetch_response(
         epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
     accepted(st, b, leader, epoch, offset)
+    t = term_of(st, leader, epoch) if st[OPTION, FENCING] == 1 else -1
     if kind == DIVERGED:
         moved = st[REPLICAS + b, HW] != UNKNOWN and hw not in (UNKNOWN, st[REPLICAS + b, HW])
         decide(st, HW_06, not moved and not end > base, field.HW, st[REPLICAS + b, HW], hw)
@@ -231,10 +235,12 @@ def handle_fetch_response(
         base = st[p, ANS_BASE] if base == UNKNOWN else base
         end = st[p, ANS_END] if end == UNKNOWN else end
         rec_epoch = st[p, ANS_REC_EPOCH] if rec_epoch == UNKNOWN else rec_epoch
+        if st[OPTION, FENCING] == 0:
+            t = st[p, ANS_TERM]
     if st[REPLICAS + b, MORE_ROUNDS] == 1 and st[OPTION, TELLS_REQUESTS] == 1:
         decide(st, TRUNC_02, False, field.COMPLETED, 1, 0)
         st[REPLICAS + b, MORE_ROUNDS] = 0
-    append_answered(st, b, leader, epoch, base, end, rec_epoch, leo, told, pairs)
+    append_answered(st, b, t, base, end, rec_epoch, leo, told, pairs)
     follow_hw(st, b, res_hw, hw)
     raise_log_start(st, b, res_log_start, log_start)
     if kind != DIVERGED:
@@ -243,16 +249,7 @@ def handle_fetch_response(
 
 
 def append_answered(
-    st: State,
-    b: int,
-    leader: int,
-    epoch: int,
-    base: int,
-    end: int,
-    rec_epoch: int,
-    leo: int,
-    told: bool,
-    pairs: Ints,
+    st: State, b: int, t: int, base: int, end: int, rec_epoch: int, leo: int, told: bool, pairs: Ints
 ) -> None:
     """APPEND-02: answered records go to the follower's log end, none of an epoch above its own (KAFKA-18723)."""
     before = st[REPLICAS + b, LEO]
@@ -264,7 +261,7 @@ def append_answered(
     if base == UNKNOWN or end == UNKNOWN:
         undecided(st, APPEND_02, 1 << field.REC_BASE | 1 << field.REC_END)
         if not told and (leo == UNKNOWN or leo != before):
-            epochs_of_records(st, b, leader, epoch, before, leo, rec_epoch)
+            epochs_of_records(st, b, t, before, leo, rec_epoch)
         leo_becomes(st, b, APPEND_02, UNKNOWN, leo, 1 << field.REC_END)
         return
     if end > base:
@@ -275,22 +272,22 @@ def append_answered(
             st[LEOS, 0] = rec_epoch
             decide(st, APPEND_02, batches_accepted(entries(st, LEOS, 1), own) == 1, field.REC_EPOCH, own, rec_epoch)
         if not told:
-            epochs_of_records(st, b, leader, epoch, base, end, rec_epoch)
+            epochs_of_records(st, b, t, base, end, rec_epoch)
     leo_becomes(st, b, APPEND_02, end if end > base else before, leo, 1 << field.LEO)
     cache_in_order(st, b)
 
 
-def epochs_of_records(st: State, b: int, leader: int, epoch: int, base: int, end: int, rec_epoch: int) -> None:
+def epochs_of_records(st: State, b: int, t: int, base: int, end: int, rec_epoch: int) -> None:
     """Where new epochs begin in the records [base, end), of which the last has `rec_epoch`.
 
-    The log of a leader's term is fixed: it answers even when that leader has moved on since.
+    The log of a leader's term is fixed: it answers even when that leader has moved on since. Where nobody is fenced the
+    term is not that of the request's epoch but the one in which the leader answered.
     """
     latest = cache_latest(st, b)
-    if latest != UNKNOWN and rec_epoch == latest:
-        return
-    t = term_of(st, leader, epoch)
     if rec_epoch != UNKNOWN and end - base == 1:
         cache_assign(st, b, rec_epoch, base)
+    elif latest != UNKNOWN and rec_epoch == latest and (t < 0 or fork_end(st, st[OPTION, BROKERS] + t) <= base):
+        return
     elif t >= 0 and UNKNOWN not in (base, end, st[term(st, t), T_CACHED]):
         copy_entries(st, st[OPTION, BROKERS] + t, st[term(st, t), T_CACHED], b, base, end)
     elif st[OPTION, TELLS_ENTRIES] == 0:

@@ -4,6 +4,7 @@ Rule of this file: a broker that starts knows no metadata: leader epoch UNDEFINE
 """
 
 from conformance.kernel import fields as field
+from conformance.kernel.forks import reload_fork
 from conformance.kernel.lineage import agree_until, cache_assign, cache_cut, cache_latest, cache_raise, known_start
 from conformance.kernel.log_checks import alive, cache_in_order, set_hw, set_leo, within
 from conformance.kernel.roles import forget_recorded
@@ -105,6 +106,8 @@ def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, told
         st[REPLICAS + b, HIGHEST_HW] = hw
     if leo != UNKNOWN:
         cache_cut(st, b, leo)
+    if clean != 1:
+        reload_fork(st, b, leo)
     if log_start != UNKNOWN:
         st[REPLICAS + b, LOG_START] = log_start
         cache_raise(st, b, log_start)

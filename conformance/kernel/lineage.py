@@ -5,9 +5,11 @@ Rules of this file
 1. Which entries an operation keeps is decided by impl.rules; here they are moved.
 2. A cache of unknown content has length UNKNOWN; every operation leaves it so, except one that tells it whole.
 3. Records of one epoch have one writer, so two logs that agree on the epoch of an offset agree on the record there.
+4. What a cache says of records is not asked where the log forked (conformance.kernel.forks).
 """
 
 from conformance.kernel import fields as field
+from conformance.kernel.forks import copy_fork, cut_fork, fork, fork_end, fork_start
 from conformance.kernel.state import (
     BROKERS,
     CACHED,
@@ -49,6 +51,8 @@ def cache_assign(st: State, b: int, epoch: int, start: int) -> None:
     if keeps >= st[WHOLE, ROOM]:
         st[WHOLE, OVERFLOW] = 1
         return
+    if keeps < n and st[epochs_row(st, b), n - 1] > epoch:
+        fork(st, b, st[starts_row(st, b), keeps], start)
     st[epochs_row(st, b), keeps] = epoch
     st[starts_row(st, b), keeps] = start
     st[REPLICAS + b, CACHED] = keeps + 1
@@ -57,6 +61,8 @@ def cache_assign(st: State, b: int, epoch: int, start: int) -> None:
 def cache_cut(st: State, b: int, end: int) -> None:
     """LeaderEpochFileCache#truncateFromEnd."""
     n = st[REPLICAS + b, CACHED]
+    if end != UNKNOWN:
+        cut_fork(st, b, end)
     if n == UNKNOWN:
         return
     if end == UNKNOWN:
@@ -81,9 +87,9 @@ def cache_raise(st: State, b: int, start: int) -> None:
 
 
 def epoch_at(st: State, row: int, n: int, offset: int) -> int:
-    """Epoch of the record at `offset` in the first n entries of a row, UNKNOWN below them (their start is cut off)."""
+    """Epoch of the record at `offset` in the first n entries of a row, UNKNOWN below them and where the log forked."""
     known = count_at_most(entries(st, starts_row(st, row), n), offset)
-    if known == 0:
+    if known == 0 or fork_start(st, row) <= offset < fork_end(st, row):
         return UNKNOWN
     return int(st[epochs_row(st, row), known - 1])
 
@@ -135,6 +141,7 @@ def snapshot(st: State, b: int, term: int) -> None:
     for i in range(st[REPLICAS + b, CACHED]):
         st[epochs_row(st, row), i] = st[epochs_row(st, b), i]
         st[starts_row(st, row), i] = st[starts_row(st, b), i]
+    copy_fork(st, b, row)
 
 
 def known_start(st: State, b: int) -> int:

@@ -21,6 +21,7 @@ from conformance.kernel.state import (
     ANS_HW,
     ANS_LOW_HW,
     ANS_REC_EPOCH,
+    ANS_TERM,
     ANSWERS_EPOCH,
     CACHED,
     DATA,
@@ -53,6 +54,7 @@ from conformance.kernel.state import (
     REQUEST,
     ROLE,
     TELLS_REQUESTS,
+    TERM,
     TRUNCATION_ON_FETCH,
     WHOLE,
     State,
@@ -252,6 +254,7 @@ def read(st: State, b: int, p: int, res_hw: int, base: int, end: int, rec_epoch:
     st[p, ANS_BASE] = base
     st[p, ANS_END] = end
     st[p, ANS_REC_EPOCH] = rec_epoch
+    st[p, ANS_TERM] = st[REPLICAS + b, TERM]
     trigger = UNKNOWN
     if before != UNKNOWN and after != UNKNOWN:
         trigger = 1 if before != after else 0
@@ -323,6 +326,7 @@ def answer_fetch(
     st[p, ANS_BASE] = base
     st[p, ANS_END] = end
     st[p, ANS_REC_EPOCH] = rec_epoch
+    st[p, ANS_TERM] = st[REPLICAS + b, TERM] if leads else -1
 
 
 def handle_epoch_request(st: State, b: int, f: int, epoch: int, last: int, error: int, div_epoch: int, div_end: int) -> None:

@@ -4,7 +4,8 @@ Rules of this file
 
 1. UNKNOWN stands where nothing was observed yet: such a value is free. UNDEFINED (-1) is a value: known to be absent.
 2. A replica's log is its epoch cache and its end. Log b is replica b; logs from `brokers` on are those that leaders were
-   elected with, one per term. A log has two rows, its epochs and their start offsets.
+   elected with, one per term. A log has two rows, its epochs and their start offsets; behind the room for entries they
+   hold where the offsets begin and end whose records the cache tells nothing of (conformance.kernel.forks).
 3. Everything stands in one two-dimensional array: a call hands on one pointer, and a trace is forgotten by overwriting a
    few rows. Rows that a run sizes begin where the AT_ scalars say.
 4. Sizes are fixed for a run. A trace that needs more sets OVERFLOW, and the caller starts over with more room.
@@ -53,7 +54,8 @@ NO_ROLE, LEADING, FOLLOWING = 0, 1, 2
     REQ_EPOCH,
     REQ_OFFSET,
     REQ_LAST,
-    OLD_EPOCH,  # a request that another overtook before any leader was seen to handle it
+    OLD_KIND,  # a request that another overtook before any leader was seen to handle it; NOTHING when there is none
+    OLD_EPOCH,
     OLD_OFFSET,
     OLD_LAST,
     ANS_HW,
@@ -63,13 +65,16 @@ NO_ROLE, LEADING, FOLLOWING = 0, 1, 2
     ANS_BASE,
     ANS_END,
     ANS_REC_EPOCH,
+    ANS_ERROR,
+    ANS_TERM,  # the term of the leader when it answered, UNDEFINED when that is not known
     REMOTE,  # LEO the leader recorded for the follower
     REMOTE_EPOCH,  # the leader epoch in which it did
-) = range(16)
-PAIR = 16
+) = range(19)
+PAIR = 19
 
-NOTHING, REQUEST, HELD, DATA, DIVERGED, RANGE, REFUSED, EPOCH_REQUEST, EPOCH_ANSWER = range(9)
-"""What is in flight between a follower and a leader; HELD: recorded, and the answer leaves later."""
+NOTHING, REQUEST, HELD, DATA, DIVERGED, RANGE, REFUSED, EPOCH_REQUEST, EPOCH_ANSWER, ADRIFT = range(10)
+"""What is in flight between a follower and a leader; HELD: recorded, and the answer leaves later; ADRIFT: its leader went
+down, so the request (now the overtaken one) may still be handled, may have been answered unseen, or is gone."""
 
 # Columns of row WHOLE
 (
@@ -123,8 +128,12 @@ T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_LOG_START, T_COMMITTED, T_ACKED = range(7)
     TELLS_ANSWERS,  # HandleFetch
     TELLS_ENDS,  # Stop and Crash
     TELLS_PROPOSALS,  # ExpandIsr and ShrinkIsr
+    TELLS_QUESTIONS,  # SendEpochRequest
+    TELLS_ENDS_OF_EPOCHS,  # HandleEpochRequest
+    EPOCH_ANSWERS_CHECKED,
+    ELR,
     GOES_ON,  # a trace is judged piece by piece: nothing is forgotten in between
-) = range(18)
+) = range(22)
 
 # Columns of a failure
 F_TRACE, F_ROW, F_RULE, F_FIELD, F_EXPECTED, F_ACTUAL = range(6)
@@ -157,7 +166,7 @@ def allocate(options: Sequence[int], room: int, failures: int) -> State:
         (AT_TERMS, room),
         (AT_FAILURES, failures),
     )
-    st = np.zeros((SIZED + sum(size for _, size in sizes), WIDTH if room <= WIDTH else room + 8), np.int64)
+    st = np.zeros((SIZED + sum(size for _, size in sizes), max(WIDTH, room + 8)), np.int64)
     at = SIZED
     for scalar, size in sizes:
         st[WHOLE, scalar] = at
@@ -209,6 +218,8 @@ def forget(st: State, trace: int) -> None:
     for b in range(n):
         for k in range(REPLICA):
             st[REPLICAS + b, k] = UNKNOWN
+        st[epochs_row(st, b), st[WHOLE, ROOM]] = 0
+        st[starts_row(st, b), st[WHOLE, ROOM]] = 0
     for row in range(st[WHOLE, AT_PAIRS], st[WHOLE, AT_PAIRS] + n * n):
         for k in range(PAIR):
             st[row, k] = UNKNOWN

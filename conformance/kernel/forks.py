@@ -1,0 +1,50 @@
+"""Where a log forked: the offsets whose records its epoch cache says nothing of any more.
+
+Rules of this file
+
+1. A record of a lower epoch behind records of higher ones evicts their entries (LeaderEpochFileCache#assign). The cache
+   goes on answering, and is what the broker answers from; but the epochs of the records from the first evicted entry up
+   to that record are no longer in it. Only generations before KIP-320 let that happen.
+2. What an unclean restart makes of such a log depends on where recovery begins: LogSegment#recover adds the epochs above
+   the latest as it meets them. So the cache is unknown until it is told.
+"""
+
+from conformance.kernel.state import CACHED, REPLICAS, ROOM, WHOLE, State, epochs_row, starts_row
+from traces.columns import UNKNOWN
+
+
+def fork_start(st: State, log: int) -> int:
+    """The first offset whose record's epoch is lost; not below `fork_end` where there is none."""
+    return int(st[epochs_row(st, log), st[WHOLE, ROOM]])
+
+
+def fork_end(st: State, log: int) -> int:
+    """The offset behind the last of them; 0 where the log never forked."""
+    return int(st[starts_row(st, log), st[WHOLE, ROOM]])
+
+
+def fork(st: State, log: int, start: int, end: int) -> None:
+    """The epochs of the records in [start, end) are lost too."""
+    forked = fork_end(st, log) > 0
+    st[epochs_row(st, log), st[WHOLE, ROOM]] = min(start, fork_start(st, log)) if forked else start
+    st[starts_row(st, log), st[WHOLE, ROOM]] = max(end, fork_end(st, log))
+
+
+def cut_fork(st: State, log: int, end: int) -> None:
+    """The log now ends at `end`."""
+    if fork_end(st, log) > end:
+        st[starts_row(st, log), st[WHOLE, ROOM]] = end if end > fork_start(st, log) else 0
+
+
+def copy_fork(st: State, log: int, to: int) -> None:
+    """Another log holds the same records."""
+    st[epochs_row(st, to), st[WHOLE, ROOM]] = fork_start(st, log)
+    st[starts_row(st, to), st[WHOLE, ROOM]] = fork_end(st, log)
+
+
+def reload_fork(st: State, b: int, leo: int) -> None:
+    """Replica b was loaded after it had not stopped in order: see rule 2."""
+    if fork_end(st, b) > 0:
+        st[REPLICAS + b, CACHED] = UNKNOWN
+        if leo != UNKNOWN:
+            fork(st, b, fork_start(st, b), leo)

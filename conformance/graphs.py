@@ -19,7 +19,7 @@ WHOLE = (
     Compared("Interleaved", "kip320", {}, "SeedInterleaved"),
     Compared("LaggingHw", "fetch-truncation", {}, "SeedLaggingHw"),
     Compared("StaleLeader", "repaired", {}, "SeedStaleLeader"),
-    *(Compared(name, "fetch-truncation", {}) for name in ("Epochs", "Medium")),
+    *(Compared(name, "fetch-truncation", {}) for name in ("Epochs", "Medium", "AcksAll", "AcksAllEpochs")),
     Compared("Kip320Epochs", "kip320", {}),
 )
 """With three brokers: those from MissedEpoch, LaggingHw and StaleLeader. `Three` has 459,591 states, too many for this."""

@@ -54,8 +54,9 @@ COMPARED = (
     Compared("Kip320", "kip320", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1}),
     Compared("LaggingHw", "fetch-truncation", {}, "SeedLaggingHw"),
     Compared("MissedEpochRepaired", "repaired", {}, "SeedMissedEpoch"),
+    Compared("AcksAll", "fetch-truncation", {"MaxLog": 1, "MinIsr": 2}),
 )
-"""What the main job compares, a few seconds each, the last two with three brokers."""
+"""What the main job compares, a few seconds each; those from deep states with three brokers, the last one with clients."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,17 @@ def bounds_of(model: Model, **constants: int) -> Bounds:
     """The explorer's bounds for a model's cfg."""
     text = model.config(**constants)
     brokers = re.search(r"^\s*Broker = \{([^}]*)\}", text, flags=re.MULTILINE)
-    found = {name: int(value) for name, value in re.findall(r"^\s*(Max\w+) = (\d+)$", text, flags=re.MULTILINE)}
+    found = {name: int(value) for name, value in re.findall(r"^\s*(M\w+) = (\d+)$", text, flags=re.MULTILINE)}
     missing = {"MaxLog", "MaxEpoch", "MaxCrash", "MaxFetch"} - set(found)
     if brokers is None or missing:
         raise SpecError(
             f"{model.cfg}: expected Broker, MaxLog, MaxEpoch, MaxCrash and MaxFetch, seen no {missing or 'Broker'}"
         )
-    return Bounds(len(brokers[1].split(",")), found["MaxLog"], found["MaxEpoch"], found["MaxCrash"], found["MaxFetch"])
+    bounds = Bounds(len(brokers[1].split(",")), found["MaxLog"], found["MaxEpoch"], found["MaxCrash"], found["MaxFetch"])
+    if model.module != "MCAcks":
+        return bounds
+    # One producer for each record there can be: all of them may wait.
+    return bounds._replace(max_waiting=found["MaxLog"], min_insync_replicas=found["MinIsr"])
 
 
 def compare(compared: Compared, rules: Rules | None = None) -> Equality:

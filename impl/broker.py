@@ -106,9 +106,9 @@ def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
 # Leader
 
 
-def append(setup: Setup, broker: Broker, metadata: Metadata) -> Broker:
-    """A producer's batch of one record."""
-    partition, _, _ = partition_.append_records_to_leader(setup, broker.partition, 1, 1, metadata, NOW)
+def append(setup: Setup, broker: Broker, metadata: Metadata, acks: int = 1) -> Broker:
+    """A producer's batch of one record; with acks=all (-1) it may be refused, and nothing is appended."""
+    partition, _, _ = partition_.append_records_to_leader(setup, broker.partition, 1, acks, metadata, NOW)
     return _settled(broker._replace(partition=partition))
 
 

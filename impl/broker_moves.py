@@ -22,8 +22,9 @@ def own_moves(model: Model, b: int, broker: Broker, may_crash: bool) -> Iterator
     """LeaderAppend, ShrinkIsr, Crash, DeleteRecords: read the broker alone."""
     setup, log = model.setup, broker.partition.log
     if broker.leads and log.end < model.bounds.max_log:
-        after = broker_.append(setup, broker, metadata_of(model, False))
-        yield Move(("LeaderAppend", b), b, after, exposed=exposed(after))
+        after = broker_.append(setup, broker, metadata_of(model, False), acks=-1 if model.bounds.max_waiting else 1)
+        if after.partition.log.end > log.end:
+            yield Move(("LeaderAppend", b), b, after, exposed=exposed(after))
     for out_of_sync in _subsets(broker_.lagging(setup, broker)):
         yield Move(("ShrinkIsr", b, mask(out_of_sync)), b, broker_.shrink_isr(broker, out_of_sync))
     if may_crash and broker.up:

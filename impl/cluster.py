@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from impl import broker as broker_
 from impl.broker import Broker
 from impl.broker_moves import image_moves, own_moves
-from impl.client_moves import Waiting, client_moves
+from impl.client_moves import Waiting, client_moves, may_read_metadata
 from impl.controller import Controller
 from impl.controller_moves import controller_moves
 from impl.errors import UsageError
@@ -44,11 +44,11 @@ from impl.rules import UNDEFINED
 
 
 class Cluster(NamedTuple):
-    """A state. Two values are ghosts: `committed`, record epochs of the longest prefix any leader ever exposed, and
-    `deleted`, the highest log start anybody was told to move to.
+    """A state. Three values are ghosts: `committed`, record epochs of the longest prefix any leader ever exposed, `deleted`,
+    the highest log start anybody was told to move to, and `acked`, (offset, epoch) of the records that were acknowledged.
 
     `copies` are requests that will arrive once more, a row per follower; no rows where nothing arrives twice. `waiting` are
-    per broker the ends of the records whose producers wait; empty where there are no clients.
+    per broker the records whose producers wait; empty where there are no clients.
     """
 
     model: Model
@@ -62,6 +62,7 @@ class Cluster(NamedTuple):
     lost_disks: int = 0
     waiting: tuple[Waiting, ...] = ()
     deleted: int = 0
+    acked: tuple[tuple[int, int], ...] = ()
 
 
 class Caller:
@@ -116,7 +117,8 @@ def moves_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Move, ..
         row = network[b]
         yield call.moves(own_moves, model, b, broker, may_crash)
         yield call.moves(follower_moves, model, b, broker, row)
-        yield call.moves(image_moves, model, b, broker, row, image)
+        if not cluster.waiting or may_read_metadata(broker, cluster.waiting[b]):
+            yield call.moves(image_moves, model, b, broker, row, image)
         for leader, message in enumerate(row):
             if isinstance(message, FetchRequest | EpochRequest):
                 yield call.moves(serve_moves, model, leader, brokers[leader], b, message, image.incarnations)
@@ -141,7 +143,7 @@ def _mishaps(cluster: Cluster, call: Caller) -> Iterable[tuple[Move, ...]]:
 
 def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
     """The state after a move of this state."""
-    model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted = cluster
+    model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted, acked = cluster
     b = move.actor
     if move.broker is not None:
         brokers = _put(brokers, b, move.broker)
@@ -155,7 +157,8 @@ def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
             network, copies = _after_crash(network, b, call), _after_crash(copies, b, call)
             waiting = _put(waiting, b, ()) if waiting else waiting
         elif move.label[0] == "LeaderAppend" and waiting and len(waiting[b]) < model.bounds.max_waiting:
-            waiting = _put(waiting, b, (*waiting[b], move.broker.partition.log.end))
+            appended = move.broker.partition
+            waiting = _put(waiting, b, (*waiting[b], (appended.log.end, appended.leader_epoch)))
         elif move.label[0] == "DeleteRecords":
             deleted = max(deleted, move.label[2])
         elif move.label[0] == "LoseDisk":
@@ -165,6 +168,8 @@ def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
             copies = _put(copies, f, call.row(with_slot, copies[f], b, None))
     if move.waiting is not None:
         waiting = _put(waiting, b, move.waiting)
+    if move.acked is not None:
+        acked = tuple(sorted({*acked, move.acked}))
     if move.row is not None:
         network = _put(network, b, move.row)
     if move.copies is not None:
@@ -172,7 +177,9 @@ def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
         duplicates += 1
     if move.controller is not None:
         image = move.controller
-    return Cluster(model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted)
+    return Cluster(
+        model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted, acked
+    )
 
 
 def _put(values: tuple[Any, ...], at: int, value: Any) -> tuple[Any, ...]:

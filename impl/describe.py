@@ -257,6 +257,8 @@ SENTENCES = {
     "IsrSuperset": "it does not count every member of the controller's ISR",
     "EpochCacheWellFormed": "its epoch cache is not what its records imply",
     "EpochsMonotone": "record epochs fall along its log",
+    "AckedIsCommitted": "a producer was told that the record (offset, epoch) is safe, and it is not committed",
+    "AckedCompleteness": "it may be elected and lacks the acknowledged record (offset, epoch)",
     "OnlyDeletedIsGone": "its log starts behind everything that was deleted",
     "NoHole": "records are missing behind its log start",
 }
@@ -287,7 +289,7 @@ def graph_text(graph: Graph) -> str:
 
 def view_text(view: View) -> str:
     """A view, a line per broker: for states of the specification, which are no clusters."""
-    brokers, controller, committed, crashes, *deleted = view
+    brokers, controller, committed, crashes, *more = view
     lines = []
     for b, (log, hw, mark, up, is_role, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
         records = " ".join("x" if epoch == UNDEFINED else str(epoch) for epoch in log) or "-"
@@ -299,5 +301,8 @@ def view_text(view: View) -> str:
     leader, epoch, isr, live = controller
     lines.append(f"controller   leader={broker_name(leader)} epoch={epoch} isr={isr:b} live={live:b}")
     lines.append(f"committed    {' '.join(map(str, committed)) or '-'}  crashes={crashes}")
-    lines += [f"deleted      up to {start}" for start in deleted]
+    lines += [f"deleted      up to {start}" for start in more if isinstance(start, int)]
+    if more and isinstance(more[-1], tuple):
+        waiting, acked = more[-2:]
+        lines.append(f"clients      waiting={waiting} acknowledged={acked}")
     return "\n".join(lines)

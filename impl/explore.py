@@ -133,6 +133,7 @@ def _key(cluster: Cluster) -> tuple[Hashable, ...]:
         cluster.lost_disks,
         cluster.deleted,
         *cluster.waiting,
+        cluster.acked,
     )
 
 
@@ -148,9 +149,9 @@ def explore(bounds: Bounds, profile: Profile | str = FETCH_TRUNCATION, rules_ove
 def explore_from(start: Cluster) -> Graph:
     """The same from any state, under the model it carries."""
     bounds = start.model.bounds
-    if bounds.max_duplicates or bounds.max_lost_disks or bounds.max_waiting:
+    if bounds.max_duplicates or bounds.max_lost_disks:
         raise UsageError(
-            "explore: expected no duplicates, lost disks or clients, seen a bound for them; views do not show them: use "
+            "explore: expected no duplicates or lost disks, seen a bound for them; views do not show them: use "
             "find_violation, or walk"
         )
     memo = Memo()

@@ -125,6 +125,25 @@ def epochs_monotone(cluster: Cluster) -> Violation | None:
     return None
 
 
+def acked_is_committed(cluster: Cluster) -> Violation | None:
+    """What was acknowledged with acks=all is committed."""
+    for offset, epoch in cluster.acked:
+        if cluster.committed[offset : offset + 1] != (epoch,):
+            return Violation("AckedIsCommitted", (), (offset, epoch), cluster.committed)
+    return None
+
+
+def acked_completeness(cluster: Cluster) -> Violation | None:
+    """Whoever runs and may be elected holds what was acknowledged with acks=all."""
+    electable = (b for b in cluster.controller.isr if cluster.brokers[b].up)
+    for b in electable if cluster.acked else ():
+        held = record_epochs(cluster.brokers[b])
+        for offset, epoch in cluster.acked:
+            if held[offset : offset + 1] not in {(epoch,), (UNDEFINED,)}:
+                return Violation("AckedCompleteness", (b,), (offset, epoch), held)
+    return None
+
+
 def only_deleted_is_gone(cluster: Cluster) -> Violation | None:
     """Nothing is missing at the front of a log but what was deleted somewhere."""
     for b, broker in enumerate(cluster.brokers):
@@ -154,6 +173,8 @@ INVARIANTS: Mapping[str, Invariant] = MappingProxyType(
         "IsrSuperset": isr_superset,
         "EpochCacheWellFormed": epoch_cache_well_formed,
         "EpochsMonotone": epochs_monotone,
+        "AckedIsCommitted": acked_is_committed,
+        "AckedCompleteness": acked_completeness,
         "OnlyDeletedIsGone": only_deleted_is_gone,
         "NoHole": no_hole,
     }

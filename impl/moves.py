@@ -23,12 +23,16 @@ Label = tuple[Any, ...]
 Row = tuple[Message, ...]
 """What is in flight between one follower and each leader."""
 
+Produced = tuple[int, int]
+"""A record that a producer waits for: where it ends, which is all that the broker remembers; its epoch, which is a ghost."""
+
 
 class Bounds(NamedTuple):
     """How far a model goes: offsets below `max_log`, leader epochs up to `max_epoch`, log starts up to `max_start`.
 
     Log starts move in spec/LogStartMovement.tla. Requests that arrive twice, lost disks and clients are no part of the
     specification: without a bound there are none. At most `max_waiting` produces wait for an answer at one broker.
+    `min_insync_replicas` is what the cluster is configured with, as in a cfg.
     """
 
     brokers: int
@@ -40,6 +44,7 @@ class Bounds(NamedTuple):
     max_lost_disks: int = 0
     max_waiting: int = 0
     max_start: int = 0
+    min_insync_replicas: int = 1
 
     @property
     def counts_incarnations(self) -> bool:
@@ -58,7 +63,7 @@ class Move(NamedTuple):
     """One enabled action and what it changes; None is unchanged.
 
     `answered` is the follower who gets `answer`, `consumed` the one whose copied request was handled; `waiting` are the
-    clients who still wait at the actor.
+    clients who still wait at the actor, `acked` the (offset, epoch) of a record that one of them was told is safe.
     """
 
     label: Label
@@ -71,7 +76,8 @@ class Move(NamedTuple):
     answer: Answer | None = None
     copies: Row | None = None
     consumed: int = UNDEFINED
-    waiting: tuple[int, ...] | None = None
+    waiting: tuple[Produced, ...] | None = None
+    acked: tuple[int, int] | None = None
 
 
 Arguments = ParamSpec("Arguments")
@@ -89,7 +95,8 @@ def all_at_once(found: Callable[Arguments, Iterator[Move]]) -> Callable[Argument
 
 def model_of(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Model:
     """A model whose lag limit is below any time: every member that is behind may be found lagging."""
-    return Model(bounds, Setup(rules if rules is not None else Rules(), profile, replica_lag_time_max_ms=-1))
+    rules = rules if rules is not None else Rules()
+    return Model(bounds, Setup(rules, profile, bounds.min_insync_replicas, replica_lag_time_max_ms=-1))
 
 
 def mask(brokers: Iterable[int]) -> int:

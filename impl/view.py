@@ -30,7 +30,7 @@ NO_ROLE, LEADER, FOLLOWER, TRUNCATING = 0, 1, 2, 3
 
 
 def view(cluster: Cluster) -> View:
-    """(brokers, controller, committed, crashes[, deleted])."""
+    """(brokers, controller, committed, crashes[, deleted][, waiting, acked]): clients are shown where there are any."""
     brokers = tuple(
         broker_view(cluster.model.setup, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
     )
@@ -40,7 +40,8 @@ def view(cluster: Cluster) -> View:
 def view_of_parts(brokers: tuple[View, ...], controller: View, cluster: Cluster) -> View:
     """What the views of brokers and controller lack."""
     deleted = (cluster.deleted,) if cluster.deleted else ()
-    return brokers, controller, cluster.committed, cluster.crashes, *deleted
+    clients = (cluster.waiting, cluster.acked) if cluster.waiting else ()
+    return brokers, controller, cluster.committed, cluster.crashes, *deleted, *clients
 
 
 def broker_view(setup: Setup, broker: Broker, row: Row) -> View:

@@ -37,15 +37,24 @@ from impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 NOW = 0
 """The only time there is."""
 
+REGISTERED, EARLIER = 1, 0
+"""Broker epochs, where they count. They are compared and nothing else, so there are two: the one a broker is registered
+with, whenever that was, and any before it. So states that behave the same are the same value. A leader's proposal is the
+only place that can hold an earlier one: requests do not outlive the process that sent them, and a fetch brings a new one."""
+
 
 class Broker(NamedTuple):
-    """`source` is the broker whose fetcher thread holds the entry; `incarnation` its broker epoch, where that counts."""
+    """`source` is the broker whose fetcher thread holds the entry; `incarnation` its broker epoch, where that counts.
+
+    `stopped_cleanly`: what is on disk holds the broker epoch of its last process (.kafka_cleanshutdown).
+    """
 
     partition: Partition
     up: bool = True
     source: int = UNDEFINED
     entry: PartitionFetchState | None = None
     incarnation: int = UNDEFINED
+    stopped_cleanly: bool = False
 
     @property
     def leads(self) -> bool:
@@ -55,13 +64,18 @@ class Broker(NamedTuple):
 
 def _settled(broker: Broker) -> Broker:
     partition = broker.partition
-    remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=r.broker_epoch) for r in partition.remotes)
+    remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=_of_a_fetch(r)) for r in partition.remotes)
     log = log_loader.flush_cache(partition.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
     if log.start > log.segments[0]:
         log = log._replace(segments=(log.start,), batches=tuple(b for b in log.batches if b.base >= log.start))
     epoch_start = max(partition.epoch_start, log.start) if partition.is_leader else partition.epoch_start
     entry = None if broker.entry is None else broker.entry._replace(lag=None, delayed=False)
     return broker._replace(partition=partition._replace(log=log, epoch_start=epoch_start, remotes=remotes), entry=entry)
+
+
+def _of_a_fetch(replica: Replica) -> int | None:
+    """Once a fetch has been handled its broker epoch is told again in proposals alone, and those know who is outdated."""
+    return None if replica.broker_epoch is None else UNDEFINED
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -224,11 +238,20 @@ def delete_records(setup: Setup, broker: Broker, start: int) -> Broker:
 # Process
 
 
-def crash(setup: Setup, broker: Broker, checkpointed_hw: int) -> Broker:
-    """The process dies with everything flushed; the value already is what a restart will load from disk."""
-    log = log_loader.load(setup, broker.partition.log, log_start=broker.partition.log.start)
+def crash(setup: Setup, broker: Broker, checkpointed_hw: int, kept: int) -> Broker:
+    """The process dies, and nothing from `kept` on was flushed; the value already is what a restart will load from disk."""
+    log = log_loader.load(setup, log_loader.lose_tail(broker.partition.log, kept), log_start=broker.partition.log.start)
     log = log_loader.apply_checkpoint(setup, log, checkpointed_hw)
     return _settled(Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation))
+
+
+def stop(setup: Setup, broker: Broker) -> Broker:
+    """The process ends in order. BrokerServer#shutdown: all is flushed, the high watermark is checkpointed."""
+    start = broker.partition.log.start
+    log = log_loader.load(setup, broker.partition.log, log_start=start, clean=True)
+    log = log_loader.apply_checkpoint(setup, log, broker.partition.log.hw)
+    stopped = Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation)
+    return _settled(stopped._replace(stopped_cleanly=True))
 
 
 def lose_disk(broker: Broker) -> Broker:
@@ -237,6 +260,14 @@ def lose_disk(broker: Broker) -> Broker:
 
 
 def restart(broker: Broker) -> Broker:
-    """The process is up again and knows no metadata yet; where broker epochs count, it has the next one."""
-    counted = broker.incarnation != UNDEFINED
-    return broker._replace(up=True, incarnation=broker.incarnation + 1 if counted else UNDEFINED)
+    """The process is up again and knows no metadata yet."""
+    return broker._replace(up=True, stopped_cleanly=False)
+
+
+def outdate(broker: Broker, other: int) -> Broker:
+    """`other` has registered again: the broker epoch of it in a pending proposal is an earlier one."""
+    state = broker.partition.state
+    if not state.is_inflight or other not in state.proposed_isr or other in state.outdated:
+        return broker
+    outdated = state._replace(outdated=tuple(sorted((*state.outdated, other))))
+    return broker._replace(partition=broker.partition._replace(state=outdated))

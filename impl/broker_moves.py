@@ -12,14 +12,15 @@ from impl import controller as controller_
 from impl import isr
 from impl.broker import Broker
 from impl.controller import Controller
-from impl.messages import INELIGIBLE_REPLICA
+from impl.controller_moves import register_moves
+from impl.messages import INELIGIBLE_REPLICA, AlterPartitionRequest
 from impl.moves import Model, Move, Row, all_at_once, exposed, mask, metadata_of, only, uncounted
 from impl.rules import NONE, UNDEFINED
 
 
 @all_at_once
 def own_moves(model: Model, b: int, broker: Broker, may_crash: bool) -> Iterator[Move]:
-    """LeaderAppend, ShrinkIsr, Crash, DeleteRecords: read the broker alone."""
+    """LeaderAppend, ShrinkIsr, Crash (with ELR Stop, CrashAndLose), DeleteRecords: read the broker alone."""
     setup, log = model.setup, broker.partition.log
     if broker.leads and log.end < model.bounds.max_log:
         after = broker_.append(setup, broker, metadata_of(model, False), acks=-1 if model.bounds.max_waiting else 1)
@@ -28,11 +29,21 @@ def own_moves(model: Model, b: int, broker: Broker, may_crash: bool) -> Iterator
     for out_of_sync in _subsets(broker_.lagging(setup, broker)):
         yield Move(("ShrinkIsr", b, mask(out_of_sync)), b, broker_.shrink_isr(broker, out_of_sync))
     if may_crash and broker.up:
-        for hw in range(log.start, log.hw + 1):
-            yield Move(("Crash", b, hw, log.end), b, broker_.crash(setup, broker, hw))
+        yield from _stops(model, b, broker)
     if broker.up:
         for start in range(log.start + 1, min(log.hw, model.bounds.max_start) + 1):
             yield Move(("DeleteRecords", b, start), b, broker_.delete_records(setup, broker, start))
+
+
+def _stops(model: Model, b: int, broker: Broker) -> Iterator[Move]:
+    log, elr = broker.partition.log, model.setup.profile.elr
+    if elr:
+        yield Move(("Stop", b), b, broker_.stop(model.setup, broker))
+    first_kept = log.start if elr and model.bounds.loses_tails else log.end
+    for kept in range(first_kept, log.end + 1):
+        for hw in range(log.start, min(log.hw, kept) + 1):
+            label = ("CrashAndLose" if elr else "Crash", b, hw, kept)
+            yield Move(label, b, broker_.crash(model.setup, broker, hw, kept))
 
 
 def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -42,12 +53,13 @@ def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 @all_at_once
 def image_moves(model: Model, b: int, broker: Broker, row: Row, image: Controller) -> Iterator[Move]:
-    """BecomeLeader, BecomeFollower, Restart, AlterPartition: read the broker and the controller."""
+    """BecomeLeader, BecomeFollower, Restart or Register, AlterPartition: read the broker and the controller."""
     partition = broker.partition
     if not broker.up:
-        if b not in image.live:
-            registered = controller_.register(image, b)
-            yield Move(("Restart", b), b, broker_.restart(broker), controller=registered)
+        if model.setup.profile.elr:
+            yield from register_moves(model, b, broker, image)
+        elif b not in image.live:
+            yield Move(("Restart", b), b, broker_.restart(broker))
         return
     known = partition.leader_epoch
     other_isr = partition.is_leader and partition.state.isr != image.isr
@@ -69,12 +81,20 @@ def _role_change(model: Model, b: int, broker: Broker, row: Row, image: Controll
 
 
 def _alter_partition(model: Model, b: int, broker: Broker, image: Controller) -> Iterator[Move]:
+    action = "AlterPartitionElr" if model.setup.profile.elr else "AlterPartition"
     request = isr.alter_partition_request(broker.partition, broker.incarnation)
+    request = request._replace(isr_epochs=_sent(broker, request))
     if broker.partition.state.isr != image.isr:
         request = request._replace(partition_epoch=image.partition_epoch - 1)
-    changed, response = controller_.alter_partition(image, request)
+    changed, response = controller_.alter_partition(model.setup, image, request)
     if response.error == NONE:
-        yield Move(("AlterPartition", b), b, controller=uncounted(changed))
+        yield Move((action, b), b, controller=uncounted(changed))
     elif response.error == INELIGIBLE_REPLICA:
         after = broker_.handle_alter_partition_response(model.setup, broker, response, metadata_of(model, False))
-        yield Move(("AlterPartition", b), b, after)
+        yield Move((action, b), b, after)
+
+
+def _sent(broker: Broker, request: AlterPartitionRequest) -> tuple[int, ...]:
+    """The broker epochs as they were when the proposal was sent, which is earlier than this step."""
+    outdated = broker.partition.state.outdated
+    return tuple(broker_.EARLIER if b in outdated else e for b, e in zip(request.isr, request.isr_epochs, strict=True))

@@ -42,6 +42,8 @@ from impl.partition_state import Partition
 from impl.profiles import Profile, Rules
 from impl.rules import UNDEFINED
 
+STOPS, STARTS = ("Crash", "CrashAndLose", "Stop"), ("Restart", "Register")
+
 
 class Cluster(NamedTuple):
     """A state. Three values are ghosts: `committed`, record epochs of the longest prefix any leader ever exposed, `deleted`,
@@ -88,8 +90,8 @@ def initial(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Clu
     """Broker 0 leads in epoch 0, every broker is in the ISR, up and informed; logs are empty."""
     model = model_of(bounds, profile, rules)
     everybody = tuple(range(bounds.brokers))
-    incarnation = 0 if bounds.counts_incarnations else UNDEFINED
-    incarnations = (0,) * bounds.brokers if bounds.counts_incarnations else ()
+    incarnation = broker_.REGISTERED if model.counts_incarnations else UNDEFINED
+    incarnations = (incarnation,) * bounds.brokers if model.counts_incarnations else ()
     controller = Controller(everybody, 0, 0, everybody, everybody, incarnations=incarnations)
     loaded = (Broker(Partition(b), incarnation=incarnation) for b in everybody)
     brokers = tuple(
@@ -136,7 +138,7 @@ def _mishaps(cluster: Cluster, call: Caller) -> Iterable[tuple[Move, ...]]:
         for leader, broker in enumerate(cluster.brokers):
             if copies[leader] is not None:
                 yield call.moves(copy_moves, cluster.model, leader, broker, f, copies, incarnations)
-    if cluster.lost_disks < bounds.max_lost_disks:
+    if cluster.lost_disks < bounds.max_lost_disks and not cluster.model.setup.profile.elr:
         for b, broker in enumerate(cluster.brokers):
             yield call.moves(disk_moves, b, broker)
 
@@ -152,13 +154,15 @@ def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
         if move.answered != UNDEFINED:
             f = move.answered
             network = _put(network, f, call.row(with_slot, network[f], b, move.answer))
-        elif move.label[0] == "Crash":
+        elif move.label[0] in STOPS:
             crashes += 1
             network, copies = _after_crash(network, b, call), _after_crash(copies, b, call)
             waiting = _put(waiting, b, ()) if waiting else waiting
         elif move.label[0] == "LeaderAppend" and waiting and len(waiting[b]) < model.bounds.max_waiting:
             appended = move.broker.partition
             waiting = _put(waiting, b, (*waiting[b], (appended.log.end, appended.leader_epoch)))
+        elif move.label[0] in STARTS and model.counts_incarnations:
+            brokers = tuple(call.value(broker_.outdate, broker, b) for broker in brokers)
         elif move.label[0] == "DeleteRecords":
             deleted = max(deleted, move.label[2])
         elif move.label[0] == "LoseDisk":

@@ -2,9 +2,8 @@
 
 Rules of this file
 
-1. Every change adds one to the partition epoch; the leader epoch grows if and only if a leader is set, be it the same one
-   or none (PartitionRegistration#merge).
-2. The ISR never becomes empty: the last member stays in it, with no leader if it is fenced.
+1. What a change makes of the registration is impl.partition_change's word: this file says which change is asked for.
+2. Who is elected among several is not decided here but handed in: an order of preference, in place of the assignment's.
 3. Source: org.apache.kafka.controller.ReplicationControlManager, PartitionChangeBuilder.
 """
 
@@ -18,6 +17,8 @@ from impl.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
 )
+from impl.partition_change import Election, PartitionRegistration, Request, build
+from impl.profiles import Setup
 from impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED
 
 
@@ -34,68 +35,107 @@ class Controller(NamedTuple):
     live: tuple[int, ...]
     partition_epoch: int = 0
     incarnations: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
 
 
-def register(controller: Controller, broker: int) -> Controller:
-    """Another incarnation of a broker. ClusterControlManager#registerBroker."""
-    if not controller.incarnations:
+def _changed(
+    setup: Setup, controller: Controller, request: Request, live: tuple[int, ...], preference: tuple[int, ...]
+) -> Controller:
+    """What PartitionChangeBuilder makes of a request while `live` may lead; the same value when nothing changes."""
+    before = PartitionRegistration(
+        replicas=preference,
+        isr=controller.isr,
+        leader=controller.leader,
+        leader_epoch=controller.leader_epoch,
+        partition_epoch=controller.partition_epoch,
+        elr=controller.elr,
+        last_known_elr=controller.last_known_elr,
+    )
+    after = build(setup.profile, before, request, live.__contains__, setup.min_insync_replicas)
+    if after is before and live == controller.live:
         return controller
-    epochs = tuple(epoch + (b == broker) for b, epoch in enumerate(controller.incarnations))
-    return controller._replace(incarnations=epochs)
-
-
-def elect(isr: tuple[int, ...], acceptable: tuple[int, ...], preference: tuple[int, ...]) -> int:
-    """First of `preference` that is in the ISR and acceptable, UNDEFINED for none. PartitionChangeBuilder#electAnyLeader."""
-    return next((b for b in preference if b in isr and b in acceptable), UNDEFINED)
-
-
-def _led_by(controller: Controller, leader: int, isr: tuple[int, ...], live: tuple[int, ...]) -> Controller:
     return controller._replace(
-        leader=leader,
-        leader_epoch=controller.leader_epoch + 1,
-        isr=isr,
+        leader=after.leader,
+        leader_epoch=after.leader_epoch,
+        isr=after.isr,
         live=live,
-        partition_epoch=controller.partition_epoch + 1,
+        partition_epoch=after.partition_epoch,
+        elr=after.elr,
+        last_known_elr=after.last_known_elr,
     )
 
 
-def fence_broker(controller: Controller, broker: int, comes_back: bool, preference: tuple[int, ...]) -> Controller:
+def _but(brokers: tuple[int, ...], broker: int) -> tuple[int, ...]:
+    return tuple(b for b in brokers if b != broker)
+
+
+CLEANLY = Request(elects_last_known=False)
+"""An election is asked for, and the last resorts are elections of their own here: the specification has them apart."""
+
+
+def fence_broker(
+    setup: Setup, controller: Controller, broker: int, comes_back: bool, preference: tuple[int, ...]
+) -> Controller:
     """Take a broker out of the ISR and elect another leader if it led. ReplicationControlManager#handleBrokerFenced.
 
-    `comes_back`: its session is renewed before anything else happens, so it stays live, and if it is the only member of
-    the ISR it is elected again.
+    `comes_back`: its session is renewed before anything else happens (#handleBrokerUnfenced), so it stays live, and if
+    nobody else may lead it is elected again. That is one change here: nobody reads the registration in between.
     """
-    live = controller.live if comes_back else tuple(b for b in controller.live if b != broker)
-    isr = tuple(b for b in controller.isr if b != broker) or controller.isr
-    if controller.leader != broker:
-        changed = controller.partition_epoch + (isr != controller.isr)
-        return controller._replace(isr=isr, live=live, partition_epoch=changed)
-    acceptable = live if isr == (broker,) else tuple(b for b in live if b != broker)
-    return _led_by(controller, elect(isr, acceptable, preference), isr, live)
+    gone = CLEANLY._replace(isr=_but(controller.isr, broker))
+    fenced = _changed(setup, controller, gone, _but(controller.live, broker), preference)
+    if not comes_back:
+        return fenced
+    back = _changed(setup, fenced, CLEANLY, controller.live, preference)
+    return back._replace(
+        leader_epoch=min(back.leader_epoch, controller.leader_epoch + 1),
+        partition_epoch=min(back.partition_epoch, controller.partition_epoch + 1),
+    )
 
 
-def unfence_broker(controller: Controller, broker: int) -> Controller:
+def register_broker(
+    setup: Setup, controller: Controller, broker: int, clean: bool, preference: tuple[int, ...]
+) -> Controller:
+    """Another incarnation of a broker, fenced at first, is in no ISR; nor in the ELR unless it was stopped cleanly.
+
+    ClusterControlManager#registerBroker, ReplicationControlManager#handleBrokerUncleanShutdown (KAFKA-18106).
+    """
+    lost = frozenset() if clean else frozenset({broker})
+    gone = CLEANLY._replace(isr=_but(controller.isr, broker), unclean_shutdown=lost)
+    return _changed(setup, controller, gone, _but(controller.live, broker), preference)
+
+
+def unfence_broker(setup: Setup, controller: Controller, broker: int, preference: tuple[int, ...]) -> Controller:
     """A broker is live again; a partition without leader gets one. ReplicationControlManager#handleBrokerUnfenced."""
     live = tuple(sorted((*controller.live, broker)))
-    if controller.leader == UNDEFINED and broker in controller.isr:
-        return _led_by(controller, elect(controller.isr, live, (broker,)), controller.isr, live)
-    return controller._replace(live=live)
+    if controller.leader != UNDEFINED:
+        return controller._replace(live=live)
+    return _changed(setup, controller, CLEANLY, live, preference)
 
 
-def elect_preferred(controller: Controller, preferred: int) -> Controller:
-    """Move leadership to a live member of the ISR. ReplicationControlManager#electLeader (PREFERRED)."""
-    if preferred == controller.leader or elect(controller.isr, controller.live, (preferred,)) == UNDEFINED:
-        return controller
-    return _led_by(controller, preferred, controller.isr, controller.live)
+def elect_preferred(setup: Setup, controller: Controller, preference: tuple[int, ...]) -> Controller:
+    """Move leadership to the first of them, a live member of the ISR. ReplicationControlManager#electLeader (PREFERRED)."""
+    return _changed(setup, controller, CLEANLY._replace(election=Election.PREFERRED), controller.live, preference)
 
 
-def alter_partition(controller: Controller, request: AlterPartitionRequest) -> tuple[Controller, AlterPartitionResponse]:
+def elect_last_known(setup: Setup, controller: Controller) -> Controller:
+    """With nobody in the ISR nor eligible, who led last. PartitionChangeBuilder#canElectLastKnownLeader."""
+    return _changed(setup, controller, Request(), controller.live, controller.assignment)
+
+
+def elect_anybody(setup: Setup, controller: Controller, preference: tuple[int, ...]) -> Controller:
+    """unclean.leader.election.enable: whoever is live. ReplicationControlManager#electLeader (UNCLEAN)."""
+    return _changed(setup, controller, CLEANLY._replace(election=Election.UNCLEAN), controller.live, preference)
+
+
+def alter_partition(
+    setup: Setup, controller: Controller, request: AlterPartitionRequest
+) -> tuple[Controller, AlterPartitionResponse]:
     """Judge a proposed ISR. ReplicationControlManager#alterPartition, #validateAlterPartitionData, in their order."""
     error = _validate(controller, request)
     if error != NONE:
         return controller, AlterPartitionResponse(error)
-    if request.isr != controller.isr:
-        controller = controller._replace(isr=request.isr, partition_epoch=controller.partition_epoch + 1)
+    controller = _changed(setup, controller, CLEANLY._replace(isr=request.isr), controller.live, controller.assignment)
     return controller, AlterPartitionResponse(NONE, controller.leader_epoch, controller.partition_epoch, controller.isr)
 
 

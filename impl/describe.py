@@ -102,11 +102,14 @@ def _facts(broker: Broker) -> str:
 
 
 def controller_text(controller: Controller) -> str:
-    """The registration."""
-    return (
+    """The registration; what ELR adds only where there is some."""
+    text = (
         f"leader={broker_name(controller.leader)} epoch={controller.leader_epoch} isr={names(controller.isr)} "
         f"live={names(controller.live)}"
     )
+    elr = f" elr={names(controller.elr)}" if controller.elr else ""
+    last = f" last={names(controller.last_known_elr)}" if controller.last_known_elr else ""
+    return text + elr + last
 
 
 def _in_flight(cluster: Cluster, values: Values) -> Iterator[str]:
@@ -189,9 +192,9 @@ def label_text(label: Label) -> str:
         case "ShrinkIsr":
             removed = tuple(b for b in range(numbers[1].bit_length()) if numbers[1] >> b & 1)
             return f"ShrinkIsr {who} without {names(removed)}"
-        case "Crash":
-            return f"Crash {who} checkpointed hw={numbers[1]} kept leo={numbers[2]}"
-        case "FenceBroker" | "UnfenceBroker":
+        case "Crash" | "CrashAndLose":
+            return f"{name} {who} checkpointed hw={numbers[1]} kept leo={numbers[2]}"
+        case "FenceBroker" | "UnfenceBroker" | "FenceElr" | "UnfenceElr" | "Register":
             return f"{name} {who}" + ("" if numbers[1] == UNDEFINED else f", {broker_name(numbers[1])} elected")
         case _:
             return f"{name} {who}"
@@ -298,8 +301,11 @@ def view_text(view: View) -> str:
             f"{broker_name(b)} {what:<9} log={records} hw={hw} mark={mark} epoch={epoch} leader={broker_name(leader)} "
             f"isr={isr:b} pending={pending:b} remote={remote} in flight={slots}"
         )
-    leader, epoch, isr, live = controller
+    leader, epoch, isr, live, *with_elr = controller
     lines.append(f"controller   leader={broker_name(leader)} epoch={epoch} isr={isr:b} live={live:b}")
+    if with_elr:
+        elr, last, clean, reborn = with_elr
+        lines[-1] += f" elr={elr:b} last={broker_name(last)} stopped cleanly={clean:b} reborn={reborn}"
     lines.append(f"committed    {' '.join(map(str, committed)) or '-'}  crashes={crashes}")
     lines += [f"deleted      up to {start}" for start in more if isinstance(start, int)]
     if more and isinstance(more[-1], tuple):

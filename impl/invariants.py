@@ -28,7 +28,7 @@ def _current_leaders(cluster: Cluster) -> list[int]:
     return [b for b, broker in enumerate(cluster.brokers) if broker.leads and broker.partition.leader_epoch == epoch]
 
 
-def _is_prefix(prefix: tuple[int, ...], log: tuple[int, ...], deleted: int) -> bool:
+def is_prefix(prefix: tuple[int, ...], log: tuple[int, ...], deleted: int) -> bool:
     """Whether `log` begins with `prefix`: where both have the record, it is the same."""
     if prefix == log[: len(prefix)]:
         return True
@@ -38,7 +38,7 @@ def _is_prefix(prefix: tuple[int, ...], log: tuple[int, ...], deleted: int) -> b
 
 def _missing_committed(cluster: Cluster, b: int) -> tuple[int, ...] | None:
     held = record_epochs(cluster.brokers[b])
-    return None if _is_prefix(cluster.committed, held, cluster.deleted) else held
+    return None if is_prefix(cluster.committed, held, cluster.deleted) else held
 
 
 def hw_within_log(cluster: Cluster) -> Violation | None:
@@ -56,7 +56,7 @@ def log_matching_below_hw(cluster: Cluster) -> Violation | None:
         for b, second in enumerate(cluster.brokers[:a]):
             shared = min(first.partition.log.hw, second.partition.log.hw)
             left, right = record_epochs(first)[:shared], record_epochs(second)[:shared]
-            if not _is_prefix(left, right, cluster.deleted):
+            if not is_prefix(left, right, cluster.deleted):
                 return Violation("LogMatchingBelowHw", (b, a), left, right)
     return None
 
@@ -83,7 +83,7 @@ def no_false_exposure(cluster: Cluster) -> Violation | None:
     """Nobody's high watermark covers a record that was not committed."""
     for b, broker in enumerate(cluster.brokers):
         shown = record_epochs(broker)[: broker.partition.log.hw]
-        if broker.partition.log.hw > len(cluster.committed) or not _is_prefix(shown, cluster.committed, cluster.deleted):
+        if broker.partition.log.hw > len(cluster.committed) or not is_prefix(shown, cluster.committed, cluster.deleted):
             return Violation("NoFalseExposure", (b,), cluster.committed, shown)
     return None
 
@@ -135,7 +135,7 @@ def acked_is_committed(cluster: Cluster) -> Violation | None:
 
 def acked_completeness(cluster: Cluster) -> Violation | None:
     """Whoever runs and may be elected holds what was acknowledged with acks=all."""
-    electable = (b for b in cluster.controller.isr if cluster.brokers[b].up)
+    electable = (b for b in (*cluster.controller.isr, *cluster.controller.elr) if cluster.brokers[b].up)
     for b in electable if cluster.acked else ():
         held = record_epochs(cluster.brokers[b])
         for offset, epoch in cluster.acked:

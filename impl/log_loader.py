@@ -24,6 +24,11 @@ def flush_cache(log: Log) -> Log:
     return log._replace(cache=epoch_cache.flush(log.cache))
 
 
+def lose_tail(log: Log, kept: int) -> Log:
+    """What is on disk when nothing from `kept` on was flushed."""
+    return log._replace(batches=tuple(batch for batch in log.batches if batch.last < kept))
+
+
 def load(setup: Setup, log: Log, *, log_start: int = 0, recovery_point: int = 0, clean: bool = False) -> Log:
     """A log as LogLoader#load builds it from disk and checkpoints. The high watermark starts at the log start.
 

@@ -27,12 +27,19 @@ Produced = tuple[int, int]
 """A record that a producer waits for: where it ends, which is all that the broker remembers; its epoch, which is a ghost."""
 
 
+LAST_KNOWN, ANYBODY = "last-known", "anybody"
+"""Whom the controller may elect as a last resort: who led last (KIP-966), or any live replica (unclean election)."""
+
+
 class Bounds(NamedTuple):
     """How far a model goes: offsets below `max_log`, leader epochs up to `max_epoch`, log starts up to `max_start`.
 
     Log starts move in spec/LogStartMovement.tla. Requests that arrive twice, lost disks and clients are no part of the
     specification: without a bound there are none. At most `max_waiting` produces wait for an answer at one broker.
-    `min_insync_replicas` is what the cluster is configured with, as in a cfg.
+
+    What the cluster is configured with stands here too, as in a cfg. `loses_tails` and `last_resort` are read with ELR
+    alone: whether a broker that stops uncleanly may find any end of its log gone, and who is elected when nobody may be
+    cleanly, LAST_KNOWN or ANYBODY.
     """
 
     brokers: int
@@ -45,11 +52,8 @@ class Bounds(NamedTuple):
     max_waiting: int = 0
     max_start: int = 0
     min_insync_replicas: int = 1
-
-    @property
-    def counts_incarnations(self) -> bool:
-        """Whether broker epochs are told and compared (KIP-903): without lost disks they change nothing."""
-        return self.max_lost_disks > 0
+    loses_tails: bool = False
+    last_resort: str = ""
 
 
 class Model(NamedTuple):
@@ -57,6 +61,11 @@ class Model(NamedTuple):
 
     bounds: Bounds
     setup: Setup
+
+    @property
+    def counts_incarnations(self) -> bool:
+        """Whether broker epochs are told and compared (KIP-903): where no log is lost they change nothing."""
+        return self.bounds.max_lost_disks > 0 or self.setup.profile.elr
 
 
 class Move(NamedTuple):
@@ -94,7 +103,11 @@ def all_at_once(found: Callable[Arguments, Iterator[Move]]) -> Callable[Argument
 
 
 def model_of(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Model:
-    """A model whose lag limit is below any time: every member that is behind may be found lagging."""
+    """A model whose lag limit is below any time: every member that is behind may be found lagging.
+
+    Partition epochs are not counted, so metadata of an equal one has to be read.
+    """
+    profile = profile._replace(reads_equal_partition_epoch=True)
     rules = rules if rules is not None else Rules()
     return Model(bounds, Setup(rules, profile, bounds.min_insync_replicas, replica_lag_time_max_ms=-1))
 

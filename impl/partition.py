@@ -44,11 +44,15 @@ def make_leader(
 ) -> tuple[Partition, bool]:
     """Metadata names this broker leader; whether it was none before. Partition#makeLeader.
 
-    Nothing is truncated and the high watermark stays: an uncommitted tail may still be committed.
+    Nothing is truncated and the high watermark stays: an uncommitted tail may still be committed. What the leader has
+    proposed is forgotten, by metadata it has read already too: finding F3 of the spec.
     """
     if partition_epoch < partition.partition_epoch:
         return partition, False
     was_leader = partition.is_leader
+    again = was_leader and (leader_epoch, partition_epoch) == (partition.leader_epoch, partition.partition_epoch)
+    if again and not setup.profile.reads_equal_partition_epoch:
+        return partition, False
     known = {r.broker_id: r for r in partition.remotes}
     remotes = tuple(known.get(b, Replica(b)) for b in assignment if b != partition.broker_id)
     log, epoch_start = partition.log, partition.epoch_start

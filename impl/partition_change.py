@@ -58,6 +58,7 @@ class Request(NamedTuple):
     recovery: RecoveryState | None = None
     unclean_shutdown: frozenset[int] = frozenset()
     replicas: tuple[int, ...] | None = None
+    elects_last_known: bool = True  # PartitionChangeBuilder#setUseLastKnownLeaderInBalancedRecovery
 
 
 class Elected(NamedTuple):
@@ -67,14 +68,16 @@ class Elected(NamedTuple):
     unclean: bool = False
 
 
-def elect_leader(target: PartitionRegistration, election: Election, acceptable: Acceptable, *, elr: bool) -> Elected:
+def elect_leader(
+    target: PartitionRegistration, election: Election, acceptable: Acceptable, *, elr: bool, last_known: bool = True
+) -> Elected:
     """PartitionChangeBuilder#electLeader; UNDEFINED for none. `target` has the ISR and ELR that the change aims at."""
     from_elr = target.elr if elr and not target.isr else ()
     first = target.replicas[:1] if election is Election.PREFERRED else ()
     for broker in (*first, target.leader, *target.replicas):
         if broker in {*target.isr, *from_elr} and acceptable(broker):
             return Elected(broker)
-    if elr and not target.isr and not target.elr and len(target.last_known_elr) == 1:
+    if elr and last_known and not target.isr and not target.elr and len(target.last_known_elr) == 1:
         last = target.last_known_elr[0]
         if acceptable(last):  # KAFKA-19522
             return Elected(last, unclean=True)
@@ -93,7 +96,8 @@ def build(
     recovery = partition.recovery if request.recovery is None else request.recovery
     target = partition._replace(replicas=replicas, isr=tuple(b for b in wanted if b in replicas), recovery=recovery)
     target = _with_elr(profile, partition, target, request.unclean_shutdown, min_isr)
-    elected = elect_leader(target, request.election, acceptable, elr=profile.elr)
+    last_known = request.elects_last_known
+    elected = elect_leader(target, request.election, acceptable, elr=profile.elr, last_known=last_known)
     after = target._replace(leader=elected.leader)
     if elected.unclean:
         after = after._replace(isr=(elected.leader,), recovery=RecoveryState.RECOVERING)

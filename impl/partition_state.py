@@ -15,11 +15,15 @@ from impl.rules import UNDEFINED
 
 
 class PartitionState(NamedTuple):
-    """CommittedPartitionState, PendingExpandIsr (`adding`), PendingShrinkIsr (`removing`)."""
+    """CommittedPartitionState, PendingExpandIsr (`adding`), PendingShrinkIsr (`removing`).
+
+    `outdated`: who of the proposed ISR has registered again since: its broker epoch in the proposal is an earlier one.
+    """
 
     isr: tuple[int, ...] = ()
     adding: int = UNDEFINED
     removing: tuple[int, ...] = ()
+    outdated: tuple[int, ...] = ()
 
     @property
     def is_inflight(self) -> bool:

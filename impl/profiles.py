@@ -31,6 +31,7 @@ class Profile(NamedTuple):
     hw_rounded_to_batches: bool  # a position look-up moves the HW to a batch base (KAFKA-17803, 4.0)
     keeps_remote_leo: bool  # a leader that is elected again keeps what it recorded (Partition#makeLeader, all releases)
     guards_partition_epoch: bool  # metadata of an older partition epoch is skipped (KAFKA-13790, 3.3)
+    reads_equal_partition_epoch: bool  # a leader reads again the metadata it has (Partition#makeLeader, all releases)
     fetcher_restart: str  # what restarts a fetcher: "leader" 0.8, "leader-or-jump" 2.0.1, "leader-or-epoch" 2.1, "epoch" 3.3
     epoch_bump_on_shrink: bool  # an ISR that shrinks gets a new leader epoch (KRaft below MV 3.6)
     registration_leaves_isr: bool  # another incarnation leaves every ISR when it registers (KAFKA-18106, 4.0)
@@ -69,6 +70,7 @@ FETCH_TRUNCATION = Profile(
     hw_rounded_to_batches=True,
     keeps_remote_leo=True,
     guards_partition_epoch=True,
+    reads_equal_partition_epoch=True,
     fetcher_restart="epoch",
     epoch_bump_on_shrink=False,
     registration_leaves_isr=True,
@@ -96,6 +98,9 @@ FETCH_TRUNCATION = Profile(
 
 REPAIRED = FETCH_TRUNCATION._replace(name="repaired", keeps_remote_leo=False)
 """Today's Kafka with one rule mended: a leader elected again forgets what it recorded before another broker may have led."""
+
+SKIPS_EQUAL = FETCH_TRUNCATION._replace(name="skips-equal", reads_equal_partition_epoch=False)
+"""Today's Kafka with another rule mended: metadata that a leader has read keeps what it proposed since (finding F3)."""
 
 ELR = FETCH_TRUNCATION._replace(name="elr", elr=True)
 """Today's Kafka with eligible leader replicas (KIP-966)."""
@@ -131,7 +136,7 @@ HW_ONLY = KIP101._replace(
 """A follower cuts at its own high watermark. Nobody reads the epoch cache, so how it is kept does not matter."""
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
-    {p.name: p for p in (FETCH_TRUNCATION, REPAIRED, HW_ONLY, KIP101, KIP279, KIP320, ELR)}
+    {p.name: p for p in (FETCH_TRUNCATION, REPAIRED, SKIPS_EQUAL, HW_ONLY, KIP101, KIP279, KIP320, ELR)}
 )
 
 

@@ -54,6 +54,7 @@ SINCE: Mapping[str, tuple[tuple[Version, bool | str], ...]] = MappingProxyType(
         "answer_epoch_checked": ((START, False), ((3, 9, 1), True), ((4, 0, 0), False), ((4, 0, 1), True)),
         "batch_epoch_filter": ((START, False), ((3, 9, 1), True), ((4, 0, 0), False), ((4, 0, 1), True)),
         "keeps_remote_leo": ((START, True),),
+        "reads_equal_partition_epoch": ((START, True),),
         "fetcher_restart": (
             (START, "leader"),
             ((2, 0, 1), "leader-or-jump"),

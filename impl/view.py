@@ -30,7 +30,10 @@ NO_ROLE, LEADER, FOLLOWER, TRUNCATING = 0, 1, 2, 3
 
 
 def view(cluster: Cluster) -> View:
-    """(brokers, controller, committed, crashes[, deleted][, waiting, acked]): clients are shown where there are any."""
+    """(brokers, controller, committed, crashes[, deleted][, waiting, acked]).
+
+    With ELR the controller's part goes on (spec/MCELR.tla). Clients are shown where there are any (spec/MCAcks.tla).
+    """
     brokers = tuple(
         broker_view(cluster.model.setup, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
     )
@@ -39,6 +42,8 @@ def view(cluster: Cluster) -> View:
 
 def view_of_parts(brokers: tuple[View, ...], controller: View, cluster: Cluster) -> View:
     """What the views of brokers and controller lack."""
+    if cluster.model.setup.profile.elr:
+        controller = (*controller, *_eligible_view(cluster))
     deleted = (cluster.deleted,) if cluster.deleted else ()
     clients = (cluster.waiting, cluster.acked) if cluster.waiting else ()
     return brokers, controller, cluster.committed, cluster.crashes, *deleted, *clients
@@ -66,6 +71,14 @@ def broker_view(setup: Setup, broker: Broker, row: Row) -> View:
 def controller_view(controller: Controller) -> View:
     """(leader, epoch, isr, live)."""
     return controller.leader, controller.leader_epoch, mask(controller.isr), mask(controller.live)
+
+
+def _eligible_view(cluster: Cluster) -> View:
+    """(elr, last leader, down after a clean stop, per broker who has registered again since it proposed him)."""
+    image = cluster.controller
+    last = image.last_known_elr[0] if image.last_known_elr else UNDEFINED
+    clean = mask(b for b, broker in enumerate(cluster.brokers) if broker.stopped_cleanly)
+    return mask(image.elr), last, clean, tuple(mask(broker.partition.state.outdated) for broker in cluster.brokers)
 
 
 def message_view(message: Message) -> View:

@@ -53,10 +53,12 @@ DUPLICATES = "duplicates"
 """Key of a Config under which a source says that a request may arrive more than once."""
 
 
-def config_for(count: int, profile: str = "fetch-truncation", source: str = "", *, duplicates: bool = False) -> Config:
+def config_for(
+    count: int, profile: str = "fetch-truncation", source: str = "", *, min_isr: int = 1, duplicates: bool = False
+) -> Config:
     """The config of traces with `count` brokers: ids 1 to count and the controller."""
     extra = {DUPLICATES: True} if duplicates else {}
-    return Config(nodes=tuple(range(1, count + 1)), profile=profile, controller=CONTROLLER, source=source, extra=extra)
+    return Config(tuple(range(1, count + 1)), min_isr, profile, controller=CONTROLLER, source=source, extra=extra)
 
 
 def initial_events(view: View) -> tuple[Event, ...]:
@@ -76,6 +78,7 @@ def trace_of_path(
     profile: str = "fetch-truncation",
     source: str = "",
     *,
+    min_isr: int = 1,
     duplicates: bool = False,
 ) -> Trace:
     """The trace of a path: `labels[i]` leads from `states[i]` to `states[i + 1]`, `states[0]` is initial."""
@@ -84,7 +87,7 @@ def trace_of_path(
     events = list(initial_events(states[0]))
     for src, label, dst in zip(states, labels, states[1:], strict=False):
         events.extend(events_of_step(src, label, dst, profile))
-    config = config_for(len(states[0][0]), profile, source, duplicates=duplicates)
+    config = config_for(len(states[0][0]), profile, source, min_isr=min_isr, duplicates=duplicates)
     return Trace(name=name, tp="model-0", config=config, events=numbered(events))
 
 
@@ -150,21 +153,33 @@ def _crash(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Even
     yield tell(label[1], "Crash")
 
 
-def _restart(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+def _stop(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    yield tell(label[1], "Stop", clean=True)
+
+
+def _restart(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     b = broker(dst, label[1])
+    clean = bool(controller(src).clean >> label[1] & 1)
     rises = all(a <= b for a, b in pairwise(b.log))
     cache = {"epochs": epoch_cache(b.log, b.mark)} if rises else {}
-    yield tell(label[1], "Start", clean=False, leo=b.leo, hw=b.hw, log_start=b.start, **cache)
+    yield tell(label[1], "Start", clean=clean, leo=b.leo, hw=b.hw, log_start=b.start, **cache)
 
 
-def _change_partition(view: View) -> Event:
+def _register(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    """What it found on its disk, and what the controller makes of its registration, unless that changes nothing."""
+    yield from _restart(src, label, dst, profile)
+    if controller(src).registration != controller(dst).registration:
+        yield _change_partition(dst)
+
+
+def _change_partition(view: View, *, clean: bool = True) -> Event:
     now = controller(view)
     fields = {
         "leader": node_id(now.leader),
         "leader_epoch": now.epoch,
         "isr": members(now.isr),
         "live": members(now.live),
-        "clean": True,
+        "clean": clean,
     }
     return Event(node=CONTROLLER, event="ChangePartition", fields=fields)
 
@@ -173,8 +188,13 @@ def _controller_step(_src: View, _label: Label, dst: View, _profile: str) -> Ite
     yield _change_partition(dst)
 
 
+def _last_resort(_src: View, _label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    """An election of somebody who may lack what was committed."""
+    yield _change_partition(dst, clean=False)
+
+
 def _alter_partition(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
-    if src[1] != dst[1]:
+    if controller(src).registration != controller(dst).registration:
         yield _change_partition(dst)
     else:
         proposal = members(broker(src, label[1]).pending)
@@ -207,6 +227,14 @@ _STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
     "UnfenceBroker": _controller_step,
     "ElectPreferred": _controller_step,
     "AlterPartition": _alter_partition,
+    "Stop": _stop,
+    "CrashAndLose": _crash,
+    "Register": _register,
+    "FenceElr": _controller_step,
+    "UnfenceElr": _controller_step,
+    "AlterPartitionElr": _alter_partition,
+    "ElectLastKnown": _last_resort,
+    "ElectAnybody": _last_resort,
 }
 
 LABELS = tuple(_STEPS)

@@ -22,13 +22,19 @@ STEPS = 120
 RARE = (
     "FenceBroker",
     "UnfenceBroker",
+    "FenceElr",
+    "UnfenceElr",
+    "Register",
     "ElectPreferred",
     "Crash",
+    "CrashAndLose",
+    "Stop",
     "ShrinkIsr",
     "LoseResponse",
     "Duplicate",
     "LoseDisk",
     "Read",
+    "DeleteRecords",
 )
 OFTEN = 8
 """How much likelier any other action is than a rare one."""
@@ -51,10 +57,10 @@ def impl_walks(
         if number % FORGET == 0:
             walker = Walker(bounds, profile, rules)
         rng = random.Random(f"{seed}/{number}")
-        yield one_walk(walker, rng, steps, f"walk-{seed}-{number}", profile, duplicates=bounds.max_duplicates > 0)
+        yield one_walk(walker, rng, steps, f"walk-{seed}-{number}", profile)
 
 
-def one_walk(walker: Walker, rng: random.Random, steps: int, name: str, profile: str, *, duplicates: bool = False) -> Trace:
+def one_walk(walker: Walker, rng: random.Random, steps: int, name: str, profile: str) -> Trace:
     """One walk from the initial state, ended early where nothing can happen any more."""
     cluster = walker.start
     states, labels = [walker.view(cluster)], []
@@ -71,4 +77,6 @@ def one_walk(walker: Walker, rng: random.Random, steps: int, name: str, profile:
         cluster = walker.take(cluster, move)
         labels.append(move.label)
         states.append(walker.view(cluster))
-    return trace_of_path(states, labels, name=name, profile=profile, source="impl", duplicates=duplicates)
+    bounds = walker.start.model.bounds
+    twice, min_isr = bounds.max_duplicates > 0, bounds.min_insync_replicas
+    return trace_of_path(states, labels, name=name, profile=profile, source="impl", min_isr=min_isr, duplicates=twice)

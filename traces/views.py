@@ -50,12 +50,25 @@ class Broker(NamedTuple):
 
 
 class Controller(NamedTuple):
-    """The registration of the partition, and which brokers are not fenced."""
+    """The registration of the partition, and which brokers are not fenced.
+
+    With ELR also who is eligible, who led last, who is down after a clean stop, and per leader who of its proposal has
+    registered again since.
+    """
 
     leader: int
     epoch: int
     isr: int
     live: int
+    elr: int = 0
+    last_leader: int = -1
+    clean: int = 0
+    reborn: tuple[int, ...] = ()
+
+    @property
+    def registration(self) -> tuple[int, ...]:
+        """What a change of the partition tells."""
+        return self.leader, self.epoch, self.isr, self.live
 
 
 def brokers(view: View) -> list[Broker]:

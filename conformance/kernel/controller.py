@@ -4,7 +4,8 @@ Rules of this file
 
 1. Only the controller's own order counts here: who leads which epoch with which ISR, one change after the other.
 2. An election from the ISR is clean. With an empty ISR the members that left it while it was below min ISR are eligible
-   (KIP-966). One that is neither, or that nobody can call clean, ends every earlier claim about committed data.
+   (KIP-966); also in the change that takes its last member away. One that is neither, or that nobody can call clean, ends
+   every earlier claim about committed data.
 """
 
 from conformance.kernel import fields as field
@@ -93,9 +94,11 @@ def in_charge(st: State, leader: int, isr: int, live: int) -> None:
 
 def election(st: State, leader: int, epoch: int, old_isr: int, clean: int) -> None:
     """CTRL-01: a clean leader was in sync."""
-    candidates = old_isr
+    candidates, eligible_now = old_isr, st[WHOLE, C_ELIGIBLE]
     if old_isr == 0:
-        candidates = st[WHOLE, C_ELIGIBLE]
+        candidates = eligible_now
+    elif clean == 1 and UNKNOWN not in (old_isr, eligible_now) and size_of(old_isr, st[OPTION, BROKERS]) == 1:
+        candidates = old_isr | eligible_now
     if old_isr == UNKNOWN or candidates == UNKNOWN:
         undecided(st, CTRL_01, 1 << field.ISR)
         if clean != 1:

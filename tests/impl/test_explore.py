@@ -73,6 +73,11 @@ def test_a_stale_answer_cuts_committed_records_when_its_epoch_is_not_compared() 
     assert len(found.states) == 16
 
 
+def test_without_partition_epochs_equal_metadata_is_read() -> None:
+    """A profile that skips it is explored like one that does not: here every registration has the same epoch."""
+    assert explore(Bounds(2, 1, 1, 0), "skips-equal") == explore(Bounds(2, 1, 1, 0))
+
+
 def test_a_path_can_be_replayed() -> None:
     """The labels of a run lead from its first state through all the others."""
     found = find_violation(SMALL, rules_override=FAULTS["no-divergence-check"].rules)

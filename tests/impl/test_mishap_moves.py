@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from impl import controller
+from impl.broker import EARLIER, REGISTERED
 from impl.cluster import Bounds, Cluster, Label, actions, initial, step
 from impl.errors import UsageError
 from impl.explore import Walker, explore, find_violation
 from impl.invariants import violated
 from impl.messages import INELIGIBLE_REPLICA, AlterPartitionRequest
 from impl.moves import Move
-from impl.profiles import FETCH_TRUNCATION, named
+from impl.profiles import FETCH_TRUNCATION, Setup, named
 from impl.rules import NONE, UNDEFINED
 from impl.view import view
 
@@ -162,14 +163,13 @@ def test_the_last_member_of_the_isr_loses_what_was_committed() -> None:
 
 def test_a_proposal_for_an_incarnation_that_is_gone_is_refused() -> None:
     """KIP-903: the follower was about to join, lost its disk and is back; the controller knows it is another one."""
-    now = controller.Controller((0, 1), 0, 3, (0,), (0, 1), incarnations=(0, 1))
-    for told, error in ((0, INELIGIBLE_REPLICA), (1, NONE), (UNDEFINED, NONE)):
-        request = AlterPartitionRequest(0, 3, 0, (0, 1), (0, told))
-        assert controller.alter_partition(now, request)[1].error == error
-    assert controller.register(now, 1).incarnations == (0, 2)
+    now = controller.Controller((0, 1), 0, 3, (0,), (0, 1), incarnations=(REGISTERED, REGISTERED))
+    for told, error in ((EARLIER, INELIGIBLE_REPLICA), (REGISTERED, NONE), (UNDEFINED, NONE)):
+        request = AlterPartitionRequest(0, 3, 0, (0, 1), (REGISTERED, told))
+        assert controller.alter_partition(Setup(), now, request)[1].error == error
     uncounted = now._replace(incarnations=())
-    assert controller.register(uncounted, 1) == uncounted
-    assert controller.alter_partition(uncounted, AlterPartitionRequest(0, 3, 0, (0, 1), (0, 0)))[1].error == NONE
+    request = AlterPartitionRequest(0, 3, 0, (0, 1), (REGISTERED, EARLIER))
+    assert controller.alter_partition(Setup(), uncounted, request)[1].error == NONE
 
 
 def test_without_that_check_an_empty_replica_joins() -> None:

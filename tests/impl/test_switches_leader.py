@@ -115,6 +115,18 @@ def test_a_committed_isr_once_left_the_high_watermark_where_it_was() -> None:
         assert done.log.hw == hw
 
 
+def test_metadata_a_leader_has_read_makes_it_forget_what_it_proposed() -> None:
+    """In every release; finding F3. Whoever is no leader yet, or leads in another epoch, has not read it."""
+    for again, proposed in ((True, PartitionState((0,))), (False, PartitionState((0,), adding=1))):
+        setup = without(reads_equal_partition_epoch=again)
+        proposing = led(setup, members=(0,))._replace(state=PartitionState((0,), adding=1))
+        read, was_new = p.make_leader(setup, proposing, 2, 1, (0,), (0, 1, 2), METADATA, NOW)
+        assert (read.state, was_new) == (proposed, False)
+        for epoch, partition_epoch in ((3, 1), (2, 2)):
+            newer, _ = p.make_leader(setup, proposing, epoch, partition_epoch, (0,), (0, 1, 2), METADATA, NOW)
+            assert newer.state == PartitionState((0,))
+
+
 def test_a_high_watermark_once_woke_waiting_followers() -> None:
     """2.4 and 2.5."""
     for wakes in (True, False):

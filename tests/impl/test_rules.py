@@ -80,11 +80,22 @@ def test_a_fetch_is_read_diverging_or_out_of_range(
 
 @pytest.mark.parametrize(
     ("last_fetched", "offset", "expected"),
-    [(2, 8, (DIVERGING, 2, 5)), (0, 5, (READ, -1, -1)), (3, 5, (READ, -1, -1)), (0, 0, (OUT_OF_RANGE, -1, -1))],
+    [
+        (2, 8, (DIVERGING, 2, 5)),
+        (0, 5, (READ, -1, -1)),
+        (3, 5, (READ, -1, -1)),
+        (0, 0, (OUT_OF_RANGE, -1, -1)),
+        (5, 4, (OUT_OF_RANGE, -1, -1)),
+    ],
 )
 def test_out_of_range_is_tested_before_divergence(last_fetched: int, offset: int, expected: tuple[int, int, int]) -> None:
     """With log start 5 a fetch below it is out of range, whatever its epoch says (KAFKA-12996)."""
     assert rules.fetch_decision((3, 4, 7, 9, 10), (5, 8, 13, 14, 17), 5, 17, offset, last_fetched) == expected
+
+
+def test_an_epoch_that_is_there_is_no_news() -> None:
+    """The last entry again, at its start or later; at an earlier start it is replaced."""
+    assert [rules.assign_keeps((0, 3), (0, 5), 3, start) for start in (4, 5, 6)] == [1, UNDEFINED, UNDEFINED]
 
 
 def test_fencing_compares_with_the_local_epoch() -> None:

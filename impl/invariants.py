@@ -71,12 +71,50 @@ def leader_completeness(cluster: Cluster) -> Violation | None:
 
 
 def isr_completeness(cluster: Cluster) -> Violation | None:
-    """Every member of the ISR, hence every candidate, holds every committed record."""
+    """Every member of the ISR, hence every candidate, holds every committed record.
+
+    With ELR a member may have lost its log while it is down: it leaves the ISR when it registers again, and
+    ElectableCompleteness says what holds.
+    """
+    if cluster.model.setup.profile.elr:
+        return None
     for b in cluster.controller.isr:
         held = _missing_committed(cluster, b)
         if held is not None:
             return Violation("IsrCompleteness", (b,), cluster.committed, held)
     return None
+
+
+def electable_completeness(cluster: Cluster) -> Violation | None:
+    """Whoever runs and may be elected, from the ISR or the eligible replicas, holds every committed record."""
+    for b in (*cluster.controller.isr, *cluster.controller.elr):
+        held = _missing_committed(cluster, b)
+        if held is not None and cluster.brokers[b].up:
+            return Violation("ElectableCompleteness", (b,), cluster.committed, held)
+    return None
+
+
+def elr_is_apart(cluster: Cluster) -> Violation | None:
+    """Nobody is eligible who is in the ISR, nor beside enough in-sync replicas."""
+    image, setup = cluster.controller, cluster.model.setup
+    enough = len(image.isr) >= min(setup.min_insync_replicas, len(image.assignment))
+    wrong = image.elr if enough else tuple(b for b in image.elr if b in image.isr)
+    return Violation("ElrIsApart", wrong, (), image.elr) if wrong else None
+
+
+def elects_whom_it_can(cluster: Cluster) -> Violation | None:
+    """There is a leader unless everybody who may be elected is fenced."""
+    image = cluster.controller
+    able = tuple(b for b in image.isr or image.elr if b in image.live)
+    return Violation("ElectsWhomItCan", able, able, ()) if able and image.leader == UNDEFINED else None
+
+
+def last_leader_is_last(cluster: Cluster) -> Violation | None:
+    """Who led last is known only while nobody leads."""
+    image = cluster.controller
+    if image.leader == UNDEFINED or not image.last_known_elr:
+        return None
+    return Violation("LastLeaderIsLast", image.last_known_elr, (), (image.leader,))
 
 
 def no_false_exposure(cluster: Cluster) -> Violation | None:
@@ -169,6 +207,10 @@ INVARIANTS: Mapping[str, Invariant] = MappingProxyType(
         "LogMatchingBelowHw": log_matching_below_hw,
         "LeaderCompleteness": leader_completeness,
         "IsrCompleteness": isr_completeness,
+        "ElectableCompleteness": electable_completeness,
+        "ElrIsApart": elr_is_apart,
+        "ElectsWhomItCan": elects_whom_it_can,
+        "LastLeaderIsLast": last_leader_is_last,
         "NoFalseExposure": no_false_exposure,
         "IsrSuperset": isr_superset,
         "EpochCacheWellFormed": epoch_cache_well_formed,

@@ -34,8 +34,9 @@ LAST_KNOWN, ANYBODY = "last-known", "anybody"
 class Bounds(NamedTuple):
     """How far a model goes: offsets below `max_log`, leader epochs up to `max_epoch`, log starts up to `max_start`.
 
-    Log starts move in spec/LogStartMovement.tla. Requests that arrive twice, lost disks and clients are no part of the
-    specification: without a bound there are none. At most `max_waiting` produces wait for an answer at one broker.
+    Log starts move in spec/LogStartMovement.tla, clients are in spec/Acks.tla. Requests that arrive twice and lost disks are
+    no part of the specification. Without a bound there are none. At most `max_waiting` produces wait for an answer at one
+    broker.
 
     What the cluster is configured with stands here too, as in a cfg. `loses_tails` and `last_resort` are read with ELR
     alone: whether a broker that stops uncleanly may find any end of its log gone, and who is elected when nobody may be

@@ -17,7 +17,8 @@
      because an epoch has one writer.
    * Batches and segments: they have rules and traces of their own.
    * What modules beside this one put in, through the decisions below: log start movement
-     (LogStartMovement.tla), min.insync.replicas, unclean restarts and elections (ELR.tla).
+     (LogStartMovement.tla), min.insync.replicas, unclean restarts and elections (ELR.tla);
+     and clients, who only look on (Acks.tla).
    * Fetch state beside the log.  With truncation on fetch a follower's fetch offset is
      its log end and lastFetchedEpoch its latest cached epoch, always.  The role
      "truncating" and the three epoch actions exist for older profiles only.
@@ -259,7 +260,7 @@ Accepts(f, l) == Follows(f, l) /\ Matches(f, net[f][l])
   WHAT        appends a record of its epoch; alone in the ISR it commits it at once
   KAFKA       Partition#appendRecordsToLeader, UnifiedLog#appendAsLeader, Partition#maybeIncrementLeaderHW
   SIMPLIFIED  one record a batch; acks are not looked at: with acks=all it may refuse (NOT_ENOUGH_REPLICAS) what it takes
-              with acks=1
+              with acks=1 (Acks!Produce)
 *)
 LeaderAppend(l) ==
   /\ up[l]

@@ -6,19 +6,20 @@ Rules of this file
 2. A difference is told where a reader can follow it: at the first state, in breadth-first order, from which the two sides
    do not take the same steps, with a shortest path to it.
 3. Bounds are read from the model's cfg: they are stated there and nowhere else.
-4. A model that starts from a deep state is compared from there. MCSeeds says how a partition gets there from Init; the
+4. Each module is explored by the system of impl that has its steps: impl.cluster, or impl.isr_cluster for MCAlterPartition.
+5. A model that starts from a deep state is compared from there. MCSeeds says how a partition gets there from Init; the
    implementation goes the same way first.
 """
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from impl import describe, describe_isr, isr_cluster
 from impl.cluster import Cluster, initial
-from impl.describe import label_text, view_text
-from impl.explore import Bounds, Walker, explore_from
+from impl.explore import Bounds, Graph, Walker, explore_from
 from impl.moves import model_of
 from impl.profiles import Rules, named
 from spec.behaviour import view_of
@@ -55,8 +56,10 @@ COMPARED = (
     Compared("LaggingHw", "fetch-truncation", {}, "SeedLaggingHw"),
     Compared("MissedEpochRepaired", "repaired", {}, "SeedMissedEpoch"),
     Compared("AcksAll", "fetch-truncation", {"MaxLog": 1, "MinIsr": 2}),
+    Compared("EqualEpoch", "fetch-truncation", {"MaxPartitionEpoch": 2}),
+    Compared("SkipsEqual", "skips-equal", {"MaxPartitionEpoch": 2}),
 )
-"""What the main job compares, a few seconds each; those from deep states with three brokers, the last one with clients."""
+"""What the main job compares, a few seconds each; those of ISR changes and those from deep states with three brokers."""
 
 
 @dataclass(frozen=True)
@@ -71,33 +74,68 @@ class Equality:
 
 def bounds_of(model: Model, **constants: int) -> Bounds:
     """The explorer's bounds for a model's cfg."""
-    text = model.config(**constants)
-    brokers = re.search(r"^\s*Broker = \{([^}]*)\}", text, flags=re.MULTILINE)
-    found = {name: int(value) for name, value in re.findall(r"^\s*(M\w+) = (\d+)$", text, flags=re.MULTILINE)}
-    missing = {"MaxLog", "MaxEpoch", "MaxCrash", "MaxFetch"} - set(found)
-    if brokers is None or missing:
-        raise SpecError(
-            f"{model.cfg}: expected Broker, MaxLog, MaxEpoch, MaxCrash and MaxFetch, seen no {missing or 'Broker'}"
-        )
-    bounds = Bounds(len(brokers[1].split(",")), found["MaxLog"], found["MaxEpoch"], found["MaxCrash"], found["MaxFetch"])
+    brokers, most = _stated(model, constants, "Broker", ("MaxLog", "MaxEpoch", "MaxCrash", "MaxFetch"))
+    bounds = Bounds(brokers, most["MaxLog"], most["MaxEpoch"], most["MaxCrash"], most["MaxFetch"])
     if model.module != "MCAcks":
         return bounds
     # One producer for each record there can be: all of them may wait.
-    return bounds._replace(max_waiting=found["MaxLog"], min_insync_replicas=found["MinIsr"])
+    return bounds._replace(max_waiting=most["MaxLog"], min_insync_replicas=most["MinIsr"])
+
+
+def isr_bounds_of(model: Model, **constants: int) -> isr_cluster.Bounds:
+    """The same for a model of MCAlterPartition."""
+    followers, most = _stated(model, constants, "Follower", ("MaxEnd", "MaxPartitionEpoch", "MaxRestarts"))
+    return isr_cluster.Bounds(followers, most["MaxEnd"], most["MaxPartitionEpoch"], most["MaxRestarts"])
+
+
+def _stated(
+    model: Model, constants: Mapping[str, int], members: str, names: tuple[str, ...]
+) -> tuple[int, Mapping[str, int]]:
+    """What a cfg says: how many `members` there are, and the bounds."""
+    text = model.config(**constants)
+    brokers = re.search(rf"^\s*{members} = \{{([^}}]*)\}}", text, flags=re.MULTILINE)
+    found = {name: int(value) for name, value in re.findall(r"^\s*(M\w+) = (\d+)$", text, flags=re.MULTILINE)}
+    missing = set(names) - set(found)
+    if brokers is None or missing:
+        raise SpecError(f"{model.cfg}: expected {members}, {', '.join(names)}; seen no {missing or members}")
+    return len(brokers[1].split(",")), found
+
+
+class System(NamedTuple):
+    """What of impl has the steps of a module: its graph, and how its labels and views read."""
+
+    explore: Callable[[Compared, Rules | None], Graph]
+    label_text: Callable[[Label], str]
+    view_text: Callable[[View], str]
+
+
+def _replicated(compared: Compared, rules: Rules | None) -> Graph:
+    return explore_from(start_of(compared, rules))
+
+
+def _isr_changes(compared: Compared, rules: Rules | None) -> Graph:
+    bounds = isr_bounds_of(find_model(compared.model), **compared.constants)
+    return isr_cluster.explore(isr_cluster.initial(bounds, named(compared.profile), rules))
+
+
+REPLICATION = System(_replicated, describe.label_text, describe.view_text)
+ISR_CHANGES = System(_isr_changes, describe_isr.label_text, describe_isr.view_text)
 
 
 def compare(compared: Compared, rules: Rules | None = None) -> Equality:
     """TLC's graph of a model against the explorer's; `rules` replaces rules of the implementation."""
     model = find_model(compared.model)
     theirs = labelled_graph(model, on_progress=None, **compared.constants)
-    ours = explore_from(start_of(compared, rules))
+    system = ISR_CHANGES if model.module == "MCAlterPartition" else REPLICATION
+    ours = system.explore(compared, rules)
     our_edges = {(ours.states[source], ours.labels[label], ours.states[target]) for source, label, target in ours.edges}
     their_edges = theirs.edges()
     divergence = None
     if theirs.states[0] != ours.states[0]:
-        divergence = f"the initial states differ\nspec:\n{view_text(theirs.states[0])}\nimpl:\n{view_text(ours.states[0])}"
+        spec, impl = map(system.view_text, (theirs.states[0], ours.states[0]))
+        divergence = f"the initial states differ\nspec:\n{spec}\nimpl:\n{impl}"
     elif our_edges != their_edges:
-        divergence = first_divergence(theirs.states[0], their_edges, our_edges)
+        divergence = first_divergence(theirs.states[0], their_edges, our_edges, system)
     return Equality(compared.model, len(theirs.states), len(their_edges), divergence)
 
 
@@ -117,13 +155,13 @@ def _at_the_end_of(seed: Model) -> Cluster:
         wanted = view_of(step.state)
         after = next((state for _, state in walker.successors(cluster) if walker.view(state) == wanted), None)
         if after is None:
-            here = view_text(walker.view(cluster))
-            raise SpecError(f"{seed.cfg}: expected impl to step to\n{view_text(wanted)}\nseen no such step from\n{here}")
+            there, here = map(describe.view_text, (wanted, walker.view(cluster)))
+            raise SpecError(f"{seed.cfg}: expected impl to step to\n{there}\nseen no such step from\n{here}")
         cluster = after
     return cluster
 
 
-def first_divergence(start: View, spec: set[Edge], impl: set[Edge]) -> str:
+def first_divergence(start: View, spec: set[Edge], impl: set[Edge], system: System = REPLICATION) -> str:
     """The first state from which spec and impl do not take the same steps, and how to get there."""
     steps = {"spec": _by_source(spec), "impl": _by_source(impl)}
     path: dict[View, tuple[View, Label] | None] = {start: None}
@@ -132,7 +170,7 @@ def first_divergence(start: View, spec: set[Edge], impl: set[Edge]) -> str:
         state = waiting.popleft()
         theirs, ours = steps["spec"][state], steps["impl"][state]
         if theirs != ours:
-            return _told(state, path, theirs, ours)
+            return _told(system, state, path, theirs, ours)
         for label, target in sorted(theirs):
             if target not in path:
                 path[target] = (state, label)
@@ -148,6 +186,7 @@ def _by_source(edges: Iterable[Edge]) -> defaultdict[View, set[tuple[Label, View
 
 
 def _told(
+    system: System,
     state: View,
     path: Mapping[View, tuple[View, Label] | None],
     theirs: set[tuple[Label, View]],
@@ -159,18 +198,18 @@ def _told(
         labels.append(at[1])
         at = path[at[0]]
     lines = [f"first divergence after {len(labels)} steps:"]
-    lines += [f"  {number:>2}  {label_text(label)}" for number, label in enumerate(reversed(labels), 1)]
-    lines += ["in this state:", view_text(state)]
+    lines += [f"  {number:>2}  {system.label_text(label)}" for number, label in enumerate(reversed(labels), 1)]
+    lines += ["in this state:", system.view_text(state)]
     for label in sorted({label for label, _ in theirs ^ ours}):
         spec_to = [target for step, target in theirs if step == label]
         impl_to = [target for step, target in ours if step == label]
-        lines.append(f"{label_text(label)}:")
-        lines.append(f"  spec: {_outcome(spec_to)}")
-        lines.append(f"  impl: {_outcome(impl_to)}")
+        lines.append(f"{system.label_text(label)}:")
+        lines.append(f"  spec: {_outcome(system, spec_to)}")
+        lines.append(f"  impl: {_outcome(system, impl_to)}")
     return "\n".join(lines)
 
 
-def _outcome(targets: list[View]) -> str:
+def _outcome(system: System, targets: list[View]) -> str:
     if not targets:
         return "not possible"
-    return "\n   or:  ".join("\n        ".join(["leads to", *view_text(target).splitlines()]) for target in targets)
+    return "\n   or:  ".join("\n        ".join(["leads to", *system.view_text(target).splitlines()]) for target in targets)

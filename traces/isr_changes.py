@@ -127,9 +127,12 @@ def _alter(src: State, dst: State, leader: int) -> Iterator[Event]:
 
 def _answered(src: State, dst: State, leader: int) -> Iterator[Event]:
     answer = src["channel"]
-    refused = answer["type"] == "refusal"
-    told = {"isr": tuple(sorted(answer["asked"])), "error": INELIGIBLE_REPLICA} if refused else {**_isr(answer), "error": NONE}
+    told = {**_isr(answer), "error": NONE} if answer["type"] == "answer" else _refused(answer)
     yield Event(leader, "HandleAlterPartitionResponse", {**told, **_hw(src, dst)})
+
+
+def _refused(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {"isr": tuple(sorted(answer["asked"])), "error": INELIGIBLE_REPLICA}
 
 
 def _metadata(src: State, dst: State, leader: int) -> Iterator[Event]:

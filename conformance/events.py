@@ -43,6 +43,7 @@ IN_FLIGHT = (
     "an error",
     "an epoch request",
     "an epoch answer",
+    "a request whose leader went down",
 )
 _ROLES = {NO_ROLE: "no role", LEADING: "leader", FOLLOWING: "follower"}
 

@@ -25,6 +25,7 @@ from conformance.kernel.state import (
     BLOCKS_UNDER_MIN_ISR,
     BROKERS,
     DUPLICATES,
+    EPOCH_ANSWERS_CHECKED,
     FAILED_COUNT,
     FAILED_TRACES,
     FAILURES,
@@ -40,8 +41,10 @@ from conformance.kernel.state import (
     TALLIES,
     TELLS_ANSWERS,
     TELLS_ENDS,
+    TELLS_ENDS_OF_EPOCHS,
     TELLS_ENTRIES,
     TELLS_PROPOSALS,
+    TELLS_QUESTIONS,
     TELLS_REQUESTS,
     TRUNCATION_ON_FETCH,
     UNDECIDED_COUNT,
@@ -66,6 +69,8 @@ CAPABILITIES = (
     (TELLS_ANSWERS, ("HandleFetch",)),
     (TELLS_ENDS, ("Stop", "Crash")),
     (TELLS_PROPOSALS, ("ExpandIsr",)),
+    (TELLS_QUESTIONS, ("SendEpochRequest",)),
+    (TELLS_ENDS_OF_EPOCHS, ("HandleEpochRequest",)),
 )
 
 FAILURES_KEPT = 2048
@@ -175,6 +180,7 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     options[BLOCKS_UNDER_MIN_ISR] = profile.blocks_under_min_isr
     options[KEEPS_REMOTE_LEO] = profile.keeps_remote_leo
     options[ANSWERS_EPOCH] = profile.answers_epoch
+    options[EPOCH_ANSWERS_CHECKED] = profile.epoch_answers_checked
     options[DUPLICATES] = config.extra.get(REPEATS) is True
     reports = config.extra.get(REPORTS)
     for option, events in CAPABILITIES:

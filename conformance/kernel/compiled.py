@@ -57,8 +57,8 @@ MODULES = (
     log_checks,
     leader_hw,
     roles,
-    life,
     copies,
+    life,
     serving,
     leader,
     follower,
@@ -76,8 +76,8 @@ _RARE = """
     still_there raised fetched_since led_between bounded cut cut_at handle_epoch_request handle_epoch_response
     observe log_start_moved epoch_cache_entry handle_out_of_range truncate_to_high_watermark answer_fetch
     handle_alter_partition_response produce_ack consumer_read expand_isr shrink_isr propose keep learn
-    alter_partition handle_diverging_response send_epoch_request raise_log_start cache_raise snapshot term_of
-    repetition put_back fork copy_fork reload_fork
+    alter_partition handle_diverging_response send_epoch_request raise_log_start starts_at cache_raise snapshot term_of
+    repetition put_back overtake awaited fork copy_fork reload_fork
 """
 RARE = frozenset(_RARE.split())
 """Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""

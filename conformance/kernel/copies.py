@@ -11,6 +11,7 @@ Rules of this file
 """
 
 from conformance.kernel.state import (
+    ADRIFT,
     ANS_BASE,
     ANS_DIV_END,
     ANS_DIV_EPOCH,
@@ -25,6 +26,10 @@ from conformance.kernel.state import (
     HELD,
     KEPT,
     KIND,
+    NOTHING,
+    OLD_EPOCH,
+    OLD_KIND,
+    OLD_LAST,
     OLD_OFFSET,
     RANGE,
     REFUSED,
@@ -32,6 +37,7 @@ from conformance.kernel.state import (
     REQ_EPOCH,
     REQ_LAST,
     REQ_OFFSET,
+    REQUEST,
     State,
 )
 from traces.columns import UNKNOWN
@@ -50,10 +56,22 @@ def matches(st: State, p: int, at_epoch: int, at_offset: int, at_last: int, epoc
     return fits(epoch, st[p, at_epoch]) and fits(offset, st[p, at_offset]) and fits(last, st[p, at_last])
 
 
+def overtake(st: State, p: int) -> None:
+    """A request that nobody was seen to handle may still arrive after the next one has left."""
+    if st[p, KIND] in (REQUEST, EPOCH_REQUEST):
+        st[p, OLD_KIND] = st[p, KIND]
+        st[p, OLD_EPOCH] = st[p, REQ_EPOCH]
+        st[p, OLD_OFFSET] = st[p, REQ_OFFSET]
+        st[p, OLD_LAST] = st[p, REQ_LAST]
+    else:
+        st[p, OLD_KIND] = NOTHING
+
+
 def repetition(st: State, p: int, epoch: int, offset: int, last: int, sent: int) -> int:
     """What a request of kind `sent` may be that a leader handles; the pair is kept until `put_back` for all but FIRST."""
     kind = st[p, KIND]
-    if kind == UNKNOWN:
+    adrift = kind == ADRIFT and fits(sent, st[p, OLD_KIND])
+    if kind == UNKNOWN or (adrift and matches(st, p, OLD_EPOCH, OLD_OFFSET, OLD_LAST, epoch, offset, last)):
         return FIRST
     same_words = matches(st, p, REQ_EPOCH, REQ_OFFSET, REQ_LAST, epoch, offset, last)
     if kind == sent and same_words:
@@ -70,7 +88,7 @@ def put_back(st: State, p: int, repeated: int) -> None:
         for k in range(REMOTE):
             st[p, k] = st[KEPT, k]
     if repeated == AGAIN:
-        st[p, OLD_OFFSET] = st[KEPT, OLD_OFFSET]
+        st[p, OLD_KIND] = st[KEPT, OLD_KIND]
         st[p, ANS_HW] = UNKNOWN
         st[p, ANS_BASE] = UNKNOWN
         st[p, ANS_END] = UNKNOWN

@@ -7,30 +7,39 @@ Rules of this file
 """
 
 from conformance.kernel import fields as field
+from conformance.kernel.copies import fits
 from conformance.kernel.follower import accepted, as_answered, given, without_error
 from conformance.kernel.forks import cut_fork
-from conformance.kernel.lineage import cache_cut, inputs_missing
+from conformance.kernel.lineage import cache_cut, inputs_missing, starts_at
 from conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, set_hw, within
-from conformance.kernel.rule_ids import HW_06, HW_07, OOR_01, TRUNC_01, TRUNC_03, TRUNC_05
+from conformance.kernel.rule_ids import FETCH_09, HW_06, HW_07, OOR_01, TRUNC_01, TRUNC_03, TRUNC_05
 from conformance.kernel.state import (
     ANS_DIV_END,
     ANS_DIV_EPOCH,
+    ANS_ERROR,
     CACHED,
     DIVERGED,
+    EPOCH,
     EPOCH_ANSWER,
+    EPOCH_ANSWERS_CHECKED,
+    FOLLOWING,
     HELD,
     HW,
     HW_MOVED,
     KIND,
+    LEADER,
     LEO,
     LOG_START,
     MORE_ROUNDS,
     NOTHING,
     OPTION,
     RANGE,
+    REFUSED,
     REPLICAS,
     REQ_EPOCH,
+    REQ_LAST,
     REQ_OFFSET,
+    ROLE,
     TRUNCATION_ON_FETCH,
     State,
     entries,
@@ -39,7 +48,7 @@ from conformance.kernel.state import (
     starts_row,
 )
 from conformance.kernel.tally import decide, same, undecided
-from impl.rules import RESET_TO_LEADER_START, high_watermark_after_truncation, out_of_range_reset, truncation_target
+from impl.rules import NONE, RESET_TO_LEADER_START, high_watermark_after_truncation, out_of_range_reset, truncation_target
 from traces.columns import UNKNOWN
 
 
@@ -108,7 +117,7 @@ def handle_diverging_response(
         epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
     accepted(st, b, leader, epoch, offset)
-    if given(st, p, leader, DIVERGED, epoch, offset):
+    if given(st, p, leader, DIVERGED, epoch, offset, False):
         as_answered(st, field.DIV_EPOCH, st[p, ANS_DIV_EPOCH], div_epoch)
         as_answered(st, field.DIV_END, st[p, ANS_DIV_END], div_end)
         div_epoch = st[p, ANS_DIV_EPOCH] if div_epoch == UNKNOWN else div_epoch
@@ -122,10 +131,23 @@ def handle_diverging_response(
     st[p, KIND] = NOTHING
 
 
+def awaited(st: State, b: int, leader: int, epoch: int) -> None:
+    """FETCH-09: an epoch answer is taken from the leader that is followed, and (KAFKA-7786) for the epoch at hand."""
+    role, own = st[REPLICAS + b, ROLE], st[REPLICAS + b, EPOCH]
+    if UNKNOWN in (role, own, epoch):
+        undecided(st, FETCH_09, 1 << field.REQ_EPOCH)
+        return
+    follows = role == FOLLOWING and fits(st[REPLICAS + b, LEADER], leader)
+    current = epoch == own or st[OPTION, EPOCH_ANSWERS_CHECKED] == 0
+    decide(st, FETCH_09, follows and current, field.REQ_EPOCH, own, epoch)
+
+
 def handle_epoch_response(
     st: State,
     b: int,
     leader: int,
+    epoch: int,
+    last: int,
     error: int,
     div_epoch: int,
     div_end: int,
@@ -140,11 +162,18 @@ def handle_epoch_response(
     alive(st, b)
     found(st, b, leo_before, hw_before)
     p = pair(st, b, leader)
-    if given(st, p, leader, EPOCH_ANSWER, UNKNOWN, UNKNOWN):
+    seen = st[p, KIND]
+    if epoch == UNKNOWN and seen in (EPOCH_ANSWER, REFUSED):
+        epoch = st[p, REQ_EPOCH]
+    awaited(st, b, leader, epoch)
+    refused = error not in (NONE, UNKNOWN) or (UNKNOWN == error == div_end and seen == REFUSED)
+    if given(st, p, leader, REFUSED if refused else EPOCH_ANSWER, epoch, UNKNOWN, True):
+        as_answered(st, field.REQ_LAST_EPOCH, st[p, REQ_LAST], last)
+        as_answered(st, field.ERROR, st[p, ANS_ERROR], error)
         as_answered(st, field.DIV_EPOCH, st[p, ANS_DIV_EPOCH], div_epoch)
         as_answered(st, field.DIV_END, st[p, ANS_DIV_END], div_end)
     st[p, KIND] = NOTHING
-    if error in (0, UNKNOWN):
+    if not refused:
         offset = UNKNOWN if div_end == -1 else 0
         cut(st, b, offset, div_epoch, div_end, target, completed, leo, hw)
 
@@ -188,14 +217,14 @@ def handle_out_of_range(
         epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
     accepted(st, b, leader, epoch, offset)
-    given(st, p, leader, RANGE, epoch, offset)
+    given(st, p, leader, RANGE, epoch, offset, False)
     st[p, KIND] = NOTHING
     before = st[REPLICAS + b, LEO]
     if UNKNOWN in (leader_start, leader_end, before):
         undecided(st, OOR_01, 1 << field.LEADER_START | 1 << field.LEADER_END | 1 << field.LEO)
         set_hw(st, b, hw)
         leo_becomes(st, b, OOR_01, UNKNOWN, leo, 1 << field.LEADER_END)
-        st[REPLICAS + b, LOG_START] = log_start
+        starts_at(st, b, log_start)
         st[REPLICAS + b, CACHED] = UNKNOWN
         return
     case, expected = out_of_range_reset(leader_start, leader_end, before)
@@ -204,7 +233,7 @@ def handle_out_of_range(
     if case == RESET_TO_LEADER_START:
         leo_becomes(st, b, OOR_01, expected, leo, 0)
         hw_becomes(st, b, OOR_01, expected, hw, 0)
-        st[REPLICAS + b, LOG_START] = expected
+        starts_at(st, b, expected)
         st[REPLICAS + b, CACHED] = 0
         cut_fork(st, b, 0)
         if log_start != UNKNOWN:

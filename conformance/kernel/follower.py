@@ -5,9 +5,9 @@ the follower stands at (AbstractFetcherThread#processFetchRequest).
 """
 
 from conformance.kernel import fields as field
-from conformance.kernel.copies import fits
+from conformance.kernel.copies import fits, overtake
 from conformance.kernel.forks import fork_end
-from conformance.kernel.lineage import cache_assign, cache_latest, cache_raise, copy_entries
+from conformance.kernel.lineage import cache_assign, cache_latest, cache_raise, copy_entries, starts_at
 from conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, within
 from conformance.kernel.rule_ids import (
     APPEND_02,
@@ -23,6 +23,7 @@ from conformance.kernel.rule_ids import (
     TRUNC_02,
 )
 from conformance.kernel.state import (
+    ADRIFT,
     ANS_BASE,
     ANS_END,
     ANS_HW,
@@ -49,9 +50,6 @@ from conformance.kernel.state import (
     LOG_START,
     MORE_ROUNDS,
     NOTHING,
-    OLD_EPOCH,
-    OLD_LAST,
-    OLD_OFFSET,
     OPTION,
     REPLICAS,
     REQ_EPOCH,
@@ -61,6 +59,7 @@ from conformance.kernel.state import (
     ROLE,
     T_CACHED,
     TELLS_ANSWERS,
+    TELLS_ENDS_OF_EPOCHS,
     TELLS_ENTRIES,
     TELLS_REQUESTS,
     TRUNCATION_ON_FETCH,
@@ -100,16 +99,6 @@ def next_round(st: State, b: int, p: int, last: int) -> None:
             decide(st, TRUNC_02, last < before, field.REQ_LAST_EPOCH, before - 1, last)
     st[REPLICAS + b, MORE_ROUNDS] = 0
     st[REPLICAS + b, HW_MOVED] = -1
-
-
-def overtake(st: State, p: int) -> None:
-    """A request that nobody was seen to handle may still arrive after the next one has left."""
-    if st[p, KIND] == REQUEST:
-        st[p, OLD_EPOCH] = st[p, REQ_EPOCH]
-        st[p, OLD_OFFSET] = st[p, REQ_OFFSET]
-        st[p, OLD_LAST] = st[p, REQ_LAST]
-    else:
-        st[p, OLD_OFFSET] = -1
 
 
 def send_fetch(st: State, b: int, leader: int, epoch: int, offset: int, last: int) -> None:
@@ -166,10 +155,11 @@ def accepted(st: State, b: int, leader: int, epoch: int, offset: int) -> None:
         decide(st, FETCH_09, ok, field.REQ_OFFSET, leo, offset)
 
 
-def given(st: State, p: int, leader: int, kind: int, epoch: int, offset: int) -> bool:
+def given(st: State, p: int, leader: int, kind: int, epoch: int, offset: int, asks_for_an_end: bool) -> bool:
     """FETCH-10, first half: an answer of this kind to this request is in flight. True when its content can be compared."""
     seen = st[p, KIND]
-    if seen in (UNKNOWN, HELD) or st[WHOLE, HEARD] >> leader & 1 == 0 or st[OPTION, TELLS_ANSWERS] == 0:
+    tells = TELLS_ENDS_OF_EPOCHS if asks_for_an_end else TELLS_ANSWERS
+    if seen in (UNKNOWN, HELD, ADRIFT) or st[WHOLE, HEARD] >> leader & 1 == 0 or st[OPTION, tells] == 0:
         undecided(st, FETCH_10, 1 << field.RES_HW)
         return False
     if seen != kind:
@@ -226,7 +216,7 @@ def handle_fetch_response(
     if kind == DIVERGED:
         moved = st[REPLICAS + b, HW] != UNKNOWN and hw not in (UNKNOWN, st[REPLICAS + b, HW])
         decide(st, HW_06, not moved and not end > base, field.HW, st[REPLICAS + b, HW], hw)
-    elif given(st, p, leader, DATA, epoch, offset):
+    elif given(st, p, leader, DATA, epoch, offset, False):
         as_answered(st, field.RES_HW, st[p, ANS_HW], res_hw)
         as_answered(st, field.REC_BASE, st[p, ANS_BASE], base)
         as_answered(st, field.REC_END, st[p, ANS_END], end)
@@ -317,7 +307,7 @@ def raise_log_start(st: State, b: int, res_log_start: int, log_start: int) -> No
         decide(st, LOG_01, log_start >= old, field.LOG_START, old, log_start)
     if log_start != UNKNOWN and log_start != old:
         cache_raise(st, b, log_start)
-    st[REPLICAS + b, LOG_START] = log_start
+    starts_at(st, b, log_start)
 
 
 def handle_fetch_error(st: State, b: int, leader: int) -> None:

@@ -326,6 +326,8 @@ def judge_traces(
                     st,
                     b,
                     peer,
+                    c[REQ_EPOCH][i],
+                    c[REQ_LAST_EPOCH][i],
                     c[ERROR][i],
                     c[DIV_EPOCH][i],
                     c[DIV_END][i],

@@ -4,16 +4,20 @@ Rule of this file: a broker that starts knows no metadata: leader epoch UNDEFINE
 """
 
 from conformance.kernel import fields as field
+from conformance.kernel.copies import overtake
 from conformance.kernel.forks import reload_fork
-from conformance.kernel.lineage import agree_until, cache_assign, cache_cut, cache_latest, cache_raise, known_start
+from conformance.kernel.lineage import agree_until, cache_assign, cache_cut, cache_latest, cache_raise, starts_at
 from conformance.kernel.log_checks import alive, cache_in_order, set_hw, set_leo, within
 from conformance.kernel.roles import forget_recorded
 from conformance.kernel.rule_ids import DATA_03, EPOCH_02, HW_10, LIFE_01, LOAD_01, LOAD_02, LOG_01, LOG_02
 from conformance.kernel.state import (
+    ADRIFT,
     BROKERS,
     C_ISR,
     CACHED,
+    DELETED,
     EPOCH,
+    EPOCH_REQUEST,
     EPOCH_START,
     FRESH,
     HELD,
@@ -28,7 +32,7 @@ from conformance.kernel.state import (
     MORE_ROUNDS,
     NO_ROLE,
     NOTHING,
-    OLD_OFFSET,
+    OLD_KIND,
     OPTION,
     OVERFLOW,
     PENDING,
@@ -60,7 +64,8 @@ from traces.columns import UNKNOWN
 def idle(st: State, b: int) -> None:
     """The process of b is gone: no role, and nothing it sent or was about to answer is followed further.
 
-    An answer may have left without a line in the leader's log, so what a request to b came to is unknown.
+    An answer may have left without a line in the leader's log, so what a request to b came to is unknown. If it is handled
+    after all, it says what was sent.
     """
     n = st[OPTION, BROKERS]
     st[REPLICAS + b, ROLE] = NO_ROLE
@@ -75,9 +80,13 @@ def idle(st: State, b: int) -> None:
     forget_recorded(st, b, -1)
     for other in range(n):
         st[pair(st, b, other), KIND] = NOTHING
-        st[pair(st, b, other), OLD_OFFSET] = -1
-        if st[pair(st, other, b), KIND] in (REQUEST, HELD):
-            st[pair(st, other, b), KIND] = UNKNOWN
+        st[pair(st, b, other), OLD_KIND] = NOTHING
+        asked = pair(st, other, b)
+        if st[asked, KIND] in (REQUEST, EPOCH_REQUEST):
+            overtake(st, asked)
+            st[asked, KIND] = ADRIFT
+        elif st[asked, KIND] == HELD:
+            st[asked, KIND] = UNKNOWN
 
 
 def stop(st: State, b: int, orderly: int) -> None:
@@ -109,7 +118,7 @@ def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, told
     if clean != 1:
         reload_fork(st, b, leo)
     if log_start != UNKNOWN:
-        st[REPLICAS + b, LOG_START] = log_start
+        starts_at(st, b, log_start)
         cache_raise(st, b, log_start)
     set_leo(st, b, leo)
     set_hw(st, b, hw)
@@ -154,7 +163,7 @@ def log_start_moved(st: State, b: int, log_start: int, hw: int) -> None:
     old = st[REPLICAS + b, LOG_START]
     if old != UNKNOWN:
         decide(st, LOG_01, log_start >= old, field.LOG_START, old, log_start)
-    st[REPLICAS + b, LOG_START] = log_start
+    starts_at(st, b, log_start)
     cache_raise(st, b, log_start)
     if st[REPLICAS + b, HW] != UNKNOWN:
         same(st, HW_10, field.HW, max(st[REPLICAS + b, HW], log_start), hw if hw != UNKNOWN else st[REPLICAS + b, HW], 0)
@@ -190,7 +199,7 @@ def observe(st: State, b: int, leo: int, hw: int, log_start: int, told: bool, pa
     if leo != UNKNOWN:
         set_leo(st, b, leo)
     if log_start != UNKNOWN:
-        st[REPLICAS + b, LOG_START] = log_start
+        starts_at(st, b, log_start)
     if hw != UNKNOWN and st[REPLICAS + b, HW] == UNKNOWN:
         set_hw(st, b, hw)
     if told:
@@ -212,5 +221,5 @@ def still_there(st: State, b: int) -> None:
             elif leo == UNKNOWN or cached == UNKNOWN or st[term(st, t), T_CACHED] == UNKNOWN:
                 undecided(st, DATA_03, 1 << field.LEO | 1 << field.EPOCHS)
             else:
-                upto = agree_until(st, n + t, st[term(st, t), T_CACHED], b, cached, known_start(st, b), end)
+                upto = agree_until(st, n + t, st[term(st, t), T_CACHED], b, cached, int(st[WHOLE, DELETED]), end)
                 decide(st, DATA_03, upto >= end, field.LEO, end, upto)

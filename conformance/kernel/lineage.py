@@ -13,6 +13,7 @@ from conformance.kernel.forks import copy_fork, cut_fork, fork, fork_end, fork_s
 from conformance.kernel.state import (
     BROKERS,
     CACHED,
+    DELETED,
     LEO,
     LOG_START,
     OPTION,
@@ -144,11 +145,15 @@ def snapshot(st: State, b: int, term: int) -> None:
     copy_fork(st, b, row)
 
 
-def known_start(st: State, b: int) -> int:
-    """Log start of replica b; 0 when it was never told: below it there is nothing to compare anyway."""
-    if st[REPLICAS + b, LOG_START] == UNKNOWN:
-        return 0
-    return int(st[REPLICAS + b, LOG_START])
+def starts_at(st: State, b: int, log_start: int) -> None:
+    """The log start of replica b, known or not.
+
+    A record that was deleted somewhere may differ from one that is kept: a follower that fetches from behind the log start
+    finds no epoch to compare (spec/LogStartMovement.tla, MCLogStartMovementDeletedDiffers.cfg).
+    """
+    st[REPLICAS + b, LOG_START] = log_start
+    if log_start != UNKNOWN and log_start > st[WHOLE, DELETED]:
+        st[WHOLE, DELETED] = log_start
 
 
 def inputs_missing(cached: int, leo: int, log_start: int, offset: int, last: int) -> int:

@@ -8,7 +8,7 @@ Rules of this file
 """
 
 from conformance.kernel import fields as field
-from conformance.kernel.lineage import cache_cut, well_formed
+from conformance.kernel.lineage import cache_cut, starts_at, well_formed
 from conformance.kernel.rule_ids import (
     EPOCH_02,
     FETCH_03,
@@ -91,7 +91,7 @@ def found(st: State, b: int, leo_before: int, hw_before: int) -> None:
 def log_start_unmoved(st: State, b: int, told: int) -> None:
     """A first log start is learned; a later one is judged where it moves."""
     if told != UNKNOWN and st[REPLICAS + b, LOG_START] == UNKNOWN:
-        st[REPLICAS + b, LOG_START] = told
+        starts_at(st, b, told)
 
 
 def leo_becomes(st: State, b: int, rule: int, expected: int, told: int, missing: int) -> None:

@@ -8,16 +8,18 @@ Rules of this file
 """
 
 from conformance.kernel import fields as field
-from conformance.kernel.copies import FIRST, fits, matches, put_back, repetition
+from conformance.kernel.copies import FIRST, fits, matches, overtake, put_back, repetition
 from conformance.kernel.leader_hw import advance
 from conformance.kernel.lineage import epoch_at, inputs_missing
 from conformance.kernel.log_checks import alive, found, hw_unmoved, leo_unmoved, within
 from conformance.kernel.rule_ids import EPOCH_05, FENCE_01, FENCE_02, FETCH_04, FETCH_05, FETCH_06, FETCH_07, FETCH_08
 from conformance.kernel.state import (
+    ADRIFT,
     ANS_BASE,
     ANS_DIV_END,
     ANS_DIV_EPOCH,
     ANS_END,
+    ANS_ERROR,
     ANS_HW,
     ANS_LOW_HW,
     ANS_REC_EPOCH,
@@ -39,7 +41,9 @@ from conformance.kernel.state import (
     LEO,
     LOG_START,
     NO_ROLE,
+    NOTHING,
     OLD_EPOCH,
+    OLD_KIND,
     OLD_LAST,
     OLD_OFFSET,
     OPTION,
@@ -53,6 +57,7 @@ from conformance.kernel.state import (
     REQ_OFFSET,
     REQUEST,
     ROLE,
+    TELLS_QUESTIONS,
     TELLS_REQUESTS,
     TERM,
     TRUNCATION_ON_FETCH,
@@ -80,25 +85,28 @@ from impl.rules import (
 from traces.columns import UNKNOWN
 
 
-def request_handled(st: State, p: int, f: int, epoch: int, offset: int, last: int, repeated: int) -> None:
+def request_handled(st: State, p: int, f: int, sent: int, epoch: int, offset: int, last: int, repeated: int) -> None:
     """FETCH-04: the leader handles the request that is in flight, or one that another has overtaken.
 
     A follower that tells nothing of its own, as when one broker's log is all there is, may have sent anything.
     """
     kind = st[p, KIND]
-    current = kind == REQUEST and matches(st, p, REQ_EPOCH, REQ_OFFSET, REQ_LAST, epoch, offset, last)
-    if repeated != FIRST or kind == UNKNOWN or st[WHOLE, HEARD] >> f & 1 == 0 or st[OPTION, TELLS_REQUESTS] == 0:
-        undecided(st, FETCH_04, 1 << field.REQ_OFFSET)
+    current = kind == sent and matches(st, p, REQ_EPOCH, REQ_OFFSET, REQ_LAST, epoch, offset, last)
+    overtaken = fits(sent, st[p, OLD_KIND]) and matches(st, p, OLD_EPOCH, OLD_OFFSET, OLD_LAST, epoch, offset, last)
+    tells = TELLS_REQUESTS if sent == REQUEST else TELLS_QUESTIONS
+    compared = field.REQ_OFFSET if sent == REQUEST else field.REQ_LAST_EPOCH
+    if repeated != FIRST or kind == UNKNOWN or st[WHOLE, HEARD] >> f & 1 == 0 or st[OPTION, tells] == 0:
+        undecided(st, FETCH_04, 1 << compared)
+    elif sent == REQUEST:
+        expected = st[p, REQ_OFFSET] if kind == sent else -1
+        decide(st, FETCH_04, current or overtaken, compared, expected, offset)
     else:
-        overtaken = st[p, OLD_OFFSET] != -1 and matches(st, p, OLD_EPOCH, OLD_OFFSET, OLD_LAST, epoch, offset, last)
-        expected = st[p, REQ_OFFSET] if kind == REQUEST else -1
-        decide(st, FETCH_04, current or overtaken, field.REQ_OFFSET, expected, offset)
-    if kind == REQUEST and not current:
-        st[p, OLD_EPOCH] = st[p, REQ_EPOCH]
-        st[p, OLD_OFFSET] = st[p, REQ_OFFSET]
-        st[p, OLD_LAST] = st[p, REQ_LAST]
-    elif current:
-        st[p, OLD_OFFSET] = -1
+        expected = st[p, REQ_LAST] if kind == sent else -1
+        decide(st, FETCH_04, current or overtaken, compared, expected, last)
+    if not current and kind in (REQUEST, EPOCH_REQUEST):
+        overtake(st, p)
+    elif current or overtaken:
+        st[p, OLD_KIND] = NOTHING
     st[p, REQ_EPOCH] = st[p, REQ_EPOCH] if current and epoch == UNKNOWN else epoch
     st[p, REQ_OFFSET] = st[p, REQ_OFFSET] if current and offset == UNKNOWN else offset
     st[p, REQ_LAST] = st[p, REQ_LAST] if current and last == UNKNOWN else last
@@ -181,7 +189,7 @@ def handle_fetch(
     leo_unmoved(st, b, leo, field.LEO)
     p = pair(st, f, b)
     repeated = repetition(st, p, epoch, offset, last, REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
-    request_handled(st, p, f, epoch, offset, last, repeated)
+    request_handled(st, p, f, REQUEST, epoch, offset, last, repeated)
     answered(st, b, f, p, error, res_hw, div_epoch, div_end, base, end, rec_epoch, remote_leo, hw)
     if repeated != FIRST:
         put_back(st, p, repeated)
@@ -214,6 +222,7 @@ def answered(
     fenced(st, b, epoch, error)
     if error not in (NONE, OFFSET_OUT_OF_RANGE):
         st[p, KIND] = REFUSED
+        st[p, ANS_ERROR] = error
         hw_unmoved(st, b, hw, field.HW)
         return
     told = decision(st, b, p, error, div_epoch, div_end)
@@ -296,7 +305,7 @@ def answer_fetch(
     kind = st[p, KIND]
     asked = fits(epoch, st[p, REQ_EPOCH]) and fits(offset, st[p, REQ_OFFSET])
     held = kind == HELD and asked
-    if kind not in (UNKNOWN, HELD, REQUEST) or not asked:
+    if kind not in (UNKNOWN, HELD, REQUEST, ADRIFT) or not asked:
         return
     leads = st[REPLICAS + b, ROLE] == LEADING and fits(st[REPLICAS + b, EPOCH], epoch)
     if held and leads and error == NONE and res_hw != UNKNOWN:
@@ -334,13 +343,16 @@ def handle_epoch_request(st: State, b: int, f: int, epoch: int, last: int, error
     alive(st, b)
     p = pair(st, f, b)
     repeated = repetition(st, p, epoch, UNKNOWN, last, EPOCH_REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
-    st[p, KIND] = EPOCH_ANSWER
+    request_handled(st, p, f, EPOCH_REQUEST, epoch, UNKNOWN, last, repeated)
+    epoch, last = st[p, REQ_EPOCH], st[p, REQ_LAST]
+    if error == UNKNOWN and div_end != UNKNOWN:
+        error = NONE
+    st[p, KIND] = EPOCH_ANSWER if error in (NONE, UNKNOWN) else REFUSED
+    st[p, ANS_ERROR] = error
     st[p, ANS_DIV_EPOCH] = div_epoch
     st[p, ANS_DIV_END] = div_end
     if repeated != FIRST:
         put_back(st, p, repeated)
-    if error == UNKNOWN:
-        error = NONE if div_end != UNKNOWN else UNKNOWN
     if error == UNKNOWN:
         undecided(st, EPOCH_05, 1 << field.ERROR)
         return

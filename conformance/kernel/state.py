@@ -88,6 +88,7 @@ down, so the request (now the overtaken one) may still be handled, may have been
     FIRST_EPOCH,  # lowest leader epoch that was registered in the trace
     TERMS,
     UNCLEAN,  # highest leader epoch of an unclean (or undecidable) election, UNDEFINED without one
+    DELETED,  # the highest log start that was told: of what is before it no more is promised
     HEARD,  # bit mask of the brokers that tell at least one event of this trace
     NOW,  # the row that is judged
     TRACE,
@@ -101,13 +102,13 @@ down, so the request (now the overtaken one) may still be handled, may have been
     AT_REGISTRATIONS,
     AT_TERMS,
     AT_FAILURES,
-) = range(23)
+) = range(24)
 
 # Columns of row registration(i): what the controller registered, or a replica was told, of a leader epoch
 R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH = range(4)
 
 # Columns of row term(i): a leader's term; its log is log brokers + i
-T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_LOG_START, T_COMMITTED, T_ACKED = range(7)
+T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_COMMITTED, T_ACKED = range(6)
 
 # Columns of row OPTION: what holds for all traces of a run
 (
@@ -229,5 +230,6 @@ def forget(st: State, trace: int) -> None:
     st[WHOLE, FIRST_EPOCH] = UNKNOWN
     st[WHOLE, TERMS] = 0
     st[WHOLE, UNCLEAN] = -1
+    st[WHOLE, DELETED] = 0
     st[WHOLE, TRACE] = trace
     st[WHOLE, FAILED] = 0

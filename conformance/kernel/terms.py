@@ -10,12 +10,13 @@ Rules of this file
 """
 
 from conformance.kernel import fields as field
-from conformance.kernel.lineage import agree_until, known_start, snapshot
+from conformance.kernel.lineage import agree_until, snapshot
 from conformance.kernel.rule_ids import DATA_01, DATA_03, EPOCH_04
 from conformance.kernel.state import (
     BROKERS,
     C_EPOCH,
     CACHED,
+    DELETED,
     EPOCH,
     FIRST_EPOCH,
     LEO,
@@ -34,7 +35,6 @@ from conformance.kernel.state import (
     T_EPOCH,
     T_LEADER,
     T_LEO,
-    T_LOG_START,
     TERM,
     TERMS,
     UNCLEAN,
@@ -109,7 +109,6 @@ def open_term(st: State, b: int) -> None:
     st[term(st, t), T_LEADER] = b
     st[term(st, t), T_LEO] = st[REPLICAS + b, LEO]
     st[term(st, t), T_CACHED] = st[REPLICAS + b, CACHED]
-    st[term(st, t), T_LOG_START] = known_start(st, b)
     st[term(st, t), T_COMMITTED] = 0
     st[term(st, t), T_ACKED] = 0
     snapshot(st, b, t)
@@ -168,8 +167,7 @@ def kept(st: State, earlier: int, later: int, claim: int, rule: int) -> None:
     elif st[term(st, earlier), T_CACHED] == UNKNOWN or st[term(st, later), T_CACHED] == UNKNOWN:
         undecided(st, rule, 1 << field.EPOCHS)
     else:
-        start = max(st[term(st, earlier), T_LOG_START], st[term(st, later), T_LOG_START])
-        n = st[OPTION, BROKERS]
+        start, n = int(st[WHOLE, DELETED]), st[OPTION, BROKERS]
         same = agree_until(
             st, n + earlier, st[term(st, earlier), T_CACHED], n + later, st[term(st, later), T_CACHED], start, end
         )

@@ -1,13 +1,14 @@
 """What is judged once a trace has ended: no order of concurrent events can matter any more."""
 
 from conformance.kernel import fields as field
-from conformance.kernel.lineage import agree_until, known_start
+from conformance.kernel.lineage import agree_until
 from conformance.kernel.rule_ids import DATA_02
 from conformance.kernel.state import (
     BROKERS,
     C_EPOCH,
     C_ISR,
     CACHED,
+    DELETED,
     HW,
     LEO,
     OPTION,
@@ -44,7 +45,7 @@ def agree(st: State, a: int, b: int) -> None:
         undecided(st, DATA_02, 1 << field.HW)
         return
     end = min(hw_a, hw_b)
-    start = max(known_start(st, a), known_start(st, b))
+    start = int(st[WHOLE, DELETED])
     if end <= start:
         return
     if UNKNOWN in (st[REPLICAS + a, CACHED], st[REPLICAS + b, CACHED]):

@@ -35,9 +35,8 @@ HW_ONLY = replace(TWO, profile="hw-only")
 TWO_IN_SYNC = replace(TWO, min_isr=2)
 
 ASKED = (
-    *OPENING,
-    append(1, 0, 0),
-    told(2, "SendEpochRequest", peer=1, req_epoch=0, req_last_epoch=-1),
+    *COPIED,
+    told(2, "SendEpochRequest", peer=1, req_epoch=0, req_last_epoch=0),
     told(1, "HandleEpochRequest", peer=2, req_epoch=0, req_last_epoch=0, error=0, div_epoch=0, div_end=1),
 )
 """A follower asks where an epoch ends."""

@@ -26,8 +26,10 @@ from traces.kafka.steps import Send, Step
 from traces.kafka.timeline import fetches_before_what_they_raised
 from traces.kafka.unlogged import tie_unlogged
 from traces.problems import Problem
-from traces.schema import FIELDS, Config, Event, Kind, Trace
+from traces.schema import EVENTS, FIELDS, Config, Event, Kind, Trace
 
+REPORTED = [name for name in EVENTS if name not in {"SendEpochRequest", "HandleEpochResponse", "HwCheckpoint"}]
+"""What lines and requests tell. A follower logs no OffsetsForLeaderEpoch request; the request log of its leader has it."""
 
 @dataclass(frozen=True)
 class Summary:
@@ -294,7 +296,7 @@ def _trace(
         lag_rule=True,
         controller=None if controller is None else controller.id,
         source=f"Kafka {_release(nodes)} broker logs".replace("  ", " "),
-        extra={"release": _release(nodes)} | ({} if topic_id is None else {"topic_id": topic_id}),
+        extra={"release": _release(nodes), "reports": REPORTED} | ({} if topic_id is None else {"topic_id": topic_id}),
     )
     counts: dict[int, int] = defaultdict(int)
     events = []

@@ -25,6 +25,7 @@ from conformance.kernel.state import (
     BLOCKS_UNDER_MIN_ISR,
     BROKERS,
     DUPLICATES,
+    ELR,
     EPOCH_ANSWERS_CHECKED,
     FAILED_COUNT,
     FAILED_TRACES,
@@ -181,6 +182,7 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     options[KEEPS_REMOTE_LEO] = profile.keeps_remote_leo
     options[ANSWERS_EPOCH] = profile.answers_epoch
     options[EPOCH_ANSWERS_CHECKED] = profile.epoch_answers_checked
+    options[ELR] = profile.elr
     options[DUPLICATES] = config.extra.get(REPEATS) is True
     reports = config.extra.get(REPORTS)
     for option, events in CAPABILITIES:

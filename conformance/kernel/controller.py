@@ -10,7 +10,7 @@ Rules of this file
 
 from conformance.kernel import fields as field
 from conformance.kernel.leader_hw import size_of
-from conformance.kernel.rule_ids import CTRL_01, CTRL_02, CTRL_04, ISR_04
+from conformance.kernel.rule_ids import CTRL_01, CTRL_02, CTRL_04, CTRL_05, ISR_04
 from conformance.kernel.state import (
     BROKERS,
     C_ELIGIBLE,
@@ -19,6 +19,7 @@ from conformance.kernel.state import (
     C_LEADER,
     C_LIVE,
     C_PARTITION_EPOCH,
+    ELR,
     HEARD,
     MIN_ISR,
     OPTION,
@@ -42,6 +43,8 @@ def change_partition(st: State, leader: int, epoch: int, partition_epoch: int, i
     elif clean == 0 and epoch != UNKNOWN:
         st[WHOLE, UNCLEAN] = max(st[WHOLE, UNCLEAN], epoch)
     in_charge(st, leader, isr, live)
+    if st[OPTION, ELR] == 0:
+        somebody(st, isr)
     eligible(st, isr)
     st[WHOLE, C_LEADER] = leader
     st[WHOLE, C_EPOCH] = epoch
@@ -90,6 +93,14 @@ def in_charge(st: State, leader: int, isr: int, live: int) -> None:
     if isr != UNKNOWN:
         alone = size_of(isr, st[OPTION, BROKERS]) == 1
         decide(st, CTRL_04, alone or isr & ~live == 0, field.ISR, isr & live, isr)
+
+
+def somebody(st: State, isr: int) -> None:
+    """CTRL-05: the last member stays in the ISR."""
+    if isr == UNKNOWN:
+        undecided(st, CTRL_05, 1 << field.ISR)
+    else:
+        decide(st, CTRL_05, isr != 0, field.ISR, st[WHOLE, C_ISR], isr)
 
 
 def election(st: State, leader: int, epoch: int, old_isr: int, clean: int) -> None:
@@ -149,6 +160,7 @@ def alter_partition(st: State, leader: int, epoch: int, isr: int, error: int) ->
     if error == UNKNOWN or st[WHOLE, C_EPOCH] == UNKNOWN:
         undecided(st, ISR_04, 1 << field.ERROR | 1 << field.LEADER_EPOCH)
     elif error == 0:
+        somebody(st, isr)
         if epoch != UNKNOWN:
             same(st, ISR_04, field.LEADER_EPOCH, st[WHOLE, C_EPOCH], epoch, 0)
         if leader != UNKNOWN:

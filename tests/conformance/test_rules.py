@@ -211,6 +211,7 @@ CASES: dict[str, tuple[Sequence[Event], Sequence[Event], Config]] = {
     "CTRL-02": (FORKED, bent(FORKED, 7, leader_epoch=3), TWO),
     "CTRL-03": (SHRUNK, (*SHRUNK, follow(2, 1, 5)), TWO),
     "CTRL-04": (SHRUNK, (*SHRUNK, change(1, 0, (1, 2), (1,))), TWO),
+    "CTRL-05": (SHRUNK, (*SHRUNK, change(None, 1, (), ())), TWO),
     "OOR-01": (RESET, bent(RESET, -1, target=1), TWO),
     "LOAD-01": (FORKED, bent(FORKED, 10, leo=2), TWO),
     "LOAD-02": (FORKED, bent(FORKED, 10, epochs=((1, 0),)), TWO),
@@ -270,6 +271,17 @@ def test_a_rule_is_broken_by_a_wrong_trace(rule: str) -> None:
     """The one wrong thing in it is found by the rule it belongs to."""
     _, bad, config = CASES[rule]
     assert rule in broken(bad, config)
+
+
+def test_an_isr_is_empty_only_where_eligible_leader_replicas_are_kept() -> None:
+    """In a registration; a proposal always has its leader."""
+    empty = (*SHRUNK, change(None, 1, (), ()))
+    assert broken(empty, TWO) == {"CTRL-05"}
+    assert broken(empty, replace(TWO, profile="elr")) == set()
+    accepted = (*SHRUNK[:7], told(100, "AlterPartition", peer=1, leader_epoch=0, isr=(), error=0))
+    assert "CTRL-05" in broken(accepted, TWO)
+    assert "CTRL-05" in broken(accepted, replace(TWO, profile="elr"))
+    assert broken(bent(accepted, -1, error=42), TWO) == set()
 
 
 def test_every_rule_has_its_two_traces() -> None:

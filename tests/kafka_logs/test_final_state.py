@@ -116,3 +116,15 @@ def test_the_replay_notices_a_changed_event(trace: Callable[[str, str], Trace]) 
     for event in told:
         replica.take(event)
     assert any("leo_before is 7, the events before it say 8" in surprise for surprise in replica.surprises)
+
+
+def test_a_capture_says_which_generation_it_is_of_and_what_no_line_tells(capture: Callable[[str], Capture]) -> None:
+    """Since 4.1 an ISR may be empty (KIP-966). OffsetsForLeaderEpoch requests leave no line at a follower."""
+    profiles = {
+        name: {one.config.profile for one in capture(name).traces} for name in CAPTURES if name.endswith("b-kill-leader")
+    }
+    old = {"fetch-truncation"}
+    assert profiles == {"3.4.0/b-kill-leader": old, "3.4.1/b-kill-leader": old, "4.2.0/b-kill-leader": {"elr"}}
+    reports = next(iter(capture("4.2.0/b-kill-leader").traces)).config.extra["reports"]
+    assert "SendFetch" in reports
+    assert "SendEpochRequest" not in reports

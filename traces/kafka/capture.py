@@ -9,10 +9,13 @@ Rules of this file
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from impl.errors import UsageError
+from impl.profiles import ELR, FETCH_TRUNCATION
+from impl.releases import of_release
 from traces.kafka.checkpoints import read_checkpoints
 from traces.kafka.exchanges import EARLIEST, LATEST, Exchanges
 from traces.kafka.levels import silent_controller, silent_loggers
@@ -267,6 +270,15 @@ def _release(nodes: Sequence[Node]) -> str:
     return ", ".join(sorted({node.broker.version for node in nodes if node.broker.version}))
 
 
+def _profile(nodes: Sequence[Node]) -> str:
+    """Since 4.1 clusters keep eligible leader replicas (KIP-966) unless they were upgraded: there an ISR may be empty."""
+    for node in nodes:
+        with suppress(UsageError):
+            if of_release(node.broker.version).elr:
+                return ELR.name
+    return FETCH_TRUNCATION.name
+
+
 def _trace(
     name: str,
     tp: str,
@@ -292,6 +304,7 @@ def _trace(
     topic_id = next((one for one, topic in names.items() if topic == tp.rpartition("-")[0]), None)
     config = Config(
         nodes=tuple(sorted(brokers)),
+        profile=_profile(nodes),
         min_isr=min_isr,
         lag_rule=True,
         controller=None if controller is None else controller.id,

@@ -156,7 +156,7 @@ def eligible(st: State, isr: int) -> None:
 
 
 def alter_partition(st: State, leader: int, epoch: int, isr: int, error: int) -> None:
-    """ISR-04: the controller accepts a proposal only from the leader, in its epoch, with live members."""
+    """ISR-04, CTRL-05: the controller accepts a proposal only from the leader, in its epoch, with live members."""
     if error == UNKNOWN or st[WHOLE, C_EPOCH] == UNKNOWN:
         undecided(st, ISR_04, 1 << field.ERROR | 1 << field.LEADER_EPOCH)
     elif error == 0:

@@ -259,6 +259,7 @@ SENTENCES = {
     "ElectableCompleteness": "it runs, may be elected and lacks committed records",
     "ElrIsApart": "it is eligible although it is in the ISR, or although the ISR is large enough",
     "ElectsWhomItCan": "it may be elected and nobody leads",
+    "LeaderIsLive": "it leads and is fenced",
     "LastLeaderIsLast": "it is remembered as the last leader and somebody leads",
     "NoFalseExposure": "it shows records below its high watermark that were never committed",
     "IsrSuperset": "it does not count every member of the controller's ISR",

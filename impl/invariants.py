@@ -109,6 +109,14 @@ def elects_whom_it_can(cluster: Cluster) -> Violation | None:
     return Violation("ElectsWhomItCan", able, able, ()) if able and image.leader == UNDEFINED else None
 
 
+def leader_is_live(cluster: Cluster) -> Violation | None:
+    """Who leads is not fenced."""
+    image = cluster.controller
+    if image.leader in {UNDEFINED, *image.live}:
+        return None
+    return Violation("LeaderIsLive", (image.leader,), image.live, (image.leader,))
+
+
 def last_leader_is_last(cluster: Cluster) -> Violation | None:
     """Who led last is known only while nobody leads."""
     image = cluster.controller
@@ -210,6 +218,7 @@ INVARIANTS: Mapping[str, Invariant] = MappingProxyType(
         "ElectableCompleteness": electable_completeness,
         "ElrIsApart": elr_is_apart,
         "ElectsWhomItCan": elects_whom_it_can,
+        "LeaderIsLive": leader_is_live,
         "LastLeaderIsLast": last_leader_is_last,
         "NoFalseExposure": no_false_exposure,
         "IsrSuperset": isr_superset,

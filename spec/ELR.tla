@@ -78,6 +78,15 @@ ElrBeside(newIsr, lost) ==
 \* A broker that registers again is out of the ISR before it may do anything else.
 LeavesOnRegistration(b) == controller.isr \ {b}
 
+\* Who may be elected when a broker is unfenced: whoever is live then.  KAFKA: ReplicationControlManager#handleBrokerUnfenced.
+ElectableOnUnfence(live) == live
+
+\* What is left of the last known leader once somebody leads.  KAFKA: PartitionChangeBuilder#maybeUpdateLastKnownLeader.
+LastLeaderOnceLed == NoBroker
+
+\* Whether the last known leader may lead.  KAFKA: PartitionChangeBuilder#canElectLastKnownLeader (KAFKA-19522, 4.1.0).
+LastKnownMayLead(k) == k \in controller.live
+
 ----------------------------------------------------------------------------------
 (* Brokers, as before *)
 
@@ -125,7 +134,7 @@ Change(newIsr, newElr, live, candidates, k) ==
                                    THEN [controller EXCEPT !.isr = newIsr, !.live = live]
                                    ELSE Elected(k, isrAfter, live)
                   /\ elr' = newElr \ isrAfter
-           /\ lastLeader' = IF k # NoBroker THEN NoBroker
+           /\ lastLeader' = IF k # NoBroker THEN LastLeaderOnceLed
                             ELSE IF lastLeader = NoBroker THEN controller.leader ELSE lastLeader
 
 (*
@@ -168,7 +177,7 @@ UnfenceElr(b, k) ==
   /\ b \notin controller.live
   /\ up[b]
   /\ LET live == controller.live \cup {b}
-     IN  Change(controller.isr, elr, live, live, k)
+     IN  Change(controller.isr, elr, live, ElectableOnUnfence(live), k)
   /\ UNCHANGED <<disk, memory, net, committed, crashes, clean, reborn>>
 
 \* WHO the controller.  WHAT takes a proposal as before, and computes the ELR anew.
@@ -187,7 +196,7 @@ ElectLastKnown(k) ==
   /\ controller.leader = NoBroker
   /\ controller.isr = {} /\ elr = {}
   /\ k = lastLeader
-  /\ k \in controller.live
+  /\ LastKnownMayLead(k)
   /\ controller' = Elected(k, {k}, controller.live)
   /\ lastLeader' = NoBroker
   /\ UNCHANGED <<disk, memory, net, committed, crashes, elr, clean, reborn>>
@@ -247,6 +256,9 @@ ElrIsApart == elr \cap controller.isr = {} /\ (Cardinality(controller.isr) >= Ef
 ElectsWhomItCan ==
   controller.leader = NoBroker =>
     (IF controller.isr # {} THEN controller.isr ELSE elr) \cap controller.live = {}
+
+\* Who leads is not fenced.
+LeaderIsLive == controller.leader # NoBroker => controller.leader \in controller.live
 
 \* A last known leader is known only while there is no leader.
 LastLeaderIsLast == lastLeader # NoBroker => controller.leader = NoBroker

@@ -66,6 +66,9 @@ ProposedCountsToo(committedIsr, proposed) == Cardinality(committedIsr \cup propo
 EverybodyKeepsItsLog(b) == {}
 StaysOnRegistration(b) == controller.isr
 ElrIsNeverCleared(newIsr, lost) == (elr \cup controller.isr) \ (newIsr \cup lost)
+NobodyOnUnfence(live) == {}
+LastLeaderStays == lastLeader
+FencedMayLeadToo(k) == TRUE
 
 ----------------------------------------------------------------------------------
 (* Reachability, expected to fail *)

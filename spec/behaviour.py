@@ -46,6 +46,9 @@ SPECIFICATIONS: Mapping[str, Walked] = MappingProxyType(
     {
         "MCSpec": Walked("MCInit", "MCNext", "vars"),
         "MCMoveSpec": Walked("MCMoveInit", "MCMoveNext", "moveVars"),
+        "MCElrSpec": Walked("MCElrInit", "MCElrNext", "allVars"),
+        "MCLastKnownSpec": Walked("MCElrInit", "MCLastKnownNext", "allVars"),
+        "MCAnybodySpec": Walked("MCElrInit", "MCAnybodyNext", "allVars"),
     }
 )
 """Those whose states have a view, and whose steps are reported."""
@@ -91,6 +94,9 @@ def view_of(state: Mapping[str, Any]) -> View:
     )
     controller = state["controller"]
     told = (index(controller["leader"]), controller["epoch"], mask(controller["isr"]), mask(controller["live"]))
+    if "elr" in state:
+        reborn = tuple(mask(state["reborn"][b]) for b in order)
+        told = (*told, mask(state["elr"]), index(state["lastLeader"]), mask(state["clean"]), reborn)
     deleted = (state["deleted"],) if state.get("deleted") else ()
     return (brokers, told, state["committed"], state["crashes"], *deleted)
 
@@ -122,7 +128,7 @@ def _walked(model: Model) -> Walked:
 def _labels(model: Model, walked: Walked, states: Sequence[View], actions: Sequence[str]) -> Iterator[Label]:
     """What leads from each state to the next one.
 
-    TLC calls an action that it cannot take apart (Crash) by its place. Where labels lead to the same state the first one in
+    TLC calls an action that it cannot take apart (Crash) by its place, some Next. Where labels lead to the same state the first one in
     alphabetical order is taken: an answer is handled rather than lost.
     """
     path = ",\n  ".join(_tla(state) for state in states)
@@ -140,7 +146,7 @@ def _labels(model: Model, walked: Walked, states: Sequence[View], actions: Seque
         found = sorted(
             label
             for seen, label, to in tried
-            if (seen, to) == (source, target) and action in {label[0], "Next", walked.next.removeprefix("MC")}
+            if (seen, to) == (source, target) and (action == label[0] or action.endswith("Next"))
         )
         if not found:
             raise SpecError(f"{model.cfg}: expected a reported {action} from {source} to {target}, seen none")

@@ -125,6 +125,7 @@ def test_three_brokers_keep_what_was_committed() -> None:
         ("ElrIsApart", Controller((0, 1), 0, 1, (0, 1), (0, 1), elr=(1,))),
         ("ElectsWhomItCan", Controller((0, 1), UNDEFINED, 1, (), (0, 1), elr=(1,))),
         ("ElectsWhomItCan", Controller((0, 1), UNDEFINED, 1, (0,), (0, 1))),
+        ("LeaderIsLive", Controller((0, 1), 1, 1, (1,), (0,), elr=(0,))),
         ("LastLeaderIsLast", Controller((0, 1), 0, 1, (0,), (0, 1), elr=(1,), last_known_elr=(1,))),
     ],
 )

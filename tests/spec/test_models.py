@@ -83,14 +83,13 @@ def checked(model: Model) -> set[str]:
 
 
 def test_what_is_checked_is_known_to_be_able_to_fail() -> None:
-    """Each property of a model that holds fails in another one, but for these: types, why a guard is idle, who is
-    elected with ELR, and some liveness."""
+    """Each property of a model that holds fails in another one, but for these: types, why a guard is idle, and some
+    liveness."""
     can_fail = {model.property for model in load_models() if model.expect != "success"}
     holds = {name for model in load_models() if model.expect == "success" for name in checked(model)}
     never_seen_to_fail = {
         *("TypeOK", "ElrTypeOK", "MoveTypeOK", "AcksTypeOK"),
         *("NoCutBelowHighWatermark", "NeverOutOfRange", "OnlyRowsFourAndFive"),
-        *("ElectsWhomItCan", "LastLeaderIsLast"),
         *("CommittedReachesAll", "TruncationEnds", "ProposalsEnd", "OneWriter"),
     }
     assert holds - can_fail == never_seen_to_fail

@@ -55,6 +55,27 @@ def test_from_a_deep_start_a_difference_is_seen() -> None:
 
 
 @pytest.mark.tlc
+@pytest.mark.parametrize(
+    ("constants", "states", "transitions"),
+    [({"MaxLog": 1, "MaxCrash": 1}, 10_487, 56_454), ({"MaxLog": 1, "MaxCrash": 1, "MinIsr": 2}, 11_300, 60_014)],
+)
+def test_clients_are_the_same_graph(constants: dict[str, int], states: int, transitions: int) -> None:
+    """Who waits, who was told what, and what a consumer is shown; with min.insync.replicas 2 also who is refused."""
+    equality = compare(Compared("AcksAll", "fetch-truncation", constants))
+    assert equality.divergence is None, equality.divergence
+    assert (equality.states, equality.transitions) == (states, transitions)
+
+
+@pytest.mark.tlc
+def test_an_append_that_nobody_refuses_is_a_difference() -> None:
+    """A specification that does not ask for min.insync.replicas at the append is not the implementation."""
+    equality = compare(Compared("AskedAtHw", "fetch-truncation", {"MaxCrash": 0}))
+    assert equality.divergence is not None
+    assert "LeaderAppend b2:\n  spec: leads to" in equality.divergence
+    assert "impl: not possible" in equality.divergence
+
+
+@pytest.mark.tlc
 def test_a_generation_is_not_taken_for_another() -> None:
     """The graph of kip320 is not that of kip279: an answer of another epoch tells them apart."""
     equality = compare(Compared("Kip320", "kip279", {"MaxLog": 1, "MaxEpoch": 1}))

@@ -7,7 +7,7 @@ import pytest
 
 from conformance.golden import DIRECTORY
 from conformance.mutation import CHANGED, SWAPPED, Mutant
-from conformance.referee import CASES, Case, Ruling, referee, rulings, table, told, unexplained
+from conformance.referee import CASES, FORKED, Case, Ruling, referee, rulings, table, told, unexplained
 from spec.errors import SpecError
 from spec.event_validation import validate_events
 from spec.models import find_model
@@ -117,6 +117,23 @@ def test_a_difference_that_nothing_explains_is_told() -> None:
     assert [line.split()[-2:] for line in lines if line[0] != " "] == [["1", "0"], ["1", "1"], ["3", "0"], ["1", "3"]]
     assert sum("NOT EXPLAINED" in line for line in lines) == 3
     assert "the judge accepts, TLC rejects event 4, " in ruled[2].says
+
+
+def test_only_a_request_after_a_reload_is_explained_by_a_fork() -> None:
+    """The broker took a record of an epoch below its latest and came back; its request is what TLC refuses."""
+    took = [Event(2, "HandleFetchResponse", {"peer": 1, "rec_epoch": epoch}) for epoch in (1, 0)]
+    loaded, asks = Event(2, "Start", {"clean": False}), Event(2, "SendEpochRequest", {"peer": 1, "req_last_epoch": 1})
+
+    def why(*events: Event) -> str | None:
+        trace = Trace("forked", "model-0", ruling((), True).trace.config, events)
+        return Ruling(CASES[-2], "forked", None, (), False, len(events) - 1, trace).why
+
+    assert why(*took, loaded, asks) == FORKED
+    assert why(*took[::-1], loaded, asks) is None
+    assert why(*took, asks) is None
+    assert why(loaded, *took, asks) is None
+    assert why(*took, loaded, replace(asks, node=1)) is None
+    assert why(*took, asks, loaded) is None
 
 
 def test_what_cannot_be_asked_is_refused() -> None:

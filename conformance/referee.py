@@ -163,7 +163,7 @@ class Ruling:
 
 
 def _reloads_fork(events: Sequence[Event]) -> bool:
-    """Whether the last event is a request of a broker that took a record of a lower epoch behind others, and was loaded again."""
+    """Whether the last event is a request of a broker whose record epochs fell, and that was loaded again after that."""
     request = events[-1]
     own = [event for event in events if event.node == request.node]
     starts = [at for at, event in enumerate(own) if event.event == "Start"]

@@ -1,11 +1,11 @@
 """The explorer of the implementation against TLC on one worker: the same bounded models, the same states."""
 
 import sys
+from functools import partial
 
 from benchmarks.measure import Report, parser
 from conformance.graphs import WHOLE
-from conformance.spec_equals_impl import start_of
-from impl.explore import explore_from
+from conformance.spec_equals_impl import system_of
 from spec.models import find_model
 from spec.tlc import Outcome, Result, run_tlc
 
@@ -29,15 +29,14 @@ def main() -> int:
     arguments = options.parse_args()
     report = Report("The explorer against TLC on one worker")
     for compared in MODELS:
-        name, start = compared.model, start_of(compared)
-        states = len(explore_from(start).states)
+        name, system = compared.model, system_of(find_model(compared.model))
+        explore = partial(system.explore, system.start(compared, None))
+        states = len(set(explore().states))
         distinct = tlc(name).distinct
         if states != distinct:
             raise SystemExit(f"{name}: expected the same states, saw {states} explored and {distinct} in TLC")
         slow = report.time(f"{name}: TLC", states, "states", lambda name=name: tlc(name), arguments.repetitions)
-        own = report.time(
-            f"{name}: explorer", states, "states", lambda start=start: explore_from(start), arguments.repetitions
-        )
+        own = report.time(f"{name}: explorer", states, "states", explore, arguments.repetitions)
         report.ratio(f"{name}: explorer's time, times TLC's", own.seconds / slow.seconds, 3, most=True)
     report.notes.append("TLC also checks the invariants of the model; its time includes the start of the JVM")
     return report.finish(arguments)

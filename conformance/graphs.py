@@ -14,6 +14,7 @@ from spec.models import find_model
 WHOLE = (
     *(Compared(name, "fetch-truncation", {}) for name in ("Small", "Refines", "Live")),
     Compared("Kip320", "kip320", {}),
+    *(Compared(name, "skips-equal", {}) for name in ("SkipsEqual", "ProposalsEnd", "AnyAnswer")),
     Compared("LateDivergingDropped", "fetch-truncation", {}, "SeedLateDiverging"),
     Compared("MissedEpochRepaired", "repaired", {}, "SeedMissedEpoch"),
     Compared("Interleaved", "kip320", {}, "SeedInterleaved"),
@@ -22,7 +23,8 @@ WHOLE = (
     *(Compared(name, "fetch-truncation", {}) for name in ("Epochs", "Medium", "AcksAll", "AcksAllEpochs")),
     Compared("Kip320Epochs", "kip320", {}),
 )
-"""With three brokers: those from MissedEpoch, LaggingHw and StaleLeader. `Three` has 459,591 states, too many for this."""
+"""With three brokers: ISR changes, and those from MissedEpoch, LaggingHw and StaleLeader. `Three` has 459,591 states, more
+than fit here."""
 
 
 def main(names: list[str]) -> int:

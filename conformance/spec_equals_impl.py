@@ -102,32 +102,20 @@ def _stated(
 
 
 class System(NamedTuple):
-    """What of impl has the steps of a module: its graph, and how its labels and views read."""
+    """What of impl has the steps of a module: where it starts, its graph from there, how its labels and views read."""
 
-    explore: Callable[[Compared, Rules | None], Graph]
+    start: Callable[[Compared, Rules | None], Any]
+    explore: Callable[[Any], Graph]
     label_text: Callable[[Label], str]
     view_text: Callable[[View], str]
-
-
-def _replicated(compared: Compared, rules: Rules | None) -> Graph:
-    return explore_from(start_of(compared, rules))
-
-
-def _isr_changes(compared: Compared, rules: Rules | None) -> Graph:
-    bounds = isr_bounds_of(find_model(compared.model), **compared.constants)
-    return isr_cluster.explore(isr_cluster.initial(bounds, named(compared.profile), rules))
-
-
-REPLICATION = System(_replicated, describe.label_text, describe.view_text)
-ISR_CHANGES = System(_isr_changes, describe_isr.label_text, describe_isr.view_text)
 
 
 def compare(compared: Compared, rules: Rules | None = None) -> Equality:
     """TLC's graph of a model against the explorer's; `rules` replaces rules of the implementation."""
     model = find_model(compared.model)
     theirs = labelled_graph(model, on_progress=None, **compared.constants)
-    system = ISR_CHANGES if model.module == "MCAlterPartition" else REPLICATION
-    ours = system.explore(compared, rules)
+    system = system_of(model)
+    ours = system.explore(system.start(compared, rules))
     our_edges = {(ours.states[source], ours.labels[label], ours.states[target]) for source, label, target in ours.edges}
     their_edges = theirs.edges()
     divergence = None
@@ -159,6 +147,21 @@ def _at_the_end_of(seed: Model) -> Cluster:
             raise SpecError(f"{seed.cfg}: expected impl to step to\n{there}\nseen no such step from\n{here}")
         cluster = after
     return cluster
+
+
+def isr_start_of(compared: Compared, rules: Rules | None = None) -> isr_cluster.IsrCluster:
+    """The same for a model of MCAlterPartition."""
+    bounds = isr_bounds_of(find_model(compared.model), **compared.constants)
+    return isr_cluster.initial(bounds, named(compared.profile), rules)
+
+
+REPLICATION = System(start_of, explore_from, describe.label_text, describe.view_text)
+ISR_CHANGES = System(isr_start_of, isr_cluster.explore, describe_isr.label_text, describe_isr.view_text)
+
+
+def system_of(model: Model) -> System:
+    """The system that is held against a model."""
+    return ISR_CHANGES if model.module == "MCAlterPartition" else REPLICATION
 
 
 def first_divergence(start: View, spec: set[Edge], impl: set[Edge], system: System = REPLICATION) -> str:

@@ -34,7 +34,7 @@ def test_every_row_has_a_function_and_something_that_holds_it() -> None:
 
 def test_every_module_of_the_implementation_is_named() -> None:
     """Nothing of it is outside the page, but what only carries values or text."""
-    values = {"__init__", "errors", "messages", "requests", "table", "partition_state", "describe", "view"}
+    values = {"__init__", "errors", "messages", "requests", "table", "partition_state", "describe", "describe_isr", "view"}
     modules = {path.stem for path in (ROOT / "impl").glob("*.py")} - values
     missing = {name for name in modules if f"impl.{name}" not in MAPPING}
     assert missing <= {"explore", "faults", "invariants"}, missing

@@ -5,7 +5,8 @@ Rules of this file
 1. What a path is, its content decides: a directory is a set of broker logs, a file that begins like Parquet is Parquet,
    everything else is NDJSON.
 2. A large NDJSON file is judged as columns; where something failed it is read again line by line, to say where.
-3. Bad input never stops the rest: it is set aside, counted and reported with file and line.
+3. Bad input never stops the rest: it is set aside, counted and reported with file and line. What fails behind a lost line
+   is undecided (conformance.damage).
 4. Exit codes: 1 a MUST rule fails; else 2 some input was bad; else 3 nothing could be decided; else 0.
 """
 
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
+from conformance.damage import set_aside
 from conformance.explain import Explanation, explain
 from conformance.judge import Failure, Judgement, Tally, judge
 from conformance.sequence import RULE as SEQUENCE
@@ -45,7 +47,8 @@ Echo = Callable[[str], None]
 class Batch:
     """Traces with one config as columns; `traces` where there are lines behind them.
 
-    Lines read at once have `numbered` of them in sequence, and `by_line` reads them again one by one.
+    Lines read at once have `numbered` of them in sequence, and `by_line` reads them again one by one. A trace that lost a
+    line stands alone, and `damaged` is the row in front of which it did.
     """
 
     source: str
@@ -54,6 +57,7 @@ class Batch:
     traces: tuple[Trace, ...] | None = None
     numbered: int = 0
     by_line: Callable[[], Iterator["Batch"]] | None = field(default=None, repr=False, compare=False)
+    damaged: int | None = None
 
 
 @dataclass(frozen=True)
@@ -172,6 +176,8 @@ def _judged(batch: Batch, profile: str | None, problems: list[Problem]) -> Itera
     if batch.traces is not None:
         judgement = judge_sequence(judgement, batch.traces, batch.columns)
         judgement = judge_unknown_caches(judgement, batch.traces, batch.columns, config)
+        if batch.damaged is not None:
+            judgement = set_aside(judgement, batch.damaged, batch.traces[0].name)
     elif batch.by_line is not None:
         if judgement.failures or judgement.tallies[UNKNOWN_CACHES].undecided:
             for again in batch.by_line():
@@ -223,7 +229,11 @@ def _ndjson(path: Path, problems: list[Problem]) -> Iterator[Batch]:
     if found is None:
         reading = ndjson.read(path)
         problems.extend(reading.problems)
-        yield from _batches(reading.traces, str(path))
+        yield from _batches([trace for trace in reading.traces if trace.name not in reading.damaged], str(path))
+        for trace in reading.traces:
+            if trace.name in reading.damaged:
+                columns = to_columns([trace], trace.config)
+                yield Batch(str(path), columns, trace.config, (trace,), damaged=reading.damaged[trace.name])
         return
 
     def by_line(config: Config) -> Iterator[Batch]:

@@ -83,13 +83,17 @@ LOAD_FROM = 20_000
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of the checks of one rule; `missing` names the fields that would have decided the undecided ones."""
+    """What became of the checks of one rule; `missing` names the fields that would have decided the undecided ones.
+
+    `after_loss` failed behind a line that could not be read (conformance.damage): they are neither failed nor held.
+    """
 
     held: int = 0
     failed: int = 0
     undecided: int = 0
     missing: tuple[str, ...] = ()
     failed_traces: int = 0
+    after_loss: int = 0
 
 
 @dataclass(frozen=True)

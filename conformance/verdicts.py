@@ -4,7 +4,9 @@ Rules of this file
 
 1. One failed check fails its rule. A rule that held at least once and never failed passes, and says how often it could
    not be decided. A rule that was never decided is inconclusive and names the fields that would have decided it.
-2. A run fails when a MUST rule fails. A run in which nothing was decided has not passed.
+2. A check that failed behind a lost line fails nothing, but its rule does not pass.
+3. A run fails when a MUST rule fails. A run in which nothing was decided, or a check failed behind a lost line, has not
+   passed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,6 +43,8 @@ class RuleVerdict:
         parts = [f"{t.held:,} held"] if t.held else []
         if t.failed:
             parts.append(f"{t.failed:,} failed in {t.failed_traces:,} trace{'s' if t.failed_traces != 1 else ''}")
+        if t.after_loss:
+            parts.append(f"{t.after_loss:,} failed after a line was lost")
         if t.undecided:
             parts.append(f"{t.undecided:,} undecided for want of {', '.join(t.missing) or 'an observation'}")
         return ", ".join(parts) or "no event calls for it"
@@ -50,6 +54,8 @@ def verdict_of(tally: Tally) -> Verdict:
     """The verdict on one rule."""
     if tally.failed:
         return Verdict.FAIL
+    if tally.after_loss:
+        return Verdict.INCONCLUSIVE
     if tally.held:
         return Verdict.PASS
     return Verdict.INCONCLUSIVE if tally.undecided else Verdict.NOT_EXERCISED
@@ -63,11 +69,14 @@ def rule_verdicts(tallies: Mapping[str, Tally]) -> tuple[RuleVerdict, ...]:
 
 def run_verdict(verdicts: Iterable[RuleVerdict], events: int) -> Verdict:
     """The verdict on a run: a run without events has checked nothing, and that is an error."""
+    verdicts = tuple(verdicts)
     seen = {v.verdict for v in verdicts if v.rule.level == "MUST" or v.verdict is not Verdict.FAIL}
     if events == 0:
         return Verdict.SUITE_ERROR
     if Verdict.FAIL in seen:
         return Verdict.FAIL
+    if any(v.tally.after_loss for v in verdicts):
+        return Verdict.INCONCLUSIVE
     return Verdict.PASS if Verdict.PASS in seen else Verdict.INCONCLUSIVE
 
 
@@ -81,6 +90,7 @@ def added(one: Tally, two: Tally) -> Tally:
         undecided=one.undecided + two.undecided,
         missing=missing,
         failed_traces=one.failed_traces + two.failed_traces,
+        after_loss=one.after_loss + two.after_loss,
     )
 
 

@@ -13,6 +13,7 @@ Rules of this file
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from traces import configs
@@ -28,10 +29,14 @@ LARGEST = 2**62
 
 
 class Reading(NamedTuple):
-    """What a file held: its traces, and what was wrong with it."""
+    """What a file held: its traces, and what was wrong with it.
+
+    `damaged`: how many events of a trace were read before a line was lost that may have been one of its own.
+    """
 
     traces: list[Trace]
     problems: list[Problem]
+    damaged: Mapping[str, int] = MappingProxyType({})
 
     @property
     def events(self) -> int:
@@ -103,7 +108,7 @@ def read_bytes(data: bytes, path: str) -> Reading:
         for number, line in enumerate(raw, 1):
             if line.strip() and not reader.take(number, line, unended and number == len(raw)):
                 break
-    return Reading(reader.traces(), reader.problems)
+    return Reading(reader.traces(), reader.problems, reader.damaged)
 
 
 class _Reader:
@@ -115,12 +120,16 @@ class _Reader:
         self.open: dict[str, tuple[str, Config, list[Event]]] = {}
         self.current: str | None = None
         self.last_seq: dict[tuple[str, int], int] = {}
+        self.losses = 0
+        self.losses_before: dict[str, int] = {}
+        self.damaged: dict[str, int] = {}
 
     def traces(self) -> list[Trace]:
         return [Trace(name, tp, config, tuple(events)) for name, (tp, config, events) in self.open.items()]
 
     def problem(self, number: int | None, expected: str, seen: str, do: str, lost: int = 0) -> None:
         self.problems.append(Problem(self.path, number, expected, seen, do, lost))
+        self.losses += lost
 
     def take(self, number: int, raw: bytes, last: bool) -> bool:
         """Read one line; False when the rest of the file must not be read."""
@@ -161,6 +170,7 @@ class _Reader:
         tp = line.get("tp", "")
         self.open[name] = (tp if isinstance(tp, str) else "", configs.from_json(line, ENVELOPE), [])
         self.current = name
+        self.losses_before[name] = self.losses
 
     def event(self, number: int, line: dict[str, Any]) -> None:
         name = line.get("trace", self.current)
@@ -193,6 +203,8 @@ class _Reader:
                 unknown[key] = value
         seq = self.sequence(number, name, node, kind, line.get("seq"))
         text = {key: str(line[key]) for key in ("time", "corr") if line.get(key) is not None}
+        if self.losses > self.losses_before[name]:
+            self.damaged.setdefault(name, len(events))
         at = line.get("at") or f"{self.path}:{number}"
         events.append(Event(node, kind, fields, seq, text.get("time"), text.get("corr"), str(at), unknown))
 

@@ -36,6 +36,7 @@ def as_json(report: Report) -> dict[str, Any]:
                 "undecided": one.tally.undecided,
                 "missing": list(one.tally.missing),
                 "failed_traces": one.tally.failed_traces,
+                "after_loss": one.tally.after_loss,
             }
             for one in report.rules
         ],

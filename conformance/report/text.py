@@ -56,11 +56,12 @@ def _rule_line(rule: RuleVerdict, colour: bool) -> str:
 def verdict_line(report: Report, colour: bool = False) -> str:
     """The last line: the verdict, how much it rests on, how long it took."""
     failed = [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL]
+    open_ = [rule.rule.id for rule in report.rules if rule.tally.after_loss]
     passed = sum(rule.verdict is Verdict.PASS for rule in report.rules)
     says = {
         Verdict.PASS: f"{passed} rules hold",
         Verdict.FAIL: f"broken: {', '.join(failed)}",
-        Verdict.INCONCLUSIVE: "nothing could be decided",
+        Verdict.INCONCLUSIVE: f"undecided after lost lines: {', '.join(open_)}" if open_ else "nothing could be decided",
         Verdict.SUITE_ERROR: "no event was judged",
     }[report.verdict]
     return (

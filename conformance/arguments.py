@@ -41,6 +41,14 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "UnfenceBroker": ("BROKER", "BROKER|none"),
     "ElectPreferred": ("BROKER",),
     "AlterPartition": ("BROKER",),
+    "Stop": ("BROKER",),
+    "CrashAndLose": ("BROKER", "HW", "LEO"),
+    "Register": ("BROKER", "BROKER|none"),
+    "FenceElr": ("BROKER", "BROKER|none"),
+    "UnfenceElr": ("BROKER", "BROKER|none"),
+    "AlterPartitionElr": ("BROKER",),
+    "ElectLastKnown": ("BROKER",),
+    "ElectAnybody": ("BROKER",),
 }
 """Every action of the specification, and the mishaps and clients of a played cluster, with what its label holds."""
 

@@ -22,10 +22,12 @@ from conformance.arguments import action_text
 from conformance.directives import Player
 from conformance.judge import judge
 from conformance.session import Session
+from conformance.spec_equals_impl import bounds_of
 from conformance.transcript import Block, Transcript, render
-from impl.cluster import Label
+from impl.cluster import Label, record_epochs
 from impl.describe import broker_name, label_text, view_text
 from impl.errors import TidegaugeError
+from impl.invariants import is_prefix
 from impl.view import view
 from spec.behaviour import Behaviour, counterexample, simulate
 from spec.models import Model, find_model
@@ -46,8 +48,14 @@ GENERATIONS = {
     "kip101": "Kip101",
     "kip279": "Kip279",
     "kip320": "Kip320",
+    "elr": "Kip966",
 }
 """The profiles of `impl.profiles` that the spec has, with a model that puts each in."""
+
+MOVING = "MovingStart"
+"""The model of MCLogStartMovement that puts in log starts that move, and nothing else; the reference has them always."""
+
+READ_BY_PROPERTIES = frozenset({"IsPrefix <- IsPrefixWhereKept"})
 
 SWITCHES: Mapping[frozenset[str], str] = {frozenset({"Matches <- MatchesOffset"}): "answer_epoch_checked"}
 """What a cfg may put in beyond its profile that is a switch of it turned off."""
@@ -82,6 +90,8 @@ class Setting:
 def setting_of(model: Model) -> Setting:
     """The generation that puts in most of what the cfg does, and the rest."""
     seen = _substitutions(model)
+    if model.module == find_model(MOVING).module:
+        seen -= _substitutions(find_model(MOVING)) | READ_BY_PROPERTIES
     fitting = {name: _substitutions(find_model(of)) for name, of in GENERATIONS.items()}
     profile = max((name for name, puts in fitting.items() if puts <= seen), key=lambda name: len(fitting[name]))
     beyond = seen - fitting[profile]
@@ -105,7 +115,8 @@ def trace_of(run: Behaviour, model: Model, name: str, **how: Any) -> Trace:
             f"{model.cfg}: expected the first state of a new partition to begin in, seen {start}: no node tells how it got "
             "there; export a model that starts there"
         )
-    trace = trace_of_path(run.states, run.labels, name, setting.profile, f"TLC, {model.cfg}")
+    min_isr = bounds_of(model).min_insync_replicas
+    trace = trace_of_path(run.states, run.labels, name, setting.profile, f"TLC, {model.cfg}", min_isr=min_isr)
     return _from(model, trace, run.property, run.tlc, **how)
 
 
@@ -177,7 +188,7 @@ def scenario_of(run: Behaviour, model: Model) -> str:
             f"{setting.profile}: a run without a guard, or from another start, is a trace and no scenario"
         )
     player = Player()
-    options = [f"brokers={len(run.states[0][0])}", f"profile={setting.profile}", "max_fetch=1"]
+    options = [f"brokers={len(run.states[0][0])}", f"profile={setting.profile}", "max_fetch=1", *_elr_options(model)]
     blocks = [_said(player, " ".join(["cluster", *options, *([f"{setting.off}=off"] if setting.off else [])]))]
     session = _session(player)
     _hold(model, "at the start", run.states[0], session)
@@ -194,6 +205,12 @@ def scenario_of(run: Behaviour, model: Model) -> str:
     broken = blocks[-2].output != ("all invariants hold",)
     blocks[0] = replace(blocks[0], before=(*_header(model, run, broken), ""))
     return render(Transcript(tuple(blocks)))
+
+
+def _elr_options(model: Model) -> list[str]:
+    bounds = bounds_of(model)
+    min_isr = [f"min_isr={bounds.min_insync_replicas}"] if bounds.min_insync_replicas != 1 else []
+    return [*min_isr, *([f"last_resort={bounds.last_resort}"] if bounds.last_resort else [])]
 
 
 def _said(player: Player, command: str) -> Block:
@@ -219,9 +236,9 @@ def _incomplete(session: Session) -> int | None:
     """A member of the ISR that could be elected and lacks a committed record, unless it leads already."""
     cluster = session.cluster
     for b, broker in enumerate(cluster.brokers):
-        held = view(cluster)[0][b][0][: len(cluster.committed)]
+        holds = is_prefix(cluster.committed, record_epochs(broker), cluster.deleted)
         elect: Label = ("ElectPreferred", b)
-        if tuple(held) != tuple(cluster.committed) and not broker.leads and elect in session.enabled():
+        if not holds and not broker.leads and elect in session.enabled():
             return b
     return None
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 from impl import describe, describe_isr, isr_cluster
 from impl.cluster import Cluster, initial
 from impl.explore import Bounds, Graph, Walker, explore_from
-from impl.moves import model_of
+from impl.moves import ANYBODY, LAST_KNOWN, model_of
 from impl.profiles import Rules, named
 from spec.behaviour import view_of
 from spec.errors import SpecError
@@ -55,7 +55,9 @@ COMPARED = (
     Compared("Kip320", "kip320", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1}),
     Compared("LaggingHw", "fetch-truncation", {}, "SeedLaggingHw"),
     Compared("MissedEpochRepaired", "repaired", {}, "SeedMissedEpoch"),
+    Compared("MovingStart", "fetch-truncation", {"MaxCrash": 0}),
     Compared("AcksAll", "fetch-truncation", {"MaxLog": 1, "MinIsr": 2}),
+    Compared("Kip966", "elr", {"MaxEpoch": 1}),
     Compared("EqualEpoch", "fetch-truncation", {"MaxPartitionEpoch": 2}),
     Compared("SkipsEqual", "skips-equal", {"MaxPartitionEpoch": 2}),
 )
@@ -72,14 +74,27 @@ class Equality:
     divergence: str | None
 
 
+LAST_RESORTS = {"MCLastKnownSpec": LAST_KNOWN, "MCAnybodySpec": ANYBODY}
+
+
 def bounds_of(model: Model, **constants: int) -> Bounds:
     """The explorer's bounds for a model's cfg."""
     brokers, most = _stated(model, constants, "Broker", ("MaxLog", "MaxEpoch", "MaxCrash", "MaxFetch"))
     bounds = Bounds(brokers, most["MaxLog"], most["MaxEpoch"], most["MaxCrash"], most["MaxFetch"])
+    bounds = bounds._replace(max_start=most.get("MaxStart", 0))
+    if model.module == "MCELR":
+        return _with_elr(bounds, most["MinIsr"], model.config())
     if model.module != "MCAcks":
         return bounds
     # One producer for each record there can be: all of them may wait.
     return bounds._replace(max_waiting=most["MaxLog"], min_insync_replicas=most["MinIsr"])
+
+
+def _with_elr(bounds: Bounds, min_isr: int, config: str) -> Bounds:
+    """What a cfg of MCELR says beside its numbers: whether logs lose their ends, and whom its SPECIFICATION elects last."""
+    resorts = (resort for spec, resort in LAST_RESORTS.items() if f"SPECIFICATION {spec}\n" in config)
+    loses_tails = "SurvivesCrash <- AnyTailMayGo" in config
+    return bounds._replace(min_insync_replicas=min_isr, loses_tails=loses_tails, last_resort=next(resorts, ""))
 
 
 def isr_bounds_of(model: Model, **constants: int) -> isr_cluster.Bounds:

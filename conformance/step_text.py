@@ -6,7 +6,7 @@
 Rules of this file
 
 1. A message is told when it is consumed or lost, not when it is sent: `show` lists what is in flight.
-2. A change names only what changed, always in the order epoch, leo, hw, isr, proposal, recorded log ends.
+2. A change names only what changed, always in the order epoch, log start, leo, hw, isr, proposal, recorded log ends.
 """
 
 from collections.abc import Iterator
@@ -59,11 +59,17 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
             yield _line(who, f"append {_record(after, who, values)}", *_differences(before.brokers[who], after.brokers[who]))
         case "ShrinkIsr":
             yield _change(who, before, after)
-        case "Crash":
+        case "DeleteRecords":
+            yield _line(who, f"deletes what is before {numbers[1]}")
+        case "Crash" | "CrashAndLose":
             yield _line(who, f"crashes, hw checkpointed at {numbers[1]}, leo {numbers[2]}")
-        case "Restart":
+        case "Stop":
+            yield _line(who, "stops cleanly")
+        case "Restart" | "Register":
             log = after.brokers[who].partition.log
             yield _line(who, f"starts with leo {log.end}, hw {log.hw}")
+            if before.controller != after.controller:
+                yield f"controller {controller_text(after.controller)}"
         case "BecomeLeader":
             yield _line(who, "leads", *_differences(before.brokers[who], after.brokers[who]))
         case "BecomeFollower":
@@ -97,7 +103,7 @@ def _nothing(before: Cluster, label: Label, after: Cluster) -> str:
 
 def _decided(before: Cluster, label: Label, after: Cluster) -> Iterator[str]:
     """What the controller did."""
-    if label[0] == "AlterPartition" and before.controller == after.controller and before.brokers != after.brokers:
+    if label[0].startswith("AlterPartition") and before.controller == after.controller and before.brokers != after.brokers:
         b = label[1]
         asked = names(before.brokers[b].partition.state.proposed_isr)
         yield f"controller refuses isr={asked}: INELIGIBLE_REPLICA ({INELIGIBLE_REPLICA})"
@@ -126,6 +132,7 @@ def _differences(before: Broker, after: Broker) -> list[str]:
         parts.append(f"truncate to {new.log.end}")
     pairs = (
         ("epoch", old.leader_epoch, new.leader_epoch),
+        ("start", old.log.start, new.log.start),
         ("leo", old.log.end, new.log.end),
         ("hw", old.log.hw, new.log.hw),
     )

@@ -42,16 +42,16 @@ class Walked(NamedTuple):
     variables: str
 
 
-SPECIFICATIONS: Mapping[str, Walked] = MappingProxyType(
+SPECIFICATIONS: Mapping[tuple[str, str], Walked] = MappingProxyType(
     {
-        "MCSpec": Walked("MCInit", "MCNext", "vars"),
-        "MCMoveSpec": Walked("MCMoveInit", "MCMoveNext", "moveVars"),
-        "MCElrSpec": Walked("MCElrInit", "MCElrNext", "allVars"),
-        "MCLastKnownSpec": Walked("MCElrInit", "MCLastKnownNext", "allVars"),
-        "MCAnybodySpec": Walked("MCElrInit", "MCAnybodyNext", "allVars"),
+        ("MCReplication", "MCSpec"): Walked("MCInit", "MCNext", "vars"),
+        ("MCLogStartMovement", "MCMoveSpec"): Walked("MCMoveInit", "MCMoveNext", "moveVars"),
+        ("MCELR", "MCElrSpec"): Walked("MCElrInit", "MCElrNext", "allVars"),
+        ("MCELR", "MCLastKnownSpec"): Walked("MCElrInit", "MCLastKnownNext", "allVars"),
+        ("MCELR", "MCAnybodySpec"): Walked("MCElrInit", "MCAnybodyNext", "allVars"),
     }
 )
-"""Those whose states have a view, and whose steps are reported."""
+"""Those of a module whose states have a view, and whose steps are reported."""
 
 
 class Behaviour(NamedTuple):
@@ -117,12 +117,14 @@ def counterexample(model: Model, limits: Limits | None = None) -> Behaviour:
 def _walked(model: Model) -> Walked:
     """The SPECIFICATION of a model whose states have a view."""
     found = re.search(r"^SPECIFICATION (\w+)$", model.config(), re.MULTILINE)
-    if found is None or found[1] not in SPECIFICATIONS:
+    named = (model.module, found[1] if found else "none")
+    if named not in SPECIFICATIONS:
+        known = ", ".join(f"{specification} of {module}" for module, specification in SPECIFICATIONS)
         raise SpecError(
-            f"{model.cfg}: expected SPECIFICATION {' or '.join(SPECIFICATIONS)}, whose states have a view, seen "
-            f"{found[1] if found else 'none'}; only those become traces"
+            f"{model.cfg}: expected SPECIFICATION {known}, whose states have a view, seen {named[1]} of {named[0]}; only "
+            "those become traces"
         )
-    return SPECIFICATIONS[found[1]]
+    return SPECIFICATIONS[named]
 
 
 def _labels(model: Model, walked: Walked, states: Sequence[View], actions: Sequence[str]) -> Iterator[Label]:

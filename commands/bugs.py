@@ -2,7 +2,8 @@
 
 import argparse
 
-from commands.terminal import CONFORMS, FAILS, SEED, echo
+from commands.terminal import CONFORMS, FAILS, echo
+from conformance.running import SEED
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

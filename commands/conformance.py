@@ -4,7 +4,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from commands.terminal import SEED, echo, only_steps
+from commands.terminal import echo, only_steps
+from conformance.running import SEED
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from commands import profiles
-from commands.terminal import CONFORMS, SEED, UNDECIDED, echo
+from commands.terminal import CONFORMS, UNDECIDED, echo
+from conformance.running import SEED
 from impl.errors import TidegaugeError, UsageError
 
 

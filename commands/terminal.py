@@ -1,10 +1,9 @@
-"""What all commands share: exit codes, the default seed, how a line is printed."""
+"""What all commands share: exit codes, how a line is printed."""
 
 import os
 import sys
 
 CONFORMS, FAILS, BAD, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
-SEED = 20_101
 
 
 def echo(line: str = "") -> None:

@@ -10,13 +10,14 @@ Rules of this file
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context
 
 from conformance.judge import judge
+from conformance.running import Echo
 from impl.cluster import Bounds, actions, step
 from impl.errors import UsageError
 from impl.explore import find_violation
@@ -51,8 +52,6 @@ CLIENTS = "with clients"
 
 LOG_STARTS = "log starts that move"
 """DeleteRecords and retention; a follower that stayed behind starts again at the leader's log start."""
-
-Echo = Callable[[str], None]
 
 
 @dataclass(frozen=True)

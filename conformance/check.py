@@ -19,6 +19,7 @@ from pathlib import Path
 from conformance.damage import set_aside
 from conformance.explain import Explanation, explain
 from conformance.judge import Failure, Judgement, Tally, judge
+from conformance.running import Echo
 from conformance.sequence import RULE as SEQUENCE
 from conformance.sequence import judge_sequence
 from conformance.unknown_caches import RULE as UNKNOWN_CACHES
@@ -39,8 +40,6 @@ EXPLAINED = 10
 
 AT_ONCE_FROM = 4_000_000
 """Bytes from which NDJSON is read as columns; less is read line by line in a second."""
-
-Echo = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from conformance.explain import Explanation
+from conformance.running import Echo
 from conformance.verdicts import Verdict
-
-Echo = Callable[[str], None]
 
 
 @dataclass(frozen=True)

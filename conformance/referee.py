@@ -10,13 +10,14 @@ Rules of this file
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from conformance import beyond
 from conformance.judge import judge
 from conformance.mutation import CHANGED, DROPPED, RENUMBERED, REPEATED, SWAPPED, Mutant, mutants
+from conformance.running import Echo
 from impl.cluster import Bounds
 from spec.event_validation import Told, Value, validate_events
 from spec.models import find_model
@@ -251,9 +252,7 @@ def rulings(case: Case, subjects: Sequence[Trace | Mutant]) -> list[Ruling]:
     ]
 
 
-def referee(
-    traces: int, *, seed: int, cases: Sequence[Case] = CASES, echo: Callable[[str], None] = lambda _line: None
-) -> Iterator[Ruling]:
+def referee(traces: int, *, seed: int, cases: Sequence[Case] = CASES, echo: Echo = lambda _line: None) -> Iterator[Ruling]:
     """Rulings on `traces` traces of each case, half of them mutants."""
     for case in cases:
         right = right_traces(case, traces - traces // 2, seed)

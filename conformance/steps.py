@@ -4,11 +4,12 @@ from dataclasses import asdict
 
 from conformance.captures import judge_captures
 from conformance.golden import DIRECTORY, SMALL, STORIES
-from conformance.job import Case, Echo, StepResult
+from conformance.job import Case, StepResult
 from conformance.kill_matrix import Fate, kill_all
 from conformance.language import Language
 from conformance.mutation import figures
 from conformance.mutation import run as run_mutants
+from conformance.running import Echo
 from conformance.spec_equals_impl import COMPARED, compare
 from impl.explore import explore
 from impl.profiles import FETCH_TRUNCATION

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.beyond import MISSED_EPOCH
-from conformance.job import Case, Echo, StepResult
+from conformance.job import Case, StepResult
 from conformance.kernel.rule_ids import RULE_IDS
+from conformance.running import Echo
 from impl.explore import Bounds, explore
 from impl.faults import FAULTS
 from spark_check.generation import Order, generate_on_spark

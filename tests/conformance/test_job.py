@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
-from conformance.job import Case, Echo, Step, StepResult, exit_code, run_job, summary_table, write_json, write_junit
+from conformance.job import Case, Step, StepResult, exit_code, run_job, summary_table, write_json, write_junit
 from conformance.report.job_page import job_page
+from conformance.running import Echo
 from conformance.verdicts import Verdict
 
 

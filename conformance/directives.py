@@ -33,7 +33,7 @@ class Directive:
 
 
 def _cluster(_session: Session, _words: Words) -> list[str]:
-    """A new cluster that b1 leads; also max_fetch=N, records per fetch."""
+    """A new cluster that b1 leads; also max_fetch=N (records), min_isr=N, clients=on, last_resort=last-known|anybody."""
     return ["ok"]
 
 

@@ -8,13 +8,14 @@ Rules of this file
 
 from typing import Any
 
-from conformance.arguments import Words, action_text
+from conformance.arguments import NONE, Words, action_text
 from conformance.session import UNBOUNDED, Session, bounds_for
 from conformance.verdicts import Verdict, rule_verdicts
 from impl.cluster import Label
 from impl.describe import broker_name
 from impl.errors import UsageError
 from impl.messages import EpochEndOffset, EpochRequest, FetchAnswer, FetchRequest
+from impl.moves import ANYBODY, LAST_KNOWN
 from impl.profiles import Profile, named
 from impl.rules import UNDEFINED
 
@@ -28,12 +29,14 @@ ANSWERS = (FetchAnswer, EpochEndOffset)
 
 
 def new_session(words: Words) -> Session:
-    """`cluster`: brokers, profile, switches of the profile turned on or off, records per fetch."""
+    """`cluster`: brokers, profile, switches turned on or off, records per fetch, min ISR, clients, whom ELR elects last."""
     brokers = words.number("brokers", 2)
     if not 1 <= brokers <= MOST_BROKERS:
         raise UsageError(f"brokers: expected 1 to {MOST_BROKERS}, saw {brokers}")
     profile = named(words.option("profile", "fetch-truncation"))
-    max_fetch = words.number("max_fetch", UNBOUNDED)
+    max_fetch, min_isr = words.number("max_fetch", UNBOUNDED), words.number("min_isr", 1)
+    clients = words.choice("clients", "off", ("on", "off")) == "on"
+    last_resort = words.choice("last_resort", NONE, (NONE, LAST_KNOWN, ANYBODY))
     switches = [name for name in Profile._fields if isinstance(getattr(profile, name), bool)]
     for switch in list(words.options):
         value = words.option(switch, "")
@@ -41,7 +44,8 @@ def new_session(words: Words) -> Session:
             raise UsageError(f"switch: expected one of {', '.join(switches)} with =on or =off, saw {switch}={value}")
         turned: dict[str, Any] = {switch: value == "on"}
         profile = profile._replace(**turned)
-    return Session(bounds_for(brokers, max_fetch), profile)
+    bounds = bounds_for(brokers, max_fetch, clients=clients)._replace(min_insync_replicas=min_isr)
+    return Session(bounds._replace(last_resort=last_resort if last_resort != NONE else ""), profile)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -130,31 +134,38 @@ def lose(session: Session, words: Words) -> list[str]:
 
 
 def crash(session: Session, words: Words) -> list[str]:
-    """The process dies; its high watermark checkpoint may be old."""
+    """The process dies; its high watermark checkpoint may be old, and with ELR the end of its log may be lost."""
     broker = words.broker(session)
     log = session.cluster.brokers[broker].partition.log
-    return session.take(("Crash", broker, words.number("hw", log.hw), log.end))
+    kept = words.number("leo", log.end)
+    return session.take((session.action("Crash"), broker, words.number("hw", min(log.hw, kept)), kept))
 
 
 def restart(session: Session, words: Words) -> list[str]:
-    """It starts again, fenced first if nobody has noticed."""
+    """It starts again, fenced first if nobody has noticed; with ELR it registers, whatever anybody has noticed."""
     broker = words.broker(session)
     if session.cluster.brokers[broker].up:
         raise UsageError(f"restart: expected a broker that is down, saw {broker_name(broker)} up")
+    if session.profile.elr:
+        return session.take(_choosing(session, "Register", broker, words))
     lines = _fenced(session, broker, words) if broker in session.cluster.controller.live else []
     return [*lines, *session.take(("Restart", broker))]
 
 
 def _fenced(session: Session, broker: int, words: Words) -> list[str]:
+    return session.take(_choosing(session, session.action("FenceBroker"), broker, words))
+
+
+def _choosing(session: Session, action: str, broker: int, words: Words) -> Label:
     elected = words.option("elect", "")
     chosen = [words.broker_called(session, elected)] if elected else [UNDEFINED, *range(session.brokers)]
-    label = session.first_enabled(("FenceBroker", broker, k) for k in chosen)
+    label = session.first_enabled((action, broker, k) for k in chosen)
     if label is None:
         raise UsageError(
-            f"fence: expected a live broker, down or in the ISR, and for elect= a live member of the ISR; saw "
+            f"{words.name}: expected a live broker, down or in the ISR, and for elect= a live member of the ISR; saw "
             f"{broker_name(broker)}{' elect=' + elected if elected else ''}"
         )
-    return session.take(label)
+    return label
 
 
 def fence(session: Session, words: Words) -> list[str]:
@@ -166,7 +177,7 @@ def fence(session: Session, words: Words) -> list[str]:
 def unfence(session: Session, words: Words) -> list[str]:
     """A broker that is up counts again."""
     broker = words.broker(session)
-    label = session.first_enabled(("UnfenceBroker", broker, k) for k in (UNDEFINED, broker))
+    label = session.first_enabled((session.action("UnfenceBroker"), broker, k) for k in (UNDEFINED, *range(session.brokers)))
     if label is None:
         raise UsageError(f"unfence: expected a broker that is up and not live, saw {broker_name(broker)}")
     lines = session.take(label)
@@ -188,7 +199,7 @@ def shrink(session: Session, words: Words) -> list[str]:
 
 def alter(session: Session, words: Words) -> list[str]:
     """Its proposal reaches the controller."""
-    lines = session.take(("AlterPartition", words.broker(session)))
+    lines = session.take((session.action("AlterPartition"), words.broker(session)))
     return [*lines, *_tell(session, words)]
 
 

@@ -25,12 +25,21 @@ from traces.schema import Trace
 UNBOUNDED = 1_000
 """Offsets, epochs, crashes and mishaps a session will not reach by hand."""
 
+WITH_ELR = {
+    "Crash": "CrashAndLose",
+    "FenceBroker": "FenceElr",
+    "UnfenceBroker": "UnfenceElr",
+    "AlterPartition": "AlterPartitionElr",
+}
+
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def bounds_for(brokers: int, max_fetch: int = UNBOUNDED) -> Bounds:
-    """As many brokers; nothing else is bounded but what one fetch returns."""
-    return Bounds(brokers, UNBOUNDED, UNBOUNDED, UNBOUNDED, max_fetch, UNBOUNDED, UNBOUNDED, UNBOUNDED, UNBOUNDED)
+def bounds_for(brokers: int, max_fetch: int = UNBOUNDED, *, clients: bool = False) -> Bounds:
+    """As many brokers; nothing else is bounded but what one fetch returns. With clients all records are theirs, acks=all."""
+    waiting = UNBOUNDED if clients else 0
+    unbounded = Bounds(brokers, UNBOUNDED, UNBOUNDED, UNBOUNDED, max_fetch, UNBOUNDED, UNBOUNDED, waiting, UNBOUNDED)
+    return unbounded._replace(loses_tails=True)
 
 
 class Session:
@@ -47,6 +56,10 @@ class Session:
     def brokers(self) -> int:
         """How many there are."""
         return len(self.cluster.brokers)
+
+    def action(self, name: str) -> str:
+        """What the profile calls an action: with ELR some are others."""
+        return WITH_ELR.get(name, name) if self.profile.elr else name
 
     def enabled(self) -> tuple[Label, ...]:
         """What can happen now."""
@@ -90,7 +103,9 @@ class Session:
         """The run so far, as its nodes would have told it."""
         views = [view(state) for state in self.states]
         twice = any(label[0] == "HandleDuplicate" for label in self.labels)
-        return trace_of_path(views, self.labels, name=name, profile=self.profile.name, source="impl", duplicates=twice)
+        min_isr = self.cluster.model.bounds.min_insync_replicas
+        profile = self.profile.name
+        return trace_of_path(views, self.labels, name, profile, "impl", min_isr=min_isr, duplicates=twice)
 
     def judged(self) -> Judgement:
         """What the judge says of that trace, under the unchanged profile."""

@@ -86,7 +86,12 @@ def isr_completeness(cluster: Cluster) -> Violation | None:
 
 
 def electable_completeness(cluster: Cluster) -> Violation | None:
-    """Whoever runs and may be elected, from the ISR or the eligible replicas, holds every committed record."""
+    """Whoever runs and may be elected, from the ISR or the eligible replicas, holds every committed record.
+
+    Without ELR IsrCompleteness says more.
+    """
+    if not cluster.model.setup.profile.elr:
+        return None
     for b in (*cluster.controller.isr, *cluster.controller.elr):
         held = _missing_committed(cluster, b)
         if held is not None and cluster.brokers[b].up:

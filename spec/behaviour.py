@@ -93,7 +93,7 @@ def view_of(state: Mapping[str, Any]) -> View:
         for b in order
     )
     controller = state["controller"]
-    told = (index(controller["leader"]), controller["epoch"], mask(controller["isr"]), mask(controller["live"]))
+    told: View = (index(controller["leader"]), controller["epoch"], mask(controller["isr"]), mask(controller["live"]))
     if "elr" in state:
         reborn = tuple(mask(state["reborn"][b]) for b in order)
         told = (*told, mask(state["elr"]), index(state["lastLeader"]), mask(state["clean"]), reborn)
@@ -130,8 +130,8 @@ def _walked(model: Model) -> Walked:
 def _labels(model: Model, walked: Walked, states: Sequence[View], actions: Sequence[str]) -> Iterator[Label]:
     """What leads from each state to the next one.
 
-    TLC calls an action that it cannot take apart (Crash) by its place, some Next. Where labels lead to the same state the first one in
-    alphabetical order is taken: an answer is handled rather than lost.
+    TLC calls an action that it cannot take apart (Crash) by its place, some Next. Where labels lead to the same state the
+    first one in alphabetical order is taken: an answer is handled rather than lost.
     """
     path = ",\n  ".join(_tla(state) for state in states)
     along = (

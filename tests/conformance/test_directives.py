@@ -10,6 +10,7 @@ from conformance.directives import DIRECTIVES, Player
 from conformance.scenario import run_scenario, shipped
 from conformance.session import Session, bounds_for
 from impl.cluster import actions
+from impl.moves import ANYBODY, LAST_KNOWN
 from impl.profiles import HW_ONLY, REPAIRED, named
 
 
@@ -32,11 +33,11 @@ def test_every_directive_has_a_usage_and_an_example_that_is_understood() -> None
 def test_every_action_of_the_cluster_can_be_said() -> None:
     """Random runs of two to three brokers, typed as `actions` prints them: each line is understood and taken."""
     taken = set()
-    for seed in range(60):
+    for seed in range(64):
         rng = random.Random(seed)
-        one = Player(
-            Session(bounds_for(2 + seed % 2, max_fetch=1), named(("fetch-truncation", "kip320", "kip101")[seed % 3]))
-        )
+        bounds = bounds_for(2 + seed // 4 % 2, max_fetch=1, clients=seed % 3 == 0)._replace(max_crashes=2)
+        bounds = bounds._replace(last_resort=(LAST_KNOWN, ANYBODY)[seed // 8 % 2])
+        one = Player(Session(bounds, named(("fetch-truncation", "kip320", "kip101", "elr")[seed % 4])))
         for _ in range(60):
             assert one.session is not None
             labels = actions(one.session.cluster)

@@ -30,8 +30,8 @@ from traces.schema import Trace
 
 PLAYED = ("MCReplication", "MCLogStartMovement", "MCELR")
 UNCLEAN = ("ReachCutBelowStart", "ReachCommittedCut")
-"""They take an unclean election: the first is no step of the reference, which has none without ELR; the second loses what was
-committed, and the controller said that it might, so it neither conforms nor is anybody wrong."""
+"""They take an unclean election: the first is no step of the reference, which has none without ELR; the second loses what
+was committed, and the controller said that it might, so it neither conforms nor is anybody wrong."""
 
 WITNESSES = [
     model

@@ -12,7 +12,7 @@ from conformance.spec_equals_impl import Compared, Equality, compare
 from spec.models import find_model
 
 WHOLE = (
-    *(Compared(name, "fetch-truncation", {}) for name in ("Small", "Refines", "Live")),
+    *(Compared(name, "fetch-truncation", {}) for name in ("Small", "Refines", "Live", "MovingStart", "MovingStartTwo")),
     Compared("Kip320", "kip320", {}),
     *(Compared(name, "skips-equal", {}) for name in ("SkipsEqual", "ProposalsEnd", "AnyAnswer")),
     Compared("LateDivergingDropped", "fetch-truncation", {}, "SeedLateDiverging"),

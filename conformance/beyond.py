@@ -43,6 +43,10 @@ LOST = frozenset({"DATA-01", "DATA-02", "DATA-03"})
 MISSED_EPOCH = LOST | {"HW-08"}
 """A leader that missed an epoch counts log ends from before it (all releases up to 4.3.1), and commits too much."""
 
+COUNTED_BEFORE = frozenset({"HW-08"})
+"""The same where it loses nothing. With two brokers it takes a high watermark that waited for min.insync.replicas: what was
+recorded in an earlier epoch then moves it, and nobody else can have cut that."""
+
 DUPLICATES = "requests twice"
 LOST_DISKS = "lost disks"
 """The last member of the ISR may come back empty, and leads again: nobody else may (KIP-966)."""
@@ -82,6 +86,8 @@ class Case:
             max_lost_disks=2 if self.besides == LOST_DISKS else 0,
             max_waiting=8 if self.besides == CLIENTS else 0,
             max_start=24 if self.besides == LOG_STARTS else 0,
+            min_insync_replicas=2 if self.profile == "elr" else 1,
+            loses_tails=True,
         )
 
     @property
@@ -98,6 +104,8 @@ class Case:
 CASES = (
     Case("fetch-truncation", 2),
     Case("fetch-truncation", 3, MISSED_EPOCH),
+    Case("elr", 2, COUNTED_BEFORE),
+    Case("elr", 3, MISSED_EPOCH),
     Case("repaired", 2),
     Case("repaired", 3),
     Case("kip320", 2),

@@ -1,9 +1,13 @@
 """The specification and the implementation are the same labelled graph."""
 
+import re
+from collections.abc import Mapping
+
 import pytest
 
 from conformance.spec_equals_impl import Compared, compare
 from impl.faults import FAULTS
+from impl.profiles import Rules
 from spec.models import find_model
 
 
@@ -70,6 +74,32 @@ def test_a_log_start_in_the_wrong_place_is_a_difference() -> None:
     equality = compare(Compared("MovingStart", "fetch-truncation", tight), FAULTS["starts-at-the-leaders-end"].rules)
     assert equality.divergence is not None
     assert "HandleOutOfRange" in equality.divergence
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize(
+    ("model", "tight", "states", "transitions"),
+    [
+        ("Kip966MinIsrOne", {"MaxEpoch": 1}, 7_714, 37_725),
+        ("OnMinIsr", {"MaxEpoch": 1}, 7_472, 35_119),
+        ("LastKnownLoses", {"MaxLog": 0, "MaxEpoch": 2}, 8_117, 43_141),
+        ("UncleanLoses", {"MaxLog": 0, "MaxEpoch": 2}, 8_161, 43_315),
+    ],
+)
+def test_with_elr_it_is_the_same_graph(model: str, tight: Mapping[str, int], states: int, transitions: int) -> None:
+    """One replica may commit alone; logs that lose nothing; who led last, or anybody, elected when nobody else may be."""
+    equality = compare(Compared(model, "elr", tight))
+    assert equality.divergence is None, equality.divergence
+    assert (equality.states, equality.transitions) == (states, transitions)
+
+
+@pytest.mark.tlc
+def test_with_elr_a_high_watermark_that_does_not_wait_is_seen() -> None:
+    """A leader that moves it below min.insync.replicas: the first place where the graphs part is its append."""
+    moves = Rules()._replace(under_min_isr=lambda _members, _min_isr, _replicas: False)
+    divergence = compare(Compared("Kip966", "elr", {"MaxEpoch": 0, "MaxCrash": 0}), moves).divergence
+    assert divergence is not None
+    assert re.search(r"\n(LeaderAppend|BecomeLeader) b1:\n", divergence), divergence
 
 
 @pytest.mark.tlc

@@ -105,11 +105,10 @@ def somebody(st: State, isr: int) -> None:
 
 def election(st: State, leader: int, epoch: int, old_isr: int, clean: int) -> None:
     """CTRL-01: a clean leader was in sync."""
-    candidates, eligible_now = old_isr, st[WHOLE, C_ELIGIBLE]
-    if old_isr == 0:
-        candidates = eligible_now
-    elif clean == 1 and UNKNOWN not in (old_isr, eligible_now) and size_of(old_isr, st[OPTION, BROKERS]) == 1:
-        candidates = old_isr | eligible_now
+    candidates = old_isr
+    last_member_left = st[OPTION, ELR] == 1 and old_isr > 0 and old_isr & (old_isr - 1) == 0 and old_isr >> leader & 1 == 0
+    if old_isr == 0 or last_member_left:
+        candidates = st[WHOLE, C_ELIGIBLE]
     if old_isr == UNKNOWN or candidates == UNKNOWN:
         undecided(st, CTRL_01, 1 << field.ISR)
         if clean != 1:

@@ -284,6 +284,14 @@ def test_an_isr_is_empty_only_where_eligible_leader_replicas_are_kept() -> None:
     assert broken(bent(accepted, -1, error=42), TWO) == set()
 
 
+def test_the_last_member_may_leave_to_an_eligible_leader() -> None:
+    """In one change, with ELR: who left while the ISR was below min ISR is elected. Above it nobody is eligible."""
+    elected = (*OPENING, change(1, 0, (1,)), change(2, 1, (2,)))
+    assert broken(elected, replace(TWO_IN_SYNC, profile="elr")) == set()
+    assert broken(elected, replace(TWO, profile="elr")) == {"CTRL-01"}
+    assert broken(elected, TWO_IN_SYNC) == {"CTRL-01"}
+
+
 def test_every_rule_has_its_two_traces() -> None:
     """All rules but SEQ-01, which is about the trace itself and has its own test."""
     assert set(CASES) == set(RULE_IDS) - {"SEQ-01"}

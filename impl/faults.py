@@ -36,8 +36,7 @@ class Fault(NamedTuple):
 
 SMALL = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)
 EPOCHS = Bounds(brokers=2, max_log=1, max_epoch=3, max_crashes=0)
-STARTS = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=0, max_start=1)
-LATE_STARTS = STARTS._replace(max_log=1, max_epoch=2)
+STARTS = Bounds(brokers=2, max_log=2, max_epoch=0, max_crashes=0, max_start=1)
 
 _ALL: list[Fault] = []
 
@@ -221,17 +220,6 @@ def _hw_not_clamped(leader_hw: int, log_start: int, log_end: int) -> int:
 )
 def _follower_exposes_its_log(leader_hw: int, log_start: int, log_end: int) -> int:
     return log_end
-
-
-@_instead_of(
-    "follower_high_watermark",
-    says="a follower's high watermark falls below its log start",
-    resembles="a slip: clamped at one end alone",
-    breaks="HwWithinLog",
-    bounds=LATE_STARTS,
-)
-def _hw_below_the_log_start(leader_hw: int, log_start: int, log_end: int) -> int:
-    return min(leader_hw, log_end)
 
 
 @_instead_of(

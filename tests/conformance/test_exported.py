@@ -28,7 +28,7 @@ from traces import ndjson, parquet
 from traces.columns import to_columns
 from traces.schema import Trace
 
-PLAYED = ("MCReplication", "MCLogStartMovement", "MCELR")
+PLAYED = ("MCReplication", "MCLogStartMovement", "MCELR", "MCAcks")
 UNCLEAN = ("ReachCutBelowStart", "ReachCommittedCut")
 """They take an unclean election: the first is no step of the reference, which has none without ELR; the second loses what
 was committed, and the controller said that it might, so it neither conforms nor is anybody wrong."""
@@ -114,7 +114,7 @@ def test_the_erased_proposal_is_a_trace_that_loses_a_record() -> None:
 
 
 @pytest.mark.tlc
-@pytest.mark.parametrize("name", ["HwOnly", "ReachRowFive", "ReachNoLeader"])
+@pytest.mark.parametrize("name", ["HwOnly", "ReachRowFive", "ReachNoLeader", "ReachLeaderStart"])
 def test_the_command_writes_the_same_bytes_again(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is shipped is what TLC finds, and the trace beside it is of the same run, with where it came from."""
     model = find_model(name)
@@ -152,6 +152,7 @@ def test_isr_changes_become_the_same_trace_again(tmp_path: Path) -> None:
         ("AnybodyJoins", "ISR-01"),
         ("PastHw", "HW-10"),
         ("ResetsToEnd", "OOR-01"),
+        ("AckAtLogEnd", "ACK-01"),
     ],
 )
 def test_a_run_without_a_guard_is_a_trace_that_the_rule_of_that_guard_rejects(name: str, rule: str) -> None:

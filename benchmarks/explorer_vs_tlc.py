@@ -10,9 +10,9 @@ from spec.models import find_model
 from spec.tlc import Outcome, Result, run_tlc
 
 MODELS = tuple(
-    compared for compared in WHOLE if find_model(compared.model).tier == "small" or compared.model in {"Epochs", "LaggingHw"}
+    compared for compared in WHOLE if find_model(compared.model).tier == "small" or compared.model in {"Epochs", "LaggingHw", "Kip966"}
 )
-"""Every small model of the protocol that holds, and two that are larger."""
+"""Every small model of the protocol that holds, and three that are larger."""
 
 
 def tlc(name: str) -> Result:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from conformance import schedules
-from conformance.beyond import CASES, Case, Found, judge_runs, replay, shortest_loss
+from conformance.beyond import CASES, LOG_STARTS, Case, Found, judge_runs, replay, shortest_loss
 from conformance.judge import judge
 from conformance.schedules import main
 from impl.cluster import Bounds
@@ -23,6 +23,15 @@ def test_the_judge_accepts_what_the_implementation_emits(case: Case) -> None:
     assert found.runs == FEW
     assert found.events > 100 * FEW
     assert len({case.name for case in CASES}) == len(CASES)
+
+
+def test_log_starts_do_move_in_the_runs_that_say_so() -> None:
+    """Deletions at leaders and followers, and followers that start again; in no other case."""
+    moving = [case for case in CASES if case.besides == LOG_STARTS]
+    told = {case: {event.event for trace in case.walks(3, 200, 1) for event in trace.events} for case in moving}
+    assert all({"LogStartMoved", "HandleOutOfRange"} <= events for events in told.values())
+    assert {case.brokers for case in moving} == {2, 3}
+    assert all(case.bounds.max_start == 0 for case in CASES if case not in moving)
 
 
 @pytest.mark.parametrize("profile", ["hw-only", "kip101", "kip279"])

@@ -223,6 +223,16 @@ def test_simulated_runs_of_kafka_as_it_is_break_known_rules_alone() -> None:
 
 
 @pytest.mark.tlc
+def test_simulated_runs_with_log_starts_that_move_conform() -> None:
+    """Two brokers, eight records, five epochs, deletions anywhere: no rule fails, and followers do start again."""
+    bounds = {"MaxLog": 8, "MaxEpoch": 5, "MaxStart": 8, "MaxCrash": 2}
+    traces = simulated(find_model("MovingStart"), 60, steps=60, seed=5, bounds=bounds)
+    assert set().union(*map(failing, traces)) == set()
+    told = {event.event for trace in traces for event in trace.events}
+    assert {"LogStartMoved", "HandleOutOfRange"} <= told
+
+
+@pytest.mark.tlc
 def test_generate_simulates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same seed gives the same bytes, and what is written is judged like any other trace."""
     one, two = tmp_path / "one.ndjson", tmp_path / "two.ndjson"

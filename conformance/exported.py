@@ -52,10 +52,12 @@ GENERATIONS = {
 }
 """The profiles of `impl.profiles` that the spec has, with a model that puts each in."""
 
-MOVING = "MovingStart"
-"""The model of MCLogStartMovement that puts in log starts that move, and nothing else; the reference has them always."""
+BESIDE = {"MCLogStartMovement": "MovingStart", "MCAcks": "AcksAll"}
+"""The models that put in log starts that move, or clients, and nothing else; the reference has both."""
 
 READ_BY_PROPERTIES = frozenset({"IsPrefix <- IsPrefixWhereKept"})
+
+WITH_ELR = find_model(GENERATIONS["elr"])
 
 SWITCHES: Mapping[frozenset[str], str] = {frozenset({"Matches <- MatchesOffset"}): "answer_epoch_checked"}
 """What a cfg may put in beyond its profile that is a switch of it turned off."""
@@ -88,13 +90,14 @@ class Setting:
 
 
 def setting_of(model: Model) -> Setting:
-    """The generation that puts in most of what the cfg does, and the rest."""
+    """The generation that puts in most of what the cfg does, and the rest. A cfg of MCELR may also leave out a guard."""
     seen = _substitutions(model)
-    if model.module == find_model(MOVING).module:
-        seen -= _substitutions(find_model(MOVING)) | READ_BY_PROPERTIES
+    if model.module in BESIDE:
+        seen -= _substitutions(find_model(BESIDE[model.module])) | READ_BY_PROPERTIES
     fitting = {name: _substitutions(find_model(of)) for name, of in GENERATIONS.items()}
-    profile = max((name for name, puts in fitting.items() if puts <= seen), key=lambda name: len(fitting[name]))
-    beyond = seen - fitting[profile]
+    fits = [name for name, puts in fitting.items() if puts <= seen] if model.module != WITH_ELR.module else ["elr"]
+    profile = max(fits, key=lambda name: len(fitting[name]))
+    beyond = seen ^ fitting[profile]
     off = SWITCHES.get(beyond, "")
     return Setting(profile, off, frozenset() if off else beyond)
 
@@ -188,7 +191,7 @@ def scenario_of(run: Behaviour, model: Model) -> str:
             f"{setting.profile}: a run without a guard, or from another start, is a trace and no scenario"
         )
     player = Player()
-    options = [f"brokers={len(run.states[0][0])}", f"profile={setting.profile}", "max_fetch=1", *_elr_options(model)]
+    options = [f"brokers={len(run.states[0][0])}", f"profile={setting.profile}", "max_fetch=1", *_options(model)]
     blocks = [_said(player, " ".join(["cluster", *options, *([f"{setting.off}=off"] if setting.off else [])]))]
     session = _session(player)
     _hold(model, "at the start", run.states[0], session)
@@ -207,10 +210,11 @@ def scenario_of(run: Behaviour, model: Model) -> str:
     return render(Transcript(tuple(blocks)))
 
 
-def _elr_options(model: Model) -> list[str]:
+def _options(model: Model) -> list[str]:
     bounds = bounds_of(model)
+    clients = ["clients=on"] if bounds.max_waiting else []
     min_isr = [f"min_isr={bounds.min_insync_replicas}"] if bounds.min_insync_replicas != 1 else []
-    return [*min_isr, *([f"last_resort={bounds.last_resort}"] if bounds.last_resort else [])]
+    return [*clients, *min_isr, *([f"last_resort={bounds.last_resort}"] if bounds.last_resort else [])]
 
 
 def _said(player: Player, command: str) -> Block:

@@ -114,7 +114,7 @@ def test_the_erased_proposal_is_a_trace_that_loses_a_record() -> None:
 
 
 @pytest.mark.tlc
-@pytest.mark.parametrize("name", ["HwOnly", "ReachRowFive", "ReachNoLeader", "ReachLeaderStart"])
+@pytest.mark.parametrize("name", ["HwOnly", "ReachRowFive", "ReachNoLeader", "ReachLastKnown", "ReachLeaderStart"])
 def test_the_command_writes_the_same_bytes_again(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is shipped is what TLC finds, and the trace beside it is of the same run, with where it came from."""
     model = find_model(name)
@@ -152,6 +152,9 @@ def test_isr_changes_become_the_same_trace_again(tmp_path: Path) -> None:
         ("AnybodyJoins", "ISR-01"),
         ("PastHw", "HW-10"),
         ("ResetsToEnd", "OOR-01"),
+        ("NoMinIsr", "HW-03"),
+        ("StaysInIsr", "CTRL-04"),
+        ("FencedLastKnown", "CTRL-01"),
         ("AckAtLogEnd", "ACK-01"),
     ],
 )

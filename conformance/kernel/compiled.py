@@ -29,6 +29,7 @@ from conformance.kernel import (
     controller,
     copies,
     cuts,
+    flight,
     follower,
     forks,
     judge_kernel,
@@ -37,6 +38,7 @@ from conformance.kernel import (
     life,
     lineage,
     log_checks,
+    questions,
     roles,
     serving,
     state,
@@ -57,12 +59,14 @@ MODULES = (
     log_checks,
     leader_hw,
     roles,
+    flight,
     copies,
     life,
     serving,
     leader,
     follower,
     cuts,
+    questions,
     controller,
     whole,
     judge_kernel,
@@ -77,7 +81,7 @@ _RARE = """
     observe log_start_moved epoch_cache_entry handle_out_of_range truncate_to_high_watermark answer_fetch
     handle_alter_partition_response produce_ack consumer_read expand_isr shrink_isr propose keep learn
     alter_partition handle_diverging_response send_epoch_request raise_log_start starts_at cache_raise snapshot term_of
-    repetition put_back overtake awaited somebody fork copy_fork reload_fork
+    repetition put_back awaited somebody fork copy_fork reload_fork
 """
 RARE = frozenset(_RARE.split())
 """Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""
@@ -183,8 +187,8 @@ _NUMBA_TYPES = {
     state.State: types.int64[:, ::1],
     judge_kernel.Columns: types.UniTuple(COLUMN, len(INT_FIELDS)),  # type: ignore[no-untyped-call]
     judge_kernel.Flags: types.Array(types.boolean, 1, "C", readonly=True),
-    judge_kernel.Final: types.int64[:, :, ::1],
-    judge_kernel.Caches: types.int64[:, :, :, ::1],
+    state.Final: types.int64[:, :, ::1],
+    state.Caches: types.int64[:, :, :, ::1],
 }
 
 

@@ -10,6 +10,7 @@ Rules of this file
    open, and the content of both is free.
 """
 
+from conformance.kernel.flight import fits, matches
 from conformance.kernel.state import (
     ADRIFT,
     ANS_BASE,
@@ -26,7 +27,6 @@ from conformance.kernel.state import (
     HELD,
     KEPT,
     KIND,
-    NOTHING,
     OLD_EPOCH,
     OLD_KIND,
     OLD_LAST,
@@ -37,34 +37,12 @@ from conformance.kernel.state import (
     REQ_EPOCH,
     REQ_LAST,
     REQ_OFFSET,
-    REQUEST,
     State,
 )
 from traces.columns import UNKNOWN
 
 FIRST, AGAIN, LATE = range(3)
 """A request as it was sent; one with the words of the request that was handled last; any other."""
-
-
-def fits(told: int, known: int) -> bool:
-    """Two values agree as far as they are known."""
-    return UNKNOWN in (told, known) or told == known
-
-
-def matches(st: State, p: int, at_epoch: int, at_offset: int, at_last: int, epoch: int, offset: int, last: int) -> bool:
-    """Whether a request could be the one whose epoch, offset and last epoch stand in those columns."""
-    return fits(epoch, st[p, at_epoch]) and fits(offset, st[p, at_offset]) and fits(last, st[p, at_last])
-
-
-def overtake(st: State, p: int) -> None:
-    """A request that nobody was seen to handle may still arrive after the next one has left."""
-    if st[p, KIND] in (REQUEST, EPOCH_REQUEST):
-        st[p, OLD_KIND] = st[p, KIND]
-        st[p, OLD_EPOCH] = st[p, REQ_EPOCH]
-        st[p, OLD_OFFSET] = st[p, REQ_OFFSET]
-        st[p, OLD_LAST] = st[p, REQ_LAST]
-    else:
-        st[p, OLD_KIND] = NOTHING
 
 
 def repetition(st: State, p: int, epoch: int, offset: int, last: int, sent: int) -> int:

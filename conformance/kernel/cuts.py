@@ -7,39 +7,30 @@ Rules of this file
 """
 
 from conformance.kernel import fields as field
-from conformance.kernel.copies import fits
-from conformance.kernel.follower import accepted, as_answered, given, without_error
+from conformance.kernel.flight import as_answered, given, without_error
+from conformance.kernel.follower import accepted
 from conformance.kernel.forks import cut_fork
 from conformance.kernel.lineage import cache_cut, inputs_missing, starts_at
 from conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, set_hw, within
-from conformance.kernel.rule_ids import FETCH_09, HW_06, HW_07, OOR_01, TRUNC_01, TRUNC_03, TRUNC_05
+from conformance.kernel.rule_ids import HW_06, HW_07, OOR_01, TRUNC_01, TRUNC_03, TRUNC_05
 from conformance.kernel.state import (
     ANS_DIV_END,
     ANS_DIV_EPOCH,
-    ANS_ERROR,
     CACHED,
     DIVERGED,
-    EPOCH,
-    EPOCH_ANSWER,
-    EPOCH_ANSWERS_CHECKED,
-    FOLLOWING,
     HELD,
     HW,
     HW_MOVED,
     KIND,
-    LEADER,
     LEO,
     LOG_START,
     MORE_ROUNDS,
     NOTHING,
     OPTION,
     RANGE,
-    REFUSED,
     REPLICAS,
     REQ_EPOCH,
-    REQ_LAST,
     REQ_OFFSET,
-    ROLE,
     TRUNCATION_ON_FETCH,
     State,
     entries,
@@ -48,7 +39,7 @@ from conformance.kernel.state import (
     starts_row,
 )
 from conformance.kernel.tally import decide, same, undecided
-from impl.rules import NONE, RESET_TO_LEADER_START, high_watermark_after_truncation, out_of_range_reset, truncation_target
+from impl.rules import RESET_TO_LEADER_START, high_watermark_after_truncation, out_of_range_reset, truncation_target
 from traces.columns import UNKNOWN
 
 
@@ -129,53 +120,6 @@ def handle_diverging_response(
         decide(st, HW_06, moved == -1, field.HW, moved, st[REPLICAS + b, HW])
     cut(st, b, offset, div_epoch, div_end, target, completed, leo, hw)
     st[p, KIND] = NOTHING
-
-
-def awaited(st: State, b: int, leader: int, epoch: int) -> None:
-    """FETCH-09: an epoch answer is taken from the leader that is followed, and (KAFKA-7786) for the epoch at hand."""
-    role, own = st[REPLICAS + b, ROLE], st[REPLICAS + b, EPOCH]
-    if UNKNOWN in (role, own, epoch):
-        undecided(st, FETCH_09, 1 << field.REQ_EPOCH)
-        return
-    follows = role == FOLLOWING and fits(st[REPLICAS + b, LEADER], leader)
-    current = epoch == own or st[OPTION, EPOCH_ANSWERS_CHECKED] == 0
-    decide(st, FETCH_09, follows and current, field.REQ_EPOCH, own, epoch)
-
-
-def handle_epoch_response(
-    st: State,
-    b: int,
-    leader: int,
-    epoch: int,
-    last: int,
-    error: int,
-    div_epoch: int,
-    div_end: int,
-    target: int,
-    completed: int,
-    leo_before: int,
-    hw_before: int,
-    leo: int,
-    hw: int,
-) -> None:
-    """AbstractFetcherThread#truncateToEpochEndOffsets."""
-    alive(st, b)
-    found(st, b, leo_before, hw_before)
-    p = pair(st, b, leader)
-    seen = st[p, KIND]
-    if epoch == UNKNOWN and seen in (EPOCH_ANSWER, REFUSED):
-        epoch = st[p, REQ_EPOCH]
-    awaited(st, b, leader, epoch)
-    refused = error not in (NONE, UNKNOWN) or (UNKNOWN == error == div_end and seen == REFUSED)
-    if given(st, p, leader, REFUSED if refused else EPOCH_ANSWER, epoch, UNKNOWN, True):
-        as_answered(st, field.REQ_LAST_EPOCH, st[p, REQ_LAST], last)
-        as_answered(st, field.ERROR, st[p, ANS_ERROR], error)
-        as_answered(st, field.DIV_EPOCH, st[p, ANS_DIV_EPOCH], div_epoch)
-        as_answered(st, field.DIV_END, st[p, ANS_DIV_END], div_end)
-    st[p, KIND] = NOTHING
-    if not refused:
-        offset = UNKNOWN if div_end == -1 else 0
-        cut(st, b, offset, div_epoch, div_end, target, completed, leo, hw)
 
 
 def truncate_to_high_watermark(st: State, b: int, target: int, leo_before: int, hw_before: int, leo: int, hw: int) -> None:

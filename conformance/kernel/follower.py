@@ -5,7 +5,7 @@ the follower stands at (AbstractFetcherThread#processFetchRequest).
 """
 
 from conformance.kernel import fields as field
-from conformance.kernel.copies import fits, overtake
+from conformance.kernel.flight import as_answered, ask, fits, given, without_error
 from conformance.kernel.forks import fork_end
 from conformance.kernel.lineage import cache_assign, cache_latest, cache_raise, copy_entries, starts_at
 from conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, within
@@ -16,14 +16,12 @@ from conformance.kernel.rule_ids import (
     FETCH_02,
     FETCH_03,
     FETCH_09,
-    FETCH_10,
     HW_05,
     HW_06,
     LOG_01,
     TRUNC_02,
 )
 from conformance.kernel.state import (
-    ADRIFT,
     ANS_BASE,
     ANS_END,
     ANS_HW,
@@ -36,10 +34,8 @@ from conformance.kernel.state import (
     DATA,
     DIVERGED,
     EPOCH,
-    EPOCH_REQUEST,
     FENCING,
     FOLLOWING,
-    HEARD,
     HELD,
     HW,
     HW_MOVED,
@@ -53,17 +49,13 @@ from conformance.kernel.state import (
     OPTION,
     REPLICAS,
     REQ_EPOCH,
-    REQ_LAST,
     REQ_OFFSET,
     REQUEST,
     ROLE,
     T_CACHED,
-    TELLS_ANSWERS,
-    TELLS_ENDS_OF_EPOCHS,
     TELLS_ENTRIES,
     TELLS_REQUESTS,
     TRUNCATION_ON_FETCH,
-    WHOLE,
     Ints,
     State,
     entries,
@@ -73,7 +65,7 @@ from conformance.kernel.state import (
 )
 from conformance.kernel.tally import decide, same, undecided
 from conformance.kernel.terms import term_of
-from impl.rules import NONE, accepts_fetch_response, batches_accepted, follower_high_watermark, initial_fetch_offset
+from impl.rules import accepts_fetch_response, batches_accepted, follower_high_watermark, initial_fetch_offset
 from traces.columns import UNKNOWN
 
 
@@ -87,18 +79,6 @@ def follows(st: State, b: int, leader: int, epoch: int) -> None:
         if role == FOLLOWING:
             same(st, FETCH_03, field.PEER, st[REPLICAS + b, LEADER], leader, 1 << field.LEADER)
             same(st, FETCH_03, field.REQ_EPOCH, st[REPLICAS + b, EPOCH], epoch, 1 << field.LEADER_EPOCH)
-
-
-def next_round(st: State, b: int, p: int, last: int) -> None:
-    """TRUNC-02: after a cut that was not complete, the next request asks about a lower epoch."""
-    if st[REPLICAS + b, MORE_ROUNDS] == 1:
-        before = st[p, REQ_LAST]
-        if UNKNOWN in (last, before):
-            undecided(st, TRUNC_02, 1 << field.REQ_LAST_EPOCH)
-        else:
-            decide(st, TRUNC_02, last < before, field.REQ_LAST_EPOCH, before - 1, last)
-    st[REPLICAS + b, MORE_ROUNDS] = 0
-    st[REPLICAS + b, HW_MOVED] = -1
 
 
 def send_fetch(st: State, b: int, leader: int, epoch: int, offset: int, last: int) -> None:
@@ -118,25 +98,6 @@ def send_fetch(st: State, b: int, leader: int, epoch: int, offset: int, last: in
     ask(st, b, leader, REQUEST, epoch, offset, last)
 
 
-def send_epoch_request(st: State, b: int, leader: int, epoch: int, last: int) -> None:
-    """AbstractFetcherThread#fetchTruncatingPartitions: asks where the follower's latest epoch ends."""
-    alive(st, b)
-    follows(st, b, leader, epoch)
-    same(st, FETCH_02, field.REQ_LAST_EPOCH, cache_latest(st, b), last, 1 << field.EPOCHS)
-    ask(st, b, leader, EPOCH_REQUEST, epoch, UNKNOWN, last)
-
-
-def ask(st: State, b: int, leader: int, kind: int, epoch: int, offset: int, last: int) -> None:
-    """The request is in flight, in place of what was."""
-    p = pair(st, b, leader)
-    next_round(st, b, p, last)
-    overtake(st, p)
-    st[p, KIND] = kind
-    st[p, REQ_EPOCH] = epoch
-    st[p, REQ_OFFSET] = offset
-    st[p, REQ_LAST] = last
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Taking an answer over
 
@@ -153,33 +114,6 @@ def accepted(st: State, b: int, leader: int, epoch: int, offset: int) -> None:
         decide(st, FETCH_09, ok, field.REQ_EPOCH, own, epoch)
     else:
         decide(st, FETCH_09, ok, field.REQ_OFFSET, leo, offset)
-
-
-def given(st: State, p: int, leader: int, kind: int, epoch: int, offset: int, asks_for_an_end: bool) -> bool:
-    """FETCH-10, first half: an answer of this kind to this request is in flight. True when its content can be compared."""
-    seen = st[p, KIND]
-    tells = TELLS_ENDS_OF_EPOCHS if asks_for_an_end else TELLS_ANSWERS
-    if seen in (UNKNOWN, HELD, ADRIFT) or st[WHOLE, HEARD] >> leader & 1 == 0 or st[OPTION, tells] == 0:
-        undecided(st, FETCH_10, 1 << field.RES_HW)
-        return False
-    if seen != kind:
-        decide(st, FETCH_10, False, field.IN_FLIGHT, seen, kind)
-        return False
-    same_request = fits(epoch, st[p, REQ_EPOCH]) and fits(offset, st[p, REQ_OFFSET])
-    decide(st, FETCH_10, same_request, field.REQ_OFFSET, st[p, REQ_OFFSET], offset)
-    return same_request
-
-
-def without_error(st: State, error: int) -> None:
-    """FETCH-10: only an answer without an error has records or a divergence to take over."""
-    if error not in (NONE, UNKNOWN):
-        decide(st, FETCH_10, False, field.ERROR, NONE, error)
-
-
-def as_answered(st: State, fieldno: int, answered: int, taken: int) -> None:
-    """FETCH-10, second half: a value is taken over as it was answered."""
-    if answered != UNKNOWN and taken != UNKNOWN:
-        same(st, FETCH_10, fieldno, answered, taken, 0)
 
 
 def handle_fetch_response(

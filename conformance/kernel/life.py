@@ -4,7 +4,7 @@ Rule of this file: a broker that starts knows no metadata: leader epoch UNDEFINE
 """
 
 from conformance.kernel import fields as field
-from conformance.kernel.copies import overtake
+from conformance.kernel.flight import overtake
 from conformance.kernel.forks import reload_fork
 from conformance.kernel.lineage import agree_until, cache_assign, cache_cut, cache_latest, cache_raise, starts_at
 from conformance.kernel.log_checks import alive, cache_in_order, set_hw, set_leo, within

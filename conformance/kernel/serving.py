@@ -1,18 +1,16 @@
 """Fetches at a leader: what it is asked, what it answers, what it records.
 
-Rules of this file
-
-1. Request and answer travel through `pair`: what the follower sent is what the leader handles, what the leader answered
-   is what the follower takes over. A field one side does not tell is filled in from the other.
-2. A fetch is served when its error is NONE or OFFSET_OUT_OF_RANGE, or when no error is told and something of an answer is.
+Rule of this file: a fetch is served when its error is NONE or OFFSET_OUT_OF_RANGE, or when no error is told and something
+of an answer is.
 """
 
 from conformance.kernel import fields as field
-from conformance.kernel.copies import FIRST, fits, matches, overtake, put_back, repetition
+from conformance.kernel.copies import FIRST, put_back, repetition
+from conformance.kernel.flight import fits, request_handled
 from conformance.kernel.leader_hw import advance
 from conformance.kernel.lineage import epoch_at, inputs_missing
 from conformance.kernel.log_checks import alive, found, hw_unmoved, leo_unmoved, within
-from conformance.kernel.rule_ids import EPOCH_05, FENCE_01, FENCE_02, FETCH_04, FETCH_05, FETCH_06, FETCH_07, FETCH_08
+from conformance.kernel.rule_ids import FENCE_01, FENCE_02, FETCH_05, FETCH_06, FETCH_07, FETCH_08
 from conformance.kernel.state import (
     ADRIFT,
     ANS_BASE,
@@ -24,16 +22,12 @@ from conformance.kernel.state import (
     ANS_LOW_HW,
     ANS_REC_EPOCH,
     ANS_TERM,
-    ANSWERS_EPOCH,
     CACHED,
     DATA,
     DIVERGED,
     DUPLICATES,
     EPOCH,
-    EPOCH_ANSWER,
-    EPOCH_REQUEST,
     FENCING,
-    HEARD,
     HELD,
     HW,
     KIND,
@@ -41,11 +35,6 @@ from conformance.kernel.state import (
     LEO,
     LOG_START,
     NO_ROLE,
-    NOTHING,
-    OLD_EPOCH,
-    OLD_KIND,
-    OLD_LAST,
-    OLD_OFFSET,
     OPTION,
     RANGE,
     REFUSED,
@@ -57,11 +46,8 @@ from conformance.kernel.state import (
     REQ_OFFSET,
     REQUEST,
     ROLE,
-    TELLS_QUESTIONS,
-    TELLS_REQUESTS,
     TERM,
     TRUNCATION_ON_FETCH,
-    WHOLE,
     State,
     entries,
     epochs_row,
@@ -79,37 +65,9 @@ from impl.rules import (
     READ,
     UNKNOWN_LEADER_EPOCH,
     check_leader_epoch,
-    end_offset_for,
     fetch_decision,
 )
 from traces.columns import UNKNOWN
-
-
-def request_handled(st: State, p: int, f: int, sent: int, epoch: int, offset: int, last: int, repeated: int) -> None:
-    """FETCH-04: the leader handles the request that is in flight, or one that another has overtaken.
-
-    A follower that tells nothing of its own, as when one broker's log is all there is, may have sent anything.
-    """
-    kind = st[p, KIND]
-    current = kind == sent and matches(st, p, REQ_EPOCH, REQ_OFFSET, REQ_LAST, epoch, offset, last)
-    overtaken = fits(sent, st[p, OLD_KIND]) and matches(st, p, OLD_EPOCH, OLD_OFFSET, OLD_LAST, epoch, offset, last)
-    tells = TELLS_REQUESTS if sent == REQUEST else TELLS_QUESTIONS
-    compared = field.REQ_OFFSET if sent == REQUEST else field.REQ_LAST_EPOCH
-    if repeated != FIRST or kind == UNKNOWN or st[WHOLE, HEARD] >> f & 1 == 0 or st[OPTION, tells] == 0:
-        undecided(st, FETCH_04, 1 << compared)
-    elif sent == REQUEST:
-        expected = st[p, REQ_OFFSET] if kind == sent else -1
-        decide(st, FETCH_04, current or overtaken, compared, expected, offset)
-    else:
-        expected = st[p, REQ_LAST] if kind == sent else -1
-        decide(st, FETCH_04, current or overtaken, compared, expected, last)
-    if not current and kind in (REQUEST, EPOCH_REQUEST):
-        overtake(st, p)
-    elif current or overtaken:
-        st[p, OLD_KIND] = NOTHING
-    st[p, REQ_EPOCH] = st[p, REQ_EPOCH] if current and epoch == UNKNOWN else epoch
-    st[p, REQ_OFFSET] = st[p, REQ_OFFSET] if current and offset == UNKNOWN else offset
-    st[p, REQ_LAST] = st[p, REQ_LAST] if current and last == UNKNOWN else last
 
 
 def fenced(st: State, b: int, epoch: int, error: int) -> None:
@@ -189,7 +147,7 @@ def handle_fetch(
     leo_unmoved(st, b, leo, field.LEO)
     p = pair(st, f, b)
     repeated = repetition(st, p, epoch, offset, last, REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
-    request_handled(st, p, f, REQUEST, epoch, offset, last, repeated)
+    request_handled(st, p, f, REQUEST, epoch, offset, last, repeated != FIRST)
     answered(st, b, f, p, error, res_hw, div_epoch, div_end, base, end, rec_epoch, remote_leo, hw)
     if repeated != FIRST:
         put_back(st, p, repeated)
@@ -336,37 +294,3 @@ def answer_fetch(
     st[p, ANS_END] = end
     st[p, ANS_REC_EPOCH] = rec_epoch
     st[p, ANS_TERM] = st[REPLICAS + b, TERM] if leads else -1
-
-
-def handle_epoch_request(st: State, b: int, f: int, epoch: int, last: int, error: int, div_epoch: int, div_end: int) -> None:
-    """EPOCH-05: the answer table of OffsetsForLeaderEpoch; before KIP-279 the answer is an end alone."""
-    alive(st, b)
-    p = pair(st, f, b)
-    repeated = repetition(st, p, epoch, UNKNOWN, last, EPOCH_REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
-    request_handled(st, p, f, EPOCH_REQUEST, epoch, UNKNOWN, last, repeated)
-    epoch, last = st[p, REQ_EPOCH], st[p, REQ_LAST]
-    if error == UNKNOWN and div_end != UNKNOWN:
-        error = NONE
-    st[p, KIND] = EPOCH_ANSWER if error in (NONE, UNKNOWN) else REFUSED
-    st[p, ANS_ERROR] = error
-    st[p, ANS_DIV_EPOCH] = div_epoch
-    st[p, ANS_DIV_END] = div_end
-    if repeated != FIRST:
-        put_back(st, p, repeated)
-    if error == UNKNOWN:
-        undecided(st, EPOCH_05, 1 << field.ERROR)
-        return
-    fenced(st, b, epoch, error)
-    n, leo = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO]
-    if error != NONE:
-        return
-    if UNKNOWN in (n, leo, last):
-        undecided(st, EPOCH_05, inputs_missing(n, leo, 0, 0, last))
-        return
-    expected_epoch, expected_end = end_offset_for(
-        entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), leo, last
-    )
-    if st[OPTION, ANSWERS_EPOCH] == 0:
-        expected_epoch = -1
-    same(st, EPOCH_05, field.DIV_END, expected_end, div_end, 0)
-    same(st, EPOCH_05, field.DIV_EPOCH, expected_epoch, div_epoch, 0)

@@ -22,6 +22,8 @@ from traces.columns import UNKNOWN
 
 Ints = NDArray[np.int64]
 State: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+Final: TypeAlias = np.ndarray[tuple[int, int, int], np.dtype[np.int64]]
+Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
 
 # Columns of row REPLICAS + b
 (

@@ -1,4 +1,4 @@
-"""What is judged once a trace has ended: no order of concurrent events can matter any more."""
+"""When a trace has ended: what is judged then, as no order of concurrent events can matter any more, and what is kept."""
 
 from conformance.kernel import fields as field
 from conformance.kernel.lineage import agree_until
@@ -9,13 +9,18 @@ from conformance.kernel.state import (
     C_ISR,
     CACHED,
     DELETED,
+    FINAL,
     HW,
     LEO,
     OPTION,
     REPLICAS,
     UNCLEAN,
     WHOLE,
+    Caches,
+    Final,
     State,
+    epochs_row,
+    starts_row,
 )
 from conformance.kernel.tally import decide, undecided
 from traces.columns import UNKNOWN
@@ -56,3 +61,13 @@ def agree(st: State, a: int, b: int) -> None:
         undecided(st, DATA_02, 1 << field.CLEAN)
     else:
         decide(st, DATA_02, upto >= end, field.HW, end, upto)
+
+
+def keep(st: State, t: int, final: Final, caches: Caches) -> None:
+    """The last state of trace t."""
+    for b in range(st[OPTION, BROKERS]):
+        for k in range(len(FINAL)):
+            final[t, b, k] = st[REPLICAS + b, FINAL[k]]
+        for k in range(final[t, b, len(FINAL) - 1]):
+            caches[t, b, k, 0] = st[epochs_row(st, b), k]
+            caches[t, b, k, 1] = st[starts_row(st, b), k]

@@ -1,0 +1,140 @@
+"""What is in flight between a follower and its leader: sent, handled, answered, taken over.
+
+Rules of this file
+
+1. Request and answer travel through `pair`: what the follower sent is what the leader handles, what the leader answered
+   is what the follower takes over. A field one side does not tell is filled in from the other.
+2. One request is in flight at a time; another that it overtook may still arrive, once.
+"""
+
+from conformance.kernel import fields as field
+from conformance.kernel.rule_ids import FETCH_04, FETCH_10, TRUNC_02
+from conformance.kernel.state import (
+    ADRIFT,
+    EPOCH_REQUEST,
+    HEARD,
+    HELD,
+    HW_MOVED,
+    KIND,
+    MORE_ROUNDS,
+    NOTHING,
+    OLD_EPOCH,
+    OLD_KIND,
+    OLD_LAST,
+    OLD_OFFSET,
+    OPTION,
+    REPLICAS,
+    REQ_EPOCH,
+    REQ_LAST,
+    REQ_OFFSET,
+    REQUEST,
+    TELLS_ANSWERS,
+    TELLS_ENDS_OF_EPOCHS,
+    TELLS_QUESTIONS,
+    TELLS_REQUESTS,
+    WHOLE,
+    State,
+    pair,
+)
+from conformance.kernel.tally import decide, same, undecided
+from impl.rules import NONE
+from traces.columns import UNKNOWN
+
+
+def fits(told: int, known: int) -> bool:
+    """Two values agree as far as they are known."""
+    return UNKNOWN in (told, known) or told == known
+
+
+def matches(st: State, p: int, at_epoch: int, at_offset: int, at_last: int, epoch: int, offset: int, last: int) -> bool:
+    """Whether a request could be the one whose epoch, offset and last epoch stand in those columns."""
+    return fits(epoch, st[p, at_epoch]) and fits(offset, st[p, at_offset]) and fits(last, st[p, at_last])
+
+
+def overtake(st: State, p: int) -> None:
+    """A request that nobody was seen to handle may still arrive after the next one has left."""
+    if st[p, KIND] in (REQUEST, EPOCH_REQUEST):
+        st[p, OLD_KIND] = st[p, KIND]
+        st[p, OLD_EPOCH] = st[p, REQ_EPOCH]
+        st[p, OLD_OFFSET] = st[p, REQ_OFFSET]
+        st[p, OLD_LAST] = st[p, REQ_LAST]
+    else:
+        st[p, OLD_KIND] = NOTHING
+
+
+def next_round(st: State, b: int, p: int, last: int) -> None:
+    """TRUNC-02: after a cut that was not complete, the next request asks about a lower epoch."""
+    if st[REPLICAS + b, MORE_ROUNDS] == 1:
+        before = st[p, REQ_LAST]
+        if UNKNOWN in (last, before):
+            undecided(st, TRUNC_02, 1 << field.REQ_LAST_EPOCH)
+        else:
+            decide(st, TRUNC_02, last < before, field.REQ_LAST_EPOCH, before - 1, last)
+    st[REPLICAS + b, MORE_ROUNDS] = 0
+    st[REPLICAS + b, HW_MOVED] = -1
+
+
+def ask(st: State, b: int, leader: int, kind: int, epoch: int, offset: int, last: int) -> None:
+    """The request is in flight, in place of what was."""
+    p = pair(st, b, leader)
+    next_round(st, b, p, last)
+    overtake(st, p)
+    st[p, KIND] = kind
+    st[p, REQ_EPOCH] = epoch
+    st[p, REQ_OFFSET] = offset
+    st[p, REQ_LAST] = last
+
+
+def request_handled(st: State, p: int, f: int, sent: int, epoch: int, offset: int, last: int, again: bool) -> None:
+    """FETCH-04: the leader handles the request that is in flight, or one that another has overtaken.
+
+    A follower that tells nothing of its own, as when one broker's log is all there is, may have sent anything; and nobody
+    knows which of them it is when it may have come `again`.
+    """
+    kind = st[p, KIND]
+    current = kind == sent and matches(st, p, REQ_EPOCH, REQ_OFFSET, REQ_LAST, epoch, offset, last)
+    overtaken = fits(sent, st[p, OLD_KIND]) and matches(st, p, OLD_EPOCH, OLD_OFFSET, OLD_LAST, epoch, offset, last)
+    tells = TELLS_REQUESTS if sent == REQUEST else TELLS_QUESTIONS
+    compared = field.REQ_OFFSET if sent == REQUEST else field.REQ_LAST_EPOCH
+    if again or kind == UNKNOWN or st[WHOLE, HEARD] >> f & 1 == 0 or st[OPTION, tells] == 0:
+        undecided(st, FETCH_04, 1 << compared)
+    elif sent == REQUEST:
+        expected = st[p, REQ_OFFSET] if kind == sent else -1
+        decide(st, FETCH_04, current or overtaken, compared, expected, offset)
+    else:
+        expected = st[p, REQ_LAST] if kind == sent else -1
+        decide(st, FETCH_04, current or overtaken, compared, expected, last)
+    if not current and kind in (REQUEST, EPOCH_REQUEST):
+        overtake(st, p)
+    elif current or overtaken:
+        st[p, OLD_KIND] = NOTHING
+    st[p, REQ_EPOCH] = st[p, REQ_EPOCH] if current and epoch == UNKNOWN else epoch
+    st[p, REQ_OFFSET] = st[p, REQ_OFFSET] if current and offset == UNKNOWN else offset
+    st[p, REQ_LAST] = st[p, REQ_LAST] if current and last == UNKNOWN else last
+
+
+def given(st: State, p: int, leader: int, kind: int, epoch: int, offset: int, asks_for_an_end: bool) -> bool:
+    """FETCH-10, first half: an answer of this kind to this request is in flight. True when its content can be compared."""
+    seen = st[p, KIND]
+    tells = TELLS_ENDS_OF_EPOCHS if asks_for_an_end else TELLS_ANSWERS
+    if seen in (UNKNOWN, HELD, ADRIFT) or st[WHOLE, HEARD] >> leader & 1 == 0 or st[OPTION, tells] == 0:
+        undecided(st, FETCH_10, 1 << field.RES_HW)
+        return False
+    if seen != kind:
+        decide(st, FETCH_10, False, field.IN_FLIGHT, seen, kind)
+        return False
+    same_request = fits(epoch, st[p, REQ_EPOCH]) and fits(offset, st[p, REQ_OFFSET])
+    decide(st, FETCH_10, same_request, field.REQ_OFFSET, st[p, REQ_OFFSET], offset)
+    return same_request
+
+
+def without_error(st: State, error: int) -> None:
+    """FETCH-10: only an answer without an error has records or a divergence to take over."""
+    if error not in (NONE, UNKNOWN):
+        decide(st, FETCH_10, False, field.ERROR, NONE, error)
+
+
+def as_answered(st: State, fieldno: int, answered: int, taken: int) -> None:
+    """FETCH-10, second half: a value is taken over as it was answered."""
+    if answered != UNKNOWN and taken != UNKNOWN:
+        same(st, FETCH_10, fieldno, answered, taken, 0)

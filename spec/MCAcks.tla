@@ -78,8 +78,13 @@ MCAcksElrNext ==
   \/ \E b \in Broker : \E checkpoint \in 0..hw[b], kept \in 0..Leo(b) :
        ClientsLose(b) /\ MCCrashAndLose(b, checkpoint, kept)
 
-MCAcksSpec == AcksInit /\ ReportInit /\ [][MCAcksNext]_acksVars
+MCAcksInit == AcksInit /\ ReportInit
+
+MCAcksSpec == MCAcksInit /\ [][MCAcksNext]_acksVars
 MCAcksElrSpec == AcksInit /\ [][MCAcksElrNext]_acksVars
+
+\* With producers whom the view does not show: those who ask for acks=1.
+MCAnyAcksSpec == MCAcksSpec
 
 ----------------------------------------------------------------------------------
 (* Guards taken away *)

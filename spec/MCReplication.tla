@@ -119,6 +119,15 @@ MCNext ==
 MCSpec == MCInit /\ [][MCNext]_vars
 
 ----------------------------------------------------------------------------------
+(* Tighter bounds, for three brokers from Init over three leader epochs *)
+
+\* A CONSTRAINT: leaders propose nothing, so the ISR shrinks with lost sessions, and nobody comes back.
+NothingIsProposed == \A b \in Broker : pending[b] = {}
+
+\* A SYMMETRY: nothing tells those apart who do not lead first.
+FollowersAlike == Permutations(Broker \ {FirstLeader})
+
+----------------------------------------------------------------------------------
 (* Refinement: what AbstractReplication sees of a state *)
 
 Abstract ==

@@ -35,17 +35,22 @@ _FIELDS = {
 
 
 class Walked(NamedTuple):
-    """How a SPECIFICATION of a cfg begins and goes on, and all its variables, as TLA+."""
+    """How a SPECIFICATION of a cfg begins and goes on, and all its variables, as TLA+.
+
+    `groups` are actions whose steps are reported under other names.
+    """
 
     init: str
     next: str
     variables: str
+    groups: tuple[str, ...] = ()
 
 
 SPECIFICATIONS: Mapping[tuple[str, str], Walked] = MappingProxyType(
     {
         ("MCReplication", "MCSpec"): Walked("MCInit", "MCNext", "vars"),
         ("MCLogStartMovement", "MCMoveSpec"): Walked("MCMoveInit", "MCMoveNext", "moveVars"),
+        ("MCAcks", "MCAcksSpec"): Walked("MCAcksInit", "MCAcksNext", "acksVars", ("ClientStep", "Produce")),
         ("MCELR", "MCElrSpec"): Walked("MCElrInit", "MCElrNext", "allVars"),
         ("MCELR", "MCLastKnownSpec"): Walked("MCElrInit", "MCLastKnownNext", "allVars"),
         ("MCELR", "MCAnybodySpec"): Walked("MCElrInit", "MCAnybodyNext", "allVars"),
@@ -94,11 +99,16 @@ def view_of(state: Mapping[str, Any]) -> View:
     )
     controller = state["controller"]
     told: View = (index(controller["leader"]), controller["epoch"], mask(controller["isr"]), mask(controller["live"]))
-    if "elr" in state:
+    if "elr" in state and "waiting" not in state:  # where clients are shown, ELR's variables stand still
         reborn = tuple(mask(state["reborn"][b]) for b in order)
         told = (*told, mask(state["elr"]), index(state["lastLeader"]), mask(state["clean"]), reborn)
     deleted = (state["deleted"],) if state.get("deleted") else ()
-    return (brokers, told, state["committed"], state["crashes"], *deleted)
+    clients: tuple[View, ...] = ()
+    if "waiting" in state:
+        waiting = tuple(tuple((produced["end"], produced["epoch"]) for produced in state["waiting"][b]) for b in order)
+        acked = sorted((record["offset"], record["epoch"]) for record in state["acked"] if record["acks"] == "all")
+        clients = (waiting, tuple(acked))
+    return (brokers, told, state["committed"], state["crashes"], *deleted, *clients)
 
 
 def counterexample(model: Model, limits: Limits | None = None) -> Behaviour:
@@ -148,7 +158,7 @@ def _labels(model: Model, walked: Walked, states: Sequence[View], actions: Seque
         found = sorted(
             label
             for seen, label, to in tried
-            if (seen, to) == (source, target) and (action == label[0] or action.endswith("Next"))
+            if (seen, to) == (source, target) and (action in {label[0], *walked.groups} or action.endswith("Next"))
         )
         if not found:
             raise SpecError(f"{model.cfg}: expected a reported {action} from {source} to {target}, seen none")

@@ -82,7 +82,7 @@ def _simulate(args: argparse.Namespace) -> int:
     if args.fault or args.profile or args.release:
         raise UsageError(
             "generate: expected --simulate without --fault, --profile and --release, seen one of them: the specification's "
-            "profile is that of --model; RepairedFromInit, HwOnly, Kip101, Kip279 and Kip320 have others"
+            "profile is that of --model; RepairedFromInit, HwOnly, Kip101, Kip279, Kip320 and Kip966 have others"
         )
 
     from conformance.exported import simulated, write

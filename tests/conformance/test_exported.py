@@ -236,6 +236,19 @@ def test_simulated_runs_with_log_starts_that_move_conform() -> None:
 
 
 @pytest.mark.tlc
+@pytest.mark.parametrize("name", ["Kip966", "LastKnownLoses"])
+def test_simulated_runs_with_elr_conform(name: str) -> None:
+    """Three brokers that lose the ends of their logs, four times a run; leaders from the ELR, and as a last resort."""
+    bounds = {"MaxLog": 12, "MaxEpoch": 12, "MaxCrash": 4}
+    traces = simulated(find_model(name), 60, steps=80, seed=3, brokers=3, bounds=bounds)
+    assert {(trace.config.profile, trace.config.min_isr) for trace in traces} == {("elr", 2)}
+    assert set().union(*map(failing, traces)) == set()
+    elections = [event.fields for trace in traces for event in trace.events if event.event == "ChangePartition"]
+    assert any(not fields["clean"] for fields in elections) == (name == "LastKnownLoses")
+    assert any(fields["leader"] is None for fields in elections)
+
+
+@pytest.mark.tlc
 def test_generate_simulates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The same seed gives the same bytes, and what is written is judged like any other trace."""
     one, two = tmp_path / "one.ndjson", tmp_path / "two.ndjson"

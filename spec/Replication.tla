@@ -754,6 +754,8 @@ Checked with TLC 2.15, one worker; models.toml has the numbers that tests hold i
         2       2           2        1           183,907      34    Medium
         3       1           1        0           459,591      32    Three
         3       1           2        0    a failure after 13 states    MissedEpochFromInit
+        3       1           2        0           778,029      34    RepairedNoProposals: F2 repaired, no ISR proposals,
+                                                                    states that differ in two names counted once
 
 MCReplication.tla names the decisions whose removal was tried.  All but three are needed: each removal breaks a property
 within small bounds.  These three held within the bounds of their models and are no more than idle there: the offset of an

@@ -98,6 +98,12 @@ def test_an_epoch_that_is_there_is_no_news() -> None:
     assert [rules.assign_keeps((0, 3), (0, 5), 3, start) for start in (4, 5, 6)] == [1, UNDEFINED, UNDEFINED]
 
 
+def test_a_log_without_epochs_is_fetched_from_its_high_watermark() -> None:
+    """Divergence can not be found without an epoch; with one it is fetched from the log end."""
+    assert rules.initial_fetch_offset((), 5, 3) == 3
+    assert rules.initial_fetch_offset((0,), 5, 3) == 5
+
+
 def test_fencing_compares_with_the_local_epoch() -> None:
     """Absent passes, older is fenced, newer is unknown."""
     assert [rules.check_leader_epoch(epoch, 3) for epoch in (-1, 2, 3, 4)] == [

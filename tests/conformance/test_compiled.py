@@ -5,7 +5,7 @@ from types import FunctionType, ModuleType
 
 import pytest
 
-from conformance.kernel import compiled, fields, judge_kernel
+from conformance.kernel import compiled, fields, whole
 from impl import rules
 
 
@@ -30,7 +30,7 @@ def test_other_code_has_another_place(tmp_path: Path, monkeypatch: pytest.Monkey
     assert compiled.cache_directory() != before
 
 
-@pytest.mark.parametrize(("module", "name"), [(judge_kernel, "FINAL"), (fields, "ROLE")])
+@pytest.mark.parametrize(("module", "name"), [(whole, "FINAL"), (fields, "ROLE")])
 def test_another_constant_has_another_place(
     module: ModuleType, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

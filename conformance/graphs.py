@@ -22,6 +22,7 @@ WHOLE = (
     Compared("StaleLeader", "repaired", {}, "SeedStaleLeader"),
     *(Compared(name, "fetch-truncation", {}) for name in ("Epochs", "Medium", "AcksAll", "AcksAllEpochs")),
     Compared("Kip320Epochs", "kip320", {}),
+    Compared("DivergenceFirst", "fetch-truncation", {}, off="out_of_range_first"),
     *(Compared(name, "elr", {}) for name in ("OnMinIsr", "Kip966", "Kip966MinIsrOne")),
 )
 """With three brokers: ISR changes, and those from MissedEpoch, LaggingHw and StaleLeader. `Three` has 459,591 states, more

@@ -21,7 +21,7 @@ from impl import describe, describe_isr, isr_cluster
 from impl.cluster import Cluster, initial
 from impl.explore import Bounds, Graph, Walker, explore_from
 from impl.moves import ANYBODY, LAST_KNOWN, model_of
-from impl.profiles import Rules, named
+from impl.profiles import Profile, Rules, named
 from spec.behaviour import view_of
 from spec.errors import SpecError
 from spec.graph import labelled_graph
@@ -37,13 +37,21 @@ Edge: TypeAlias = tuple[View, Label, View]
 class Compared:
     """A model whose graph is compared, with tighter bounds where its own are too wide for that.
 
-    `seed` is the model of MCSeeds that leads to where this one starts, "" for one that starts in Init.
+    `seed` is the model of MCSeeds that leads to where this one starts, "" for one that starts in Init; `off` a switch of the
+    profile that the model turns off, "" for none.
     """
 
     model: str
     profile: str
     constants: Mapping[str, int]
     seed: str = ""
+    off: str = ""
+
+    @property
+    def switched(self) -> Profile:
+        """The profile, with what is off turned off."""
+        off: dict[str, Any] = {self.off: False} if self.off else {}
+        return named(self.profile)._replace(**off)
 
 
 COMPARED = (
@@ -146,8 +154,8 @@ def start_of(compared: Compared, rules: Rules | None = None) -> Cluster:
     """The implementation's state that the model starts in."""
     bounds = bounds_of(find_model(compared.model), **compared.constants)
     if not compared.seed:
-        return initial(bounds, named(compared.profile), rules)
-    return _at_the_end_of(find_model(compared.seed))._replace(model=model_of(bounds, named(compared.profile), rules))
+        return initial(bounds, compared.switched, rules)
+    return _at_the_end_of(find_model(compared.seed))._replace(model=model_of(bounds, compared.switched, rules))
 
 
 def _at_the_end_of(seed: Model) -> Cluster:
@@ -167,7 +175,7 @@ def _at_the_end_of(seed: Model) -> Cluster:
 def isr_start_of(compared: Compared, rules: Rules | None = None) -> isr_cluster.IsrCluster:
     """The same for a model of MCAlterPartition."""
     bounds = isr_bounds_of(find_model(compared.model), **compared.constants)
-    return isr_cluster.initial(bounds, named(compared.profile), rules)
+    return isr_cluster.initial(bounds, compared.switched, rules)
 
 
 REPLICATION = System(start_of, explore_from, describe.label_text, describe.view_text)

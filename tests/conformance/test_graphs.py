@@ -5,6 +5,7 @@ import pytest
 from conformance import graphs
 from conformance.graphs import WHOLE, main
 from conformance.spec_equals_impl import Compared
+from impl.profiles import FETCH_TRUNCATION, named
 from spec.models import find_model
 
 
@@ -41,4 +42,11 @@ def test_an_unknown_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None
 def test_what_is_compared_must_hold() -> None:
     """A model that must fail has no whole graph to compare."""
     assert all(find_model(compared.model).distinct for compared in WHOLE)
+
+
+def test_a_model_that_turns_a_switch_off_is_compared_without_it() -> None:
+    """Divergence before the log start is Kafka before KAFKA-12996; every other model runs its profile as it is."""
+    without = {compared.model: compared.switched for compared in WHOLE if compared.off}
+    assert without == {"DivergenceFirst": FETCH_TRUNCATION._replace(out_of_range_first=False)}
+    assert all(compared.switched == named(compared.profile) for compared in WHOLE if not compared.off)
     assert len({compared.model for compared in WHOLE}) == len(WHOLE)

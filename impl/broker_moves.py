@@ -87,7 +87,7 @@ def _alter_partition(model: Model, b: int, broker: Broker, image: Controller) ->
     if broker.partition.state.isr != image.isr:
         request = request._replace(partition_epoch=image.partition_epoch - 1)
     changed, response = controller_.alter_partition(model.setup, image, request)
-    if response.error == NONE:
+    if response.error == NONE and changed.leader_epoch <= model.bounds.max_epoch:
         yield Move((action, b), b, controller=uncounted(changed))
     elif response.error == INELIGIBLE_REPLICA:
         after = broker_.handle_alter_partition_response(model.setup, broker, response, metadata_of(model, False))

@@ -78,6 +78,19 @@ def test_without_partition_epochs_equal_metadata_is_read() -> None:
     assert explore(Bounds(2, 1, 1, 0), "skips-equal") == explore(Bounds(2, 1, 1, 0))
 
 
+def test_where_a_shrink_is_a_new_leader_epoch_epochs_stay_within_the_bounds() -> None:
+    """KRaft below MV 3.6 (KAFKA-15021): the same leader, one epoch later; today the epoch stays."""
+
+    def shrinks(profile: str) -> set[int]:
+        graph = explore(Bounds(2, 1, 1, 1), profile)
+        steps = ((graph.states[a][1], graph.labels[label], graph.states[b][1]) for a, label, b in graph.edges)
+        assert max(state[1][1] for state in graph.states) == 1
+        return {after[1] - before[1] for before, label, after in steps if label[0] == "AlterPartition" and after[2] < before[2]}
+
+    assert shrinks("release-3.4.1") == {1}
+    assert shrinks("fetch-truncation") == {0}
+
+
 def test_a_path_can_be_replayed() -> None:
     """The labels of a run lead from its first state through all the others."""
     found = find_violation(SMALL, rules_override=FAULTS["no-divergence-check"].rules)

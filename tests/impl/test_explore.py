@@ -85,7 +85,8 @@ def test_where_a_shrink_is_a_new_leader_epoch_epochs_stay_within_the_bounds() ->
         graph = explore(Bounds(2, 1, 1, 1), profile)
         steps = ((graph.states[a][1], graph.labels[label], graph.states[b][1]) for a, label, b in graph.edges)
         assert max(state[1][1] for state in graph.states) == 1
-        return {after[1] - before[1] for before, label, after in steps if label[0] == "AlterPartition" and after[2] < before[2]}
+        altered = ((before, after) for before, label, after in steps if label[0] == "AlterPartition")
+        return {after[1] - before[1] for before, after in altered if after[2] < before[2]}
 
     assert shrinks("release-3.4.1") == {1}
     assert shrinks("fetch-truncation") == {0}

@@ -14,6 +14,7 @@ from conformance.verdicts import Verdict, verdict_of
 from impl import faults
 from impl.cluster import Bounds
 from impl.explore import Graph, explore
+from impl.moves import ANYBODY
 from tests.conformance.hand import COPIED, FORKED, TWO, append, broken, change, follow, judged, lead, start, told, without
 from traces import ndjson
 from traces.columns import UNKNOWN, Columns, to_columns
@@ -67,6 +68,23 @@ def test_every_edge_of_the_graph_is_accepted() -> None:
     seen = judge_with(compiled(), table.columns(drawn.edges, drawn.lengths), table.config)
     assert failing(seen) == set()
     assert {rule for rule, tally in seen.tallies.items() if tally.undecided} <= {"FETCH-04"}
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        Bounds(2, 1, 1, 1, min_insync_replicas=2, loses_tails=True),
+        Bounds(2, 0, 2, 2, min_insync_replicas=2, loses_tails=True, last_resort=ANYBODY),
+    ],
+)
+def test_every_edge_with_elr_is_accepted(bounds: Bounds) -> None:
+    """Lost tails, clean stops, an empty ISR, leaders from the ELR and as a last resort; and nothing is undecided."""
+    table = table_of(explore(bounds, "elr"), "elr")
+    drawn = draw(table, 2 * len(table.target), 24, np.random.default_rng(11))
+    assert len(np.unique(drawn.edges[drawn.edges < len(table.target)])) == len(table.target)
+    seen = judge_with(compiled(), table.columns(drawn.edges, drawn.lengths), replace(table.config, min_isr=2))
+    assert failing(seen) == set()
+    assert {rule for rule, tally in seen.tallies.items() if tally.undecided} == set()
 
 
 def test_many_leader_epochs_are_accepted() -> None:

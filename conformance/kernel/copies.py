@@ -17,6 +17,7 @@ from conformance.kernel.state import (
     ANS_DIV_END,
     ANS_DIV_EPOCH,
     ANS_END,
+    ANS_ERROR,
     ANS_HW,
     ANS_REC_EPOCH,
     ANS_TERM,
@@ -56,7 +57,8 @@ def repetition(st: State, p: int, epoch: int, offset: int, last: int, sent: int)
         return FIRST
     for k in range(REMOTE):
         st[KEPT, k] = st[p, k]
-    answered = kind == EPOCH_ANSWER if sent == EPOCH_REQUEST else kind in (HELD, DATA, DIVERGED, RANGE, REFUSED)
+    served = kind == EPOCH_ANSWER if sent == EPOCH_REQUEST else kind in (HELD, DATA, DIVERGED, RANGE)
+    answered = served or kind == REFUSED
     return AGAIN if answered and same_words else LATE
 
 
@@ -72,5 +74,6 @@ def put_back(st: State, p: int, repeated: int) -> None:
         st[p, ANS_END] = UNKNOWN
         st[p, ANS_REC_EPOCH] = UNKNOWN
         st[p, ANS_TERM] = -1
+        st[p, ANS_ERROR] = UNKNOWN
         st[p, ANS_DIV_EPOCH] = UNKNOWN
         st[p, ANS_DIV_END] = UNKNOWN

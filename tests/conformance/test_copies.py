@@ -93,6 +93,16 @@ def test_an_epoch_request_may_arrive_twice() -> None:
     assert "FETCH-10" in broken((*ASKED, ENDS, TAKEN, fetch, served, ENDS, taken), once)
 
 
+def test_a_copy_may_be_answered_where_the_first_was_refused() -> None:
+    """The leader had not heard of the epoch yet; the follower takes the answer of the copy."""
+    early = (*ASKED[: len(COPIED)], registered(1, 1, (1, 2)), follow(2, 1, 1, leo=1), ASKED[-1])
+    refused = told(1, "HandleEpochRequest", peer=2, req_epoch=1, req_last_epoch=0, error=75)
+    leads = lead(1, 1, (1, 2), leo=1, hw_before=1, hw=1)
+    assert broken((*early, refused, leads, ENDS, TAKEN), KIP320) == set()
+    assert broken((*early, leads, ENDS, refused, TAKEN), KIP320) == {"FENCE-01"}
+    assert broken((*early, refused, leads, TAKEN), KIP320) == {"FETCH-10"}
+
+
 def test_a_wrong_end_is_wrong_in_a_copy_too() -> None:
     """EPOCH-05 holds for every answer."""
     wrong = replace(ENDS, fields=dict(ENDS.fields) | {"div_end": 0})

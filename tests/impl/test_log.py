@@ -255,3 +255,9 @@ def test_a_cut_keeps_the_high_watermark_in_the_log(sizes: list[int], hw: int, ta
     log, _ = l.truncate_to(SETUP, l.update_high_watermark(SETUP, log, hw), target)
     assert log.start <= log.hw <= log.end
     assert all(start < max(log.end, 1) for start in log.cache.starts)
+
+
+def test_an_offset_before_every_segment_belongs_to_the_first() -> None:
+    """It is out of range there; whoever waits for it must not be told that it lies in the newest."""
+    log = Log(segments=(5, 8))
+    assert [l.segment_of(log, offset) for offset in (3, 5, 7, 8, 20)] == [5, 5, 5, 8, 8]

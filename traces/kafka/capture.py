@@ -34,6 +34,7 @@ from traces.schema import EVENTS, FIELDS, Config, Event, Kind, Trace
 REPORTED = [name for name in EVENTS if name not in {"SendEpochRequest", "HandleEpochResponse", "HwCheckpoint"}]
 """What lines and requests tell. A follower logs no OffsetsForLeaderEpoch request; the request log of its leader has it."""
 
+
 @dataclass(frozen=True)
 class Summary:
     """What was read, and how sure the order is.

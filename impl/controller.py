@@ -2,24 +2,19 @@
 
 Rules of this file
 
-1. What a change makes of the registration is impl.partition_change's word: this file says which change is asked for.
+1. What a change makes of the registration is impl.partition_change's word, what a proposal is told impl.alter_partition's:
+   this file says which change is asked for.
 2. Who is elected among several is not decided here but handed in: an order of preference, in place of the assignment's.
 3. Source: org.apache.kafka.controller.ReplicationControlManager, PartitionChangeBuilder.
 """
 
 from typing import NamedTuple
 
-from impl.messages import (
-    INELIGIBLE_REPLICA,
-    INVALID_REQUEST,
-    INVALID_UPDATE_VERSION,
-    NOT_CONTROLLER,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-)
+from impl.alter_partition import validate
+from impl.messages import AlterPartitionRequest, AlterPartitionResponse
 from impl.partition_change import Election, PartitionRegistration, Request, build
 from impl.profiles import Setup
-from impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED
+from impl.rules import NONE, UNDEFINED
 
 
 class Controller(NamedTuple):
@@ -39,11 +34,8 @@ class Controller(NamedTuple):
     last_known_elr: tuple[int, ...] = ()
 
 
-def _changed(
-    setup: Setup, controller: Controller, request: Request, live: tuple[int, ...], preference: tuple[int, ...]
-) -> Controller:
-    """What PartitionChangeBuilder makes of a request while `live` may lead; the same value when nothing changes."""
-    before = PartitionRegistration(
+def _registration(controller: Controller, preference: tuple[int, ...]) -> PartitionRegistration:
+    return PartitionRegistration(
         replicas=preference,
         isr=controller.isr,
         leader=controller.leader,
@@ -52,6 +44,13 @@ def _changed(
         elr=controller.elr,
         last_known_elr=controller.last_known_elr,
     )
+
+
+def _changed(
+    setup: Setup, controller: Controller, request: Request, live: tuple[int, ...], preference: tuple[int, ...]
+) -> Controller:
+    """What PartitionChangeBuilder makes of a request while `live` may lead; the same value when nothing changes."""
+    before = _registration(controller, preference)
     after = build(setup.profile, before, request, live.__contains__, setup.min_insync_replicas)
     if after is before and live == controller.live:
         return controller
@@ -131,34 +130,14 @@ def elect_anybody(setup: Setup, controller: Controller, preference: tuple[int, .
 def alter_partition(
     setup: Setup, controller: Controller, request: AlterPartitionRequest
 ) -> tuple[Controller, AlterPartitionResponse]:
-    """Judge a proposed ISR. ReplicationControlManager#alterPartition, #validateAlterPartitionData, in their order."""
-    error = _validate(controller, request)
+    """Judge a proposed ISR. ReplicationControlManager#alterPartition."""
+    epochs = controller.incarnations
+
+    def eligible(broker: int, meant: int) -> bool:
+        return broker in controller.live and (not epochs or meant in {UNDEFINED, epochs[broker]})
+
+    error = validate(_registration(controller, controller.assignment), request.broker_id, request, eligible)
     if error != NONE:
         return controller, AlterPartitionResponse(error)
     controller = _changed(setup, controller, CLEANLY._replace(isr=request.isr), controller.live, controller.assignment)
     return controller, AlterPartitionResponse(NONE, controller.leader_epoch, controller.partition_epoch, controller.isr)
-
-
-def _validate(controller: Controller, request: AlterPartitionRequest) -> int:
-    if request.leader_epoch > controller.leader_epoch or request.partition_epoch > controller.partition_epoch:
-        return NOT_CONTROLLER
-    if request.leader_epoch < controller.leader_epoch:
-        return FENCED_LEADER_EPOCH
-    if request.broker_id != controller.leader:
-        return INVALID_REQUEST
-    if request.partition_epoch < controller.partition_epoch:
-        return INVALID_UPDATE_VERSION
-    members = set(request.isr)
-    if len(members) != len(request.isr) or not members <= set(controller.assignment) or controller.leader not in members:
-        return INVALID_REQUEST
-    if not members <= set(controller.live) or _of_another_incarnation(controller, request):
-        return INELIGIBLE_REPLICA
-    return NONE
-
-
-def _of_another_incarnation(controller: Controller, request: AlterPartitionRequest) -> bool:
-    """A member whose broker epoch, where the leader knows one, is not the registered one (KIP-903)."""
-    if not controller.incarnations:
-        return False
-    told = zip(request.isr, request.isr_epochs, strict=True)
-    return any(epoch not in {UNDEFINED, controller.incarnations[b]} for b, epoch in told)

@@ -2,28 +2,26 @@
 
 Rules of this file
 
-1. An AlterPartition is judged in Kafka's order; the first thing wrong decides. The sender's broker epoch stands for the
-   whole request, everything else for one partition.
+1. The sender's broker epoch stands for the whole of an AlterPartition, everything else for one partition: that is
+   impl.alter_partition.
 2. A broker that is fenced, shuts down, or comes back as another incarnation leaves every ISR. Coming back only looks at
    partitions without a leader.
 3. Source: org.apache.kafka.controller.ReplicationControlManager, ClusterControlManager, BrokersToIsrs.
 """
 
+from functools import partial
 from typing import NamedTuple
 
+from impl.alter_partition import validate
 from impl.messages import (
-    INELIGIBLE_REPLICA,
-    INVALID_REQUEST,
-    INVALID_UPDATE_VERSION,
     NEW_LEADER_ELECTED,
-    NOT_CONTROLLER,
     UNKNOWN_TOPIC_OR_PARTITION,
     AlterPartitionRequest,
     AlterPartitionResponse,
 )
 from impl.partition_change import Acceptable, Election, PartitionRegistration, RecoveryState, Request, build, clear_elr
 from impl.profiles import FETCH_TRUNCATION, Profile
-from impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED
+from impl.rules import NONE, UNDEFINED
 from impl.table import Table
 from impl.topic_partition import TopicPartition
 
@@ -108,7 +106,7 @@ def _alter_one(
     partition = control.partitions.get(tp)
     if partition is None:
         return control, AlterPartitionResponse(UNKNOWN_TOPIC_OR_PARTITION)
-    error = validate(control, partition, sender, proposal, recovery)
+    error = validate(partition, sender, proposal, partial(_is_eligible, control), recovery)
     if error != NONE:
         return control, AlterPartitionResponse(error)
     control = _changed(control, tp, Request(proposal.isr, recovery=recovery))
@@ -116,32 +114,6 @@ def _alter_one(
     if after.leader != partition.leader:
         return control, AlterPartitionResponse(NEW_LEADER_ELECTED)
     return control, AlterPartitionResponse(NONE, after.leader_epoch, after.partition_epoch, after.isr)
-
-
-def validate(
-    control: ReplicationControl,
-    partition: PartitionRegistration,
-    sender: int,
-    proposal: AlterPartitionRequest,
-    recovery: RecoveryState,
-) -> int:
-    """ReplicationControlManager#validateAlterPartitionData."""
-    if proposal.leader_epoch > partition.leader_epoch or proposal.partition_epoch > partition.partition_epoch:
-        return NOT_CONTROLLER  # another controller made a change this one does not know
-    if proposal.leader_epoch < partition.leader_epoch:
-        return FENCED_LEADER_EPOCH
-    if sender != partition.leader:
-        return INVALID_REQUEST
-    if proposal.partition_epoch < partition.partition_epoch:
-        return INVALID_UPDATE_VERSION
-    members = set(proposal.isr)
-    if len(members) != len(proposal.isr) or not members <= set(partition.replicas) or partition.leader not in members:
-        return INVALID_REQUEST
-    if recovery is RecoveryState.RECOVERING and (len(members) > 1 or partition.recovery is RecoveryState.RECOVERED):
-        return INVALID_REQUEST
-    epochs = proposal.isr_epochs or (UNDEFINED,) * len(proposal.isr)
-    eligible = all(_is_eligible(control, b, epoch) for b, epoch in zip(proposal.isr, epochs, strict=True))
-    return NONE if eligible else INELIGIBLE_REPLICA
 
 
 def _is_eligible(control: ReplicationControl, broker: int, epoch: int) -> bool:

@@ -116,6 +116,11 @@ AnyIncarnation(request) == TRUE
 AnyAnswer(answer) == TRUE
 OlderImageToo(image) == image.partitionEpoch # view.partitionEpoch
 
+\* Why AnyAnswer is idle: metadata that is newer than an answer takes away the proposal that it answers, and another one is
+\* made only when no answer is on its way.
+NoAnswerIsOld ==
+  channel.type = "answer" /\ pending = channel.asked => channel.partitionEpoch >= view.partitionEpoch
+
 \* Reachability, expected to fail.
 AnswerAlwaysFirst == \A i \in 1..Len(images) : images[i].partitionEpoch > view.partitionEpoch
 NothingIsRefused == channel.type # "refusal"

@@ -408,4 +408,9 @@ NeverOutOfRange == \A f, l \in Broker : net[f][l].type # "out of range"
 \* With truncation on fetch, the answer names an epoch and an end, and the follower has an entry at or below it.
 OnlyRowsFourAndFive == \A f, l \in Broker : Divergence(f, l) => CutPoint(f, l).row \in {4, 5}
 
+\* A broker that does not lead knows no log ends, so a new leader has nothing to forget (NeverForgets).  That is so in every
+\* state, not only within bounds: HandleFetch, which records them, is a leader's, and the two steps that end a role,
+\* BecomeFollower and Crash, clear them.
+OnlyLeadersKnow == \A b \in Broker : role[b] # "leader" => remoteLeo[b] = NobodyKnown
+
 ==================================================================================

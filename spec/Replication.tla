@@ -761,5 +761,6 @@ MCReplication.tla names the decisions whose removal was tried.  All but three ar
 within small bounds.  These three held within the bounds of their models and are no more than idle there: the offset of an
 answer, where its epoch is checked and no answer comes twice (OffsetUnchecked: 2 brokers, MaxLog 1, last epoch 2, no crash;
 MCDuplicates.tla has answers that do, and there it is needed); forgetting log ends at election, where followers forget them
-(NeverForgets, same bounds); the ISR a proposal was made on, as long as the proposal is
-the request (AnyIsr, same bounds; AlterPartition.tla has the messages, and there the comparison is needed).
+(NeverForgets, same bounds; MCReplication!OnlyLeadersKnow says why nothing is left to forget); the ISR a proposal was made on,
+as long as the proposal is the request (AnyIsr, same bounds; AlterPartition.tla has the messages, and there the comparison is
+needed).

@@ -57,8 +57,6 @@ BESIDE = {"MCLogStartMovement": "MovingStart", "MCAcks": "AcksAll"}
 
 READ_BY_PROPERTIES = frozenset({"IsPrefix <- IsPrefixWhereKept"})
 
-WITH_ELR = find_model(GENERATIONS["elr"])
-
 SWITCHES: Mapping[frozenset[str], str] = {frozenset({"Matches <- MatchesOffset"}): "answer_epoch_checked"}
 """What a cfg may put in beyond its profile that is a switch of it turned off."""
 
@@ -95,7 +93,7 @@ def setting_of(model: Model) -> Setting:
     if model.module in BESIDE:
         seen -= _substitutions(find_model(BESIDE[model.module])) | READ_BY_PROPERTIES
     fitting = {name: _substitutions(find_model(of)) for name, of in GENERATIONS.items()}
-    fits = [name for name, puts in fitting.items() if puts <= seen] if model.module != WITH_ELR.module else ["elr"]
+    fits = [name for name, puts in fitting.items() if puts <= seen] if model.module != "MCELR" else ["elr"]
     profile = max(fits, key=lambda name: len(fitting[name]))
     beyond = seen ^ fitting[profile]
     off = SWITCHES.get(beyond, "")

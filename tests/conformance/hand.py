@@ -33,7 +33,7 @@ def lead(node: int, epoch: int, isr: Sequence[int], leo: int = 0, hw_before: int
     return told(node, "BecomeLeader", **{**own, **fields})
 
 
-def follow(node: int, leader: int, epoch: int, leo: int = 0, hw: int = 0) -> Event:
+def follow(node: int, leader: int | None, epoch: int, leo: int = 0, hw: int = 0) -> Event:
     return told(node, "BecomeFollower", leader=leader, leader_epoch=epoch, leo=leo, hw=hw)
 
 

@@ -92,7 +92,7 @@ def test_an_answer_of_another_epoch_is_taken_over_before_kafka_7786_only() -> No
 def came_back(*events: Event) -> tuple[Event, ...]:
     """The leader went down with a request on its way, and its follower has moved on."""
     asked = send(2, 1, 0, 1, 0)
-    gone = (told(1, "Crash"), change(None, 1, (1,), (2,)), follow(2, None, 1, leo=1))  # type: ignore[arg-type]
+    gone = (told(1, "Crash"), change(None, 1, (1,), (2,)), follow(2, None, 1, leo=1))
     loaded = start(1, clean=False, leo=1, hw=0, epochs=((0, 0),))
     return (*COPIED, asked, *gone, loaded, *events)
 

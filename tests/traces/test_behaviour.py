@@ -1,33 +1,10 @@
-"""A behaviour as a trace: what each action tells, by hand-written views; and what holds for every path of a model."""
-
-from typing import Any
+"""A behaviour as a trace: what each action tells, by hand-written views."""
 
 import pytest
 
-from impl.explore import Bounds, Graph, explore
-from traces.behaviour import LABELS, events_of_step, initial_events, numbered, trace_of_path
-from traces.edges import edge_table
-from traces.schema import EVENTS
+from tests.traces.hand import DOWN, FOLLOWER, LEADER, NOBODY, Fields, broker, state, told
+from traces.behaviour import initial_events, numbered, trace_of_path
 from traces.views import Label, View
-
-Fields = dict[str, Any]
-
-LEADER = {"log": (), "hw": 0, "mark": 0, "up": 1, "role": 1, "epoch": 0, "leader": 0, "isr": 3, "pending": 0}
-FOLLOWER = LEADER | {"mark": -1, "role": 2, "isr": 0}
-NOBODY = LEADER | {"mark": -1, "role": 0, "epoch": -1, "leader": -1, "isr": 0}
-DOWN = NOBODY | {"up": 0}
-
-
-def broker(base: Fields, remote: tuple[int, int] = (-1, -1), slots: tuple[Any, Any] = ((), ()), **changed: Any) -> View:
-    return (*(base | changed).values(), remote, slots)
-
-
-def state(one: View, two: View, controller: View = (0, 0, 3, 3)) -> View:
-    return ((one, two), controller, (), 0)
-
-
-def told(src: View, label: Label, dst: View, profile: str = "fetch-truncation") -> list[tuple[int, str, Fields]]:
-    return [(e.node, e.event, dict(e.fields)) for e in events_of_step(src, label, dst, profile)]
 
 
 def test_the_initial_events_load_register_and_appoint() -> None:
@@ -314,90 +291,3 @@ def test_seq_counts_per_node_and_incarnation() -> None:
 def test_a_path_needs_one_state_more_than_labels() -> None:
     with pytest.raises(ValueError, match="one state more than labels"):
         trace_of_path([state(broker(LEADER), broker(FOLLOWER))], [("Crash", 1, 0, 0)])
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# With ELR the controller's part goes on: elr, last leader, down after a clean stop, registered again since proposed
-
-
-@pytest.mark.parametrize(("clean", "event"), [(2, "Stop"), (0, "CrashAndLose")])
-def test_a_registration_tells_how_the_broker_had_stopped_and_what_the_controller_changes(clean: int, event: str) -> None:
-    src = state(broker(LEADER), broker(DOWN, log=(0,), hw=1), (0, 0, 3, 3, 0, -1, clean, (0, 0)))
-    dst = state(broker(LEADER), broker(NOBODY, log=(0,), hw=1), (0, 0, 1, 1, clean, -1, 0, (0, 0)))
-    found = {"leo": 1, "hw": 1, "log_start": 0, "epochs": ((0, 0),)}
-    registration = {"leader": 1, "leader_epoch": 0, "isr": (1,), "live": (1,), "clean": True}
-    assert told(src, ("Register", 1, -1), dst, "elr") == [
-        (2, "Start", {"clean": event == "Stop", **found}),
-        (100, "ChangePartition", registration),
-    ]
-
-
-def test_a_registration_that_changes_nothing_is_a_start_alone() -> None:
-    """Its session had ended before; that it is eligible no more is nothing that a trace tells."""
-    src = state(broker(LEADER), broker(DOWN), (0, 0, 1, 1, 2, -1, 0, (0, 0)))
-    dst = state(broker(LEADER), broker(NOBODY), (0, 0, 1, 1, 0, -1, 0, (0, 0)))
-    assert [event for _, event, _ in told(src, ("Register", 1, -1), dst, "elr")] == ["Start"]
-
-
-@pytest.mark.parametrize(("label", "event"), [(("Stop", 0), "Stop"), (("CrashAndLose", 0, 0, 0), "Crash")])
-def test_a_stop_is_told_as_one_and_a_loss_only_at_the_next_start(label: Label, event: str) -> None:
-    src = state(broker(LEADER), broker(FOLLOWER), (0, 0, 3, 3, 0, -1, 0, (0, 0)))
-    dst = state(broker(DOWN), broker(FOLLOWER), (0, 0, 3, 3, 0, -1, int(event == "Stop"), (0, 0)))
-    assert told(src, label, dst, "elr") == [(1, event, {"clean": True} if event == "Stop" else {})]
-
-
-@pytest.mark.parametrize(("action", "clean"), [("UnfenceElr", True), ("ElectLastKnown", False), ("ElectAnybody", False)])
-def test_an_election_of_the_last_resort_is_not_clean(action: str, clean: bool) -> None:
-    src = state(broker(NOBODY), broker(NOBODY), (-1, 1, 0, 1, 0, 0, 0, (0, 0)))
-    dst = state(broker(NOBODY), broker(NOBODY), (0, 2, 1, 1, 0, -1, 0, (0, 0)))
-    label = (action, 0, 0) if clean else (action, 0)
-    ((node, event, fields),) = told(src, label, dst, "elr")
-    assert (node, event, fields["leader"], fields["clean"]) == (100, "ChangePartition", 1, clean)
-
-
-def test_a_refusal_is_told_also_when_the_controller_forgets_whom_it_refused() -> None:
-    src = state(broker(LEADER, isr=1, pending=3), broker(NOBODY), (0, 0, 1, 3, 0, -1, 0, (2, 0)))
-    dst = state(broker(LEADER, isr=1), broker(NOBODY), (0, 0, 1, 3, 0, -1, 0, (0, 0)))
-    fields = {"isr": (1, 2), "error": 107}
-    assert told(src, ("AlterPartitionElr", 0), dst, "elr") == [(1, "HandleAlterPartitionResponse", fields)]
-
-
-GRAPHS = {
-    "fetch-truncation": Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1),
-    "hw-only": Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=0),
-    "kip101": Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=0),
-    "kip320": Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1),
-    "elr": Bounds(2, 0, 2, 2, min_insync_replicas=2, loses_tails=True, last_resort="last-known"),
-}
-
-
-@pytest.fixture(scope="module", params=GRAPHS)
-def graph(request: pytest.FixtureRequest) -> tuple[str, Graph]:
-    return request.param, explore(GRAPHS[request.param], request.param)
-
-
-def test_every_transition_of_a_model_has_events_of_the_schema(graph: tuple[str, Graph]) -> None:
-    profile, found = graph
-    assert {label[0] for label in found.labels} <= set(LABELS)
-    for src, label, dst in found.edges:
-        for event in events_of_step(found.states[src], found.labels[label], found.states[dst], profile):
-            assert set(event.fields) <= set(EVENTS[event.event].fields)
-
-
-def test_only_a_lost_or_undelivered_message_is_no_event(graph: tuple[str, Graph]) -> None:
-    """Every other transition shows at some node."""
-    profile, found = graph
-    silent = {
-        found.labels[label][0]
-        for src, label, dst in found.edges
-        if not events_of_step(found.states[src], found.labels[label], found.states[dst], profile)
-    }
-    dropped = {"HandleFetchResponse", "HandleDivergingResponse", "HandleEpochResponse"}
-    assert silent <= {"LoseResponse", "HandleFetch", "HandleEpochRequest", *dropped}
-
-
-def test_the_order_in_which_edges_were_found_does_not_show(graph: tuple[str, Graph]) -> None:
-    profile, found = graph
-    one = edge_table(found.states, found.labels, found.edges, profile)
-    other = edge_table(found.states, found.labels, reversed(found.edges), profile)
-    assert (one.row_of.tolist(), one.target.tolist()) == (other.row_of.tolist(), other.target.tolist())

@@ -5,7 +5,7 @@ import sys
 import time
 
 from benchmarks.measure import machine
-from conformance.referee import CASES, referee, table, unexplained
+from tidegauge.conformance.evidence.referee import CASES, referee, table, unexplained
 
 
 def main() -> int:

@@ -13,17 +13,17 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import Report, parser
-from conformance.check import check
-from conformance.judge import judge
-from conformance.kernel.compiled import compiled
-from impl.explore import Bounds, Graph, explore
-from spec.models import find_model
-from spec.trace_validation import Observation, observe, validate
-from traces import ndjson, parquet
-from traces.behaviour import trace_of_path
-from traces.columns import Columns
-from traces.edges import EdgeTable, edge_table
-from traces.walks import STEPS, draw, generate
+from tidegauge.conformance.judging.check import check
+from tidegauge.conformance.judging.judge import judge
+from tidegauge.conformance.kernel.compiled import compiled
+from tidegauge.impl.explored.explore import Bounds, Graph, explore
+from tidegauge.spec.checker.models import find_model
+from tidegauge.spec.validation.trace_validation import Observation, observe, validate
+from tidegauge.traces.columns import Columns
+from tidegauge.traces.files import ndjson, parquet
+from tidegauge.traces.model.behaviour import trace_of_path
+from tidegauge.traces.model.edges import EdgeTable, edge_table
+from tidegauge.traces.model.walks import STEPS, draw, generate
 
 BOUNDS = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)
 

@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import Report, parser
-from conformance.judge import judge
-from conformance.kernel.compiled import compiled
-from spark_check import Order, judge_on_spark
-from spark_check.generation import write_part
-from spark_check.session import session
-from traces import parquet
+from tidegauge.conformance.judging.judge import judge
+from tidegauge.conformance.kernel.compiled import compiled
+from tidegauge.spark_check import Order, judge_on_spark
+from tidegauge.spark_check.generation import write_part
+from tidegauge.spark_check.session import session
+from tidegauge.traces.files import parquet
 
 
 def one_process(files: list[Path]) -> int:

@@ -2,8 +2,8 @@
 
 import argparse
 
-from commands.terminal import CONFORMS, FAILS, echo
-from conformance.running import SEED
+from tidegauge.commands.terminal import CONFORMS, FAILS, echo
+from tidegauge.conformance.judging.progress import SEED
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -13,7 +13,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """The kill matrix: which rule of the judge catches which faulty implementation."""
-    from conformance.kill_matrix import Fate, kill_all
+    from tidegauge.conformance.evidence.kill_matrix import Fate, kill_all
 
     survived = 0
     for kill in kill_all(args.seed):

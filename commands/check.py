@@ -4,8 +4,8 @@ import argparse
 import json
 from pathlib import Path
 
-from commands import profiles
-from commands.terminal import aside, colour, echo, silent
+from tidegauge.commands import profiles
+from tidegauge.commands.terminal import aside, colour, echo, silent
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,11 +19,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge traces: NDJSON or Parquet files, or directories of Kafka broker logs."""
-    from conformance.check import check
-    from conformance.report.html import write_html
-    from conformance.report.json_report import as_json, write_json
-    from conformance.report.junit import write_junit
-    from conformance.report.text import as_text
+    from tidegauge.conformance.judging.check import check
+    from tidegauge.conformance.judging.report.html import write_html
+    from tidegauge.conformance.judging.report.json_report import as_json, write_json
+    from tidegauge.conformance.judging.report.junit import write_junit
+    from tidegauge.conformance.judging.report.text import as_text
 
     report = check(args.path, profiles.chosen(args), echo=silent if args.quiet or args.json else aside)
     if args.out:

@@ -4,8 +4,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from commands.terminal import echo, only_steps
-from conformance.running import SEED
+from tidegauge.commands.terminal import echo, only_steps
+from tidegauge.conformance.judging.progress import SEED
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,10 +19,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """The main job: models, proofs, spec = impl, interleavings on Spark, real Kafka logs, seeded faults."""
-    from conformance import steps
-    from conformance.job import Step, exit_code, run_job, summary_table, write_json, write_junit
-    from conformance.report.job_page import write_job_page
-    from spark_check.steps import interleavings_judged
+    from tidegauge.conformance.job import steps
+    from tidegauge.conformance.job.job import Step, exit_code, run_job, summary_table, write_json, write_junit
+    from tidegauge.conformance.job.job_page import write_job_page
+    from tidegauge.spark_check.steps import interleavings_judged
 
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from commands.terminal import BAD, CONFORMS, echo
+from tidegauge.commands.terminal import BAD, CONFORMS, echo
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +14,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Turn Kafka broker logs, NDJSON or Parquet into NDJSON or Parquet."""
-    from conformance.convert import convert
+    from tidegauge.conformance.judging.convert import convert
 
     converted = convert(Path(args.source), Path(args.target))
     for problem in converted.problems:

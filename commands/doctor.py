@@ -2,7 +2,7 @@
 
 import argparse
 
-from commands.terminal import BAD, CONFORMS, echo
+from tidegauge.commands.terminal import BAD, CONFORMS, echo
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
@@ -11,7 +11,7 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 
 def run(_args: argparse.Namespace) -> int:
     """Say what this machine has of what Tidegauge needs."""
-    from conformance.doctor import examine
+    from tidegauge.conformance.job.doctor import examine
 
     findings = examine()
     for finding in findings:

@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
-from commands import profiles
-from commands.terminal import CONFORMS, UNDECIDED, echo
-from conformance.running import SEED
-from impl.errors import TidegaugeError, UsageError
+from tidegauge.commands import profiles
+from tidegauge.commands.terminal import CONFORMS, UNDECIDED, echo
+from tidegauge.conformance.judging.progress import SEED
+from tidegauge.impl.errors import TidegaugeError, UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,13 +49,13 @@ def run(args: argparse.Namespace) -> int:
             "model's bounds"
         )
 
-    from conformance.spec_equals_impl import bounds_of
-    from impl.explore import explore
-    from impl.faults import fault_named
-    from impl.profiles import FETCH_TRUNCATION
-    from spec.models import find_model
-    from traces.edges import edge_table
-    from traces.walks import generate
+    from tidegauge.conformance.evidence.spec_equals_impl import bounds_of
+    from tidegauge.impl.explored.explore import explore
+    from tidegauge.impl.explored.faults import fault_named
+    from tidegauge.impl.profiles import FETCH_TRUNCATION
+    from tidegauge.spec.checker.models import find_model
+    from tidegauge.traces.model.edges import edge_table
+    from tidegauge.traces.model.walks import generate
 
     profile = profiles.chosen(args) or FETCH_TRUNCATION.name
     bounds = bounds_of(find_model(args.model))
@@ -85,8 +85,8 @@ def _simulate(args: argparse.Namespace) -> int:
             "profile is that of --model; RepairedFromInit, HwOnly, Kip101, Kip279, Kip320 and Kip966 have others"
         )
 
-    from conformance.exported import simulated, write
-    from spec.models import find_model
+    from tidegauge.conformance.evidence.exported import simulated, write
+    from tidegauge.spec.checker.models import find_model
 
     model = find_model(args.model)
     if not args.quiet:

@@ -6,10 +6,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from commands.terminal import CONFORMS, FAILS, echo
+from tidegauge.commands.terminal import CONFORMS, FAILS, echo
 
 if TYPE_CHECKING:
-    from spec.models import Comparison, Model
+    from tidegauge.spec.checker.models import Comparison, Model
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run TLC on the models and hold what it finds against what is pinned."""
-    from spec import models
+    from tidegauge.spec.checker import models
 
     chosen = [models.find_model(name) for name in args.name] or models.in_tier(args.tier)
     if args.list:
@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
     """A model that was named and has no run to write is an error, one of a tier is passed over."""
-    from conformance.exported import ExportError, export
-    from spec.errors import SpecError
+    from tidegauge.conformance.evidence.exported import ExportError, export
+    from tidegauge.spec.errors import SpecError
 
     wrong = 0
     for model in chosen:

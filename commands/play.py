@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from commands.terminal import CONFORMS, echo
+from tidegauge.commands.terminal import CONFORMS, echo
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,8 +14,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Play with a small cluster by hand: write, fetch, crash, elect, show."""
-    from conformance.scenario import play
-    from conformance.transcript import render
+    from tidegauge.conformance.play.scenario import play
+    from tidegauge.conformance.play.transcript import render
 
     def prompt() -> None:
         if sys.stdin.isatty():

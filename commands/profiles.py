@@ -9,8 +9,8 @@ Rules of this file
 
 import argparse
 
-from impl.errors import UsageError
-from impl.releases import of_release
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.releases import of_release
 
 LINES = (
     ("0.10.2", "0.11.0"),

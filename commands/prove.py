@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from commands.terminal import CONFORMS, echo
-from traces.schema import Trace
+from tidegauge.commands.terminal import CONFORMS, echo
+from tidegauge.traces.schema import Trace
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,9 +34,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    from spec.proofs.committed_runs import LOSSES
-    from spec.proofs.premises import REMOVALS
-    from spec.proofs.registry import all_groups
+    from tidegauge.spec.proofs.committed.runs import LOSSES
+    from tidegauge.spec.proofs.premises import REMOVALS
+    from tidegauge.spec.proofs.registry import all_groups
 
     for group in all_groups().values():
         echo(f"{group.name:<24} {group.title}")
@@ -49,8 +49,8 @@ def _list() -> int:
 
 
 def _prove(args: argparse.Namespace) -> int:
-    from spec.proofs.prove import exit_code, prove
-    from spec.proofs.verdicts import GroupResult
+    from tidegauge.spec.proofs.engine.verdicts import GroupResult
+    from tidegauge.spec.proofs.prove import exit_code, prove
 
     def progress(name: str, result: GroupResult | None) -> None:
         if result is not None:
@@ -70,9 +70,9 @@ def _prove(args: argparse.Namespace) -> int:
 
 
 def _counter_model(args: argparse.Namespace) -> int:
-    from spec.errors import SpecError
-    from spec.proofs.committed_runs import LOSSES
-    from spec.proofs.premises import REMOVALS
+    from tidegauge.spec.errors import SpecError
+    from tidegauge.spec.proofs.committed.runs import LOSSES
+    from tidegauge.spec.proofs.premises import REMOVALS
 
     if args.scenario in LOSSES:
         return _committed_run(args)
@@ -82,8 +82,8 @@ def _counter_model(args: argparse.Namespace) -> int:
 
 
 def _two_logs(args: argparse.Namespace) -> int:
-    from conformance.counter_models import counter_model_trace
-    from spec.proofs.premises import modes_of, removal_named
+    from tidegauge.conformance.evidence.counter_models import counter_model_trace
+    from tidegauge.spec.proofs.premises import modes_of, removal_named
 
     echo(f"Suppose: {removal_named(args.scenario).name}")
     for mode in modes_of(args.scenario):
@@ -96,7 +96,7 @@ def _two_logs(args: argparse.Namespace) -> int:
 
 
 def _committed_run(args: argparse.Namespace) -> int:
-    from conformance.committed_runs import committed_run
+    from tidegauge.conformance.evidence.committed_runs import committed_run
 
     found = committed_run(args.scenario)
     echo(f"Suppose this does not hold: {found.loss.premise}")
@@ -107,7 +107,7 @@ def _committed_run(args: argparse.Namespace) -> int:
 
 
 def _write(args: argparse.Namespace, trace: Trace) -> None:
-    from traces.ndjson import write
+    from tidegauge.traces.files.ndjson import write
 
     if args.trace:
         Path(args.trace).mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def _write(args: argparse.Namespace, trace: Trace) -> None:
 
 
 def _mutants(args: argparse.Namespace) -> int:
-    from spec.proofs.mutants import kill_all
+    from tidegauge.spec.proofs.mutants import kill_all
 
     def progress(done: int, total: int) -> None:
         if not args.quiet and (done % 100 == 0 or done == total):

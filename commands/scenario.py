@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from commands.terminal import CONFORMS, FAILS, echo
+from tidegauge.commands.terminal import CONFORMS, FAILS, echo
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,8 +15,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Play scenarios and hold what happens against what their files say."""
-    from conformance.scenario import rewrite, run_scenario, shipped, summary
-    from traces.ndjson import write
+    from tidegauge.conformance.play.scenario import rewrite, run_scenario, shipped, summary
+    from tidegauge.traces.files.ndjson import write
 
     done = []
     for path in args.file or shipped():

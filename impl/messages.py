@@ -10,8 +10,8 @@ Rules of this file
 
 from typing import NamedTuple
 
-from impl.log import Batch
-from impl.rules import UNDEFINED
+from tidegauge.impl.records import Batch
+from tidegauge.impl.rules import UNDEFINED
 
 # org.apache.kafka.common.protocol.Errors
 UNKNOWN_TOPIC_OR_PARTITION = 3

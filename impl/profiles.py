@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from impl import rules
-from impl.errors import UsageError
-from impl.rules import Ints
+from tidegauge.impl import rules
+from tidegauge.impl.rules import Ints
 
 
 class Profile(NamedTuple):
@@ -140,26 +139,8 @@ PROFILES: Mapping[str, Profile] = MappingProxyType(
 )
 
 
-RELEASE = "release-"
-"""What the name of a release's profile begins with: release-3.4.1."""
-
-
-def named(name: str) -> Profile:
-    """The profile called `name`."""
-    if name.startswith(RELEASE):
-        from impl.releases import of_release  # noqa: PLC0415  its table is written in terms of Profile
-
-        return of_release(name.removeprefix(RELEASE))
-    if name not in PROFILES:
-        raise UsageError(
-            f"profile: expected one of {', '.join(PROFILES)}, or {RELEASE} and a release such as 3.4.1; "
-            f"seen {name!r}; choose one of those"
-        )
-    return PROFILES[name]
-
-
 class Rules(NamedTuple):
-    """The decisions a core runs with. The default is impl.rules; impl.faults replaces one of them."""
+    """The decisions a core runs with. The default is impl.rules; impl.explored.faults replaces one of them."""
 
     latest_epoch: Callable[[Ints], int] = rules.latest_epoch
     end_offset_for: Callable[[Ints, Ints, int, int], tuple[int, int]] = rules.end_offset_for

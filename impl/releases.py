@@ -13,10 +13,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from impl.errors import UsageError
-from impl.profiles import Profile
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.profiles import PROFILES, Profile
 
 Version = tuple[int, ...]
+
+RELEASE = "release-"
+"""What the name of a release's profile begins with: release-3.4.1."""
 
 FIRST: Version = (0, 10, 2)
 LAST: Version = (4, 3)
@@ -92,7 +95,19 @@ def of_release(text: str) -> Profile:
     switches: dict[str, Any] = {
         name: [value for since, value in rows if since <= version][-1] for name, rows in SINCE.items()
     }
-    return Profile(name=f"release-{text}", **switches)
+    return Profile(name=f"{RELEASE}{text}", **switches)
+
+
+def named(name: str) -> Profile:
+    """The profile called `name`: a generation, or a release."""
+    if name.startswith(RELEASE):
+        return of_release(name.removeprefix(RELEASE))
+    if name not in PROFILES:
+        raise UsageError(
+            f"profile: expected one of {', '.join(PROFILES)}, or {RELEASE} and a release such as 3.4.1; "
+            f"seen {name!r}; choose one of those"
+        )
+    return PROFILES[name]
 
 
 def _text(version: Version) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from impl.errors import UsageError
-from impl.profiles import Profile, Rules, Setup
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.profiles import Profile, Rules, Setup
 
 Value = int | bool | str | None
 

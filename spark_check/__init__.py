@@ -4,9 +4,9 @@
 Spark data source.
 """
 
-from spark_check.errors import SparkUnavailable
-from spark_check.generation import Order, generate_on_spark
-from spark_check.judging import judge_on_spark
-from spark_check.totals import Totals
+from tidegauge.spark_check.errors import SparkUnavailable
+from tidegauge.spark_check.generation import Order, generate_on_spark
+from tidegauge.spark_check.judging import judge_on_spark
+from tidegauge.spark_check.totals import Totals
 
 __all__ = ["Order", "SparkUnavailable", "Totals", "generate_on_spark", "judge_on_spark"]

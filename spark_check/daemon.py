@@ -11,7 +11,7 @@ import gc
 
 from pyspark.daemon import manager
 
-from conformance.kernel.compiled import compiled
+from tidegauge.conformance.kernel.compiled import compiled
 
 if __name__ == "__main__":
     compiled()

@@ -3,7 +3,7 @@
 Rules of this file
 
 1. The driver explores the model once and broadcasts the graph as arrays; a task gets the order and the number of its part.
-2. Parts share no walk (traces.walks, rule 4), so what the tasks write is distinct without comparing it.
+2. Parts share no walk (traces.model.walks, rule 4), so what the tasks write is distinct without comparing it.
 3. A part is written under another name and renamed when it is whole: an interrupted generation goes on where it was.
 """
 
@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from impl.explore import Bounds, explore
-from spark_check.session import session
-from traces.edges import EdgeTable, edge_table
-from traces.walks import STEPS, Generated, generate
+from tidegauge.impl.explored.explore import Bounds, explore
+from tidegauge.spark_check.session import session
+from tidegauge.traces.model.edges import EdgeTable, edge_table
+from tidegauge.traces.model.walks import STEPS, Generated, generate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from spark_check.session import cores, session
-from spark_check.totals import Totals, sum_rules
-from spark_check.work import RESULT, TASK_EVENTS, Task, fingerprint, run_task, tasks_of
-from traces.parquet import RowGroup, Unreadable, row_groups
+from tidegauge.spark_check.session import cores, session
+from tidegauge.spark_check.totals import Totals, sum_rules
+from tidegauge.spark_check.work import RESULT, TASK_EVENTS, Task, fingerprint, run_task, tasks_of
+from tidegauge.traces.files.parquet import RowGroup, Unreadable, row_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,15 +19,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_check.errors import SparkUnavailable
-from spark_check.ship import project_zip
-from spec.errors import SpecError
-from spec.java import find_java, spark_java_home
+import tidegauge
+from tidegauge.spark_check.errors import SparkUnavailable
+from tidegauge.spark_check.ship import project_zip
+from tidegauge.spec.checker.java import find_java, spark_java_home
+from tidegauge.spec.errors import SpecError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(tidegauge.__file__).parent.parent
 
 
 @contextmanager
@@ -75,7 +76,10 @@ def _settings(master: str, scratch: Path) -> Mapping[str, str]:
     if master.startswith("local"):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     if master.startswith("local["):
-        settings |= {"spark.python.daemon.module": "spark_check.daemon", "spark.python.unix.domain.socket.enabled": "true"}
+        settings |= {
+            "spark.python.daemon.module": "tidegauge.spark_check.daemon",
+            "spark.python.unix.domain.socket.enabled": "true",
+        }
     return settings
 
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from spark_check.work import TASK_EVENTS, Task, batch, run_task, tasks_of
-from traces.parquet import row_groups
+from tidegauge.spark_check.work import TASK_EVENTS, Task, batch, run_task, tasks_of
+from tidegauge.traces.files.parquet import row_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,21 +5,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conformance.beyond import MISSED_EPOCH
-from conformance.job import Case, StepResult
-from conformance.kernel.rule_ids import RULE_IDS
-from conformance.running import Echo
-from impl.explore import Bounds, explore
-from impl.faults import FAULTS
-from spark_check.generation import Order, generate_on_spark
-from spark_check.judging import judge_on_spark
-from spark_check.session import session
-from spark_check.totals import Totals
-from traces.columns import to_columns
-from traces.edges import edge_table
-from traces.impl_walks import impl_walks
-from traces.parquet import write
-from traces.walks import generate
+from tidegauge.conformance.evidence.beyond import MISSED_EPOCH
+from tidegauge.conformance.job.job import Case, StepResult
+from tidegauge.conformance.judging.progress import Echo
+from tidegauge.conformance.kernel.rule_ids import RULE_IDS
+from tidegauge.impl.explored.explore import Bounds, explore
+from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.spark_check.generation import Order, generate_on_spark
+from tidegauge.spark_check.judging import judge_on_spark
+from tidegauge.spark_check.session import session
+from tidegauge.spark_check.totals import Totals
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.files.parquet import write
+from tidegauge.traces.model.edges import edge_table
+from tidegauge.traces.model.impl_walks import impl_walks
+from tidegauge.traces.model.walks import generate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -23,10 +23,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from conformance.judge import Judgement, TooLargeError, judge
-from traces.columns import Columns, Ints
-from traces.distinct import Distinct
-from traces.parquet import Reader, RowGroup, Unreadable
+from tidegauge.conformance.judging.judge import Judgement, TooLargeError, judge
+from tidegauge.traces.columns import Columns, Ints
+from tidegauge.traces.files.distinct import Distinct
+from tidegauge.traces.files.parquet import Reader, RowGroup, Unreadable
 
 FAILURES_KEPT = 20
 """First failures kept per row group; all are counted."""

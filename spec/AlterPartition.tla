@@ -18,7 +18,7 @@
  What is left out: elections (IsrCompleteness says what any of them would need),
  divergence, clocks.  A replica that was caught up within replica.lag.time.max.ms is one
  that is `recent`, until at any time it is not; models put that rule in by name
- (MCAlterPartitionCaughtUp.cfg), the others do without.
+ (MCAlterPartition/CaughtUp.cfg), the others do without.
 
  Sources: apache/kafka Partition#makeLeader, #maybeIncrementLeaderHW, #prepareIsrExpand,
  #prepareIsrShrink, #handleAlterPartitionUpdate, ReplicationControlManager#alterPartition,
@@ -262,6 +262,6 @@ IsrCompleteness == \A b \in controller.isr : end[b] >= committed
 \* The controller's ISR never holds a member that the leader does not count (KIP-497).
 IsrSuperset == controller.isr \subseteq MaximalIsr(view.isr, pending)
 
-\* No THEOREM: neither holds of Kafka as it is (MCAlterPartitionEqualEpoch.cfg).  With `>` in ReadsImage both hold within the
-\* bounds of MCAlterPartitionSkipsEqual.cfg.
+\* No THEOREM: neither holds of Kafka as it is (MCAlterPartition/EqualEpoch.cfg).  With `>` in ReadsImage both hold within the
+\* bounds of MCAlterPartition/SkipsEqual.cfg.
 ==================================================================================

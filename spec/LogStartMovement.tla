@@ -45,7 +45,7 @@ IsPrefixWhereKept(s, t) ==
   /\ \A i \in 1..Len(s) : s[i] = t[i] \/ s[i] = Undefined \/ t[i] = Undefined
 
 \* ... and no more is promised of records that were deleted somewhere: a follower that has another record there finds no
-\* epoch to compare, and may be in sync with it (MCLogStartMovementDeletedDiffers.cfg).
+\* epoch to compare, and may be in sync with it (MCLogStartMovement/DeletedDiffers.cfg).
 IsPrefixAbove(s, t) ==
   /\ Len(s) <= Len(t)
   /\ \A i \in (deleted + 1)..Len(s) : s[i] = t[i] \/ s[i] = Undefined \/ t[i] = Undefined

@@ -186,7 +186,7 @@ Matches(f, m) == AcceptsFetchResponse(Leo(f), epoch[f], m.offset, m.epoch)
 InSync(l, offset) == MayJoinIsr(offset, hw[l], EpochStart(l))
 
 \* A leader of a new epoch forgets the log ends of its followers: unless it was leader before, even if it missed an epoch in
-\* between and they have cut their logs since.  Kafka, 4.3.1 still, is so; MCReplicationMissedEpoch.cfg shows what it costs.
+\* between and they have cut their logs since.  Kafka, 4.3.1 still, is so; MCReplication/MissedEpoch.cfg shows what it costs.
 \* KAFKA: Replica#resetReplicaState.
 ForgetsFollowers(b) == role[b] # "leader"
 
@@ -739,7 +739,7 @@ THEOREM IsrIsSuperset      == Spec => []IsrSuperset
 THEOREM CachesAreMonotone  == Spec => []EpochsMonotone
 THEOREM RecordsFixPrefixes == Spec => []SameRecordSamePrefix
 
-\* With three brokers Kafka as it is needs the premise: MCReplicationMissedEpoch.cfg shows a run without it.
+\* With three brokers Kafka as it is needs the premise: MCReplication/MissedEpoch.cfg shows a run without it.
 THEOREM LogsMatchBelowHw   == Spec /\ NoEpochMissed => []LogMatchingBelowHw
 THEOREM LeadersAreComplete == Spec /\ NoEpochMissed => []LeaderCompleteness
 THEOREM IsrIsComplete      == Spec /\ NoEpochMissed => []IsrCompleteness

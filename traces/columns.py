@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from traces.schema import EVENTS, FIELDS, Config, Event, Kind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, Kind, Trace
 
 UNKNOWN = -(2**62)
 INT_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is not Kind.EPOCHS)

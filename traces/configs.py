@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from traces.problems import shown
-from traces.schema import Config
+from tidegauge.traces.problems import shown
+from tidegauge.traces.schema import Config
 
 KEYS = ("nodes", "min_isr", "profile", "lag_rule", "controller", "source")
 """The keys of this version; whatever else stands there is kept in `Config.extra`."""

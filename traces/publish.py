@@ -1,6 +1,6 @@
 """The schema as others read it: traces/schema.json and the tables in docs/traces.md, made from traces.schema.
 
-`python -m traces.publish` writes both files of a checkout anew; a test keeps them equal to what this makes.
+`python -m tidegauge.traces.publish` writes both files of a checkout anew; a test keeps them equal to what this makes.
 """
 
 import json
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from traces.ndjson import LARGEST
-from traces.schema import EVENTS, FIELDS, VERSION, Kind
+from tidegauge.traces.files.ndjson import LARGEST
+from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Kind
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA_FILE = ROOT / "traces" / "schema.json"

@@ -25,10 +25,9 @@ import numba
 from llvmlite import binding
 from numba import types
 
-from conformance.kernel import (
+from tidegauge.conformance.kernel import (
     controller,
     copies,
-    cuts,
     flight,
     follower,
     forks,
@@ -38,7 +37,6 @@ from conformance.kernel import (
     life,
     lineage,
     log_checks,
-    questions,
     roles,
     serving,
     state,
@@ -46,8 +44,14 @@ from conformance.kernel import (
     terms,
     whole,
 )
-from impl import rules
-from traces.columns import INT_FIELDS
+from tidegauge.conformance.kernel import (
+    offsets_for_leader_epoch as questions,
+)
+from tidegauge.conformance.kernel import (
+    truncations as cuts,
+)
+from tidegauge.impl import rules
+from tidegauge.traces.columns import INT_FIELDS
 
 MODULES = (
     rules,

@@ -8,10 +8,10 @@ Rules of this file
    every earlier claim about committed data.
 """
 
-from conformance.kernel import fields as field
-from conformance.kernel.leader_hw import size_of
-from conformance.kernel.rule_ids import CTRL_01, CTRL_02, CTRL_04, CTRL_05, ISR_04
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.leader_hw import size_of
+from tidegauge.conformance.kernel.rule_ids import CTRL_01, CTRL_02, CTRL_04, CTRL_05, ISR_04
+from tidegauge.conformance.kernel.state import (
     BROKERS,
     C_ELIGIBLE,
     C_EPOCH,
@@ -30,9 +30,9 @@ from conformance.kernel.state import (
     WHOLE,
     State,
 )
-from conformance.kernel.tally import decide, same, undecided
-from conformance.kernel.terms import first_epoch, one_leader, register
-from traces.columns import UNKNOWN
+from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.terms import first_epoch, one_leader, register
+from tidegauge.traces.columns import UNKNOWN
 
 
 def change_partition(st: State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int) -> None:

@@ -10,8 +10,8 @@ Rules of this file
    open, and the content of both is free.
 """
 
-from conformance.kernel.flight import fits, matches
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel.flight import fits, matches
+from tidegauge.conformance.kernel.state import (
     ADRIFT,
     ANS_BASE,
     ANS_DIV_END,
@@ -40,7 +40,7 @@ from conformance.kernel.state import (
     REQ_OFFSET,
     State,
 )
-from traces.columns import UNKNOWN
+from tidegauge.traces.columns import UNKNOWN
 
 FIRST, AGAIN, LATE = range(3)
 """A request as it was sent; one with the words of the request that was handled last; any other."""

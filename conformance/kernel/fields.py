@@ -3,7 +3,7 @@
 A set of fields is a bit mask over positions: that is how the judge says what it missed.
 """
 
-from traces.schema import EVENTS, FIELDS
+from tidegauge.traces.schema import EVENTS, FIELDS
 
 FIELD_NAMES = tuple(FIELDS)
 _AT = {name: at for at, name in enumerate(FIELD_NAMES)}

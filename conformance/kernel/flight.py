@@ -7,9 +7,9 @@ Rules of this file
 2. One request is in flight at a time; another that it overtook may still arrive, once.
 """
 
-from conformance.kernel import fields as field
-from conformance.kernel.rule_ids import FETCH_04, FETCH_10, TRUNC_02
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.rule_ids import FETCH_04, FETCH_10, TRUNC_02
+from tidegauge.conformance.kernel.state import (
     ADRIFT,
     EPOCH_REQUEST,
     HEARD,
@@ -36,9 +36,9 @@ from conformance.kernel.state import (
     State,
     pair,
 )
-from conformance.kernel.tally import decide, same, undecided
-from impl.rules import NONE
-from traces.columns import UNKNOWN
+from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.impl.rules import NONE
+from tidegauge.traces.columns import UNKNOWN
 
 
 def fits(told: int, known: int) -> bool:

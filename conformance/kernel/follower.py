@@ -4,12 +4,12 @@ Rule of this file: only an answer the leader gave is taken over, and only for th
 the follower stands at (AbstractFetcherThread#processFetchRequest).
 """
 
-from conformance.kernel import fields as field
-from conformance.kernel.flight import as_answered, ask, fits, given, without_error
-from conformance.kernel.forks import fork_end
-from conformance.kernel.lineage import cache_assign, cache_latest, cache_raise, copy_entries, starts_at
-from conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, within
-from conformance.kernel.rule_ids import (
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.flight import as_answered, ask, fits, given, without_error
+from tidegauge.conformance.kernel.forks import fork_end
+from tidegauge.conformance.kernel.lineage import cache_assign, cache_latest, cache_raise, copy_entries, starts_at
+from tidegauge.conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, within
+from tidegauge.conformance.kernel.rule_ids import (
     APPEND_02,
     EPOCH_02,
     FETCH_01,
@@ -21,7 +21,7 @@ from conformance.kernel.rule_ids import (
     LOG_01,
     TRUNC_02,
 )
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel.state import (
     ANS_BASE,
     ANS_END,
     ANS_HW,
@@ -63,10 +63,10 @@ from conformance.kernel.state import (
     pair,
     term,
 )
-from conformance.kernel.tally import decide, same, undecided
-from conformance.kernel.terms import term_of
-from impl.rules import accepts_fetch_response, batches_accepted, follower_high_watermark, initial_fetch_offset
-from traces.columns import UNKNOWN
+from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.terms import term_of
+from tidegauge.impl.rules import accepts_fetch_response, batches_accepted, follower_high_watermark, initial_fetch_offset
+from tidegauge.traces.columns import UNKNOWN
 
 
 def follows(st: State, b: int, leader: int, epoch: int) -> None:

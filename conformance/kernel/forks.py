@@ -9,8 +9,8 @@ Rules of this file
    the latest as it meets them. So the cache is unknown until it is told.
 """
 
-from conformance.kernel.state import CACHED, REPLICAS, ROOM, WHOLE, State, epochs_row, starts_row
-from traces.columns import UNKNOWN
+from tidegauge.conformance.kernel.state import CACHED, REPLICAS, ROOM, WHOLE, State, epochs_row, starts_row
+from tidegauge.traces.columns import UNKNOWN
 
 
 def fork_start(st: State, log: int) -> int:

@@ -13,11 +13,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.kernel import fields as field
-from conformance.kernel.controller import alter_partition, change_partition
-from conformance.kernel.cuts import handle_diverging_response, handle_out_of_range, truncate_to_high_watermark
-from conformance.kernel.follower import handle_fetch_error, handle_fetch_response, send_fetch
-from conformance.kernel.leader import (
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.controller import alter_partition, change_partition
+from tidegauge.conformance.kernel.follower import handle_fetch_error, handle_fetch_response, send_fetch
+from tidegauge.conformance.kernel.leader import (
     consumer_read,
     expand_isr,
     handle_alter_partition_response,
@@ -25,12 +24,16 @@ from conformance.kernel.leader import (
     produce_ack,
     shrink_isr,
 )
-from conformance.kernel.life import epoch_cache_entry, log_start_moved, observe, start, stop
-from conformance.kernel.log_checks import learn, nobody
-from conformance.kernel.questions import handle_epoch_request, handle_epoch_response, send_epoch_request
-from conformance.kernel.roles import become_follower, become_leader
-from conformance.kernel.serving import answer_fetch, handle_fetch
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel.life import epoch_cache_entry, log_start_moved, observe, start, stop
+from tidegauge.conformance.kernel.log_checks import learn, nobody
+from tidegauge.conformance.kernel.offsets_for_leader_epoch import (
+    handle_epoch_request,
+    handle_epoch_response,
+    send_epoch_request,
+)
+from tidegauge.conformance.kernel.roles import become_follower, become_leader
+from tidegauge.conformance.kernel.serving import answer_fetch, handle_fetch
+from tidegauge.conformance.kernel.state import (
     BROKERS,
     GOES_ON,
     HEARD,
@@ -44,7 +47,12 @@ from conformance.kernel.state import (
     State,
     forget,
 )
-from conformance.kernel.whole import keep, logs_agree
+from tidegauge.conformance.kernel.truncations import (
+    handle_diverging_response,
+    handle_out_of_range,
+    truncate_to_high_watermark,
+)
+from tidegauge.conformance.kernel.whole import keep, logs_agree
 
 Columns: TypeAlias = tuple[Ints, ...]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -65,7 +73,7 @@ def judge_traces(
 ) -> None:
     """Judge every trace from nothing; `final` and `caches` take the last state of as many traces as they have room for.
 
-    Event `at` is row `rows[at]` of the columns, or row `at` where `rows` is empty (traces.distinct).
+    Event `at` is row `rows[at]` of the columns, or row `at` where `rows` is empty (traces.files.distinct).
     """
     n = st[OPTION, BROKERS]
     for t in range(len(trace_starts) - 1):

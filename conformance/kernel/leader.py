@@ -6,12 +6,20 @@ Rules of this file
 2. What a client is told is judged against the high watermark the leader has at that moment.
 """
 
-from conformance.kernel import fields as field
-from conformance.kernel.leader_hw import advance
-from conformance.kernel.lineage import cache_assign
-from conformance.kernel.log_checks import alive, cache_in_order, found, hw_unmoved, leo_becomes, leo_unmoved, within
-from conformance.kernel.rule_ids import ACK_01, APPEND_01, ISR_01, ISR_02, ISR_03, READ_01
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.leader_hw import advance
+from tidegauge.conformance.kernel.lineage import cache_assign
+from tidegauge.conformance.kernel.log_checks import (
+    alive,
+    cache_in_order,
+    found,
+    hw_unmoved,
+    leo_becomes,
+    leo_unmoved,
+    within,
+)
+from tidegauge.conformance.kernel.rule_ids import ACK_01, APPEND_01, ISR_01, ISR_02, ISR_03, READ_01
+from tidegauge.conformance.kernel.state import (
     BROKERS,
     EPOCH,
     EPOCH_START,
@@ -32,11 +40,11 @@ from conformance.kernel.state import (
     State,
     pair,
 )
-from conformance.kernel.tally import decide, same, undecided
-from conformance.kernel.terms import acknowledge
-from impl.messages import INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED
-from impl.rules import NONE, may_join_isr
-from traces.columns import UNKNOWN
+from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.terms import acknowledge
+from tidegauge.impl.messages import INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED
+from tidegauge.impl.rules import NONE, may_join_isr
+from tidegauge.traces.columns import UNKNOWN
 
 
 def leader_append(

@@ -9,10 +9,10 @@ Rules of this file
    controller has registered in this leader epoch is as good as the one the leader was last told.
 """
 
-from conformance.kernel import fields as field
-from conformance.kernel.log_checks import set_hw
-from conformance.kernel.rule_ids import HW_02, HW_03, HW_04, HW_08, HW_09
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.log_checks import set_hw
+from tidegauge.conformance.kernel.rule_ids import HW_02, HW_03, HW_04, HW_08, HW_09
+from tidegauge.conformance.kernel.state import (
     BLOCKS_UNDER_MIN_ISR,
     BROKERS,
     C_EPOCH,
@@ -36,10 +36,10 @@ from conformance.kernel.state import (
     flags,
     pair,
 )
-from conformance.kernel.tally import decide, same, undecided
-from conformance.kernel.terms import commit, led_between
-from impl.rules import counts_for_high_watermark, leader_high_watermark, under_min_isr
-from traces.columns import UNKNOWN
+from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.terms import commit, led_between
+from tidegauge.impl.rules import counts_for_high_watermark, leader_high_watermark, under_min_isr
+from tidegauge.traces.columns import UNKNOWN
 
 
 def size_of(members: int, brokers: int) -> int:

@@ -3,14 +3,14 @@
 Rule of this file: a broker that starts knows no metadata: leader epoch UNDEFINED, no role, nothing recorded, nothing sent.
 """
 
-from conformance.kernel import fields as field
-from conformance.kernel.flight import overtake
-from conformance.kernel.forks import reload_fork
-from conformance.kernel.lineage import agree_until, cache_assign, cache_cut, cache_latest, cache_raise, starts_at
-from conformance.kernel.log_checks import alive, cache_in_order, set_hw, set_leo, within
-from conformance.kernel.roles import forget_recorded
-from conformance.kernel.rule_ids import DATA_03, EPOCH_02, HW_10, LIFE_01, LOAD_01, LOAD_02, LOG_01, LOG_02
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.flight import overtake
+from tidegauge.conformance.kernel.forks import reload_fork
+from tidegauge.conformance.kernel.lineage import agree_until, cache_assign, cache_cut, cache_latest, cache_raise, starts_at
+from tidegauge.conformance.kernel.log_checks import alive, cache_in_order, set_hw, set_leo, within
+from tidegauge.conformance.kernel.roles import forget_recorded
+from tidegauge.conformance.kernel.rule_ids import DATA_03, EPOCH_02, HW_10, LIFE_01, LOAD_01, LOAD_02, LOG_01, LOG_02
+from tidegauge.conformance.kernel.state import (
     ADRIFT,
     BROKERS,
     C_ISR,
@@ -57,8 +57,8 @@ from conformance.kernel.state import (
     starts_row,
     term,
 )
-from conformance.kernel.tally import decide, same, undecided
-from traces.columns import UNKNOWN
+from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.traces.columns import UNKNOWN
 
 
 def idle(st: State, b: int) -> None:

@@ -8,9 +8,9 @@ Rules of this file
 4. What a cache says of records is not asked where the log forked (conformance.kernel.forks).
 """
 
-from conformance.kernel import fields as field
-from conformance.kernel.forks import copy_fork, cut_fork, fork, fork_end, fork_start
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.forks import copy_fork, cut_fork, fork, fork_end, fork_start
+from tidegauge.conformance.kernel.state import (
     BROKERS,
     CACHED,
     DELETED,
@@ -26,8 +26,14 @@ from conformance.kernel.state import (
     epochs_row,
     starts_row,
 )
-from impl.rules import assign_keeps, count_at_most, latest_epoch, truncate_from_end_keeps, truncate_from_start_covers
-from traces.columns import UNKNOWN
+from tidegauge.impl.rules import (
+    assign_keeps,
+    count_at_most,
+    latest_epoch,
+    truncate_from_end_keeps,
+    truncate_from_start_covers,
+)
+from tidegauge.traces.columns import UNKNOWN
 
 
 def cache_latest(st: State, b: int) -> int:
@@ -149,7 +155,7 @@ def starts_at(st: State, b: int, log_start: int) -> None:
     """The log start of replica b, known or not.
 
     A record that was deleted somewhere may differ from one that is kept: a follower that fetches from behind the log start
-    finds no epoch to compare (spec/LogStartMovement.tla, MCLogStartMovementDeletedDiffers.cfg).
+    finds no epoch to compare (spec/LogStartMovement.tla, MCLogStartMovement/DeletedDiffers.cfg).
     """
     st[REPLICAS + b, LOG_START] = log_start
     if log_start != UNKNOWN and log_start > st[WHOLE, DELETED]:

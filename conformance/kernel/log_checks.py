@@ -7,9 +7,9 @@ Rules of this file
 2. What it does not tell is derived where every input is known, and becomes unknown otherwise.
 """
 
-from conformance.kernel import fields as field
-from conformance.kernel.lineage import cache_cut, starts_at, well_formed
-from conformance.kernel.rule_ids import (
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.lineage import cache_cut, starts_at, well_formed
+from tidegauge.conformance.kernel.rule_ids import (
     EPOCH_02,
     FETCH_03,
     FETCH_04,
@@ -21,7 +21,7 @@ from conformance.kernel.rule_ids import (
     LOG_01,
     TRUNC_04,
 )
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel.state import (
     CACHED,
     HIGHEST_HW,
     HW,
@@ -31,8 +31,8 @@ from conformance.kernel.state import (
     UP,
     State,
 )
-from conformance.kernel.tally import decide, same, undecided
-from traces.columns import UNKNOWN
+from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.traces.columns import UNKNOWN
 
 
 def alive(st: State, b: int) -> None:

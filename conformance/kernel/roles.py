@@ -4,10 +4,10 @@ Rule of this file: a restarting Kafka broker replays old metadata and logs itsel
 Until it has caught up with the controller such a role is learned but opens no term and judges no high watermark.
 """
 
-from conformance.kernel import fields as field
-from conformance.kernel.leader_hw import advance
-from conformance.kernel.lineage import cache_assign, cache_latest
-from conformance.kernel.log_checks import (
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.leader_hw import advance
+from tidegauge.conformance.kernel.lineage import cache_assign, cache_latest
+from tidegauge.conformance.kernel.log_checks import (
     alive,
     cache_in_order,
     found,
@@ -17,8 +17,8 @@ from conformance.kernel.log_checks import (
     set_leo,
     within,
 )
-from conformance.kernel.rule_ids import CTRL_03, EPOCH_01, EPOCH_03
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel.rule_ids import CTRL_03, EPOCH_01, EPOCH_03
+from tidegauge.conformance.kernel.state import (
     BROKERS,
     C_EPOCH,
     C_ISR,
@@ -47,9 +47,9 @@ from conformance.kernel.state import (
     State,
     pair,
 )
-from conformance.kernel.tally import decide, same, undecided
-from conformance.kernel.terms import one_leader, open_term, was_registered
-from traces.columns import UNKNOWN
+from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.terms import one_leader, open_term, was_registered
+from tidegauge.traces.columns import UNKNOWN
 
 
 def forget_recorded(st: State, b: int, value: int) -> None:

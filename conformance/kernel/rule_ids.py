@@ -3,8 +3,8 @@
 Rules of this file
 
 1. An id is never reused; a new rule goes behind the last of its group.
-2. What a rule says, its level and the bugs it resembles stand in catalog.toml (conformance/rulebook.py reads them); a
-   test holds the two lists against each other.
+2. What a rule says, its level and the bugs it resembles stand in catalog.toml (conformance/judging/rulebook.py reads them);
+   a test holds the two lists against each other.
 """
 
 RULE_IDS = (

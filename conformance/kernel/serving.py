@@ -4,14 +4,14 @@ Rule of this file: a fetch is served when its error is NONE or OFFSET_OUT_OF_RAN
 of an answer is.
 """
 
-from conformance.kernel import fields as field
-from conformance.kernel.copies import FIRST, put_back, repetition
-from conformance.kernel.flight import fits, request_handled
-from conformance.kernel.leader_hw import advance
-from conformance.kernel.lineage import epoch_at, inputs_missing
-from conformance.kernel.log_checks import alive, found, hw_unmoved, leo_unmoved, within
-from conformance.kernel.rule_ids import FENCE_01, FENCE_02, FETCH_05, FETCH_06, FETCH_07, FETCH_08
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.copies import FIRST, put_back, repetition
+from tidegauge.conformance.kernel.flight import fits, request_handled
+from tidegauge.conformance.kernel.leader_hw import advance
+from tidegauge.conformance.kernel.lineage import epoch_at, inputs_missing
+from tidegauge.conformance.kernel.log_checks import alive, found, hw_unmoved, leo_unmoved, within
+from tidegauge.conformance.kernel.rule_ids import FENCE_01, FENCE_02, FETCH_05, FETCH_06, FETCH_07, FETCH_08
+from tidegauge.conformance.kernel.state import (
     ADRIFT,
     ANS_BASE,
     ANS_DIV_END,
@@ -54,9 +54,9 @@ from conformance.kernel.state import (
     pair,
     starts_row,
 )
-from conformance.kernel.tally import decide, same, undecided
-from impl.rules import DIVERGING as DIVERGES
-from impl.rules import (
+from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.impl.rules import DIVERGING as DIVERGES
+from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
@@ -67,7 +67,7 @@ from impl.rules import (
     check_leader_epoch,
     fetch_decision,
 )
-from traces.columns import UNKNOWN
+from tidegauge.traces.columns import UNKNOWN
 
 
 def fenced(st: State, b: int, epoch: int, error: int) -> None:

@@ -17,8 +17,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from conformance.kernel.rule_ids import RULES
-from traces.columns import UNKNOWN
+from tidegauge.conformance.kernel.rule_ids import RULES
+from tidegauge.traces.columns import UNKNOWN
 
 Ints = NDArray[np.int64]
 State: TypeAlias = np.ndarray[tuple[int, int], np.dtype[np.int64]]

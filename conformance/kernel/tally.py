@@ -7,7 +7,7 @@ Rules of this file
 3. `missing` is a bit mask of the fields that would have decided it.
 """
 
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel.state import (
     AT_FAILURES,
     F_ACTUAL,
     F_EXPECTED,
@@ -29,7 +29,7 @@ from conformance.kernel.state import (
     WHOLE,
     State,
 )
-from traces.columns import UNKNOWN
+from tidegauge.traces.columns import UNKNOWN
 
 
 def decide(st: State, rule: int, ok: bool, field: int, expected: int, actual: int) -> None:

@@ -9,10 +9,10 @@ Rules of this file
 3. An unclean election (or one nobody can call clean) between two terms ends the claim of the earlier one.
 """
 
-from conformance.kernel import fields as field
-from conformance.kernel.lineage import agree_until, snapshot
-from conformance.kernel.rule_ids import DATA_01, DATA_03, EPOCH_04
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.lineage import agree_until, snapshot
+from tidegauge.conformance.kernel.rule_ids import DATA_01, DATA_03, EPOCH_04
+from tidegauge.conformance.kernel.state import (
     BROKERS,
     C_EPOCH,
     CACHED,
@@ -43,8 +43,8 @@ from conformance.kernel.state import (
     registration,
     term,
 )
-from conformance.kernel.tally import decide, undecided
-from traces.columns import UNKNOWN
+from tidegauge.conformance.kernel.tally import decide, undecided
+from tidegauge.traces.columns import UNKNOWN
 
 
 def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int) -> None:

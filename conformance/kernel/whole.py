@@ -1,9 +1,9 @@
 """When a trace has ended: what is judged then, as no order of concurrent events can matter any more, and what is kept."""
 
-from conformance.kernel import fields as field
-from conformance.kernel.lineage import agree_until
-from conformance.kernel.rule_ids import DATA_02
-from conformance.kernel.state import (
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.lineage import agree_until
+from tidegauge.conformance.kernel.rule_ids import DATA_02
+from tidegauge.conformance.kernel.state import (
     BROKERS,
     C_EPOCH,
     C_ISR,
@@ -22,8 +22,8 @@ from conformance.kernel.state import (
     epochs_row,
     starts_row,
 )
-from conformance.kernel.tally import decide, undecided
-from traces.columns import UNKNOWN
+from tidegauge.conformance.kernel.tally import decide, undecided
+from tidegauge.traces.columns import UNKNOWN
 
 
 def logs_agree(st: State) -> None:

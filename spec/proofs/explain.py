@@ -5,10 +5,10 @@ from typing import Any
 
 import z3
 
-from impl import rules
-from spec.proofs.logs import LogValue, well_formed_log
-from spec.proofs.paths import Path, explore
-from spec.proofs.symbolic import term
+from tidegauge.impl import rules
+from tidegauge.spec.proofs.engine.paths import Path, explore
+from tidegauge.spec.proofs.engine.symbolic import term
+from tidegauge.spec.proofs.lemmas.logs import LogValue, well_formed_log
 
 
 @dataclass(frozen=True)

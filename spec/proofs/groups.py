@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from spec.proofs import any_convergence, any_length, bounds, committed_claims, convergence, deletion, loops, tables
-from spec.proofs.any_length import quantified_solver
-from spec.proofs.loops import CONTRACTS
-from spec.proofs.paths import Path, Tally, explore
-from spec.proofs.verdicts import GoalResult
+from tidegauge.spec.proofs.committed import claims as committed_claims
+from tidegauge.spec.proofs.engine import loops
+from tidegauge.spec.proofs.engine.loops import CONTRACTS
+from tidegauge.spec.proofs.engine.paths import Path, Tally, explore
+from tidegauge.spec.proofs.engine.verdicts import GoalResult
+from tidegauge.spec.proofs.lemmas import any_convergence, any_length, bounds, convergence, deletion, tables
+from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
 
 def once(most: int) -> Iterator[tuple[int, ...]]:

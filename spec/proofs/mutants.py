@@ -17,11 +17,11 @@ from functools import cache
 from pathlib import Path as File
 from typing import Any
 
-from impl import rules
-from spec.proofs.groups import BOUNDED, Lemma
-from spec.proofs.paths import CounterModel
-from spec.proofs.prove import namespace_of
-from spec.proofs.small_changes import Mutant, Swaps, confused, mutants_of
+from tidegauge.impl import rules
+from tidegauge.spec.proofs.engine.paths import CounterModel
+from tidegauge.spec.proofs.groups import BOUNDED, Lemma
+from tidegauge.spec.proofs.prove import namespace_of
+from tidegauge.spec.proofs.small_changes import Mutant, Swaps, confused, mutants_of
 
 EQUIVALENT = File(__file__).with_name("equivalent.toml")
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from impl import rules
-from spec.errors import SpecError
-from spec.proofs import convergence
-from spec.proofs.convergence import LEADER_NEWEST, ONE_PAST, RECORDS_MATCH
-from spec.proofs.groups import Group, Lemma, two_full_caches
-from spec.proofs.logs import COVERING, INCREASING
-from spec.proofs.paths import CounterModel, Tally
-from spec.proofs.scenario import EPOCH_MODE, FETCH_MODE, Scenario, replay
-from spec.proofs.verdicts import GoalResult, Verdict
+from tidegauge.impl import rules
+from tidegauge.spec.errors import SpecError
+from tidegauge.spec.proofs.engine.paths import CounterModel, Tally
+from tidegauge.spec.proofs.engine.verdicts import GoalResult, Verdict
+from tidegauge.spec.proofs.groups import Group, Lemma, two_full_caches
+from tidegauge.spec.proofs.lemmas import convergence
+from tidegauge.spec.proofs.lemmas.convergence import LEADER_NEWEST, ONE_PAST, RECORDS_MATCH
+from tidegauge.spec.proofs.lemmas.logs import COVERING, INCREASING
+from tidegauge.spec.proofs.scenario import EPOCH_MODE, FETCH_MODE, Scenario, replay
 
 SMALL = 2
 """Caches of two entries are enough to refute every goal that a premise carries."""

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from impl import rules
-from spec.errors import SpecError
-from spec.proofs.groups import Group
-from spec.proofs.paths import Tally
-from spec.proofs.registry import all_groups
-from spec.proofs.verdicts import GoalResult, GroupResult, Verdict, overall
+from tidegauge.impl import rules
+from tidegauge.spec.errors import SpecError
+from tidegauge.spec.proofs.engine.paths import Tally
+from tidegauge.spec.proofs.engine.verdicts import GoalResult, GroupResult, Verdict, overall
+from tidegauge.spec.proofs.groups import Group
+from tidegauge.spec.proofs.registry import all_groups
 
 DEFAULT_ENTRIES = 4
 DEFAULT_TIME_LIMIT = 300.0

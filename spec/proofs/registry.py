@@ -1,7 +1,7 @@
 """Every group by name, in the order it is told."""
 
-from spec.proofs.groups import BOUNDED, UNBOUNDED, Group
-from spec.proofs.premises import premise_groups
+from tidegauge.spec.proofs.groups import BOUNDED, UNBOUNDED, Group
+from tidegauge.spec.proofs.premises import premise_groups
 
 
 def all_groups() -> dict[str, Group]:

@@ -6,8 +6,8 @@ ends elsewhere than the longest common prefix: the solver's word is not needed t
 
 from dataclasses import dataclass
 
-from impl import rules
-from spec.proofs.logs import LogValue
+from tidegauge.impl import rules
+from tidegauge.spec.proofs.lemmas.logs import LogValue
 
 EPOCH_MODE, FETCH_MODE = "epoch", "fetch"
 

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from conformance.judge import Judgement, judge
-from conformance.sequence import judge_sequence
-from traces.behaviour import numbered
-from traces.columns import to_columns
-from traces.schema import Config, Event, Trace
+from tidegauge.conformance.judging.judge import Judgement, judge
+from tidegauge.conformance.judging.sequence import judge_sequence
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.model.behaviour import numbered
+from tidegauge.traces.schema import Config, Event, Trace
 
 CONFIG = Config(nodes=(1, 2, 3), min_isr=1, controller=100)
 TWO = replace(CONFIG, nodes=(1, 2))

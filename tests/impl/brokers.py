@@ -1,17 +1,18 @@
 """A broker for the tests: three live brokers, one partition led or followed by broker 1."""
 
-from impl.fetcher_thread import BrokerEndPoint
-from impl.log import Batch, Log, append_as_follower
-from impl.messages import BrokerState, FetchRequest
-from impl.partition_state import Partition
-from impl.profiles import Setup
-from impl.replica_manager import Hosted, ReplicaManager, taken
-from impl.replica_settings import settings
-from impl.requests import Answered, FetchParams, PartitionFetch
-from impl.role_changes import PartitionChange, make_leaders
-from impl.rules import UNDEFINED
-from impl.table import Table
-from impl.topic_partition import TopicPartition
+from tidegauge.impl.client_messages import Answered, FetchParams, PartitionFetch
+from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint
+from tidegauge.impl.messages import BrokerState, FetchRequest
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.records import Batch
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.replica_settings import settings
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.server.replica_manager import Hosted, ReplicaManager, taken
+from tidegauge.impl.server.role_changes import PartitionChange, make_leaders
+from tidegauge.impl.storage.log import Log, append_as_follower
+from tidegauge.impl.table import Table
+from tidegauge.impl.topic_partition import TopicPartition
 
 SETUP = Setup()
 TP = TopicPartition("t", 0)

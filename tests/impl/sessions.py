@@ -3,20 +3,20 @@
 from collections.abc import Iterable
 from typing import Any
 
-from impl import fetch_session as s
-from impl import fetch_session_handler as h
-from impl.fetch_metadata import (
+from tidegauge.impl.client_messages import PartitionFetch, PartitionRead
+from tidegauge.impl.messages import FetchRequest, FetchResponse
+from tidegauge.impl.records import Batch
+from tidegauge.impl.rules import NONE
+from tidegauge.impl.sessions import fetch_session as s
+from tidegauge.impl.sessions import fetch_session_handler as h
+from tidegauge.impl.sessions.fetch_metadata import (
     Fetches,
     Reads,
 )
-from impl.fetch_session_cache import FetchSessionCache
-from impl.fetch_session_handler import FetchSessionHandler
-from impl.log import Batch
-from impl.messages import FetchRequest, FetchResponse
-from impl.requests import PartitionFetch, PartitionRead
-from impl.rules import NONE
-from impl.table import Table
-from impl.topic_partition import TopicPartition
+from tidegauge.impl.sessions.fetch_session_cache import FetchSessionCache
+from tidegauge.impl.sessions.fetch_session_handler import FetchSessionHandler
+from tidegauge.impl.table import Table
+from tidegauge.impl.topic_partition import TopicPartition
 
 TPS = tuple(TopicPartition("t", number) for number in range(4))
 A, B, C, D = TPS

@@ -2,16 +2,15 @@
 
 from typing import Any
 
-from impl import log as log_
-from impl import partition as p
-from impl.log import Batch, Log, append_as_follower
-from impl.messages import BrokerState, FetchRequest
-from impl.partition_state import Partition
-from impl.profiles import FETCH_TRUNCATION, Setup
-from impl.rules import (
-    UNDEFINED,
-)
 from tests.impl.brokers import NOW
+from tidegauge.impl.messages import BrokerState, FetchRequest
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
+from tidegauge.impl.records import Batch
+from tidegauge.impl.replica import partition as p
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.storage import log as log_
+from tidegauge.impl.storage.log import Log, append_as_follower
 
 METADATA = tuple(BrokerState(b, epoch=10 + b) for b in range(3))
 TODAY = Setup()

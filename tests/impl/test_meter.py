@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.broker_topic_stats import BrokerTopicStats, marked
-from impl.meter import ALPHAS, TICK_MS, Meter, mark, mean_rate, rates, ticked
+from tidegauge.impl.meter import ALPHAS, TICK_MS, Meter, mark, mean_rate, rates, ticked
+from tidegauge.impl.server.broker_topic_stats import BrokerTopicStats, marked
 
 START = 1_700_000_000_000
 MARKS = st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 1_000)), min_size=1, max_size=12)

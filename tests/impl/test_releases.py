@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.errors import UsageError
-from impl.profiles import ELR, FETCH_TRUNCATION, KIP101, KIP279, KIP320, PROFILES, Profile, named
-from impl.releases import SINCE, START, of_release, version_of
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION, KIP101, KIP279, KIP320, PROFILES, Profile
+from tidegauge.impl.releases import SINCE, START, named, of_release, version_of
 
 
 @pytest.mark.parametrize(

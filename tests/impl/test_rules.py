@@ -2,9 +2,9 @@
 
 import pytest
 
-from impl import rules
-from impl.profiles import Rules
-from impl.rules import DIVERGING, FENCED_LEADER_EPOCH, NONE, OUT_OF_RANGE, READ, UNDEFINED, UNKNOWN_LEADER_EPOCH
+from tidegauge.impl import rules
+from tidegauge.impl.profiles import Rules
+from tidegauge.impl.rules import DIVERGING, FENCED_LEADER_EPOCH, NONE, OUT_OF_RANGE, READ, UNDEFINED, UNKNOWN_LEADER_EPOCH
 
 # Leader: batches of epoch 0 at 0-1, 3 at 2-7, 4 at 8-12, 7 at 13, 9 at 14-16; it leads epoch 10 (PartitionTest)
 LEADER = ((0, 3, 4, 7, 9, 10), (0, 2, 8, 13, 14, 17))

@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from impl.epoch_cache import Entries, EpochCache
-from impl.log import Batch, Log
+from tidegauge.impl.records import Batch
+from tidegauge.impl.storage.epoch_cache import Entries, EpochCache
+from tidegauge.impl.storage.log import Log
 
 Sequence = dict[str, Any]
 Step = dict[str, Any]

@@ -1,14 +1,14 @@
-"""impl.epoch_cache against LeaderEpochFileCache of 4.1.1, and of 3.4.1, which wrote truncations at once."""
+"""impl.storage.epoch_cache against LeaderEpochFileCache of 4.1.1, and of 3.4.1, which wrote truncations at once."""
 
 from collections import Counter
 from typing import Any
 
-from impl import epoch_cache as ec
-from impl.epoch_cache import EpochCache
-from impl.errors import KafkaError
-from impl.profiles import FETCH_TRUNCATION, Rules, Setup
-from impl.rules import UNDEFINED
 from tests.kafka_classes.replay import EXCEPTIONS, Disagreement, Replay, Sequence, Step, compare, java_name, pairs
+from tidegauge.impl.errors import KafkaError
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Rules, Setup
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.storage import epoch_cache as ec
+from tidegauge.impl.storage.epoch_cache import EpochCache
 
 
 def setup_of(version: str, rules: Rules) -> Setup:

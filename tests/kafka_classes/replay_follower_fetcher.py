@@ -1,14 +1,11 @@
-"""impl.fetcher and impl.log against ReplicaFetcherThread, with and without truncation on fetch."""
+"""impl.replica.fetcher and impl.storage.log against ReplicaFetcherThread, with and without truncation on fetch."""
 
 from collections import Counter
 from typing import Any
 
-from impl import fetch_state
-from impl import fetcher as f
-from impl.errors import KafkaError
-from impl.fetch_state import Fetcher, PartitionFetchState
-from impl.log import Batch
-from impl.messages import (
+from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare, log_of, pairs
+from tidegauge.impl.errors import KafkaError
+from tidegauge.impl.messages import (
     INCONSISTENT_TOPIC_ID,
     KAFKA_STORAGE_ERROR,
     OFFSET_NOT_AVAILABLE,
@@ -18,8 +15,12 @@ from impl.messages import (
     FetchResponse,
     ListOffsets,
 )
-from impl.profiles import FETCH_TRUNCATION, Rules, Setup
-from impl.rules import (
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Rules, Setup
+from tidegauge.impl.records import Batch
+from tidegauge.impl.replica import fetch_state
+from tidegauge.impl.replica import fetcher as f
+from tidegauge.impl.replica.fetch_state import Fetcher, PartitionFetchState
+from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
@@ -27,7 +28,6 @@ from impl.rules import (
     UNDEFINED,
     UNKNOWN_LEADER_EPOCH,
 )
-from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare, log_of, pairs
 
 CODES = {
     "NONE": NONE,

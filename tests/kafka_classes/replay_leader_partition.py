@@ -1,19 +1,20 @@
-"""impl.partition and impl.replica against Partition: roles, produce, fetch, ISR, AlterPartition, high and low watermark."""
+"""impl.replica against Partition: roles, produce, fetch, ISR, AlterPartition, high and low watermark."""
 
 from collections import Counter
 from typing import Any, NamedTuple
 
-from impl import isr, messages, rules
-from impl import partition as p
-from impl.log import Batch
-from impl.messages import AlterPartitionResponse, BrokerState, FetchRequest, Metadata
-from impl.partition_state import Partition, PartitionState
-from impl.profiles import Rules, Setup
-from impl.purgatory import high_watermark_incremented
-from impl.replica import Replica
-from impl.requests import Isolation
-from impl.rules import UNDEFINED
 from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare, log_of, pairs
+from tidegauge.impl import messages, rules
+from tidegauge.impl.client_messages import Isolation
+from tidegauge.impl.messages import AlterPartitionResponse, BrokerState, FetchRequest, Metadata
+from tidegauge.impl.profiles import Rules, Setup
+from tidegauge.impl.records import Batch
+from tidegauge.impl.replica import isr
+from tidegauge.impl.replica import partition as p
+from tidegauge.impl.replica.partition_state import Partition, PartitionState
+from tidegauge.impl.replica.replica import Replica
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.server.purgatory import high_watermark_incremented
 
 LOCAL = 1
 NOT_LEADER = -2

@@ -1,15 +1,16 @@
-"""impl.log and impl.log_loader against UnifiedLog: appends, cuts, high watermark, log start, segments, restarts, reads."""
+"""impl.storage against UnifiedLog: appends, cuts, high watermark, log start, segments, restarts, reads."""
 
 from collections import Counter
 from typing import Any
 
-from impl import log as l
-from impl import log_loader as loader
-from impl.errors import KafkaError, OffsetOutOfRangeError
-from impl.log import AppendInfo, Batch, Log
-from impl.profiles import Rules, Setup
-from impl.rules import UNDEFINED
 from tests.kafka_classes.replay import EXCEPTIONS, Disagreement, Replay, Sequence, Step, compare, java_name, pairs
+from tidegauge.impl.errors import KafkaError, OffsetOutOfRangeError
+from tidegauge.impl.profiles import Rules, Setup
+from tidegauge.impl.records import Batch
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.storage import log as l
+from tidegauge.impl.storage import log_loader as loader
+from tidegauge.impl.storage.log import AppendInfo, Log
 
 EVERYTHING = 1 << 20
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from impl.faults import FAULTS
-from impl.profiles import Rules
 from tests.kafka_classes import (
     replay_epoch_cache,
     replay_follower_fetcher,
@@ -15,6 +13,8 @@ from tests.kafka_classes import (
     replay_unified_log,
 )
 from tests.kafka_classes.replay import Replay, run
+from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.impl.profiles import Rules
 
 Table = Callable[[str], Iterator[dict[str, Any]]]
 

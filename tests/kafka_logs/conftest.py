@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from traces.kafka import Capture, read
-from traces.kafka.lines import clock, microseconds
-from traces.kafka.shipped import shipped
-from traces.schema import Trace
+from tidegauge.traces.kafka import Capture, read
+from tidegauge.traces.kafka.lines import clock, microseconds
+from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.schema import Trace
 
 Reader = Callable[[str], Capture]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from traces.kafka import Capture
-from traces.kafka.shipped import shipped
-from traces.schema import Event, Trace
+from tidegauge.traces.kafka import Capture
+from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.schema import Event, Trace
 
 CAPTURES = sorted(shipped())
 NOT_ON_A_REPLICA = {"ChangePartition", "AlterPartition"}

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from traces.kafka.shipped import shipped
-from traces.schema import EVENTS, Event, Trace
+from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.schema import EVENTS, Event, Trace
 
 Find = Callable[[str, str], Trace]
 

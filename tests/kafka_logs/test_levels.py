@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.judge import judge
-from traces.columns import to_columns
-from traces.kafka import Capture, read
-from traces.kafka.shipped import shipped
-from traces.schema import Trace
+from tidegauge.conformance.judging.judge import judge
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.kafka import Capture, read
+from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.schema import Trace
 
 NAME = "4.2.0/b-kill-leader"
 Filter = Callable[[str], bool]

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from traces.kafka import Capture, read
-from traces.kafka.merge import merge
-from traces.kafka.shipped import shipped
-from traces.kafka.steps import Step
-from traces.kafka.timeline import fetches_before_what_they_raised
-from traces.schema import Event, Trace
+from tidegauge.traces.kafka import Capture, read
+from tidegauge.traces.kafka.merge import merge
+from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka.steps import Step
+from tidegauge.traces.kafka.timeline import fetches_before_what_they_raised
+from tidegauge.traces.schema import Event, Trace
 
 HOUR = 3_600_000_000
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from traces.columns import to_columns
-from traces.kafka import Capture, read
-from traces.kafka.lines import read_lines
-from traces.kafka.shipped import shipped
-from traces.problems import Problem
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.kafka import Capture, read
+from tidegauge.traces.kafka.lines import read_lines
+from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.problems import Problem
 
 SMALL = "4.2.0/k-epoch-jump"
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from traces.kafka import Capture
-from traces.kafka.lines import Line
-from traces.kafka.match import match
-from traces.kafka.phrases import Asked
-from traces.kafka.requests import Answer, Fetch, Request, Sessions, read_request
-from traces.kafka.shipped import shipped
-from traces.kafka.steps import Send
-from traces.problems import Problem
-from traces.schema import Trace
+from tidegauge.traces.kafka import Capture
+from tidegauge.traces.kafka.lines import Line
+from tidegauge.traces.kafka.match import match
+from tidegauge.traces.kafka.phrases import Asked
+from tidegauge.traces.kafka.requests import Answer, Fetch, Request, Sessions, read_request
+from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka.steps import Send
+from tidegauge.traces.problems import Problem
+from tidegauge.traces.schema import Trace
 
 TOPIC = "WnT8BA0cSVmm0n3_tu1iwg"
 

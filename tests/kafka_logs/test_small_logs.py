@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from traces.kafka import Capture, read
-from traces.schema import Event
+from tidegauge.traces.kafka import Capture, read
+from tidegauge.traces.schema import Event
 
 LOADED = (
     ("meta", "LogManager", "Completed load of Log(dir=/d/alpha-0, topicId=T, topic=alpha, partition=0, highWatermark=0, "

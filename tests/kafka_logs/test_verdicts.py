@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.judge import Judgement, judge
-from traces.columns import to_columns
-from traces.kafka import Capture, read
-from traces.kafka.shipped import shipped
-from traces.schema import Trace
+from tidegauge.conformance.judging.judge import Judgement, judge
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.kafka import Capture, read
+from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.schema import Trace
 
 HOUR = 3_600_000_000
 Shift = Callable[[str, str, int], Path]

@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from spec.proofs import small_changes
-from spec.proofs.small_changes import Mutant, Swaps, confused
+from tidegauge.spec.proofs import small_changes
+from tidegauge.spec.proofs.small_changes import Mutant, Swaps, confused
 
 SWAPS: Swaps = {
     ast.Lt: (ast.LtE, ast.GtE),

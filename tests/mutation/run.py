@@ -30,9 +30,9 @@ from typing import Any
 
 import pytest
 
-from spec.proofs.mutants import equivalents
-from spec.proofs.small_changes import Mutant
 from tests.mutation.mutants import mutants_of
+from tidegauge.spec.proofs.mutants import equivalents
+from tidegauge.spec.proofs.small_changes import Mutant
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT / "tests" / "kafka_classes" / "data"
@@ -97,9 +97,9 @@ def killed(module: str, mutant: Mutant, tables: dict[str, list[dict[str, Any]]],
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
-    for name in [name for name in sys.modules if name.split(".")[0] == "impl" or name.startswith("tests.kafka_classes")]:
+    for name in [name for name in sys.modules if name.startswith(("tidegauge.impl", "tests.kafka_classes"))]:
         del sys.modules[name]
-    sys.meta_path.insert(0, _Mutated(f"impl.{module}", mutant.source))
+    sys.meta_path.insert(0, _Mutated(name_of(module), mutant.source))
     noticed = True
     try:
         noticed = any(_differs(name, tables[name]) for name in KILLERS[module][0]) or _fails(KILLERS[module][1])
@@ -109,15 +109,26 @@ def killed(module: str, mutant: Mutant, tables: dict[str, list[dict[str, Any]]],
 
 def _differs(table: str, sequences: list[dict[str, Any]]) -> bool:
     replays = importlib.import_module(f"tests.kafka_classes.replay_{table}")
-    rules = importlib.import_module("impl.profiles").Rules()
+    rules = importlib.import_module("tidegauge.impl.profiles").Rules()
     replay = replays.replay_with(rules)
     return any(replay(sequence, Counter())[1] is not None for sequence in sequences)
 
 
 def _fails(files: Sequence[str]) -> bool:
-    paths = [str(ROOT / "tests" / "impl" / f"{name}.py") for name in files]
+    paths = [str(path) for name in files for path in (ROOT / "tests" / "impl").rglob(f"{name}.py")]
     ended = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not tlc and not spark", *paths])
     return ended in {pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED}
+
+
+def path_of(module: str) -> Path:
+    """The file of a module of `impl`, whichever wing it is in."""
+    (found,) = (ROOT / "impl").rglob(f"{module}.py")
+    return found
+
+
+def name_of(module: str) -> str:
+    """What it is imported as."""
+    return ".".join(("tidegauge", *path_of(module).relative_to(ROOT).with_suffix("").parts))
 
 
 def load_tables(names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
@@ -148,7 +159,7 @@ def main(modules: Sequence[str]) -> int:
         listed = known_survivors().get(module, {})
         proved = equivalents() if module == "rules" else {}
         tables = load_tables(KILLERS[module][0])
-        text = (ROOT / "impl" / f"{module}.py").read_text(encoding="utf-8")
+        text = path_of(module).read_text(encoding="utf-8")
         before = _used()
         if killed(module, Mutant("no function", "no change", text), tables):
             print(f"{module}: expected its tests to pass without a change; seen a failure; mend that first")

@@ -2,9 +2,9 @@
 
 import ast
 
-from spec.proofs.small_changes import Mutant
 from tests.mutation.mutants import mutants_of
-from tests.mutation.run import KILLERS, ROOT, killed, known_survivors, load_tables
+from tests.mutation.run import KILLERS, killed, known_survivors, load_tables, path_of
+from tidegauge.spec.proofs.small_changes import Mutant
 
 SOURCE = '''
 def rule(a: int, b: int) -> int:
@@ -37,7 +37,7 @@ def test_one_expression_changes_and_texts_stay() -> None:
 
 def test_a_mutant_is_killed_and_the_original_is_not() -> None:
     """The histories of Kafka's classes tell a changed module from the right one."""
-    text = (ROOT / "impl" / "replica.py").read_text(encoding="utf-8")
+    text = path_of("replica").read_text(encoding="utf-8")
     tables = {name: sequences[:60] for name, sequences in load_tables(KILLERS["replica"][0]).items()}
     worst = next(mutant for mutant in mutants_of(text) if mutant.change.startswith("max(leader_end"))
     assert killed("replica", worst, tables)
@@ -48,6 +48,6 @@ def test_a_mutant_is_killed_and_the_original_is_not() -> None:
 def test_every_listed_survivor_is_a_mutant() -> None:
     """A reason for a mutant that no longer exists is removed."""
     for module, rows in known_survivors().items():
-        made = {mutant.key for mutant in mutants_of((ROOT / "impl" / f"{module}.py").read_text(encoding="utf-8"))}
+        made = {mutant.key for mutant in mutants_of(path_of(module).read_text(encoding="utf-8"))}
         assert set(rows) <= made
         assert all(len(reason) > 10 for reason in rows.values())

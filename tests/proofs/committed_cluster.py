@@ -2,8 +2,8 @@
 
 import random
 
-from spec.proofs import plain_cluster
-from spec.proofs.plain_ghosts import BROKERS
+from tidegauge.spec.proofs.committed import plain_cluster
+from tidegauge.spec.proofs.committed.plain_ghosts import BROKERS
 
 
 class Cluster(plain_cluster.Cluster):

@@ -10,7 +10,7 @@ Rules of this file
 
 from collections.abc import Sequence
 
-from impl.rules import (
+from tidegauge.impl.rules import (
     DIVERGING,
     FENCED_LEADER_EPOCH,
     NONE,

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 import z3
 
-from impl import rules
-from spec.proofs import any_convergence, any_length
-from spec.proofs.any_convergence import two_logs
-from spec.proofs.any_length import quantified_solver
-from spec.proofs.convergence import LEADER_NEWEST, ONE_PAST
-from spec.proofs.loops import CONTRACTS, split
-from spec.proofs.paths import Path, explore
-from spec.proofs.prove import namespace_of, prove_group
-from spec.proofs.registry import all_groups
-from spec.proofs.verdicts import Verdict
+from tidegauge.impl import rules
+from tidegauge.spec.proofs.engine.loops import CONTRACTS, split
+from tidegauge.spec.proofs.engine.paths import Path, explore
+from tidegauge.spec.proofs.engine.verdicts import Verdict
+from tidegauge.spec.proofs.lemmas import any_convergence, any_length
+from tidegauge.spec.proofs.lemmas.any_convergence import two_logs
+from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
+from tidegauge.spec.proofs.lemmas.convergence import LEADER_NEWEST, ONE_PAST
+from tidegauge.spec.proofs.prove import namespace_of, prove_group
+from tidegauge.spec.proofs.registry import all_groups
 
 SOURCE = inspect.getsource(rules)
 

@@ -2,25 +2,25 @@
 
 import pytest
 
-import tidegauge
-from spec.proofs.mutants import MutationReport
-from spec.proofs.premises import REMOVALS
+from tidegauge.commands.main import main
+from tidegauge.spec.proofs.mutants import MutationReport
+from tidegauge.spec.proofs.premises import REMOVALS
 
 
 def test_the_default_output_is_one_line_per_group(capsys: pytest.CaptureFixture[str]) -> None:
     """Witnesses are told with --verbose only."""
-    assert tidegauge.main(["prove", "--quiet", "--group", "isr", "--group", "removals"]) == 0
+    assert main(["prove", "--quiet", "--group", "isr", "--group", "removals"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["PROVED"] * 2 + ["PROVED:"]
-    assert tidegauge.main(["prove", "--quiet", "--verbose", "--group", "removals"]) == 0
+    assert main(["prove", "--quiet", "--verbose", "--group", "removals"]) == 0
     assert capsys.readouterr().out.count("the common prefix ends at") == 11
 
 
 @pytest.mark.parametrize("name", list(REMOVALS))
 def test_every_removal_is_listed_and_told_in_words(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """--list names the scenario, --scenario tells both logs and where the loop ends."""
-    assert tidegauge.main(["prove", "--list"]) == 0
+    assert main(["prove", "--list"]) == 0
     assert f"\n{name} " in capsys.readouterr().out
-    assert tidegauge.main(["prove", "--scenario", name]) == 0
+    assert main(["prove", "--scenario", name]) == 0
     told = capsys.readouterr().out
     assert "leader    cache" in told
     assert "the common prefix ends at" in told
@@ -29,7 +29,7 @@ def test_every_removal_is_listed_and_told_in_words(name: str, capsys: pytest.Cap
 @pytest.mark.parametrize("option", ["--scenario", "--group"])
 def test_a_name_that_does_not_exist_is_bad_usage(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 2, with the names that exist."""
-    assert tidegauge.main(["prove", option, "gravity"]) == 2
+    assert main(["prove", option, "gravity"]) == 2
     assert "expected" in capsys.readouterr().err
 
 
@@ -41,7 +41,7 @@ def test_mutants_that_go_unnoticed_fail(monkeypatch: pytest.MonkeyPatch, capsys:
         asked.append(processes)
         return MutationReport({"a": "lemma"}, {}, ("b",), (), 1.0)
 
-    monkeypatch.setattr("spec.proofs.mutants.kill_all", kill_all)
-    assert tidegauge.main(["prove", "--mutants", "--processes", "3"]) == 1
+    monkeypatch.setattr("tidegauge.spec.proofs.mutants.kill_all", kill_all)
+    assert main(["prove", "--mutants", "--processes", "3"]) == 1
     assert asked == [3]
     assert "UNNOTICED      b" in capsys.readouterr().out

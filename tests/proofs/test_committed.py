@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import z3
 
-from impl import rules
-from spec.proofs import cluster as symbolic
-from spec.proofs.any_length import quantified_solver
-from spec.proofs.committed_claims import STEPS, assume_invariant
-from spec.proofs.loops import CONTRACTS
-from spec.proofs.paths import Path, explore
-from spec.proofs.plain_ghosts import PLAIN
 from tests.proofs.committed_cluster import WEIGHTS, Cluster
+from tidegauge.impl import rules
+from tidegauge.spec.proofs.committed import cluster as symbolic
+from tidegauge.spec.proofs.committed.claims import STEPS, assume_invariant
+from tidegauge.spec.proofs.committed.plain_ghosts import PLAIN
+from tidegauge.spec.proofs.engine.loops import CONTRACTS
+from tidegauge.spec.proofs.engine.paths import Path, explore
+from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
 Run = list[tuple[Any, ...]]
 

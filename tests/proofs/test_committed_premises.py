@@ -2,19 +2,19 @@
 
 import pytest
 
-from impl import rules
-from spec.proofs import cluster as symbolic
-from spec.proofs.any_length import quantified_solver
-from spec.proofs.cluster import Premise
-from spec.proofs.committed import INVARIANT
-from spec.proofs.committed_claims import STEPS, assume_invariant
-from spec.proofs.committed_runs import LOSSES
-from spec.proofs.committed_steps import Step, commit, elect, learn
-from spec.proofs.disk_steps import delete, lose_tail, restart
-from spec.proofs.isr_steps import accept, propose_expand
-from spec.proofs.loops import CONTRACTS
-from spec.proofs.paths import Path, Tally, explore
 from tests.proofs.committed_cluster import Cluster
+from tidegauge.impl import rules
+from tidegauge.spec.proofs.committed import cluster as symbolic
+from tidegauge.spec.proofs.committed.claims import STEPS, assume_invariant
+from tidegauge.spec.proofs.committed.cluster import Premise
+from tidegauge.spec.proofs.committed.disk_steps import delete, lose_tail, restart
+from tidegauge.spec.proofs.committed.invariant import INVARIANT
+from tidegauge.spec.proofs.committed.isr_steps import accept, propose_expand
+from tidegauge.spec.proofs.committed.runs import LOSSES
+from tidegauge.spec.proofs.committed.steps import Step, commit, elect, learn
+from tidegauge.spec.proofs.engine.loops import CONTRACTS
+from tidegauge.spec.proofs.engine.paths import Path, Tally, explore
+from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
 REACHED = "every ISR member has reached what is committed"
 COUNTED = "everybody a leader counts has reached what is committed"

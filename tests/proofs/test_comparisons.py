@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import z3
 
-from impl import rules
-from spec.proofs.mutants import SWAPS, equivalents, killer, mutants, refuter
-from spec.proofs.paths import Path, explore
-from spec.proofs.prove import namespace_of
-from spec.proofs.symbolic import symbolic_rules, term
+from tidegauge.impl import rules
+from tidegauge.spec.proofs.engine.paths import Path, explore
+from tidegauge.spec.proofs.engine.symbolic import symbolic_rules, term
+from tidegauge.spec.proofs.mutants import SWAPS, equivalents, killer, mutants, refuter
+from tidegauge.spec.proofs.prove import namespace_of
 
 MUTANTS = {mutant.key: mutant for mutant in mutants()}
 SIGNS = {"<", "<=", ">", ">=", "==", "!="}

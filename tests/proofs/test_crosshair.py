@@ -9,7 +9,7 @@ from pathlib import Path as File
 
 import pytest
 
-from impl import rules
+from tidegauge.impl import rules
 
 pytest.importorskip("crosshair", reason="CrossHair is installed by `tox -e proofs` only")
 

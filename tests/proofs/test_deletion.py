@@ -1,9 +1,9 @@
 """Whole logs and what is left of them: what the exception is that the proof sets apart."""
 
-from impl import rules
-from spec.proofs.deletion import READS_AT_START, fetch_step_with_deleted_records
-from spec.proofs.groups import Lemma, two_full_caches
-from spec.proofs.logs import LogValue
+from tidegauge.impl import rules
+from tidegauge.spec.proofs.groups import Lemma, two_full_caches
+from tidegauge.spec.proofs.lemmas.deletion import READS_AT_START, fetch_step_with_deleted_records
+from tidegauge.spec.proofs.lemmas.logs import LogValue
 
 
 def test_a_fetch_at_the_leaders_log_start_is_compared_with_nothing() -> None:

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path as File
 
-from spec.proofs.committed import INVARIANT
-from spec.proofs.mutants import equivalents, mutants
-from spec.proofs.registry import all_groups
+from tidegauge.spec.proofs.committed.invariant import INVARIANT
+from tidegauge.spec.proofs.mutants import equivalents, mutants
+from tidegauge.spec.proofs.registry import all_groups
 
 PAGE = (File(__file__).parents[2] / "docs" / "proofs.md").read_text(encoding="utf-8")
 

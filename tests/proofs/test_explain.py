@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl import rules
-from spec.proofs.explain import Truncation, cache_explaining
+from tidegauge.impl import rules
+from tidegauge.spec.proofs.explain import Truncation, cache_explaining
 
 
 def test_a_cut_that_is_not_the_last_has_a_cache() -> None:

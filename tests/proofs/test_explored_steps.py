@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from impl.explore import Bounds, Walker
-from impl.profiles import FETCH_TRUNCATION, REPAIRED, Profile
-from impl.rules import UNDEFINED
-from impl.view import LEADER, NO_ROLE
-from spec.proofs.cluster import NONE, Premise
 from tests.proofs.committed_cluster import Cluster
+from tidegauge.impl.explored.explore import Bounds, Walker
+from tidegauge.impl.explored.view import LEADER, NO_ROLE
+from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED, Profile
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.spec.proofs.committed.cluster import NONE, Premise
 
 LOG, HW, UP, ROLE, EPOCH, ISR, PENDING, REMOTE, SLOTS = 0, 1, 3, 4, 5, 7, 8, 9, 10
 REQUEST, DATA = 1, 2

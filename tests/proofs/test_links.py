@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.typed import List as TypedList
 
-from impl import rules
-from spec.proofs.paths import Path, explore
-from spec.proofs.symbolic import symbolic_rules
+from tidegauge.impl import rules
+from tidegauge.spec.proofs.engine.paths import Path, explore
+from tidegauge.spec.proofs.engine.symbolic import symbolic_rules
 
 RULES = {name: value for name, value in vars(rules).items() if isinstance(value, types.FunctionType)}
 

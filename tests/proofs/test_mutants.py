@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from spec.proofs.mutants import MutationReport, equivalents, killer, mutants
+from tidegauge.spec.proofs.mutants import MutationReport, equivalents, killer, mutants
 
 ALL = {mutant.key: mutant for mutant in mutants()}
 EVERY = os.environ.get("TIDEGAUGE_MUTANTS") == "all"

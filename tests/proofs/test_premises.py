@@ -2,11 +2,11 @@
 
 import pytest
 
-from impl import rules
-from spec.errors import SpecError
-from spec.proofs.logs import LogValue
-from spec.proofs.premises import REMOVALS, counter_model_scenario, modes_of
-from spec.proofs.scenario import EPOCH_MODE, FETCH_MODE, OUT_OF_RANGE, common_end, replay
+from tidegauge.impl import rules
+from tidegauge.spec.errors import SpecError
+from tidegauge.spec.proofs.lemmas.logs import LogValue
+from tidegauge.spec.proofs.premises import REMOVALS, counter_model_scenario, modes_of
+from tidegauge.spec.proofs.scenario import EPOCH_MODE, FETCH_MODE, OUT_OF_RANGE, common_end, replay
 
 CASES = [(removal, mode) for removal in REMOVALS for mode in modes_of(removal)]
 

@@ -4,11 +4,11 @@ import inspect
 
 import pytest
 
-from impl import rules
-from spec.errors import SpecError
-from spec.proofs.prove import exit_code, prove, prove_group
-from spec.proofs.registry import all_groups
-from spec.proofs.verdicts import GroupResult, Verdict, overall
+from tidegauge.impl import rules
+from tidegauge.spec.errors import SpecError
+from tidegauge.spec.proofs.engine.verdicts import GroupResult, Verdict, overall
+from tidegauge.spec.proofs.prove import exit_code, prove, prove_group
+from tidegauge.spec.proofs.registry import all_groups
 
 SOURCE = inspect.getsource(rules)
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from impl.cluster import Bounds
-from impl.explore import explore
-from impl.view import FOLLOWER, LEADER
-from spec.proofs.logs import LogValue
-from spec.proofs.scenario import FETCH_MODE, record_epoch, replay
+from tidegauge.impl.cluster.cluster import Bounds
+from tidegauge.impl.explored.explore import explore
+from tidegauge.impl.explored.view import FOLLOWER, LEADER
+from tidegauge.spec.proofs.lemmas.logs import LogValue
+from tidegauge.spec.proofs.scenario import FETCH_MODE, record_epoch, replay
 
 
 def log_of(broker: Any) -> LogValue:

@@ -7,17 +7,17 @@ from pathlib import Path as File
 
 import pytest
 
-from spec.proofs.paths import Path, explore
-from spec.proofs.prove import prove_group
-from spec.proofs.registry import all_groups
 from tests.proofs.test_prove import broken
+from tidegauge.spec.proofs.engine.paths import Path, explore
+from tidegauge.spec.proofs.prove import prove_group
+from tidegauge.spec.proofs.registry import all_groups
 
 ROOT = File(__file__).parents[2]
 
 TOLD = """
 import sys
-from spec.proofs.prove import prove_group
-from spec.proofs.registry import all_groups
+from tidegauge.spec.proofs.prove import prove_group
+from tidegauge.spec.proofs.registry import all_groups
 for name in sys.argv[2:]:
     print("group", name)
     for text in (None, open(sys.argv[1], encoding="utf-8").read()):
@@ -58,7 +58,7 @@ def test_a_scenario_and_its_trace_are_the_same_bytes_again(removal: str, tmp_pat
     for seed in ("1", "2"):
         out = tmp_path / seed
         done = subprocess.run(
-            [sys.executable, "tidegauge.py", "prove", "--scenario", removal, "--trace", str(out)],
+            [sys.executable, "-m", "tidegauge", "prove", "--scenario", removal, "--trace", str(out)],
             capture_output=True,
             env={**os.environ, "PYTHONHASHSEED": seed},
             cwd=ROOT,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import z3
 
-from spec.proofs.paths import Path, explore
+from tidegauge.spec.proofs.engine.paths import Path, explore
 
 
 def namespace(text: str) -> dict[str, Any]:

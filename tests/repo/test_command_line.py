@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-import tidegauge
-from commands.profiles import LINES
-from impl.releases import FIRST, LAST, of_release, version_of
-from traces.kafka.shipped import shipped
-from traces.parquet import Reader
+from tidegauge.commands.main import main
+from tidegauge.commands.profiles import LINES
+from tidegauge.impl.releases import FIRST, LAST, of_release, version_of
+from tidegauge.traces.files.parquet import Reader
+from tidegauge.traces.kafka.shipped import shipped
 
 
 def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     """--help names the commands and the exit codes."""
     with pytest.raises(SystemExit) as ended:
-        tidegauge.main(["--help"])
+        main(["--help"])
     assert ended.value.code == 0
     told = capsys.readouterr().out
     for command in ("check", "model", "prove", "generate", "convert", "bugs", "conformance", "doctor", "scenario", "play"):
@@ -24,7 +24,7 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_bug_in_real_logs_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1, the rule, file and line, the known bug, and a page."""
-    code = tidegauge.main(["check", "--quiet", str(shipped()["3.4.0/b-kill-leader"]), "--out", str(tmp_path)])
+    code = main(["check", "--quiet", str(shipped()["3.4.0/b-kill-leader"]), "--out", str(tmp_path)])
     told = capsys.readouterr().out
     assert code == 1
     assert "HW-06" in told
@@ -48,40 +48,40 @@ def test_bad_input_is_a_message_and_exit_code_2(
     """Never a traceback, never a pass."""
     path = tmp_path / name
     path.write_bytes(content)
-    assert tidegauge.main(["check", "--quiet", str(path)]) == 2
+    assert main(["check", "--quiet", str(path)]) == 2
     assert name in capsys.readouterr().out
 
 
 def test_a_directory_without_logs_and_a_missing_path_are_bad_input(tmp_path: Path) -> None:
     """Exit code 2 for both."""
-    assert tidegauge.main(["check", "--quiet", str(tmp_path)]) == 2
-    assert tidegauge.main(["check", "--quiet", str(tmp_path / "nothing-here")]) == 2
+    assert main(["check", "--quiet", str(tmp_path)]) == 2
+    assert main(["check", "--quiet", str(tmp_path / "nothing-here")]) == 2
 
 
 def test_logs_become_ndjson_become_parquet_with_the_same_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is converted is judged alike."""
     lines = tmp_path / "trace.ndjson"
-    assert tidegauge.main(["convert", str(shipped()["4.2.0/k-epoch-jump"]), str(lines)]) == 0
+    assert main(["convert", str(shipped()["4.2.0/k-epoch-jump"]), str(lines)]) == 0
     capsys.readouterr()
-    assert tidegauge.main(["check", "--quiet", str(lines)]) == 1
+    assert main(["check", "--quiet", str(lines)]) == 1
     assert "HW-08" in capsys.readouterr().out
 
 
 def test_walks_of_a_fault_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """generate --fault, then check: a rule fails; without the fault none does."""
     right, wrong = tmp_path / "right.parquet", tmp_path / "wrong.parquet"
-    assert tidegauge.main(["generate", "--quiet", "--traces", "300", "--out", str(right)]) == 0
-    assert tidegauge.main(["generate", "--quiet", "--traces", "300", "--fault", "hw-may-fall", "--out", str(wrong)]) == 0
-    assert tidegauge.main(["check", "--quiet", str(right)]) == 0
-    assert tidegauge.main(["check", "--quiet", str(wrong)]) == 1
+    assert main(["generate", "--quiet", "--traces", "300", "--out", str(right)]) == 0
+    assert main(["generate", "--quiet", "--traces", "300", "--fault", "hw-may-fall", "--out", str(wrong)]) == 0
+    assert main(["check", "--quiet", str(right)]) == 0
+    assert main(["check", "--quiet", str(wrong)]) == 1
     assert "HW-04" in capsys.readouterr().out
 
 
 def test_what_does_not_exist_is_named_with_what_does(capsys: pytest.CaptureFixture[str]) -> None:
     """A wrong model or fault is exit code 2 and a list of the right ones."""
-    assert tidegauge.main(["model", "NoSuchModel"]) == 2
+    assert main(["model", "NoSuchModel"]) == 2
     assert "Small" in capsys.readouterr().err
-    assert tidegauge.main(["generate", "--out", "x.parquet", "--fault", "none"]) == 2
+    assert main(["generate", "--out", "x.parquet", "--fault", "none"]) == 2
     assert "hw-may-fall" in capsys.readouterr().err
 
 
@@ -90,7 +90,7 @@ def test_a_release_that_goes_beyond_the_specification_is_refused_by_name(
 ) -> None:
     """3.6 forgets the last fetched epoch on an empty answer (KAFKA-15510): no state of the model is like that."""
     out = tmp_path / "walks.parquet"
-    assert tidegauge.main(["generate", "--quiet", "--model", "Epochs", "--release", "3.6.1", "--out", str(out)]) == 2
+    assert main(["generate", "--quiet", "--model", "Epochs", "--release", "3.6.1", "--out", str(out)]) == 2
     assert "release-3.6.1 goes beyond them (fetcher entry" in capsys.readouterr().err
     assert not out.exists()
 
@@ -99,17 +99,17 @@ def test_a_release_stands_for_its_profile(tmp_path: Path, capsys: pytest.Capture
     """What 3.4.1 writes names that release, is judged by it, and is not what a release that checks answers would do."""
     walks = tmp_path / "walks.parquet"
     args = ["--quiet", "--model", "Epochs", "--traces", "3000", "--release", "3.4.1", "--out", str(walks)]
-    assert tidegauge.main(["generate", *args]) == 0
+    assert main(["generate", *args]) == 0
     with Reader(walks) as reader:
         assert reader.config.profile == "release-3.4.1"
-    assert tidegauge.main(["check", "--quiet", str(walks), "--release", "4.3.1"]) == 1
+    assert main(["check", "--quiet", str(walks), "--release", "4.3.1"]) == 1
     assert "FETCH-09" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("release", ["3.10", "5.0", "0.9.0", "three", "3.4.x"])
 def test_an_unknown_release_is_refused_with_those_there_are(release: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 2, before anything is read."""
-    assert tidegauge.main(["check", "nothing.ndjson", "--release", release]) == 2
+    assert main(["check", "nothing.ndjson", "--release", release]) == 2
     said = capsys.readouterr().err
     assert release in said
     assert "0.10.2" in said
@@ -119,7 +119,7 @@ def test_an_unknown_release_is_refused_with_those_there_are(release: str, capsys
 def test_a_profile_and_a_release_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     """argparse ends with 2 and says so."""
     with pytest.raises(SystemExit) as ended:
-        tidegauge.main(["check", "x", "--profile", "elr", "--release", "3.4.1"])
+        main(["check", "x", "--profile", "elr", "--release", "3.4.1"])
     assert ended.value.code == 2
     assert "not allowed with" in capsys.readouterr().err
 

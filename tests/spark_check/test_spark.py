@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conformance.judge import judge
-from impl.explore import Bounds, explore
-from impl.faults import FAULTS
-from spark_check import Order, generate_on_spark, judge_on_spark
-from spark_check.session import session
 from tests.spark_check.test_work import damage
-from traces import parquet
-from traces.edges import edge_table
-from traces.walks import generate
+from tidegauge.conformance.judging.judge import judge
+from tidegauge.impl.explored.explore import Bounds, explore
+from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.spark_check import Order, generate_on_spark, judge_on_spark
+from tidegauge.spark_check.session import session
+from tidegauge.traces.files import parquet
+from tidegauge.traces.model.edges import edge_table
+from tidegauge.traces.model.walks import generate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-register = pytest.importorskip("spark_check.source", reason="needs PySpark", exc_type=ImportError).register
+register = pytest.importorskip("tidegauge.spark_check.source", reason="needs PySpark", exc_type=ImportError).register
 
 BOUNDS = Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1)
 ORDER = Order(walks=40_000, bounds=BOUNDS, steps=12, seed=3)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from impl.explore import Bounds, explore
-from spark_check import work
-from spark_check.generation import Order, write_part
-from spark_check.ship import project_zip
-from spark_check.totals import RuleTotal, Totals, sum_rules
-from traces import parquet
-from traces.edges import EdgeTable, edge_table
+from tidegauge.impl.explored.explore import Bounds, explore
+from tidegauge.spark_check import work
+from tidegauge.spark_check.generation import Order, write_part
+from tidegauge.spark_check.ship import project_zip
+from tidegauge.spark_check.totals import RuleTotal, Totals, sum_rules
+from tidegauge.traces.files import parquet
+from tidegauge.traces.model.edges import EdgeTable, edge_table
 
 ORDER = Order(walks=3000, bounds=Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=0), steps=10, parts=2)
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from impl.cluster import Bounds
-from impl.explore import Walker
-from spec.behaviour import Behaviour, counterexample, simulate
-from spec.errors import SpecError
-from spec.models import find_model
+from tidegauge.impl.cluster.cluster import Bounds
+from tidegauge.impl.explored.explore import Walker
+from tidegauge.spec.checker.behaviour import Behaviour, counterexample, simulate
+from tidegauge.spec.checker.models import find_model
+from tidegauge.spec.errors import SpecError
 
 BEYOND = {"MaxLog": 9, "MaxEpoch": 7, "MaxCrash": 2}
 

@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from impl.cluster import Bounds
-from impl.explore import Graph, Walker, explore
-from spec.behaviour import Behaviour
-from spec.errors import SpecError
-from spec.graph import REPORT, Reporter, labelled_graph, without_checks
-from spec.models import find_model
-from spec.tlc import run_tlc
+from tidegauge.impl.cluster.cluster import Bounds
+from tidegauge.impl.explored.explore import Graph, Walker, explore
+from tidegauge.spec.checker.behaviour import Behaviour
+from tidegauge.spec.checker.graph import REPORT, Reporter, labelled_graph, without_checks
+from tidegauge.spec.checker.models import find_model
+from tidegauge.spec.checker.tlc import run_tlc
+from tidegauge.spec.errors import SpecError
 
 
 def edges_of(graph: Graph) -> set[tuple[object, ...]]:
@@ -45,7 +45,7 @@ def test_another_protocol_has_another_graph() -> None:
 @pytest.mark.tlc
 def test_a_view_that_hides_a_variable_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """When two states look alike, the count of reported states falls short of TLC's and that is an error."""
-    from spec import graph, tlc  # noqa: PLC0415
+    from tidegauge.spec.checker import graph, tlc  # noqa: PLC0415
 
     blind = tlc.modules()["MCReplication.tla"].replace("committed, crashes>>", "committed, 0>>")
 

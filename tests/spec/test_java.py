@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from spec import java
-from spec.errors import SpecError
-from spec.java import Java, find_java, spark_java_home, version_of
+from tidegauge.spec.checker import java
+from tidegauge.spec.checker.java import Java, find_java, spark_java_home, version_of
+from tidegauge.spec.errors import SpecError
 
 
 def fake_java(directory: Path, script: str) -> Path:

@@ -2,18 +2,28 @@
 
 import re
 import time
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from spec import models
-from spec.errors import SpecError
-from spec.models import Comparison, Model, compare, find_model, in_tier, load_models, recorded, run_model, table
-from spec.tlc import Outcome, Result
+from tidegauge.spec.checker import models
+from tidegauge.spec.checker.models import (
+    Comparison,
+    Model,
+    compare,
+    find_model,
+    in_tier,
+    load_models,
+    recorded,
+    run_model,
+    table,
+)
+from tidegauge.spec.checker.tlc import Outcome, Result
+from tidegauge.spec.errors import SpecError
+from tidegauge.spec.place import SPEC
 
-ROOM = Path(str(files("spec")))
-MODEL = Model("Small", "MCReplication", "MCReplicationSmall.cfg", "exhaustive", "success", "small", distinct=7, depth=3)
+ROOM = SPEC / "models"
+MODEL = Model("MCReplication", "Small", "exhaustive", "success", "small", distinct=7, depth=3)
 FOUND = Result(Outcome.SUCCESS, "", 20, 7, 3, (), 1.0)
 
 
@@ -47,7 +57,7 @@ def test_everything_is_pinned(model: Model) -> None:
         assert model.length
 
 
-@pytest.mark.parametrize("path", sorted(set(ROOM.glob("MC*.cfg")) - {ROOM / "MCRules.cfg"}), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted(set(ROOM.rglob("*.cfg")) - {ROOM / "MCRules/MCRules.cfg"}), ids=lambda p: p.stem)
 def test_a_cfg_opens_with_its_purpose_and_is_listed(path: Path) -> None:
     """Each cfg starts with a comment that ends in the expected result, and models.toml has it once."""
     comment = []
@@ -55,7 +65,7 @@ def test_a_cfg_opens_with_its_purpose_and_is_listed(path: Path) -> None:
         if not line.startswith("\\*"):
             break
         comment.append(line)
-    model = find_model(path.name)
+    model = find_model(path.stem)
     assert "Expected:" in " ".join(comment)
     expected = " ".join(comment).split("Expected:")[1]
     assert (model.property or "success") in expected
@@ -97,7 +107,7 @@ def test_what_is_checked_is_known_to_be_able_to_fail() -> None:
 
 def test_what_the_proof_rests_on_is_checked() -> None:
     """Every invariant of CommittedInvariant.tla is checked in Small and Epochs."""
-    text = (ROOM / "CommittedInvariant.tla").read_text()
+    text = (SPEC / "CommittedInvariant.tla").read_text()
     named = set(re.findall(r"^(\w+) ==", text, flags=re.MULTILINE))
     assert len(named) > 10
     assert named <= checked(find_model("Small"))
@@ -145,7 +155,7 @@ def test_a_difference_is_named(found: Result, difference: str) -> None:
     comparison = compare(MODEL, found)
     assert not comparison.ok
     assert difference in str(comparison)
-    assert str(comparison).startswith("FAIL MCReplicationSmall.cfg")
+    assert str(comparison).startswith("FAIL MCReplication/Small.cfg")
 
 
 def test_the_wrong_property_failing_is_a_difference() -> None:
@@ -171,7 +181,7 @@ def test_how_long_a_run_against_liveness_is_may_vary() -> None:
 
 def test_a_match_is_said_in_one_line() -> None:
     """What agrees is one line with the counts."""
-    assert str(compare(MODEL, FOUND)) == "ok   MCReplicationSmall.cfg: success, 7 states, depth 3 (1.0 s)"
+    assert str(compare(MODEL, FOUND)) == "ok   MCReplication/Small.cfg: success, 7 states, depth 3 (1.0 s)"
 
 
 def test_a_property_that_tlc_does_not_name_is_the_only_one_of_its_cfg() -> None:
@@ -194,7 +204,7 @@ def test_a_wrong_pin_is_found_by_running() -> None:
 
 ENTRY = """[[model]]
 module = "MCReplication"
-cfg = "MCReplicationSmall.cfg"
+name = "Small"
 mode = "exhaustive"
 expect = "success"
 tier = "small"
@@ -204,7 +214,7 @@ tier = "small"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (ENTRY + "distint = 3", r"model 1 \(MCReplicationSmall.cfg\): expected only .*; seen distint"),
+        (ENTRY + "distint = 3", r"model 1 \(Small\): expected only .*; seen distint"),
         (ENTRY.replace('tier = "small"\n', ""), "expected tier, seen none"),
         (ENTRY.replace('"small"', '"tiny"'), "one of small, medium, large; seen 'tiny'"),
         (ENTRY.replace('"success"', '"safety failure"'), "the property that must fail"),
@@ -212,8 +222,8 @@ tier = "small"
             ENTRY.replace('"success"', '"liveness failure"\nproperty = "CommittedReachesAll"'),
             "PROPERTY CommittedReachesAll and no other",
         ),
-        (ENTRY.replace("Small", "Absent"), "expected the file MCReplicationAbsent.cfg beside it"),
-        (ENTRY + ENTRY, "expected each cfg once"),
+        (ENTRY.replace("Small", "Absent"), "expected the file models/MCReplication/Absent.cfg"),
+        (ENTRY + ENTRY, "expected each name once"),
         ("[[model]\n", "expected TOML"),
     ],
 )
@@ -246,4 +256,4 @@ def test_an_error_is_never_recorded() -> None:
 
 def test_the_readme_shows_the_models() -> None:
     """The table in README.md is made from models.toml."""
-    assert table(load_models()) in (ROOM / "README.md").read_text()
+    assert table(load_models()) in (SPEC / "README.md").read_text()

@@ -4,13 +4,13 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import pytest
 
-from impl import rules
-from spec.tlc import Outcome, run_tlc
+from tidegauge.impl import rules
+from tidegauge.spec.checker.tlc import Outcome, run_tlc
+from tidegauge.spec.place import SPEC
 
 Row = tuple[str, list[Any], Any]
 
@@ -43,7 +43,7 @@ def rows() -> list[Row]:
         _, name, arguments, value = json.loads(line.strip('"').replace('\\"', '"').replace("<<", "[").replace(">>", "]"))
         found.append((name, arguments, value))
 
-    result = run_tlc("MCRules", files("spec").joinpath("MCRules.cfg").read_text(), on_line=take)
+    result = run_tlc("MCRules", (SPEC / "models/MCRules/MCRules.cfg").read_text(), on_line=take)
     assert result.outcome is Outcome.SUCCESS, result.message
     return found
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from spec import tla2tools
-from spec.errors import SpecError
-from spec.java import Java
-from spec.tlc import Limits, Outcome, Result, run_tlc
-from spec.transcript import Progress, read_transcript
+from tidegauge.spec.checker import tla2tools
+from tidegauge.spec.checker.java import Java
+from tidegauge.spec.checker.tlc import Limits, Outcome, Result, run_tlc
+from tidegauge.spec.checker.transcript import Progress, read_transcript
+from tidegauge.spec.errors import SpecError
 
 COUNTER = """---- MODULE Counter ----
 EXTENDS Naturals

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from impl.cluster import Bounds
-from impl.explore import Walker
-from spec.behaviour import Behaviour
-from spec.errors import SpecError
-from spec.models import find_model
-from spec.trace_validation import NONE, UNKNOWN, Observation, observe, validate
+from tidegauge.impl.cluster.cluster import Bounds
+from tidegauge.impl.explored.explore import Walker
+from tidegauge.spec.checker.behaviour import Behaviour
+from tidegauge.spec.checker.models import find_model
+from tidegauge.spec.errors import SpecError
+from tidegauge.spec.validation.trace_validation import NONE, UNKNOWN, Observation, observe, validate
 
 SMALL = find_model("Small")
 
@@ -67,8 +67,8 @@ def test_the_profile_decides(hw_only_loss: Behaviour) -> None:
     assert found.labels[rejected.matched] == ("BecomeFollower", 1)
 
 
-# What MCReplicationMissedEpoch.cfg finds: b3 leads an epoch that b1 never reads and b2 cuts its log there; b1, leader again,
-# still counts b2's log end from before.
+# What MCReplication/MissedEpoch.cfg finds: b3 leads an epoch that b1 never reads and b2 cuts its log there; b1, leader
+# again, still counts b2's log end from before.
 MISSED = [
     Observation("LeaderAppend", 0, leo=1, hw=0),
     Observation("SendFetch", 1),

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from spec.java import Java, find_java
-from spec.models import find_model, run_model
-from spec.warm_start import warm_start
+from tidegauge.spec.checker.java import Java, find_java
+from tidegauge.spec.checker.models import find_model, run_model
+from tidegauge.spec.checker.warm_start import warm_start
 
 
 @pytest.mark.tlc

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from traces.behaviour import events_of_step
-from traces.views import Label, View
+from tidegauge.traces.model.behaviour import events_of_step
+from tidegauge.traces.model.views import Label, View
 
 Fields = dict[str, Any]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from traces.schema import EVENTS, FIELDS, Config, Event, Kind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, Kind, Trace
 
 NODES = (1, 2, 7)
 CONTROLLER = 100

@@ -2,10 +2,10 @@
 
 import pytest
 
-from impl.explore import Bounds, Graph, explore
-from traces.behaviour import LABELS, events_of_step
-from traces.edges import edge_table
-from traces.schema import EVENTS
+from tidegauge.impl.explored.explore import Bounds, Graph, explore
+from tidegauge.traces.model.behaviour import LABELS, events_of_step
+from tidegauge.traces.model.edges import edge_table
+from tidegauge.traces.schema import EVENTS
 
 GRAPHS = {
     "fetch-truncation": Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1),

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.judge import judge
-from impl.cluster import Bounds, Label, initial, step
-from impl.explore import Graph, explore
-from impl.profiles import FETCH_TRUNCATION
-from impl.view import view
-from traces.behaviour import events_of_step, trace_of_path
-from traces.columns import to_columns
-from traces.schema import EVENTS, Event, Trace
+from tidegauge.conformance.judging.judge import judge
+from tidegauge.impl.cluster.cluster import Bounds, Label, initial, step
+from tidegauge.impl.explored.explore import Graph, explore
+from tidegauge.impl.explored.view import view
+from tidegauge.impl.profiles import FETCH_TRUNCATION
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.model.behaviour import events_of_step, trace_of_path
+from tidegauge.traces.schema import EVENTS, Event, Trace
 
 BOUNDS = Bounds(brokers=2, max_log=2, max_epoch=2, max_crashes=1, max_start=2)
 

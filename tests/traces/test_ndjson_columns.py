@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.traces.strategies import CONFIG, trace_lists
-from traces import ndjson
-from traces.columns import to_columns
-from traces.ndjson_columns import Batch, read_at_once
-from traces.schema import FIELDS, Config, Event, Kind, Trace
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.files import ndjson
+from tidegauge.traces.files.ndjson_columns import Batch, read_at_once
+from tidegauge.traces.schema import FIELDS, Config, Event, Kind, Trace
 
 
 def same(one: list[Batch], other: list[Batch]) -> bool:

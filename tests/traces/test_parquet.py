@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 
 from tests.traces.strategies import CONFIG, trace_lists
-from traces import parquet
-from traces.columns import UNKNOWN, Columns, to_columns
-from traces.schema import Event, Trace
+from tidegauge.traces.columns import UNKNOWN, Columns, to_columns
+from tidegauge.traces.files import parquet
+from tidegauge.traces.schema import Event, Trace
 
 
 def same(one: Columns, other: Columns) -> bool:

@@ -10,13 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl import log as log_
-from impl import log_loader
-from impl.log import Log
-from impl.profiles import Setup
-from traces import segment
-from traces.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, CompressionError, compress, decompress
-from traces.record_batch import (
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.storage import log as log_
+from tidegauge.impl.storage import log_loader
+from tidegauge.impl.storage.log import Log
+from tidegauge.traces.segments import segment
+from tidegauge.traces.segments.compression import (
+    GZIP,
+    LZ4,
+    NAMES,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    CompressionError,
+    compress,
+    decompress,
+)
+from tidegauge.traces.segments.record_batch import (
     CONTROL,
     HEADER,
     LOG_APPEND_TIME,

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from impl.explore import Bounds, Graph, Walker, explore
-from traces import parquet
-from traces.behaviour import events_of_step, initial_events
-from traces.columns import to_columns
-from traces.edges import EdgeTable, edge_table, path_of
-from traces.impl_walks import impl_walks
-from traces.schema import Trace
-from traces.walks import Seen, Walks, draw, generate
+from tidegauge.impl.explored.explore import Bounds, Graph, Walker, explore
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.files import parquet
+from tidegauge.traces.model.behaviour import events_of_step, initial_events
+from tidegauge.traces.model.edges import EdgeTable, edge_table, path_of
+from tidegauge.traces.model.impl_walks import impl_walks
+from tidegauge.traces.model.walks import Seen, Walks, draw, generate
+from tidegauge.traces.schema import Trace
 
 BOUNDS = Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1)
 

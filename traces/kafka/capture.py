@@ -13,23 +13,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from impl.errors import UsageError
-from impl.profiles import ELR, FETCH_TRUNCATION
-from impl.releases import of_release
-from traces.kafka.checkpoints import read_checkpoints
-from traces.kafka.exchanges import EARLIEST, LATEST, Exchanges
-from traces.kafka.levels import silent_controller, silent_loggers
-from traces.kafka.lines import clock
-from traces.kafka.match import match
-from traces.kafka.merge import Merged, merge
-from traces.kafka.node import Node, changes_told, log_files, read_node, topic_ids
-from traces.kafka.process import END
-from traces.kafka.requests import Fetch, Request, Sessions
-from traces.kafka.steps import Send, Step
-from traces.kafka.timeline import fetches_before_what_they_raised
-from traces.kafka.unlogged import tie_unlogged
-from traces.problems import Problem
-from traces.schema import EVENTS, FIELDS, Config, Event, Kind, Trace
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
+from tidegauge.impl.releases import of_release
+from tidegauge.traces.kafka.checkpoints import read_checkpoints
+from tidegauge.traces.kafka.exchanges import EARLIEST, LATEST, Exchanges
+from tidegauge.traces.kafka.levels import silent_controller, silent_loggers
+from tidegauge.traces.kafka.lines import clock
+from tidegauge.traces.kafka.match import match
+from tidegauge.traces.kafka.merge import Merged, merge
+from tidegauge.traces.kafka.node import Node, changes_told, log_files, read_node, topic_ids
+from tidegauge.traces.kafka.process import END
+from tidegauge.traces.kafka.requests import Fetch, Request, Sessions
+from tidegauge.traces.kafka.steps import Send, Step
+from tidegauge.traces.kafka.timeline import fetches_before_what_they_raised
+from tidegauge.traces.kafka.unlogged import tie_unlogged
+from tidegauge.traces.problems import Problem
+from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, Kind, Trace
 
 REPORTED = [name for name in EVENTS if name not in {"SendEpochRequest", "HandleEpochResponse", "HwCheckpoint"}]
 """What lines and requests tell. A follower logs no OffsetsForLeaderEpoch request; the request log of its leader has it."""

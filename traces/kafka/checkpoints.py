@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from traces.kafka.steps import Fields
-from traces.problems import Problem, shown
+from tidegauge.traces.kafka.steps import Fields
+from tidegauge.traces.problems import Problem, shown
 
 HW_FILE, LOG_START_FILE, EPOCHS_FILE = (
     "replication-offset-checkpoint",

@@ -13,9 +13,9 @@ Rules of this file
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from traces.kafka.phrases import changes, ids
-from traces.kafka.said import Said
-from traces.kafka.steps import Broker, Step, or_null
+from tidegauge.traces.kafka.phrases import changes, ids
+from tidegauge.traces.kafka.said import Said
+from tidegauge.traces.kafka.steps import Broker, Step, or_null
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ Rules of this file
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from traces.kafka.phrases import Asked
-from traces.kafka.requests import Answer, Fetch, Request
-from traces.kafka.steps import Broker, Fields, Send, Step, or_null, told
-from traces.kafka.timeline import Mark, Run, explains
+from tidegauge.traces.kafka.phrases import Asked
+from tidegauge.traces.kafka.requests import Answer, Fetch, Request
+from tidegauge.traces.kafka.steps import Broker, Fields, Send, Step, or_null, told
+from tidegauge.traces.kafka.timeline import Mark, Run, explains
 
 LATEST, EARLIEST = -1, -2
 SECOND = 1_000_000

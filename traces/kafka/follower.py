@@ -13,10 +13,10 @@ Rules of this file
 
 from collections.abc import Callable, Mapping
 
-from traces.kafka import leader
-from traces.kafka.phrases import fetch_line
-from traces.kafka.said import Said
-from traces.kafka.steps import Broker, Fetcher, Fields, Send, Step, or_null, record_fields, told
+from tidegauge.traces.kafka import leader
+from tidegauge.traces.kafka.phrases import fetch_line
+from tidegauge.traces.kafka.said import Said
+from tidegauge.traces.kafka.steps import Broker, Fetcher, Fields, Send, Step, or_null, record_fields, told
 
 FETCHER_THREAD = "ReplicaFetcherThread-"
 _CUTS = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfRange", "HandleEpochResponse")

@@ -15,9 +15,9 @@ Rules of this file
 
 from collections.abc import Callable, Mapping
 
-from traces.kafka.phrases import leos, proposal
-from traces.kafka.said import Said
-from traces.kafka.steps import Broker, Risen, Step, or_null, record_fields, told
+from tidegauge.traces.kafka.phrases import leos, proposal
+from tidegauge.traces.kafka.said import Said
+from tidegauge.traces.kafka.steps import Broker, Risen, Step, or_null, record_fields, told
 
 
 def _leader(broker: Broker, said: Said) -> None:

@@ -7,8 +7,8 @@ of lines counts only where something else in the logs shows that there should ha
 
 from collections.abc import Iterable, Iterator
 
-from traces.kafka.node import Node
-from traces.problems import Problem
+from tidegauge.traces.kafka.node import Node
+from tidegauge.traces.problems import Problem
 
 _SEE = "switch it on and see docs/kafka-logs.md section 1; the replicas of this node are not judged"
 

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 
-from traces.problems import Problem, shown
+from tidegauge.traces.problems import Problem, shown
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -11,8 +11,8 @@ Rules of this file
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from traces.kafka.requests import Fetch
-from traces.kafka.steps import Send
+from tidegauge.traces.kafka.requests import Fetch
+from tidegauge.traces.kafka.steps import Send
 
 
 def match(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -> dict[int, Send]:

@@ -16,14 +16,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from traces.kafka import follower, leader, process
-from traces.kafka.controller import Controller
-from traces.kafka.lines import Line, incarnations, read_lines
-from traces.kafka.requests import Request, read_request
-from traces.kafka.said import Said, parse
-from traces.kafka.steps import Broker
-from traces.kafka.timeline import Run
-from traces.problems import Problem
+from tidegauge.traces.kafka import follower, leader, process
+from tidegauge.traces.kafka.controller import Controller
+from tidegauge.traces.kafka.lines import Line, incarnations, read_lines
+from tidegauge.traces.kafka.requests import Request, read_request
+from tidegauge.traces.kafka.said import Said, parse
+from tidegauge.traces.kafka.steps import Broker
+from tidegauge.traces.kafka.timeline import Run
+from tidegauge.traces.problems import Problem
 
 _LOG_FILE = re.compile(r".*\.log(\.\d[\d\-.]*)?(\.gz)?")
 _SEGMENT = re.compile(r".*\d{20}\.log(\.gz)?")

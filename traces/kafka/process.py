@@ -8,8 +8,8 @@ those in flight outlive it, and a process told to stop may go on fetching after 
 
 from collections.abc import Callable, Mapping
 
-from traces.kafka.said import Said
-from traces.kafka.steps import Broker, Replica, told
+from tidegauge.traces.kafka.said import Said
+from tidegauge.traces.kafka.steps import Broker, Replica, told
 
 END = 1 << 60
 """Behind every line of a process."""

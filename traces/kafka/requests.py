@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from traces.kafka.lines import Line
-from traces.kafka.phrases import Asked
-from traces.problems import Problem, shown
+from tidegauge.traces.kafka.lines import Line
+from tidegauge.traces.kafka.phrases import Asked
+from tidegauge.traces.problems import Problem, shown
 
 NAMES: Mapping[int, str] = {
     0: "PRODUCE",

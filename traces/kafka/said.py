@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from traces.kafka.lines import Line
-from traces.kafka.patterns import TABLE
-from traces.kafka.phrases import ids
+from tidegauge.traces.kafka.lines import Line
+from tidegauge.traces.kafka.patterns import TABLE
+from tidegauge.traces.kafka.phrases import ids
 
 Value = int | str | tuple[int, ...] | None
 

@@ -12,8 +12,8 @@ Rules of this file
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from traces.kafka.phrases import Asked
-from traces.kafka.said import Said
+from tidegauge.traces.kafka.phrases import Asked
+from tidegauge.traces.kafka.said import Said
 
 Place = tuple[int, int, int, int]
 Fields = dict[str, object]

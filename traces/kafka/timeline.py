@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from traces.kafka.lines import Line
-from traces.kafka.steps import Place, Step
+from tidegauge.traces.kafka.lines import Line
+from tidegauge.traces.kafka.steps import Place, Step
 
 MILLISECOND = 1000
 FENCED, UNKNOWN = 74, 75

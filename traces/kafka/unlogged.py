@@ -12,11 +12,11 @@ Rules of this file
 
 from collections.abc import Mapping, Sequence
 
-from traces.kafka.exchanges import asked_fields
-from traces.kafka.node import Node
-from traces.kafka.process import END
-from traces.kafka.requests import Fetch
-from traces.kafka.steps import Fields, Send, Step
+from tidegauge.traces.kafka.exchanges import asked_fields
+from tidegauge.traces.kafka.node import Node
+from tidegauge.traces.kafka.process import END
+from tidegauge.traces.kafka.requests import Fetch
+from tidegauge.traces.kafka.steps import Fields, Send, Step
 
 
 def tie_unlogged(

@@ -1,0 +1,274 @@
+"""Tells the steps of the proof's cluster as the events of a trace.
+
+Rules of this file
+
+1. Every number comes from the cluster or from the plain rules; which answer a leader gives is asked of the rules.
+2. The cluster commits in a step of its own, Kafka in the event that let it: that event has the high watermark after it.
+3. A step that an event of the schema cannot say as the rules have it raises; nothing is told that brokers would not do.
+"""
+
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from dataclasses import replace
+
+from tidegauge.impl import rules
+from tidegauge.impl.messages import INELIGIBLE_REPLICA
+from tidegauge.spec.errors import SpecError
+from tidegauge.spec.proofs.committed.cluster import ACCEPTED
+from tidegauge.spec.proofs.committed.plain_cluster import Cluster
+from tidegauge.spec.proofs.committed.runs import Step
+from tidegauge.traces.model.views import CONTROLLER
+from tidegauge.traces.schema import Event
+
+COMPOSITE: dict[str, Callable[[Cluster, int], tuple[Step, ...]]] = {
+    "shrink": lambda c, out: (("propose_shrink", c.current, out), ("accept",), ("hear_isr", c.current)),
+    "expand": lambda c, r: (("propose_expand", c.current, r), ("accept",), ("hear_isr", c.current)),
+}
+RAISES = ("LeaderAppend", "HandleFetch", "HandleAlterPartitionResponse", "BecomeLeader")
+"""Events at a leader that may raise its high watermark."""
+
+
+class Teller:
+    """Takes steps of a cluster and tells the events."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.before = cluster
+        self.events: list[Event] = []
+        self.partition_epoch = -1
+        self.caches: dict[int, list[tuple[int, int]]] = {self.node(b): [] for b in range(cluster.brokers)}
+        for b in range(cluster.brokers):
+            self.tell(b, "Start", clean=True, leo=0, hw=0, log_start=0, epochs=[])
+        self.registered()
+
+    def step(self, step: Step) -> int | None:
+        """Takes a step and tells it: the row of its first event. None when the cluster refuses it."""
+        name, *arguments = step
+        row = len(self.events)
+        if name in COMPOSITE:
+            parts = COMPOSITE[name](self.cluster, *arguments)
+            return row if all(self.step(part) is not None for part in parts) else None
+        self.before = deepcopy(self.cluster)
+        if not getattr(self.cluster, name)(*arguments):
+            return None
+        told = getattr(self, name)(*arguments)
+        return row if told is None else int(told)
+
+    # -- words of a trace
+
+    def node(self, b: int) -> int:
+        """The id of the broker that incarnation b is."""
+        return self.cluster.place(b) + 1
+
+    def nodes(self, brokers: Iterable[int]) -> list[int]:
+        """Their ids."""
+        return sorted({self.node(b) for b in brokers})
+
+    @property
+    def all_nodes(self) -> tuple[int, ...]:
+        """The ids of all brokers."""
+        return tuple(self.nodes(range(self.cluster.brokers)))
+
+    def tell(self, b: int, event: str, **told: object) -> None:
+        """An event at a broker."""
+        self.events.append(Event(self.node(b), event, told))
+
+    def moved(self, b: int) -> dict[str, int]:
+        """Log end and high watermark before and after the step."""
+        old, new = self.before, self.cluster
+        before = {"leo_before": len(old.log[b]), "hw_before": old.hw[b]}
+        return {**before, "leo": len(new.log[b]), "hw": new.hw[b]}
+
+    def registered(self) -> None:
+        """The controller's partition, as it is now. A broker that is out of the ISR may run all the same."""
+        c, self.partition_epoch = self.cluster, self.partition_epoch + 1
+        isr = {"isr": self.nodes(c.isr[c.current]), "partition_epoch": self.partition_epoch}
+        leads = {"leader": self.node(c.leader[c.current]), "leader_epoch": c.current}
+        live = self.nodes(range(c.brokers))
+        self.events.append(Event(CONTROLLER, "ChangePartition", {**leads, **isr, "live": live, "clean": True}))
+
+    def assign(self, b: int, epoch: int, start: int) -> None:
+        """LeaderEpochFileCache#assign."""
+        epochs, starts = self.cache(b)
+        keeps = rules.assign_keeps(epochs, starts, epoch, start)
+        if keeps != rules.UNDEFINED:
+            self.caches[self.node(b)] = [*self.caches[self.node(b)][:keeps], (epoch, start)]
+
+    def cache(self, b: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Epochs and starts of a broker's cache."""
+        entries = self.caches[self.node(b)]
+        return tuple(e for e, _ in entries), tuple(s for _, s in entries)
+
+    def truncated(self, b: int, end: int) -> None:
+        """LeaderEpochFileCache#truncateFromEnd."""
+        del self.caches[self.node(b)][rules.truncate_from_end_keeps(self.cache(b)[1], end) :]
+
+    # -- leadership
+
+    def elect(self, *_: object) -> None:
+        """ChangePartition."""
+        self.registered()
+
+    def learn(self, b: int, e: int) -> None:
+        """BecomeLeader, BecomeFollower."""
+        if self.cluster.leader[e] == b:
+            end = len(self.cluster.log[b])
+            self.assign(b, e, end)
+            self.tell(
+                b, "BecomeLeader", leader_epoch=e, isr=self.nodes(self.cluster.view[e]), epoch_start=end, **self.moved(b)
+            )
+        else:
+            self.role(b)
+
+    def role(self, b: int) -> None:
+        """The role that b has, told again."""
+        e = self.cluster.known[b]
+        leader, state = self.cluster.leader[e], {"leo": len(self.cluster.log[b]), "hw": self.cluster.hw[b]}
+        if leader == b:
+            self.tell(b, "BecomeLeader", leader_epoch=e, isr=self.nodes(self.cluster.view[e]), **state)
+        else:
+            self.tell(b, "BecomeFollower", leader=self.node(leader), leader_epoch=e, **state)
+
+    # -- logs
+
+    def append(self, e: int) -> None:
+        """LeaderAppend."""
+        b, end = self.cluster.leader[e], len(self.cluster.hist[e])
+        self.assign(b, e, end - 1)
+        self.tell(b, "LeaderAppend", leader_epoch=e, rec_base=end - 1, rec_end=end, rec_epoch=e, **self.moved(b))
+
+    def commit(self, e: int) -> int:
+        """The last event at the leader has raised its high watermark."""
+        b = self.cluster.leader[e]
+        row = max(row for row, event in enumerate(self.events) if event.node == self.node(b))
+        event = self.events[row]
+        if event.event not in RAISES:
+            raise SpecError(f"expected a high watermark to rise in one of {', '.join(RAISES)}; seen {event.event}")
+        self.events[row] = replace(event, fields={**event.fields, "hw": self.cluster.hw[b]})
+        return row
+
+    def asks(self, f: int, decision: int) -> tuple[int, dict[str, int], tuple[int, int]]:
+        """SendFetch, and what the rules say of it: the leader, the request, where they part."""
+        was, e = self.before, self.cluster.known[f]
+        leader, offset, last = was.leader[e], len(was.log[f]), rules.latest_epoch(self.cache(f)[0])
+        asked = {"req_epoch": e, "req_offset": offset, "req_last_epoch": last}
+        start, end = was.log_start[leader], len(was.log[leader])
+        decided, epoch, diverges = rules.fetch_decision(*self.cache(leader), start, end, offset, last)
+        if decided != decision:
+            raise SpecError(f"expected the rules to answer {decision} to {asked}; seen {decided}")
+        self.tell(f, "SendFetch", peer=self.node(leader), **asked)
+        return leader, asked, (epoch, diverges)
+
+    def fetch(self, f: int, new_end: int) -> None:
+        """Sent, handled and answered."""
+        leader, asked, _ = self.asks(f, rules.READ)
+        base, records = asked["req_offset"], self.cluster.log[f]
+        answer = {"error": rules.NONE, "res_hw": self.before.hw[leader], "rec_base": base, "rec_end": new_end}
+        if new_end > base:
+            answer["rec_epoch"] = records[-1]
+        counted = {"remote_leo": base, **self.moved(leader)}
+        self.tell(leader, "HandleFetch", peer=self.node(f), **asked, **answer, **counted)
+        for offset in range(base, new_end):
+            self.assign(f, records[offset], offset)
+        taken = {"req_epoch": asked["req_epoch"], "req_offset": base, **answer, **self.moved(f)}
+        self.tell(f, "HandleFetchResponse", peer=self.node(leader), **taken)
+
+    def cut(self, f: int, target: int) -> None:
+        """A fetch that diverges. Where the rules cut elsewhere than the run does, the run cannot be told."""
+        leader, asked, (epoch, end) = self.asks(f, rules.DIVERGING)
+        offset = asked["req_offset"]
+        row, seen, _ = rules.truncation_target(*self.cache(f), offset, offset, epoch, end)
+        if seen != target:
+            raise SpecError(f"expected a cut at {target}; seen {seen}")
+        answer = {"div_epoch": epoch, "div_end": end}
+        hw = self.cluster.hw[leader]
+        self.tell(leader, "HandleFetch", peer=self.node(f), **asked, error=rules.NONE, **answer, hw=hw)
+        self.truncated(f, target)
+        told = {"req_epoch": asked["req_epoch"], "req_offset": offset, **answer, "target": target, "completed": row != 4}
+        self.tell(f, "HandleDivergingResponse", peer=self.node(leader), **told, **self.moved(f))
+
+    # -- the ISR
+
+    def proposal(self, e: int) -> dict[str, list[int]]:
+        """The ISR that the leader of epoch e asks for."""
+        return {"isr": self.nodes(self.cluster.proposed[e])}
+
+    def propose_shrink(self, e: int, *_: int) -> None:
+        """ShrinkIsr."""
+        b = self.cluster.leader[e]
+        self.tell(b, "ShrinkIsr", **self.proposal(e), leo=len(self.cluster.log[b]), hw=self.cluster.hw[b])
+
+    def propose_expand(self, e: int, r: int) -> None:
+        """ExpandIsr."""
+        told = {"peer": self.node(r), **self.proposal(e), "remote_leo": self.cluster.remote[e, r]}
+        self.tell(self.cluster.leader[e], "ExpandIsr", **told)
+
+    def judged(self, e: int, members: Iterable[int], error: int) -> None:
+        """AlterPartition."""
+        told = {"peer": self.node(self.cluster.leader[e]), "leader_epoch": e, "isr": self.nodes(members), "error": error}
+        self.events.append(Event(CONTROLLER, "AlterPartition", told))
+
+    def accept(self) -> None:
+        """AlterPartition, ChangePartition."""
+        e = self.cluster.current
+        self.judged(e, self.cluster.proposed[e], rules.NONE)
+        self.registered()
+
+    def accept_given_up(self, number: int) -> None:
+        """The same of a change that was given up."""
+        e, _, members = self.cluster.given_up[number]
+        self.judged(e, members, rules.NONE)
+        self.registered()
+
+    def refuse(self, e: int) -> None:
+        """AlterPartition."""
+        self.judged(e, self.cluster.proposed[e], INELIGIBLE_REPLICA)
+
+    def hear_isr(self, e: int) -> None:
+        """HandleAlterPartitionResponse, or metadata."""
+        b = self.cluster.leader[e]
+        if self.before.status[e] != ACCEPTED:
+            self.role(b)
+            return
+        hw = {"hw_before": self.before.hw[b], "hw": self.cluster.hw[b]}
+        isr = self.nodes(self.cluster.view[e])
+        self.tell(b, "HandleAlterPartitionResponse", isr=isr, error=rules.NONE, **hw)
+
+    def remove(self, _: int) -> None:
+        """ChangePartition."""
+        self.registered()
+
+    # -- disks
+
+    def restart(self, b: int, _: int) -> None:
+        """Crash, Start, and the role that its metadata gives it."""
+        self.tell(b, "Crash", clean=False)
+        c = self.cluster
+        state = {"leo": len(c.log[b]), "hw": c.hw[b], "log_start": c.log_start[b]}
+        self.truncated(b, len(c.log[b]))
+        epochs = [list(entry) for entry in self.caches[self.node(b)]]
+        self.tell(b, "Start", clean=False, **state, epochs=epochs)
+        self.role(b)
+
+    def lose_tail(self, b: int, end: int) -> None:
+        """A restart of the newest incarnation, which stands where b stood."""
+        self.restart(self.cluster.gone[b], end)
+
+    def delete(self, b: int, start: int) -> None:
+        """LogStartMoved."""
+        entries = self.caches[self.node(b)]
+        covers = rules.truncate_from_start_covers(self.cache(b)[1], start)
+        if covers:
+            self.caches[self.node(b)] = [(entries[covers - 1][0], start), *entries[covers:]]
+        self.tell(b, "LogStartMoved", log_start=start, hw=self.cluster.hw[b])
+
+    def reset(self, f: int) -> None:
+        """A fetch out of range, and a new beginning at the leader's log start."""
+        leader, asked, _ = self.asks(f, rules.OUT_OF_RANGE)
+        error = rules.OFFSET_OUT_OF_RANGE
+        self.tell(leader, "HandleFetch", peer=self.node(f), **asked, error=error, hw=self.cluster.hw[leader])
+        self.caches[self.node(f)] = []
+        point = {"req_epoch": asked["req_epoch"], "req_offset": asked["req_offset"]}
+        reach = {"leader_start": self.cluster.log_start[leader], "leader_end": len(self.cluster.log[leader])}
+        log = {"target": self.cluster.log_start[f], **self.moved(f), "log_start": self.cluster.log_start[f]}
+        self.tell(f, "HandleOutOfRange", peer=self.node(leader), **point, **reach, **log)

@@ -1,0 +1,243 @@
+"""spec = impl: the labelled graph that TLC finds and the one the explorer finds are the same set of transitions.
+
+Rules of this file
+
+1. The whole bounded graph is compared, in both directions. A sample would say nothing about what it left out.
+2. A difference is told where a reader can follow it: at the first state, in breadth-first order, from which the two sides
+   do not take the same steps, with a shortest path to it.
+3. Bounds are read from the model's cfg: they are stated there and nowhere else.
+4. Each module is explored by the system of impl that has its steps: impl.cluster.cluster, or impl.explored.isr_cluster for
+   MCAlterPartition.
+5. A model that starts from a deep state is compared from there. MCSeeds says how a partition gets there from Init; the
+   implementation goes the same way first.
+"""
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from tidegauge.impl.cluster.cluster import Cluster, initial
+from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN, model_of
+from tidegauge.impl.explored import describe, describe_isr, isr_cluster
+from tidegauge.impl.explored.explore import Bounds, Graph, Walker, explore_from
+from tidegauge.impl.profiles import Profile, Rules
+from tidegauge.impl.releases import named
+from tidegauge.spec.checker.behaviour import view_of
+from tidegauge.spec.checker.graph import labelled_graph
+from tidegauge.spec.checker.models import Model, find_model
+from tidegauge.spec.checker.tlc import Limits, run_tlc
+from tidegauge.spec.errors import SpecError
+
+View: TypeAlias = tuple[Any, ...]
+Label: TypeAlias = tuple[Any, ...]
+Edge: TypeAlias = tuple[View, Label, View]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A model whose graph is compared, with tighter bounds where its own are too wide for that.
+
+    `seed` is the model of MCSeeds that leads to where this one starts, "" for one that starts in Init; `off` a switch of the
+    profile that the model turns off, "" for none.
+    """
+
+    model: str
+    profile: str
+    constants: Mapping[str, int]
+    seed: str = ""
+    off: str = ""
+
+    @property
+    def switched(self) -> Profile:
+        """The profile, with what is off turned off."""
+        off: dict[str, Any] = {self.off: False} if self.off else {}
+        return named(self.profile)._replace(**off)
+
+
+COMPARED = (
+    Compared("Small", "fetch-truncation", {}),
+    Compared("Epochs", "fetch-truncation", {"MaxEpoch": 2}),
+    Compared("HwOnly", "hw-only", {"MaxEpoch": 1, "MaxCrash": 1}),
+    Compared("Kip101", "kip101", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1}),
+    Compared("Kip279", "kip279", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1}),
+    Compared("Kip320", "kip320", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1}),
+    Compared("LaggingHw", "fetch-truncation", {}, "SeedLaggingHw"),
+    Compared("MissedEpochRepaired", "repaired", {}, "SeedMissedEpoch"),
+    Compared("MovingStart", "fetch-truncation", {"MaxCrash": 0}),
+    Compared("AcksAll", "fetch-truncation", {"MaxLog": 1, "MinIsr": 2}),
+    Compared("Kip966", "elr", {"MaxEpoch": 1}),
+    Compared("EqualEpoch", "fetch-truncation", {"MaxPartitionEpoch": 2}),
+    Compared("SkipsEqual", "skips-equal", {"MaxPartitionEpoch": 2}),
+)
+"""What the main job compares, a few seconds each; those of ISR changes and those from deep states with three brokers."""
+
+
+@dataclass(frozen=True)
+class Equality:
+    """How the two graphs compare; `divergence` is None when they are the same."""
+
+    model: str
+    states: int
+    transitions: int
+    divergence: str | None
+
+
+LAST_RESORTS = {"MCLastKnownSpec": LAST_KNOWN, "MCAnybodySpec": ANYBODY}
+
+
+def bounds_of(model: Model, **constants: int) -> Bounds:
+    """The explorer's bounds for a model's cfg."""
+    brokers, most = _stated(model, constants, "Broker", ("MaxLog", "MaxEpoch", "MaxCrash", "MaxFetch"))
+    bounds = Bounds(brokers, most["MaxLog"], most["MaxEpoch"], most["MaxCrash"], most["MaxFetch"])
+    bounds = bounds._replace(max_start=most.get("MaxStart", 0))
+    if model.module == "MCELR":
+        return _with_elr(bounds, most["MinIsr"], model.config())
+    if model.module != "MCAcks":
+        return bounds
+    # One producer for each record there can be: all of them may wait.
+    return bounds._replace(max_waiting=most["MaxLog"], min_insync_replicas=most["MinIsr"])
+
+
+def _with_elr(bounds: Bounds, min_isr: int, config: str) -> Bounds:
+    """What a cfg of MCELR says beside its numbers: whether logs lose their ends, and whom its SPECIFICATION elects last."""
+    resorts = (resort for spec, resort in LAST_RESORTS.items() if f"SPECIFICATION {spec}\n" in config)
+    loses_tails = "SurvivesCrash <- AnyTailMayGo" in config
+    return bounds._replace(min_insync_replicas=min_isr, loses_tails=loses_tails, last_resort=next(resorts, ""))
+
+
+def isr_bounds_of(model: Model, **constants: int) -> isr_cluster.Bounds:
+    """The same for a model of MCAlterPartition."""
+    followers, most = _stated(model, constants, "Follower", ("MaxEnd", "MaxPartitionEpoch", "MaxRestarts"))
+    return isr_cluster.Bounds(followers, most["MaxEnd"], most["MaxPartitionEpoch"], most["MaxRestarts"])
+
+
+def _stated(
+    model: Model, constants: Mapping[str, int], members: str, names: tuple[str, ...]
+) -> tuple[int, Mapping[str, int]]:
+    """What a cfg says: how many `members` there are, and the bounds."""
+    text = model.config(**constants)
+    brokers = re.search(rf"^\s*{members} = \{{([^}}]*)\}}", text, flags=re.MULTILINE)
+    found = {name: int(value) for name, value in re.findall(r"^\s*(M\w+) = (\d+)$", text, flags=re.MULTILINE)}
+    missing = set(names) - set(found)
+    if brokers is None or missing:
+        raise SpecError(f"{model.cfg}: expected {members}, {', '.join(names)}; seen no {missing or members}")
+    return len(brokers[1].split(",")), found
+
+
+class System(NamedTuple):
+    """What of impl has the steps of a module: where it starts, its graph from there, how its labels and views read."""
+
+    start: Callable[[Compared, Rules | None], Any]
+    explore: Callable[[Any], Graph]
+    label_text: Callable[[Label], str]
+    view_text: Callable[[View], str]
+
+
+def compare(compared: Compared, rules: Rules | None = None) -> Equality:
+    """TLC's graph of a model against the explorer's; `rules` replaces rules of the implementation."""
+    model = find_model(compared.model)
+    theirs = labelled_graph(model, on_progress=None, **compared.constants)
+    system = system_of(model)
+    ours = system.explore(system.start(compared, rules))
+    our_edges = {(ours.states[source], ours.labels[label], ours.states[target]) for source, label, target in ours.edges}
+    their_edges = theirs.edges()
+    divergence = None
+    if theirs.states[0] != ours.states[0]:
+        spec, impl = map(system.view_text, (theirs.states[0], ours.states[0]))
+        divergence = f"the initial states differ\nspec:\n{spec}\nimpl:\n{impl}"
+    elif our_edges != their_edges:
+        divergence = first_divergence(theirs.states[0], their_edges, our_edges, system)
+    return Equality(compared.model, len(theirs.states), len(their_edges), divergence)
+
+
+def start_of(compared: Compared, rules: Rules | None = None) -> Cluster:
+    """The implementation's state that the model starts in."""
+    bounds = bounds_of(find_model(compared.model), **compared.constants)
+    if not compared.seed:
+        return initial(bounds, compared.switched, rules)
+    return _at_the_end_of(find_model(compared.seed))._replace(model=model_of(bounds, compared.switched, rules))
+
+
+def _at_the_end_of(seed: Model) -> Cluster:
+    """Where the implementation is after the steps that TLC takes to a deep state."""
+    walker = Walker(bounds_of(seed))
+    cluster = walker.start
+    for step in run_tlc(seed.module, seed.config(), limits=Limits(brief=True)).counterexample[1:]:
+        wanted = view_of(step.state)
+        after = next((state for _, state in walker.successors(cluster) if walker.view(state) == wanted), None)
+        if after is None:
+            there, here = map(describe.view_text, (wanted, walker.view(cluster)))
+            raise SpecError(f"{seed.cfg}: expected impl to step to\n{there}\nseen no such step from\n{here}")
+        cluster = after
+    return cluster
+
+
+def isr_start_of(compared: Compared, rules: Rules | None = None) -> isr_cluster.IsrCluster:
+    """The same for a model of MCAlterPartition."""
+    bounds = isr_bounds_of(find_model(compared.model), **compared.constants)
+    return isr_cluster.initial(bounds, compared.switched, rules)
+
+
+REPLICATION = System(start_of, explore_from, describe.label_text, describe.view_text)
+ISR_CHANGES = System(isr_start_of, isr_cluster.explore, describe_isr.label_text, describe_isr.view_text)
+
+
+def system_of(model: Model) -> System:
+    """The system that is held against a model."""
+    return ISR_CHANGES if model.module == "MCAlterPartition" else REPLICATION
+
+
+def first_divergence(start: View, spec: set[Edge], impl: set[Edge], system: System = REPLICATION) -> str:
+    """The first state from which spec and impl do not take the same steps, and how to get there."""
+    steps = {"spec": _by_source(spec), "impl": _by_source(impl)}
+    path: dict[View, tuple[View, Label] | None] = {start: None}
+    waiting = deque([start])
+    while waiting:
+        state = waiting.popleft()
+        theirs, ours = steps["spec"][state], steps["impl"][state]
+        if theirs != ours:
+            return _told(system, state, path, theirs, ours)
+        for label, target in sorted(theirs):
+            if target not in path:
+                path[target] = (state, label)
+                waiting.append(target)
+    raise ValueError("expected graphs that differ, seen two that agree wherever both can go")
+
+
+def _by_source(edges: Iterable[Edge]) -> defaultdict[View, set[tuple[Label, View]]]:
+    steps: defaultdict[View, set[tuple[Label, View]]] = defaultdict(set)
+    for source, label, target in edges:
+        steps[source].add((label, target))
+    return steps
+
+
+def _told(
+    system: System,
+    state: View,
+    path: Mapping[View, tuple[View, Label] | None],
+    theirs: set[tuple[Label, View]],
+    ours: set[tuple[Label, View]],
+) -> str:
+    labels: list[Label] = []
+    at = path[state]
+    while at is not None:
+        labels.append(at[1])
+        at = path[at[0]]
+    lines = [f"first divergence after {len(labels)} steps:"]
+    lines += [f"  {number:>2}  {system.label_text(label)}" for number, label in enumerate(reversed(labels), 1)]
+    lines += ["in this state:", system.view_text(state)]
+    for label in sorted({label for label, _ in theirs ^ ours}):
+        spec_to = [target for step, target in theirs if step == label]
+        impl_to = [target for step, target in ours if step == label]
+        lines.append(f"{system.label_text(label)}:")
+        lines.append(f"  spec: {_outcome(system, spec_to)}")
+        lines.append(f"  impl: {_outcome(system, impl_to)}")
+    return "\n".join(lines)
+
+
+def _outcome(system: System, targets: list[View]) -> str:
+    if not targets:
+        return "not possible"
+    return "\n   or:  ".join("\n        ".join(["leads to", *system.view_text(target).splitlines()]) for target in targets)

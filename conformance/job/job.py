@@ -1,0 +1,158 @@
+"""The main job: steps in a fixed order, one line each while they run, one line with the verdict at the end.
+
+A step is a function that returns a StepResult. A step that raises is a SUITE ERROR: the job goes on with the next step and
+ends with exit code 2, since a suite that broke has shown nothing about a broker.
+"""
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from tidegauge.conformance.judging.explain import Explanation
+from tidegauge.conformance.judging.progress import Echo
+from tidegauge.conformance.judging.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing a step checked: a model, a proof group, a capture, a fault."""
+
+    name: str
+    passed: bool
+    says: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a step found. `figures` are the numbers it measured, for the JSON report."""
+
+    says: str
+    cases: tuple[Case, ...]
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    explanations: tuple[Explanation, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """A step that checked nothing has not passed."""
+        return bool(self.cases) and all(case.passed for case in self.cases)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step by name; `run` may tell of its progress through the echo it is given."""
+
+    name: str
+    run: Callable[[Echo], StepResult]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A step with its verdict (PASS, FAIL or SUITE ERROR) and how long it took."""
+
+    step: str
+    verdict: Verdict
+    result: StepResult
+    seconds: float
+
+
+def run_job(steps: Sequence[Step], echo: Echo) -> tuple[Outcome, ...]:
+    """Runs every step, whatever the others found."""
+    outcomes = []
+    for number, step in enumerate(steps, 1):
+        echo(f"[{number}/{len(steps)}] {step.name} ...")
+        outcome = _run(step, echo)
+        outcomes.append(outcome)
+        echo(
+            f"[{number}/{len(steps)}] {step.name}: {outcome.verdict.value}, {outcome.result.says} ({outcome.seconds:.1f} s)"
+        )
+        for case in outcome.result.cases:
+            if not case.passed:
+                echo(f"      {case.name}: {case.says}")
+    return tuple(outcomes)
+
+
+def _run(step: Step, echo: Echo) -> Outcome:
+    begin = time.perf_counter()
+    try:
+        result = step.run(echo)
+        verdict = Verdict.PASS if result.passed else Verdict.FAIL
+    except Exception as error:
+        cause = "".join(traceback.format_exception(error))
+        result = StepResult(f"{type(error).__name__}: {error}", (Case(step.name, False, cause),))
+        verdict = Verdict.SUITE_ERROR
+    return Outcome(step.name, verdict, result, time.perf_counter() - begin)
+
+
+def exit_code(outcomes: Sequence[Outcome]) -> int:
+    """0 all steps passed, 1 one failed, 2 the suite itself broke."""
+    verdicts = {outcome.verdict for outcome in outcomes}
+    if Verdict.SUITE_ERROR in verdicts or not outcomes:
+        return 2
+    return 1 if Verdict.FAIL in verdicts else 0
+
+
+def summary_table(outcomes: Sequence[Outcome]) -> str:
+    """The steps as a table for the terminal."""
+    rows = [(o.step, o.verdict.value, f"{o.seconds:.1f} s", o.result.says) for o in outcomes]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return "\n".join(
+        f"{step:<{widths[0]}}  {verdict:<{widths[1]}}  {seconds:>{widths[2]}}  {says}"
+        for step, verdict, seconds, says in rows
+    )
+
+
+def write_json(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Everything the job found, for machines."""
+    document = {
+        "verdict": "conforms" if exit_code(outcomes) == 0 else "does not conform",
+        "steps": [
+            {
+                "step": o.step,
+                "verdict": o.verdict.value,
+                "seconds": round(o.seconds, 3),
+                "says": o.result.says,
+                "figures": dict(o.result.figures),
+                "cases": [
+                    {"name": c.name, "passed": c.passed, "says": c.says, "seconds": round(c.seconds, 3)}
+                    for c in o.result.cases
+                ],
+            }
+            for o in outcomes
+        ],
+    }
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def write_junit(outcomes: Sequence[Outcome], path: Path) -> None:
+    """One test suite per step, one test case per case."""
+    root = ElementTree.Element("testsuites", name="tidegauge conformance")
+    for outcome in outcomes:
+        cases = outcome.result.cases
+        broken = outcome.verdict is Verdict.SUITE_ERROR
+        failed = sum(not case.passed for case in cases)
+        suite = ElementTree.SubElement(
+            root,
+            "testsuite",
+            name=outcome.step,
+            tests=str(len(cases)),
+            failures=str(0 if broken else failed),
+            errors=str(failed if broken else 0),
+            time=f"{outcome.seconds:.3f}",
+        )
+        for case in cases:
+            element = ElementTree.SubElement(
+                suite, "testcase", classname=outcome.step, name=case.name, time=f"{case.seconds:.3f}"
+            )
+            if not case.passed:
+                kind = "error" if broken else "failure"
+                ElementTree.SubElement(
+                    element, kind, message=case.says.splitlines()[-1] if case.says else ""
+                ).text = case.says
+    ElementTree.indent(root)
+    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)

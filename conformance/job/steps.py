@@ -1,0 +1,143 @@
+"""The steps of the main job that need no Spark: each calls a room and turns what it returns into cases."""
+
+from dataclasses import asdict
+
+from tidegauge.conformance.evidence.captures import judge_captures
+from tidegauge.conformance.evidence.golden import DIRECTORY, SMALL, STORIES
+from tidegauge.conformance.evidence.kill_matrix import Fate, kill_all
+from tidegauge.conformance.evidence.language import Language
+from tidegauge.conformance.evidence.mutation import figures
+from tidegauge.conformance.evidence.mutation import run as run_mutants
+from tidegauge.conformance.evidence.spec_equals_impl import COMPARED, compare
+from tidegauge.conformance.job.job import Case, StepResult
+from tidegauge.conformance.judging.progress import Echo
+from tidegauge.impl.explored.explore import explore
+from tidegauge.impl.profiles import FETCH_TRUNCATION
+from tidegauge.spec.checker import models
+from tidegauge.traces.files import ndjson
+
+
+def models_as_pinned(echo: Echo) -> StepResult:
+    """TLC on every small model, held against what models.toml pins."""
+    done = models.run_tier("small", on_done=lambda comparison: echo(f"      {comparison}"))
+    cases = tuple(Case(c.model.name, c.ok, str(c), c.result.seconds) for c in done)
+    states = sum(max(c.result.distinct, 0) for c in done)
+    failing = sum(c.model.expect != "success" for c in done)
+    return StepResult(
+        f"{len(done)} models, {states:,} distinct states; {failing} of them must fail and fail as they must",
+        cases,
+        {"models": len(done), "distinct_states": states},
+    )
+
+
+def rules_proved(echo: Echo) -> StepResult:
+    """The rules' own code, proved by z3 in processes of their own."""
+    from tidegauge.spec.proofs.engine.verdicts import GroupResult, Verdict  # noqa: PLC0415
+    from tidegauge.spec.proofs.prove import prove  # noqa: PLC0415  z3 is an extra; the other steps do without
+
+    def progress(_name: str, result: GroupResult | None) -> None:
+        if result is not None:
+            echo(f"      {result.verdict.value}: {result.title} ({len(result.goals)} goals, {result.seconds:.1f} s)")
+
+    results = prove(progress=progress)
+    cases = tuple(Case(r.name, r.verdict is Verdict.PROVED, "\n".join(r.describe()), r.seconds) for r in results)
+    goals = sum(len(r.goals) for r in results)
+    return StepResult(f"{goals} goals in {len(results)} groups", cases, {"goals": goals, "groups": len(results)})
+
+
+def spec_equals_impl(echo: Echo) -> StepResult:
+    """The whole labelled graph of TLC and of the explorer, both directions."""
+    cases = []
+    states = transitions = 0
+    for compared in COMPARED:
+        found = compare(compared)
+        same = found.divergence is None
+        says = f"{found.states:,} states, {found.transitions:,} transitions" if same else str(found.divergence)
+        echo(f"      {compared.model}, {compared.profile}: {'the same ' if same else ''}{says.splitlines()[0]}")
+        cases.append(Case(f"{compared.model} {compared.profile}", same, says))
+        states += found.states
+        transitions += found.transitions
+    return StepResult(
+        f"{transitions:,} labelled transitions of {states:,} states are the same set on both sides",
+        tuple(cases),
+        {"states": states, "transitions": transitions},
+    )
+
+
+def seeded_faults(echo: Echo) -> StepResult:
+    """Every fault of impl.explored.faults, against the judge."""
+    kills = []
+    for kill in kill_all():
+        caught_by = ", ".join(list(kill.by_rule)[:3]) or kill.says
+        echo(f"      {kill.fault.name}: {kill.fate.value}{' by ' if kill.by_rule else ' '}{caught_by}")
+        kills.append(kill)
+    cases = tuple(
+        Case(
+            k.fault.name,
+            k.fate is not Fate.SURVIVED,
+            f"{k.fault.says} ({k.fault.resembles}): {k.fate.value} {dict(k.by_rule)}",
+        )
+        for k in kills
+    )
+    fates = {fate: sum(k.fate is fate for k in kills) for fate in Fate}
+    said = ", ".join(f"{count} {fate.value}" for fate, count in fates.items() if count)
+    figures = {
+        "fates": {fate.value: count for fate, count in fates.items()},
+        "matrix": {k.fault.name: dict(k.by_rule) for k in kills},
+    }
+    return StepResult(f"{len(kills)} faults: {said}", cases, figures)
+
+
+def real_logs_judged(echo: Echo) -> StepResult:
+    """Logs of real Kafka brokers under faults: which rules fail, and the rebuilt state against the disks."""
+    done = []
+    for captured in judge_captures():
+        failing = ", ".join(captured.failing) or "no rule fails"
+        events, replicas = captured.report.events, captured.replicas
+        echo(f"      Kafka {captured.name}: {failing}; {events:,} events, {replicas} replicas rebuilt")
+        done.append(captured)
+    cases = tuple(
+        Case(
+            c.name,
+            not c.differences,
+            "\n".join(c.differences) or f"{', '.join(c.failing) or 'no rule fails'}",
+            c.report.seconds,
+        )
+        for c in done
+    )
+    events = sum(c.report.events for c in done)
+    broken = sum(bool(c.failing) for c in done)
+    return StepResult(
+        f"{len(done)} captures, {events:,} events; {broken} show the bug they must show, the others none; "
+        f"{sum(c.replicas for c in done)} replicas as on disk",
+        cases,
+        {"captures": {c.name: {"fails": list(c.failing), "events": c.report.events} for c in done}},
+        tuple(explanation for c in done for explanation in c.report.explanations),
+    )
+
+
+def mutants_rejected(echo: Echo) -> StepResult:
+    """Golden traces with one thing changed: rejected, a legal behaviour of the graph, or let pass for a reason given."""
+    graph = explore(SMALL)
+    language = Language(graph.states, graph.labels, graph.edges, FETCH_TRUNCATION.name)
+    stories = [story for story in STORIES if story.bounds == SMALL and story.profile == FETCH_TRUNCATION.name]
+    traces = [trace for story in stories for trace in ndjson.read(DIRECTORY / f"{story.name}.ndjson").traces]
+    outcomes = run_mutants(traces, language)
+    unexplained = [one for one in outcomes if one.survived and one.reason is None]
+    cases = [
+        Case("nothing passes without a reason", not unexplained, "\n".join(o.mutant.says for o in unexplained) or "none")
+    ]
+    for found in figures(outcomes):
+        says = (
+            f"{found.made} made: {found.rejected} rejected, {found.legal} legal behaviours, "
+            f"{found.undecided} left undecided, {found.survived} let pass by design"
+        )
+        echo(f"      {found.kind}: {says}")
+        cases.append(Case(found.kind, found.rejected > 0, says))
+    rejected = sum(bool(one.rules) for one in outcomes)
+    return StepResult(
+        f"{len(outcomes):,} mutants of {len(traces)} golden traces: {rejected:,} rejected, "
+        f"{len(unexplained)} passed unexplained",
+        tuple(cases),
+        {"mutants": {f.kind: {**asdict(f), "by_design": f.survived} for f in figures(outcomes)}},
+    )

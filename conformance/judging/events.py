@@ -1,0 +1,119 @@
+"""Rows of columns as events, and events as words.
+
+Rules of this file
+
+1. `event_at` is the inverse of traces.columns.to_columns for one row: what a Parquet file holds reads like a line again.
+2. Values are words only here and in impl.explored.describe: node ids, sets of nodes, error names, "undefined" for -1.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tidegauge.conformance.judging.judge import known
+from tidegauge.conformance.kernel.state import FOLLOWING, LEADING, NO_ROLE
+from tidegauge.traces.columns import INT_FIELDS, Columns
+from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, Kind
+
+_NAMES = {event.code: name for name, event in EVENTS.items()}
+ERRORS = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    0: "NONE",
+    1: "OFFSET_OUT_OF_RANGE",
+    3: "UNKNOWN_TOPIC_OR_PARTITION",
+    5: "LEADER_NOT_AVAILABLE",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    7: "REQUEST_TIMED_OUT",
+    19: "NOT_ENOUGH_REPLICAS",
+    20: "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+    41: "NOT_CONTROLLER",
+    55: "OPERATION_NOT_ATTEMPTED",
+    56: "KAFKA_STORAGE_ERROR",
+    74: "FENCED_LEADER_EPOCH",
+    75: "UNKNOWN_LEADER_EPOCH",
+    100: "UNKNOWN_TOPIC_ID",
+    107: "INELIGIBLE_REPLICA",
+}
+IN_FLIGHT = (
+    "nothing",
+    "a request",
+    "a recorded fetch whose answer nobody told",
+    "records",
+    "a diverging answer",
+    "an out-of-range answer",
+    "an error",
+    "an epoch request",
+    "an epoch answer",
+    "a request whose leader went down",
+)
+_ROLES = {NO_ROLE: "no role", LEADING: "leader", FOLLOWING: "follower"}
+
+
+def event_at(columns: Columns, row: int, config: Config, at: str = "") -> Event:
+    """The event in a row."""
+    told = {name: known(int(columns.ints[name][row])) for name in INT_FIELDS if name in columns.ints}
+    fields = {name: _decoded(name, value, config) for name, value in told.items() if value is not None}
+    if columns.epochs_told[row]:
+        flat = columns.epochs[2 * columns.epochs_at[row] : 2 * columns.epochs_at[row + 1]].tolist()
+        fields["epochs"] = tuple(zip(flat[::2], flat[1::2], strict=True))
+    return Event(_node(int(columns.node[row]), config) or 0, _NAMES[int(columns.event[row])], fields, at=at)
+
+
+def _node(position: int, config: Config) -> int | None:
+    if position < 0:
+        return None
+    return config.nodes[position] if position < len(config.nodes) else config.controller
+
+
+def _decoded(name: str, value: int, config: Config) -> Any:
+    kind = FIELDS[name].kind
+    if kind is Kind.NODE:
+        return _node(value, config)
+    if kind is Kind.NODES:
+        return members(value, config)
+    if kind is Kind.BOOL:
+        return bool(value)
+    return value
+
+
+def members(mask: int, config: Config) -> tuple[int, ...]:
+    """The node ids in a mask."""
+    return tuple(node for at, node in enumerate(config.nodes) if mask >= 0 and mask >> at & 1)
+
+
+def words(compared: str, value: int | None, config: Config) -> str:
+    """A value that a check compared."""
+    if value is None:
+        return "unknown"
+    if compared == "running":
+        return "running" if value == 1 else "not running"
+    if compared == "role":
+        return _ROLES.get(value, str(value))
+    if compared == "in flight":
+        return IN_FLIGHT[value]
+    if compared == "error":
+        return f"{value} ({ERRORS[value]})" if value in ERRORS else str(value)
+    if compared in FIELDS:
+        kind = FIELDS[compared].kind
+        if kind is Kind.NODES:
+            return "{" + ", ".join(map(str, members(value, config))) + "}"
+        if kind is Kind.NODE:
+            node = _node(value, config)
+            return "none" if node is None else f"node {node}"
+        if kind is Kind.BOOL:
+            return "true" if value else "false"
+    return "undefined (-1)" if value == -1 else str(value)
+
+
+def event_words(event: Event) -> str:
+    """One line: the event and what it tells."""
+    return f"n{event.node} {event.event}" + "".join(f" {name}={_plain(value)}" for name, value in event.fields.items())
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[" + ",".join(_plain(part) for part in value) + "]"
+    return str(value)

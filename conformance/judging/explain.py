@@ -1,0 +1,138 @@
+"""Why a rule failed: data first, words second.
+
+Rules of this file
+
+1. An Explanation holds the failing event, what was expected and seen, the events before it at the replicas involved with
+   what the judge knew after each, and the known bugs the failure looks like.
+2. `text` writes it; the HTML page draws the same data.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tidegauge.conformance.judging.events import event_at, event_words, words
+from tidegauge.conformance.judging.grid import grid
+from tidegauge.conformance.judging.judge import Failure
+from tidegauge.conformance.judging.replay import Snapshot, replay
+from tidegauge.conformance.judging.rulebook import Rule, bug_sentences, rulebook
+from tidegauge.traces.columns import Columns
+from tidegauge.traces.schema import Config, Event, Trace
+
+STEPS = 12
+"""Events shown before the failing one."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """An event, and what the judge knew after it."""
+
+    number: int
+    event: Event
+    after: Snapshot
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One failure with all that is needed to see it."""
+
+    rule: Rule
+    trace: str
+    tp: str
+    config: Config
+    at: str
+    expected: str
+    actual: str
+    compared: str
+    before: Snapshot
+    steps: tuple[Step, ...]
+    left_out: int
+    bugs: tuple[tuple[str, str], ...]
+
+    @property
+    def event(self) -> Event:
+        """The event at which the rule failed."""
+        return self.steps[-1].event
+
+
+def explain(
+    columns: Columns,
+    config: Config,
+    failure: Failure,
+    traces: Sequence[Trace] | None = None,
+    source: str = "",
+    steps: int = STEPS,
+) -> Explanation:
+    """Explain a failure. `traces` are the events the columns were made from, when there are any."""
+    first = int(columns.trace_starts[failure.trace])
+    window = _involved(columns, config, failure.row, first, steps)
+    snapshots = {s.row: s for s in replay(columns, config, failure.trace, failure.row, failure.row + 1 - window[0])}
+    shown = tuple(
+        Step(row - first + 1, _event(columns, config, row, failure.trace, traces, source), snapshots[row]) for row in window
+    )
+    rule = rulebook()[failure.rule]
+    said = bug_sentences()
+    trace = None if traces is None else traces[failure.trace]
+    return Explanation(
+        rule=rule,
+        trace=trace.name if trace is not None else f"trace {failure.trace}",
+        tp=trace.tp if trace is not None else "",
+        config=config,
+        at=shown[-1].event.at,
+        expected=words(failure.compared, failure.expected, config),
+        actual=words(failure.compared, failure.actual, config),
+        compared=failure.compared,
+        before=snapshots[failure.row - 1],
+        steps=shown,
+        left_out=failure.row + 1 - first - len(window),
+        bugs=tuple((bug, said.get(bug, "")) for bug in rule.bugs),
+    )
+
+
+def _involved(columns: Columns, config: Config, row: int, first: int, steps: int) -> list[int]:
+    """The failing row and up to `steps` before it: what its node and peer did between them, and the controller."""
+    peers = columns.ints.get("peer")
+    nodes = {int(columns.node[row])}
+    if peers is not None and peers[row] >= 0:
+        nodes.add(int(peers[row]))
+    if len(nodes) == 1:
+        nodes.update(range(len(config.nodes)))
+    chosen = [row]
+    at = row - 1
+    while at >= first and len(chosen) <= steps:
+        node = int(columns.node[at])
+        peer = -1 if peers is None else int(peers[at])
+        if node == len(config.nodes) or (node in nodes and (peer < 0 or peer in nodes)):
+            chosen.append(at)
+        at -= 1
+    return chosen[::-1]
+
+
+def _event(columns: Columns, config: Config, row: int, trace: int, traces: Sequence[Trace] | None, source: str) -> Event:
+    at = row - int(columns.trace_starts[trace])
+    if traces is not None:
+        return traces[trace].events[at]
+    return event_at(columns, row, config, f"{source}: trace {trace}, event {at + 1}")
+
+
+def text(explanation: Explanation) -> str:
+    """The explanation for a terminal."""
+    return "\n".join(_lines(explanation))
+
+
+def _lines(e: Explanation) -> Iterator[str]:
+    yield f"{e.rule.id} {e.rule.level}: {e.rule.sentence}"
+    yield f"  trace     {e.trace}{' (' + e.tp + ')' if e.tp else ''}"
+    yield f"  at        {e.at or 'event ' + str(e.steps[-1].number)}"
+    yield f"  event     {event_words(e.event)}"
+    yield f"  expected  {e.compared} {e.expected}"
+    yield f"  actual    {e.compared} {e.actual}"
+    yield f"  rule      {e.rule.impl}; Kafka: {e.rule.kafka}"
+    for bug, says in e.bugs:
+        yield f"  looks like {bug}{': ' + says if says else ''}"
+    yield "  before it, as far as the trace tells:"
+    yield from (f"    {line}" for line in grid(e.before, e.config))
+    yield f"  what led there ({e.left_out:,} other events not shown):"
+    for step in e.steps:
+        mark = ">" if step is e.steps[-1] else " "
+        where = f"   [{step.event.at}]" if step.event.at else ""
+        yield f"  {mark} {step.number:>5}  {event_words(step.event)}{where}"

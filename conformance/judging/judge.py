@@ -1,0 +1,256 @@
+"""judge(columns, config): what every rule says about the traces in `columns`.
+
+Rules of this file
+
+1. Columns go to the kernel as they are; all fields the file does not have share one column of UNKNOWN.
+2. Small inputs are judged by the uncompiled text, large ones by its compiled twin: same text, same result.
+3. When a trace needs more room than there is (epochs, registrations, terms), everything is judged again with twice as much.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidegauge.conformance.kernel import fields
+from tidegauge.conformance.kernel.judge_kernel import judge_traces
+from tidegauge.conformance.kernel.rule_ids import RULE_IDS, RULES
+from tidegauge.conformance.kernel.state import (
+    ANSWER_EPOCH_CHECKED,
+    ANSWERS_EPOCH,
+    AT_FAILURES,
+    BATCH_EPOCH_FILTER,
+    BLOCKS_UNDER_MIN_ISR,
+    BROKERS,
+    DUPLICATES,
+    ELR,
+    EPOCH_ANSWERS_CHECKED,
+    FAILED_COUNT,
+    FAILED_TRACES,
+    FAILURES,
+    FENCING,
+    FINAL,
+    HELD_COUNT,
+    JOIN_NEEDS_EPOCH_START,
+    KEEPS_REMOTE_LEO,
+    LAG_RULE,
+    MIN_ISR,
+    MISSING,
+    OVERFLOW,
+    TALLIES,
+    TELLS_ANSWERS,
+    TELLS_ENDS,
+    TELLS_ENDS_OF_EPOCHS,
+    TELLS_ENTRIES,
+    TELLS_PROPOSALS,
+    TELLS_QUESTIONS,
+    TELLS_REQUESTS,
+    TRUNCATION_ON_FETCH,
+    UNDECIDED_COUNT,
+    WHOLE,
+    WIDTH,
+    Ints,
+    State,
+    allocate,
+)
+from tidegauge.impl.releases import named
+from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns
+from tidegauge.traces.files.distinct import Distinct
+from tidegauge.traces.model.behaviour import DUPLICATES as REPEATS
+from tidegauge.traces.schema import Config
+
+ROOM = 16
+MOST_ROOM = 4096
+REPORTS = "reports"
+"""Key of a Config under which a source may list the events it can report. Without it every event is expected."""
+CAPABILITIES = (
+    (TELLS_REQUESTS, ("SendFetch",)),
+    (TELLS_ANSWERS, ("HandleFetch",)),
+    (TELLS_ENDS, ("Stop", "Crash")),
+    (TELLS_PROPOSALS, ("ExpandIsr",)),
+    (TELLS_QUESTIONS, ("SendEpochRequest",)),
+    (TELLS_ENDS_OF_EPOCHS, ("HandleEpochRequest",)),
+)
+
+FAILURES_KEPT = 2048
+COMPILE_FROM = 200_000
+"""Events from which compiling pays: the uncompiled text takes about as long for them as the compiler."""
+LOAD_FROM = 20_000
+"""Events from which loading machine code that some other process has made pays."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What became of the checks of one rule; `missing` names the fields that would have decided the undecided ones.
+
+    `after_loss` failed behind a line that could not be read (conformance.judging.damage): they are neither failed nor held.
+    """
+
+    held: int = 0
+    failed: int = 0
+    undecided: int = 0
+    missing: tuple[str, ...] = ()
+    failed_traces: int = 0
+    after_loss: int = 0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The first failure of a rule in a trace: what was compared at `row` of the columns, expected and seen."""
+
+    trace: int
+    row: int
+    rule: str
+    compared: str
+    expected: int | None
+    actual: int | None
+
+
+@dataclass(frozen=True)
+class ReplicaState:
+    """What the judge knows of a replica at the end of a trace; None where it does not know."""
+
+    leo: int | None
+    hw: int | None
+    log_start: int | None
+    epochs: tuple[tuple[int, int], ...] | None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The tallies of all rules, the first failures, and the last state of the first traces."""
+
+    events: int
+    traces: int
+    tallies: dict[str, Tally]
+    failures: tuple[Failure, ...]
+    failures_left_out: int = 0
+    notes: tuple[str, ...] = ()
+    """What was found out about checks that stay undecided."""
+    final: tuple[tuple[ReplicaState, ...], ...] = field(default=(), repr=False)
+
+
+class TooLargeError(ValueError):
+    """A trace needs more room than the judge has: expected, seen, what to do."""
+
+
+def judge(columns: Columns | Distinct, config: Config, final: int = 0, compile_from: int = COMPILE_FROM) -> Judgement:
+    """Judge all traces; `final` asks for the last state of that many of them."""
+    run: Callable[..., None] = judge_traces
+    if len(columns) >= min(compile_from, LOAD_FROM):
+        from tidegauge.conformance.kernel.compiled import compiled, is_ready  # noqa: PLC0415  (imports the compiler)
+
+        if len(columns) >= compile_from or is_ready():
+            run = compiled()
+    return judge_with(run, columns, config, final)
+
+
+def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Config, final: int = 0) -> Judgement:
+    """Judge with one of the two executions of the kernel."""
+    columns, rows = (given.table, given.rows) if isinstance(given, Distinct) else (given, None)
+    options = options_of(columns, config)
+    traces = len(columns.trace_starts) - 1
+    kept = min(final, traces)
+    inputs = frozen_inputs(columns, rows)
+    room = ROOM
+    while True:
+        st = allocate(options, room, FAILURES_KEPT)
+        last = np.full((kept, options[BROKERS], len(FINAL)), UNKNOWN, np.int64)
+        caches = np.zeros((kept, options[BROKERS], room, 2), np.int64)
+        run(st, *inputs, last, caches)
+        if st[WHOLE, OVERFLOW] == 0:
+            break
+        room *= 2
+        if room > MOST_ROOM:
+            raise TooLargeError(
+                f"expected at most {MOST_ROOM} leader epochs or registrations in a trace, saw more; split the trace"
+            )
+    return _judgement(len(given), traces, st, last, caches)
+
+
+def options_of(columns: Columns, config: Config) -> list[int]:
+    """What holds for all traces of a run: the config, and the switches of its profile."""
+    profile = named(config.profile)
+    options = [0] * WIDTH
+    options[BROKERS] = len(config.nodes)
+    options[MIN_ISR] = config.min_isr
+    options[LAG_RULE] = config.lag_rule
+    options[TRUNCATION_ON_FETCH] = profile.truncation_on_fetch
+    options[FENCING] = profile.fencing
+    options[ANSWER_EPOCH_CHECKED] = profile.answer_epoch_checked
+    options[BATCH_EPOCH_FILTER] = profile.batch_epoch_filter
+    options[JOIN_NEEDS_EPOCH_START] = profile.join_needs_epoch_start
+    options[BLOCKS_UNDER_MIN_ISR] = profile.blocks_under_min_isr
+    options[KEEPS_REMOTE_LEO] = profile.keeps_remote_leo
+    options[ANSWERS_EPOCH] = profile.answers_epoch
+    options[EPOCH_ANSWERS_CHECKED] = profile.epoch_answers_checked
+    options[ELR] = profile.elr
+    options[DUPLICATES] = config.extra.get(REPEATS) is True
+    reports = config.extra.get(REPORTS)
+    for option, events in CAPABILITIES:
+        options[option] = reports is None or any(event in reports for event in events)
+    options[TELLS_ENTRIES] = bool((columns.event == fields.EPOCH_CACHE_ENTRY).any())
+    return options
+
+
+def frozen_inputs(columns: Columns, rows: Ints | None = None) -> tuple[Any, ...]:
+    """The columns as the kernel takes them: read-only, and all absent ones the same array of UNKNOWN."""
+    absent = np.full(len(columns), UNKNOWN, np.int64)
+    return (
+        tuple(_frozen(columns.ints.get(name, absent)) for name in INT_FIELDS),
+        _frozen(columns.event),
+        _frozen(columns.node),
+        _frozen(columns.epochs_told),
+        _frozen(columns.epochs_at),
+        _frozen(columns.epochs),
+        _frozen(np.zeros(0, np.int64) if rows is None else rows),
+        _frozen(columns.trace_starts),
+    )
+
+
+def _frozen(column: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view: one type for arrays that own their memory and those that borrow it from Arrow."""
+    view = np.ascontiguousarray(column).view()
+    view.flags.writeable = False
+    return view
+
+
+def _judgement(events: int, traces: int, st: State, last: Ints, caches: NDArray[np.int64]) -> Judgement:
+    tallies = {rule: _tally(st[TALLIES + at]) for at, rule in enumerate(RULE_IDS)}
+    kept = int(st[WHOLE, FAILURES])
+    first = int(st[WHOLE, AT_FAILURES])
+    failures = tuple(_failure(row) for row in st[first : first + kept, :6].tolist())
+    return Judgement(
+        events=events,
+        traces=traces,
+        tallies=tallies,
+        failures=failures,
+        failures_left_out=int(st[TALLIES : TALLIES + RULES, FAILED_TRACES].sum()) - kept,
+        final=tuple(
+            tuple(_replica(row, cache) for row, cache in zip(rows, trace_caches, strict=True))
+            for rows, trace_caches in zip(last.tolist(), caches, strict=True)
+        ),
+    )
+
+
+def _tally(row: Ints) -> Tally:
+    held, failed, undecided = (int(row[k]) for k in (HELD_COUNT, FAILED_COUNT, UNDECIDED_COUNT))
+    return Tally(held, failed, undecided, fields.names(int(row[MISSING])), int(row[FAILED_TRACES]))
+
+
+def _failure(row: Sequence[int]) -> Failure:
+    trace, at, rule, fieldno, expected, actual = row
+    return Failure(trace, at, RULE_IDS[rule], fields.COMPARED[fieldno], known(expected), known(actual))
+
+
+def _replica(row: Sequence[int], cache: Ints) -> ReplicaState:
+    leo, hw, log_start, cached = (known(value) for value in row)
+    epochs = None if cached is None else tuple((int(epoch), int(start)) for epoch, start in cache[:cached])
+    return ReplicaState(leo, hw, log_start, epochs)
+
+
+def known(value: int) -> int | None:
+    """None for UNKNOWN."""
+    return None if value == UNKNOWN else int(value)

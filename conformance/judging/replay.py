@@ -1,0 +1,147 @@
+"""A trace again, event by event, with what the judge knows after each: for explanations and for the HTML page.
+
+Rules of this file
+
+1. The uncompiled kernel runs, one row at a time: what is shown is what was judged.
+2. Snapshots are plain data; text and HTML are made from them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tidegauge.conformance.judging.judge import FAILURES_KEPT, ROOM, frozen_inputs, known, options_of
+from tidegauge.conformance.kernel.judge_kernel import judge_traces, listen
+from tidegauge.conformance.kernel.state import (
+    C_EPOCH,
+    C_ISR,
+    C_LEADER,
+    CACHED,
+    EPOCH,
+    GOES_ON,
+    HW,
+    ISR,
+    KIND,
+    LEADER,
+    LEO,
+    LOG_START,
+    OVERFLOW,
+    PENDING,
+    REPLICAS,
+    ROLE,
+    UP,
+    WHOLE,
+    State,
+    allocate,
+    entries,
+    epochs_row,
+    forget,
+    pair,
+    starts_row,
+)
+from tidegauge.traces.columns import Columns
+from tidegauge.traces.schema import Config
+
+
+@dataclass(frozen=True)
+class Replica:
+    """What the judge knows of one replica; None where it does not."""
+
+    up: bool | None
+    role: int | None
+    epoch: int | None
+    leader: int | None
+    leo: int | None
+    hw: int | None
+    log_start: int | None
+    epochs: tuple[tuple[int, int], ...] | None
+    isr: int | None
+    proposed: int | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the judge knows after a row. `flying` are (follower, leader, what) in flight."""
+
+    row: int
+    replicas: tuple[Replica, ...]
+    leader: int | None
+    leader_epoch: int | None
+    isr: int | None
+    flying: tuple[tuple[int, int, int], ...]
+
+
+def replay(columns: Columns, config: Config, trace: int, until: int, keep: int) -> list[Snapshot]:
+    """The snapshots after the last `keep` rows of a trace up to and including row `until`, and the one before them."""
+    room = ROOM
+    while True:
+        snapshots, overflow = _replayed(columns, config, trace, until, keep, room)
+        if not overflow:
+            return snapshots
+        room *= 2
+
+
+def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: int, room: int) -> tuple[list[Snapshot], bool]:
+    options = options_of(columns, config)
+    options[GOES_ON] = 1
+    st = allocate(options, room, FAILURES_KEPT)
+    forget(st, trace)
+    first = int(columns.trace_starts[trace])
+    every_row = np.zeros(0, np.int64)
+    listen(st, columns.node, every_row, first, int(columns.trace_starts[trace + 1]))
+    inputs = frozen_inputs(columns)[:-1]
+    run: Any = judge_traces
+    nothing = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
+    begin = max(first, until + 1 - keep)
+    run(st, *inputs, np.array([first, begin]), *nothing)
+    out = [_snapshot(st, begin - 1, len(config.nodes))]
+    for row in range(begin, until + 1):
+        run(st, *inputs, np.array([row, row + 1]), *nothing)
+        out.append(_snapshot(st, row, len(config.nodes)))
+    return out, bool(st[WHOLE, OVERFLOW])
+
+
+def _snapshot(st: State, row: int, brokers: int) -> Snapshot:
+    return Snapshot(
+        row,
+        tuple(_replica(st, b) for b in range(brokers)),
+        known(st[WHOLE, C_LEADER]),
+        known(st[WHOLE, C_EPOCH]),
+        known(st[WHOLE, C_ISR]),
+        tuple(_flying(st, brokers)),
+    )
+
+
+def _flying(st: State, brokers: int) -> Iterator[tuple[int, int, int]]:
+    for follower in range(brokers):
+        for leader in range(brokers):
+            kind = int(st[pair(st, follower, leader), KIND])
+            if follower != leader and kind > 0:
+                yield follower, leader, kind
+
+
+def _replica(st: State, b: int) -> Replica:
+    row = st[REPLICAS + b]
+    up, cached = known(row[UP]), known(row[CACHED])
+    epochs = None
+    if cached is not None:
+        epochs = tuple(
+            (int(epoch), int(start))
+            for epoch, start in zip(
+                entries(st, epochs_row(st, b), cached), entries(st, starts_row(st, b), cached), strict=True
+            )
+        )
+    return Replica(
+        up=None if up is None else up == 1,
+        role=known(row[ROLE]),
+        epoch=known(row[EPOCH]),
+        leader=known(row[LEADER]),
+        leo=known(row[LEO]),
+        hw=known(row[HW]),
+        log_start=known(row[LOG_START]),
+        epochs=epochs,
+        isr=known(row[ISR]),
+        proposed=known(row[PENDING]),
+    )

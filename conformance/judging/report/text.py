@@ -1,0 +1,75 @@
+"""A report for a terminal: what was read, a line per rule, the explained failures, the verdict last."""
+
+from collections.abc import Iterator
+
+from tidegauge.conformance.judging.check import Report
+from tidegauge.conformance.judging.explain import text
+from tidegauge.conformance.judging.verdicts import RuleVerdict, Verdict
+
+PROBLEMS = 10
+"""Problems shown; the others are counted."""
+_COLOURS = {Verdict.PASS: "32", Verdict.FAIL: "31;1", Verdict.INCONCLUSIVE: "33", Verdict.SUITE_ERROR: "35;1"}
+
+
+def as_text(report: Report, colour: bool = False, everything: bool = False) -> str:
+    """The report; rules that no event called for are summed up unless `everything` is asked for."""
+    return "\n".join(_lines(report, colour, everything))
+
+
+def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
+    for one in report.inputs:
+        yield f"{one.path}: {one.kind}, {one.traces:,} traces, {one.events:,} events" + (
+            f", {len(one.problems):,} problems" if one.problems else ""
+        )
+    yield ""
+    silent: list[str] = []
+    for rule in report.rules:
+        if rule.verdict is Verdict.NOT_EXERCISED and not everything:
+            silent.append(rule.rule.id)
+        else:
+            yield _rule_line(rule, colour)
+    if silent:
+        yield f"not exercised: {', '.join(silent)}"
+    yield from report.notes
+    for number, explanation in enumerate(report.explanations, 1):
+        yield ""
+        yield f"--- failure {number} of {report.failures:,} " + "-" * 40
+        yield text(explanation)
+    if report.failures > len(report.explanations):
+        yield f"... and {report.failures - len(report.explanations):,} more first failures, not shown"
+    if report.problems:
+        yield ""
+        yield f"bad input: {len(report.problems):,} problems, {report.lost:,} events left out"
+        yield from (f"  {problem}" for problem in report.problems[:PROBLEMS])
+        if len(report.problems) > PROBLEMS:
+            yield f"  ... and {len(report.problems) - PROBLEMS:,} more"
+    yield ""
+    yield verdict_line(report, colour)
+
+
+def _rule_line(rule: RuleVerdict, colour: bool) -> str:
+    verdict = _painted(f"{rule.verdict.value:<12}", rule.verdict, colour)
+    line = f"{rule.rule.id:<10}{verdict}  {rule.says}"
+    return f"{line}\n{'':<24}{rule.rule.sentence}" if rule.verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE) else line
+
+
+def verdict_line(report: Report, colour: bool = False) -> str:
+    """The last line: the verdict, how much it rests on, how long it took."""
+    failed = [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL]
+    open_ = [rule.rule.id for rule in report.rules if rule.tally.after_loss]
+    passed = sum(rule.verdict is Verdict.PASS for rule in report.rules)
+    says = {
+        Verdict.PASS: f"{passed} rules hold",
+        Verdict.FAIL: f"broken: {', '.join(failed)}",
+        Verdict.INCONCLUSIVE: f"undecided after lost lines: {', '.join(open_)}" if open_ else "nothing could be decided",
+        Verdict.SUITE_ERROR: "no event was judged",
+    }[report.verdict]
+    return (
+        f"{_painted(report.verdict.value, report.verdict, colour)}: {says} "
+        f"({report.traces:,} traces, {report.events:,} events, {report.seconds:.1f} s)"
+    )
+
+
+def _painted(text_: str, verdict: Verdict, colour: bool) -> str:
+    code = _COLOURS.get(verdict)
+    return f"\x1b[{code}m{text_}\x1b[0m" if colour and code else text_

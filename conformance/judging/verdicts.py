@@ -1,0 +1,103 @@
+"""From tallies to verdicts.
+
+Rules of this file
+
+1. One failed check fails its rule. A rule that held at least once and never failed passes, and says how often it could
+   not be decided. A rule that was never decided is inconclusive and names the fields that would have decided it.
+2. A check that failed behind a lost line fails nothing, but its rule does not pass.
+3. A run fails when a MUST rule fails. A run in which nothing was decided, or a check failed behind a lost line, has not
+   passed.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from tidegauge.conformance.judging.judge import Judgement, Tally
+from tidegauge.conformance.judging.rulebook import Rule, rulebook
+from tidegauge.conformance.kernel.rule_ids import RULE_IDS
+
+
+class Verdict(Enum):
+    """What can be said of a rule, or of a run."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    NOT_EXERCISED = "NOT EXERCISED"
+    SUITE_ERROR = "SUITE ERROR"
+
+
+@dataclass(frozen=True)
+class RuleVerdict:
+    """One line of a report."""
+
+    rule: Rule
+    verdict: Verdict
+    tally: Tally
+
+    @property
+    def says(self) -> str:
+        """The counts, and what was missing."""
+        t = self.tally
+        parts = [f"{t.held:,} held"] if t.held else []
+        if t.failed:
+            parts.append(f"{t.failed:,} failed in {t.failed_traces:,} trace{'s' if t.failed_traces != 1 else ''}")
+        if t.after_loss:
+            parts.append(f"{t.after_loss:,} failed after a line was lost")
+        if t.undecided:
+            parts.append(f"{t.undecided:,} undecided for want of {', '.join(t.missing) or 'an observation'}")
+        return ", ".join(parts) or "no event calls for it"
+
+
+def verdict_of(tally: Tally) -> Verdict:
+    """The verdict on one rule."""
+    if tally.failed:
+        return Verdict.FAIL
+    if tally.after_loss:
+        return Verdict.INCONCLUSIVE
+    if tally.held:
+        return Verdict.PASS
+    return Verdict.INCONCLUSIVE if tally.undecided else Verdict.NOT_EXERCISED
+
+
+def rule_verdicts(tallies: Mapping[str, Tally]) -> tuple[RuleVerdict, ...]:
+    """The verdicts on all rules, in the order of the rulebook."""
+    rules = rulebook()
+    return tuple(RuleVerdict(rules[rule], verdict_of(tallies[rule]), tallies[rule]) for rule in RULE_IDS)
+
+
+def run_verdict(verdicts: Iterable[RuleVerdict], events: int) -> Verdict:
+    """The verdict on a run: a run without events has checked nothing, and that is an error."""
+    verdicts = tuple(verdicts)
+    seen = {v.verdict for v in verdicts if v.rule.level == "MUST" or v.verdict is not Verdict.FAIL}
+    if events == 0:
+        return Verdict.SUITE_ERROR
+    if Verdict.FAIL in seen:
+        return Verdict.FAIL
+    if any(v.tally.after_loss for v in verdicts):
+        return Verdict.INCONCLUSIVE
+    return Verdict.PASS if Verdict.PASS in seen else Verdict.INCONCLUSIVE
+
+
+def added(one: Tally, two: Tally) -> Tally:
+    """The tally of two inputs together."""
+    missing = tuple(dict.fromkeys((*one.missing, *two.missing)))
+    return replace(
+        one,
+        held=one.held + two.held,
+        failed=one.failed + two.failed,
+        undecided=one.undecided + two.undecided,
+        missing=missing,
+        failed_traces=one.failed_traces + two.failed_traces,
+        after_loss=one.after_loss + two.after_loss,
+    )
+
+
+def total(judgements: Iterable[Judgement]) -> dict[str, Tally]:
+    """The tallies of several judgements together."""
+    tallies = {rule: Tally() for rule in RULE_IDS}
+    for judgement in judgements:
+        for rule, tally in judgement.tallies.items():
+            tallies[rule] = added(tallies[rule], tally)
+    return tallies

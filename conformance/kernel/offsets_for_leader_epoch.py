@@ -1,0 +1,134 @@
+"""OffsetsForLeaderEpoch: a follower asks where an epoch ends, the leader says, the follower cuts (KIP-101 to KIP-320).
+
+Rule of this file: question and answer are held against each other as fetches are (conformance.kernel.flight).
+"""
+
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.copies import FIRST, put_back, repetition
+from tidegauge.conformance.kernel.flight import as_answered, ask, fits, given, request_handled
+from tidegauge.conformance.kernel.follower import follows
+from tidegauge.conformance.kernel.lineage import cache_latest, inputs_missing
+from tidegauge.conformance.kernel.log_checks import alive, found
+from tidegauge.conformance.kernel.rule_ids import EPOCH_05, FETCH_02, FETCH_09
+from tidegauge.conformance.kernel.serving import fenced
+from tidegauge.conformance.kernel.state import (
+    ANS_DIV_END,
+    ANS_DIV_EPOCH,
+    ANS_ERROR,
+    ANSWERS_EPOCH,
+    CACHED,
+    DUPLICATES,
+    EPOCH,
+    EPOCH_ANSWER,
+    EPOCH_ANSWERS_CHECKED,
+    EPOCH_REQUEST,
+    FOLLOWING,
+    KIND,
+    LEADER,
+    LEO,
+    NOTHING,
+    OPTION,
+    REFUSED,
+    REPLICAS,
+    REQ_EPOCH,
+    REQ_LAST,
+    ROLE,
+    State,
+    entries,
+    epochs_row,
+    pair,
+    starts_row,
+)
+from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.truncations import cut
+from tidegauge.impl.rules import NONE, end_offset_for
+from tidegauge.traces.columns import UNKNOWN
+
+
+def send_epoch_request(st: State, b: int, leader: int, epoch: int, last: int) -> None:
+    """AbstractFetcherThread#fetchTruncatingPartitions: asks where the follower's latest epoch ends."""
+    alive(st, b)
+    follows(st, b, leader, epoch)
+    same(st, FETCH_02, field.REQ_LAST_EPOCH, cache_latest(st, b), last, 1 << field.EPOCHS)
+    ask(st, b, leader, EPOCH_REQUEST, epoch, UNKNOWN, last)
+
+
+def handle_epoch_request(st: State, b: int, f: int, epoch: int, last: int, error: int, div_epoch: int, div_end: int) -> None:
+    """EPOCH-05: the answer table of OffsetsForLeaderEpoch; before KIP-279 the answer is an end alone."""
+    alive(st, b)
+    p = pair(st, f, b)
+    repeated = repetition(st, p, epoch, UNKNOWN, last, EPOCH_REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
+    request_handled(st, p, f, EPOCH_REQUEST, epoch, UNKNOWN, last, repeated != FIRST)
+    epoch, last = st[p, REQ_EPOCH], st[p, REQ_LAST]
+    if error == UNKNOWN and div_end != UNKNOWN:
+        error = NONE
+    st[p, KIND] = EPOCH_ANSWER if error in (NONE, UNKNOWN) else REFUSED
+    st[p, ANS_ERROR] = error
+    st[p, ANS_DIV_EPOCH] = div_epoch
+    st[p, ANS_DIV_END] = div_end
+    if repeated != FIRST:
+        put_back(st, p, repeated)
+    if error == UNKNOWN:
+        undecided(st, EPOCH_05, 1 << field.ERROR)
+        return
+    fenced(st, b, epoch, error)
+    n, leo = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO]
+    if error != NONE:
+        return
+    if UNKNOWN in (n, leo, last):
+        undecided(st, EPOCH_05, inputs_missing(n, leo, 0, 0, last))
+        return
+    expected_epoch, expected_end = end_offset_for(
+        entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), leo, last
+    )
+    if st[OPTION, ANSWERS_EPOCH] == 0:
+        expected_epoch = -1
+    same(st, EPOCH_05, field.DIV_END, expected_end, div_end, 0)
+    same(st, EPOCH_05, field.DIV_EPOCH, expected_epoch, div_epoch, 0)
+
+
+def awaited(st: State, b: int, leader: int, epoch: int) -> None:
+    """FETCH-09: an epoch answer is taken from the leader that is followed, and (KAFKA-7786) for the epoch at hand."""
+    role, own = st[REPLICAS + b, ROLE], st[REPLICAS + b, EPOCH]
+    if UNKNOWN in (role, own, epoch):
+        undecided(st, FETCH_09, 1 << field.REQ_EPOCH)
+        return
+    follows = role == FOLLOWING and fits(st[REPLICAS + b, LEADER], leader)
+    current = epoch == own or st[OPTION, EPOCH_ANSWERS_CHECKED] == 0
+    decide(st, FETCH_09, follows and current, field.REQ_EPOCH, own, epoch)
+
+
+def handle_epoch_response(
+    st: State,
+    b: int,
+    leader: int,
+    epoch: int,
+    last: int,
+    error: int,
+    div_epoch: int,
+    div_end: int,
+    target: int,
+    completed: int,
+    leo_before: int,
+    hw_before: int,
+    leo: int,
+    hw: int,
+) -> None:
+    """AbstractFetcherThread#truncateToEpochEndOffsets."""
+    alive(st, b)
+    found(st, b, leo_before, hw_before)
+    p = pair(st, b, leader)
+    seen = st[p, KIND]
+    if epoch == UNKNOWN and seen in (EPOCH_ANSWER, REFUSED):
+        epoch = st[p, REQ_EPOCH]
+    awaited(st, b, leader, epoch)
+    refused = error not in (NONE, UNKNOWN) or (UNKNOWN == error == div_end and seen == REFUSED)
+    if given(st, p, leader, REFUSED if refused else EPOCH_ANSWER, epoch, UNKNOWN, True):
+        as_answered(st, field.REQ_LAST_EPOCH, st[p, REQ_LAST], last)
+        as_answered(st, field.ERROR, st[p, ANS_ERROR], error)
+        as_answered(st, field.DIV_EPOCH, st[p, ANS_DIV_EPOCH], div_epoch)
+        as_answered(st, field.DIV_END, st[p, ANS_DIV_END], div_end)
+    st[p, KIND] = NOTHING
+    if not refused:
+        offset = UNKNOWN if div_end == -1 else 0
+        cut(st, b, offset, div_epoch, div_end, target, completed, leo, hw)

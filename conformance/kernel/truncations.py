@@ -1,0 +1,196 @@
+"""Events that cut or reset a follower's log.
+
+Rules of this file
+
+1. A cut has one cause: a diverging answer, an epoch answer, an out-of-range reset, or no epochs at all.
+2. Where it cuts is decided by the truncation table, from the leader's (epoch, end offset) and the follower's own cache.
+"""
+
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.flight import as_answered, given, without_error
+from tidegauge.conformance.kernel.follower import accepted
+from tidegauge.conformance.kernel.forks import cut_fork
+from tidegauge.conformance.kernel.lineage import cache_cut, inputs_missing, starts_at
+from tidegauge.conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, set_hw, within
+from tidegauge.conformance.kernel.rule_ids import HW_06, HW_07, OOR_01, TRUNC_01, TRUNC_03, TRUNC_05
+from tidegauge.conformance.kernel.state import (
+    ANS_DIV_END,
+    ANS_DIV_EPOCH,
+    CACHED,
+    DIVERGED,
+    HELD,
+    HW,
+    HW_MOVED,
+    KIND,
+    LEO,
+    LOG_START,
+    MORE_ROUNDS,
+    NOTHING,
+    OPTION,
+    RANGE,
+    REPLICAS,
+    REQ_EPOCH,
+    REQ_OFFSET,
+    TRUNCATION_ON_FETCH,
+    State,
+    entries,
+    epochs_row,
+    pair,
+    starts_row,
+)
+from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.impl.rules import (
+    RESET_TO_LEADER_START,
+    high_watermark_after_truncation,
+    out_of_range_reset,
+    truncation_target,
+)
+from tidegauge.traces.columns import UNKNOWN
+
+
+def cut(
+    st: State, b: int, offset: int, div_epoch: int, div_end: int, target: int, completed: int, leo: int, hw: int
+) -> None:
+    """TRUNC-01 by the T-table, TRUNC-03 and HW-07 for what the cut leaves."""
+    n, before = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO]
+    if UNKNOWN in (n, before, offset, div_epoch, div_end):
+        missing = inputs_missing(n, before, 0, offset, 0)
+        if UNKNOWN in (div_epoch, div_end):
+            missing |= 1 << field.DIV_EPOCH | 1 << field.DIV_END
+        undecided(st, TRUNC_01, missing)
+    else:
+        _row, expected, done = truncation_target(
+            entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), before, offset, div_epoch, div_end
+        )
+        same(st, TRUNC_01, field.TARGET, expected, target, 0)
+        if completed != UNKNOWN:
+            decide(st, TRUNC_01, done == (completed == 1), field.COMPLETED, 1 if done else 0, completed)
+        if target == UNKNOWN:
+            target = expected
+        if completed == UNKNOWN:
+            completed = 1 if done else 0
+    cut_at(st, b, target, leo, hw)
+    st[REPLICAS + b, MORE_ROUNDS] = 1 if completed == 0 else 0
+
+
+def cut_at(st: State, b: int, target: int, leo: int, hw: int) -> None:
+    """TRUNC-03 and HW-07: UnifiedLog#truncateTo."""
+    before = st[REPLICAS + b, LEO]
+    end = UNKNOWN if UNKNOWN in (before, target) else min(before, target)
+    leo_becomes(st, b, TRUNC_03, end, leo, 1 << field.TARGET | 1 << field.LEO_BEFORE)
+    old = st[REPLICAS + b, HW]
+    lowered = UNKNOWN if UNKNOWN in (old, target) else high_watermark_after_truncation(old, target)
+    hw_becomes(st, b, HW_07, lowered, hw, 1 << field.TARGET | 1 << field.HW_BEFORE)
+    cache_cut(st, b, target)
+    if target != UNKNOWN and st[REPLICAS + b, LOG_START] > target:
+        st[REPLICAS + b, LOG_START] = target
+    cache_in_order(st, b)
+    within(st, b)
+
+
+def handle_diverging_response(
+    st: State,
+    b: int,
+    leader: int,
+    epoch: int,
+    offset: int,
+    error: int,
+    div_epoch: int,
+    div_end: int,
+    target: int,
+    completed: int,
+    leo_before: int,
+    hw_before: int,
+    leo: int,
+    hw: int,
+) -> None:
+    """AbstractFetcherThread#truncateOnFetchResponse."""
+    alive(st, b)
+    found(st, b, leo_before, hw_before)
+    p = pair(st, b, leader)
+    without_error(st, error)
+    if st[p, KIND] in (DIVERGED, HELD):
+        epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
+        offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
+    accepted(st, b, leader, epoch, offset)
+    if given(st, p, leader, DIVERGED, epoch, offset, False):
+        as_answered(st, field.DIV_EPOCH, st[p, ANS_DIV_EPOCH], div_epoch)
+        as_answered(st, field.DIV_END, st[p, ANS_DIV_END], div_end)
+        div_epoch = st[p, ANS_DIV_EPOCH] if div_epoch == UNKNOWN else div_epoch
+        div_end = st[p, ANS_DIV_END] if div_end == UNKNOWN else div_end
+    moved = st[REPLICAS + b, HW_MOVED]
+    if moved == UNKNOWN:
+        undecided(st, HW_06, 1 << field.HW)
+    else:
+        decide(st, HW_06, moved == -1, field.HW, moved, st[REPLICAS + b, HW])
+    cut(st, b, offset, div_epoch, div_end, target, completed, leo, hw)
+    st[p, KIND] = NOTHING
+
+
+def truncate_to_high_watermark(st: State, b: int, target: int, leo_before: int, hw_before: int, leo: int, hw: int) -> None:
+    """TRUNC-05: AbstractFetcherThread#truncateToHighWatermark is for a follower that has no epochs."""
+    alive(st, b)
+    found(st, b, leo_before, hw_before)
+    n, old = st[REPLICAS + b, CACHED], st[REPLICAS + b, HW]
+    if st[OPTION, TRUNCATION_ON_FETCH] == 1 and n == UNKNOWN:
+        undecided(st, TRUNC_05, 1 << field.EPOCHS)
+    elif st[OPTION, TRUNCATION_ON_FETCH] == 1:
+        decide(st, TRUNC_05, n == 0, field.ENTRIES, 0, n)
+    if target != UNKNOWN:
+        same(st, TRUNC_05, field.TARGET, old, target, 1 << field.HW)
+    else:
+        target = old
+    cut_at(st, b, target, leo, hw)
+
+
+def handle_out_of_range(
+    st: State,
+    b: int,
+    leader: int,
+    epoch: int,
+    offset: int,
+    leader_start: int,
+    leader_end: int,
+    target: int,
+    leo_before: int,
+    hw_before: int,
+    leo: int,
+    hw: int,
+    log_start: int,
+) -> None:
+    """OOR-01: AbstractFetcherThread#fetchOffsetAndTruncate, three cases."""
+    alive(st, b)
+    found(st, b, leo_before, hw_before)
+    p = pair(st, b, leader)
+    if st[p, KIND] in (RANGE, HELD):
+        epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
+        offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
+    accepted(st, b, leader, epoch, offset)
+    given(st, p, leader, RANGE, epoch, offset, False)
+    st[p, KIND] = NOTHING
+    before = st[REPLICAS + b, LEO]
+    if UNKNOWN in (leader_start, leader_end, before):
+        undecided(st, OOR_01, 1 << field.LEADER_START | 1 << field.LEADER_END | 1 << field.LEO)
+        set_hw(st, b, hw)
+        leo_becomes(st, b, OOR_01, UNKNOWN, leo, 1 << field.LEADER_END)
+        starts_at(st, b, log_start)
+        st[REPLICAS + b, CACHED] = UNKNOWN
+        return
+    case, expected = out_of_range_reset(leader_start, leader_end, before)
+    if target != UNKNOWN:
+        same(st, OOR_01, field.TARGET, expected, target, 0)
+    if case == RESET_TO_LEADER_START:
+        leo_becomes(st, b, OOR_01, expected, leo, 0)
+        hw_becomes(st, b, OOR_01, expected, hw, 0)
+        starts_at(st, b, expected)
+        st[REPLICAS + b, CACHED] = 0
+        cut_fork(st, b, 0)
+        if log_start != UNKNOWN:
+            same(st, OOR_01, field.LOG_START, expected, log_start, 0)
+    else:
+        old = st[REPLICAS + b, HW]
+        leo_becomes(st, b, OOR_01, expected, leo, 0)
+        lowered = UNKNOWN if old == UNKNOWN else high_watermark_after_truncation(old, expected)
+        hw_becomes(st, b, OOR_01, lowered, hw, 1 << field.HW_BEFORE)
+        cache_cut(st, b, expected)
+    within(st, b)

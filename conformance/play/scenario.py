@@ -1,0 +1,138 @@
+"""Scenarios: transcripts that make a claim, kept in conformance/scenarios, each of them a test.
+
+    # A follower that truncates to its own high watermark loses a committed record.
+    #
+    # Rule under test: truncation to the high watermark (before KIP-101). Expected: BROKEN.
+    # Source: KIP-101, scenario 1.
+
+Rules of this file
+
+1. A file opens with its claim, the rule under test with the expected verdict, the source and a picture. Its name says the
+   outcome. It ends with `check` and `judge`, whose output must agree with the expected verdict.
+2. A file that is rewritten has not passed: someone must read the difference first.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tidegauge.conformance.play.directives import Player
+from tidegauge.conformance.play.session import Session, bounds_for
+from tidegauge.conformance.play.transcript import Block, Transcript, TranscriptError, difference, parse, render
+from tidegauge.traces.schema import Trace
+
+DIRECTORY = Path(__file__).parent.parent / "scenarios"
+
+HOLDS, BROKEN = "HOLDS", "BROKEN"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A file: what it claims, what it expects, what it says happens."""
+
+    path: Path
+    claim: str
+    expected: str
+    source: str
+    transcript: Transcript
+
+
+@dataclass(frozen=True)
+class Played:
+    """A scenario that was run. `diff` is empty when everything happened as the file says."""
+
+    scenario: Scenario
+    seen: Transcript
+    diff: str
+    trace: Trace
+
+    @property
+    def passed(self) -> bool:
+        """Nothing differs."""
+        return not self.diff
+
+    @property
+    def judge_says(self) -> str:
+        """The first line of the last `judge`."""
+        return next((b.output[0] for b in reversed(self.seen.blocks) if b.command == "judge"), "the judge was not asked")
+
+
+def shipped() -> list[Path]:
+    """The scenarios that come with the suite, in order: those written by hand, then those that TLC found."""
+    return [*sorted(DIRECTORY.glob("*.txt")), *sorted(DIRECTORY.glob("models/*.txt"))]
+
+
+def read(path: Path) -> Scenario:
+    """The scenario in a file; a TranscriptError says what its opening lacks."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TranscriptError(f"{path}: expected a transcript in UTF-8, saw {error}") from error
+    transcript = parse(text, str(path))
+    if not transcript.blocks:
+        raise TranscriptError(f"{path}: expected commands, saw none; begin with: cluster brokers=2")
+    header = [line.lstrip("# ").rstrip() for line in transcript.blocks[0].before]
+    expected = re.search(r"Rule under test: .*Expected: (HOLDS|BROKEN)\.$", "\n".join(header), re.MULTILINE)
+    source = next((line for line in header if line.startswith("Source: ")), "")
+    if not header or not header[0] or expected is None or not source:
+        raise TranscriptError(
+            f"{path}:1: expected a claim, then `Rule under test: ... Expected: HOLDS.` or BROKEN., then `Source: ...`, saw "
+            f"{header[:1]}; see the scenarios that are shipped"
+        )
+    return Scenario(path, header[0], expected[1], source.removeprefix("Source: "), transcript)
+
+
+def play_scenario(scenario: Scenario) -> Played:
+    """Run every command of a scenario against the reference."""
+    player = Player()
+    blocks = tuple(replace(block, output=tuple(player.run(block.command))) for block in scenario.transcript.blocks)
+    seen = Transcript(blocks, scenario.transcript.after)
+    session = player.session if player.session is not None else Session(bounds_for(1))
+    return Played(
+        scenario, seen, difference(scenario.transcript, seen, str(scenario.path)), session.trace(scenario.path.stem)
+    )
+
+
+def run_scenario(path: str | Path) -> Played:
+    """Read a scenario and run it."""
+    return play_scenario(read(Path(path)))
+
+
+def rewrite(played: Played) -> bool:
+    """Write what was seen into the file; whether that changed it."""
+    if played.passed:
+        return False
+    played.scenario.path.write_text(render(played.seen), encoding="utf-8")
+    return True
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# By hand
+
+BANNER = "Three brokers, b1 leads. `help` lists what can be said, `actions` what can happen, an empty line or `exit` ends."
+
+
+def play(lines: Iterable[str], echo: Callable[[str], None], prompt: Callable[[], None] = lambda: None) -> Transcript:
+    """A session by hand: a command a line until `exit`; the transcript of it, ready to become a scenario."""
+    player = Player(Session(bounds_for(3)))
+    blocks = [Block("cluster brokers=3", ("ok",))]
+    echo(BANNER)
+    prompt()
+    for line in lines:
+        command = line.strip()
+        if command in {"", "exit", "quit"}:
+            break
+        if not command.startswith("#"):
+            output = tuple(player.run(command))
+            for said in output:
+                echo(said)
+            blocks.append(Block(command, output, ("",)))
+        prompt()
+    return Transcript(tuple(blocks))
+
+
+def summary(played: Sequence[Played]) -> str:
+    """How many scenarios went as their files say."""
+    passed = sum(one.passed for one in played)
+    return f"{passed} of {len(played)} scenarios go as their files say"

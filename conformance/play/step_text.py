@@ -1,0 +1,157 @@
+"""One step in words: the message that was consumed, then what changed, a line per broker.
+
+    b2->b1 Fetch offset=1 epoch=0 last_fetched_epoch=0
+    b1     hw 0->1, knows b2@1
+
+Rules of this file
+
+1. A message is told when it is consumed or lost, not when it is sent: `show` lists what is in flight.
+2. A change names only what changed, always in the order epoch, log start, leo, hw, isr, proposal, recorded log ends.
+"""
+
+from collections.abc import Iterator
+
+from tidegauge.impl.cluster.broker import Broker
+from tidegauge.impl.cluster.cluster import Cluster, Label, record_epochs
+from tidegauge.impl.explored import describe
+from tidegauge.impl.explored.describe import Values, broker_name, controller_text, message_text, names
+from tidegauge.impl.explored.view import view
+from tidegauge.impl.messages import INELIGIBLE_REPLICA
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.traces.model.behaviour import events_of_step
+
+WIDTH = 7
+
+
+def told(before: Cluster, label: Label, after: Cluster, values: Values) -> list[str]:
+    """The lines of one step."""
+    return [line.rstrip() for line in _lines(before, label, after, values)]
+
+
+def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Iterator[str]:
+    name, *numbers = label
+    who = numbers[0]
+    match name:
+        case "SendFetch" | "SendEpochRequest":
+            source = before.brokers[who].source
+            yield f"{message_text(who, source, after.network[who][source], values)}  SENT"
+        case "HandleFetch" | "HandleEpochRequest":
+            yield from _served(before, label, after, values)
+        case "HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "HandleEpochResponse":
+            yield message_text(who, numbers[1], before.network[who][numbers[1]], values)
+            yield _change(who, before, after) or _line(who, _nothing(before, label, after))
+        case "LoseResponse":
+            yield f"{message_text(who, numbers[1], before.network[who][numbers[1]], values)}  LOST"
+        case "Duplicate":
+            yield f"{message_text(who, numbers[1], before.network[who][numbers[1]], values)}  will arrive twice"
+        case "HandleDuplicate":
+            copy = before.copies[numbers[1]][who]
+            yield f"{message_text(numbers[1], who, copy, values)}  once more; nobody gets the answer"
+            yield _change(who, before, after) or _line(who, "no change")
+        case "LoseDisk":
+            yield _line(who, "loses its disk")
+        case "AnswerProduce":
+            said = "acknowledged" if numbers[2] == 0 else f"answered with error {numbers[2]}"
+            yield _line(who, f"the produce that ends at {numbers[1]} is {said}")
+        case "Read":
+            yield _line(who, f"a consumer reads up to {numbers[2]}, hw {numbers[1]}")
+        case "LeaderAppend":
+            yield _line(who, f"append {_record(after, who, values)}", *_differences(before.brokers[who], after.brokers[who]))
+        case "ShrinkIsr":
+            yield _change(who, before, after)
+        case "DeleteRecords":
+            yield _line(who, f"deletes what is before {numbers[1]}")
+        case "Crash" | "CrashAndLose":
+            yield _line(who, f"crashes, hw checkpointed at {numbers[1]}, leo {numbers[2]}")
+        case "Stop":
+            yield _line(who, "stops cleanly")
+        case "Restart" | "Register":
+            log = after.brokers[who].partition.log
+            yield _line(who, f"starts with leo {log.end}, hw {log.hw}")
+            if before.controller != after.controller:
+                yield f"controller {controller_text(after.controller)}"
+        case "BecomeLeader":
+            yield _line(who, "leads", *_differences(before.brokers[who], after.brokers[who]))
+        case "BecomeFollower":
+            leader = after.brokers[who].partition.leader_id
+            does = f"follows {broker_name(leader)}" if leader != UNDEFINED else "has no leader"
+            yield _line(who, does, *_differences(before.brokers[who], after.brokers[who]))
+        case _:
+            yield from _decided(before, label, after)
+
+
+def _served(before: Cluster, label: Label, after: Cluster, values: Values) -> Iterator[str]:
+    name, leader, follower = label[:3]
+    yield message_text(follower, leader, before.network[follower][leader], values)
+    profile = before.model.setup.profile.name
+    told = [event for event in events_of_step(view(before), label, view(after), profile) if event.event == name]
+    if not told:
+        yield _line(leader, "is down, the request is lost")
+    elif after.network[follower][leader] is None:
+        yield _line(leader, f"refuses: {describe.ERRORS[told[0].fields['error']]}")
+    change = _change(leader, before, after)
+    if change:
+        yield change
+
+
+def _nothing(before: Cluster, label: Label, after: Cluster) -> str:
+    """Why an answer changed nothing: it was not taken, or there was nothing new in it."""
+    name, follower, _ = label
+    events = events_of_step(view(before), label, view(after), before.model.setup.profile.name)
+    return "no change" if any(event.event == name and event.node == follower + 1 for event in events) else "ignores it"
+
+
+def _decided(before: Cluster, label: Label, after: Cluster) -> Iterator[str]:
+    """What the controller did."""
+    if label[0].startswith("AlterPartition") and before.controller == after.controller and before.brokers != after.brokers:
+        b = label[1]
+        asked = names(before.brokers[b].partition.state.proposed_isr)
+        yield f"controller refuses isr={asked}: INELIGIBLE_REPLICA ({INELIGIBLE_REPLICA})"
+        yield _change(b, before, after)
+    else:
+        yield f"controller {controller_text(after.controller)}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Changes
+
+
+def _line(broker: int, *parts: str) -> str:
+    return f"{broker_name(broker):<{WIDTH}}{', '.join(parts)}"
+
+
+def _change(broker: int, before: Cluster, after: Cluster) -> str:
+    changed = _differences(before.brokers[broker], after.brokers[broker])
+    return _line(broker, *changed) if changed else ""
+
+
+def _differences(before: Broker, after: Broker) -> list[str]:
+    old, new = before.partition, after.partition
+    parts = []
+    if new.log.end < old.log.end:
+        parts.append(f"truncate to {new.log.end}")
+    pairs = (
+        ("epoch", old.leader_epoch, new.leader_epoch),
+        ("start", old.log.start, new.log.start),
+        ("leo", old.log.end, new.log.end),
+        ("hw", old.log.hw, new.log.hw),
+    )
+    parts += [f"{name} {was}->{now}" for name, was, now in pairs if was != now]
+    if new.is_leader and new.state.isr != old.state.isr:
+        parts.append(f"isr {names(new.state.isr)}")
+    if new.state.is_inflight and new.state != old.state:
+        parts.append(f"proposes isr {names(new.state.proposed_isr)}")
+    elif old.state.is_inflight and not new.state.is_inflight and new.is_leader:
+        parts.append("nothing proposed any more")
+    known = {replica.broker_id: replica.log_end for replica in old.remotes}
+    for replica in new.remotes:
+        if replica.log_end != known.get(replica.broker_id, UNDEFINED):
+            at = f"@{replica.log_end}" if replica.log_end != UNDEFINED else " no longer"
+            parts.append(f"knows {broker_name(replica.broker_id)}{at}")
+    return parts
+
+
+def _record(cluster: Cluster, broker: int, values: Values) -> str:
+    written = record_epochs(cluster.brokers[broker])
+    offset = len(written) - 1
+    return f"{written[-1]}{values.get((written[-1], offset), '')}@{offset}"

@@ -1,0 +1,133 @@
+"""Produce, fetch and DeleteRecords as a client or follower sends them, and what it gets back.
+
+Values only; impl.server says what is done with them. Source: kafka.server.ReplicaManager, FetchParams, LogReadResult.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from tidegauge.impl.messages import FetchRequest, FetchResponse
+from tidegauge.impl.records import Batch, Transaction
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.table import Table
+from tidegauge.impl.topic_partition import TopicPartition
+
+# org.apache.kafka.common.protocol.Errors, as far as only requests of clients meet them
+CORRUPT_MESSAGE = 2
+MESSAGE_TOO_LARGE = 10
+INVALID_TOPIC_EXCEPTION = 17
+RECORD_LIST_TOO_LARGE = 18
+INVALID_REQUIRED_ACKS = 21
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""org.apache.kafka.common.internals.Topic#INTERNAL_TOPICS: only coordinators write there."""
+
+
+class ProducedBatch(NamedTuple):
+    """One partition of a produce request; `corrupt`: its checksum does not match."""
+
+    records: int
+    corrupt: bool = False
+    transaction: Transaction | None = None
+
+
+class PartitionAppend(NamedTuple):
+    """What a produce request is told about one partition."""
+
+    error: int = NONE
+    base_offset: int = UNDEFINED
+    log_start: int = UNDEFINED
+
+
+class ProduceAnswer(NamedTuple):
+    """`responses` None: acks = 0 is never answered; a failed one closes the connection, so the producer notices."""
+
+    request: int
+    responses: Table[TopicPartition, PartitionAppend] | None
+    closes_connection: bool = False
+
+
+class PartitionDelete(NamedTuple):
+    """What a DeleteRecords request is told about one partition."""
+
+    error: int = NONE
+    low_watermark: int = UNDEFINED
+
+
+class DeleteRecordsAnswer(NamedTuple):
+    """Its answer."""
+
+    request: int
+    responses: Table[TopicPartition, PartitionDelete]
+
+
+class Isolation(Enum):
+    """How far a fetch reads: to the log end, the high watermark, the last stable offset."""
+
+    LOG_END = "LOG_END"
+    HIGH_WATERMARK = "HIGH_WATERMARK"
+    TXN_COMMITTED = "TXN_COMMITTED"
+
+
+FUTURE_LOCAL_REPLICA = -3
+
+
+class FetchParams(NamedTuple):
+    """What a fetch says once for all its partitions. `rack` is the client metadata of v11 and later, None without."""
+
+    replica_id: int = UNDEFINED
+    max_wait_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 50 << 20
+    read_committed: bool = False
+    rack: str | None = None
+
+    @property
+    def is_from_follower(self) -> bool:
+        """FetchRequest#isValidBrokerId: 0 is a broker too (an article tests for > 0)."""
+        return self.replica_id >= 0
+
+    @property
+    def isolation(self) -> Isolation:
+        """FetchIsolation#of. Followers read to the log end, consumers do not (an article has it the other way round)."""
+        if self.is_from_follower or self.replica_id == FUTURE_LOCAL_REPLICA:
+            return Isolation.LOG_END
+        return Isolation.TXN_COMMITTED if self.read_committed else Isolation.HIGH_WATERMARK
+
+    @property
+    def only_leader(self) -> bool:
+        """FetchParams#fetchOnlyLeader: a consumer that says where it stands may read from a follower (KIP-392)."""
+        return self.is_from_follower or self.rack is None
+
+
+class PartitionFetch(NamedTuple):
+    """One partition of a fetch."""
+
+    request: FetchRequest
+    max_bytes: int = 1 << 20
+    topic_id: str | None = None
+
+
+class PartitionRead(NamedTuple):
+    """One partition of its answer. The last two are for readers of committed transactions."""
+
+    response: FetchResponse
+    preferred_read_replica: int | None = None
+    last_stable: int = UNDEFINED
+    aborted: tuple[tuple[int, int, int], ...] = ()
+
+    @property
+    def records(self) -> tuple[Batch, ...]:
+        """What was read."""
+        return self.response.records
+
+
+class FetchedPartitions(NamedTuple):
+    """An answer to a fetch."""
+
+    request: int
+    reads: Table[TopicPartition, PartitionRead]
+
+
+Answered = ProduceAnswer | FetchedPartitions | DeleteRecordsAnswer
+"""What left the broker."""

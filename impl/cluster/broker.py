@@ -1,0 +1,274 @@
+"""One broker as a value: its partition, the fetcher entry that feeds it, and whether the process is up.
+
+Rules of this file
+
+1. A step of a broker reads this broker and one input: a message, or the controller's registration. It returns the broker
+   after it and what it sends. Nothing here sees another broker.
+2. There is no clock: back-off, lag times and the scheduler's delays have no length. What only feeds a clock's decision is
+   forgotten after each step (`_settled`), so equal behaviour means equal values. So is what lies before the log start, as
+   if each record had a segment of its own, and what only the answer to DeleteRecords waits for.
+3. Source: kafka.server.ReplicaManager#applyDelta for the order of a role change.
+"""
+
+from typing import NamedTuple
+
+from tidegauge.impl.cluster.controller import Controller
+from tidegauge.impl.messages import (
+    AlterPartitionResponse,
+    EpochEndOffset,
+    EpochRequest,
+    FetchAnswer,
+    FetchRequest,
+    FetchResponse,
+    ListOffsets,
+    Metadata,
+    Request,
+)
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.replica import fetcher as fetcher_
+from tidegauge.impl.replica import isr
+from tidegauge.impl.replica import partition as partition_
+from tidegauge.impl.replica.fetch_state import Fetcher, PartitionFetchState
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.replica.replica import Replica
+from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
+from tidegauge.impl.storage import log as log_
+from tidegauge.impl.storage import log_loader
+
+NOW = 0
+"""The only time there is."""
+
+REGISTERED, EARLIER = 1, 0
+"""Broker epochs, where they count. They are compared and nothing else, so there are two: the one a broker is registered
+with, whenever that was, and any before it. So states that behave the same are the same value. A leader's proposal is the
+only place that can hold an earlier one: requests do not outlive the process that sent them, and a fetch brings a new one."""
+
+
+class Broker(NamedTuple):
+    """`source` is the broker whose fetcher thread holds the entry; `incarnation` its broker epoch, where that counts.
+
+    `stopped_cleanly`: what is on disk holds the broker epoch of its last process (.kafka_cleanshutdown).
+    """
+
+    partition: Partition
+    up: bool = True
+    source: int = UNDEFINED
+    entry: PartitionFetchState | None = None
+    incarnation: int = UNDEFINED
+    stopped_cleanly: bool = False
+
+    @property
+    def leads(self) -> bool:
+        """An up broker that believes it is leader."""
+        return self.up and self.partition.is_leader
+
+
+def _settled(broker: Broker) -> Broker:
+    partition = broker.partition
+    remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=_of_a_fetch(r)) for r in partition.remotes)
+    log = log_loader.flush_cache(partition.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
+    if log.start > log.segments[0]:
+        log = log._replace(segments=(log.start,), batches=tuple(b for b in log.batches if b.base >= log.start))
+    epoch_start = max(partition.epoch_start, log.start) if partition.is_leader else partition.epoch_start
+    entry = None if broker.entry is None else broker.entry._replace(lag=None, delayed=False)
+    return broker._replace(partition=partition._replace(log=log, epoch_start=epoch_start, remotes=remotes), entry=entry)
+
+
+def _of_a_fetch(replica: Replica) -> int | None:
+    """Once a fetch has been handled its broker epoch is told again in proposals alone, and those know who is outdated."""
+    return None if replica.broker_epoch is None else UNDEFINED
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Roles
+
+
+def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: Metadata) -> Broker:
+    """ReplicaManager#applyLocalLeadersDelta: fetchers stop first, then Partition#makeLeader."""
+    partition, _ = partition_.make_leader(
+        setup,
+        broker.partition,
+        image.leader_epoch,
+        image.partition_epoch,
+        image.isr,
+        image.assignment,
+        metadata,
+        NOW,
+    )
+    return _settled(Broker(partition, incarnation=broker.incarnation))
+
+
+def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
+    """ReplicaManager#applyLocalFollowersDelta: Partition#makeFollower, then the fetcher if the leader epoch grew.
+
+    A truncation that needs no answer (an empty cache, or hw-only) happens in the same step: the thread truncates before
+    it fetches, and nobody can see the state in between. hw-only cuts even where there is no leader to fetch from:
+    makeFollowers did it before any fetcher was added.
+    """
+    partition, restart = partition_.make_follower(broker.partition, image.leader, image.leader_epoch, image.partition_epoch)
+    if not restart:
+        return _settled(broker._replace(partition=partition))
+    fetcher = fetcher_.add_partition(
+        setup, Fetcher(partition.log), image.leader_epoch, fetcher_.initial_fetch_offset(setup, partition.log)
+    )
+    fetcher = fetcher_.maybe_truncate_alone(setup, fetcher)
+    entry = fetcher.entry if image.leader != UNDEFINED else None
+    source = image.leader if entry is not None else UNDEFINED
+    return _settled(Broker(partition._replace(log=fetcher.log), source=source, entry=entry, incarnation=broker.incarnation))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Leader
+
+
+def append(setup: Setup, broker: Broker, metadata: Metadata, acks: int = 1) -> Broker:
+    """A producer's batch of one record; with acks=all (-1) it may be refused, and nothing is appended."""
+    partition, _, _ = partition_.append_records_to_leader(setup, broker.partition, 1, acks, metadata, NOW)
+    return _settled(broker._replace(partition=partition))
+
+
+def serve(
+    setup: Setup, broker: Broker, request: FetchRequest, metadata: Metadata, max_records: int
+) -> tuple[Broker, FetchAnswer | None]:
+    """Handle a fetch. None: refused, the follower will ask again.
+
+    An answer keeps only what its reader looks at. ListOffsets of an out-of-range reset is answered in the same step.
+    """
+    if not broker.up:
+        return broker, None
+    partition, response = partition_.fetch_records(setup, broker.partition, request, metadata, NOW, max_records)
+    offsets = None
+    if response.error == OFFSET_OUT_OF_RANGE:
+        offsets = ListOffsets(partition.log.start, partition.log.end)
+    elif response.error != NONE:
+        return broker, None
+    elif response.is_diverging:
+        response = FetchResponse(NONE, diverging_epoch=response.diverging_epoch, diverging_end=response.diverging_end)
+    answer = FetchAnswer(request.current_leader_epoch, request.fetch_offset, response, offsets)
+    return _settled(broker._replace(partition=partition)), answer
+
+
+def serve_epoch(setup: Setup, broker: Broker, request: EpochRequest) -> EpochEndOffset | None:
+    """Handle an OffsetForLeaderEpoch request. None: refused, the follower will ask again."""
+    if not broker.up:
+        return None
+    error, epoch, end = partition_.last_offset_for_leader_epoch(
+        setup, broker.partition, request.current_leader_epoch, request.leader_epoch
+    )
+    return EpochEndOffset(request.current_leader_epoch, epoch, end) if error == NONE else None
+
+
+def lagging(setup: Setup, broker: Broker) -> tuple[int, ...]:
+    """ISR members whose lag time may have run out."""
+    return isr.out_of_sync_replicas(setup, broker.partition, NOW) if broker.up else ()
+
+
+def shrink_isr(broker: Broker, out_of_sync: tuple[int, ...]) -> Broker:
+    """Propose an ISR without `out_of_sync`."""
+    return _settled(broker._replace(partition=isr.prepare_isr_shrink(broker.partition, out_of_sync)))
+
+
+def handle_alter_partition_response(
+    setup: Setup, broker: Broker, response: AlterPartitionResponse, metadata: Metadata
+) -> Broker:
+    """The controller's answer to the pending proposal."""
+    partition, _ = isr.handle_alter_partition_response(
+        setup, broker.partition, broker.partition.state, response, metadata, NOW
+    )
+    return _settled(broker._replace(partition=partition))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Follower
+
+
+def next_request(setup: Setup, broker: Broker) -> Request | None:
+    """What the fetcher thread would send now: a truncating entry asks where its last epoch ends."""
+    if not broker.up or broker.entry is None:
+        return None
+    fetcher = Fetcher(broker.partition.log, broker.entry)
+    epoch = fetcher_.epoch_to_ask(setup, fetcher)
+    if epoch != UNDEFINED:
+        return EpochRequest(broker.entry.current_leader_epoch, epoch)
+    request = fetcher_.build_fetch(broker.partition.broker_id, fetcher)
+    return None if request is None else request._replace(replica_epoch=broker.incarnation, log_start=0)
+
+
+def is_truncating(setup: Setup, broker: Broker) -> bool:
+    """Whether a follower has to ask before it fetches; without a leader, whether it will have to."""
+    if broker.entry is not None:
+        return broker.entry.truncating
+    waiting = Fetcher(broker.partition.log, PartitionFetchState(0, broker.partition.leader_epoch, truncating=True))
+    return not setup.profile.truncation_on_fetch and fetcher_.epoch_to_ask(setup, waiting) != UNDEFINED
+
+
+def handle_answer(setup: Setup, broker: Broker, leader: int, answer: FetchAnswer) -> Broker:
+    """An answer from `leader`; it is dropped unless that leader's fetcher thread still holds the entry."""
+    if not broker.up or broker.source != leader:
+        return broker
+    fetcher = fetcher_.process_fetch_answer(setup, Fetcher(broker.partition.log, broker.entry), answer)
+    partition = broker.partition._replace(log=fetcher.log)
+    return _settled(broker._replace(partition=partition, entry=fetcher.entry))
+
+
+def handle_epoch_answer(setup: Setup, broker: Broker, leader: int, answer: EpochEndOffset) -> Broker:
+    """An OffsetForLeaderEpoch answer from `leader`, dropped likewise, and when the entry does not wait for one."""
+    entry = broker.entry
+    if not broker.up or broker.source != leader or entry is None or not entry.truncating:
+        return broker
+    fetcher = fetcher_.truncate_to_epoch_end_offset(
+        setup, Fetcher(broker.partition.log, entry), answer.request_epoch, NONE, answer.leader_epoch, answer.end_offset
+    )
+    return _settled(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=fetcher.entry))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Any replica
+
+
+def delete_records(setup: Setup, broker: Broker, start: int) -> Broker:
+    """DeleteRecords at a leader, retention elsewhere; raises OffsetOutOfRangeError above the high watermark."""
+    if broker.leads:
+        partition, _, _ = partition_.delete_records(setup, broker.partition, start)
+        return _settled(broker._replace(partition=partition))
+    log, _ = log_.maybe_increment_log_start(setup, broker.partition.log, start)
+    return _settled(broker._replace(partition=broker.partition._replace(log=log)))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Process
+
+
+def crash(setup: Setup, broker: Broker, checkpointed_hw: int, kept: int) -> Broker:
+    """The process dies, and nothing from `kept` on was flushed; the value already is what a restart will load from disk."""
+    log = log_loader.load(setup, log_loader.lose_tail(broker.partition.log, kept), log_start=broker.partition.log.start)
+    log = log_loader.apply_checkpoint(setup, log, checkpointed_hw)
+    return _settled(Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation))
+
+
+def stop(setup: Setup, broker: Broker) -> Broker:
+    """The process ends in order. BrokerServer#shutdown: all is flushed, the high watermark is checkpointed."""
+    start = broker.partition.log.start
+    log = log_loader.load(setup, broker.partition.log, log_start=start, clean=True)
+    log = log_loader.apply_checkpoint(setup, log, broker.partition.log.hw)
+    stopped = Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation)
+    return _settled(stopped._replace(stopped_cleanly=True))
+
+
+def lose_disk(broker: Broker) -> Broker:
+    """A broker that is down gets an empty disk."""
+    return Broker(Partition(broker.partition.broker_id), up=False, incarnation=broker.incarnation)
+
+
+def restart(broker: Broker) -> Broker:
+    """The process is up again and knows no metadata yet."""
+    return broker._replace(up=True, stopped_cleanly=False)
+
+
+def outdate(broker: Broker, other: int) -> Broker:
+    """`other` has registered again: the broker epoch of it in a pending proposal is an earlier one."""
+    state = broker.partition.state
+    if not state.is_inflight or other not in state.proposed_isr or other in state.outdated:
+        return broker
+    outdated = state._replace(outdated=tuple(sorted((*state.outdated, other))))
+    return broker._replace(partition=broker.partition._replace(state=outdated))

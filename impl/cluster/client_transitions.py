@@ -1,0 +1,49 @@
+"""Clients of the played cluster: produces with acks=all that wait for the in-sync replicas, and consumers that read.
+
+Rules of this file
+
+1. Nothing here is enabled without a bound for it (`Bounds.max_waiting`): spec/Replication.tla has no clients, only what a
+   high watermark exposes. spec/Acks.tla has them.
+2. With clients every record a leader appends is a produce with acks=all, and is refused where that is. It is answered as a
+   DelayedProduce is: when the high watermark has passed it, or with an error once the broker does not lead. A broker that
+   dies answers nobody.
+3. A broker that leads no more reads no metadata before it has answered whoever waits at it: both happen under
+   ReplicaManager's replicaStateChangeLock (#completeDelayedOperationsWhenNotPartitionLeader). It has to: a DelayedProduce
+   knows where its record ended, not which it was, and after another term its log may have another one there.
+4. A consumer is shown what Partition#fetchRecords reads for it, from the log start to the high watermark.
+"""
+
+from collections.abc import Iterator
+
+from tidegauge.impl.client_messages import Isolation
+from tidegauge.impl.cluster.broker import Broker
+from tidegauge.impl.cluster.transitions import Model, Move, Produced, all_at_once
+from tidegauge.impl.messages import FetchRequest
+from tidegauge.impl.replica import isr, partition
+from tidegauge.impl.rules import NONE, UNDEFINED
+
+Waiting = tuple[Produced, ...]
+"""The records that a broker's clients wait for, oldest first."""
+
+
+@all_at_once
+def client_moves(model: Model, b: int, broker: Broker, waiting: Waiting) -> Iterator[Move]:
+    """AnswerProduce, Read: read the broker and who waits at it."""
+    setup, now = model.setup, broker.partition
+    for at, (end, epoch) in enumerate(waiting):
+        reached, error = isr.check_enough_replicas_reach_offset(setup, now, end)
+        if reached or error != NONE:
+            acked = (end - 1, epoch) if error == NONE else None
+            yield Move(("AnswerProduce", b, end, error), b, waiting=(*waiting[:at], *waiting[at + 1 :]), acked=acked)
+    if broker.leads:
+        request = FetchRequest(UNDEFINED, UNDEFINED, now.log.start, UNDEFINED)
+        _, answer = partition.fetch_records(
+            setup, now, request, (), 0, model.bounds.max_log, isolation=Isolation.HIGH_WATERMARK, update=False
+        )
+        if answer.records:
+            yield Move(("Read", b, answer.hw, answer.records[-1].last + 1), b)
+
+
+def may_read_metadata(broker: Broker, waiting: Waiting) -> bool:
+    """Whether nobody waits for this broker to say that it leads no more."""
+    return broker.leads or not waiting

@@ -1,0 +1,238 @@
+"""The whole system as a value: brokers, messages in flight, controller. The Next relation of the specification.
+
+Rules of this file
+
+1. Every move reads and writes one broker, or the controller, and the messages it consumes or produces. So moves are
+   found per broker from few values, and a caller may remember them (`Caller`).
+2. What is possible is decided in impl.cluster.broker_transitions, impl.cluster.message_transitions and
+   impl.cluster.controller_transitions; what a move does, by broker, partition, fetcher, log and controller. Here moves are
+   put together and applied.
+3. There is no clock and no partition epoch: a lag time may run out whenever a replica lags, and "older partition epoch"
+   is "another ISR". AlterPartition is one step, its pending proposal is the request in flight.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from tidegauge.impl.cluster import broker as broker_
+from tidegauge.impl.cluster.broker import Broker
+from tidegauge.impl.cluster.broker_transitions import image_moves, own_moves
+from tidegauge.impl.cluster.client_transitions import Waiting, client_moves, may_read_metadata
+from tidegauge.impl.cluster.controller import Controller
+from tidegauge.impl.cluster.controller_transitions import controller_moves
+from tidegauge.impl.cluster.message_transitions import follower_moves, serve_moves
+from tidegauge.impl.cluster.network_faults import copy_moves, disk_moves, duplicate_moves
+from tidegauge.impl.cluster.transitions import (
+    Bounds,
+    Label,
+    Model,
+    Move,
+    Row,
+    committed_with,
+    mask,
+    metadata_of,
+    model_of,
+    nothing,
+    record_epochs,
+    with_slot,
+    without_requests_to,
+)
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.messages import EpochRequest, FetchRequest
+from tidegauge.impl.profiles import Profile, Rules
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.rules import UNDEFINED
+
+STOPS, STARTS = ("Crash", "CrashAndLose", "Stop"), ("Restart", "Register")
+
+
+class Cluster(NamedTuple):
+    """A state. Three values are ghosts: `committed`, record epochs of the longest prefix any leader ever exposed, `deleted`,
+    the highest log start anybody was told to move to, and `acked`, (offset, epoch) of the records that were acknowledged.
+
+    `copies` are requests that will arrive once more, a row per follower; no rows where nothing arrives twice. `waiting` are
+    per broker the records whose producers wait; empty where there are no clients.
+    """
+
+    model: Model
+    brokers: tuple[Broker, ...]
+    network: tuple[Row, ...]
+    controller: Controller
+    committed: tuple[int, ...] = ()
+    crashes: int = 0
+    copies: tuple[Row, ...] = ()
+    duplicates: int = 0
+    lost_disks: int = 0
+    waiting: tuple[Waiting, ...] = ()
+    deleted: int = 0
+    acked: tuple[tuple[int, int], ...] = ()
+
+
+class Caller:
+    """Calls the local functions. impl.explored.explore has one that remembers."""
+
+    def moves(self, function: Callable[..., tuple[Move, ...]], *args: Any) -> tuple[Move, ...]:
+        """The moves `function` finds."""
+        return function(*args)
+
+    def row(self, function: Callable[..., Row], *args: Any) -> Row:
+        """The row `function` builds."""
+        return function(*args)
+
+    def value(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What `function` returns."""
+        return function(*args)
+
+
+DIRECT = Caller()
+
+
+def initial(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Cluster:
+    """Broker 0 leads in epoch 0, every broker is in the ISR, up and informed; logs are empty."""
+    model = model_of(bounds, profile, rules)
+    everybody = tuple(range(bounds.brokers))
+    incarnation = broker_.REGISTERED if model.counts_incarnations else UNDEFINED
+    incarnations = (incarnation,) * bounds.brokers if model.counts_incarnations else ()
+    controller = Controller(everybody, 0, 0, everybody, everybody, incarnations=incarnations)
+    loaded = (Broker(Partition(b), incarnation=incarnation) for b in everybody)
+    brokers = tuple(
+        broker_.become_leader(model.setup, broker, controller, metadata_of(model, True))
+        if broker.partition.broker_id == 0
+        else broker_.become_follower(model.setup, broker, controller)
+        for broker in loaded
+    )
+    empty = ((None,) * bounds.brokers,) * bounds.brokers
+    return Cluster(
+        model,
+        brokers,
+        empty,
+        controller,
+        copies=empty if bounds.max_duplicates else (),
+        waiting=((),) * bounds.brokers if bounds.max_waiting else (),
+    )
+
+
+def moves_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Move, ...]]:
+    """Every enabled move, in groups."""
+    model, brokers, network, image = cluster.model, cluster.brokers, cluster.network, cluster.controller
+    may_crash = cluster.crashes < model.bounds.max_crashes
+    for b, broker in enumerate(brokers):
+        row = network[b]
+        yield call.moves(own_moves, model, b, broker, may_crash)
+        yield call.moves(follower_moves, model, b, broker, row)
+        if not cluster.waiting or may_read_metadata(broker, cluster.waiting[b]):
+            yield call.moves(image_moves, model, b, broker, row, image)
+        for leader, message in enumerate(row):
+            if isinstance(message, FetchRequest | EpochRequest):
+                yield call.moves(serve_moves, model, leader, brokers[leader], b, message, image.incarnations)
+    yield call.moves(controller_moves, model, image, mask(b for b, broker in enumerate(brokers) if broker.up))
+    yield from _mishaps(cluster, call)
+    for b, waiting in enumerate(cluster.waiting):
+        yield call.moves(client_moves, model, b, brokers[b], waiting)
+
+
+def _mishaps(cluster: Cluster, call: Caller) -> Iterable[tuple[Move, ...]]:
+    bounds, incarnations = cluster.model.bounds, cluster.controller.incarnations
+    for f, copies in enumerate(cluster.copies):
+        if cluster.duplicates < bounds.max_duplicates:
+            yield call.moves(duplicate_moves, f, cluster.network[f], copies)
+        for leader, broker in enumerate(cluster.brokers):
+            if copies[leader] is not None:
+                yield call.moves(copy_moves, cluster.model, leader, broker, f, copies, incarnations)
+    if cluster.lost_disks < bounds.max_lost_disks and not cluster.model.setup.profile.elr:
+        for b, broker in enumerate(cluster.brokers):
+            yield call.moves(disk_moves, b, broker)
+
+
+def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
+    """The state after a move of this state."""
+    model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted, acked = cluster
+    b = move.actor
+    if move.broker is not None:
+        brokers = _put(brokers, b, move.broker)
+        if len(move.exposed) > len(committed):
+            committed = call.value(committed_with, committed, move.exposed)
+        if move.answered != UNDEFINED:
+            f = move.answered
+            network = _put(network, f, call.row(with_slot, network[f], b, move.answer))
+        elif move.label[0] in STOPS:
+            crashes += 1
+            network, copies = _after_crash(network, b, call), _after_crash(copies, b, call)
+            waiting = _put(waiting, b, ()) if waiting else waiting
+        elif move.label[0] == "LeaderAppend" and waiting and len(waiting[b]) < model.bounds.max_waiting:
+            appended = move.broker.partition
+            waiting = _put(waiting, b, (*waiting[b], (appended.log.end, appended.leader_epoch)))
+        elif move.label[0] in STARTS and model.counts_incarnations:
+            brokers = tuple(call.value(broker_.outdate, broker, b) for broker in brokers)
+        elif move.label[0] == "DeleteRecords":
+            deleted = max(deleted, move.label[2])
+        elif move.label[0] == "LoseDisk":
+            lost_disks += 1
+        elif move.consumed != UNDEFINED:
+            f = move.consumed
+            copies = _put(copies, f, call.row(with_slot, copies[f], b, None))
+    if move.waiting is not None:
+        waiting = _put(waiting, b, move.waiting)
+    if move.acked is not None:
+        acked = tuple(sorted({*acked, move.acked}))
+    if move.row is not None:
+        network = _put(network, b, move.row)
+    if move.copies is not None:
+        copies = _put(copies, b, move.copies)
+        duplicates += 1
+    if move.controller is not None:
+        image = move.controller
+    return Cluster(
+        model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted, acked
+    )
+
+
+def _put(values: tuple[Any, ...], at: int, value: Any) -> tuple[Any, ...]:
+    return (*values[:at], value, *values[at + 1 :])
+
+
+def _after_crash(network: tuple[Row, ...], b: int, call: Caller) -> tuple[Row, ...]:
+    """What b sent or waited for is gone, and the requests it had not read; answers it had sent are not."""
+    return tuple(
+        call.row(nothing, row) if f == b else call.row(without_requests_to, row, b) for f, row in enumerate(network)
+    )
+
+
+def successors(cluster: Cluster, call: Caller = DIRECT) -> Iterator[tuple[Label, Cluster]]:
+    """Every enabled label with the state it leads to."""
+    for group in moves_of(cluster, call):
+        for move in group:
+            yield move.label, apply(cluster, move, call)
+
+
+def actions(cluster: Cluster) -> tuple[Label, ...]:
+    """Labels of the enabled actions."""
+    return tuple(move.label for group in moves_of(cluster) for move in group)
+
+
+def step(cluster: Cluster, label: Label) -> Cluster:
+    """The state after `label`; a label leads to exactly one state."""
+    for group in moves_of(cluster):
+        for move in group:
+            if move.label == label:
+                return apply(cluster, move)
+    raise UsageError(f"step: expected one of {actions(cluster)}; seen {label}; take a label from actions(state)")
+
+
+__all__ = [
+    "Bounds",
+    "Caller",
+    "Cluster",
+    "Label",
+    "Model",
+    "Move",
+    "Row",
+    "actions",
+    "apply",
+    "initial",
+    "mask",
+    "moves_of",
+    "record_epochs",
+    "step",
+    "successors",
+]

@@ -1,0 +1,178 @@
+"""What a move is, and the small things that all actors' moves are made of.
+
+Rules of this file
+
+1. A label is (action, arguments), all arguments ints; labels and action names are those of spec/Replication.tla.
+2. A row is what is in flight between one follower and each broker it may follow: one message, or None.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec
+
+from tidegauge.impl.cluster import broker as broker_
+from tidegauge.impl.cluster.broker import Broker
+from tidegauge.impl.cluster.controller import Controller
+from tidegauge.impl.messages import Answer, BrokerState, EpochRequest, FetchRequest, Message, Metadata
+from tidegauge.impl.profiles import Profile, Rules, Setup
+from tidegauge.impl.rules import UNDEFINED
+
+Label = tuple[Any, ...]
+"""("HandleFetch", leader, follower, expand) and the like."""
+
+Row = tuple[Message, ...]
+"""What is in flight between one follower and each leader."""
+
+Produced = tuple[int, int]
+"""A record that a producer waits for: where it ends, which is all that the broker remembers; its epoch, which is a ghost."""
+
+
+LAST_KNOWN, ANYBODY = "last-known", "anybody"
+"""Whom the controller may elect as a last resort: who led last (KIP-966), or any live replica (unclean election)."""
+
+
+class Bounds(NamedTuple):
+    """How far a model goes: offsets below `max_log`, leader epochs up to `max_epoch`, log starts up to `max_start`.
+
+    Log starts move in spec/LogStartMovement.tla, clients are in spec/Acks.tla. Requests that arrive twice and lost disks are
+    no part of the specification. Without a bound there are none. At most `max_waiting` produces wait for an answer at one
+    broker.
+
+    What the cluster is configured with stands here too, as in a cfg. `loses_tails` and `last_resort` are read with ELR
+    alone: whether a broker that stops uncleanly may find any end of its log gone, and who is elected when nobody may be
+    cleanly, LAST_KNOWN or ANYBODY.
+    """
+
+    brokers: int
+    max_log: int
+    max_epoch: int
+    max_crashes: int
+    max_fetch: int = 1
+    max_duplicates: int = 0
+    max_lost_disks: int = 0
+    max_waiting: int = 0
+    max_start: int = 0
+    min_insync_replicas: int = 1
+    loses_tails: bool = False
+    last_resort: str = ""
+
+
+class Model(NamedTuple):
+    """What stays the same in every state."""
+
+    bounds: Bounds
+    setup: Setup
+
+    @property
+    def counts_incarnations(self) -> bool:
+        """Whether broker epochs are told and compared (KIP-903): where no log is lost they change nothing."""
+        return self.bounds.max_lost_disks > 0 or self.setup.profile.elr
+
+
+class Move(NamedTuple):
+    """One enabled action and what it changes; None is unchanged.
+
+    `answered` is the follower who gets `answer`, `consumed` the one whose copied request was handled; `waiting` are the
+    clients who still wait at the actor, `acked` the (offset, epoch) of a record that one of them was told is safe.
+    """
+
+    label: Label
+    actor: int = UNDEFINED
+    broker: Broker | None = None
+    row: Row | None = None
+    controller: Controller | None = None
+    exposed: tuple[int, ...] = ()
+    answered: int = UNDEFINED
+    answer: Answer | None = None
+    copies: Row | None = None
+    consumed: int = UNDEFINED
+    waiting: tuple[Produced, ...] | None = None
+    acked: tuple[int, int] | None = None
+
+
+Arguments = ParamSpec("Arguments")
+
+
+def all_at_once(found: Callable[Arguments, Iterator[Move]]) -> Callable[Arguments, tuple[Move, ...]]:
+    """Moves that are found one by one as a value: a caller may remember it."""
+
+    @wraps(found)
+    def moves(*args: Arguments.args, **kwargs: Arguments.kwargs) -> tuple[Move, ...]:
+        return tuple(found(*args, **kwargs))
+
+    return moves
+
+
+def model_of(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Model:
+    """A model whose lag limit is below any time: every member that is behind may be found lagging.
+
+    Partition epochs are not counted, so metadata of an equal one has to be read.
+    """
+    profile = profile._replace(reads_equal_partition_epoch=True)
+    rules = rules if rules is not None else Rules()
+    return Model(bounds, Setup(rules, profile, bounds.min_insync_replicas, replica_lag_time_max_ms=-1))
+
+
+def mask(brokers: Iterable[int]) -> int:
+    """A set of brokers as a bit mask."""
+    return sum(1 << b for b in brokers)
+
+
+def metadata_of(model: Model, eligible: bool, incarnations: tuple[int, ...] = ()) -> Metadata:
+    """A metadata cache in which everybody may join the ISR, or nobody; broker epochs where somebody counts them."""
+    epochs = incarnations or (UNDEFINED,) * model.bounds.brokers
+    return tuple(BrokerState(b, fenced=not eligible, epoch=epoch) for b, epoch in enumerate(epochs))
+
+
+def record_epochs(broker: Broker) -> tuple[int, ...]:
+    """The log as the specification has it: one epoch per record, UNDEFINED where there is none."""
+    log = broker.partition.log
+    epochs = [UNDEFINED] * log.end
+    for batch in log.batches:
+        epochs[batch.base : batch.last + 1] = [batch.epoch] * (batch.last + 1 - batch.base)
+    return tuple(epochs)
+
+
+def exposed(broker: Broker) -> tuple[int, ...]:
+    """What a leader shows below its high watermark, UNDEFINED for what was deleted."""
+    return record_epochs(broker)[: broker.partition.log.hw] if broker.leads else ()
+
+
+def committed_with(committed: tuple[int, ...], shown: tuple[int, ...]) -> tuple[int, ...]:
+    """The longest prefix exposed, which is `shown` now; what was exposed before it was deleted is remembered."""
+    remembered = zip(committed, shown[: len(committed)], strict=True)
+    return (*(was if epoch == UNDEFINED else epoch for was, epoch in remembered), *shown[len(committed) :])
+
+
+def uncounted(image: Controller) -> Controller:
+    """Without the partition epoch, which the explored system does not have."""
+    return image._replace(partition_epoch=0)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Messages in flight
+
+
+def with_slot(row: Row, leader: int, message: Message) -> Row:
+    """Another message between the follower and `leader`."""
+    return (*row[:leader], message, *row[leader + 1 :])
+
+
+def only(row: Row, leader: int, message: Message) -> Row:
+    """A request to a leader drops what is in flight with any other: the old thread's connection is closed."""
+    return tuple(message if other == leader else None for other in range(len(row)))
+
+
+def automatic(model: Model, broker: Broker, leader: int) -> Message:
+    """The request that follows as soon as an answer from `leader` was consumed or lost."""
+    return broker_.next_request(model.setup, broker) if broker.source == leader else None
+
+
+def without_requests_to(row: Row, leader: int) -> Row:
+    """`leader` died: what it had not read is gone, what it had answered is not."""
+    return with_slot(row, leader, None) if isinstance(row[leader], FetchRequest | EpochRequest) else row
+
+
+def nothing(row: Row) -> Row:
+    """The follower died."""
+    return (None,) * len(row)

@@ -1,0 +1,319 @@
+"""State, messages, labels, violations and runs as text. The only place in impl where they become text.
+
+    offset        0   1
+    b1 leader     0   0  |  hw=2 leo=2 epoch=0 isr=b1,b2
+    b2 follower   0 | 0     hw=1 leo=2 epoch=0 leader=b1
+
+Rules of this file
+
+1. A row per replica, a column per offset, the record's leader epoch in it, x where it was deleted, a bar where the high
+   watermark is.
+2. A step prints its label and what it changed, nothing else. A message that is lost is visible.
+3. Brokers are b1, b2, ..: index + 1, as in traces.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from tidegauge.impl.cluster.broker import Broker
+from tidegauge.impl.cluster.cluster import Cluster, Label, Row, record_epochs
+from tidegauge.impl.cluster.controller import Controller
+from tidegauge.impl.explored.search import Found, Graph, Violation
+from tidegauge.impl.explored.view import View
+from tidegauge.impl.messages import EpochEndOffset, EpochRequest, FetchRequest, Message
+from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED
+
+Values = Mapping[tuple[int, int], str]
+"""What a producer wrote at (epoch, offset), printed behind the epoch: 1c. Records have no values of their own here."""
+
+NO_VALUES: Values = MappingProxyType({})
+
+ERRORS = {
+    NONE: "NONE",
+    OFFSET_OUT_OF_RANGE: "OFFSET_OUT_OF_RANGE",
+    NOT_LEADER_OR_FOLLOWER: "NOT_LEADER_OR_FOLLOWER",
+    74: "FENCED_LEADER_EPOCH",
+    75: "UNKNOWN_LEADER_EPOCH",
+}
+
+
+def broker_name(broker: int) -> str:
+    """b1 for index 0; "none" for no broker."""
+    return "none" if broker == UNDEFINED else f"b{broker + 1}"
+
+
+def names(brokers: tuple[int, ...]) -> str:
+    """A set of brokers."""
+    return ",".join(map(broker_name, brokers)) or "nobody"
+
+
+ROLES = ("starting", "leader", "follower", "asks")
+"""By their number in views; one that asks is a follower that has to learn where its last epoch ends."""
+
+
+def role(broker: Broker) -> str:
+    """What the broker believes it is."""
+    if not broker.up:
+        return "down"
+    if broker.partition.leader_epoch == UNDEFINED:
+        return "starting"
+    if broker.entry is not None and broker.entry.truncating:
+        return "asks"
+    return "leader" if broker.partition.is_leader else "follower"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# States
+
+
+def grid(cluster: Cluster, values: Values = NO_VALUES) -> str:
+    """The whole state: logs to scale, then the controller, then what is in flight."""
+    width = max(broker.partition.log.end for broker in cluster.brokers)
+    lines = ["offset        " + "".join(f"{offset:<4}" for offset in range(width))]
+    lines += [_log_row(b, broker, width, values) for b, broker in enumerate(cluster.brokers)]
+    lines.append(f"controller    {controller_text(cluster.controller)}")
+    lines += list(_in_flight(cluster, values))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _log_row(b: int, broker: Broker, width: int, values: Values) -> str:
+    log = broker.partition.log
+    kept = ((offset, epoch) for offset, epoch in enumerate(record_epochs(broker)) if epoch != UNDEFINED)
+    records = dict.fromkeys(range(log.start), "x") | {o: f"{e}{values.get((e, o), '')}" for o, e in kept}
+    cells = "".join(("| " if log.hw == offset else "  ") + f"{records.get(offset, ''):<2}" for offset in range(width))
+    bar = "|" if log.hw >= width else " "
+    return f"{broker_name(b)} {role(broker):<9}{cells}{bar}  {_facts(broker)}"
+
+
+def _facts(broker: Broker) -> str:
+    partition = broker.partition
+    facts = [f"hw={partition.log.hw}", f"leo={partition.log.end}", f"epoch={partition.leader_epoch}"]
+    if partition.is_leader:
+        facts.append(f"isr={names(partition.state.isr)}")
+        if partition.state.is_inflight:
+            facts.append(f"proposed={names(partition.state.proposed_isr)}")
+        facts += [f"{broker_name(r.broker_id)}@{r.log_end}" for r in partition.remotes]
+    elif partition.leader_epoch != UNDEFINED:
+        facts.append(f"leader={broker_name(partition.leader_id)}")
+    trailing = partition.log.cache.memory.pairs()[-1:]
+    if trailing and trailing[0][1] >= partition.log.end:
+        facts.append(f"cache+=({trailing[0][0]},{trailing[0][1]})")
+    return " ".join(facts)
+
+
+def controller_text(controller: Controller) -> str:
+    """The registration; what ELR adds only where there is some."""
+    text = (
+        f"leader={broker_name(controller.leader)} epoch={controller.leader_epoch} isr={names(controller.isr)} "
+        f"live={names(controller.live)}"
+    )
+    elr = f" elr={names(controller.elr)}" if controller.elr else ""
+    last = f" last={names(controller.last_known_elr)}" if controller.last_known_elr else ""
+    return text + elr + last
+
+
+def _in_flight(cluster: Cluster, values: Values) -> Iterator[str]:
+    for f, row in enumerate(cluster.network):
+        for leader, message in enumerate(row):
+            if message is not None:
+                yield f"in flight     {message_text(f, leader, message, values)}"
+    for f, row in enumerate(cluster.copies):
+        for leader, message in enumerate(row):
+            if message is not None:
+                yield f"once more     {message_text(f, leader, message, values)}"
+
+
+def message_text(follower: int, leader: int, message: Message, values: Values = NO_VALUES) -> str:
+    """A message with its direction."""
+    if message is None:
+        return f"{broker_name(follower)}, {broker_name(leader)}: nothing"
+    if isinstance(message, FetchRequest):
+        return (
+            f"{broker_name(follower)}->{broker_name(leader)} Fetch offset={message.fetch_offset} "
+            f"epoch={message.current_leader_epoch} last_fetched_epoch={message.last_fetched_epoch}"
+        )
+    if isinstance(message, EpochRequest):
+        return (
+            f"{broker_name(follower)}->{broker_name(leader)} OffsetForLeaderEpoch of epoch={message.leader_epoch} "
+            f"epoch={message.current_leader_epoch}"
+        )
+    if isinstance(message, EpochEndOffset):
+        return (
+            f"{broker_name(leader)}->{broker_name(follower)} EpochEndOffset to epoch={message.request_epoch}: "
+            f"epoch={message.leader_epoch} end={message.end_offset}"
+        )
+    response = message.response
+    head = f"{broker_name(leader)}->{broker_name(follower)} FetchResponse to offset={message.request_offset}"
+    head += f" epoch={message.request_epoch}:"
+    if response.error != NONE:
+        offsets = message.offsets
+        known = f" leader has [{offsets.earliest}, {offsets.latest})" if offsets is not None else ""
+        return f"{head} {ERRORS.get(response.error, response.error)}{known}"
+    if response.is_diverging:
+        return f"{head} diverging epoch={response.diverging_epoch} end={response.diverging_end}"
+    records = " ".join(
+        f"{b.epoch}{values.get((b.epoch, b.base), '')}@{b.base}" + (f"-{b.last}" if b.last > b.base else "")
+        for b in response.records
+    )
+    start = f" log_start={response.log_start}" if response.log_start else ""
+    return f"{head} hw={response.hw}{start} records=[{records}]"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Steps
+
+
+def label_text(label: Label) -> str:
+    """One action with its arguments in words."""
+    name, *numbers = label
+    who = broker_name(numbers[0])
+    match name:
+        case "HandleFetch":
+            return f"HandleFetch {who} <- {broker_name(numbers[1])}" + (" proposing it for the ISR" if numbers[2] else "")
+        case (
+            "HandleFetchResponse"
+            | "HandleDivergingResponse"
+            | "HandleOutOfRange"
+            | "LoseResponse"
+            | "HandleEpochRequest"
+            | "HandleEpochResponse"
+            | "Duplicate"
+        ):
+            return f"{name} {who} <- {broker_name(numbers[1])}"
+        case "HandleDuplicate":
+            joins = " proposing it for the ISR" if numbers[2] else ""
+            return f"HandleDuplicate {who} <- {broker_name(numbers[1])} of epoch={numbers[3]} offset={numbers[4]}{joins}"
+        case "AnswerProduce":
+            return f"AnswerProduce {who} ending at {numbers[1]}" + (f" with error {numbers[2]}" if numbers[2] else "")
+        case "Read":
+            return f"Read {who} up to {numbers[2]}"
+        case "DeleteRecords":
+            return f"DeleteRecords {who} before {numbers[1]}"
+        case "ShrinkIsr":
+            removed = tuple(b for b in range(numbers[1].bit_length()) if numbers[1] >> b & 1)
+            return f"ShrinkIsr {who} without {names(removed)}"
+        case "Crash" | "CrashAndLose":
+            return f"{name} {who} checkpointed hw={numbers[1]} kept leo={numbers[2]}"
+        case "FenceBroker" | "UnfenceBroker" | "FenceElr" | "UnfenceElr" | "Register":
+            return f"{name} {who}" + ("" if numbers[1] == UNDEFINED else f", {broker_name(numbers[1])} elected")
+        case _:
+            return f"{name} {who}"
+
+
+def changes(before: Cluster, after: Cluster) -> list[str]:
+    """What a step changed, a line per broker and message."""
+    lines = []
+    for b, (old, new) in enumerate(zip(before.brokers, after.brokers, strict=True)):
+        if old != new:
+            lines += [f"{broker_name(b)} {role(new):<9} {difference}" for difference in _differences(old, new)]
+    if before.controller != after.controller:
+        lines.append(f"controller   {controller_text(after.controller)}")
+    for f, (old_row, new_row) in enumerate(zip(before.network, after.network, strict=True)):
+        lines += _sent(f, old_row, new_row)
+    return lines
+
+
+def _differences(old: Broker, new: Broker) -> Iterator[str]:
+    before, after = old.partition, new.partition
+    pairs = (
+        ("start", before.log.start, after.log.start),
+        ("leo", before.log.end, after.log.end),
+        ("hw", before.log.hw, after.log.hw),
+        ("epoch", before.leader_epoch, after.leader_epoch),
+        ("leader", broker_name(before.leader_id), broker_name(after.leader_id)),
+        ("isr", names(before.state.isr), names(after.state.isr)),
+        ("proposed", _proposed(old), _proposed(new)),
+        ("cache", before.log.cache.memory.pairs(), after.log.cache.memory.pairs()),
+        ("followers at", _remotes(old), _remotes(new)),
+    )
+    for group in (pairs[:5], pairs[5:]):
+        changed = [f"{name} {was} -> {now}" for name, was, now in group if was != now]
+        if changed:
+            yield ", ".join(changed)
+
+
+def _proposed(broker: Broker) -> str:
+    state = broker.partition.state
+    return names(state.proposed_isr) if state.is_inflight else "nothing"
+
+
+def _remotes(broker: Broker) -> str:
+    return " ".join(f"{broker_name(r.broker_id)}@{r.log_end}" for r in broker.partition.remotes) or "-"
+
+
+def _sent(follower: int, before: Row, after: Row) -> Iterator[str]:
+    for leader, (old, new) in enumerate(zip(before, after, strict=True)):
+        if old is not new and new is not None and old != new:
+            yield f"sent         {message_text(follower, leader, new)}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Violations and graphs
+
+
+SENTENCES = {
+    "HwWithinLog": "its high watermark lies outside its log",
+    "LogMatchingBelowHw": "their logs differ below both high watermarks",
+    "LeaderCompleteness": "it leads the current epoch and lacks committed records",
+    "IsrCompleteness": "it is in the ISR and lacks committed records",
+    "ElectableCompleteness": "it runs, may be elected and lacks committed records",
+    "ElrIsApart": "it is eligible although it is in the ISR, or although the ISR is large enough",
+    "ElectsWhomItCan": "it may be elected and nobody leads",
+    "LeaderIsLive": "it leads and is fenced",
+    "LastLeaderIsLast": "it is remembered as the last leader and somebody leads",
+    "NoFalseExposure": "it shows records below its high watermark that were never committed",
+    "IsrSuperset": "it does not count every member of the controller's ISR",
+    "EpochCacheWellFormed": "its epoch cache is not what its records imply",
+    "EpochsMonotone": "record epochs fall along its log",
+    "AckedIsCommitted": "a producer was told that the record (offset, epoch) is safe, and it is not committed",
+    "AckedCompleteness": "it may be elected and lacks the acknowledged record (offset, epoch)",
+    "OnlyDeletedIsGone": "its log starts behind everything that was deleted",
+    "NoHole": "records are missing behind its log start",
+}
+
+
+def violation_text(violation: Violation) -> str:
+    """One line: which invariant, who, expected, seen."""
+    sentence = SENTENCES.get(violation.invariant, "it does not hold")
+    return (
+        f"{violation.invariant} VIOLATED at {names(violation.brokers)}: {sentence}; "
+        f"expected {list(violation.expected)}, seen {list(violation.seen)}"
+    )
+
+
+def run_text(found: Found[Cluster]) -> str:
+    """A run to a violation: the first state, every step with what it changed, the last state, the verdict."""
+    lines = [grid(found.states[0]), ""]
+    for number, label in enumerate(found.labels, start=1):
+        lines.append(f"{number:>2}  {label_text(label)}")
+        lines += [f"      {line}" for line in changes(found.states[number - 1], found.states[number])]
+    return "\n".join([*lines, "", grid(found.states[-1]), "", violation_text(found.violation)])
+
+
+def graph_text(graph: Graph) -> str:
+    """Size of an explored graph."""
+    return f"{len(graph.states):,} states, {len(graph.edges):,} transitions, depth {graph.depth}"
+
+
+def view_text(view: View) -> str:
+    """A view, a line per broker: for states of the specification, which are no clusters."""
+    brokers, controller, committed, crashes, *more = view
+    lines = []
+    for b, (log, hw, mark, up, is_role, epoch, leader, isr, pending, remote, slots) in enumerate(brokers):
+        records = " ".join("x" if epoch == UNDEFINED else str(epoch) for epoch in log) or "-"
+        what = ROLES[is_role] if up else "down"
+        lines.append(
+            f"{broker_name(b)} {what:<9} log={records} hw={hw} mark={mark} epoch={epoch} leader={broker_name(leader)} "
+            f"isr={isr:b} pending={pending:b} remote={remote} in flight={slots}"
+        )
+    leader, epoch, isr, live, *with_elr = controller
+    lines.append(f"controller   leader={broker_name(leader)} epoch={epoch} isr={isr:b} live={live:b}")
+    if with_elr:
+        elr, last, clean, reborn = with_elr
+        lines[-1] += f" elr={elr:b} last={broker_name(last)} stopped cleanly={clean:b} reborn={reborn}"
+    lines.append(f"committed    {' '.join(map(str, committed)) or '-'}  crashes={crashes}")
+    lines += [f"deleted      up to {start}" for start in more if isinstance(start, int)]
+    if more and isinstance(more[-1], tuple):
+        waiting, acked = more[-2:]
+        lines.append(f"clients      waiting={waiting} acknowledged={acked}")
+    return "\n".join(lines)

@@ -1,0 +1,60 @@
+"""Labels and states of ISR changes as text; brokers are b1, b2, .. as in impl.explored.describe."""
+
+from tidegauge.impl.explored.describe import broker_name, names
+from tidegauge.impl.explored.search import Label, View
+
+
+def label_text(label: Label) -> str:
+    """One action with its arguments in words."""
+    match label:
+        case ("HandleFetch", f, expand, lost):
+            return f"HandleFetch of {broker_name(f)}" + (" proposing it for the ISR" if expand else "") + _lost(lost)
+        case ("ShrinkIsr", removed):
+            return f"ShrinkIsr without {_set(removed)}"
+        case ("HandleAlterPartition", lost):
+            return "HandleAlterPartition" + _lost(lost)
+        case ("ReadMetadata", n):
+            return f"ReadMetadata up to record {n} of those not read"
+        case ("FenceBroker" | "RestartEmpty" | "LagLimitPasses", f):
+            return f"{label[0]} {broker_name(f)}"
+        case _:
+            return str(label[0])
+
+
+def _lost(lost: int) -> str:
+    return ", the answer is lost" if lost else ""
+
+
+def _set(members: int) -> str:
+    return names(tuple(b for b in range(members.bit_length()) if members >> b & 1))
+
+
+def _partition(isr: int, partition_epoch: int) -> str:
+    return f"isr={_set(isr)} partition_epoch={partition_epoch}"
+
+
+def view_text(view: View) -> str:
+    """A view, a line for each broker, for what is under way, and for the controller."""
+    (end, hw, known, pending, ends, epochs), logs, incarnations, exchange, controller, images, committed, _, recent = view
+    lines = [f"b1 leader    leo={end} hw={hw} {_partition(*known)} proposed={_set(pending)} committed={committed}"]
+    for f, (log, incarnation, recorded, epoch) in enumerate(zip(logs, incarnations, ends, epochs, strict=True), start=1):
+        late = " caught up within the lag limit" if recent >> f & 1 else ""
+        lines.append(
+            f"{broker_name(f)} follower  leo={log} broker_epoch={incarnation}; the leader recorded leo={recorded} "
+            f"broker_epoch={epoch}{late}"
+        )
+    lines.append(f"controller   {_partition(*controller)}")
+    lines += [f"not read     {_partition(*image)}" for image in images]
+    return "\n".join([*lines, f"under way    {_exchange(exchange)}"])
+
+
+def _exchange(exchange: View) -> str:
+    match exchange:
+        case (1, isr, partition_epoch, epochs):
+            return f"AlterPartition {_partition(isr, partition_epoch)} broker_epochs={epochs}"
+        case (2, isr, partition_epoch, asked):
+            return f"answer to {_set(asked)}: {_partition(isr, partition_epoch)}"
+        case (3, asked):
+            return f"answer to {_set(asked)}: INELIGIBLE_REPLICA"
+        case _:
+            return "nothing"

@@ -1,0 +1,178 @@
+"""Breadth-first exploration of the implementation.
+
+Rules of this file
+
+1. What is explored is impl.cluster.cluster, with the real log, partition, fetcher and controller; there is no second
+   protocol.
+2. Most moves touch one broker, so few distinct (broker, input) pairs occur. Each is computed once: values are interned,
+   and a local function called twice with the same objects is not run again.
+3. Order is that of impl.cluster.cluster: the same bounds give the same states in the same order.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any
+
+from tidegauge.impl.cluster.cluster import Bounds, Caller, Cluster, Label, Move, Row, apply, initial, moves_of, successors
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.explored.invariants import INVARIANTS, violated
+from tidegauge.impl.explored.search import Found, Graph, Search
+from tidegauge.impl.explored.view import View, broker_view, controller_view, view, view_of_parts
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules
+from tidegauge.impl.releases import named
+
+
+class Memo(Caller):
+    """Remembers what local functions returned, and keeps one object per value."""
+
+    def __init__(self) -> None:
+        self._same: dict[Any, Any] = {}
+        self._known: dict[tuple[Any, ...], tuple[tuple[Any, ...], Any]] = {}
+
+    def intern(self, value: Any) -> Any:
+        """The one object that stands for this value. A bool or int is its own."""
+        return self._same.setdefault((type(value), value), value)
+
+    def _remembered(self, function: Callable[..., Any], args: tuple[Any, ...], keep: Callable[[Any], Any]) -> Any:
+        key = (function, *map(id, args))
+        known = self._known.get(key)
+        if known is None:
+            # The arguments are kept with the result: an id is only unique while its object lives.
+            known = self._known[key] = (args, keep(function(*args)))
+        return known[1]
+
+    def moves(self, function: Callable[..., tuple[Move, ...]], *args: Any) -> tuple[Move, ...]:
+        """The moves `function` finds, interned."""
+        found: tuple[Move, ...] = self._remembered(function, args, self._interned)
+        return found
+
+    def row(self, function: Callable[..., Row], *args: Any) -> Row:
+        """The row `function` builds, interned."""
+        found: Row = self._remembered(function, args, self._interned_row)
+        return found
+
+    def value(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What `function` returns, interned."""
+        return self._remembered(function, args, self.intern)
+
+    def _interned_row(self, row: Row) -> Row:
+        kept: Row = self.intern(tuple(self.intern(message) for message in row))
+        return kept
+
+    def _interned(self, moves: tuple[Move, ...]) -> tuple[Move, ...]:
+        return tuple(
+            move._replace(
+                label=self.intern(move.label),
+                broker=self.intern(move.broker),
+                row=None if move.row is None else self._interned_row(move.row),
+                controller=self.intern(move.controller),
+                exposed=self.intern(move.exposed),
+                answer=self.intern(move.answer),
+                copies=None if move.copies is None else self._interned_row(move.copies),
+                waiting=self.intern(move.waiting),
+            )
+            for move in moves
+        )
+
+    def cluster(self, cluster: Cluster) -> Cluster:
+        """The same cluster made of interned parts."""
+        return cluster._replace(
+            brokers=tuple(self.intern(broker) for broker in cluster.brokers),
+            network=tuple(self._interned_row(row) for row in cluster.network),
+            controller=self.intern(cluster.controller),
+            committed=self.intern(cluster.committed),
+            copies=tuple(self._interned_row(row) for row in cluster.copies),
+            waiting=tuple(self.intern(ends) for ends in cluster.waiting),
+        )
+
+    def view(self, cluster: Cluster) -> View:
+        """impl.explored.view, remembered per broker."""
+        setup = cluster.model.setup
+        brokers = tuple(
+            self.value(broker_view, setup, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
+        )
+        return view_of_parts(brokers, self.value(controller_view, cluster.controller), cluster)
+
+
+class Walker:
+    """Successors of one model's states, remembered: for walks and anything else that takes many steps."""
+
+    def __init__(self, bounds: Bounds, profile: Profile | str = FETCH_TRUNCATION, rules: Rules | None = None) -> None:
+        self._memo = Memo()
+        self.start = self._memo.cluster(initial(bounds, as_profile(profile), rules))
+
+    def successors(self, cluster: Cluster) -> list[tuple[Label, Cluster]]:
+        """Every enabled label with the state it leads to; `cluster` must come from this walker."""
+        return list(successors(cluster, self._memo))
+
+    def moves(self, cluster: Cluster) -> list[Move]:
+        """Every enabled move; `take` one of them."""
+        return [move for group in moves_of(cluster, self._memo) for move in group]
+
+    def take(self, cluster: Cluster, move: Move) -> Cluster:
+        """The state after a move of `moves(cluster)`."""
+        return apply(cluster, move, self._memo)
+
+    def view(self, cluster: Cluster) -> View:
+        """impl.explored.view of a state of this walker."""
+        return self._memo.view(cluster)
+
+
+def as_profile(profile: Profile | str) -> Profile:
+    """A profile, or the one of that name."""
+    return named(profile) if isinstance(profile, str) else profile
+
+
+def _key(cluster: Cluster) -> tuple[Hashable, ...]:
+    return (
+        *map(id, cluster.brokers),
+        *map(id, cluster.network),
+        id(cluster.controller),
+        id(cluster.committed),
+        cluster.crashes,
+        *map(id, cluster.copies),
+        cluster.duplicates,
+        cluster.lost_disks,
+        cluster.deleted,
+        *cluster.waiting,
+        cluster.acked,
+    )
+
+
+def _search(start: Cluster, memo: Memo) -> Search[Cluster]:
+    return Search(memo.cluster(start), partial(successors, call=memo), _key)
+
+
+def explore(bounds: Bounds, profile: Profile | str = FETCH_TRUNCATION, rules_override: Rules | None = None) -> Graph:
+    """The whole labelled graph within the bounds, which must be those of the specification: a view shows nothing else."""
+    return explore_from(initial(bounds, as_profile(profile), rules_override))
+
+
+def explore_from(start: Cluster) -> Graph:
+    """The same from any state, under the model it carries."""
+    bounds = start.model.bounds
+    if bounds.max_duplicates or bounds.max_lost_disks:
+        raise UsageError(
+            "explore: expected no duplicates or lost disks, seen a bound for them; views do not show them: use "
+            "find_violation, or walk"
+        )
+    memo = Memo()
+    return _search(start, memo).graph(memo.view)
+
+
+def find_violation(
+    bounds: Bounds,
+    profile: Profile | str = FETCH_TRUNCATION,
+    rules_override: Rules | None = None,
+    invariants: Sequence[str] = tuple(INVARIANTS),
+    max_states: int | None = None,
+) -> Found[Cluster] | None:
+    """A shortest run to a state where one of the named invariants fails, None when all hold everywhere.
+
+    `max_states` stops the search with a UsageError rather than an answer: an unfinished search has not shown anything.
+    """
+    search = _search(initial(bounds, as_profile(profile), rules_override), Memo())
+    return search.first_violation(partial(violated, names=tuple(invariants)), max_states)
+
+
+__all__ = ["Bounds", "Found", "Graph", "Walker", "explore", "explore_from", "find_violation", "view"]

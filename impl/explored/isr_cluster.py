@@ -1,0 +1,296 @@
+"""ISR changes message by message: one leader, its followers, the controller. The Next relation of spec/AlterPartition.tla.
+
+Rules of this file
+
+1. Who proposes, who counts, what is committed, which answer and which image is taken: impl.replica.partition,
+   impl.replica.isr and impl.control.replication_control decide. Here stands what is in flight between them, and what may
+   happen next.
+2. One request at a time: while one is under way AlterPartitionManager takes no other, and nothing is proposed.
+3. A follower is a log end: in one leader epoch its records are the leader's. It has fetched once when things begin.
+4. The metadata cache of the leader may think that nobody is eligible, at any fetch, or know all broker epochs. A broker
+   that is fenced is unfenced before anything else happens. No lag limit: every member that is behind may be found lagging.
+5. What ends a change is not bounded.
+"""
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+from tidegauge.impl.cluster.transitions import mask
+from tidegauge.impl.control import replication_control as control_
+from tidegauge.impl.control.partition_change import PartitionRegistration
+from tidegauge.impl.control.replication_control import AlterPartition, BrokerRegistration, ReplicationControl
+from tidegauge.impl.explored.search import Graph, Label, Search, View, Violation
+from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse, BrokerState, FetchRequest, Metadata
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules, Setup
+from tidegauge.impl.replica import isr
+from tidegauge.impl.replica import partition as partition_
+from tidegauge.impl.replica.partition_state import Partition, PartitionState
+from tidegauge.impl.replica.replica import Replica
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.storage import log_loader
+from tidegauge.impl.table import Table
+from tidegauge.impl.topic_partition import TopicPartition
+
+LEADER = 0
+EPOCH = 0
+TP = TopicPartition("topic", 0)
+NOW = 0
+
+
+class Bounds(NamedTuple):
+    """How far a model goes: log ends up to `max_end`, changes up to a partition epoch, brokers that come back empty."""
+
+    followers: int
+    max_end: int
+    max_partition_epoch: int
+    max_restarts: int
+
+
+class Exchange(NamedTuple):
+    """What is under way between leader and controller, and the proposal it is about."""
+
+    message: AlterPartitionRequest | AlterPartitionResponse
+    proposed: PartitionState
+
+
+class IsrCluster(NamedTuple):
+    """A state. `ends` are the log ends of the followers, `images` what the leader has not read, oldest first.
+
+    `committed` is a ghost: the highest offset ever below the high watermark.
+    """
+
+    bounds: Bounds
+    setup: Setup
+    leader: Partition
+    ends: tuple[int, ...]
+    control: ReplicationControl
+    images: tuple[PartitionRegistration, ...] = ()
+    exchange: Exchange | None = None
+    committed: int = 0
+
+    @property
+    def registration(self) -> PartitionRegistration:
+        """What the controller has of the partition."""
+        return self.control.partitions[TP]
+
+    @property
+    def may_change(self) -> bool:
+        """Whether another change of the ISR is within the bounds."""
+        return self.registration.partition_epoch < self.bounds.max_partition_epoch
+
+    @property
+    def restarts(self) -> int:
+        """How often a broker came back: the first broker epoch is 0."""
+        return sum(broker.epoch for broker in self.control.brokers.values())
+
+
+def initial(bounds: Bounds, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None) -> IsrCluster:
+    """Everybody is in the ISR, every log is empty."""
+    everybody = tuple(range(bounds.followers + 1))
+    setup = Setup(Rules() if rules is None else rules, profile, replica_lag_time_max_ms=-1)
+    brokers = Table((b, BrokerRegistration(epoch=0)) for b in everybody)
+    control = ReplicationControl(brokers, Table([(TP, PartitionRegistration(everybody, everybody, LEADER, EPOCH))]), profile)
+    state = IsrCluster(bounds, setup, Partition(LEADER), (0,) * bounds.followers, control)
+    state = _read(state, state.registration)
+    for f in everybody[1:]:
+        state, _ = _served(state, f, eligible=False)
+    return state
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Steps
+
+
+def successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
+    """Every enabled label with the state it leads to."""
+    yield from _by_the_leader(state)
+    for f in range(1, state.bounds.followers + 1):
+        yield from _fetches(state, f)
+        yield from _comes_and_goes(state, f)
+    match state.exchange:
+        case Exchange(AlterPartitionRequest() as request, proposed):
+            yield from _judged(state, request, proposed)
+        case Exchange(AlterPartitionResponse() as answer, proposed):
+            yield ("HandleAlterPartitionResponse",), _answered(state, answer, proposed)
+
+
+def _by_the_leader(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
+    """LeaderAppend, ShrinkIsr, ReadMetadata."""
+    setup, leader, metadata = state.setup, state.leader, _metadata(state, eligible=False)
+    if leader.log.end < state.bounds.max_end:
+        appended, _, _ = partition_.append_records_to_leader(setup, leader, 1, 1, metadata, NOW)
+        yield ("LeaderAppend",), _led(state, appended)
+    if state.exchange is None and state.may_change:
+        lagging = isr.out_of_sync_replicas(setup, leader, NOW)
+        for out in (out for size in range(len(lagging)) for out in combinations(lagging, size + 1)):
+            yield ("ShrinkIsr", mask(out)), _proposing(_led(state, isr.prepare_isr_shrink(leader, out)))
+    for n, image in enumerate(state.images, start=1):
+        yield ("ReadMetadata", n), _read(state, image)._replace(images=state.images[n:])
+
+
+def _fetches(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
+    """HandleFetch: whether f may join is the metadata cache's word; its answer arrives, or is lost."""
+    for eligible in (False, True):
+        after, end = _served(state, f, eligible=eligible)
+        expands = after.leader.state != state.leader.state
+        if expands and state.exchange is None and state.may_change:
+            after = _proposing(after)
+        elif eligible:
+            continue
+        yield ("HandleFetch", f, int(expands), 0), after._replace(ends=_put(state.ends, f, end))
+        yield ("HandleFetch", f, int(expands), 1), after
+
+
+def _judged(
+    state: IsrCluster, request: AlterPartitionRequest, proposed: PartitionState
+) -> Iterator[tuple[Label, IsrCluster]]:
+    """HandleAlterPartition: a request whose answer is lost is sent again. An answer that changes nothing is none."""
+    asked = AlterPartition(LEADER, state.control.brokers[LEADER].epoch, Table([(TP, request)]))
+    control, _, answers = control_.alter_partition(state.control, asked)
+    answer = answers[TP]
+    after = _registered(state, control)
+    if answer.error in isr.WAITS_FOR_METADATA:
+        lost = arrived = after._replace(exchange=None)
+    else:
+        lost, arrived = after, after._replace(exchange=Exchange(answer, proposed))
+    yield ("HandleAlterPartition", 0), arrived
+    yield ("HandleAlterPartition", 1), lost
+
+
+def _answered(state: IsrCluster, answer: AlterPartitionResponse, proposed: PartitionState) -> IsrCluster:
+    metadata = _metadata(state, eligible=False)
+    leader, _ = isr.handle_alter_partition_response(state.setup, state.leader, proposed, answer, metadata, NOW)
+    return _led(state, leader)._replace(exchange=None)
+
+
+def _comes_and_goes(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
+    """FenceBroker where that changes the ISR; RestartEmpty."""
+    control = state.control
+    fenced = _registered(state, control_.unfence_broker(control_.fence_broker(control, f), f))
+    if state.may_change and fenced.images != state.images:
+        yield ("FenceBroker", f), fenced
+    if state.restarts < state.bounds.max_restarts:
+        registered = control_.register_broker(control, f, control.brokers[f].epoch + 1)
+        after = _registered(state, control_.unfence_broker(registered, f))
+        yield ("RestartEmpty", f), after._replace(ends=_put(state.ends, f, 0))
+
+
+def _metadata(state: IsrCluster, *, eligible: bool) -> Metadata:
+    return tuple(BrokerState(b, not eligible, epoch=known.epoch) for b, known in state.control.brokers.items())
+
+
+def _led(state: IsrCluster, leader: Partition) -> IsrCluster:
+    """The leader after a step. What only a clock or the disk would read is forgotten, so equal behaviour is equal values."""
+    remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=r.broker_epoch) for r in leader.remotes)
+    log = log_loader.flush_cache(leader.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
+    return state._replace(leader=leader._replace(log=log, remotes=remotes), committed=max(state.committed, log.hw))
+
+
+def _read(state: IsrCluster, image: PartitionRegistration) -> IsrCluster:
+    leader, _ = partition_.make_leader(
+        state.setup,
+        state.leader,
+        image.leader_epoch,
+        image.partition_epoch,
+        image.isr,
+        image.replicas,
+        _metadata(state, eligible=False),
+        NOW,
+    )
+    return _led(state, leader)
+
+
+def _served(state: IsrCluster, f: int, *, eligible: bool) -> tuple[IsrCluster, int]:
+    """After a fetch of one record: the leader, and the log end of the follower once it has the answer."""
+    end, metadata = state.ends[f - 1], _metadata(state, eligible=eligible)
+    request = FetchRequest(f, EPOCH, end, EPOCH if end else UNDEFINED, replica_epoch=state.control.brokers[f].epoch)
+    leader, answer = partition_.fetch_records(state.setup, state.leader, request, metadata, NOW, max_records=1)
+    return _led(state, leader), answer.records[-1].last + 1 if answer.records else end
+
+
+def _proposing(state: IsrCluster) -> IsrCluster:
+    request = isr.alter_partition_request(state.leader, state.control.brokers[LEADER].epoch)
+    return state._replace(exchange=Exchange(request, state.leader.state))
+
+
+def _registered(state: IsrCluster, control: ReplicationControl) -> IsrCluster:
+    """Every change of the registration is a metadata record."""
+    changed = control.partitions[TP] != state.registration
+    return state._replace(control=control, images=(*state.images, control.partitions[TP]) if changed else state.images)
+
+
+def _put(ends: tuple[int, ...], f: int, end: int) -> tuple[int, ...]:
+    return (*ends[: f - 1], end, *ends[f:])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What TLC prints for a state
+
+
+def view(state: IsrCluster) -> View:
+    """(leader, log ends, broker epochs, exchange, controller, images, committed, restarts, nobody is recent)."""
+    partition = state.leader
+    pending = partition.state.proposed_isr if partition.state.is_inflight else ()
+    leader = (
+        partition.log.end,
+        partition.log.hw,
+        (mask(partition.state.isr), partition.partition_epoch),
+        mask(pending),
+        tuple(r.log_end for r in partition.remotes),
+        tuple(r.broker_epoch for r in partition.remotes),
+    )
+    epochs = tuple(broker.epoch for b, broker in state.control.brokers.items() if b != LEADER)
+    images = tuple(map(_registration_view, state.images))
+    seen = _registration_view(state.registration)
+    return leader, state.ends, epochs, _exchange_view(state), seen, images, state.committed, state.restarts, 0
+
+
+def _registration_view(registration: PartitionRegistration) -> View:
+    return mask(registration.isr), registration.partition_epoch
+
+
+def _exchange_view(state: IsrCluster) -> View:
+    """() nothing, (1, ..) a request, (2, ..) an answer, (3, ..) a refusal."""
+    match state.exchange:
+        case Exchange(AlterPartitionRequest() as request, _):
+            told = dict(zip(request.isr, request.isr_epochs, strict=True))
+            epochs = tuple(told.get(f, UNDEFINED) for f in range(1, state.bounds.followers + 1))
+            return 1, mask(request.isr), request.partition_epoch, epochs
+        case Exchange(AlterPartitionResponse(error=error), proposed) if error != NONE:
+            return 3, mask(proposed.proposed_isr)
+        case Exchange(AlterPartitionResponse() as answer, proposed):
+            return 2, mask(answer.isr), answer.partition_epoch, mask(proposed.proposed_isr)
+        case _:
+            return ()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Exploration
+
+
+def isr_completeness(state: IsrCluster) -> Violation | None:
+    """Whoever may be elected next holds everything that was committed."""
+    for b in state.registration.isr:
+        end = state.leader.log.end if b == LEADER else state.ends[b - 1]
+        if end < state.committed:
+            return Violation("IsrCompleteness", (b,), (state.committed,), (end,))
+    return None
+
+
+def isr_superset(state: IsrCluster) -> Violation | None:
+    """The controller's ISR holds nobody whom the leader does not count."""
+    maximal = state.leader.state.maximal_isr
+    if set(state.registration.isr) <= set(maximal):
+        return None
+    return Violation("IsrSuperset", (LEADER,), state.registration.isr, maximal)
+
+
+def search(start: IsrCluster) -> Search[IsrCluster]:
+    """Bounds and setup are the same in every state."""
+    return Search(start, successors, lambda state: state[2:])
+
+
+def explore(start: IsrCluster) -> Graph:
+    """The whole labelled graph. States with the same view may differ in a proposal that was given up: it is no variable."""
+    return search(start).graph(view)

@@ -1,0 +1,115 @@
+"""Breadth-first search over states that are values: what every explored system shares.
+
+Rules of this file
+
+1. States are numbered in the order they are found: the same start and the same order of steps give the same search.
+2. `key` says which states are one. It is the system's word, as is what a step is.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from tidegauge.impl.errors import UsageError
+
+Label = tuple[Any, ...]
+View = tuple[Any, ...]
+
+State = TypeVar("State")
+
+
+class Violation(NamedTuple):
+    """Which invariant, at which brokers, what had to hold and what does."""
+
+    invariant: str
+    brokers: tuple[int, ...]
+    expected: tuple[int, ...]
+    seen: tuple[int, ...]
+
+
+class Graph(NamedTuple):
+    """All reachable states and labelled transitions. Edges are (source, index into labels, target)."""
+
+    states: list[View]
+    labels: list[Label]
+    edges: list[tuple[int, int, int]]
+    depth: int
+
+
+class Found(NamedTuple, Generic[State]):
+    """A shortest path from the initial state to a violation: n labels, n + 1 states."""
+
+    violation: Violation
+    labels: tuple[Label, ...]
+    states: tuple[State, ...]
+
+
+class Search(Generic[State]):
+    """One level at a time. `steps` gives each enabled label with the state it leads to."""
+
+    def __init__(
+        self,
+        start: State,
+        steps: Callable[[State], Iterable[tuple[Label, State]]],
+        key: Callable[[State], Hashable],
+    ) -> None:
+        self.states = [start]
+        self.depth = 1
+        self._steps = steps
+        self._key = key
+        self._number = {key(start): 0}
+        self._came_from: list[tuple[int, Label] | None] = [None]
+
+    def transitions(self) -> Iterator[tuple[int, Label, int, bool]]:
+        """(source, label, target, whether the target is new)."""
+        states, number, key = self.states, self._number, self._key
+        source, level_ends = 0, 1
+        while source < len(states):
+            if source == level_ends:
+                self.depth += 1
+                level_ends = len(states)
+            for label, after in self._steps(states[source]):
+                found = key(after)
+                target = number.get(found)
+                new = target is None
+                if target is None:
+                    target = number[found] = len(states)
+                    states.append(after)
+                    self._came_from.append((source, label))
+                yield source, label, target, new
+            source += 1
+
+    def graph(self, view: Callable[[State], View]) -> Graph:
+        """Everything that can be reached."""
+        labels: dict[Label, int] = {}
+        edges = [(source, labels.setdefault(label, len(labels)), target) for source, label, target, _ in self.transitions()]
+        return Graph([view(state) for state in self.states], list(labels), edges, self.depth)
+
+    def first_violation(
+        self, check: Callable[[State], Violation | None], max_states: int | None = None
+    ) -> Found[State] | None:
+        """A shortest run to a state that `check` objects to, None when it never does.
+
+        `max_states` stops the search with a UsageError rather than an answer: an unfinished search has not shown anything.
+        """
+        violation = check(self.states[0])
+        if violation is not None:
+            return Found(violation, (), (self.states[0],))
+        for _, _, target, new in self.transitions():
+            if not new:
+                continue
+            violation = check(self.states[target])
+            if violation is not None:
+                return self._run_to(violation, target)
+            if max_states is not None and target >= max_states:
+                raise UsageError(f"search: expected to end within {max_states} states; seen more; raise max_states")
+        return None
+
+    def _run_to(self, violation: Violation, target: int) -> Found[State]:
+        labels: list[Label] = []
+        numbers = [target]
+        step = self._came_from[target]
+        while step is not None:
+            numbers.append(step[0])
+            labels.append(step[1])
+            step = self._came_from[step[0]]
+        return Found(violation, tuple(reversed(labels)), tuple(self.states[n] for n in reversed(numbers)))

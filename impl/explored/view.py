@@ -1,0 +1,157 @@
+"""From the implementation's state to the variables of the specification.
+
+Rules of this file
+
+1. The view is nested tuples of ints, exactly what TLC prints for a state of spec/Replication.tla. Where log starts move
+   (spec/LogStartMovement.tla) a record that was deleted is -1 in its log; a log start in an answer, and the highest one
+   that was asked for, stand at the end of what they belong to, unless they are 0.
+2. What the specification derives is asserted here, not trusted: the epoch cache is exactly what the records and one
+   trailing entry (`mark`) imply, and a fetching entry stands at the log end with the latest cached epoch.
+3. Two different states of one model have different views, but for the offset of a truncating entry: it says where to cut
+   when the leader knows no end, and after a first round, when it is no longer the high watermark, the leader knows one.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+from tidegauge.impl.cluster import broker as broker_
+from tidegauge.impl.cluster.broker import Broker
+from tidegauge.impl.cluster.cluster import Cluster, Row, mask, record_epochs
+from tidegauge.impl.cluster.controller import Controller
+from tidegauge.impl.errors import IllegalStateError
+from tidegauge.impl.messages import EpochEndOffset, EpochRequest, FetchAnswer, FetchRequest, Message
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.storage import log as log_
+
+View = tuple[Any, ...]
+
+NO_ROLE, LEADER, FOLLOWER, TRUNCATING = 0, 1, 2, 3
+
+
+def view(cluster: Cluster) -> View:
+    """(brokers, controller, committed, crashes[, deleted][, waiting, acked]).
+
+    With ELR the controller's part goes on (spec/MCELR.tla). Clients are shown where there are any (spec/MCAcks.tla).
+    """
+    brokers = tuple(
+        broker_view(cluster.model.setup, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
+    )
+    return view_of_parts(brokers, controller_view(cluster.controller), cluster)
+
+
+def view_of_parts(brokers: tuple[View, ...], controller: View, cluster: Cluster) -> View:
+    """What the views of brokers and controller lack."""
+    if cluster.model.setup.profile.elr:
+        controller = (*controller, *_eligible_view(cluster))
+    deleted = (cluster.deleted,) if cluster.deleted else ()
+    clients = (cluster.waiting, cluster.acked) if cluster.waiting else ()
+    return brokers, controller, cluster.committed, cluster.crashes, *deleted, *clients
+
+
+def broker_view(setup: Setup, broker: Broker, row: Row) -> View:
+    """(log, hw, mark, up, role, epoch, leader, isr, pending, remote, slots)."""
+    partition = broker.partition
+    _assert_entry_implied(setup, broker)
+    return (
+        record_epochs(broker),
+        partition.log.hw,
+        mark_of(setup, broker),
+        int(broker.up),
+        _role(setup, broker),
+        partition.leader_epoch,
+        partition.leader_id,
+        mask(partition.state.isr),
+        mask(partition.state.proposed_isr) if partition.state.is_inflight else 0,
+        _remote(broker, len(row)),
+        tuple(message_view(message) for message in row),
+    )
+
+
+def controller_view(controller: Controller) -> View:
+    """(leader, epoch, isr, live)."""
+    return controller.leader, controller.leader_epoch, mask(controller.isr), mask(controller.live)
+
+
+def _eligible_view(cluster: Cluster) -> View:
+    """(elr, last leader, down after a clean stop, per broker who has registered again since it proposed him)."""
+    image = cluster.controller
+    last = image.last_known_elr[0] if image.last_known_elr else UNDEFINED
+    clean = mask(b for b, broker in enumerate(cluster.brokers) if broker.stopped_cleanly)
+    return mask(image.elr), last, clean, tuple(mask(broker.partition.state.outdated) for broker in cluster.brokers)
+
+
+def message_view(message: Message) -> View:
+    """() nothing, (1, ..) request, (2, ..) data, (3, ..) diverging, (4, ..) out of range,
+    (5, ..) the end of an epoch is asked for, (6, ..) and answered.
+    """
+    if message is None:
+        return ()
+    if isinstance(message, FetchRequest):
+        return 1, message.current_leader_epoch, message.fetch_offset, message.last_fetched_epoch
+    if isinstance(message, EpochRequest):
+        return 5, message.current_leader_epoch, message.leader_epoch
+    if isinstance(message, EpochEndOffset):
+        return 6, message.request_epoch, message.leader_epoch, message.end_offset
+    response = message.response
+    if message.offsets is not None:
+        return 4, message.request_epoch, message.request_offset, message.offsets.earliest, message.offsets.latest
+    if response.is_diverging:
+        return 3, message.request_epoch, message.request_offset, response.diverging_epoch, response.diverging_end
+    start = (response.log_start,) if response.log_start else ()
+    return 2, message.request_epoch, message.request_offset, response.hw, _answered_epochs(message), *start
+
+
+def _answered_epochs(answer: FetchAnswer) -> tuple[int, ...]:
+    return tuple(b.epoch for b in answer.response.records for _ in range(max(b.base, answer.request_offset), b.last + 1))
+
+
+def _role(setup: Setup, broker: Broker) -> int:
+    if broker.partition.leader_epoch == UNDEFINED:
+        return NO_ROLE
+    if broker.partition.is_leader:
+        return LEADER
+    return TRUNCATING if broker_.is_truncating(setup, broker) else FOLLOWER
+
+
+def _remote(broker: Broker, brokers: int) -> tuple[int, ...]:
+    known = {r.broker_id: r.log_end for r in broker.partition.remotes}
+    return tuple(known.get(b, UNDEFINED) for b in range(brokers))
+
+
+def mark_of(setup: Setup, broker: Broker) -> int:
+    """Epoch of a trailing cache entry that has no record yet, after comparing the whole cache with the records.
+
+    Where nobody reads the cache it need not be well-formed. Nor is it once the record epochs of a log fall, which is how
+    logs fork under hw-only, kip101 and kip279: EpochsMonotone is violated then.
+    """
+    log, cache = broker.partition.log, broker.partition.log.cache
+    trailing = len(cache.starts) > 0 and cache.starts[-1] >= log.end
+    found = cache.epochs[-1] if trailing else UNDEFINED
+    records = record_epochs(broker)
+    if setup.profile.epoch_requests and all(a <= b for a, b in pairwise(records)):
+        implied = implied_cache(records)
+        if trailing:
+            implied = (*implied, (found, log.end))
+        if cache.memory.pairs() != implied:
+            raise IllegalStateError(f"epoch cache: expected {implied}, implied by the records; seen {cache.memory.pairs()}")
+    return found
+
+
+def implied_cache(epochs: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """The cache entries that record epochs alone imply: one per change, from the log start on."""
+    changes = ((e, offset) for offset, e in enumerate(epochs) if offset == 0 or epochs[offset - 1] != e)
+    return tuple(entry for entry in changes if entry[0] != UNDEFINED)
+
+
+def _assert_entry_implied(setup: Setup, broker: Broker) -> None:
+    entry, log = broker.entry, broker.partition.log
+    if entry is None:
+        return
+    seen: tuple[int, ...] = (entry.current_leader_epoch,)
+    implied: tuple[int, ...] = (broker.partition.leader_epoch,)
+    if not entry.truncating:
+        seen = (*seen, entry.fetch_offset, entry.last_fetched_epoch)
+        implied = (*implied, log.end, log_.latest_epoch(setup, log))
+    if seen != implied:
+        raise IllegalStateError(f"fetcher entry (epoch, offset, last epoch): expected {implied}; seen {seen}")

@@ -1,0 +1,266 @@
+"""The follower's side of a fetch: AbstractFetcherThread and ReplicaFetcherThread, for one partition.
+
+Rules of this file
+
+1. A fetcher value is the log, the thread's entry for it (None: not in this thread) and whether it is marked failed.
+   Functions take one and return the changed one; `calls` lists what the thread asked of the log, in order.
+2. What the leader said is handed in: answers, ListOffsets results, error codes.
+3. Source: kafka.server.AbstractFetcherThread, ReplicaFetcherThread.
+"""
+
+from tidegauge.impl.errors import CorruptRecordError, FatalExitError, IllegalStateError, KafkaError
+from tidegauge.impl.messages import FetchAnswer, FetchRequest, FetchResponse, ListOffsets
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.replica.fetch_state import Call, Fetcher, PartitionFetchState, delay, mark_failed, on_partition_fenced
+from tidegauge.impl.replica.partition import append_records_to_follower
+from tidegauge.impl.rules import (
+    FENCED_LEADER_EPOCH,
+    NONE,
+    OFFSET_OUT_OF_RANGE,
+    RESET_TO_LEADER_END,
+    RESET_TO_LEADER_START,
+    UNDEFINED,
+)
+from tidegauge.impl.storage import log as log_
+from tidegauge.impl.storage.log import AppendInfo, Log
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Entries
+
+
+def initial_fetch_offset(setup: Setup, log: Log) -> int:
+    """Where a new follower starts. ReplicaManager#initialFetchOffset: before truncation on fetch, at its HW."""
+    if setup.profile.initial_offset == "log-end":
+        return log.end
+    if setup.profile.initial_offset == "hw":
+        return log.hw
+    return setup.rules.initial_fetch_offset(log.cache.epochs, log.end, log.hw)
+
+
+def add_partition(
+    setup: Setup, fetcher: Fetcher, leader_epoch: int, initial_offset: int, offsets: ListOffsets | None = None
+) -> Fetcher:
+    """Put the partition into the thread. AbstractFetcherThread#addPartitions, #partitionFetchState.
+
+    An entry of the same epoch is left alone; a negative offset asks the leader; otherwise truncation on fetch decides
+    whether fetching can start at once. `offsets` None with a negative offset: the leader answered with an error.
+    """
+    fetcher = fetcher._replace(failed=False)
+    if fetcher.entry is not None and fetcher.entry.current_leader_epoch == leader_epoch:
+        return fetcher
+    if initial_offset < 0:
+        if offsets is None:
+            raise IllegalStateError(
+                "initial offset: expected >= 0, or an answer to ListOffsets with it; seen neither", left_behind=fetcher
+            )
+        return fetch_offset_and_truncate(setup, fetcher, leader_epoch, offsets)
+    latest = log_.latest_epoch(setup, fetcher.log)
+    if setup.profile.truncation_on_fetch and latest != UNDEFINED:
+        return fetcher._replace(entry=PartitionFetchState(initial_offset, leader_epoch, latest))
+    return fetcher._replace(entry=PartitionFetchState(initial_offset, leader_epoch, truncating=True))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Truncation
+
+
+def _truncate(setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, offset: int, completed: bool) -> Fetcher:
+    """AbstractFetcherThread#doTruncate, then #updateFetchOffsetAndMaybeMarkTruncationComplete."""
+    fetcher = fetcher._replace(calls=(*fetcher.calls, Call(offset, completed)))
+    try:
+        log, _ = log_.truncate_to(setup, fetcher.log, offset)
+    except KafkaError:
+        if not setup.profile.fails_partitions:
+            raise
+        return mark_failed(fetcher)
+    return fetcher._replace(
+        log=log,
+        entry=entry._replace(
+            fetch_offset=offset,
+            last_fetched_epoch=log_.latest_epoch(setup, log),
+            truncating=not completed and not setup.profile.truncation_on_fetch,
+        ),
+    )
+
+
+def truncate_to_high_watermark(setup: Setup, fetcher: Fetcher) -> Fetcher:
+    """Cut at the entry's offset, the high watermark of when it was made. AbstractFetcherThread#truncateToHighWatermark."""
+    if fetcher.entry is None:
+        return fetcher
+    at_hw = setup.profile.initial_offset == "log-end"
+    return _truncate(setup, fetcher, fetcher.entry, fetcher.log.hw if at_hw else fetcher.entry.fetch_offset, True)
+
+
+def epoch_to_ask(setup: Setup, fetcher: Fetcher) -> int:
+    """The epoch a truncating entry asks the leader about, UNDEFINED when it must cut by itself or not at all.
+
+    AbstractFetcherThread#fetchTruncatingPartitions.
+    """
+    entry = fetcher.entry
+    if entry is None or not entry.truncating or entry.delayed or not setup.profile.epoch_requests:
+        return UNDEFINED
+    return log_.latest_epoch(setup, fetcher.log)
+
+
+def maybe_truncate_alone(setup: Setup, fetcher: Fetcher) -> Fetcher:
+    """The part of AbstractFetcherThread#maybeTruncate that needs no answer."""
+    entry = fetcher.entry
+    if entry is None or not entry.truncating or entry.delayed or epoch_to_ask(setup, fetcher) != UNDEFINED:
+        return fetcher
+    return truncate_to_high_watermark(setup, fetcher)
+
+
+def truncate_to_epoch_end_offset(
+    setup: Setup, fetcher: Fetcher, asked_in: int, error: int, leader_epoch: int, leader_end: int
+) -> Fetcher:
+    """An OffsetsForLeaderEpoch answer to a request made in epoch `asked_in`.
+
+    AbstractFetcherThread#truncateToEpochEndOffsets drops it when the entry's epoch has moved (KAFKA-7786).
+    """
+    entry = fetcher.entry
+    if entry is None or (setup.profile.epoch_answers_checked and entry.current_leader_epoch != asked_in):
+        return fetcher
+    if error == FENCED_LEADER_EPOCH:
+        fetcher, moved_on = on_partition_fenced(setup, fetcher, asked_in)
+        return delay(fetcher) if moved_on else fetcher
+    if error != NONE:
+        return delay(fetcher)
+    return _truncate_by_answer(setup, fetcher, entry, leader_epoch, leader_end)
+
+
+def _truncate_by_answer(
+    setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, leader_epoch: int, leader_end: int
+) -> Fetcher:
+    log = fetcher.log
+    fallback = log.hw if setup.profile.initial_offset == "log-end" else entry.fetch_offset
+    _, offset, completed = setup.rules.truncation_target(
+        log.cache.epochs, log.cache.starts, log.end, fallback, leader_epoch, leader_end
+    )
+    return _truncate(setup, fetcher, entry, offset, completed)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Fetch
+
+
+def build_fetch(broker_id: int, fetcher: Fetcher) -> FetchRequest | None:
+    """The next request, None when the entry is not ready. RemoteLeaderEndPoint#buildFetch."""
+    entry = fetcher.entry
+    if entry is None or not entry.ready_for_fetch:
+        return None
+    return FetchRequest(
+        broker_id, entry.current_leader_epoch, entry.fetch_offset, entry.last_fetched_epoch, fetcher.log.start
+    )
+
+
+def accepts(setup: Setup, entry: PartitionFetchState | None, answer: FetchAnswer) -> bool:
+    """Whether the entry takes the answer; otherwise it is dropped without a word."""
+    return entry is not None and setup.rules.accepts_fetch_response(
+        entry.fetch_offset,
+        entry.current_leader_epoch,
+        entry.ready_for_fetch,
+        answer.request_offset,
+        answer.request_epoch,
+        setup.profile.answer_epoch_checked,
+    )
+
+
+def process_fetch_answer(
+    setup: Setup, fetcher: Fetcher, answer: FetchAnswer, offsets_error: int = NONE, corrupt: bool = False
+) -> Fetcher:
+    """One partition of a fetch response. AbstractFetcherThread#processFetchRequest, #truncateOnFetchResponse.
+
+    A diverging answer only cuts: its records, high watermark and log start are not looked at (KAFKA-14704).
+    """
+    entry, response = fetcher.entry, answer.response
+    if entry is None or not accepts(setup, entry, answer):
+        return fetcher
+    if response.error == NONE:
+        if setup.profile.truncation_on_fetch and response.is_diverging:
+            if setup.profile.applies_diverging:
+                fetcher = _process_data(setup, fetcher, entry, response, corrupt)
+                if fetcher.entry is None:
+                    return fetcher
+            return _truncate_by_answer(setup, fetcher, entry, response.diverging_epoch, response.diverging_end)
+        return _process_data(setup, fetcher, entry, response, corrupt)
+    if response.error == OFFSET_OUT_OF_RANGE:
+        return _handle_out_of_range(setup, fetcher, entry, answer, offsets_error)
+    if response.error == FENCED_LEADER_EPOCH:
+        fetcher, moved_on = on_partition_fenced(setup, fetcher, answer.request_epoch)
+        return delay(fetcher) if moved_on else fetcher
+    return delay(fetcher)
+
+
+def _process_data(
+    setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, response: FetchResponse, corrupt: bool
+) -> Fetcher:
+    log = fetcher.log
+    try:
+        log, info = _append(setup, log, entry, response, corrupt)
+        log = log_.update_high_watermark(setup, log, response.hw)
+        log, _ = log_.maybe_increment_log_start(setup, log, response.log_start)
+    except CorruptRecordError:
+        return delay(fetcher)
+    except KafkaError as thrown:
+        if not setup.profile.fails_partitions:
+            raise
+        return mark_failed(fetcher._replace(log=log if thrown.left_behind is None else thrown.left_behind))
+    next_offset = info.last + 1 if info.batches else entry.fetch_offset
+    if info.batches or entry.lag is None:
+        entry = PartitionFetchState(
+            next_offset,
+            entry.current_leader_epoch,
+            info.last_epoch if info.batches else _last_epoch_of_empty(setup, entry),
+            lag=max(0, response.hw - next_offset),
+        )
+    return fetcher._replace(log=log, entry=entry)
+
+
+def _last_epoch_of_empty(setup: Setup, entry: PartitionFetchState) -> int:
+    return entry.last_fetched_epoch if setup.profile.keeps_last_epoch else UNDEFINED
+
+
+def _append(
+    setup: Setup, log: Log, entry: PartitionFetchState, response: FetchResponse, corrupt: bool
+) -> tuple[Log, AppendInfo]:
+    if entry.fetch_offset != log.end:
+        raise IllegalStateError(f"fetch offset: expected the log end {log.end}; seen {entry.fetch_offset}")
+    return append_records_to_follower(setup, log, response.records, entry.current_leader_epoch, last_is_corrupt=corrupt)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Out of range
+
+
+def fetch_offset_and_truncate(setup: Setup, fetcher: Fetcher, leader_epoch: int, offsets: ListOffsets) -> Fetcher:
+    """Reset against the leader's offsets. AbstractFetcherThread#fetchOffsetAndTruncate."""
+    case, offset = setup.rules.out_of_range_reset(offsets.earliest, offsets.latest, fetcher.log.end)
+    if case == RESET_TO_LEADER_END and setup.profile.exits_out_of_range and not setup.unclean_leader_election_enable:
+        raise FatalExitError(
+            f"leader's log end: expected >= own log end {fetcher.log.end}; seen {offsets.latest}; the broker exits, "
+            "because unclean.leader.election.enable is false"
+        )
+    log, calls, lag = fetcher.log, fetcher.calls, offsets.latest - offset
+    if case == RESET_TO_LEADER_END:
+        calls = (*calls, Call(offset, True))
+        log, _ = log_.truncate_to(setup, log, offset)
+    elif case == RESET_TO_LEADER_START:
+        calls = (*calls, Call(offset, None))
+        log = log_.truncate_fully_and_start_at(log, offset)
+    entry = PartitionFetchState(offset, leader_epoch, log_.latest_epoch(setup, log), lag=lag)
+    return fetcher._replace(log=log, entry=entry, calls=calls)
+
+
+def _handle_out_of_range(
+    setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, answer: FetchAnswer, offsets_error: int
+) -> Fetcher:
+    """AbstractFetcherThread#handleOutOfRangeError. A fenced ListOffsets in an older epoch is retried without delay."""
+    if offsets_error == FENCED_LEADER_EPOCH:
+        fetcher, moved_on = on_partition_fenced(setup, fetcher, answer.request_epoch)
+        return fetcher if moved_on else delay(fetcher)
+    if offsets_error != NONE or answer.offsets is None:
+        return delay(fetcher)
+    try:
+        return fetch_offset_and_truncate(setup, fetcher, entry.current_leader_epoch, answer.offsets)
+    except KafkaError:
+        return delay(fetcher)

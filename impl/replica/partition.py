@@ -1,0 +1,243 @@
+"""Partition: role changes, appends and fetches at one replica.
+
+Rules of this file
+
+1. Functions take the partition and return the changed one. An error a request is answered with is a code in the answer.
+2. `now` is the leader's clock in ms, `metadata` its metadata cache: both are handed in.
+3. Source: kafka.cluster.Partition.
+"""
+
+from tidegauge.impl.client_messages import Isolation
+from tidegauge.impl.errors import OffsetOutOfRangeError, UnexpectedAppendOffsetError
+from tidegauge.impl.messages import NOT_ENOUGH_REPLICAS, FetchRequest, FetchResponse, Metadata
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.records import Batch, Transaction
+from tidegauge.impl.replica import replica as replica_
+from tidegauge.impl.replica.isr import is_under_min_isr, maybe_expand_isr, maybe_increment_leader_hw
+from tidegauge.impl.replica.partition_state import Partition, PartitionState, remote
+from tidegauge.impl.replica.replica import Replica
+from tidegauge.impl.rules import (
+    DIVERGING,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_OUT_OF_RANGE,
+    OUT_OF_RANGE,
+    UNDEFINED,
+    UNKNOWN_LEADER_EPOCH,
+)
+from tidegauge.impl.storage import log as log_
+from tidegauge.impl.storage.log import AppendInfo, Log
+from tidegauge.impl.storage.producer_state import read_bound
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Roles
+
+
+def make_leader(
+    setup: Setup,
+    partition: Partition,
+    leader_epoch: int,
+    partition_epoch: int,
+    isr: tuple[int, ...],
+    assignment: tuple[int, ...],
+    metadata: Metadata,
+    now: int,
+) -> tuple[Partition, bool]:
+    """Metadata names this broker leader; whether it was none before. Partition#makeLeader.
+
+    Nothing is truncated and the high watermark stays: an uncommitted tail may still be committed. What the leader has
+    proposed is forgotten, by metadata it has read already too: finding F3 of the spec.
+    """
+    if partition_epoch < partition.partition_epoch:
+        return partition, False
+    was_leader = partition.is_leader
+    again = was_leader and (leader_epoch, partition_epoch) == (partition.leader_epoch, partition.partition_epoch)
+    if again and not setup.profile.reads_equal_partition_epoch:
+        return partition, False
+    known = {r.broker_id: r for r in partition.remotes}
+    remotes = tuple(known.get(b, Replica(b)) for b in assignment if b != partition.broker_id)
+    log, epoch_start = partition.log, partition.epoch_start
+    if leader_epoch > partition.leader_epoch:
+        epoch_start = log.end
+        if setup.profile.strict_cache:
+            log = log_.assign_epoch_start_offset(setup, log, leader_epoch, epoch_start)
+        remotes = tuple(replica_.reset(setup, r, now, log.end, not was_leader, r.broker_id in isr) for r in remotes)
+    led = partition._replace(
+        log=log,
+        leader_id=partition.broker_id,
+        leader_epoch=max(leader_epoch, partition.leader_epoch),
+        partition_epoch=partition_epoch,
+        epoch_start=epoch_start,
+        state=PartitionState(isr),
+        remotes=remotes,
+    )
+    return maybe_increment_leader_hw(setup, led, metadata, now), not was_leader
+
+
+def make_follower(partition: Partition, leader_id: int, leader_epoch: int, partition_epoch: int) -> tuple[Partition, bool]:
+    """Metadata names another leader, or none; whether the leader epoch grew. Partition#makeFollower.
+
+    Only then are fetchers restarted (KAFKA-13790): the leader's id does not matter.
+    """
+    if partition_epoch < partition.partition_epoch:
+        return partition, False
+    followed = Partition(partition.broker_id, partition.log, leader_id, leader_epoch, partition_epoch)
+    return followed, leader_epoch > partition.leader_epoch
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Appends and deletes
+
+
+def append_records_to_leader(
+    setup: Setup,
+    partition: Partition,
+    records: int,
+    acks: int,
+    metadata: Metadata,
+    now: int,
+    transaction: Transaction | None = None,
+) -> tuple[Partition, int, AppendInfo]:
+    """A produce request: the partition, an error code, what was appended. Partition#appendRecordsToLeader."""
+    if not partition.is_leader:
+        return partition, NOT_LEADER_OR_FOLLOWER, AppendInfo()
+    if acks == -1 and is_under_min_isr(setup, partition):
+        return partition, NOT_ENOUGH_REPLICAS, AppendInfo()
+    log, info = log_.append_as_leader(setup, partition.log, records, partition.leader_epoch, transaction)
+    return maybe_increment_leader_hw(setup, partition._replace(log=log), metadata, now), NONE, info
+
+
+def append_records_to_follower(
+    setup: Setup, log: Log, batches: tuple[Batch, ...], leader_epoch: int, *, last_is_corrupt: bool = False
+) -> tuple[Log, AppendInfo]:
+    """Partition#appendRecordsToFollowerOrFutureReplica.
+
+    An empty log whose start lies inside what was fetched starts again at the first batch's base (KAFKA-6975).
+    """
+    try:
+        return log_.append_as_follower(setup, log, batches, leader_epoch, last_is_corrupt=last_is_corrupt)
+    except UnexpectedAppendOffsetError:
+        accepted = log_.without_later_epochs(setup, batches, leader_epoch)
+        first, last = accepted[0].base, accepted[-1].last
+        if log.end != log.start or not first < log.end <= last:
+            raise
+        return log_.append_as_follower(setup, log_.truncate_fully_and_start_at(log, first), batches, leader_epoch)
+
+
+def delete_records(setup: Setup, partition: Partition, offset: int) -> tuple[Partition, int, int]:
+    """Raise the log start on request; UNDEFINED means up to the high watermark. Partition#deleteRecordsOnLeader.
+
+    The partition, an error code, and the offset that was requested.
+    """
+    if not partition.is_leader:
+        return partition, NOT_LEADER_OR_FOLLOWER, UNDEFINED
+    requested = partition.log.hw if offset == UNDEFINED else offset
+    if requested < 0:
+        return partition, OFFSET_OUT_OF_RANGE, requested
+    try:
+        log, _ = log_.maybe_increment_log_start(setup, partition.log, requested)
+    except OffsetOutOfRangeError:
+        return partition, OFFSET_OUT_OF_RANGE, requested
+    return partition._replace(log=log), NONE, requested
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Fetch
+
+
+def _check_request(setup: Setup, partition: Partition, current_leader_epoch: int, *, only_leader: bool = True) -> int:
+    if setup.profile.fencing:
+        error = setup.rules.check_leader_epoch(current_leader_epoch, partition.leader_epoch)
+        if error != NONE:
+            return error
+    return NONE if partition.is_leader or not only_leader else NOT_LEADER_OR_FOLLOWER
+
+
+def last_offset_for_leader_epoch(
+    setup: Setup, partition: Partition, current_leader_epoch: int, requested: int, *, only_leader: bool = True
+) -> tuple[int, int, int]:
+    """OffsetsForLeaderEpoch: (error, epoch, end offset). Partition#lastOffsetForLeaderEpoch."""
+    error = _check_request(setup, partition, current_leader_epoch, only_leader=only_leader)
+    if error != NONE:
+        return error, UNDEFINED, UNDEFINED
+    epoch, end = log_.end_offset_for_epoch(setup, partition.log, requested)
+    return NONE, epoch if setup.profile.answers_epoch else UNDEFINED, end
+
+
+def fetch_records(
+    setup: Setup,
+    partition: Partition,
+    request: FetchRequest,
+    metadata: Metadata,
+    now: int,
+    max_records: int,
+    *,
+    isolation: Isolation = Isolation.LOG_END,
+    update: bool = True,
+    only_leader: bool = True,
+) -> tuple[Partition, FetchResponse]:
+    """A fetch: fencing, divergence, read; from a follower also its state, ISR, high watermark. Partition#fetchRecords.
+
+    The answer carries the high watermark from before this fetch counted, so a follower learns the effect of its own
+    fetch one answer later. A diverging fetch changes nothing at the leader. A follower reads to the log end;
+    `update` is off when a delayed fetch is read again, `only_leader` when a consumer may read from a follower (KIP-392).
+    """
+    error = _check_fetch(setup, partition, request, only_leader=only_leader)
+    if error != NONE:
+        return partition, FetchResponse(error)
+    log = partition.log
+    asked = request.last_fetched_epoch if setup.profile.truncation_on_fetch else UNDEFINED
+    start = log.start if setup.profile.out_of_range_first else 0
+    decision, epoch, end = setup.rules.fetch_decision(
+        log.cache.epochs, log.cache.starts, start, log.end, request.fetch_offset, asked
+    )
+    if decision == OUT_OF_RANGE:
+        return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
+    if decision == DIVERGING:
+        return partition, FetchResponse(NONE, log.hw, log.start, (), epoch, end)
+    located = log if isolation is Isolation.LOG_END else log_.locate_high_watermark(setup, log)
+    try:
+        records = log_.read(located, request.fetch_offset, read_bound(located, isolation), max_records)
+    except OffsetOutOfRangeError:
+        return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
+    after = partition._replace(log=located)
+    entry = remote(after, request.replica_id)
+    if entry is not None and update:
+        after, error = update_follower_fetch_state(setup, after, entry, request, log.end, metadata, now)
+    if error != NONE:
+        return partition, FetchResponse(error)
+    return after, FetchResponse(NONE, log.hw, log.start, records)
+
+
+def _check_fetch(setup: Setup, partition: Partition, request: FetchRequest, *, only_leader: bool) -> int:
+    error = _check_request(setup, partition, request.current_leader_epoch, only_leader=only_leader)
+    if error != NONE or not request.is_from_follower or remote(partition, request.replica_id) is not None:
+        return error
+    return NOT_LEADER_OR_FOLLOWER if request.current_leader_epoch == UNDEFINED else UNKNOWN_LEADER_EPOCH
+
+
+def update_follower_fetch_state(
+    setup: Setup,
+    partition: Partition,
+    entry: Replica,
+    request: FetchRequest,
+    leader_end: int,
+    metadata: Metadata,
+    now: int,
+) -> tuple[Partition, int]:
+    """Record the fetch, then maybe expand the ISR, then maybe raise the HW. Partition#updateFollowerFetchState.
+
+    The order matters: an expansion proposed by this very fetch already holds the high watermark back.
+    """
+    alive = next((b.epoch for b in metadata if b.broker_id == request.replica_id), None)
+    known = UNDEFINED not in {request.replica_epoch, alive}
+    if setup.profile.rejects_stale_fetch and known and alive is not None and request.replica_epoch < alive:
+        return partition, NOT_LEADER_OR_FOLLOWER
+    found = log_.found_at(partition.log, request.fetch_offset) if setup.profile.hw_rounded_to_batches else None
+    offset = request.fetch_offset if found is None else found
+    updated = replica_.update_fetch_state(setup, entry, offset, request.log_start, now, leader_end, request.replica_epoch)
+    partition = partition._replace(remotes=tuple(updated if r is entry else r for r in partition.remotes))
+    partition = maybe_expand_isr(setup, partition, request.replica_id, metadata)
+    if updated.log_end != entry.log_end:
+        partition = maybe_increment_leader_hw(setup, partition, metadata, now)
+    return partition, NONE

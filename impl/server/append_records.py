@@ -1,0 +1,137 @@
+"""Produce requests: which acks are valid, what each partition is told, and when an answer has to wait.
+
+Rules of this file
+
+1. An acks other than -1, 0, 1 appends nothing. Otherwise partitions are independent: one may fail while others are written.
+2. acks = 1 is answered after the local append, acks = 0 never, acks = -1 when the high watermark has passed the records.
+3. Source: kafka.server.ReplicaManager#appendRecords, #appendToLocalLog, #addCompletePurgatoryAction; KafkaApis.
+"""
+
+from tidegauge.impl.client_messages import (
+    CORRUPT_MESSAGE,
+    INTERNAL_TOPICS,
+    INVALID_REQUIRED_ACKS,
+    INVALID_TOPIC_EXCEPTION,
+    MESSAGE_TOO_LARGE,
+    RECORD_LIST_TOO_LARGE,
+    PartitionAppend,
+    ProduceAnswer,
+    ProducedBatch,
+)
+from tidegauge.impl.messages import NOT_ENOUGH_REPLICAS
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.records import Batch
+from tidegauge.impl.replica import partition as partition_
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.server import purgatory
+from tidegauge.impl.server.delayed_produce import answer as produce_answer
+from tidegauge.impl.server.delayed_produce import checked, delayed_produce, is_complete
+from tidegauge.impl.server.replica_manager import (
+    ReplicaManager,
+    counted,
+    online,
+    partition_error,
+    size_in_bytes,
+    with_partition,
+)
+from tidegauge.impl.table import Table
+from tidegauge.impl.topic_partition import TopicPartition
+
+VALID_ACKS = frozenset({-1, 0, 1})
+
+Produced = Table[TopicPartition, ProducedBatch]
+Appended = Table[TopicPartition, tuple[PartitionAppend, int]]
+"""Per partition: what it is told, and the last offset appended."""
+
+
+def append_records(
+    setup: Setup,
+    manager: ReplicaManager,
+    request: int,
+    acks: int,
+    timeout_ms: int,
+    produced: Produced,
+    now: int,
+    *,
+    internal_topics_allowed: bool = False,
+) -> ReplicaManager:
+    """ReplicaManager#appendRecords. The answer is in `answered`, now or later."""
+    if acks not in VALID_ACKS:
+        refused = Table((tp, PartitionAppend(INVALID_REQUIRED_ACKS)) for tp in produced)
+        return purgatory.answer(manager, ProduceAnswer(request, refused))
+    manager, appended, moved = append_to_local_log(setup, manager, acks, produced, now, internal_topics_allowed)
+    manager = _answered_or_waiting(setup, manager, request, acks, now + timeout_ms, appended)
+    for tp, (response, _) in appended.items():
+        if response.error == NONE:
+            manager = purgatory.check_fetches(setup, manager, tp, now)
+            if tp in moved:
+                manager = purgatory.check_produces(setup, manager, tp)
+    return manager
+
+
+def _answered_or_waiting(
+    setup: Setup, manager: ReplicaManager, request: int, acks: int, deadline: int, appended: Appended
+) -> ReplicaManager:
+    failed = [response.error != NONE for response, _ in appended.values()]
+    if acks == -1 and not all(failed):  # ReplicaManager#delayedProduceRequestRequired
+        waiting = checked(setup, manager, delayed_produce(request, deadline, appended))
+        if is_complete(waiting):
+            return purgatory.answer(manager, produce_answer(waiting))
+        return manager._replace(produces=manager.produces.put(request, waiting))
+    responses = None if acks == 0 else Table((tp, response) for tp, (response, _) in appended.items())
+    return purgatory.answer(manager, ProduceAnswer(request, responses, acks == 0 and any(failed)))
+
+
+def append_to_local_log(
+    setup: Setup, manager: ReplicaManager, acks: int, produced: Produced, now: int, internal_topics_allowed: bool
+) -> tuple[ReplicaManager, Appended, frozenset[TopicPartition]]:
+    """Append to each partition led here; also those whose high watermark moved. ReplicaManager#appendToLocalLog."""
+    appended: Appended = Table()
+    moved: frozenset[TopicPartition] = frozenset()
+    for tp, batch in produced.items():
+        manager = counted(manager, tp, now, total_produce_requests=1)
+        error = _refusal(manager, tp, internal_topics_allowed)
+        before = online(manager, tp)
+        if error != NONE or before is None:
+            appended = appended.put(tp, (PartitionAppend(error), UNDEFINED))
+            continue
+        after, error, info = partition_.append_records_to_leader(
+            setup, before, batch.records, acks, manager.metadata, now, batch.transaction
+        )
+        if error == NOT_ENOUGH_REPLICAS:  # the one error here that Kafka counts: clients bring about the others
+            manager = counted(manager, tp, now, failed_produce_requests=1)
+        if error == NONE:
+            error = _bad_batch(manager, batch)
+            if error == MESSAGE_TOO_LARGE:
+                manager = counted(manager, tp, now, bytes_rejected=_size(manager, batch))
+        if error != NONE:
+            appended = appended.put(tp, (PartitionAppend(error), UNDEFINED))
+            continue
+        manager = with_partition(manager, tp, after)
+        manager = counted(manager, tp, now, bytes_in=_size(manager, batch), messages_in=batch.records)
+        moved |= {tp} if after.log.hw > before.log.hw else frozenset()
+        appended = appended.put(tp, (PartitionAppend(NONE, info.first, after.log.start), info.last))
+    return manager, appended, moved
+
+
+def _size(manager: ReplicaManager, batch: ProducedBatch) -> int:
+    return size_in_bytes(manager, (Batch(0, batch.records - 1, 0),))
+
+
+def _refusal(manager: ReplicaManager, tp: TopicPartition, internal_topics_allowed: bool) -> int:
+    if tp.topic in INTERNAL_TOPICS and not internal_topics_allowed:
+        return INVALID_TOPIC_EXCEPTION
+    return partition_error(manager, tp)
+
+
+def _bad_batch(manager: ReplicaManager, batch: ProducedBatch) -> int:
+    """UnifiedLog#analyzeAndValidateRecords: each batch by message.max.bytes, then its checksum; all by segment.bytes.
+
+    Leadership and min.insync.replicas are tested before the records are looked at.
+    """
+    size = _size(manager, batch)
+    if size > manager.settings.number("message.max.bytes"):
+        return MESSAGE_TOO_LARGE
+    if batch.corrupt:
+        return CORRUPT_MESSAGE
+    return RECORD_LIST_TOO_LARGE if size > manager.settings.number("log.segment.bytes") else NONE

@@ -1,0 +1,65 @@
+"""A DeleteRecords that waits until no living replica has what is deleted.
+
+Rules of this file
+
+1. A partition stops waiting when its low watermark, the least log start of the leader and the living replicas, has reached
+   the offset asked for, or when it cannot be asked any more. Followers raise their log start with the leader's answers.
+2. A change of role does not end the wait: the deadline does, or a look for another reason.
+3. Source: kafka.server.DelayedDeleteRecords.
+"""
+
+from tidegauge.impl.client_messages import DeleteRecordsAnswer, PartitionDelete
+from tidegauge.impl.messages import REQUEST_TIMED_OUT
+from tidegauge.impl.replica import isr
+from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
+from tidegauge.impl.server.replica_manager import ReplicaManager, online, partition_error
+from tidegauge.impl.server.waiting import DelayedDeleteRecords, DeleteRecordsStatus
+from tidegauge.impl.table import Table
+from tidegauge.impl.topic_partition import TopicPartition
+
+Deleted = Table[TopicPartition, tuple[PartitionDelete, int]]
+"""Per partition: what it is told, and the offset that was asked for."""
+
+
+def delayed_delete_records(request: int, deadline: int, deleted: Deleted) -> DelayedDeleteRecords:
+    """A partition that was cut waits, and would be told REQUEST_TIMED_OUT; one that failed has its error."""
+    return DelayedDeleteRecords(
+        request, deadline, Table((tp, _status(response, offset)) for tp, (response, offset) in deleted.items())
+    )
+
+
+def _status(response: PartitionDelete, required: int) -> DeleteRecordsStatus:
+    if response.error != NONE:
+        return DeleteRecordsStatus(required, response, acks_pending=False)
+    return DeleteRecordsStatus(required, response._replace(error=REQUEST_TIMED_OUT), acks_pending=True)
+
+
+def checked(manager: ReplicaManager, delayed: DelayedDeleteRecords) -> DelayedDeleteRecords:
+    """Look at every partition that still waits. DelayedDeleteRecords#tryComplete."""
+    statuses = delayed.statuses
+    for tp, status in statuses.items():
+        error, low_watermark = _low_watermark(manager, tp)
+        if status.acks_pending and (error != NONE or low_watermark >= status.required):
+            statuses = statuses.put(
+                tp, DeleteRecordsStatus(status.required, PartitionDelete(error, low_watermark), acks_pending=False)
+            )
+    return delayed._replace(statuses=statuses)
+
+
+def _low_watermark(manager: ReplicaManager, tp: TopicPartition) -> tuple[int, int]:
+    partition = online(manager, tp)
+    if partition is None:
+        return partition_error(manager, tp), UNDEFINED
+    if not partition.is_leader:
+        return NOT_LEADER_OR_FOLLOWER, UNDEFINED
+    return NONE, isr.low_watermark(partition, manager.metadata)
+
+
+def is_complete(delayed: DelayedDeleteRecords) -> bool:
+    """No partition waits."""
+    return not any(status.acks_pending for status in delayed.statuses.values())
+
+
+def answer(delayed: DelayedDeleteRecords) -> DeleteRecordsAnswer:
+    """What is told now: at the deadline, the ones that still wait have timed out. DelayedDeleteRecords#onComplete."""
+    return DeleteRecordsAnswer(delayed.request, Table((tp, s.response) for tp, s in delayed.statuses.items()))

@@ -1,0 +1,171 @@
+"""ReplicaManager: every partition of a broker, its fetchers, and the requests that wait.
+
+Rules of this file
+
+1. A hosted partition is online, or offline because its log directory failed. One that is not hosted may still be known to
+   the metadata cache: the error says which.
+2. `answered` collects what left the broker; the caller takes it (`taken`).
+3. What metadata does to the value stands in impl.server.role_changes and impl.server.leader_and_isr, requests in
+   impl.server.append_records and impl.server.fetch_messages.
+4. Source: kafka.server.ReplicaManager, kafka.server.HostedPartition.
+"""
+
+from typing import NamedTuple
+
+from tidegauge.impl.client_messages import Answered, FetchParams, PartitionFetch
+from tidegauge.impl.fetching.fetcher_manager import FetcherManager, remove_fetcher_for_partitions
+from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint, Logs
+from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FetchRequest, Metadata
+from tidegauge.impl.records import Batch
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.replica_settings import DEFAULTS, ReplicaSettings
+from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
+from tidegauge.impl.server.broker_topic_stats import BrokerTopicStats, marked
+from tidegauge.impl.server.waiting import DelayedDeleteRecords, DelayedFetch, DelayedProduce
+from tidegauge.impl.storage.batch_bytes import RECORD_BYTES, bytes_of
+from tidegauge.impl.table import Table
+from tidegauge.impl.topic_partition import TopicPartition
+
+
+class Hosted(NamedTuple):
+    """HostedPartition. Offline: its log cannot be used until the broker starts again."""
+
+    partition: Partition
+    topic_id: str | None = None
+    offline: bool = False
+
+
+def counted(manager: "ReplicaManager", tp: TopicPartition, now: int, **events: int) -> "ReplicaManager":
+    """The manager after so many events of each kind, by their names in TopicStats."""
+    return manager._replace(stats=marked(manager.stats, tp.topic, now, **events))
+
+
+class ReplicaManager(NamedTuple):
+    """One broker. `live` is who the metadata cache lists as alive, `known` the partitions it lists, hosted here or not.
+
+    `broken`: partitions whose log directory fails at its next use. `throttled`: partitions the leader's quota holds back.
+    `tiered`: partitions whose older segments lie in remote storage.
+    `racks` are the brokers' racks. `checkpointing`: the thread that writes high watermarks to disk was started.
+    """
+
+    broker_id: int
+    settings: ReplicaSettings = DEFAULTS
+    broker_epoch: int = UNDEFINED
+    controller_epoch: int = 0
+    hosted: Table[TopicPartition, Hosted] = Table()
+    fetchers: FetcherManager = FetcherManager()
+    metadata: Metadata = ()
+    live: Table[int, BrokerEndPoint] = Table()
+    racks: Table[int, str] = Table()
+    known: frozenset[TopicPartition] = frozenset()
+    broken: frozenset[TopicPartition] = frozenset()
+    throttled: frozenset[TopicPartition] = frozenset()
+    tiered: frozenset[TopicPartition] = frozenset()
+    shutting_down: bool = False
+    checkpointing: bool = False
+    produces: Table[int, DelayedProduce] = Table()
+    fetches: Table[int, DelayedFetch] = Table()
+    deletes: Table[int, DelayedDeleteRecords] = Table()
+    record_bytes: int = RECORD_BYTES
+    stats: BrokerTopicStats = BrokerTopicStats()
+    answered: tuple[Answered, ...] = ()
+
+
+def size_in_bytes(manager: ReplicaManager, batches: tuple[Batch, ...]) -> int:
+    """What batches take on disk, all records alike."""
+    return bytes_of(batches, manager.record_bytes)
+
+
+def online(manager: ReplicaManager, tp: TopicPartition) -> Partition | None:
+    """The partition if it is hosted and online. ReplicaManager#onlinePartition."""
+    hosted = manager.hosted.get(tp)
+    return None if hosted is None or hosted.offline else hosted.partition
+
+
+def partition_error(manager: ReplicaManager, tp: TopicPartition) -> int:
+    """Why there is no such partition here, NONE if there is. ReplicaManager#getPartitionOrError."""
+    hosted = manager.hosted.get(tp)
+    if hosted is not None:
+        return KAFKA_STORAGE_ERROR if hosted.offline else NONE
+    return NOT_LEADER_OR_FOLLOWER if tp in manager.known else UNKNOWN_TOPIC_OR_PARTITION
+
+
+def with_partition(manager: ReplicaManager, tp: TopicPartition, partition: Partition) -> ReplicaManager:
+    """The manager with a changed partition, hosted from now on if it was not."""
+    hosted = manager.hosted.get(tp) or Hosted(partition)
+    return manager._replace(hosted=manager.hosted.put(tp, hosted._replace(partition=partition)))
+
+
+def mark_offline(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
+    """Its log directory failed: nothing is fetched for it. ReplicaManager#handleLogDirFailure, #markPartitionOffline."""
+    hosted = manager.hosted.get(tp) or Hosted(Partition(manager.broker_id))
+    fetchers, _ = remove_fetcher_for_partitions(manager.fetchers, frozenset({tp}))
+    return manager._replace(hosted=manager.hosted.put(tp, hosted._replace(offline=True)), fetchers=fetchers)
+
+
+def logs(manager: ReplicaManager) -> Logs:
+    """The logs of the partitions that are online, as the fetchers work on them."""
+    return Table((tp, hosted.partition.log) for tp, hosted in manager.hosted.items() if not hosted.offline)
+
+
+def with_logs(manager: ReplicaManager, changed: Logs) -> ReplicaManager:
+    """Take over the logs as the fetchers left them."""
+    for tp, log in changed.items():
+        partition = online(manager, tp)
+        if partition is not None and partition.log != log:
+            manager = with_partition(manager, tp, partition._replace(log=log))
+    return manager
+
+
+def follower_params(manager: ReplicaManager) -> FetchParams:
+    """What this broker's fetchers say in every fetch. RemoteLeaderEndPoint: maxWait, minBytes, maxBytes."""
+    number = manager.settings.number
+    return FetchParams(
+        manager.broker_id,
+        max_wait_ms=number("replica.fetch.wait.max.ms"),
+        min_bytes=number("replica.fetch.min.bytes"),
+        max_bytes=number("replica.fetch.response.max.bytes"),
+    )
+
+
+def follower_fetch(
+    manager: ReplicaManager, asked: Table[TopicPartition, FetchRequest]
+) -> Table[TopicPartition, PartitionFetch]:
+    """What a thread asks, as it travels: with topic id and fetchSize. RemoteLeaderEndPoint#buildFetch."""
+    size = manager.settings.number("replica.fetch.max.bytes")
+    return Table((tp, PartitionFetch(request, size, manager.hosted[tp].topic_id)) for tp, request in asked.items())
+
+
+def taken(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[Answered, ...]]:
+    """The answers that left since they were last taken."""
+    return manager._replace(answered=()), manager.answered
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Metrics and checkpoints
+
+
+def high_watermarks(manager: ReplicaManager) -> Table[TopicPartition, int]:
+    """What the checkpoint thread writes: online partitions with a role. ReplicaManager#checkpointHighWatermarks."""
+    return Table((tp, log.hw) for tp, log in sorted(logs(manager).items()))
+
+
+def leader_count(manager: ReplicaManager) -> int:
+    """LeaderCount."""
+    return sum(not h.offline and h.partition.is_leader for h in manager.hosted.values())
+
+
+def partition_count(manager: ReplicaManager) -> int:
+    """PartitionCount: also those that are offline."""
+    return len(manager.hosted)
+
+
+def offline_replica_count(manager: ReplicaManager) -> int:
+    """OfflineReplicaCount."""
+    return sum(h.offline for h in manager.hosted.values())
+
+
+def under_replicated_partitions(manager: ReplicaManager) -> int:
+    """UnderReplicatedPartitions: led here, with an ISR smaller than the assignment. Partition#isUnderReplicated."""
+    led = (h.partition for h in manager.hosted.values() if not h.offline and h.partition.is_leader)
+    return sum(len(p.state.isr) < len(p.remotes) + 1 for p in led)

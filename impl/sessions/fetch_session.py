@@ -1,0 +1,164 @@
+"""The leader's end of a fetch session: what a request means, and what its answer leaves out.
+
+Rules of this file
+
+1. The request is looked at first (`new_context`), then its partitions are read, then the answer is made (`answer`). Session
+   epochs catch what comes twice or late: between the two another request of the session may have come.
+2. A partition is left out of an incremental answer when it has no records, no error, no divergence, no preferred replica,
+   and the high watermark and log start that were told last. So a follower that ignores the high watermark of a diverging
+   answer is not told it again until it changes.
+3. Source: org.apache.kafka.server.FetchManager, FetchContext, FetchSession; kafka.server.FetchSession before 4.2.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from tidegauge.impl.client_messages import PartitionRead
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.sessions.fetch_metadata import (
+    FETCH_SESSION_ID_NOT_FOUND,
+    FETCH_SESSION_TOPIC_ID_ERROR,
+    FINAL_EPOCH,
+    INVALID_FETCH_SESSION_EPOCH,
+    INVALID_SESSION_ID,
+    Fetches,
+    Forgotten,
+    Reads,
+    SessionAnswer,
+    SessionFetch,
+    next_epoch,
+)
+from tidegauge.impl.sessions.fetch_session_cache import (
+    CachedPartition,
+    FetchSession,
+    FetchSessionCache,
+    maybe_create_session,
+    remove,
+    touch,
+)
+from tidegauge.impl.table import Table
+
+
+class Kind(Enum):
+    """SessionErrorContext, SessionlessFetchContext, FullFetchContext, IncrementalFetchContext."""
+
+    SESSION_ERROR = "SESSION_ERROR"
+    SESSIONLESS = "SESSIONLESS"
+    FULL = "FULL"
+    INCREMENTAL = "INCREMENTAL"
+
+
+class FetchContext(NamedTuple):
+    """What a request means: `fetches` is to be read, in that order, named in the request or known from the session."""
+
+    kind: Kind
+    fetches: Fetches = Table()
+    error: int = NONE
+    uses_topic_ids: bool = True
+    session: FetchSession | None = None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Requests
+
+
+def new_context(cache: FetchSessionCache, request: SessionFetch, now: int) -> tuple[FetchSessionCache, FetchContext]:
+    """FetchManager#newContext. A full request closes the session it names."""
+    metadata = request.metadata
+    if metadata.is_full:
+        kind = Kind.SESSIONLESS if metadata.epoch == FINAL_EPOCH else Kind.FULL
+        context = FetchContext(kind, request.to_send, uses_topic_ids=request.uses_topic_ids)
+        return remove(cache, metadata.session_id), context
+    session = cache.sessions.get(metadata.session_id)
+    if session is None:
+        return cache, FetchContext(Kind.SESSION_ERROR, error=FETCH_SESSION_ID_NOT_FOUND)
+    if session.epoch != metadata.epoch:
+        return cache, FetchContext(Kind.SESSION_ERROR, error=INVALID_FETCH_SESSION_EPOCH)
+    if session.uses_topic_ids is not request.uses_topic_ids:
+        return cache, FetchContext(Kind.SESSION_ERROR, error=FETCH_SESSION_TOPIC_ID_ERROR)
+    session = _updated(session, request.to_send, request.to_forget)
+    if not session.partitions:
+        return remove(cache, session.id), FetchContext(Kind.SESSIONLESS, request.to_send)
+    session = session._replace(epoch=next_epoch(session.epoch))
+    fetches = Table((tp, cached.fetch) for tp, cached in session.partitions.items())
+    return touch(cache, session, now), FetchContext(Kind.INCREMENTAL, fetches, session=session)
+
+
+def _updated(session: FetchSession, to_send: Fetches, to_forget: tuple[Forgotten, ...]) -> FetchSession:
+    """FetchSession#update. A partition under another topic id is another partition."""
+    partitions = session.partitions
+    for tp, fetch in to_send.items():
+        cached = partitions.get(tp)
+        if cached is None or cached.fetch.topic_id != fetch.topic_id:
+            partitions = partitions.put_at_end(tp, CachedPartition(fetch))
+        else:
+            partitions = partitions.put(tp, cached._replace(fetch=fetch))
+    for tp, topic_id in to_forget:
+        cached = partitions.get(tp)
+        if cached is not None and cached.fetch.topic_id == topic_id:
+            partitions = partitions.without(tp)
+    return session._replace(partitions=partitions)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Answers
+
+
+def answer(
+    cache: FetchSessionCache, context: FetchContext, reads: Reads, now: int, *, is_follower: bool
+) -> tuple[FetchSessionCache, SessionAnswer]:
+    """FetchContext#updateAndGenerateResponseData: the session as it now is, and what is sent."""
+    if context.session is not None:
+        return _incremental(cache, context.session, reads)
+    if context.kind is not Kind.FULL:
+        return cache, SessionAnswer(context.error, reads=reads)
+    partitions = Table(
+        (tp, CachedPartition(context.fetches[tp], read.response.hw, read.response.log_start)) for tp, read in reads.items()
+    )
+    cache, session_id = maybe_create_session(
+        cache, now, privileged=is_follower, uses_topic_ids=context.uses_topic_ids, partitions=partitions
+    )
+    return cache, SessionAnswer(NONE, session_id, reads)
+
+
+def _incremental(cache: FetchSessionCache, opened: FetchSession, reads: Reads) -> tuple[FetchSessionCache, SessionAnswer]:
+    # A session that was driven out meanwhile still answers this request: only the next one misses it.
+    session = cache.sessions.get(opened.id) or opened
+    if session.epoch != opened.epoch:
+        return cache, SessionAnswer(INVALID_FETCH_SESSION_EPOCH, session.id)
+    partitions, told = session.partitions, []
+    for tp, read in reads.items():
+        cached, must_respond = maybe_update_response_data(partitions[tp], read)
+        # What got records goes to the end of the session, so that others come first under the byte limit
+        partitions = partitions.put_at_end(tp, cached) if read.records else partitions.put(tp, cached)
+        if must_respond:
+            told.append((tp, read))
+    if opened.id in cache.sessions:
+        cache = cache._replace(sessions=cache.sessions.put(session.id, session._replace(partitions=partitions)))
+    return cache, SessionAnswer(NONE, session.id, Table(told))
+
+
+def maybe_update_response_data(cached: CachedPartition, read: PartitionRead) -> tuple[CachedPartition, bool]:
+    """What is known to have been told now, and whether it must be. CachedPartition#maybeUpdateResponseData.
+
+    An error makes the high watermark unknown, so that the partition is told again when the error goes away.
+    """
+    response = read.response
+    after = cached._replace(hw=response.hw if response.error == NONE else UNDEFINED, log_start=response.log_start)
+    must_respond = (
+        bool(read.records)
+        or (response.hw, response.log_start) != (cached.hw, cached.log_start)
+        or read.preferred_read_replica is not None
+        or response.error != NONE
+        or response.is_diverging
+    )
+    return after, must_respond
+
+
+def throttled(cache: FetchSessionCache, context: FetchContext, throttle_ms: int) -> SessionAnswer:
+    """Nothing but a time to wait; a session goes on. FetchContext#getThrottledResponse."""
+    if context.session is None:
+        return SessionAnswer(NONE, INVALID_SESSION_ID, throttle_ms=throttle_ms)
+    session = cache.sessions.get(context.session.id) or context.session
+    error = NONE if session.epoch == context.session.epoch else INVALID_FETCH_SESSION_EPOCH
+    return SessionAnswer(error, session.id, throttle_ms=throttle_ms)

@@ -1,0 +1,164 @@
+"""LeaderEpochFileCache as a value.
+
+Rules of this file
+
+1. Two copies are kept: memory, which answers, and disk, which survives a crash. `assign` and `clear_and_flush` write at
+   once; a truncation is written later by the scheduler (KAFKA-16541, 3.8), so a crash in between brings entries back.
+2. Which entries stay is decided by impl.rules; here they are only moved.
+3. Source: org.apache.kafka.storage.internals.epoch.LeaderEpochFileCache.
+"""
+
+from typing import NamedTuple
+
+from tidegauge.impl.errors import IllegalArgumentError
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.rules import UNDEFINED
+
+
+class Entries(NamedTuple):
+    """Epochs and the offsets of their first records, both strictly increasing."""
+
+    epochs: tuple[int, ...] = ()
+    starts: tuple[int, ...] = ()
+
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The entries as (epoch, start) pairs."""
+        return tuple(zip(self.epochs, self.starts, strict=True))
+
+
+EMPTY = Entries()
+
+
+class EpochCache(NamedTuple):
+    """Memory, disk, and whether a write from memory to disk waits for the scheduler."""
+
+    memory: Entries = EMPTY
+    disk: Entries = EMPTY
+    queued: bool = False
+
+    @property
+    def epochs(self) -> tuple[int, ...]:
+        """Epochs in memory."""
+        return self.memory.epochs
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Start offsets in memory."""
+        return self.memory.starts
+
+
+def _written(memory: Entries, cache: EpochCache) -> EpochCache:
+    return EpochCache(memory, memory, cache.queued)
+
+
+def _truncated(setup: Setup, cache: EpochCache, memory: Entries) -> EpochCache:
+    if setup.profile.cache_truncation_queued:
+        return EpochCache(memory, cache.disk, True)
+    return _written(memory, cache)
+
+
+def _inserted(setup: Setup, memory: Entries, epoch: int, start: int) -> Entries:
+    if epoch < 0 or start < 0:
+        raise IllegalArgumentError(f"epoch cache entry: expected epoch and start offset >= 0; seen ({epoch}, {start})")
+    keeps = setup.rules.assign_keeps(memory.epochs, memory.starts, epoch, start)
+    if keeps == UNDEFINED:
+        return memory
+    if keeps < len(memory.epochs) and not setup.profile.strict_cache:
+        if not _is_appended(memory, epoch, start):
+            return memory
+        keeps = len(memory.epochs)
+    return Entries((*memory.epochs[:keeps], epoch), (*memory.starts[:keeps], start))
+
+
+def _is_appended(memory: Entries, epoch: int, start: int) -> bool:
+    """Before KAFKA-7415 an entry of a later epoch at no lower offset was added, any other conflict was only logged."""
+    return epoch > memory.epochs[-1] and start >= memory.starts[-1]
+
+
+def assign(setup: Setup, cache: EpochCache, epoch: int, start: int) -> EpochCache:
+    """Record that `epoch` starts at `start`. LeaderEpochFileCache#assign(int, long)."""
+    memory = _inserted(setup, cache.memory, epoch, start)
+    return cache if memory is cache.memory else _written(memory, cache)
+
+
+def assign_all(setup: Setup, cache: EpochCache, entries: tuple[tuple[int, int], ...]) -> EpochCache:
+    """Record several entries with one write, needed or not. LeaderEpochFileCache#assign(List)."""
+    memory = cache.memory
+    for epoch, start in entries:
+        memory = _inserted(setup, memory, epoch, start)
+    return _written(memory, cache) if entries else cache
+
+
+def truncate_from_end(setup: Setup, cache: EpochCache, end: int) -> EpochCache:
+    """Forget entries that start at or above `end`. LeaderEpochFileCache#truncateFromEnd(AsyncFlush)."""
+    memory = cache.memory
+    keeps = setup.rules.truncate_from_end_keeps(memory.starts, end)
+    if keeps == len(memory.starts):
+        return cache
+    return _truncated(setup, cache, Entries(memory.epochs[:keeps], memory.starts[:keeps]))
+
+
+def truncate_from_start(setup: Setup, cache: EpochCache, start: int) -> EpochCache:
+    """Raise the first entry to a new log start. LeaderEpochFileCache#truncateFromStart(AsyncFlush)."""
+    memory = cache.memory
+    covers = setup.rules.truncate_from_start_covers(memory.starts, start)
+    if covers == 0:
+        return cache
+    return _truncated(setup, cache, Entries(memory.epochs[covers - 1 :], (start, *memory.starts[covers:])))
+
+
+def clear(cache: EpochCache) -> EpochCache:
+    """Empty the memory, not the file. LeaderEpochFileCache#clear."""
+    return cache._replace(memory=EMPTY)
+
+
+def clear_and_flush(cache: EpochCache) -> EpochCache:
+    """Empty memory and file. LeaderEpochFileCache#clearAndFlush."""
+    return _written(EMPTY, cache)
+
+
+def flush(cache: EpochCache) -> EpochCache:
+    """The scheduler runs what is queued: memory as it is now is written. LeaderEpochFileCache#writeToFile."""
+    return EpochCache(cache.memory, cache.memory, False) if cache.queued else cache
+
+
+def reload(setup: Setup, cache: EpochCache) -> EpochCache:
+    """A new cache built from the file; queued writes are lost. The constructor assigns entry by entry."""
+    memory = EMPTY
+    for epoch, start in cache.disk.pairs():
+        memory = _inserted(setup, memory, epoch, start)
+    return EpochCache(memory, cache.disk, False)
+
+
+def latest_epoch(setup: Setup, cache: EpochCache) -> int:
+    """LeaderEpochFileCache#latestEpoch; UNDEFINED for an empty cache."""
+    return setup.rules.latest_epoch(cache.epochs)
+
+
+def end_offset_for(setup: Setup, cache: EpochCache, log_end: int, requested: int) -> tuple[int, int]:
+    """LeaderEpochFileCache#endOffsetFor."""
+    if not setup.profile.strict_cache and cache.epochs and requested < cache.epochs[0]:
+        return UNDEFINED, UNDEFINED
+    return setup.rules.end_offset_for(cache.epochs, cache.starts, log_end, requested)
+
+
+def epoch_for_offset(setup: Setup, cache: EpochCache, offset: int) -> int:
+    """LeaderEpochFileCache#epochForOffset; UNDEFINED below the first entry."""
+    return setup.rules.epoch_for_offset(cache.epochs, cache.starts, offset)
+
+
+def previous_epoch(cache: EpochCache, epoch: int | None = None) -> int:
+    """The cached epoch before `epoch`, or before the latest one. LeaderEpochFileCache#previousEpoch."""
+    if epoch is None:
+        return cache.epochs[-2] if len(cache.epochs) > 1 else UNDEFINED
+    return max((e for e in cache.epochs if e < epoch), default=UNDEFINED)
+
+
+def next_epoch(cache: EpochCache, epoch: int) -> int:
+    """The cached epoch after `epoch`. LeaderEpochFileCache#nextEpoch."""
+    return min((e for e in cache.epochs if e > epoch), default=UNDEFINED)
+
+
+def earliest_entry(cache: EpochCache) -> tuple[int, int] | None:
+    """LeaderEpochFileCache#earliestEntry."""
+    return cache.memory.pairs()[0] if cache.epochs else None

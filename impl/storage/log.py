@@ -1,0 +1,283 @@
+"""UnifiedLog as a value: batches, log start, high watermark, epoch cache.
+
+Rules of this file
+
+1. A batch is (base, last, epoch), both offsets inclusive, and the transaction it belongs to, which only readers of
+   committed transactions look at; record contents do not matter to the protocol. Batches are the unit of appends, reads
+   and cuts.
+2. `end` (LEO) is kept, not derived: a cut inside a batch drops the whole batch and still leaves the log end at the cut.
+3. Every decision comes from `setup.rules`. Functions return the new log, and a result where Kafka's method has one.
+4. Source: org.apache.kafka.storage.internals.log.UnifiedLog, LocalLog, LogLoader.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from tidegauge.impl.errors import (
+    CorruptRecordError,
+    IllegalArgumentError,
+    OffsetOutOfRangeError,
+    OffsetsOutOfOrderError,
+    UnexpectedAppendOffsetError,
+)
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.records import Batch, Transaction
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.storage import epoch_cache
+from tidegauge.impl.storage.epoch_cache import EpochCache
+
+
+class Log(NamedTuple):
+    """One replica's log. `segments` are the base offsets of its segments; the first is where local data begins.
+
+    `hw_segment` is the segment the high watermark was last found in, UNDEFINED while only its offset is known.
+    """
+
+    start: int = 0
+    end: int = 0
+    hw: int = 0
+    batches: tuple[Batch, ...] = ()
+    cache: EpochCache = EpochCache()
+    segments: tuple[int, ...] = (0,)
+    recovery_point: int = 0
+    hw_segment: int = UNDEFINED
+
+
+class AppendInfo(NamedTuple):
+    """LogAppendInfo: offsets of the first and last record appended, epoch of the last batch; nothing appended: -1."""
+
+    first: int = UNDEFINED
+    last: int = UNDEFINED
+    last_epoch: int = UNDEFINED
+    batches: int = 0
+
+
+def latest_epoch(setup: Setup, log: Log) -> int:
+    """Last epoch in the cache, UNDEFINED for none. UnifiedLog#latestEpoch."""
+    return epoch_cache.latest_epoch(setup, log.cache)
+
+
+def end_offset_for_epoch(setup: Setup, log: Log, requested: int) -> tuple[int, int]:
+    """(epoch, end offset), both UNDEFINED when there is no answer. UnifiedLog#endOffsetForEpoch."""
+    return epoch_cache.end_offset_for(setup, log.cache, log.end, requested)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Appends
+
+
+def _written(setup: Setup, log: Log, batches: tuple[Batch, ...]) -> Log:
+    cache = log.cache
+    for batch in batches:
+        try:
+            cache = epoch_cache.assign(setup, cache, batch.epoch, batch.base)
+        except IllegalArgumentError as refused:
+            # The cache learns of each batch before anything is written: UnifiedLog#append
+            raise IllegalArgumentError(str(refused), left_behind=log._replace(cache=cache)) from refused
+    return log._replace(cache=cache, batches=log.batches + batches, end=batches[-1].last + 1)
+
+
+def assign_epoch_start_offset(setup: Setup, log: Log, epoch: int, start: int) -> Log:
+    """UnifiedLog#assignEpochStartOffset."""
+    return log._replace(cache=epoch_cache.assign(setup, log.cache, epoch, start))
+
+
+def append_as_leader(
+    setup: Setup, log: Log, records: int, epoch: int, transaction: Transaction | None = None
+) -> tuple[Log, AppendInfo]:
+    """Append one batch of `records` records at the end, stamped with `epoch`. UnifiedLog#appendAsLeader."""
+    batch = Batch(log.end, log.end + records - 1, epoch, transaction)
+    return _written(setup, log, (batch,)), AppendInfo(batch.base, batch.last, epoch, 1)
+
+
+def without_later_epochs(setup: Setup, batches: tuple[Batch, ...], leader_epoch: int) -> tuple[Batch, ...]:
+    """The batches before the first one of a later epoch than the fetch. UnifiedLog#analyzeAndValidateRecords."""
+    if not setup.profile.batch_epoch_filter:
+        return batches
+    return batches[: setup.rules.batches_accepted([b.epoch for b in batches], leader_epoch)]
+
+
+def append_as_follower(
+    setup: Setup, log: Log, batches: tuple[Batch, ...], leader_epoch: int, *, last_is_corrupt: bool = False
+) -> tuple[Log, AppendInfo]:
+    """Append batches as a leader stamped them. UnifiedLog#appendAsFollower.
+
+    Only the last offsets must increase, and a gap above the log end is accepted: compaction leaves such batches. A batch
+    that is skipped is not looked at, so its checksum does not matter.
+    """
+    received = batches
+    batches = without_later_epochs(setup, batches, leader_epoch)
+    if not batches:
+        return log, AppendInfo()
+    if last_is_corrupt and batches == received:
+        raise CorruptRecordError(f"batch at {batches[-1].base}: expected a matching checksum; seen another")
+    for previous, batch in pairwise(batches):
+        if batch.last <= previous.last:
+            raise OffsetsOutOfOrderError(f"last offsets: expected increasing; seen {previous.last} then {batch.last}")
+    first = batches[0].base
+    if first < log.end:
+        raise UnexpectedAppendOffsetError(f"first offset of an append: expected >= {log.end}; seen {first}")
+    return _written(setup, log, batches), AppendInfo(first, batches[-1].last, batches[-1].epoch, len(batches))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Reads
+
+
+def read(log: Log, offset: int, bound: int, max_records: int) -> tuple[Batch, ...]:
+    """Whole batches of one segment from the one that contains `offset`, none that starts at or above `bound`.
+
+    At least one batch comes back when there is one, however large: `minOneMessage`. UnifiedLog#read.
+    """
+    lowest = max(log.start, log.segments[0])
+    if offset < lowest or offset > log.end:
+        raise OffsetOutOfRangeError(f"fetch offset: expected in [{lowest}, {log.end}]; seen {offset}")
+    wanted = [b for b in log.batches if b.last >= offset and b.base < bound]
+    if not wanted or offset >= bound:
+        return ()
+    later = [base for base in log.segments if base > wanted[0].base]
+    if later:
+        wanted = [b for b in wanted if b.base < later[0]]
+    taken = [b for b in wanted if b.last < offset + max_records]
+    return tuple(taken or wanted[:1])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Truncation
+
+
+def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
+    """Cut everything at and above `offset`; whether anything was cut. UnifiedLog#truncateTo.
+
+    A cut at or above the log end still removes cache entries there (KAFKA-10706): an entry without records would be
+    offered to the leader for ever.
+    """
+    if offset < 0:
+        raise IllegalArgumentError(f"truncation offset: expected >= 0; seen {offset}")
+    if offset >= log.end and not setup.profile.cut_clears_cache:
+        return log, False
+    if offset >= log.end:
+        return log._replace(cache=epoch_cache.truncate_from_end(setup, log.cache, log.end)), False
+    if offset < log.segments[0]:
+        return truncate_fully_and_start_at(log, offset), True
+    segments = tuple(base for base in log.segments if base <= offset)
+    return log._replace(
+        start=min(offset, log.start),
+        end=offset,
+        hw=setup.rules.high_watermark_after_truncation(log.hw, offset) if setup.profile.cut_lowers_hw else log.hw,
+        hw_segment=segments[-1] if log.hw >= offset else log.hw_segment,
+        batches=tuple(b for b in log.batches if b.last < offset),
+        cache=epoch_cache.truncate_from_end(setup, log.cache, offset),
+        segments=segments,
+        recovery_point=min(log.recovery_point, offset),
+    ), True
+
+
+def truncate_fully_and_start_at(log: Log, offset: int, log_start: int | None = None) -> Log:
+    """Drop everything and go on at `offset`. UnifiedLog#truncateFullyAndStartAt. The high watermark may rise."""
+    return log._replace(
+        start=offset if log_start is None else log_start,
+        end=offset,
+        hw=offset,
+        hw_segment=offset,
+        batches=(),
+        cache=epoch_cache.clear_and_flush(log.cache),
+        segments=(offset,),
+        recovery_point=min(log.recovery_point, offset),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# High watermark and log start
+
+
+def active_segment(log: Log) -> int:
+    """Base offset of the segment that is written to."""
+    return log.segments[-1]
+
+
+def segment_of(log: Log, offset: int) -> int:
+    """Base offset of the segment that holds `offset`."""
+    return max((base for base in log.segments if base <= offset), default=log.segments[0])
+
+
+def found_at(log: Log, offset: int) -> int | None:
+    """What a position look-up finds: the base of the batch that holds `offset`, or of the next one in a gap.
+
+    None: the log does not reach so far. UnifiedLog#maybeConvertToOffsetMetadata since KAFKA-17803 (4.0.0).
+    """
+    if offset < log.start or offset > log.end or offset < log.segments[0]:
+        return None
+    return next((b.base for b in log.batches if b.last >= offset), log.end)
+
+
+def locate_high_watermark(setup: Setup, log: Log) -> Log:
+    """Find the position of a high watermark that is only an offset; where batches round it, it moves.
+
+    UnifiedLog#fetchHighWatermarkMetadata: before every comparison, snapshot, and read bounded by the high watermark.
+    """
+    if not setup.profile.hw_rounded_to_batches or log.hw_segment != UNDEFINED:
+        return log
+    hw = found_at(log, log.hw)
+    if hw is None:
+        return log
+    return log._replace(hw=hw, hw_segment=segment_of(log, hw))
+
+
+def update_high_watermark(setup: Setup, log: Log, hw: int) -> Log:
+    """Take over a value, clamped into the log; it may fall. UnifiedLog#updateHighWatermark."""
+    hw = setup.rules.follower_high_watermark(hw, log.start, log.end)
+    return log._replace(hw=hw, hw_segment=active_segment(log) if hw == log.end else UNDEFINED)
+
+
+def maybe_increment_high_watermark(setup: Setup, log: Log, hw: int, *, located: bool = False) -> tuple[Log, int | None]:
+    """Raise to `hw` or leave alone; the old value if it was set. UnifiedLog#maybeIncrementHighWatermark.
+
+    `located`: the caller knows the position. The same offset on a newer segment is set too, so that a reader bounded by
+    it does not look at the old one.
+    """
+    if hw > log.end:
+        raise IllegalArgumentError(f"high watermark: expected <= log end {log.end}; seen {hw}")
+    log = locate_high_watermark(setup, log)
+    segment = segment_of(log, hw) if located else UNDEFINED
+    newer_segment = UNDEFINED not in {segment, log.hw_segment} and log.hw_segment < segment
+    if hw > log.hw or (hw == log.hw and newer_segment):
+        return log._replace(hw=hw, hw_segment=segment), log.hw
+    return log, None
+
+
+def maybe_increment_log_start(setup: Setup, log: Log, start: int) -> tuple[Log, bool]:
+    """Raise the log start to `start`; whether it moved. UnifiedLog#maybeIncrementLogStartOffset tests the HW first."""
+    if start > log.hw:
+        raise OffsetOutOfRangeError(f"log start: expected <= high watermark {log.hw}; seen {start}")
+    if start <= log.start:
+        return log, False
+    raised = log._replace(
+        start=start,
+        recovery_point=max(log.recovery_point, start),
+        cache=epoch_cache.truncate_from_start(setup, log.cache, start),
+    )
+    return raised, True
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Segments
+
+
+def roll(log: Log, first: int = 0) -> Log:
+    """Start a new segment at the log end, or at `first` above it, unless the active one starts there. UnifiedLog#roll.
+
+    A high watermark at the log end moves to the new segment (KAFKA-9196).
+    """
+    base = max(first, log.end)
+    if active_segment(log) == base:
+        return log
+    hw_segment = base if log.hw == log.end else log.hw_segment
+    return log._replace(segments=(*log.segments, base), hw_segment=hw_segment)
+
+
+def delete_old_segments(log: Log) -> tuple[Log, int]:
+    """Drop segments whose successor starts at or below the log start; how many. UnifiedLog#deleteOldSegments."""
+    doomed = sum(1 for base in log.segments[1:] if base <= log.start)
+    kept = log.segments[doomed:]
+    return log._replace(segments=kept, batches=tuple(b for b in log.batches if b.base >= kept[0])), doomed

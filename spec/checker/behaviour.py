@@ -1,0 +1,218 @@
+"""A run that TLC found as a sequence of labels and views, ready to become a trace: a counterexample, or a simulated one.
+
+Rules of this file
+
+1. TLC names the actions of a counterexample without their arguments. So its states are walked once more, and each step that
+   is tried on the way is reported (spec/checker/graph.py): what leads from one state to the next is the label.
+2. A simulation reports each step it tries. It tries one action at a time, in all its ways, and takes one of them: where the
+   next one starts says which.
+3. A label or a state that was never reported would be a fault of ours and is raised.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tidegauge.spec.checker.graph import REPORT, Label, Steps, View, without_checks
+from tidegauge.spec.checker.models import Model
+from tidegauge.spec.checker.tlc import Limits, Outcome, Result, run_tlc
+from tidegauge.spec.checker.values import ModelValue
+from tidegauge.spec.errors import SpecError
+
+_NONE = ModelValue("NoBroker")
+_ROLES = {"none": 0, "leader": 1, "follower": 2, "truncating": 3}
+_FIELDS = {
+    "nothing": (),
+    "request": (1, "epoch", "offset", "lastEpoch"),
+    "data": (2, "epoch", "offset", "hw", "records", "logStart"),
+    "diverging": (3, "epoch", "offset", "divEpoch", "divEnd"),
+    "out of range": (4, "epoch", "offset", "leaderStart", "leaderEnd"),
+    "epoch request": (5, "epoch", "lastEpoch"),
+    "epoch end": (6, "epoch", "endEpoch", "endOffset"),
+}
+
+
+class Walked(NamedTuple):
+    """How a SPECIFICATION of a cfg begins and goes on, and all its variables, as TLA+.
+
+    `groups` are actions whose steps are reported under other names.
+    """
+
+    init: str
+    next: str
+    variables: str
+    groups: tuple[str, ...] = ()
+
+
+SPECIFICATIONS: Mapping[tuple[str, str], Walked] = MappingProxyType(
+    {
+        ("MCReplication", "MCSpec"): Walked("MCInit", "MCNext", "vars"),
+        ("MCLogStartMovement", "MCMoveSpec"): Walked("MCMoveInit", "MCMoveNext", "moveVars"),
+        ("MCAcks", "MCAcksSpec"): Walked("MCAcksInit", "MCAcksNext", "acksVars", ("ClientStep", "Produce")),
+        ("MCELR", "MCElrSpec"): Walked("MCElrInit", "MCElrNext", "allVars"),
+        ("MCELR", "MCLastKnownSpec"): Walked("MCElrInit", "MCLastKnownNext", "allVars"),
+        ("MCELR", "MCAnybodySpec"): Walked("MCElrInit", "MCAnybodyNext", "allVars"),
+    }
+)
+"""Those of a module whose states have a view, and whose steps are reported."""
+
+
+class Behaviour(NamedTuple):
+    """A run: n states, n - 1 labels between them. `property` is what fails in the last state, "" if nothing was asked."""
+
+    property: str
+    states: tuple[View, ...]
+    labels: tuple[Label, ...]
+    tlc: str = ""
+    """the version of TLC that found it"""
+
+
+def view_of(state: Mapping[str, Any]) -> View:
+    """View of a state that TLC printed in full. Brokers are b1, b2, ... in that order."""
+    order = sorted(state["log"], key=lambda broker: int(broker.name.removeprefix("b")))
+
+    def index(broker: ModelValue) -> int:
+        return -1 if broker == _NONE else order.index(broker)
+
+    def mask(brokers: frozenset[ModelValue]) -> int:
+        return sum(1 << index(broker) for broker in brokers)
+
+    def slot(message: Mapping[str, Any]) -> tuple[Any, ...]:
+        told = tuple(message[part] if isinstance(part, str) else part for part in _FIELDS[message["type"]])
+        return told if message.get("logStart") != 0 else told[:-1]
+
+    brokers = tuple(
+        (
+            *(state[name][b] for name in ("log", "hw", "mark")),
+            int(state["up"][b]),
+            _ROLES[state["role"][b]],
+            state["epoch"][b],
+            index(state["leader"][b]),
+            mask(state["isr"][b]),
+            mask(state["pending"][b]),
+            tuple(state["remoteLeo"][b][r] for r in order),
+            tuple(slot(state["net"][b][r]) for r in order),
+        )
+        for b in order
+    )
+    controller = state["controller"]
+    told: View = (index(controller["leader"]), controller["epoch"], mask(controller["isr"]), mask(controller["live"]))
+    if "elr" in state and "waiting" not in state:  # where clients are shown, ELR's variables stand still
+        reborn = tuple(mask(state["reborn"][b]) for b in order)
+        told = (*told, mask(state["elr"]), index(state["lastLeader"]), mask(state["clean"]), reborn)
+    deleted = (state["deleted"],) if state.get("deleted") else ()
+    clients: tuple[View, ...] = ()
+    if "waiting" in state:
+        waiting = tuple(tuple((produced["end"], produced["epoch"]) for produced in state["waiting"][b]) for b in order)
+        acked = sorted((record["offset"], record["epoch"]) for record in state["acked"] if record["acks"] == "all")
+        clients = (waiting, tuple(acked))
+    return (brokers, told, state["committed"], state["crashes"], *deleted, *clients)
+
+
+def counterexample(model: Model, limits: Limits | None = None) -> Behaviour:
+    """The shortest failing run of a model that fails. Raises SpecError when it holds, or has no views."""
+    limits = limits or Limits(brief=model.tier == "small")
+    walked = _walked(model)
+    result = run_tlc(model.module, model.config(), limits=limits)
+    if result.outcome is not Outcome.SAFETY:
+        said = result.message or result.outcome.value
+        raise SpecError(f"{model.cfg}: expected a safety failure to show, seen {said}")
+    states = tuple(view_of(step.state) for step in result.counterexample)
+    actions = [step.action for step in result.counterexample[1:]]
+    return Behaviour(result.property, states, tuple(_labels(model, walked, states, actions)), result.version)
+
+
+def _walked(model: Model) -> Walked:
+    """The SPECIFICATION of a model whose states have a view."""
+    found = re.search(r"^SPECIFICATION (\w+)$", model.config(), re.MULTILINE)
+    named = (model.module, found[1] if found else "none")
+    if named not in SPECIFICATIONS:
+        known = ", ".join(f"{specification} of {module}" for module, specification in SPECIFICATIONS)
+        raise SpecError(
+            f"{model.cfg}: expected SPECIFICATION {known}, whose states have a view, seen {named[1]} of {named[0]}; only "
+            "those become traces"
+        )
+    return SPECIFICATIONS[named]
+
+
+def _labels(model: Model, walked: Walked, states: Sequence[View], actions: Sequence[str]) -> Iterator[Label]:
+    """What leads from each state to the next one.
+
+    TLC calls an action that it cannot take apart (Crash) by its place, some Next. Where labels lead to the same state the
+    first one in alphabetical order is taken: an answer is handled rather than lost.
+    """
+    path = ",\n  ".join(_tla(state) for state in states)
+    along = (
+        f"---- MODULE Along ----\nEXTENDS {model.module}\nVARIABLE along\nPath == <<\n  {path}\n>>\n"
+        f"AlongInit == {walked.init} /\\ along = 1\n"
+        f"AlongNext == along < Len(Path) /\\ {walked.next} /\\ View' = Path[along + 1] /\\ along' = along + 1\n"
+        f"AlongSpec == AlongInit /\\ [][AlongNext]_<<{walked.variables}, along>>\n====\n"
+    )
+    config = re.sub(r"^SPECIFICATION \w+$", "SPECIFICATION AlongSpec", without_checks(model.config()), flags=re.MULTILINE)
+    steps = Steps()
+    run_tlc("Along", config + REPORT, extra_modules={"Along.tla": along}, limits=Limits(brief=True), on_line=steps.take)
+    tried = steps.graph.edges()
+    for action, (source, target) in zip(actions, pairwise(states), strict=True):
+        found = sorted(
+            label
+            for seen, label, to in tried
+            if (seen, to) == (source, target) and (action in {label[0], *walked.groups} or action.endswith("Next"))
+        )
+        if not found:
+            raise SpecError(f"{model.cfg}: expected a reported {action} from {source} to {target}, seen none")
+        yield found[0]
+
+
+def _tla(value: Any) -> str:
+    return "<<" + ", ".join(map(_tla, value)) + ">>" if isinstance(value, tuple) else str(value)
+
+
+def simulate(
+    model: Model, count: int, *, steps: int, seed: int, brokers: int | None = None, **constants: int
+) -> list[Behaviour]:
+    """`count` random runs of at most `steps` steps, beyond bounds that can be explored (MaxLog=12).
+
+    The same model, bounds and seed give the same runs with the same version of TLC.
+    """
+    _walked(model)
+    config = without_checks(model.config(**constants))
+    if brokers is not None:
+        named = ", ".join(f"b{number}" for number in range(1, brokers + 1))
+        config = re.sub(r"^  Broker = .*$", f"  Broker = {{{named}}}", config, flags=re.MULTILINE)
+    steps_tried = Steps()
+    flags = ("-simulate", f"num={count}", "-depth", str(steps + 2), "-seed", str(seed))
+    result = run_tlc(model.module, config + REPORT, flags=flags, limits=Limits(brief=True), on_line=steps_tried.take)
+    if result.outcome is not Outcome.SUCCESS:
+        raise SpecError(f"{model.cfg}: expected TLC to simulate, seen {result.outcome.value}: {result.message}")
+    runs = list(_runs(steps_tried, steps, result))
+    if len(runs) != count:
+        raise SpecError(f"{model.cfg}: expected {count} simulated runs, seen {len(runs)}")
+    return runs
+
+
+def _runs(tried: Steps, most: int, result: Result) -> Iterator[Behaviour]:
+    """Runs begin in the first state, which no step leads back to. What a run tries last is not known to have been taken."""
+
+    def run() -> Behaviour:
+        states, labels = tried.graph.states, tried.graph.labels
+        return Behaviour(
+            "", tuple(states[s] for s in path[: most + 1]), tuple(labels[n] for n in taken[:most]), result.version
+        )
+
+    path: list[int] = []
+    taken: list[int] = []
+    leads_to: dict[int, int] = {}
+    for source, group in groupby(tried.steps, key=lambda step: step[0]):
+        if path and source == path[0]:
+            yield run()
+            path, taken = [], []
+        if path:
+            if source not in leads_to:
+                raise SpecError(f"expected a step of the simulation to lead to {tried.graph.states[source]}, seen none")
+            taken.append(leads_to[source])
+        path.append(source)
+        leads_to = {target: label for _, label, target in group}
+    if path:
+        yield run()

@@ -1,0 +1,123 @@
+"""The labelled state graph of a model: every state, and every transition with the action that made it.
+
+TLC's own dumps name actions without their arguments, and are large. So the model's cfg is run with ReportInit and
+ReportStep replaced (MCReplication.tla): each transition prints its label and the views of both its states.
+
+A label is (action name, ints...). A view is nested tuples of ints; MCReplication!View says which. Transitions are a set:
+TLC tries a step once for each way a guard can hold, so how often it prints one means nothing.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tidegauge.spec.checker.models import Model
+from tidegauge.spec.checker.tlc import Limits, Outcome, Result, run_tlc
+from tidegauge.spec.checker.transcript import OnProgress
+from tidegauge.spec.errors import SpecError
+
+View: TypeAlias = tuple[Any, ...]
+Label: TypeAlias = tuple[Any, ...]
+
+REPORT = "\nCONSTANTS\n  ReportInit <- PrintInit\n  ReportStep <- PrintStep\n"
+
+
+@dataclass
+class Graph:
+    """States and labels by number, transitions as (source, label, target) numbers; state 0 is the initial one."""
+
+    states: list[View] = field(default_factory=list)
+    labels: list[Label] = field(default_factory=list)
+    transitions: set[tuple[int, int, int]] = field(default_factory=set)
+
+    def edges(self) -> set[tuple[View, Label, View]]:
+        """The transitions spelled out."""
+        return {(self.states[source], self.labels[label], self.states[target]) for source, label, target in self.transitions}
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value
+
+
+def _parse(text: str) -> tuple[Any, ...]:
+    parsed = _tuple(json.loads(text.replace("<<", "[").replace(">>", "]")))
+    if not isinstance(parsed, tuple):
+        raise SpecError(f"expected a tuple in TLC's report of a step, seen {text[:80]!r}")
+    return parsed
+
+
+class Reporter:
+    """Takes the lines that PrintInit and PrintStep print; reads the text of each state and label once."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self._states: dict[str, int] = {}
+        self._labels: dict[str, int] = {}
+
+    @staticmethod
+    def _number(text: str, known: dict[str, int], values: list[tuple[Any, ...]]) -> int:
+        number = known.get(text)
+        if number is None:
+            number = known[text] = len(values)
+            values.append(_parse(text))
+        return number
+
+    def take(self, line: str) -> tuple[int, int, int] | None:
+        """One line: a state, or a transition, which is returned too. TLC writes << >> for a function on 1..0, like <<>>."""
+        text = line.strip('"').replace('\\"', '"').replace("<< >>", "<<>>")
+        kind, _, rest = text[2:-2].partition(", ")
+        if kind == '"init"':
+            self._number(rest, self._states, self.graph.states)
+        elif kind == '"step"':
+            label, _, states = rest.partition(', "from", ')
+            source, _, target = states.partition(', "to", ')
+            step = (
+                self._number(source, self._states, self.graph.states),
+                self._number(label, self._labels, self.graph.labels),
+                self._number(target, self._states, self.graph.states),
+            )
+            self.graph.transitions.add(step)
+            return step
+        else:
+            raise SpecError(f"expected a reported state or step, seen {line[:80]!r}")
+        return None
+
+
+class Steps(Reporter):
+    """Keeps the transitions in the order they were tried, each as often as that, beside the graph they make."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps: list[tuple[int, int, int]] = []
+
+    def take(self, line: str) -> tuple[int, int, int] | None:
+        """One line: a state, or a transition."""
+        step = super().take(line)
+        if step is not None:
+            self.steps.append(step)
+        return step
+
+
+def without_checks(config: str) -> str:
+    """A cfg without its properties: the whole graph is wanted even where one of them fails."""
+    return "\n".join(line for line in config.splitlines() if not line.startswith(("INVARIANT", "PROPERTY"))) + "\n"
+
+
+def report(module: str, config: str, on_progress: OnProgress | None = None) -> tuple[Graph, Result]:
+    """Run a cfg with each transition reported."""
+    reporter = Reporter()
+    result = run_tlc(module, config + REPORT, limits=Limits(brief=True), on_line=reporter.take, on_progress=on_progress)
+    if result.outcome is Outcome.ERROR:
+        raise SpecError(f"{module}: expected TLC to report its transitions, seen: {result.message}")
+    return reporter.graph, result
+
+
+def labelled_graph(model: Model, *, on_progress: OnProgress | None = None, **constants: int) -> Graph:
+    """The whole graph of a model, under other bounds if named (MaxLog=1). Raises SpecError when TLC counted another one."""
+    graph, result = report(model.module, without_checks(model.config(**constants)), on_progress)
+    if len(graph.states) != result.distinct:
+        raise SpecError(
+            f"{model.cfg}: expected as many reported states as TLC found distinct ones, {result.distinct}, seen "
+            f"{len(graph.states)}: the view of {model.module}.tla hides or invents a difference"
+        )
+    return graph

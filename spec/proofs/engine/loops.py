@@ -1,0 +1,225 @@
+"""The counting helpers, for sequences of any length: each loop is cut open and its contract proved.
+
+Rules of this file
+
+1. A helper's loop is taken from the helper's own text and split at its head: what runs before it, one turn of it, what is
+   returned after it. The text must compile to the helper's code object, so the pieces are pieces of what runs.
+2. A contract holds when an invariant does: *init* (before the loop), *step* (over one turn), *measure* (each turn lowers a
+   number that is never negative, so the loop ends) and *post* (after the loop the invariant gives the contract).
+3. Everywhere else the contract stands in for the loop (`CONTRACTS`).
+"""
+
+import ast
+import inspect
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from tidegauge.impl import rules
+from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.symbolic import AnySeq, Int, symbolic_rules, term
+
+STATE = "__state__"
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A helper cut at the head of its loop; the state is the tuple of its local variables."""
+
+    state: tuple[str, ...]
+    before: Callable[..., Any]
+    turn: Callable[..., Any]
+    after: Callable[..., Any]
+
+
+def split(name: str, namespace: Mapping[str, Any]) -> Loop:
+    """Cuts the helper `name`. Raises ValueError when its text is not its code or not a single loop."""
+    text = namespace.get("__source__") or inspect.getsource(rules)
+    whole = next(s for s in ast.parse(text).body if isinstance(s, ast.FunctionDef) and s.name == name)
+    if _code_of(whole).co_code != namespace[name].__code__.co_code:
+        raise ValueError(f"expected the text of {name} to be its code; seen another text; load the rules again")
+    body = [s for s in whole.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    *head, loop, last = body
+    if not (isinstance(loop, (ast.While, ast.For)) and isinstance(last, ast.Return)):
+        raise ValueError(f"expected {name} to be assignments, one loop and a return; seen another shape")  # noqa: TRY004  the text is wrong, not a type
+    condition, turn, extra = _as_while(loop)
+    state = sorted(
+        {t.id for s in [*head, *extra] for t in ast.walk(s) if isinstance(t, ast.Name) and isinstance(t.ctx, ast.Store)}
+    )
+    arguments = [a.arg for a in whole.args.args]
+    return Loop(
+        tuple(state),
+        _function([*head, *extra, _give(state)], arguments),
+        _function(
+            [ast.If(condition, [*turn, _give([*state], entered=True)], []), _give([*state], entered=False)],
+            [*arguments, *state],
+        ),
+        _function([last], [*arguments, *state]),
+    )
+
+
+def _as_while(loop: ast.While | ast.For) -> tuple[ast.expr, list[ast.stmt], list[ast.stmt]]:
+    """Condition, body and extra head of the loop; `for i in range(n)` is `i = 0; while i < n: ...; i += 1`."""
+    if isinstance(loop, ast.While):
+        return loop.test, loop.body, []
+    call, target = loop.iter, loop.target
+    if not (
+        isinstance(call, ast.Call)
+        and ast.unparse(call.func) == "range"
+        and len(call.args) == 1
+        and isinstance(target, ast.Name)
+    ):
+        raise ValueError(f"expected a loop over range(n); seen {ast.unparse(loop.iter)}")
+    if any(isinstance(s, (ast.Break, ast.Continue)) for s in ast.walk(loop)):
+        raise ValueError("expected a loop without break and continue")
+    head, condition, step = ast.parse(f"{target.id} = 0\n{target.id} < {ast.unparse(call.args[0])}\n{target.id} += 1").body
+    assert isinstance(condition, ast.Expr)
+    return condition.value, [*loop.body, step], [head]
+
+
+def _give(state: list[str], entered: bool | None = None) -> ast.stmt:
+    members = ", ".join(([] if entered is None else [str(entered)]) + state)
+    return ast.parse(f"def f():\n    return ({members},)").body[0].body[0]  # type: ignore[attr-defined, no-any-return]
+
+
+def _function(body: list[ast.stmt], arguments: list[str]) -> Callable[..., Any]:
+    parameters = ast.arguments([], [ast.arg(a) for a in arguments], None, [], [], None, [])
+    return types.FunctionType(_code_of(ast.FunctionDef("piece", parameters, body, [], None)), symbolic_rules({}))
+
+
+def _code_of(function: ast.FunctionDef) -> types.CodeType:
+    """The code a function's text compiles to; annotations are not part of it."""
+    bare = ast.arguments([], [ast.arg(a.arg) for a in function.args.args], None, [], [], None, [])
+    tree = ast.Module([ast.FunctionDef(function.name, bare, function.body, [], None)], [])
+    namespace: dict[str, Any] = {}
+    exec(compile(ast.fix_missing_locations(tree), "rules", "exec"), namespace)
+    code: types.CodeType = namespace[function.name].__code__
+    return code
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The contracts
+
+
+def _count(within: Callable[[Any, Any], Any]) -> Callable[[AnySeq, Any], Int]:
+    """The longest prefix within the bound, as a fact about a fresh count."""
+
+    def contract(values: AnySeq, bound: Any) -> Int:
+        path, i = values.path, z3.Int("i")
+        count = path.fresh("count")
+        path.assume(z3.And(count >= 0, count <= values.size))
+        path.forall([i], z3.Implies(z3.And(i >= 0, i < count), within(values.function(i), term(bound))), values.function(i))
+        path.assume(z3.Implies(count < values.size, z3.Not(within(values.function(count), term(bound)))))
+        return Int(path, count)
+
+    return contract
+
+
+def _lowest(bound: Any, values: AnySeq, counted: AnySeq) -> Int:
+    path, i = values.path, z3.Int("i")
+    low, witness = path.fresh("lowest"), path.fresh("witness")
+    path.assume(low <= term(bound))
+    holds = z3.Implies(z3.And(i >= 0, i < values.size, counted.function(i)), low <= values.function(i))
+    path.forall([i], holds, values.function(i))
+    path.forall([i], holds, counted.function(i))
+    inside = z3.And(witness >= 0, witness < values.size)
+    path.assume(z3.Or(low == term(bound), z3.And(inside, counted.function(witness), low == values.function(witness))))
+    return Int(path, low)
+
+
+CONTRACTS: dict[str, Any] = {
+    "count_at_most": _count(lambda value, bound: value <= bound),
+    "count_below": _count(lambda value, bound: value < bound),
+    "lowest_counted": _lowest,
+}
+"""What each helper promises, for the overlay of the unbounded proofs."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Their proofs
+
+
+def any_sequence(path: Path, name: str, size: Any, truth: bool = False) -> AnySeq:
+    """A sequence about which nothing is known but its length."""
+    return AnySeq(path, z3.Function(name, z3.IntSort(), z3.BoolSort() if truth else z3.IntSort()), size)
+
+
+def _run(path: Path, piece: Callable[..., Any], *arguments: Any) -> list[Any]:
+    lifted = [a if isinstance(a, AnySeq) else path.lift(a) for a in arguments]
+    result = piece(*lifted)
+    return [term(r) for r in result] if isinstance(result, tuple) else [term(result)]
+
+
+def _prove_count(path: Path, name: str, within: Callable[[Any, Any], Any]) -> None:
+    loop = split(name, path.namespace)
+    size, bound = path.integer("size", low=0), path.integer("bound")
+    values = any_sequence(path, "values", size)
+    i, at = z3.Int("i"), path.integer("at")
+
+    def invariant_at(n: Any, index: Any) -> Any:
+        return z3.And(n >= 0, n <= size, z3.Implies(z3.And(index >= 0, index < n), within(values.function(index), bound)))
+
+    (first,) = _run(path, loop.before, values, bound)
+    path.goal("init: the invariant holds before the loop", invariant_at(z3.IntVal(first), at))
+    n = path.integer("n")
+    path.assume(z3.And(n >= 0, n <= size))
+    path.forall([i], invariant_at(n, i), values.function(i))
+    entered, after = _run(path, loop.turn, values, bound, n)
+    if entered:
+        path.goal("step: one turn keeps the invariant", invariant_at(after, at))
+        path.goal("measure: one turn comes nearer to the end", z3.And(size - after < size - n, size - after >= 0))
+    else:
+        (count,) = _run(path, loop.after, values, bound, n)
+        path.goal("post: a count within the length", z3.And(count >= 0, count <= size))
+        path.goal("post: all members before are within", invariant_at(count, at))
+        path.goal("post: the next one is not", z3.Implies(count < size, z3.Not(within(values.function(count), bound))))
+
+
+def count_at_most_contract(path: Path, size: int) -> None:
+    """`count_at_most` keeps its contract on any sequence."""
+    del size
+    _prove_count(path, "count_at_most", lambda value, bound: value <= bound)
+
+
+def count_below_contract(path: Path, size: int) -> None:
+    """`count_below` keeps its contract on any sequence."""
+    del size
+    _prove_count(path, "count_below", lambda value, bound: value < bound)
+
+
+def lowest_counted_contract(path: Path, length: int) -> None:
+    """`lowest_counted` keeps its contract on any sequence."""
+    del length
+    loop = split("lowest_counted", path.namespace)
+    size, bound = path.integer("size", low=0), path.integer("bound")
+    values, counted = any_sequence(path, "values", size), any_sequence(path, "counted", size, truth=True)
+    j, at = z3.Int("j"), path.integer("at")
+
+    def below(i: Any, low: Any, index: Any) -> Any:
+        return z3.Implies(z3.And(index >= 0, index < i, counted.function(index)), low <= values.function(index))
+
+    def reached(i: Any, low: Any, witness: Any) -> Any:
+        inside = z3.And(witness >= 0, witness < i, counted.function(witness), low == values.function(witness))
+        return z3.Or(low == bound, inside)
+
+    assert loop.state == ("i", "lowest")
+    i0, low0 = _run(path, loop.before, bound, values, counted)
+    path.goal(
+        "init: the invariant holds before the loop",
+        z3.And(z3.IntVal(i0) == 0, low0 <= bound, below(i0, low0, at), reached(i0, low0, at)),
+    )
+    i, low, witness = path.integer("i"), path.integer("lowest"), path.integer("witness")
+    path.assume(z3.And(i >= 0, i <= size, low <= bound, reached(i, low, witness)))
+    path.forall([j], below(i, low, j), values.function(j))
+    entered, i1, low1 = _run(path, loop.turn, bound, values, counted, i, low)
+    if entered:
+        path.goal("step: one turn keeps the bounds", z3.And(i1 >= 0, i1 <= size, low1 <= bound, below(i1, low1, at)))
+        path.goal("step: the lowest stays a counted value", z3.Or(reached(i1, low1, witness), reached(i1, low1, i)))
+        path.goal("measure: one turn comes nearer to the end", z3.And(size - i1 < size - i, size - i1 >= 0))
+    else:
+        (result,) = _run(path, loop.after, bound, values, counted, i, low)
+        path.goal("post: below the bound and every counted value", z3.And(result <= bound, below(size, result, at)))
+        path.goal("post: the bound or a counted value", reached(size, result, witness))

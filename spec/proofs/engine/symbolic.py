@@ -1,0 +1,203 @@
+"""Symbolic execution of the rules: the same code objects, other globals. This file holds the values and the overlay.
+
+Rules of this file
+
+1. A rule is never translated. `types.FunctionType(rule.__code__, overlay)` runs its own byte code; the overlay replaces
+   `len`, `min`, `max` and, for proofs without a bound on lengths, the counting helpers. What is proved is what runs.
+2. A comparison of symbolic ints is a symbolic bool. Where the byte code needs its truth, the path decides (`paths.py`).
+3. The overlay's builtins are the four names of BUILTINS. A rule that reaches for another one fails loudly.
+4. Reading outside a sequence is an error, at a negative index too.
+"""
+
+import types
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import z3
+
+if TYPE_CHECKING:
+    from tidegauge.spec.proofs.engine.paths import Path
+
+
+class OutOfRangeError(Exception):
+    """A rule read outside a sequence."""
+
+
+def term(value: Any) -> Any:
+    """The z3 term (or plain Python value) behind a value."""
+    return value.term if isinstance(value, (Int, Bool)) else value
+
+
+class Int:
+    """An integer that may be symbolic. Comparisons give a Bool."""
+
+    __hash__ = None  # type: ignore[assignment]
+    __slots__ = ("path", "term")
+
+    def __init__(self, path: "Path", value: Any) -> None:
+        self.path = path
+        self.term = value
+
+    def __add__(self, other: Any) -> "Int":
+        return Int(self.path, self.term + term(other))
+
+    def __radd__(self, other: Any) -> "Int":
+        return Int(self.path, term(other) + self.term)
+
+    def __sub__(self, other: Any) -> "Int":
+        return Int(self.path, self.term - term(other))
+
+    def __rsub__(self, other: Any) -> "Int":
+        return Int(self.path, term(other) - self.term)
+
+    def __lt__(self, other: Any) -> "Bool":
+        return Bool(self.path, self.term < term(other))
+
+    def __le__(self, other: Any) -> "Bool":
+        return Bool(self.path, self.term <= term(other))
+
+    def __gt__(self, other: Any) -> "Bool":
+        return Bool(self.path, self.term > term(other))
+
+    def __ge__(self, other: Any) -> "Bool":
+        return Bool(self.path, self.term >= term(other))
+
+    def __eq__(self, other: object) -> Any:
+        return Bool(self.path, self.term == term(other))
+
+    def __ne__(self, other: object) -> Any:
+        return Bool(self.path, self.term != term(other))
+
+
+class Bool:
+    """A truth value that may be symbolic. Asking for its truth forks the execution."""
+
+    __slots__ = ("path", "term")
+
+    def __init__(self, path: "Path", value: Any) -> None:
+        self.path = path
+        self.term = value
+
+    def __bool__(self) -> bool:
+        return self.path.decide(self.term)
+
+
+class Seq:
+    """A sequence of known length with symbolic members. Reading outside it is an error, a negative index too."""
+
+    __slots__ = ("members", "path")
+
+    def __init__(self, path: "Path", members: Sequence[Any]) -> None:
+        self.path = path
+        self.members = members
+
+    def length(self) -> int:
+        """Number of members."""
+        return len(self.members)
+
+    def __getitem__(self, index: Any) -> Any:
+        self.path.count_step()
+        if not isinstance(index, int):
+            raise TypeError("a sequence of known length is read at a symbolic index")
+        if not 0 <= index < len(self.members):
+            raise OutOfRangeError(f"index {index} of a sequence of length {len(self.members)}")
+        return self.path.lift(self.members[index])
+
+
+class AnySeq:
+    """A sequence of unknown length: a function of the index. Every read is an obligation to stay inside."""
+
+    __slots__ = ("function", "path", "size")
+
+    def __init__(self, path: "Path", function: Any, size: Any) -> None:
+        self.path = path
+        self.function = function
+        self.size = size
+
+    def length(self) -> Int:
+        """Number of members, as a symbolic int."""
+        return Int(self.path, self.size)
+
+    def __getitem__(self, index: Any) -> Any:
+        self.path.count_step()
+        at = term(index)
+        self.path.goal("every index in range", z3.And(at >= 0, at < self.size))
+        return self.path.lift(self.function(at))
+
+
+def _is_symbolic(value: Any) -> bool:
+    return isinstance(value, Int)
+
+
+def _length(values: Any) -> Any:
+    return values.length()
+
+
+def _lower(a: Any, b: Any) -> Any:
+    """`min` without a fork: the solver splits only where it has to."""
+    if not _is_symbolic(a) and not _is_symbolic(b):
+        return min(a, b)
+    path = a.path if _is_symbolic(a) else b.path
+    return Int(path, z3.If(term(a) <= term(b), term(a), term(b)))
+
+
+def _higher(a: Any, b: Any) -> Any:
+    if not _is_symbolic(a) and not _is_symbolic(b):
+        return max(a, b)
+    path = a.path if _is_symbolic(a) else b.path
+    return Int(path, z3.If(term(a) >= term(b), term(a), term(b)))
+
+
+BUILTINS: dict[str, Any] = {"len": _length, "min": _lower, "max": _higher, "range": range}
+"""The builtins a rule may use, in their symbolic form."""
+
+
+def symbolic_rules(namespace: Mapping[str, Any], contracts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Each function of `namespace` as a new function on the same code object; `contracts` replaces some by name."""
+    overlay: dict[str, Any] = {"__builtins__": BUILTINS}
+    for name, value in namespace.items():
+        if isinstance(value, types.FunctionType):
+            overlay[name] = types.FunctionType(value.__code__, overlay, name)
+        elif isinstance(value, int):
+            overlay[name] = value
+    overlay.update(contracts or {})
+    return overlay
+
+
+def evaluate(model: Any, value: Any) -> Any:
+    """A term, a list of terms or a described object, as plain Python in `model`."""
+    if hasattr(value, "describe"):
+        return value.describe(model)
+    if isinstance(value, (list, tuple)):
+        return [evaluate(model, v) for v in value]
+    if isinstance(value, z3.BoolRef):
+        return z3.is_true(model.eval(value, model_completion=True))
+    if isinstance(value, z3.ExprRef):
+        return model.eval(value, model_completion=True).as_long()
+    return value
+
+
+def all_of(conditions: Iterable[Any]) -> Any:
+    """Conjunction; true when empty."""
+    return z3.And(list(conditions))
+
+
+def any_of(conditions: Iterable[Any]) -> Any:
+    """Disjunction; false when empty."""
+    return z3.Or(list(conditions))
+
+
+def lower(*values: Any) -> Any:
+    """Minimum as a term."""
+    result = values[0]
+    for value in values[1:]:
+        result = z3.If(result <= value, result, value)
+    return result
+
+
+def higher(*values: Any) -> Any:
+    """Maximum as a term."""
+    result = values[0]
+    for value in values[1:]:
+        result = z3.If(result >= value, result, value)
+    return result

@@ -1,0 +1,192 @@
+"""Proofs about high watermarks, in-sync replicas and fencing. Only the leader's rule has a bounded part: its replicas."""
+
+from typing import Any
+
+import z3
+
+from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.symbolic import all_of, any_of
+
+UNDEFINED = -1
+NONE, FENCED, UNKNOWN = 0, 74, 75
+
+
+def follower_clamp(path: Path, size: int) -> None:
+    """UnifiedLog#updateHighWatermark: the leader's value inside [log start, log end]."""
+    del size
+    leader_hw, log_start = path.integer("leader_hw", low=0), path.integer("log_start", low=0)
+    log_end = path.integer("log_end", low=0)
+    path.assume(log_start <= log_end, "the log start is not above the log end")
+    hw = path.call("follower_high_watermark", leader_hw, log_start, log_end)
+    path.goal("inside the log", z3.And(log_start <= hw, hw <= log_end))
+    path.goal(
+        "the leader's value where it fits", z3.Implies(z3.And(log_start <= leader_hw, leader_hw <= log_end), hw == leader_hw)
+    )
+    path.goal("never above the leader's value, except for the log start", z3.Or(hw <= leader_hw, hw == log_start))
+    path.goal("a value beyond the log end gives the log end", z3.Implies(leader_hw >= log_end, hw == log_end))
+    path.goal("clamping again changes nothing", path.call("follower_high_watermark", hw, log_start, log_end) == hw)
+
+
+def cut_high_watermark(path: Path, size: int) -> None:
+    """UnifiedLog#truncateTo: the high watermark is cut with the log, never raised."""
+    del size
+    hw, target = path.integer("hw", low=0), path.integer("target", low=0)
+    after = path.call("high_watermark_after_truncation", hw, target)
+    path.goal("the lower of the two", z3.And(after <= hw, after <= target, z3.Or(after == hw, after == target)))
+
+
+def leader_rule(path: Path, replicas: int) -> None:
+    """Partition#maybeIncrementLeaderHW: at or below every counted LEO, never down, and as high as that allows."""
+    hw, log_end = path.integer("hw", low=0), path.integer("log_end", low=0)
+    path.assume(hw <= log_end, "the high watermark is inside the log")
+    leos = path.integers("leos", replicas, low=UNDEFINED)
+    counted = [path.boolean(f"counted{i}") for i in range(replicas)]
+    too_few = path.boolean("too_few")
+    after = path.call("leader_high_watermark", hw, log_end, leos, counted, too_few)
+    path.goal("never down", after >= hw)
+    path.goal("inside the log", after <= log_end)
+    path.goal("below the minimum ISR it stays", z3.Implies(too_few, after == hw))
+    for leo, counts in zip(leos, counted, strict=True):
+        path.goal("raised at most to every counted LEO", z3.Implies(z3.And(after > hw, counts), after <= leo))
+        path.goal("an unknown counted LEO holds it", z3.Implies(z3.And(counts, leo == UNDEFINED), after == hw))
+    held = any_of([after == log_end, *[z3.And(c, leo <= after) for leo, c in zip(leos, counted, strict=True)]])
+    path.goal("raised until the log end or a counted LEO holds it", z3.Or(too_few, held))
+
+
+def lowest_counted(path: Path, replicas: int) -> None:
+    """The loop under the leader's rule."""
+    bound = path.integer("bound")
+    values = path.integers("values", replicas)
+    counted = [path.boolean(f"counted{i}") for i in range(replicas)]
+    lowest = path.call("lowest_counted", bound, values, counted)
+    pairs = list(zip(values, counted, strict=True))
+    path.goal(
+        "not above the bound or any counted value",
+        z3.And(lowest <= bound, all_of(z3.Implies(c, lowest <= v) for v, c in pairs)),
+    )
+    path.goal("the bound or a counted value", z3.Or(lowest == bound, any_of(z3.And(c, lowest == v) for v, c in pairs)))
+
+
+def minimum_isr(path: Path, size: int) -> None:
+    """Partition#isUnderMinIsr with the effective minimum."""
+    del size
+    isr, minimum, replicas = path.integer("isr", low=0), path.integer("min_isr", low=1), path.integer("replicas", low=1)
+    too_few = path.call("under_min_isr", isr, minimum, replicas)
+    path.goal(
+        "under the configured minimum and under the number of replicas", too_few == z3.And(isr < minimum, isr < replicas)
+    )
+    path.goal("a full ISR is never too small", z3.Implies(isr >= replicas, z3.Not(too_few)))
+
+
+def counted_replicas(path: Path, size: int) -> None:
+    """Which replicas hold the high watermark back (KAFKA-15021)."""
+    del size
+    maximal, caught_up, eligible = path.boolean("in_maximal_isr"), path.boolean("caught_up"), path.boolean("eligible")
+    counts = path.call("counts_for_high_watermark", maximal, caught_up, eligible)
+    path.goal("every member of the maximal ISR counts", z3.Implies(maximal, counts))
+    path.goal("outside it, only who could join", z3.Implies(z3.And(counts, z3.Not(maximal)), z3.And(caught_up, eligible)))
+    path.goal("who could join counts", z3.Implies(z3.And(caught_up, eligible), counts))
+
+
+def isr_admission(path: Path, size: int) -> None:
+    """Partition#isFollowerInSync (KAFKA-7128): the high watermark and this leader's epoch start are both reached."""
+    del size
+    leo, hw, epoch_start = path.integer("leo", low=UNDEFINED), path.integer("hw", low=0), path.integer("epoch_start", low=0)
+    joins = path.call("may_join_isr", leo, hw, epoch_start)
+    path.goal("who joins holds everything below the high watermark", z3.Implies(joins, leo >= hw))
+    path.goal("who joins has reached this leader's epoch", z3.Implies(joins, leo >= epoch_start))
+    path.goal("who has both may join", z3.Implies(z3.And(leo >= hw, leo >= epoch_start), joins))
+    after = path.call(
+        "leader_high_watermark", hw, path.integer("log_end", low=0), [leo], [z3.BoolVal(True)], z3.BoolVal(False)
+    )
+    path.goal("counting the new member never pulls the high watermark above its LEO", z3.Implies(joins, after <= leo))
+
+
+def caught_up(path: Path, size: int) -> None:
+    """Replica#isCaughtUp and Replica#updateFetchStateOrThrow."""
+    del size
+    leo, leader_end = path.integer("leo", low=0), path.integer("leader_end", low=0)
+    now, last, lag = path.integer("now", low=0), path.integer("last_caught_up", low=0), path.integer("lag_max", low=0)
+    path.goal(
+        "at the leader's end, or there within the lag limit",
+        path.call("is_caught_up", leo, leader_end, now, last, lag) == z3.Or(leo == leader_end, now <= last + lag),
+    )
+    fetched, before = path.integer("fetch_offset", low=0), path.integer("previous_leader_end", low=UNDEFINED)
+    at, previously = path.integer("fetch_time", low=0), path.integer("previous_fetch_time", low=0)
+    path.assume(previously <= at)
+    time = path.call("last_caught_up_time", last, fetched, at, leader_end, before, previously)
+    path.goal("the caught-up time never goes back", time >= last)
+    path.goal("a fetch at the end counts now", z3.Implies(fetched >= leader_end, time >= at))
+    reached = z3.And(fetched < leader_end, fetched >= before)
+    path.goal("a fetch at the previous end counts from the previous fetch", z3.Implies(reached, time >= previously))
+    path.goal("any other fetch does not count", z3.Implies(z3.And(fetched < leader_end, fetched < before), time == last))
+    path.goal("never later than this fetch or what was known", z3.Or(time <= at, time == last))
+    path.goal(
+        "a fetch short of the end counts no later than the previous fetch",
+        z3.Implies(reached, z3.Or(time == last, time == previously)),
+    )
+
+
+def fencing(path: Path, size: int) -> None:
+    """Partition#checkCurrentLeaderEpoch: a request passes only in the epoch both sides know, or without one."""
+    del size
+    requested, local = path.integer("requested", low=UNDEFINED), path.integer("local", low=0)
+    error: Any = path.call("check_leader_epoch", requested, local)
+    path.goal("no epoch is not checked", z3.Implies(requested == UNDEFINED, error == NONE))
+    path.goal("the same epoch passes", z3.Implies(requested == local, error == NONE))
+    older = z3.And(requested != UNDEFINED, requested < local)
+    path.goal("an older epoch is fenced", z3.Implies(older, error == FENCED))
+    path.goal("a newer epoch is unknown", z3.Implies(requested > local, error == UNKNOWN))
+
+
+def answers_accepted(path: Path, size: int) -> None:
+    """AbstractFetcherThread#processFetchRequest: which answers a follower takes (KAFKA-18991)."""
+    del size
+    offset, epoch = path.integer("entry_offset", low=0), path.integer("entry_epoch", low=0)
+    asked_at, asked_in = path.integer("request_offset", low=0), path.integer("request_epoch", low=UNDEFINED)
+    ready, checked = path.boolean("ready"), path.boolean("epoch_checked")
+    taken = path.call("accepts_fetch_response", offset, epoch, ready, asked_at, asked_in, checked)
+    path.goal("only at the offset it was asked for", z3.Implies(taken, asked_at == offset))
+    path.goal("only by an entry that is ready", z3.Implies(taken, ready))
+    path.goal(
+        "with the check, no answer of another epoch",
+        z3.Implies(z3.And(taken, checked), z3.Or(asked_in == epoch, asked_in == UNDEFINED)),
+    )
+    path.goal(
+        "everything else is taken",
+        z3.Or(taken, asked_at != offset, z3.Not(ready), z3.And(checked, asked_in != epoch, asked_in != UNDEFINED)),
+    )
+
+
+def batches(path: Path, size: int) -> None:
+    """UnifiedLog#appendAsFollower stops at the first batch of a later epoch (KAFKA-18723)."""
+    epochs = path.integers("batch_epochs", size, low=0)
+    leader_epoch = path.integer("leader_epoch", low=0)
+    accepted = path.call("batches_accepted", epochs, leader_epoch)
+    path.goal("a count of batches", z3.And(accepted >= 0, accepted <= size))
+    for i, e in enumerate(epochs):
+        path.goal("no accepted batch is of a later epoch", z3.Implies(z3.IntVal(i) < accepted, e <= leader_epoch))
+        path.goal("the first one left out is", z3.Implies(z3.IntVal(i) == accepted, e > leader_epoch))
+
+
+def first_fetch(path: Path, size: int) -> None:
+    """ReplicaManager#initialFetchOffset: the log end, or the high watermark while there are no epochs."""
+    epochs = path.integers("epochs", size, low=0)
+    log_end, hw = path.integer("log_end", low=0), path.integer("hw", low=0)
+    path.goal(
+        "the log end where epochs are known",
+        path.call("initial_fetch_offset", epochs, log_end, hw) == (hw if size == 0 else log_end),
+    )
+
+
+def counting(path: Path, size: int) -> None:
+    """The two counting loops: the longest prefix within a bound, of any sequence, sorted or not."""
+    values, bound = path.integers("values", size), path.integer("bound")
+    for name in ("count_at_most", "count_below"):
+        n = path.call(name, values, bound)
+        within = [value <= bound if name == "count_at_most" else value < bound for value in values]
+        path.goal(f"{name}: a count", z3.And(n >= 0, n <= size))
+        path.goal(
+            f"{name}: all members before are within", all_of(z3.Implies(z3.IntVal(i) < n, w) for i, w in enumerate(within))
+        )
+        path.goal(f"{name}: the next is not", all_of(z3.Implies(z3.IntVal(i) == n, z3.Not(w)) for i, w in enumerate(within)))

@@ -1,0 +1,198 @@
+"""Bounded proofs that repeated truncation ends at the longest common prefix (LCP).
+
+Two modes, as in Kafka: *epoch* mode, where the follower asks OffsetsForLeaderEpoch with its latest epoch and cuts until
+the table says done (AbstractFetcherThread#truncateToEpochEndOffsets, KIP-101 and KIP-279); *fetch* mode, where it
+fetches at its log end and cuts at every diverging answer until the leader lets it read (KIP-595, Kafka 2.8 and later).
+
+The step lemmas hold for one round from any two logs; the loop lemmas run rounds to the end. Premises, each of them
+needed (see `groups.py` for what is lost without it):
+
+1. both caches strictly increase and cover their logs;
+2. one past per entry: an epoch in both caches has one start and agreeing logs below it;
+3. the leader's cache is not empty and its latest epoch is not below the follower's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.symbolic import higher, lower
+from tidegauge.spec.proofs.lemmas.logs import (
+    Log,
+    common_prefix_end,
+    comparable_from,
+    one_past,
+    records_match,
+    well_formed_log,
+)
+
+UNDEFINED = -1
+READ, DIVERGING, OUT_OF_RANGE = 0, 1, 2
+
+ONE_PAST = "every entry has one past"
+RECORDS_MATCH = "records match"
+LEADER_NEWEST = "the leader's latest epoch is not below the follower's"
+
+Answer = Callable[[Path, Log, Any], tuple[Any, Any]]
+
+
+def kip_279_answer(path: Path, leader: Log, requested: Any) -> tuple[Any, Any]:
+    """The rule as it is: the largest epoch not above the asked one, and its end."""
+    epoch, end = path.call("end_offset_for", leader.epochs, leader.starts, leader.log_end, requested)
+    return epoch, end
+
+
+def kip_101_answer(path: Path, leader: Log, requested: Any) -> tuple[Any, Any]:
+    """KIP-101: the same end offset, told without its epoch, so the follower takes it for the asked one (T5)."""
+    _, end = kip_279_answer(path, leader, requested)
+    return requested, end
+
+
+def two_logs(path: Path, leader_entries: int, follower_entries: int) -> tuple[Log, Log]:
+    """Leader and follower under the premises."""
+    leader = well_formed_log(path, "leader", leader_entries)
+    follower = well_formed_log(path, "follower", follower_entries)
+    if ONE_PAST in path.dropped:  # what is left then: log matching as Raft states it
+        path.assume(path.once(RECORDS_MATCH, lambda: records_match(leader, follower)), RECORDS_MATCH)
+    path.assume(path.once(ONE_PAST, lambda: one_past(leader, follower)), ONE_PAST)
+    path.assume(leader.latest() >= follower.latest(), LEADER_NEWEST)
+    return leader, follower
+
+
+def cut(path: Path, log: Log, target: Any) -> Log:
+    """The follower's log after a truncation; a cut below the log start leaves an empty log there (UnifiedLog#truncateTo)."""
+    end = lower(target, log.log_end)
+    keeps = path.call("truncate_from_end_keeps", log.starts, end)
+    return Log(log.epochs[:keeps], log.starts[:keeps], lower(log.log_start, end), end)
+
+
+@dataclass(frozen=True)
+class Common:
+    """What two logs have in common."""
+
+    end: Any
+    comparable_from: Any
+
+    def is_reached(self, offset: Any) -> Any:
+        """`offset` is the end of the common prefix; below the comparable part, one offset is as good as another."""
+        return higher(offset, self.comparable_from) == higher(self.end, self.comparable_from)
+
+    def is_kept(self, target: Any) -> Any:
+        """A cut at `target` takes nothing common away."""
+        return z3.Or(target >= self.end, self.is_nothing())
+
+    def is_nothing(self) -> Any:
+        """The logs share no comparable record."""
+        return self.end <= self.comparable_from
+
+
+def common_part(path: Path, leader: Log, follower: Log) -> Common:
+    """What the two logs of a lemma have in common."""
+    return Common(path.once("common", lambda: common_prefix_end(leader, follower)), comparable_from(leader, follower))
+
+
+def _premises_survive(path: Path, leader: Log, after: Log) -> None:
+    path.goal("the follower's log stays well formed", after.well_formed())
+    path.goal("there is still one past per entry", one_past(leader, after))
+    path.goal("the leader is still the newest", leader.latest() >= after.latest())
+
+
+def epoch_step(path: Path, leader_entries: int, follower_entries: int, answer: Answer = kip_279_answer) -> None:
+    """One OffsetsForLeaderEpoch round."""
+    leader, follower = two_logs(path, leader_entries, follower_entries)
+    common = common_part(path, leader, follower)
+    epoch, end = answer(path, leader, follower.latest())
+    path.show("answer", [epoch, end])
+    _, target, done = path.call(
+        "truncation_target", follower.epochs, follower.starts, follower.log_end, follower.log_end, epoch, end
+    )
+    path.show("target", target)
+    path.goal("the leader has an answer", z3.And(epoch != UNDEFINED, end != UNDEFINED))
+    path.goal("the cut is not above the log end", target <= follower.log_end)
+    path.goal("nothing common is cut", common.is_kept(target))
+    path.goal("done exactly at the common prefix", z3.Implies(done, common.is_reached(target)))
+    same_start = leader.log_start == follower.log_start
+    path.goal(
+        "with one log start, done exactly at the common prefix, to the offset",
+        z3.Implies(z3.And(same_start, done), target == common.end),
+    )
+    after = cut(path, follower, target)
+    path.goal("not done takes an entry away and leaves one", z3.Or(done, z3.BoolVal(0 < len(after) < len(follower))))
+    _premises_survive(path, leader, after)
+
+
+def fetch_step(path: Path, leader_entries: int, follower_entries: int) -> None:
+    """One fetch at the follower's log end."""
+    leader, follower = two_logs(path, leader_entries, follower_entries)
+    common = common_part(path, leader, follower)
+    decision, epoch, end = path.call(
+        "fetch_decision", leader.epochs, leader.starts, leader.log_start, leader.log_end, follower.log_end, follower.latest()
+    )
+    path.show("decision", decision)
+    if isinstance(decision, int) and decision == OUT_OF_RANGE:
+        beyond = z3.And(z3.BoolVal(follower_entries == 0), follower.log_end > leader.log_end)
+        path.goal(
+            "out of range only below the leader's log, or empty beyond it",
+            z3.Or(follower.log_end < leader.log_start, beyond),
+        )
+        return
+    if isinstance(decision, int) and decision == READ:
+        path.goal("a read starts exactly at the common prefix", common.is_reached(follower.log_end))
+        path.goal(
+            "a read starts inside the leader's log",
+            z3.And(leader.log_start <= follower.log_end, follower.log_end <= leader.log_end),
+        )
+        return
+    path.show("answer", [epoch, end])
+    row, target, _ = path.call(
+        "truncation_target", follower.epochs, follower.starts, follower.log_end, follower.log_end, epoch, end
+    )
+    path.show("target", target)
+    path.goal("a diverging answer meets row T4 or T5", z3.Or(z3.IntVal(4) == row, z3.IntVal(5) == row))
+    path.goal("nothing common is cut", common.is_kept(target))
+    after = cut(path, follower, target)
+    path.goal(
+        "a cut takes an entry or records away",
+        z3.Or(z3.BoolVal(len(after) < len(follower)), after.log_end < follower.log_end),
+    )
+    path.goal("a cut never leaves more", z3.And(len(after) <= len(follower), after.log_end <= follower.log_end))
+    path.goal("an emptied log ends inside the leader's", z3.Or(z3.BoolVal(len(after) > 0), after.log_end <= leader.log_end))
+    _premises_survive(path, leader, after)
+
+
+def epoch_loop(path: Path, leader_entries: int, follower_entries: int, answer: Answer = kip_279_answer) -> None:
+    """OffsetsForLeaderEpoch rounds until done, from the first to the last."""
+    leader, follower = two_logs(path, leader_entries, follower_entries)
+    common = common_part(path, leader, follower)
+    now = follower
+    for _ in range(follower_entries + 1):
+        epoch, end = answer(path, leader, now.latest())
+        _, target, done = path.call("truncation_target", now.epochs, now.starts, now.log_end, now.log_end, epoch, end)
+        now = cut(path, now, target)
+        if path.decide(done) if not isinstance(done, bool) else done:
+            path.goal("the loop ends at the common prefix", common.is_reached(now.log_end))
+            return
+    path.goal("the loop ends within one round per entry", z3.BoolVal(False))
+
+
+def fetch_loop(path: Path, leader_entries: int, follower_entries: int) -> None:
+    """Fetches and cuts until the leader lets the follower read or it is out of range."""
+    leader, follower = two_logs(path, leader_entries, follower_entries)
+    common = common_part(path, leader, follower)
+    now = follower
+    for _ in range(follower_entries + 2):
+        decision, epoch, end = path.call(
+            "fetch_decision", leader.epochs, leader.starts, leader.log_start, leader.log_end, now.log_end, now.latest()
+        )
+        if isinstance(decision, int) and decision == OUT_OF_RANGE:
+            path.goal("out of range only when nothing is common", common.is_nothing())
+            return
+        if isinstance(decision, int) and decision == READ:
+            path.goal("the loop ends at the common prefix", common.is_reached(now.log_end))
+            return
+        _, target, _ = path.call("truncation_target", now.epochs, now.starts, now.log_end, now.log_end, epoch, end)
+        now = cut(path, now, target)
+    path.goal("the loop ends within two fetches more than entries", z3.BoolVal(False))

@@ -1,0 +1,161 @@
+"""A log as its epoch cache and its end, and what two logs have in common: the vocabulary of the bounded proofs.
+
+Nothing here is shared with impl.rules: a record's epoch, well-formedness and the longest common prefix are stated from
+their meaning, so a rule and its statement cannot be wrong together.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import z3
+
+from tidegauge.spec.proofs.engine.paths import Path
+from tidegauge.spec.proofs.engine.symbolic import all_of, evaluate, higher, lower
+
+NO_EPOCH = -1
+
+INCREASING = "caches strictly increase"
+COVERING = "caches cover their logs"
+
+
+@dataclass(frozen=True)
+class LogValue:
+    """A log with plain numbers: what counter-models show and scenarios replay."""
+
+    epochs: tuple[int, ...]
+    starts: tuple[int, ...]
+    log_start: int
+    log_end: int
+
+    def __str__(self) -> str:
+        cache = ", ".join(f"({e}, {s})" for e, s in zip(self.epochs, self.starts, strict=True))
+        start = f"log start {self.log_start}, " if self.log_start else ""
+        return f"cache [{cache}], {start}LEO {self.log_end}"
+
+
+@dataclass(frozen=True)
+class Log:
+    """A replica's log: parallel cache entries, log start and log end. Members are terms; the length is known."""
+
+    epochs: list[Any]
+    starts: list[Any]
+    log_start: Any
+    log_end: Any
+
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+    def epoch_at(self, offset: Any) -> Any:
+        """Epoch of the record at `offset`: the last entry that starts at or below it."""
+        epoch: Any = z3.IntVal(NO_EPOCH)
+        for e, s in zip(self.epochs, self.starts, strict=True):
+            epoch = z3.If(s <= offset, e, epoch)
+        return epoch
+
+    def latest(self) -> Any:
+        """Last cached epoch, NO_EPOCH when there is none."""
+        return self.epochs[-1] if self.epochs else z3.IntVal(NO_EPOCH)
+
+    def strictly_increasing(self) -> Any:
+        """Epochs and starts rise from entry to entry."""
+        return all_of(a < b for column in (self.epochs, self.starts) for a, b in pairwise(column))
+
+    def covers(self) -> Any:
+        """The first entry begins at the log start and none beyond the log end; a log without entries has no records."""
+        if not self.epochs:
+            return self.log_start == self.log_end
+        return z3.And(self.starts[0] == self.log_start, self.starts[-1] <= self.log_end)
+
+    def well_formed(self) -> Any:
+        """Everything a log promises."""
+        return z3.And(self.log_start >= 0, self.log_start <= self.log_end, self.strictly_increasing(), self.covers())
+
+    def describe(self, model: Any) -> "LogValue":
+        """The log in a model."""
+        return LogValue(
+            tuple(evaluate(model, self.epochs)),
+            tuple(evaluate(model, self.starts)),
+            evaluate(model, self.log_start),
+            evaluate(model, self.log_end),
+        )
+
+
+def fresh_log(path: Path, name: str, entries: int) -> Log:
+    """A log with `entries` cache entries and nothing assumed."""
+    log = Log(
+        [path.integer(f"{name}.epoch{i}", 0, show=False) for i in range(entries)],
+        [path.integer(f"{name}.start{i}", 0, show=False) for i in range(entries)],
+        path.integer(f"{name}.log_start", 0, show=False),
+        path.integer(f"{name}.log_end", 0, show=False),
+    )
+    path.show(name, log)
+    path.assume(log.log_start <= log.log_end)
+    return log
+
+
+def increasing_log(path: Path, name: str, entries: int) -> Log:
+    """A log whose cache strictly increases; it need not cover the log."""
+    log = fresh_log(path, name, entries)
+    path.assume(path.once(f"{name} increases", log.strictly_increasing), INCREASING)
+    return log
+
+
+def well_formed_log(path: Path, name: str, entries: int) -> Log:
+    """A log with `entries` cache entries that keeps its promises."""
+    log = increasing_log(path, name, entries)
+    path.assume(path.once(f"{name} covers", log.covers), COVERING)
+    return log
+
+
+def same_epochs(a: Log, b: Log) -> list[tuple[Any, Any]]:
+    """The offsets where an epoch may change, each with the statement that both logs hold the same epoch there.
+
+    Epochs change only where an entry starts, so agreement from the comparable part on is agreement at these offsets.
+    """
+    return [(o, a.epoch_at(o) == b.epoch_at(o)) for o in [comparable_from(a, b), *a.starts, *b.starts]]
+
+
+def agree_below(low: Any, high: Any, same: list[tuple[Any, Any]]) -> Any:
+    """Both logs hold the same epoch at every offset in [low, high), `low` being where they become comparable."""
+    return all_of(z3.Implies(z3.And(low <= o, o < high), equal) for o, equal in same)
+
+
+def comparable_from(a: Log, b: Log) -> Any:
+    """First offset that both logs may still hold."""
+    return higher(a.log_start, b.log_start)
+
+
+def common_prefix_end(a: Log, b: Log) -> Any:
+    """End of the longest common prefix: the first comparable offset where they differ, else the lower log end."""
+    low = comparable_from(a, b)
+    end = lower(a.log_end, b.log_end)
+    found = end
+    for o, equal in same_epochs(a, b):
+        found = z3.If(z3.And(low <= o, o < end, z3.Not(equal), o < found), o, found)
+    return found
+
+
+def one_past(a: Log, b: Log) -> Any:
+    """An epoch in both caches has one start (as far as both logs reach back) and agreeing logs below it."""
+    low, same = comparable_from(a, b), same_epochs(a, b)
+    return all_of(
+        z3.Implies(ea == eb, z3.And(_one_start(a, b, sa, sb), agree_below(low, lower(sa, sb), same)))
+        for ea, sa in zip(a.epochs, a.starts, strict=True)
+        for eb, sb in zip(b.epochs, b.starts, strict=True)
+    )
+
+
+def _one_start(a: Log, b: Log, start_a: Any, start_b: Any) -> Any:
+    """The same start, where a log start above it may hide it in one of the logs."""
+    return higher(start_a, b.log_start) == higher(start_b, a.log_start)
+
+
+def records_match(a: Log, b: Log) -> Any:
+    """Raft's log matching, on records: where both hold a record of the same epoch, they agree on everything before.
+
+    Weaker than `one_past`: it says nothing about an entry that has no record yet.
+    """
+    low, same = comparable_from(a, b), same_epochs(a, b)
+    end = lower(a.log_end, b.log_end)
+    return all_of(z3.Implies(z3.And(low <= o, o < end, equal), agree_below(low, o, same)) for o, equal in same)

@@ -1,0 +1,95 @@
+"""Traces of schema v1 against the spec: TLC says which of them the spec can tell. The referee of the judge.
+
+Rules of this file
+
+1. TraceEvents.tla holds what a step tells. Nothing here knows an action: an event is a node, a name and numbers.
+2. All traces go into one tree and one run: traces that begin alike are tried once as far as they do, and a mutant costs no
+   more than what stands behind the change.
+3. The furthest event that was reached is told, so a rejected trace says where.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tidegauge.spec.checker.models import Model
+from tidegauge.spec.checker.tlc import Limits, Outcome, run_tlc
+from tidegauge.spec.errors import SpecError
+from tidegauge.spec.validation.trace_validation import Validation, Verdict, trace_config
+
+Value = int | tuple[tuple[int, int], ...]
+"""A number, a bit mask, or the entries of an epoch cache."""
+
+
+class Told(NamedTuple):
+    """An event as TraceEvents.tla reads it: the number of its node, its name, the fields it tells."""
+
+    node: int
+    event: str
+    fields: Mapping[str, Value]
+
+
+class _Tree:
+    """Nodes from 1; `paths` holds for each trace the nodes behind its events."""
+
+    def __init__(self, traces: Sequence[Sequence[Told]]) -> None:
+        self.events: dict[str, int] = {}
+        self.children: list[dict[int, int]] = [{}]
+        self.paths = [self._path(trace) for trace in traces]
+
+    def _path(self, trace: Sequence[Told]) -> list[int]:
+        path: list[int] = []
+        node = 1
+        for told in trace:
+            number = self.events.setdefault(_record(told), len(self.events) + 1)
+            following = self.children[node - 1].get(number)
+            if following is None:
+                self.children.append({})
+                following = self.children[node - 1][number] = len(self.children)
+            node = following
+            path.append(node)
+        return path
+
+    def module(self, cuts: bool) -> str:
+        events = ",\n".join(f"  {event}" for event in self.events)
+        children = ",\n".join("  {" + ", ".join(f"<<{e}, {n}>>" for e, n in c.items()) + "}" for c in self.children)
+        return (
+            f"---- MODULE TraceTree ----\nEXTENDS Integers\nEvents == <<\n{events}\n>>\nChildren == <<\n{children}\n>>\n"
+            f"CutsAtHighWatermark == {str(cuts).upper()}\n====\n"
+        )
+
+
+def _record(told: Told) -> str:
+    fields = ", ".join(f"{name} |-> {_value(value)}" for name, value in sorted(told.fields.items()))
+    return f'[node |-> {told.node}, event |-> "{told.event}", fields |-> {f"[{fields}]" if fields else "<<>>"}]'
+
+
+def _value(value: Value) -> str:
+    if isinstance(value, tuple):
+        return "<<" + ", ".join(f"<<{epoch}, {start}>>" for epoch, start in value) + ">>"
+    return str(value)
+
+
+def validate_events(
+    traces: Sequence[Sequence[Told]], model: Model, *, brokers: int, max_fetch: int = 1, limits: Limits | None = None
+) -> Validation:
+    """Ask TLC which traces the spec can tell under the profile of `model`. Raises SpecError when TLC has no verdict.
+
+    `max_fetch`: records in one answer, at most. `matched` in a verdict counts events.
+    """
+    if not traces or not all(traces):
+        raise SpecError("expected traces with events to validate, seen none: leave empty ones out")
+    tree = _Tree(traces)
+    reached: set[int] = set()
+    started = time.monotonic()
+    result = run_tlc(
+        "TraceEvents",
+        trace_config(model, brokers, MaxFetch=max_fetch),
+        extra_modules={"TraceTree.tla": tree.module("TruncateOnBecomeFollower <-" in model.config())},
+        limits=limits,
+        on_line=lambda line: reached.add(int(line.strip("<> "))),
+    )
+    if result.outcome is not Outcome.SUCCESS:
+        raise SpecError(f"expected TLC to try the traces, seen {result.outcome.value}: {result.message}")
+    verdicts = tuple(Verdict(path[-1] in reached, sum(node in reached for node in path)) for path in tree.paths)
+    return Validation(verdicts, sum(map(len, traces)), time.monotonic() - started)

@@ -1,0 +1,133 @@
+"""Many traces against the spec in one run of TLC: the slow referee of the judge, and the baseline it is timed against.
+
+Rules of this file
+
+1. A trace is a sequence of observations, one per step of the spec: which action, at which broker, and what was seen of
+   that broker afterwards. UNKNOWN leaves a value open; TLC looks for any behaviour that fits.
+2. All traces go into one module and one run: a JVM for each would cost a second per trace.
+3. The furthest matched observation of each trace is told, so a rejected trace says where.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, fields
+from typing import NamedTuple
+
+from tidegauge.spec.checker.graph import Label, View, without_checks
+from tidegauge.spec.checker.models import Model
+from tidegauge.spec.checker.tlc import Limits, Outcome, run_tlc
+from tidegauge.spec.errors import SpecError
+
+UNKNOWN = -2
+NONE = -1
+
+_CONTROLLER = frozenset({"FenceBroker", "UnfenceBroker", "ElectPreferred", "AlterPartition"})
+_ANSWERS = frozenset(
+    {"HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleEpochResponse", "LoseResponse"}
+)
+_WITH_PEER = frozenset({"HandleFetch", "HandleEpochRequest"}) | _ANSWERS
+_SENDS = frozenset({"SendFetch", "SendEpochRequest"})
+_BROKER = frozenset({"LeaderAppend", "ShrinkIsr", "BecomeLeader", "BecomeFollower", "Crash", "Restart"}) | _SENDS
+ACTIONS = _CONTROLLER | _WITH_PEER | _BROKER
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One step as far as it was seen; TraceReplication.tla says what each field is. Brokers are numbers from 0."""
+
+    action: str
+    node: int
+    peer: int = UNKNOWN
+    leo: int = UNKNOWN
+    hw: int = UNKNOWN
+    epoch: int = UNKNOWN
+    leader: int = UNKNOWN
+    role: int = UNKNOWN
+
+
+class Verdict(NamedTuple):
+    """Whether the spec has a behaviour that shows the trace, and how many observations the best one matched."""
+
+    accepted: bool
+    matched: int
+
+
+class Validation(NamedTuple):
+    """A verdict per trace, in order, and what the run cost."""
+
+    verdicts: tuple[Verdict, ...]
+    events: int
+    seconds: float
+
+
+def observe(
+    states: Sequence[View], labels: Sequence[Label], keep: Iterable[str] = ("leo", "hw", "epoch")
+) -> list[Observation]:
+    """A path of views and labels as observations that tell the fields in `keep` and, always, node and peer."""
+    kept = set(keep)
+    unknown = kept - {field.name for field in fields(Observation)}
+    if unknown:
+        raise SpecError(f"expected fields of an observation, seen {', '.join(sorted(unknown))}")
+    seen: list[Observation] = []
+    for label, (brokers, controller, _, _) in zip(labels, states[1:], strict=True):
+        name, first, *rest = label
+        if name in _CONTROLLER:
+            told = {"epoch": controller[1], "leader": controller[0]}
+            node, peer = NONE, first
+        else:
+            log, hw, _, _, role, epoch, leader, *_ = brokers[first]
+            told = {"leo": len(log), "hw": hw, "epoch": epoch, "leader": leader, "role": role}
+            node, peer = first, rest[0] if name in _WITH_PEER else UNKNOWN
+        seen.append(Observation(name, node, peer, **{field: value for field, value in told.items() if field in kept}))
+    return seen
+
+
+def _written(traces: Sequence[Sequence[Observation]]) -> str:
+    names = [field.name for field in fields(Observation)]
+
+    def record(observation: Observation) -> str:
+        if observation.action not in ACTIONS:
+            raise SpecError(
+                f"expected an action of Replication.tla, one of {', '.join(sorted(ACTIONS))}; seen {observation.action!r}"
+            )
+        pairs = zip(names, astuple(observation), strict=True)
+        return "[" + ", ".join(f"{name} |-> {json.dumps(value)}" for name, value in pairs) + "]"
+
+    body = ",\n".join("  <<" + ",\n    ".join(map(record, trace)) + ">>" for trace in traces)
+    return f"---- MODULE Traces ----\nEXTENDS Integers\nTraces == <<\n{body}\n>>\n====\n"
+
+
+def trace_config(model: Model, brokers: int, **constants: int) -> str:
+    """The cfg of `model` for traces of so many brokers, without its checks; other constants if named (MaxFetch=4)."""
+    if not 1 <= brokers <= 3:
+        raise SpecError(f"expected 1 to 3 brokers, as MCReplication.tla names three; seen {brokers}")
+    named = ", ".join(f"b{number}" for number in range(1, brokers + 1))
+    lines = without_checks(model.config(**constants)).replace("SPECIFICATION MCSpec", "SPECIFICATION TraceSpec").splitlines()
+    return "\n".join(f"  Broker = {{{named}}}" if line.strip().startswith("Broker =") else line for line in lines) + "\n"
+
+
+def validate(
+    traces: Sequence[Sequence[Observation]], model: Model, *, brokers: int = 2, limits: Limits | None = None
+) -> Validation:
+    """Ask TLC which traces the spec allows under the profile of `model`. Raises SpecError when TLC has no verdict."""
+    if not traces:
+        raise SpecError("expected at least one trace to validate, seen none")
+    furthest = [0] * len(traces)
+
+    def take(line: str) -> None:
+        number, position = json.loads(line.strip('"').replace("<<", "[").replace(">>", "]"))
+        furthest[number - 1] = max(furthest[number - 1], position)
+
+    started = time.monotonic()
+    result = run_tlc(
+        "TraceReplication",
+        trace_config(model, brokers),
+        extra_modules={"Traces.tla": _written(traces)},
+        limits=limits,
+        on_line=take,
+    )
+    if result.outcome is not Outcome.SUCCESS:
+        raise SpecError(f"expected TLC to try the traces, seen {result.outcome.value}: {result.message}")
+    verdicts = tuple(Verdict(reached == len(trace), reached) for reached, trace in zip(furthest, traces, strict=True))
+    return Validation(verdicts, sum(map(len, traces)), time.monotonic() - started)

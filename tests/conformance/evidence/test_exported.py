@@ -1,0 +1,282 @@
+"""Runs that TLC found, as traces and as scenarios."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tidegauge.commands.main import main
+from tidegauge.conformance.evidence.exported import (
+    DIRECTORY,
+    GENERATIONS,
+    ExportError,
+    export,
+    file_stem,
+    scenario_of,
+    setting_of,
+    simulated,
+    trace_of,
+    write,
+)
+from tidegauge.conformance.judging.judge import judge
+from tidegauge.conformance.play.scenario import BROKEN, HOLDS, Played, read, run_scenario
+from tidegauge.impl.profiles import PROFILES
+from tidegauge.spec.checker.behaviour import Behaviour, counterexample
+from tidegauge.spec.checker.models import Model, find_model, load_models
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.files import ndjson, parquet
+from tidegauge.traces.schema import Trace
+
+PLAYED = ("MCReplication", "MCLogStartMovement", "MCELR", "MCAcks")
+UNCLEAN = ("ReachCutBelowStart", "ReachCommittedCut")
+"""They take an unclean election: the first is no step of the reference, which has none without ELR; the second loses what
+was committed, and the controller said that it might, so it neither conforms nor is anybody wrong."""
+
+WITNESSES = [
+    model
+    for model in load_models()
+    if model.module in PLAYED
+    and (model.name.startswith("Reach") or model.name == "DeletedDiffers")
+    and model.name not in UNCLEAN
+]
+LOSSES = [find_model(name) for name in ("HwOnly", "Kip101", "Kip279", "AnswerEpochUnchecked", "MissedEpochFromInit")]
+"""The models whose runs are scenarios: every witness, and each loss of a committed record from the first state on."""
+
+
+def failing(trace: Trace) -> set[str]:
+    return {failure.rule for failure in judge(to_columns([trace], trace.config), trace.config).failures}
+
+
+def path_of(model: Model) -> Path:
+    return DIRECTORY / f"{file_stem(model)}.txt"
+
+
+@pytest.fixture(scope="module")
+def cut() -> Behaviour:
+    return counterexample(find_model("ReachCut"))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The scenarios that are shipped
+
+
+def test_every_witness_and_every_loss_is_shipped() -> None:
+    """A file for each, and no other."""
+    assert sorted(DIRECTORY.glob("*.txt")) == sorted(map(path_of, [*WITNESSES, *LOSSES]))
+    assert len(WITNESSES) > 20
+
+
+@pytest.mark.parametrize("model", [*WITNESSES, *LOSSES], ids=lambda model: model.name)
+def test_a_scenario_takes_as_many_steps_as_the_pinned_run(model: Model) -> None:
+    """A command per step, what fails in the last state, and for a loss one election more where it takes one to show."""
+    scenario = read(path_of(model))
+    commands = [block.command for block in scenario.transcript.blocks]
+    steps = commands[1 : commands.index("show")]
+    assert model.length is not None
+    assert len(steps) == model.length - 1
+    assert f"Rule under test: {model.property} fails, {model.length} states." in path_of(model).read_text(encoding="utf-8")
+    assert commands[len(steps) + 2 :][-2:] == ["check", "judge"]
+    assert len(commands) - len(steps) - 4 == ("elect" in commands[-3])
+
+
+@pytest.mark.parametrize("model", WITNESSES, ids=lambda model: model.name)
+def test_a_witness_conforms(model: Model) -> None:
+    """An interesting state is reached by right steps: no invariant fails and the judge accepts the run."""
+    assert played(model).scenario.expected == HOLDS
+    assert not failing(played(model).trace)
+
+
+@pytest.mark.parametrize("model", LOSSES, ids=lambda model: model.name)
+def test_a_loss_is_rejected(model: Model) -> None:
+    """The record that is gone, or the step that will cost it."""
+    one = played(model)
+    assert one.scenario.expected == BROKEN
+    assert failing(one.trace) & {"DATA-01", "DATA-02", "HW-08"}
+
+
+def played(model: Model) -> Played:
+    one = run_scenario(path_of(model))
+    assert one.passed, one.diff
+    return one
+
+
+def test_the_erased_proposal_is_a_trace_that_loses_a_record() -> None:
+    """F3, from a model of its own: an election makes the loss visible; before it nothing is told that breaks a rule."""
+    (trace,) = ndjson.read(DIRECTORY / "equal-epoch.ndjson").traces
+    assert trace.config.extra["spec"]["cfg"] == "MCAlterPartition/EqualEpoch.cfg"
+    assert failing(trace) == {"DATA-01"}
+    assert failing(replace(trace, events=trace.events[:-2])) == set()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# How they are made
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize("name", ["HwOnly", "ReachRowFive", "ReachNoLeader", "ReachLastKnown", "ReachLeaderStart"])
+def test_the_command_writes_the_same_bytes_again(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is shipped is what TLC finds, and the trace beside it is of the same run, with where it came from."""
+    model = find_model(name)
+    assert main(["model", "--quiet", "--export", str(tmp_path), name]) == 0
+    assert f"{name}: {model.property} fails after {model.length} states" in capsys.readouterr().out
+    assert (tmp_path / path_of(model).name).read_bytes() == path_of(model).read_bytes()
+    reading = ndjson.read(tmp_path / f"{file_stem(model)}.ndjson")
+    assert not reading.problems
+    spec = reading.traces[0].config.extra["spec"]
+    assert (spec["module"], spec["cfg"], spec["property"]) == (model.module, model.cfg, model.property)
+    assert spec["tlc"].startswith("TLC2 Version")
+    events = (tmp_path / f"{file_stem(model)}.ndjson").read_text(encoding="utf-8").splitlines()[1:]
+    again = list(ndjson.lines(played(model).trace))[1:]
+    assert again[: len(events)] == events
+
+
+@pytest.mark.tlc
+def test_isr_changes_become_the_same_trace_again(tmp_path: Path) -> None:
+    """F3 once more, its witnesses, which conform, and what happens without a guard, which is rejected."""
+    assert main(["model", "--quiet", "--export", str(tmp_path), "EqualEpoch"]) == 0
+    assert (tmp_path / "equal-epoch.ndjson").read_bytes() == (DIRECTORY / "equal-epoch.ndjson").read_bytes()
+    assert export(find_model("ReachRefused"), tmp_path).broken == ()
+    assert export(find_model("AnyIncarnation"), tmp_path).broken == ("DATA-01",)
+    with pytest.raises(ExportError, match="expected a safety failure to show, seen success"):
+        export(find_model("SkipsEqual"), tmp_path)
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("NoDivergenceCheck", "FETCH-05"),
+        ("NoMaximalIsr", "HW-02"),
+        ("NoHwClamp", "HW-05"),
+        ("AnybodyJoins", "ISR-01"),
+        ("PastHw", "HW-10"),
+        ("ResetsToEnd", "OOR-01"),
+        ("NoMinIsr", "HW-03"),
+        ("StaysInIsr", "CTRL-04"),
+        ("FencedLastKnown", "CTRL-01"),
+        ("AckAtLogEnd", "ACK-01"),
+    ],
+)
+def test_a_run_without_a_guard_is_a_trace_that_the_rule_of_that_guard_rejects(name: str, rule: str) -> None:
+    """The spec without a guard, and the judge with it; such a run is no scenario, and says why."""
+    model = find_model(name)
+    run = counterexample(model)
+    assert rule in failing(trace_of(run, model, name))
+    with pytest.raises(ExportError, match="a run without a guard"):
+        scenario_of(run, model)
+
+
+@pytest.mark.tlc
+def test_a_scenario_is_not_written_where_the_implementation_goes_another_way(cut: Behaviour) -> None:
+    """A state that differs in one number, and a step that cannot be taken, are told."""
+    model = find_model("ReachCut")
+    assert scenario_of(cut, model) == path_of(model).read_text(encoding="utf-8")
+    brokers, controller, committed, crashes = cut.states[2]
+    other = (*cut.states[:2], (brokers, controller, committed, crashes + 1), *cut.states[3:])
+    with pytest.raises(ExportError, match=r"after .*: expected the state TLC found"):
+        scenario_of(cut._replace(states=other), model)
+    with pytest.raises(ExportError, match="spec and implementation differ"):
+        scenario_of(cut._replace(labels=(("Restart", 0), *cut.labels[1:])), model)
+
+
+def test_a_start_that_no_node_tells_is_refused() -> None:
+    """A deep state is where a model starts, not where a trace can."""
+    model = find_model("MissedEpoch")
+    with pytest.raises(ExportError, match="Init <- MissedEpochInit"):
+        trace_of(Behaviour("", (), ()), model, "x")
+
+
+def test_generations_are_told_by_what_their_cfgs_put_in() -> None:
+    """Each profile of the spec is one of impl; a switch turned off is told apart from a guard taken away."""
+    assert set(GENERATIONS) <= set(PROFILES)
+    for profile, name in GENERATIONS.items():
+        setting = setting_of(find_model(name))
+        assert (setting.profile, setting.off, setting.beyond) == (profile, "", frozenset())
+    assert setting_of(find_model("AnswerEpochUnchecked")).off == "answer_epoch_checked"
+    assert setting_of(find_model("NoMark")).beyond == {"MarkOfNewLeader <- NoMark"}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Simulated
+
+
+@pytest.mark.tlc
+def test_simulated_runs_beyond_the_bounds_conform_once_repaired(tmp_path: Path) -> None:
+    """Three brokers, nine records, seven epochs: no rule fails; and their origin survives both ways of writing."""
+    bounds = {"MaxLog": 9, "MaxEpoch": 7, "MaxCrash": 2}
+    traces = simulated(find_model("RepairedFromInit"), 60, steps=60, seed=11, bounds=bounds)
+    assert len({tuple(map(str, trace.events)) for trace in traces}) == 60
+    assert set().union(*map(failing, traces)) == set()
+    assert max(event.fields.get("leader_epoch") or 0 for trace in traces for event in trace.events) > 3
+    origin = traces[0].config.extra["spec"]
+    assert (origin["cfg"], origin["seed"], origin["bounds"]) == ("MCReplication/RepairedFromInit.cfg", 11, bounds)
+    write(traces, tmp_path / "runs.ndjson")
+    write(traces, tmp_path / "runs.parquet")
+    assert [trace.config.extra["spec"] for trace in ndjson.read(tmp_path / "runs.ndjson").traces] == [origin] * 60
+    with parquet.Reader(tmp_path / "runs.parquet") as reader:
+        assert reader.config.extra["spec"] == origin
+
+
+@pytest.mark.tlc
+def test_simulated_runs_of_kafka_as_it_is_break_known_rules_alone() -> None:
+    """Finding F2 may show: a leader that missed an epoch commits too much, and what follows from that."""
+    traces = simulated(find_model("Small"), 150, steps=60, seed=3, brokers=3, bounds={"MaxLog": 6, "MaxEpoch": 9})
+    assert set().union(*map(failing, traces)) <= {"HW-08", "DATA-01", "DATA-02", "DATA-03"}
+
+
+@pytest.mark.tlc
+def test_simulated_runs_with_log_starts_that_move_conform() -> None:
+    """Two brokers, eight records, five epochs, deletions anywhere: no rule fails, and followers do start again."""
+    bounds = {"MaxLog": 8, "MaxEpoch": 5, "MaxStart": 8, "MaxCrash": 2}
+    traces = simulated(find_model("MovingStart"), 60, steps=60, seed=5, bounds=bounds)
+    assert set().union(*map(failing, traces)) == set()
+    told = {event.event for trace in traces for event in trace.events}
+    assert {"LogStartMoved", "HandleOutOfRange"} <= told
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize("name", ["Kip966", "LastKnownLoses"])
+def test_simulated_runs_with_elr_conform(name: str) -> None:
+    """Three brokers that lose the ends of their logs, four times a run; leaders from the ELR, and as a last resort."""
+    bounds = {"MaxLog": 12, "MaxEpoch": 12, "MaxCrash": 4}
+    traces = simulated(find_model(name), 60, steps=80, seed=3, brokers=3, bounds=bounds)
+    assert {(trace.config.profile, trace.config.min_isr) for trace in traces} == {("elr", 2)}
+    assert set().union(*map(failing, traces)) == set()
+    elections = [event.fields for trace in traces for event in trace.events if event.event == "ChangePartition"]
+    assert any(not fields["clean"] for fields in elections) == (name == "LastKnownLoses")
+    assert any(fields["leader"] is None for fields in elections)
+
+
+@pytest.mark.tlc
+def test_generate_simulates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same seed gives the same bytes, and what is written is judged like any other trace."""
+    one, two = tmp_path / "one.ndjson", tmp_path / "two.ndjson"
+    args = ["generate", "--quiet", "--simulate", "--traces", "5", "--steps", "20", "--seed", "4", "--bound", "MaxLog=5"]
+    assert main([*args, "--out", str(one)]) == 0
+    assert re.search(r"5 simulated runs, \d+ events, seed 4", capsys.readouterr().out)
+    assert main([*args, "--out", str(two)]) == 0
+    assert one.read_bytes() == two.read_bytes()
+    assert main(["check", "--quiet", str(one)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["generate", "--out", "x", "--bound", "MaxLog=3"], "with --simulate"),
+        (["generate", "--out", "x", "--simulate", "--fault", "hw-may-fall"], "without --fault"),
+        (["generate", "--out", "x", "--simulate", "--release", "3.4.1"], "without --fault, --profile and --release"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(args: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2 and what was expected."""
+    assert main(args) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_bound_is_a_name_and_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    """argparse says what it saw."""
+    with pytest.raises(SystemExit) as ended:
+        main(["generate", "--out", "x", "--simulate", "--bound", "MaxLog"])
+    assert ended.value.code == 2
+    assert "MaxLog=12, seen 'MaxLog'" in capsys.readouterr().err

@@ -1,0 +1,64 @@
+"""Where the machine code of the judge is kept, and that nothing depends on it but time."""
+
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+import pytest
+
+from tidegauge.conformance.kernel import compiled, fields, whole
+from tidegauge.impl import rules
+
+
+def test_the_machine_code_is_kept_in_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a directory of the user's own that is named after everything the code is made from."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    directory = compiled.cache_directory()
+    assert directory is not None
+    assert directory.parent == tmp_path / "tidegauge"
+    assert directory.stat().st_mode & 0o077 == 0
+    assert not compiled.is_ready()
+
+
+def test_other_code_has_another_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine code made from another text of a rule is never loaded: its directory has another name."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    before = compiled.cache_directory()
+    swapped = FunctionType(
+        (lambda follower_epoch, leader_epoch: follower_epoch <= leader_epoch).__code__, vars(rules), "other"
+    )
+    monkeypatch.setattr(rules, "check_leader_epoch", swapped)
+    assert compiled.cache_directory() != before
+
+
+@pytest.mark.parametrize(("module", "name"), [(whole, "FINAL"), (fields, "ROLE")])
+def test_another_constant_has_another_place(
+    module: ModuleType, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Constants are compiled in, a module's own and those it names in another: they are part of the name."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    before = compiled.cache_directory()
+    assert isinstance(getattr(module, name), int | tuple)
+    monkeypatch.setattr(module, name, (1, 2) if name == "FINAL" else 77)
+    assert compiled.cache_directory() != before
+
+
+def test_a_place_that_cannot_be_made_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file where the directory should be: the next place is taken, or none."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    directory = compiled.cache_directory()
+    assert directory is not None
+    assert tmp_path / ".cache" in directory.parents
+
+
+def test_every_function_of_the_kernel_has_types_the_compiler_knows() -> None:
+    """A signature is read from the annotations: none may be missing."""
+    for module in compiled.MODULES[1:]:
+        for name, function in vars(module).items():
+            if (
+                getattr(function, "__module__", "") == module.__name__
+                and hasattr(function, "__code__")
+                and name != "allocate"
+            ):
+                assert len(compiled.signature(function)) == function.__code__.co_argcount

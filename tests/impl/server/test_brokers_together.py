@@ -1,0 +1,272 @@
+"""Whole brokers and a controller: what was acknowledged stays, whatever is delayed, fenced or elected."""
+
+from collections import Counter
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from tests.impl.brokers import OTHER, broker
+from tidegauge.impl.client_messages import (
+    FetchedPartitions,
+    FetchParams,
+    PartitionFetch,
+    PartitionRead,
+    ProduceAnswer,
+    ProducedBatch,
+)
+from tidegauge.impl.control import replication_control as c
+from tidegauge.impl.control.partition_change import PartitionRegistration
+from tidegauge.impl.control.replication_control import AlterPartition, BrokerRegistration, ReplicationControl
+from tidegauge.impl.fetching import fetcher_manager as fetchers_
+from tidegauge.impl.fetching import fetcher_thread as t
+from tidegauge.impl.fetching.fetcher_thread import Answer, BrokerEndPoint, FetcherThread
+from tidegauge.impl.messages import BrokerState, FetchRequest, ListOffsets
+from tidegauge.impl.profiles import REPAIRED, Setup
+from tidegauge.impl.replica import isr
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.server import purgatory
+from tidegauge.impl.server.append_records import append_records
+from tidegauge.impl.server.fetch_messages import fetch_messages
+from tidegauge.impl.server.replica_manager import (
+    ReplicaManager,
+    follower_fetch,
+    follower_params,
+    logs,
+    online,
+    taken,
+    with_logs,
+    with_partition,
+)
+from tidegauge.impl.server.role_changes import PartitionChange, apply_delta
+from tidegauge.impl.sessions import fetch_session as s
+from tidegauge.impl.sessions import fetch_session_handler as h
+from tidegauge.impl.sessions.fetch_metadata import SessionFetch
+from tidegauge.impl.sessions.fetch_session_cache import FetchSessionCache
+from tidegauge.impl.sessions.fetch_session_handler import FetchSessionHandler
+from tidegauge.impl.storage.log import Log
+from tidegauge.impl.table import Table
+from tidegauge.impl.topic_partition import TopicPartition
+
+SETUP = Setup(profile=REPAIRED, replica_lag_time_max_ms=1000)
+TP = TopicPartition("t", 0)
+ALL = (1, 2, 3)
+BROKERS = st.sampled_from(ALL)
+
+
+def epoch_at(log: Log, offset: int) -> int:
+    return next((b.epoch for b in log.batches if b.base <= offset <= b.last), UNDEFINED)
+
+
+class Together(RuleBasedStateMachine):
+    """Metadata reaches each broker when it does; a fetch is one pass of one thread; time goes on in steps.
+
+    A leader has room for one fetch session, so two followers take it from each other.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now, self.requests = 1_000_000, 0
+        self.control = ReplicationControl(
+            Table((b, BrokerRegistration(10 + b)) for b in ALL), Table([(TP, PartitionRegistration(ALL, ALL, 1))])
+        )
+        self.managers = {b: ReplicaManager(b, broker_epoch=10 + b) for b in ALL}
+        self.handlers: dict[tuple[int, fetchers_.BrokerIdAndFetcherId], FetchSessionHandler] = {}
+        self.sessions = {b: FetchSessionCache(max_entries=1) for b in ALL}
+        self.acknowledged: dict[int, int] = {}
+        self.answered: Counter[int] = Counter()
+        self.asked: set[int] = set()
+        for b in ALL:
+            self.publish(b)
+
+    def partition(self, b: int) -> Partition:
+        return online(self.managers[b], TP) or Partition(b)
+
+    def becomes(self, b: int, manager: ReplicaManager) -> None:
+        manager, answers = taken(manager)
+        self.managers[b] = manager
+        for answer in answers:
+            if not isinstance(answer, ProduceAnswer):
+                continue
+            self.answered[answer.request] += 1
+            assert answer.responses is not None
+            response = answer.responses[TP]
+            if response.error == NONE:
+                offset = response.base_offset
+                self.acknowledged[offset] = epoch_at(self.partition(b).log, offset)
+
+    @rule(b=BROKERS)
+    def publish(self, b: int) -> None:
+        """The metadata of now reaches a broker, several changes in one."""
+        registered = self.control.partitions[TP]
+        manager = self.managers[b]._replace(
+            metadata=tuple(BrokerState(n, fenced=r.fenced, epoch=r.epoch) for n, r in self.control.brokers.items()),
+            live=Table((n, BrokerEndPoint(n)) for n in ALL),
+        )
+        if TP in manager.hosted and registered.partition_epoch <= self.partition(b).partition_epoch:
+            self.managers[b] = manager
+            return
+        change = PartitionChange(registered.leader, registered.leader_epoch, registered.isr, registered.partition_epoch, ALL)
+        self.becomes(b, apply_delta(SETUP, manager, Table([(TP, change)]), self.now).manager)
+
+    @rule(b=BROKERS, records=st.integers(1, 3))
+    def produce(self, b: int, records: int) -> None:
+        self.requests += 1
+        self.asked.add(self.requests)
+        batch = Table([(TP, ProducedBatch(records))])
+        self.becomes(b, append_records(SETUP, self.managers[b], self.requests, -1, 5000, batch, self.now))
+
+    @rule(b=BROKERS)
+    def fetch(self, b: int) -> None:
+        """One pass of each fetcher thread: truncate, ask, process."""
+        for key, thread in self.managers[b].fetchers.threads.items():
+            manager = self.managers[b]
+            none: Table[TopicPartition, t.EpochAnswer] = Table()
+            done = t.maybe_truncate(SETUP, thread, logs(manager), Table(), none, self.now, 100)
+            asked = t.build_fetch(done.thread, done.logs, b, self.now, broker_epoch=10 + b)
+            session, request = h.build(self.handlers.get((b, key), FetchSessionHandler()), follower_fetch(manager, asked))
+            if request is not None:
+                session, answers = self.serve(key[0], session, request, manager)
+                in_session = Table((tp, fetch.request) for tp, fetch in session.partitions.items())
+                done = t.process_fetch_response(SETUP, done.thread, done.logs, in_session, answers, self.now, 100)
+            self.handlers[b, key] = session
+            manager = manager._replace(fetchers=fetchers_.after_pass(manager.fetchers, key, done))
+            self.becomes(b, with_logs(manager, done.logs))
+
+    def serve(
+        self, leader: int, session: FetchSessionHandler, request: SessionFetch, manager: ReplicaManager
+    ) -> tuple[FetchSessionHandler, Table[TopicPartition, Answer]]:
+        """A fetch in its session: what the leader has nothing new to say about is not in the answer."""
+        self.requests += 1
+        self.sessions[leader], context = s.new_context(self.sessions[leader], request, self.now)
+        reads: Table[TopicPartition, PartitionRead] = Table()
+        if context.error == NONE:
+            params = follower_params(manager)._replace(max_wait_ms=0)
+            serving = fetch_messages(SETUP, self.managers[leader], self.requests, params, context.fetches, self.now)
+            (fetched,) = [a for a in serving.answered if isinstance(a, FetchedPartitions)]
+            self.becomes(leader, serving)
+            reads = fetched.reads
+        self.sessions[leader], answer = s.answer(self.sessions[leader], context, reads, self.now, is_follower=True)
+        session, taken_over = h.handle_response(session, answer)
+        log = self.partition(leader).log
+        offsets = ListOffsets(log.start, log.end)
+        told = answer.reads.items() if taken_over else ()
+        return session, Table((tp, Answer(read.response, offsets)) for tp, read in told)
+
+    @rule(b=BROKERS)
+    def shrink(self, b: int) -> None:
+        if self.partition(b).is_leader:
+            self.managers[b] = with_partition(self.managers[b], TP, isr.maybe_shrink_isr(SETUP, self.partition(b), self.now))
+
+    @rule(b=BROKERS)
+    def alter_partition(self, b: int) -> None:
+        """A pending proposal reaches the controller, and the answer the leader."""
+        before = self.partition(b)
+        if not before.is_leader or not before.state.is_inflight:
+            return
+        request = isr.alter_partition_request(before, 10 + b)
+        sent = AlterPartition(b, 10 + b, Table([(TP, request)]))
+        self.control, error, answers = c.alter_partition(self.control, sent)
+        assert error == NONE
+        after, _ = isr.handle_alter_partition_response(
+            SETUP, before, before.state, answers[TP], self.managers[b].metadata, self.now
+        )
+        manager = with_partition(self.managers[b], TP, after)
+        if purgatory.high_watermark_incremented(before, after):
+            manager = purgatory.check_all(SETUP, manager, TP, self.now)
+        self.becomes(b, manager)
+
+    @rule(b=BROKERS)
+    def fence(self, b: int) -> None:
+        self.control = c.fence_broker(self.control, b)
+
+    @rule(b=BROKERS)
+    def unfence(self, b: int) -> None:
+        self.control = c.unfence_broker(self.control, b)
+
+    @rule(ms=st.sampled_from((1, 500, 2000)))
+    def time(self, ms: int) -> None:
+        self.now += ms
+        for b in ALL:
+            self.becomes(b, purgatory.expire(SETUP, self.managers[b], self.now))
+
+    @invariant()
+    def the_leader_has_what_was_acknowledged(self) -> None:
+        registered = self.control.partitions[TP]
+        for b in ALL:
+            partition = self.partition(b)
+            if partition.is_leader and partition.leader_epoch == registered.leader_epoch:
+                held = {offset: epoch_at(partition.log, offset) for offset in self.acknowledged}
+                assert held == self.acknowledged
+
+    @invariant()
+    def logs_agree_below_both_high_watermarks(self) -> None:
+        first, *others = (self.partition(b).log for b in ALL)
+        for other in others:
+            shared = min(first.hw, other.hw)
+            assert [epoch_at(first, o) for o in range(shared)] == [epoch_at(other, o) for o in range(shared)]
+
+    @invariant()
+    def every_request_is_answered_at_most_once(self) -> None:
+        waiting = {r for m in self.managers.values() for r in m.produces}
+        assert all(count == 1 for count in self.answered.values())
+        assert self.asked == self.answered.keys() | waiting
+
+    @invariant()
+    def one_thread_follows_the_leader(self) -> None:
+        for b in ALL:
+            partition, thread = self.partition(b), fetchers_.thread_of(self.managers[b].fetchers, TP)
+            assert thread in {None, (partition.leader_id, 0)}
+            assert not partition.is_leader or thread is None
+
+
+TestTogether = Together.TestCase
+
+
+def test_a_record_is_replicated_acknowledged_and_survives_its_leader() -> None:
+    """Produce, two passes of each follower, the leader is fenced, the next one has the record."""
+    run = Together()
+    run.produce(1, 2)
+    assert not run.acknowledged
+    for _ in range(3):
+        run.fetch(2)
+        run.fetch(3)
+    assert run.acknowledged == {0: 0}
+    run.fence(1)
+    for b in ALL:
+        run.publish(b)
+    assert run.partition(2).is_leader
+    run.the_leader_has_what_was_acknowledged()
+    assert isinstance(run.managers[1].fetchers.threads[2, 0], FetcherThread)
+    run.produce(2, 1)
+    run.time(2000)
+    run.shrink(2)
+    run.alter_partition(2)
+    for _ in range(3):
+        run.fetch(1)
+        run.fetch(3)
+    assert run.acknowledged == {0: 0, 2: 1}
+
+
+def test_a_broker_fetches_with_its_own_settings() -> None:
+    """maxWait, minBytes, maxBytes for the request, fetchSize and topic id for each partition."""
+    given_ = {"replica.fetch.wait.max.ms": 50, "replica.fetch.min.bytes": 3, "replica.fetch.max.bytes": 7}
+    manager = broker(OTHER, **given_, **{"replica.fetch.response.max.bytes": 9})
+    assert follower_params(manager) == FetchParams(1, 50, 3, 9)
+    request = FetchRequest(1, 2, 10, 1)
+    assert follower_fetch(manager, Table([(OTHER, request)])) == Table([(OTHER, PartitionFetch(request, 7, "id-u"))])
+
+
+def test_the_machine_notices_a_loss() -> None:
+    """A leader that lost its log is not let through."""
+    run = Together()
+    run.produce(1, 2)
+    for _ in range(3):
+        run.fetch(2)
+        run.fetch(3)
+    run.managers[1] = with_partition(run.managers[1], TP, run.partition(1)._replace(log=Log()))
+    try:
+        run.the_leader_has_what_was_acknowledged()
+    except AssertionError:
+        return
+    raise AssertionError("a lost record was not noticed")

@@ -1,0 +1,267 @@
+"""Traces as Parquet: what millions of interleavings are stored in, and what the judge reads fastest.
+
+Rules of this file
+
+1. traces.files.parquet_layout says what a file looks like. A file from elsewhere may be nullable, narrower, compressed, with
+   columns of its own: it is read all the same, slower.
+2. Page checksums are verified. Nothing a file holds can make an index leave its array: codes of events, positions of nodes
+   and rows of the table are checked here, once.
+3. Whatever is wrong raises Unreadable, whose problem says what, where, and how many events it costs.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidegauge.traces import configs
+from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints
+from tidegauge.traces.files.distinct import Distinct, ranges, table_from_json, with_starts
+from tidegauge.traces.files.parquet_layout import EPOCHS, METADATA, ROW, ROW_GROUP, TRACE
+from tidegauge.traces.files.parquet_write import DistinctWriter, Writer, write
+from tidegauge.traces.problems import Problem, shown
+from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, Kind
+
+__all__ = [
+    "ROW_GROUP",
+    "DistinctWriter",
+    "Reader",
+    "RowGroup",
+    "Unreadable",
+    "Writer",
+    "read_row_group",
+    "row_groups",
+    "write",
+]
+
+KEYS = (TRACE, "event", "node")
+LAST_CODE = max(event.code for event in EVENTS.values())
+NODE_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is Kind.NODE)
+
+
+class Unreadable(ValueError):  # noqa: N818 - it says what the file is; `problem` says why
+    """A file or row group that cannot be read."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Where one row group is and how much it holds; its traces are numbered from `first_trace` in their file."""
+
+    path: str
+    index: int
+    rows: int
+    first_trace: int
+    traces: int
+
+
+class Reader:
+    """An open Parquet file of traces. Whatever is wrong with it raises Unreadable, here or when a row group is read."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        try:
+            metadata = pq.read_metadata(self.path, memory_map=True)
+            self._in = pq.ParquetFile(
+                self.path,
+                metadata=metadata,
+                memory_map=True,
+                pre_buffer=False,
+                read_dictionary=[EPOCHS] if EPOCHS in metadata.schema.names else None,
+                page_checksum_verification=True,
+            )
+        except (OSError, pa.ArrowException) as error:
+            raise self._unreadable("a Parquet file", _reason(error), "check that it was written to its end") from error
+        self.config, events = self._head()
+        names = self._in.schema_arrow.names
+        needed = KEYS if events is None else (TRACE, ROW)
+        missing = [key for key in needed if key not in names]
+        if missing:
+            do = "write it with tidegauge convert"
+            raise self._unreadable(f"the columns {', '.join(needed)}", f"no {', '.join(missing)}", do)
+        optional = (*INT_FIELDS, EPOCHS) if events is None else ()
+        self._names = [*needed, *(name for name in optional if name in names)]
+        self._table = None if events is None else self._events(events)
+
+    def row_groups(self) -> list[RowGroup]:
+        """The row groups, in order."""
+        return [self._row_group(index) for index in range(self._in.metadata.num_row_groups)]
+
+    def read(self, index: int) -> Columns:
+        """The columns of row group `index`."""
+        found = self.read_as_stored(index)
+        return found.expanded() if isinstance(found, Distinct) else found
+
+    def read_as_stored(self, index: int) -> Columns | Distinct:
+        """The columns of row group `index`, or what stands for them in the distinct layout."""
+        try:
+            table = self._in.read_row_group(index, columns=self._names, use_threads=False)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise self._bad_group(index, "a readable row group", _reason(error)) from error
+        try:
+            ints = {name: _int64(table.column(name)) for name in self._names if name not in (TRACE, EPOCHS)}
+            number = _number(table.column(TRACE))
+        except (ValueError, pa.ArrowException) as error:
+            raise self._bad_group(index, "columns of integers", _reason(error)) from error
+        starts = self._starts(index, number)
+        if self._table is not None:
+            rows, known = ints[ROW], len(self._table)
+            if len(rows) and (rows.min() < 0 or rows.max() >= known):
+                raise self._bad_group(index, f"rows from 0 to {known - 1}", f"{rows.min()} to {rows.max()}")
+            return Distinct(with_starts(self._table, starts), rows)
+        event, node = ints.pop("event"), ints.pop("node")
+        wrong = self._wrong(event, node, ints)
+        if wrong is not None:
+            raise self._bad_group(index, *wrong)
+        return Columns(starts, event, node, ints, *self._epochs(index, table))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._in.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _head(self) -> tuple[Config, Any]:
+        """The config, and the different events of the distinct layout, None in the wide one."""
+        text = (self._in.schema_arrow.metadata or {}).get(METADATA)
+        if text is None:
+            raise self._unreadable("the metadata key 'tidegauge'", "none", "write it with tidegauge convert")
+        try:
+            head = json.loads(text)
+            version, line, events = head["v"], head["config"], head.get("events")
+            fault = configs.fault(line)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self._unreadable("a version and a config in its metadata", shown(text), "write it anew") from error
+        if not configs.is_int(version) or version > VERSION:
+            do = "update tidegauge, or write the older version"
+            raise self._unreadable(f"schema version {VERSION} or older", f"version {shown(version)}", do)
+        if fault is not None:
+            raise self._unreadable(*fault, "correct the config in the metadata")
+        return configs.from_json(line), events
+
+    def _events(self, said: Any) -> Columns:
+        try:
+            table = table_from_json(said)
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise self._unreadable("a table of events in its metadata", _reason(error), "write it anew") from error
+        wrong = self._wrong(table.event, table.node, table.ints)
+        if wrong is not None:
+            raise self._unreadable(*wrong, "write it anew")
+        return table
+
+    def _row_group(self, index: int) -> RowGroup:
+        group = self._in.metadata.row_group(index)
+        position = self._in.schema_arrow.names.index(TRACE)
+        statistics = group.column(position).statistics
+        if statistics is None or not statistics.has_min_max:
+            number = _number(self._in.read_row_group(index, columns=[TRACE], use_threads=False).column(TRACE))
+            first, last = (int(number[0]), int(number[-1])) if len(number) else (0, -1)
+        else:
+            first, last = statistics.min, statistics.max
+        return RowGroup(self.path, index, group.num_rows, first, last - first + 1)
+
+    def _starts(self, index: int, number: Any) -> Ints:
+        if len(number) == 0:
+            return np.zeros(1, dtype=np.int64)
+        steps = np.diff(number)
+        if len(steps) and (steps.min() < 0 or steps.max() > 1):
+            raise self._bad_group(index, "traces numbered one after the other", "a gap or a step back")
+        return np.concatenate(([0], np.flatnonzero(steps) + 1, [len(number)]))
+
+    def _wrong(self, event: Ints, node: Ints, ints: Mapping[str, Ints]) -> tuple[str, str] | None:
+        """What the first wrong number should have been, and what it is: indexes of the judge's arrays come from these."""
+        if len(event) == 0:
+            return None
+        if event.min() < 1 or event.max() > LAST_CODE:
+            return f"event codes from 1 to {LAST_CODE}", f"{event.min()} to {event.max()}"
+        nodes = len(self.config.nodes)
+        if node.min() < 0 or node.max() > nodes:
+            return f"nodes as positions from 0 to {nodes}", f"{node.min()} to {node.max()}"
+        for name in NODE_FIELDS:
+            if name in ints and (ints[name].max() >= nodes or ((ints[name] < -1) & (ints[name] != UNKNOWN)).any()):
+                return f"{name} as a position from -1 to {nodes - 1}, or unknown", "another number"
+        return None
+
+    def _epochs(self, index: int, table: pa.Table) -> tuple[Any, Ints, Ints]:
+        rows = table.num_rows
+        if EPOCHS not in self._names or rows == 0:
+            return np.zeros(rows, dtype=np.bool_), np.zeros(rows + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        column = table.column(EPOCHS).combine_chunks()
+        if not pa.types.is_dictionary(column.type) or not pa.types.is_string(column.type.value_type):
+            raise self._bad_group(index, "epochs as text", str(column.type))
+        texts = column.dictionary.to_pylist()
+        try:
+            caches = [_pairs(text) for text in texts]
+        except (ValueError, TypeError) as error:
+            raise self._bad_group(index, "epochs as JSON pairs of integers", _reason(error)) from error
+        caches.append(None)  # one more, for null
+        which = column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        told = np.array([cache is not None for cache in caches], dtype=np.bool_).take(which)
+        counts = np.array([len(cache or ()) for cache in caches], dtype=np.int64)
+        at = np.zeros(rows + 1, dtype=np.int64)
+        np.cumsum(counts.take(which), out=at[1:])
+        flat = np.array([pair for cache in caches for pair in cache or ()], dtype=np.int64).reshape(-1, 2)
+        first = np.cumsum(counts) - counts
+        longer = which[counts.take(which) > 0]
+        return told, at, flat[ranges(first[longer], counts[longer])].ravel()
+
+    def _unreadable(self, expected: str, seen: str, do: str) -> Unreadable:
+        return Unreadable(Problem(self.path, None, expected, seen, do))
+
+    def _bad_group(self, index: int, expected: str, seen: str) -> Unreadable:
+        rows = self._in.metadata.row_group(index).num_rows
+        do = f"row group {index} is left out, with its {rows} events"
+        return Unreadable(Problem(f"{self.path}#{index}", None, expected, seen, do, lost=rows))
+
+
+def row_groups(path: str | Path) -> list[RowGroup]:
+    """The row groups of the file at `path`."""
+    with Reader(path) as reader:
+        return reader.row_groups()
+
+
+def read_row_group(path: str | Path, index: int) -> tuple[Columns, Config]:
+    """One row group, and the config of its file."""
+    with Reader(path) as reader:
+        return reader.read(index), reader.config
+
+
+def _int64(column: pa.ChunkedArray) -> Ints:
+    """A column as the judge reads it: the decoded page itself where it is int64 without nulls."""
+    if column.null_count:
+        column = column.cast(pa.int64()).fill_null(UNKNOWN)
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    numbers: Ints = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _number(column: pa.ChunkedArray) -> Any:
+    if column.null_count:
+        raise ValueError("a row without a trace number")
+    return column.combine_chunks().cast(pa.int32()).to_numpy(zero_copy_only=False)
+
+
+def _pairs(text: str | None) -> list[tuple[int, int]] | None:
+    if not text:
+        return None
+    pairs = [(int(epoch), int(start)) for epoch, start in json.loads(text)]
+    if any(not -1 <= number < -UNKNOWN for pair in pairs for number in pair):
+        raise ValueError(f"a number outside -1 to 2^62 - 1 in {shown(text)}")
+    return pairs
+
+
+def _reason(error: Exception) -> str:
+    return shown(str(error).splitlines()[0] if str(error) else type(error).__name__)

@@ -1,0 +1,242 @@
+"""A behaviour of the model as a trace: each labelled transition becomes the events the nodes would have told.
+
+Rules of this file
+
+1. Only views are read, so behaviours of TLC, of the explorer and of a faulty variant go through the same code.
+2. An event says what the views show. A value no view shows (whether a truncation is completed, which error refuses a
+   request) comes from `impl.rules`, the same text the views' maker ran.
+3. The epoch cache is told as the records imply it, and not at all where their epochs fall: such logs forked.
+4. Here stand roles, processes and the controller; the rest is in traces.model.leader_events and
+   traces.model.follower_events.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from tidegauge.impl import rules
+from tidegauge.impl.messages import INELIGIBLE_REPLICA
+from tidegauge.traces.model.event_parts import tell
+from tidegauge.traces.model.follower_events import (
+    become_follower,
+    handle_diverging_response,
+    handle_epoch_response,
+    handle_fetch_response,
+    handle_out_of_range,
+    lose_response,
+    send,
+)
+from tidegauge.traces.model.leader_events import (
+    answer_produce,
+    delete_records,
+    handle_duplicate,
+    handle_epoch_request,
+    handle_fetch,
+    leader_append,
+    read,
+    shrink_isr,
+)
+from tidegauge.traces.model.views import (
+    CONTROLLER,
+    FOLLOWER,
+    LEADER,
+    Label,
+    View,
+    broker,
+    brokers,
+    controller,
+    epoch_cache,
+    members,
+    node_id,
+)
+from tidegauge.traces.schema import Config, Event, Trace
+
+DUPLICATES = "duplicates"
+"""Key of a Config under which a source says that a request may arrive more than once."""
+
+
+def config_for(
+    count: int, profile: str = "fetch-truncation", source: str = "", *, min_isr: int = 1, duplicates: bool = False
+) -> Config:
+    """The config of traces with `count` brokers: ids 1 to count and the controller."""
+    extra = {DUPLICATES: True} if duplicates else {}
+    return Config(tuple(range(1, count + 1)), min_isr, profile, controller=CONTROLLER, source=source, extra=extra)
+
+
+def initial_events(view: View) -> tuple[Event, ...]:
+    """How the nodes got into an initial state: loaded, registered, told their roles."""
+    return tuple(_initial(view))
+
+
+def events_of_step(src: View, label: Label, dst: View, profile: str = "fetch-truncation") -> tuple[Event, ...]:
+    """The events of one transition, in the order the acting node sees them."""
+    return tuple(_STEPS[label[0]](src, label, dst, profile))
+
+
+def trace_of_path(
+    states: Sequence[View],
+    labels: Sequence[Label],
+    name: str = "",
+    profile: str = "fetch-truncation",
+    source: str = "",
+    *,
+    min_isr: int = 1,
+    duplicates: bool = False,
+) -> Trace:
+    """The trace of a path: `labels[i]` leads from `states[i]` to `states[i + 1]`, `states[0]` is initial."""
+    if len(states) != len(labels) + 1:
+        raise ValueError(f"expected one state more than labels, saw {len(states)} states and {len(labels)} labels")
+    events = list(initial_events(states[0]))
+    for src, label, dst in zip(states, labels, states[1:], strict=False):
+        events.extend(events_of_step(src, label, dst, profile))
+    config = config_for(len(states[0][0]), profile, source, min_isr=min_isr, duplicates=duplicates)
+    return Trace(name=name, tp="model-0", config=config, events=numbered(events))
+
+
+def numbered(events: Sequence[Event]) -> tuple[Event, ...]:
+    """The events with `seq` filled in: from 0 per node, and from 0 again when the node starts anew."""
+    following: dict[int, int] = {}
+    out = []
+    for event in events:
+        seq = 0 if event.event == "Start" else following.get(event.node, 0)
+        following[event.node] = seq + 1
+        out.append(Event(event.node, event.event, event.fields, seq=seq))
+    return tuple(out)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One function per action
+
+
+def _initial(view: View) -> Iterator[Event]:
+    for index, b in enumerate(brokers(view)):
+        yield tell(index, "Start", clean=True, leo=b.leo, hw=b.hw, log_start=b.start, epochs=epoch_cache(b.log, -1))
+    yield _change_partition(view)
+    order = sorted(enumerate(brokers(view)), key=lambda pair: pair[1].role != LEADER)
+    for index, b in order:
+        if b.role == LEADER:
+            epoch_start = rules.count_below(b.log, b.epoch)
+            yield tell(
+                index,
+                "BecomeLeader",
+                leader_epoch=b.epoch,
+                isr=members(b.isr),
+                epoch_start=epoch_start,
+                leo=b.leo,
+                hw_before=b.hw,
+                hw=b.hw,
+            )
+        elif b.role == FOLLOWER:
+            yield tell(index, "BecomeFollower", leader=node_id(b.leader), leader_epoch=b.epoch, leo=b.leo, hw=b.hw)
+
+
+def _silent(_src: View, _label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    """No node would tell of it."""
+    yield from ()
+
+
+def _become_leader(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    index = label[1]
+    before, after = broker(src, index), broker(dst, index)
+    start = {"epoch_start": after.leo} if after.epoch != before.epoch else {}
+    yield tell(
+        index,
+        "BecomeLeader",
+        leader_epoch=after.epoch,
+        isr=members(after.isr),
+        **start,
+        leo=after.leo,
+        hw_before=before.hw,
+        hw=after.hw,
+    )
+
+
+def _crash(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    yield tell(label[1], "Crash")
+
+
+def _stop(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    yield tell(label[1], "Stop", clean=True)
+
+
+def _restart(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    b = broker(dst, label[1])
+    clean = bool(controller(src).clean >> label[1] & 1)
+    rises = all(a <= b for a, b in pairwise(b.log))
+    cache = {"epochs": epoch_cache(b.log, b.mark)} if rises else {}
+    yield tell(label[1], "Start", clean=clean, leo=b.leo, hw=b.hw, log_start=b.start, **cache)
+
+
+def _register(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    """What it found on its disk, and what the controller makes of its registration, unless that changes nothing."""
+    yield from _restart(src, label, dst, profile)
+    if controller(src).registration != controller(dst).registration:
+        yield _change_partition(dst)
+
+
+def _change_partition(view: View, *, clean: bool = True) -> Event:
+    now = controller(view)
+    fields = {
+        "leader": node_id(now.leader),
+        "leader_epoch": now.epoch,
+        "isr": members(now.isr),
+        "live": members(now.live),
+        "clean": clean,
+    }
+    return Event(node=CONTROLLER, event="ChangePartition", fields=fields)
+
+
+def _controller_step(_src: View, _label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    yield _change_partition(dst)
+
+
+def _last_resort(_src: View, _label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    """An election of somebody who may lack what was committed."""
+    yield _change_partition(dst, clean=False)
+
+
+def _alter_partition(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    if controller(src).registration != controller(dst).registration:
+        yield _change_partition(dst)
+    else:
+        proposal = members(broker(src, label[1]).pending)
+        yield tell(label[1], "HandleAlterPartitionResponse", isr=proposal, error=INELIGIBLE_REPLICA)
+
+
+_STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
+    "LeaderAppend": leader_append,
+    "SendFetch": send,
+    "HandleFetch": handle_fetch,
+    "HandleFetchResponse": handle_fetch_response,
+    "HandleDivergingResponse": handle_diverging_response,
+    "HandleOutOfRange": handle_out_of_range,
+    "SendEpochRequest": send,
+    "HandleEpochRequest": handle_epoch_request,
+    "HandleEpochResponse": handle_epoch_response,
+    "LoseResponse": lose_response,
+    "Duplicate": _silent,
+    "HandleDuplicate": handle_duplicate,
+    "LoseDisk": _silent,
+    "AnswerProduce": answer_produce,
+    "Read": read,
+    "DeleteRecords": delete_records,
+    "ShrinkIsr": shrink_isr,
+    "BecomeLeader": _become_leader,
+    "BecomeFollower": become_follower,
+    "Crash": _crash,
+    "Restart": _restart,
+    "FenceBroker": _controller_step,
+    "UnfenceBroker": _controller_step,
+    "ElectPreferred": _controller_step,
+    "AlterPartition": _alter_partition,
+    "Stop": _stop,
+    "CrashAndLose": _crash,
+    "Register": _register,
+    "FenceElr": _controller_step,
+    "UnfenceElr": _controller_step,
+    "AlterPartitionElr": _alter_partition,
+    "ElectLastKnown": _last_resort,
+    "ElectAnybody": _last_resort,
+}
+
+LABELS = tuple(_STEPS)
+"""The actions whose events this file knows."""

@@ -1,0 +1,82 @@
+"""Traces of the implementation itself, run beyond what can be explored: more brokers, longer logs, more epochs.
+
+Rules of this file
+
+1. A walk takes steps of impl.cluster.cluster one at a time; nothing is precomputed and no graph bounds it.
+2. An action is drawn first, then one of its instances: what comes in many variants (a crash for each checkpointed high
+   watermark) is not the more likely for it. Controller, crash and loss are rarer than data, as in life; else hardly a
+   record would be committed between two elections.
+3. Walk n of seed s depends on (s, n) alone.
+"""
+
+import random
+from collections.abc import Iterator
+
+from tidegauge.impl.explored.explore import Bounds, Walker
+from tidegauge.impl.profiles import Rules
+from tidegauge.traces.model.behaviour import trace_of_path
+from tidegauge.traces.schema import Trace
+
+BOUNDS = Bounds(brokers=3, max_log=12, max_epoch=8, max_crashes=3, max_fetch=4)
+STEPS = 120
+RARE = (
+    "FenceBroker",
+    "UnfenceBroker",
+    "FenceElr",
+    "UnfenceElr",
+    "Register",
+    "ElectPreferred",
+    "Crash",
+    "CrashAndLose",
+    "Stop",
+    "ShrinkIsr",
+    "LoseResponse",
+    "Duplicate",
+    "LoseDisk",
+    "Read",
+    "DeleteRecords",
+)
+OFTEN = 8
+"""How much likelier any other action is than a rare one."""
+
+FORGET = 200
+"""Walks after which the walker's memory of values is dropped: it must not grow with the number of walks."""
+
+
+def impl_walks(
+    count: int,
+    *,
+    bounds: Bounds = BOUNDS,
+    profile: str = "fetch-truncation",
+    steps: int = STEPS,
+    seed: int = 0,
+    rules: Rules | None = None,
+) -> Iterator[Trace]:
+    """`count` traces; `rules` replaces some of the implementation's rules, to seed a fault."""
+    for number in range(count):
+        if number % FORGET == 0:
+            walker = Walker(bounds, profile, rules)
+        rng = random.Random(f"{seed}/{number}")
+        yield one_walk(walker, rng, steps, f"walk-{seed}-{number}", profile)
+
+
+def one_walk(walker: Walker, rng: random.Random, steps: int, name: str, profile: str) -> Trace:
+    """One walk from the initial state, ended early where nothing can happen any more."""
+    cluster = walker.start
+    states, labels = [walker.view(cluster)], []
+    for _ in range(steps):
+        moves: dict[str, list[int]] = {}
+        enabled = walker.moves(cluster)
+        for index, move in enumerate(enabled):
+            moves.setdefault(move.label[0], []).append(index)
+        if not moves:
+            break
+        names = list(moves)
+        action = rng.choices(names, [1 if name in RARE else OFTEN for name in names])[0]
+        move = enabled[rng.choice(moves[action])]
+        cluster = walker.take(cluster, move)
+        labels.append(move.label)
+        states.append(walker.view(cluster))
+    bounds = walker.start.model.bounds
+    twice, min_isr = bounds.max_duplicates > 0, bounds.min_insync_replicas
+    return trace_of_path(states, labels, name=name, profile=profile, source="impl", min_isr=min_isr, duplicates=twice)

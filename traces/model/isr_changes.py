@@ -1,0 +1,184 @@
+"""A run of the model of ISR changes (spec/AlterPartition.tla) as a trace.
+
+Rules of this file
+
+1. TLC tells states and the names of actions. Who acted, and on what, is read from what changed between two states.
+2. The model has one leader in one leader epoch, and no high watermark of a follower; what it lacks is left out.
+3. It has no election either. The trace goes on to one when a member of the ISR lacks what was committed: that is what the
+   model's property warns of, and no node has told anything wrong before.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from tidegauge.impl.messages import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION
+from tidegauge.impl.rules import NONE
+from tidegauge.spec.checker.tlc import Step
+from tidegauge.spec.checker.values import ModelValue
+from tidegauge.traces.model.behaviour import config_for, numbered
+from tidegauge.traces.model.views import CONTROLLER
+from tidegauge.traces.schema import Event, Trace
+
+EPOCH = 0
+
+State = Mapping[str, Any]
+
+
+def trace_of_isr_changes(steps: Sequence[Step], name: str, source: str) -> Trace:
+    """The events of a run; the first of `steps` is the initial state."""
+    states = [_plain(step.state) for step in steps]
+    brokers = sorted(states[0]["end"])
+    leader = next(b for b in brokers if b not in states[0]["known"])
+    events = list(_initial(states[0], brokers, leader))
+    for step, (src, dst) in zip(steps[1:], pairwise(states), strict=True):
+        if step.action not in _STEPS:
+            raise ValueError(f"expected an action of AlterPartition.tla, one of {', '.join(_STEPS)}; seen {step.action!r}")
+        events += _STEPS[step.action](src, dst, leader)
+    events += _election(states[-1])
+    lag_rule = any(state.get("recent") for state in states)
+    return Trace(name, "model-0", replace(config_for(len(brokers), source=source), lag_rule=lag_rule), numbered(events))
+
+
+def _plain(value: Any) -> Any:
+    """Model values b1, b2, .. as node ids."""
+    if isinstance(value, ModelValue):
+        return int(value.name.removeprefix("b"))
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(held) for key, held in value.items()}
+    if isinstance(value, frozenset):
+        return frozenset(map(_plain, value))
+    return tuple(map(_plain, value)) if isinstance(value, tuple) else value
+
+
+def _initial(state: State, brokers: Sequence[int], leader: int) -> Iterator[Event]:
+    for b in brokers:
+        yield Event(b, "Start", {"clean": True, "leo": state["end"][b], "hw": 0, "log_start": 0, "epochs": ()})
+    yield _registered(state, leader, EPOCH)
+    told = {"leader_epoch": EPOCH, **_isr(state["view"]), "epoch_start": 0, "leo": 0, "hw": 0}
+    yield Event(leader, "BecomeLeader", told)
+    for b in brokers:
+        if b != leader:
+            yield Event(b, "BecomeFollower", {"leader": leader, "leader_epoch": EPOCH, "leo": 0})
+
+
+def _isr(partition: Mapping[str, Any]) -> dict[str, Any]:
+    return {"isr": tuple(sorted(partition["isr"])), "partition_epoch": partition["partitionEpoch"]}
+
+
+def _registered(state: State, leader: int, epoch: int) -> Event:
+    told = {"leader": leader, "leader_epoch": epoch, **_isr(state["controller"]), "clean": True}
+    return Event(CONTROLLER, "ChangePartition", told)
+
+
+def _hw(src: State, dst: State) -> dict[str, int]:
+    return {"hw_before": src["hw"], "hw": dst["hw"]}
+
+
+def _append(src: State, dst: State, leader: int) -> Iterator[Event]:
+    before, after = src["end"][leader], dst["end"][leader]
+    records = {"rec_base": before, "rec_end": after, "rec_epoch": EPOCH}
+    yield Event(
+        leader, "LeaderAppend", {"leader_epoch": EPOCH, **records, "leo_before": before, "leo": after, **_hw(src, dst)}
+    )
+
+
+def _fetch(src: State, dst: State, leader: int) -> Iterator[Event]:
+    expands = dst["pending"] != src["pending"]
+    f = next(
+        f
+        for f in src["known"]
+        if src["known"][f] != dst["known"][f]
+        or src["end"][f] != dst["end"][f]
+        or (expands and f in dst["pending"] - src["view"]["isr"])
+    )
+    offset, end = src["end"][f], src["end"][leader]
+    point = {"req_epoch": EPOCH, "req_offset": offset}
+    request = {**point, "req_last_epoch": EPOCH if offset else None}
+    records = {"rec_base": offset, "rec_end": min(offset + 1, end), **({"rec_epoch": EPOCH} if offset < end else {})}
+    yield Event(f, "SendFetch", {"peer": leader, **request})
+    if expands:
+        proposed = {"isr": dst["pending"], "partitionEpoch": src["view"]["partitionEpoch"]}
+        yield Event(leader, "ExpandIsr", {"peer": f, **_isr(proposed), "remote_leo": offset})
+    answer = {"error": NONE, "res_hw": src["hw"], **records}
+    yield Event(leader, "HandleFetch", {"peer": f, **request, **answer, "remote_leo": offset, **_hw(src, dst), "leo": end})
+    if dst["end"][f] != offset:
+        taken = {"leo_before": offset, "leo": dst["end"][f]}
+        yield Event(f, "HandleFetchResponse", {"peer": leader, **point, **answer, **taken})
+
+
+def _shrink(src: State, dst: State, leader: int) -> Iterator[Event]:
+    proposed = {"isr": dst["pending"], "partitionEpoch": src["view"]["partitionEpoch"]}
+    yield Event(leader, "ShrinkIsr", {**_isr(proposed), "leo": src["end"][leader], "hw": src["hw"]})
+
+
+def _alter(src: State, dst: State, leader: int) -> Iterator[Event]:
+    asked = {"peer": leader, "leader_epoch": EPOCH, "isr": tuple(sorted(src["channel"]["isr"]))}
+    if src["controller"] != dst["controller"]:
+        yield Event(CONTROLLER, "AlterPartition", {**asked, "error": NONE})
+        yield _registered(dst, leader, EPOCH)
+    else:
+        stale = src["channel"]["partitionEpoch"] != src["controller"]["partitionEpoch"]
+        yield Event(
+            CONTROLLER, "AlterPartition", {**asked, "error": INVALID_UPDATE_VERSION if stale else INELIGIBLE_REPLICA}
+        )
+
+
+def _answered(src: State, dst: State, leader: int) -> Iterator[Event]:
+    answer = src["channel"]
+    told = {**_isr(answer), "error": NONE} if answer["type"] == "answer" else _refused(answer)
+    yield Event(leader, "HandleAlterPartitionResponse", {**told, **_hw(src, dst)})
+
+
+def _refused(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {"isr": tuple(sorted(answer["asked"])), "error": INELIGIBLE_REPLICA}
+
+
+def _metadata(src: State, dst: State, leader: int) -> Iterator[Event]:
+    """An image that is skipped is told by nobody."""
+    image = src["images"][len(src["images"]) - len(dst["images"]) - 1]
+    if (src["view"], src["pending"], src["hw"]) != (dst["view"], dst["pending"], dst["hw"]):
+        yield Event(
+            leader, "BecomeLeader", {"leader_epoch": EPOCH, **_isr(image), "leo": src["end"][leader], **_hw(src, dst)}
+        )
+
+
+def _fence(_src: State, dst: State, leader: int) -> Iterator[Event]:
+    yield _registered(dst, leader, EPOCH)
+
+
+def _restart(src: State, dst: State, leader: int) -> Iterator[Event]:
+    f = next(f for f in src["incarnation"] if src["incarnation"][f] != dst["incarnation"][f])
+    yield Event(f, "Crash", {})
+    if src["controller"] != dst["controller"]:
+        yield _registered(dst, leader, EPOCH)
+    yield Event(f, "Start", {"clean": False, "leo": 0, "hw": 0, "log_start": 0, "epochs": ()})
+
+
+def _silent(_src: State, _dst: State, _leader: int) -> Iterator[Event]:
+    """Time passes; nobody tells that."""
+    return iter(())
+
+
+def _election(last: State) -> Iterator[Event]:
+    controller = last["controller"]
+    lacking = next((b for b in sorted(controller["isr"]) if last["end"][b] < last["committed"]), None)
+    if lacking is not None:
+        end = last["end"][lacking]
+        registered = {**controller, "partitionEpoch": controller["partitionEpoch"] + 1}
+        yield _registered({**last, "controller": registered}, lacking, EPOCH + 1)
+        yield Event(lacking, "BecomeLeader", {"leader_epoch": EPOCH + 1, **_isr(registered), "epoch_start": end, "leo": end})
+
+
+_STEPS: Mapping[str, Callable[[State, State, int], Iterator[Event]]] = {
+    "LeaderAppend": _append,
+    "HandleFetch": _fetch,
+    "ShrinkIsr": _shrink,
+    "HandleAlterPartition": _alter,
+    "HandleAlterPartitionResponse": _answered,
+    "ReadMetadata": _metadata,
+    "FenceBroker": _fence,
+    "RestartEmpty": _restart,
+    "LagLimitPasses": _silent,
+}

@@ -1,0 +1,166 @@
+"""What a leader tells: appends, requests it handles, proposals.
+
+Rule of this file: a request that reaches a dead broker is no event, no node would log it.
+"""
+
+from collections.abc import Iterator
+
+from tidegauge.impl import rules
+from tidegauge.impl.releases import named
+from tidegauge.traces.model.event_parts import answered_start, epoch_end, log_fields, or_none, record_fields, refusal, tell
+from tidegauge.traces.model.views import (
+    DATA,
+    DIVERGING,
+    EPOCH_END,
+    LEADER,
+    OUT_OF_RANGE,
+    Broker,
+    Label,
+    View,
+    broker,
+    epoch_cache,
+    members,
+    node_id,
+    slot_kind,
+)
+from tidegauge.traces.schema import Event
+
+
+def leader_append(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    """A record of its epoch."""
+    index = label[1]
+    before, after = broker(src, index), broker(dst, index)
+    yield tell(
+        index,
+        "LeaderAppend",
+        leader_epoch=before.epoch,
+        rec_base=before.leo,
+        rec_end=after.leo,
+        rec_epoch=after.log[-1],
+        **log_fields(before, after),
+    )
+
+
+def answer_produce(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    """A client with acks=all hears what became of its record."""
+    _, leader, end, error = label
+    yield tell(leader, "ProduceAck", acks=-1, rec_base=end - 1, rec_end=end, error=error)
+
+
+def read(src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    """A consumer is shown what lies below the high watermark."""
+    _, leader, bound, end = label
+    yield tell(leader, "Read", bound=bound, rec_base=broker(src, leader).start, rec_end=end)
+
+
+def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    """The request, what is answered, what is recorded; first the proposal it may lead to."""
+    _, leader, follower, expand = label
+    before, after = broker(src, leader), broker(dst, leader)
+    if not before.up:
+        return
+    _, epoch, offset, last_epoch = broker(src, follower).slots[leader]
+    peer = node_id(follower)
+    if expand:
+        yield tell(leader, "ExpandIsr", peer=peer, isr=members(after.pending), remote_leo=after.remote[follower])
+    request = {"peer": peer, "req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
+    answer = broker(dst, follower).slots[leader]
+    kind = slot_kind(answer)
+    if kind == DATA:
+        hw_before, records = answer[3], answer[4]
+        yield tell(
+            leader,
+            "HandleFetch",
+            **request,
+            error=rules.NONE,
+            res_hw=hw_before,
+            **answered_start(answer),
+            **record_fields(offset, records),
+            remote_leo=after.remote[follower],
+            hw_before=before.hw,
+            hw=after.hw,
+            leo=after.leo,
+        )
+    elif kind == DIVERGING:
+        yield tell(leader, "HandleFetch", **request, error=rules.NONE, div_epoch=answer[3], div_end=answer[4], hw=after.hw)
+    elif kind == OUT_OF_RANGE:
+        yield tell(leader, "HandleFetch", **request, error=rules.OFFSET_OUT_OF_RANGE)
+    else:
+        yield tell(leader, "HandleFetch", **request, error=refusal(before, epoch, profile))
+
+
+def handle_epoch_request(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    """Where an epoch ends, or a refusal."""
+    _, leader, follower = label
+    before = broker(src, leader)
+    if not before.up:
+        return
+    _, epoch, asked = broker(src, follower).slots[leader]
+    request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": asked}
+    answer = broker(dst, follower).slots[leader]
+    if slot_kind(answer) == EPOCH_END:
+        yield tell(leader, "HandleEpochRequest", **request, error=rules.NONE, **epoch_end(answer))
+    else:
+        yield tell(leader, "HandleEpochRequest", **request, error=refusal(before, epoch, profile))
+
+
+def handle_duplicate(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    """The answer is on a connection nobody listens to, so what it held of records is not told."""
+    leader, offset = label[1], label[5]
+    if broker(src, leader).up:
+        yield from (_epoch_request_again if offset == rules.UNDEFINED else _fetch_again)(src, label, dst, profile)
+
+
+def _refused(leader: Broker, epoch: int, profile: str) -> int:
+    fenced = named(profile).fencing and rules.check_leader_epoch(epoch, leader.epoch) != rules.NONE
+    return refusal(leader, epoch, profile) if leader.role != LEADER or fenced else rules.NONE
+
+
+def _cache(leader: Broker) -> tuple[list[int], list[int]]:
+    cache = epoch_cache(leader.log, leader.mark)
+    return [epoch for epoch, _ in cache], [start for _, start in cache]
+
+
+def _epoch_request_again(src: View, label: Label, _dst: View, profile: str) -> Iterator[Event]:
+    _, leader, follower, _, epoch, _, asked = label
+    before = broker(src, leader)
+    error = _refused(before, epoch, profile)
+    answer: dict[str, int | None] = {}
+    if error == rules.NONE:
+        found, end = rules.end_offset_for(*_cache(before), before.leo, asked)
+        answer = {"div_epoch": or_none(found) if named(profile).answers_epoch else None, "div_end": or_none(end)}
+    request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": asked}
+    yield tell(leader, "HandleEpochRequest", **request, error=error, **answer)
+
+
+def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+    _, leader, follower, expand, epoch, offset, last_epoch = label
+    before, after = broker(src, leader), broker(dst, leader)
+    peer, error = node_id(follower), _refused(before, epoch, profile)
+    if expand:
+        yield tell(leader, "ExpandIsr", peer=peer, isr=members(after.pending), remote_leo=after.remote[follower])
+    answer = {"error": error}
+    if error == rules.NONE:
+        asked = last_epoch if named(profile).truncation_on_fetch else rules.UNDEFINED
+        decision, div_epoch, div_end = rules.fetch_decision(*_cache(before), before.start, before.leo, offset, asked)
+        if decision == rules.OUT_OF_RANGE:
+            answer = {"error": rules.OFFSET_OUT_OF_RANGE}
+        elif decision == rules.DIVERGING:
+            answer |= {"div_epoch": div_epoch, "div_end": div_end, "hw": after.hw}
+        else:
+            answer |= {"res_hw": before.hw, "remote_leo": after.remote[follower]}
+            answer |= {"hw_before": before.hw, "hw": after.hw, "leo": after.leo}
+    request = {"req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
+    yield tell(leader, "HandleFetch", peer=peer, **request, **answer)
+
+
+def delete_records(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    """A log start that moves, at any replica."""
+    after = broker(dst, label[1])
+    yield tell(label[1], "LogStartMoved", log_start=after.start, hw=after.hw)
+
+
+def shrink_isr(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    """The proposal."""
+    after = broker(dst, label[1])
+    yield tell(label[1], "ShrinkIsr", isr=members(after.pending), leo=after.leo, hw=after.hw)

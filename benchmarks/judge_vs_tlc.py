@@ -61,7 +61,7 @@ def judge_ndjson(path: Path) -> int:
 
 
 def arrays(columns: Columns) -> list[np.ndarray]:
-    return [columns.event, columns.node, *columns.ints.values(), columns.epochs_told, columns.epochs_at, columns.epochs]
+    return [columns.event, columns.node, *columns.ints.values(), columns.epochs_reported, columns.epochs_at, columns.epochs]
 
 
 def main() -> int:
@@ -99,11 +99,11 @@ def main() -> int:
         from_parquet = report.time("Parquet to verdict", judged_steps, "steps", lambda: judge_parquet(walks))
 
         lines = Path(scratch) / "walks.ndjson"
-        told = [
+        reported = [
             trace_of_path([graph.states[s] for s in p], [graph.labels[n] for n in q], name=f"w{i}")
             for i, (p, q) in enumerate(paths(table, 10_000, arguments.seed))
         ]
-        ndjson.write(told, lines)
+        ndjson.write(reported, lines)
         line_events = judge_ndjson(lines)
         from_lines = report.time("NDJSON to verdict", int(line_events * per_event), "steps", lambda: judge_ndjson(lines))
 

@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """The main job: models, proofs, spec = impl, interleavings on Spark, real Kafka logs, seeded faults."""
     from tidegauge.conformance.job import steps
-    from tidegauge.conformance.job.job import Step, exit_code, run_job, summary_table, write_json, write_junit
+    from tidegauge.conformance.job.job import JobStep, exit_code, run_job, summary_table, write_json, write_junit
     from tidegauge.conformance.job.job_page import write_job_page
     from tidegauge.spark_check.steps import interleavings_judged
 
@@ -29,16 +29,16 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="tidegauge-") as scratch:
         outcomes = run_job(
             (
-                Step("TLC models as pinned", steps.models_as_pinned),
-                Step("rules proved", steps.rules_proved),
-                Step("spec = impl", steps.spec_equals_impl),
-                Step(
+                JobStep("TLC models as pinned", steps.models_as_pinned),
+                JobStep("rules proved", steps.rules_proved),
+                JobStep("spec = impl", steps.spec_equals_impl),
+                JobStep(
                     "interleavings judged on Spark",
                     lambda say: interleavings_judged(Path(scratch), args.interleavings, args.seed, say),
                 ),
-                Step("real Kafka logs judged", steps.real_logs_judged),
-                Step("seeded faults caught", steps.seeded_faults),
-                Step("mutants rejected", steps.mutants_rejected),
+                JobStep("real Kafka logs judged", steps.real_logs_judged),
+                JobStep("seeded faults caught", steps.seeded_faults),
+                JobStep("mutants rejected", steps.mutants_rejected),
             ),
             only_steps if args.quiet else echo,
         )

@@ -39,10 +39,10 @@ def run(args: argparse.Namespace) -> int:
         return _export(chosen, args)
     numbers = count(1)
 
-    def tell(comparison: "Comparison") -> None:
+    def report(comparison: "Comparison") -> None:
         echo(str(comparison) if args.quiet else f"[{next(numbers)}/{len(chosen)}] {comparison}")
 
-    done = models.run_models(chosen, on_done=tell)
+    done = models.run_models(chosen, on_done=report)
     if args.record:
         echo(f"recorded in {models.record(done)}")
         return CONFORMS

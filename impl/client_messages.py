@@ -39,7 +39,7 @@ class PartitionAppend(NamedTuple):
     log_start: int = UNDEFINED
 
 
-class ProduceAnswer(NamedTuple):
+class ProduceResponse(NamedTuple):
     """`responses` None: acks = 0 is never answered; a failed one closes the connection, so the producer notices."""
 
     request: int
@@ -54,8 +54,8 @@ class PartitionDelete(NamedTuple):
     low_watermark: int = UNDEFINED
 
 
-class DeleteRecordsAnswer(NamedTuple):
-    """Its answer."""
+class DeleteRecordsResponse(NamedTuple):
+    """Its response."""
 
     request: int
     responses: Table[TopicPartition, PartitionDelete]
@@ -109,7 +109,7 @@ class PartitionFetch(NamedTuple):
 
 
 class PartitionRead(NamedTuple):
-    """One partition of its answer. The last two are for readers of committed transactions."""
+    """One partition of its response. The last two are for readers of committed transactions."""
 
     response: FetchResponse
     preferred_read_replica: int | None = None
@@ -123,11 +123,11 @@ class PartitionRead(NamedTuple):
 
 
 class FetchedPartitions(NamedTuple):
-    """An answer to a fetch."""
+    """A response to a fetch."""
 
     request: int
     reads: Table[TopicPartition, PartitionRead]
 
 
-Answered = ProduceAnswer | FetchedPartitions | DeleteRecordsAnswer
+ClientResponse = ProduceResponse | FetchedPartitions | DeleteRecordsResponse
 """What left the broker."""

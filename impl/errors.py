@@ -46,7 +46,7 @@ class IllegalArgumentError(KafkaError):
 
 
 class IllegalStateError(KafkaError):
-    """A fetch answer that does not start at the end of the log."""
+    """A fetch response that does not start at the end of the log."""
 
 
 class OffsetOutOfRangeError(KafkaError):

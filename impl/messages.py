@@ -4,7 +4,7 @@ Rules of this file
 
 1. Fields carry the names of Kafka's message schemas. UNDEFINED stands for an absent epoch, as on the wire.
 2. Errors are the protocol's codes. Those in impl.rules are the ones a rule decides on; the rest stand here.
-3. A fetch answer travels with the offset and epoch of its request: Kafka keeps them in the fetch session.
+3. A fetch response travels with the offset and epoch of its request: Kafka keeps them in the fetch session.
 4. What may be in flight in the same place differs in length by kind: tuples that hold the same numbers are equal.
 """
 
@@ -69,7 +69,7 @@ class ListOffsets(NamedTuple):
     latest: int
 
 
-class FetchAnswer(NamedTuple):
+class FetchResponseInFlight(NamedTuple):
     """A response on its way, with what the follower needs to judge it."""
 
     request_epoch: int
@@ -78,25 +78,25 @@ class FetchAnswer(NamedTuple):
     offsets: ListOffsets | None = None
 
 
-class EpochRequest(NamedTuple):
+class OffsetsForLeaderEpochRequest(NamedTuple):
     """One partition of an OffsetForLeaderEpoch request: where does `leader_epoch` end."""
 
     current_leader_epoch: int
     leader_epoch: int
 
 
-class EpochEndOffset(NamedTuple):
-    """An answer without error to it on its way, with the epoch its request was made in."""
+class OffsetsForLeaderEpochResponse(NamedTuple):
+    """A response without error to it on its way, with the epoch its request was made in."""
 
     request_epoch: int
     leader_epoch: int
     end_offset: int
 
 
-Request = FetchRequest | EpochRequest
-Answer = FetchAnswer | EpochEndOffset
+Request = FetchRequest | OffsetsForLeaderEpochRequest
+Response = FetchResponseInFlight | OffsetsForLeaderEpochResponse
 
-Message = Request | Answer | None
+Message = Request | Response | None
 """What is in flight between a follower and a leader; None is nothing."""
 
 
@@ -111,7 +111,7 @@ class AlterPartitionRequest(NamedTuple):
 
 
 class AlterPartitionResponse(NamedTuple):
-    """One partition of its answer."""
+    """One partition of its response."""
 
     error: int
     leader_epoch: int = UNDEFINED

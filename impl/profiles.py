@@ -20,9 +20,11 @@ class Profile(NamedTuple):
 
     name: str
     truncation_on_fetch: bool  # Fetch carries lastFetchedEpoch and finds divergence (IBP 2.7-IV1)
-    epoch_requests: bool  # a truncating follower asks OffsetsForLeaderEpoch (KIP-101, 0.11); else it cuts at its own HW
+    offsets_for_leader_epoch: (
+        bool  # a truncating follower asks OffsetsForLeaderEpoch (KIP-101, 0.11); else it truncates at its own HW
+    )
     fencing: bool  # currentLeaderEpoch of a request is compared (KIP-320, 2.1)
-    answer_epoch_checked: bool  # a fetch answer of another epoch is dropped (KAFKA-18991, 3.9.1 and 4.0.1)
+    response_epoch_checked: bool  # a fetch response of another epoch is dropped (KAFKA-18991, 3.9.1 and 4.0.1)
     batch_epoch_filter: bool  # batches of a later epoch are not appended (KAFKA-18723, 3.9.1 and 4.0.1)
     join_needs_epoch_start: bool  # an ISR member has reached this leader's epoch start (KAFKA-7128, 2.0.1)
     blocks_under_min_isr: bool  # the HW stands still while the ISR is too small (KAFKA-15583, 3.7)
@@ -35,21 +37,23 @@ class Profile(NamedTuple):
     epoch_bump_on_shrink: bool  # an ISR that shrinks gets a new leader epoch (KRaft below MV 3.6)
     registration_leaves_isr: bool  # another incarnation leaves every ISR when it registers (KAFKA-18106, 4.0)
     strict_cache: bool  # own epoch marked at election, conflicts evicted, asked below its first entry (KAFKA-7415, 2.0.1)
-    answers_epoch: bool  # OffsetsForLeaderEpoch answers with the epoch it found (KIP-279, 2.0)
+    epoch_in_response: bool  # OffsetsForLeaderEpoch responses with the epoch it found (KIP-279, 2.0)
     initial_offset: str  # a follower starts at: its "hw"; its "log-end" 0.11 and 1.0; "log-end-or-hw" 2.8
-    epoch_answers_checked: bool  # an epoch answer of another epoch is dropped (KAFKA-7786, 2.1.1)
+    epoch_responses_checked: bool  # an epoch response of another epoch is dropped (KAFKA-7786, 2.1.1)
     fences_by_epoch: bool  # a fenced answer fails the entry only in the epoch it was sent in (2.5)
     fails_partitions: bool  # an unexpected error stops one partition, not the thread (KIP-461, 2.3)
     exits_out_of_range: bool  # a follower ahead of its leader ends the broker if unclean election is off (up to 2.0.0)
-    applies_diverging: bool  # a diverging answer's high watermark is taken over first (up to 3.4.0, KAFKA-14704)
+    applies_diverging: bool  # a diverging response's high watermark is taken over first (up to 3.4.0, KAFKA-14704)
     out_of_range_first: bool  # out of range is tested before divergence (KAFKA-12996, 2.7.2 and 2.8.1)
-    cut_clears_cache: bool  # a cut that cuts nothing still removes entries at the log end (KAFKA-10706, 2.6.1)
-    cut_lowers_hw: bool  # a cut takes the high watermark with it (2.4)
-    keeps_last_epoch: bool  # an empty answer leaves lastFetchedEpoch (all but 3.5.1 to 3.6, KAFKA-15510)
+    truncation_clears_cache: (
+        bool  # a truncation that truncates nothing still removes entries at the log end (KAFKA-10706, 2.6.1)
+    )
+    truncation_lowers_hw: bool  # a truncation takes the high watermark with it (2.4)
+    keeps_last_epoch: bool  # an empty response leaves lastFetchedEpoch (all but 3.5.1 to 3.6, KAFKA-15510)
     delay_restarts: bool  # a truncation starts a back-off that ran out again (4.0)
     counts_maximal_isr: bool  # a pending expansion holds the high watermark back (2.7)
     counts_only_eligible: bool  # outside the ISR only eligible replicas hold it back (KAFKA-15021, 3.6)
-    hw_after_isr_answer: bool  # a committed ISR may raise the high watermark (all but 2.7 to 3.0, KAFKA-13091)
+    hw_after_isr_response: bool  # a committed ISR may raise the high watermark (all but 2.7 to 3.0, KAFKA-13091)
     eligibility: str  # who may join the ISR: "alive"; "unfenced" 3.3 (KIP-841); "incarnation" 3.5 (KIP-903)
     rejects_stale_fetch: bool  # a fetch of an older incarnation is refused (KIP-903, 3.7)
     hw_wakes_followers: bool  # a high watermark that moved completes a follower's fetch (2.4 and 2.5, KAFKA-9952)
@@ -59,9 +63,9 @@ class Profile(NamedTuple):
 FETCH_TRUNCATION = Profile(
     name="fetch-truncation",
     truncation_on_fetch=True,
-    epoch_requests=True,
+    offsets_for_leader_epoch=True,
     fencing=True,
-    answer_epoch_checked=True,
+    response_epoch_checked=True,
     batch_epoch_filter=True,
     join_needs_epoch_start=True,
     blocks_under_min_isr=True,
@@ -75,21 +79,21 @@ FETCH_TRUNCATION = Profile(
     registration_leaves_isr=True,
     elr=False,
     strict_cache=True,
-    answers_epoch=True,
+    epoch_in_response=True,
     initial_offset="log-end-or-hw",
-    epoch_answers_checked=True,
+    epoch_responses_checked=True,
     fences_by_epoch=True,
     fails_partitions=True,
     exits_out_of_range=False,
     applies_diverging=False,
     out_of_range_first=True,
-    cut_clears_cache=True,
-    cut_lowers_hw=True,
+    truncation_clears_cache=True,
+    truncation_lowers_hw=True,
     keeps_last_epoch=True,
     delay_restarts=True,
     counts_maximal_isr=True,
     counts_only_eligible=True,
-    hw_after_isr_answer=True,
+    hw_after_isr_response=True,
     eligibility="incarnation",
     rejects_stale_fetch=True,
     hw_wakes_followers=False,
@@ -107,7 +111,7 @@ ELR = FETCH_TRUNCATION._replace(name="elr", elr=True)
 KIP320 = FETCH_TRUNCATION._replace(
     name="kip320",
     truncation_on_fetch=False,
-    answer_epoch_checked=False,
+    response_epoch_checked=False,
     batch_epoch_filter=False,
     blocks_under_min_isr=False,
     cache_truncation_queued=False,
@@ -119,20 +123,20 @@ KIP320 = FETCH_TRUNCATION._replace(
 )
 """OffsetsForLeaderEpoch with fencing."""
 
-KIP279 = KIP320._replace(name="kip279", fencing=False, epoch_answers_checked=False)
-"""OffsetsForLeaderEpoch answers epoch and end, and is asked until an epoch is shared; nobody is fenced."""
+KIP279 = KIP320._replace(name="kip279", fencing=False, epoch_responses_checked=False)
+"""OffsetsForLeaderEpoch responses epoch and end, and is asked until an epoch is shared; nobody is fenced."""
 
-KIP101 = KIP279._replace(name="kip101", answers_epoch=False)
-"""OffsetsForLeaderEpoch answers an end alone, asked once."""
+KIP101 = KIP279._replace(name="kip101", epoch_in_response=False)
+"""OffsetsForLeaderEpoch responses an end alone, asked once."""
 
 HW_ONLY = KIP101._replace(
     name="hw-only",
-    epoch_requests=False,
+    offsets_for_leader_epoch=False,
     join_needs_epoch_start=False,
     guards_partition_epoch=False,
     fetcher_restart="leader",
 )
-"""A follower cuts at its own high watermark. Nobody reads the epoch cache, so how it is kept does not matter."""
+"""A follower truncates at its own high watermark. Nobody reads the epoch cache, so how it is kept does not matter."""
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
     {p.name: p for p in (FETCH_TRUNCATION, REPAIRED, SKIPS_EQUAL, HW_ONLY, KIP101, KIP279, KIP320, ELR)}

@@ -28,7 +28,7 @@ START: Version = (0,)
 _FALSE_UNTIL: Mapping[str, Version] = MappingProxyType(
     {
         "truncation_on_fetch": (2, 8),
-        "epoch_requests": (0, 11),
+        "offsets_for_leader_epoch": (0, 11),
         "fencing": (2, 1),
         "join_needs_epoch_start": (2, 0, 1),
         "blocks_under_min_isr": (3, 7),
@@ -36,12 +36,12 @@ _FALSE_UNTIL: Mapping[str, Version] = MappingProxyType(
         "hw_rounded_to_batches": (4, 0),
         "guards_partition_epoch": (3, 3),
         "strict_cache": (2, 0, 1),
-        "answers_epoch": (2, 0),
-        "epoch_answers_checked": (2, 1, 1),
+        "epoch_in_response": (2, 0),
+        "epoch_responses_checked": (2, 1, 1),
         "fences_by_epoch": (2, 5),
         "fails_partitions": (2, 3),
-        "cut_clears_cache": (2, 6, 1),
-        "cut_lowers_hw": (2, 4),
+        "truncation_clears_cache": (2, 6, 1),
+        "truncation_lowers_hw": (2, 4),
         "delay_restarts": (4, 0),
         "counts_maximal_isr": (2, 7),
         "counts_only_eligible": (3, 6),
@@ -54,7 +54,7 @@ _FALSE_UNTIL: Mapping[str, Version] = MappingProxyType(
 SINCE: Mapping[str, tuple[tuple[Version, bool | str], ...]] = MappingProxyType(
     {
         **{name: ((START, False), (release, True)) for name, release in _FALSE_UNTIL.items()},
-        "answer_epoch_checked": ((START, False), ((3, 9, 1), True), ((4, 0, 0), False), ((4, 0, 1), True)),
+        "response_epoch_checked": ((START, False), ((3, 9, 1), True), ((4, 0, 0), False), ((4, 0, 1), True)),
         "batch_epoch_filter": ((START, False), ((3, 9, 1), True), ((4, 0, 0), False), ((4, 0, 1), True)),
         "keeps_remote_leo": ((START, True),),
         "reads_equal_partition_epoch": ((START, True),),
@@ -69,7 +69,7 @@ SINCE: Mapping[str, tuple[tuple[Version, bool | str], ...]] = MappingProxyType(
         "applies_diverging": ((START, False), ((2, 8), True), ((3, 4, 1), False)),
         "out_of_range_first": ((START, False), ((2, 7, 2), True), ((2, 8, 0), False), ((2, 8, 1), True)),
         "keeps_last_epoch": ((START, True), ((3, 5, 1), False), ((3, 7), True)),
-        "hw_after_isr_answer": ((START, True), ((2, 7), False), ((3, 1), True)),
+        "hw_after_isr_response": ((START, True), ((2, 7), False), ((3, 1), True)),
         "eligibility": ((START, "alive"), ((3, 3), "unfenced"), ((3, 5), "incarnation")),
         "hw_wakes_followers": ((START, False), ((2, 4), True), ((2, 6), False)),
         "epoch_bump_on_shrink": ((START, False), ((2, 8), True), ((3, 6), False)),

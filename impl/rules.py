@@ -82,9 +82,9 @@ def latest_epoch(epochs: Ints) -> int:
 
 
 def end_offset_for(epochs: Ints, starts: Ints, log_end: int, requested: int) -> tuple[int, int]:
-    """The answer table of OffsetsForLeaderEpoch, rows L1 to L5. LeaderEpochFileCache#endOffsetFor.
+    """The response table of OffsetsForLeaderEpoch, rows L1 to L5. LeaderEpochFileCache#endOffsetFor.
 
-    Returns (epoch, end offset), both UNDEFINED when there is no answer. Row L4 is KAFKA-7415; the epoch in row L5 is
+    Returns (epoch, end offset), both UNDEFINED when there is no response. Row L4 is KAFKA-7415; the epoch in row L5 is
     KIP-279 (KIP-101 answered the end offset alone).
     """
     n = len(epochs)
@@ -121,7 +121,7 @@ def assign_keeps(epochs: Ints, starts: Ints, epoch: int, start: int) -> int:
 
 
 def truncate_from_end_keeps(starts: Ints, end: int) -> int:
-    """How many entries stay when the log is cut at `end`. LeaderEpochFileCache#truncateFromEnd (KAFKA-10706)."""
+    """How many entries stay when the log is truncated at `end`. LeaderEpochFileCache#truncateFromEnd (KAFKA-10706)."""
     if end < 0:
         return len(starts)
     return count_below(starts, end)
@@ -142,10 +142,10 @@ def truncate_from_start_covers(starts: Ints, start: int) -> int:
 def truncation_target(
     epochs: Ints, starts: Ints, log_end: int, fetch_offset: int, leader_epoch: int, leader_end: int
 ) -> tuple[int, int, bool]:
-    """Where a follower cuts, given the leader's (epoch, end): (row of the T-table, offset, completed).
+    """Where a follower truncates, given the leader's (epoch, end): (row of the T-table, offset, completed).
 
     AbstractFetcherThread#getOffsetTruncationState. Neither the log start nor the high watermark is an input: nothing
-    here stops a cut below the high watermark.
+    here stops a truncation below the high watermark.
     """
     if leader_end == UNDEFINED:
         return 1, fetch_offset, True
@@ -160,7 +160,7 @@ def truncation_target(
 
 
 def high_watermark_after_truncation(hw: int, target: int) -> int:
-    """A cut takes the high watermark with it. UnifiedLog#truncateTo (since 2.4)."""
+    """A truncation takes the high watermark with it. UnifiedLog#truncateTo (since 2.4)."""
     return min(hw, target)
 
 
@@ -210,7 +210,7 @@ def fetch_decision(
 def accepts_fetch_response(
     entry_offset: int, entry_epoch: int, ready: bool, request_offset: int, request_epoch: int, epoch_checked: bool
 ) -> bool:
-    """Whether a follower's entry takes an answer. AbstractFetcherThread#processFetchRequest.
+    """Whether a follower's entry takes a response. AbstractFetcherThread#processFetchRequest.
 
     `epoch_checked` is KAFKA-18991 (3.9.1, 4.0.1): before it only offset and readiness were compared.
     """

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegauge.conformance.evidence.beyond import MISSED_EPOCH
-from tidegauge.conformance.job.job import Case, StepResult
+from tidegauge.conformance.job.job import JobCase, StepResult
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.impl.explored.explore import Bounds, explore
@@ -51,14 +51,14 @@ def interleavings_judged(directory: Path, walks: int, seed: int, echo: Echo) -> 
         _faulty_walks(faulty, order, seed)
         wrong = _judged(spark, [faulty])
     cases = (
-        Case("as many interleavings as asked for, all distinct", generated == walks, f"{generated:,} of {walks:,}"),
-        Case("counts reconcile", all(t.reconciles for t in (right, repaired, as_it_is, wrong)), _counts(right)),
-        Case("no rule fails on an interleaving", _clean(right), _failing(right)),
-        Case("no rule fails on three brokers beyond the explored bounds, repaired", _clean(repaired), _failing(repaired)),
-        Case(
+        JobCase("as many interleavings as asked for, all distinct", generated == walks, f"{generated:,} of {walks:,}"),
+        JobCase("counts reconcile", all(t.reconciles for t in (right, repaired, as_it_is, wrong)), _counts(right)),
+        JobCase("no rule fails on an interleaving", _clean(right), _failing(right)),
+        JobCase("no rule fails on three brokers beyond the explored bounds, repaired", _clean(repaired), _failing(repaired)),
+        JobCase(
             "as Kafka is, only the known finding shows there", set(as_it_is.failed_rules) <= MISSED_EPOCH, _failing(as_it_is)
         ),
-        Case(f"the seeded fault {SEEDED_FAULT} is found", bool(wrong.failed_rules), _failing(wrong)),
+        JobCase(f"the seeded fault {SEEDED_FAULT} is found", bool(wrong.failed_rules), _failing(wrong)),
     )
     exercised = sum(right.rules[rule].held > 0 for rule in RULE_IDS if rule in right.rules)
     return StepResult(

@@ -1,6 +1,6 @@
 --------------------------- MODULE AbstractReplication ---------------------------
 (***********************************************************************************
- What replication promises, without how: logs grow and are cut, a prefix is committed
+ What replication promises, without how: logs grow and are truncated, a prefix is committed
  once everybody who may be elected holds it, and only they are elected.  No messages, no
  high watermarks, no epochs in requests.
 
@@ -8,7 +8,7 @@
  one of these or changes nothing that can be seen here.  The guards below are what the
  message level has to earn with its checks.
 
- Simplified: an answer brings one record (MaxFetch = 1).
+ Simplified: a response brings one record (MaxFetch = 1).
  ***********************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
@@ -88,8 +88,8 @@ Replicate(f, record) ==
   /\ Consistent(log')
   /\ UNCHANGED <<term, committed, elected>>
 
-\* A follower cuts; nobody who may be elected cuts what is committed.
-Cut(f, n) ==
+\* A follower truncates; nobody who may be elected truncates what is committed.
+Truncated(f, n) ==
   /\ term[f] = Undefined
   /\ log' = [log EXCEPT ![f] = Prefix(@, n)]
   /\ f \in elected.isr => IsPrefix(committed, log'[f])
@@ -117,7 +117,7 @@ Next ==
   \/ \E b \in Broker : Lead(b)
   \/ \E b \in Broker : Leave(b)
   \/ \E f \in Broker, record \in 0..elected.epoch : Replicate(f, record)
-  \/ \E f \in Broker : \E n \in 0..(Len(log[f]) - 1) : Cut(f, n)
+  \/ \E f \in Broker : \E n \in 0..(Len(log[f]) - 1) : Truncated(f, n)
   \/ \E isr \in SUBSET Broker : ChangeIsr(isr)
   \/ \E k \in Broker \cup {NoBroker}, isr \in SUBSET Broker : Elect(k, isr)
 

@@ -65,7 +65,7 @@ ReachedByEnough(l, end) == hw[l] >= end
 \* the high watermark, and is counted for it since.
 TooFewAfterAppend(l) == Cardinality(MaximalIsr(isr[l], pending[l])) < EffectiveMinIsr
 
-\* Whether b may read metadata: not while somebody waits for an answer from a broker that leads no more.
+\* Whether b may read metadata: not while somebody waits for a response from a broker that leads no more.
 \* KAFKA: ReplicaManager#completeDelayedOperationsWhenNotPartitionLeader, under replicaStateChangeLock.
 HasAnswered(b) == role[b] = "leader" \/ waiting[b] = <<>>
 
@@ -74,7 +74,7 @@ HasAnswered(b) == role[b] = "leader" \/ waiting[b] = <<>>
 
 LeadsNow(l) == up[l] /\ role[l] = "leader"
 NextRecord(l, acks) == [offset |-> Leo(l), epoch |-> epoch[l], acks |-> acks]
-IsTold(record) == acked' = acked \cup {record}
+IsReported(record) == acked' = acked \cup {record}
 
 (*
   WHO         a leader, asked by a producer
@@ -87,7 +87,7 @@ Produce(l, acks) ==
   /\ IF acks = "all"
      THEN /\ waiting' = [waiting EXCEPT ![l] = Append(@, [end |-> Leo(l) + 1, epoch |-> epoch[l]])]
           /\ UNCHANGED acked
-     ELSE /\ IsTold(NextRecord(l, acks))
+     ELSE /\ IsReported(NextRecord(l, acks))
           /\ UNCHANGED waiting
   /\ LeaderAppend(l)
   /\ UNCHANGED elrVars
@@ -101,7 +101,7 @@ RefuseProduce(l) ==
   /\ UNCHANGED acksVars
 
 \* What a producer who waits at l is told, if anything.
-AnswerTo(l, end) ==
+ResponseTo(l, end) ==
   IF      role[l] # "leader"        THEN "NOT_LEADER_OR_FOLLOWER"
   ELSE IF ~ReachedByEnough(l, end)  THEN "nothing yet"
   ELSE IF TooFewAfterAppend(l)      THEN "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
@@ -112,15 +112,15 @@ AnswerTo(l, end) ==
   WHAT        acknowledges the record that its high watermark has passed; or says that too few are in sync by now, or that
               it leads no more, and then the record may be lost or may stay
   KAFKA       DelayedProduce#tryComplete, Partition#checkEnoughReplicasReachOffset
-  SIMPLIFIED  no purgatory: an answer may leave at any time after it is possible
+  SIMPLIFIED  no purgatory: a response may leave at any time after it is possible
 *)
 AnswerProduce(l, i) ==
   /\ i \in 1..Len(waiting[l])
   /\ LET produced == waiting[l][i]
-         answer == AnswerTo(l, produced.end)
-     IN  /\ answer # "nothing yet"
-         /\ IF answer = "NONE"
-            THEN IsTold([offset |-> produced.end - 1, epoch |-> produced.epoch, acks |-> "all"])
+         response == ResponseTo(l, produced.end)
+     IN  /\ response # "nothing yet"
+         /\ IF response = "NONE"
+            THEN IsReported([offset |-> produced.end - 1, epoch |-> produced.epoch, acks |-> "all"])
             ELSE UNCHANGED acked
   /\ waiting' = [waiting EXCEPT ![l] = SubSeq(@, 1, i - 1) \o SubSeq(@, i + 1, Len(@))]
   /\ UNCHANGED allVars

@@ -1,17 +1,17 @@
 ----------------------------- MODULE AlterPartition -----------------------------
 (***********************************************************************************
- How a leader changes the ISR: AlterPartition requests and answers, the partition epoch
+ How a leader changes the ISR: AlterPartition requests and responses, the partition epoch
  that orders them with the metadata records of the same changes, and broker epochs.
  `Replication` makes one step of all this; here nothing is hidden, and the rest is.
 
  What is modelled
    * One leader in one leader epoch.  A replica is a log end: the records below it are
      the leader's.
-   * The leader proposes, one request at a time; a request may be handled and its answer
+   * The leader proposes, one request at a time; a request may be handled and its response
      lost, and is then sent again.  The controller also takes fenced and restarted
      brokers out of the ISR by itself.
    * Each change is a metadata record; the leader reads images of them late, and may skip
-     to a newer one.  It hears of its own change twice, by answer and by metadata, in
+     to a newer one.  It hears of its own change twice, by response and by metadata, in
      either order.
    * A broker may come back with an empty log and a new broker epoch.
 
@@ -38,7 +38,7 @@ VARIABLES
   known,        \* known[f]: the log end of f and the broker epoch it fetched with, as the leader recorded them
   view,         \* what the leader knows to be committed: [isr, partitionEpoch]
   pending,      \* the ISR the leader has proposed and not heard of again, or {}
-  channel,      \* between leader and controller: Nothing, a request, an answer or a refusal
+  channel,      \* between leader and controller: Nothing, a request, a response or a refusal
   controller,   \* [isr, partitionEpoch]
   images,       \* the metadata records that the leader has not read, oldest first
   incarnation,  \* incarnation[f]: the broker epoch of f
@@ -53,7 +53,7 @@ Partition == [isr : SUBSET Replica, partitionEpoch : Nat]
 Nothing == [type |-> "nothing"]
 Request(members) ==
   [type : {"request"}, isr : {members \cup {Leader}}, partitionEpoch : Nat, incarnation : [members -> Nat]]
-Answer == [type : {"answer"}, isr : SUBSET Replica, partitionEpoch : Nat, asked : SUBSET Replica]
+Response == [type : {"response"}, isr : SUBSET Replica, partitionEpoch : Nat, asked : SUBSET Replica]
 Refusal == [type : {"refusal"}, asked : SUBSET Replica]
 
 TypeOK ==
@@ -62,7 +62,7 @@ TypeOK ==
   /\ known \in [Follower -> [end : Nat, incarnation : Nat]]
   /\ view \in Partition
   /\ pending \in SUBSET Replica
-  /\ channel \in {Nothing} \cup Answer \cup Refusal \/ \E members \in SUBSET Follower : channel \in Request(members)
+  /\ channel \in {Nothing} \cup Response \cup Refusal \/ \E members \in SUBSET Follower : channel \in Request(members)
   /\ controller \in Partition
   /\ images \in Seq(Partition)
   /\ incarnation \in [Follower -> Nat]
@@ -103,8 +103,8 @@ IsCurrent(request) == request.partitionEpoch = controller.partitionEpoch
 \* ... whose members are the incarnations that fetched (INELIGIBLE_REPLICA otherwise; KIP-903).
 AreThemselves(request) == \A f \in request.isr \ {Leader} : request.incarnation[f] = incarnation[f]
 
-\* The leader takes an answer that is not older than what it knows.  KAFKA: Partition#handleAlterPartitionUpdate.
-TakesAnswer(answer) == answer.partitionEpoch >= view.partitionEpoch
+\* The leader takes a response that is not older than what it knows.  KAFKA: Partition#handleAlterPartitionUpdate.
+TakesResponse(response) == response.partitionEpoch >= view.partitionEpoch
 
 \* The leader reads metadata unless it is older than what it knows: Kafka, 4.3.1 still, reads the equal one too, which tells
 \* it nothing and makes it forget what it has proposed since.  KAFKA: Partition#makeLeader.
@@ -133,8 +133,8 @@ LeaderAppend ==
   /\ UNCHANGED <<known, view, pending, channel, controller, images, incarnation, restarts, recent>>
 
 \* WHO the leader, for a fetch of f.  WHAT records where f stands; may propose f; tries to raise the high watermark if f has
-\* moved; f gets one record more, or the answer is late and counts as lost.  KAFKA: Partition#updateFollowerFetchState.
-HandleFetch(f, expand, answerLost) ==
+\* moved; f gets one record more, or the response is late and counts as lost.  KAFKA: Partition#updateFollowerFetchState.
+HandleFetch(f, expand, responseLost) ==
   /\ LET recorded == [known EXCEPT ![f] = [end |-> end[f], incarnation |-> incarnation[f]]]
          proposed == IF expand THEN view.isr \cup {f} ELSE pending
      IN  /\ expand => pending = {} /\ channel = Nothing /\ f \notin view.isr /\ end[f] >= hw
@@ -145,7 +145,7 @@ HandleFetch(f, expand, answerLost) ==
             THEN UNCHANGED <<hw, committed>>
             ELSE RaiseHighWatermark(end[Leader], recorded, view.isr, proposed)
          /\ channel' = IF expand THEN Proposal(proposed, recorded) ELSE channel
-  /\ end' = IF answerLost THEN end ELSE [end EXCEPT ![f] = MinOf({@ + 1, end[Leader]})]
+  /\ end' = IF responseLost THEN end ELSE [end EXCEPT ![f] = MinOf({@ + 1, end[Leader]})]
   /\ UNCHANGED <<view, controller, images, incarnation, restarts>>
 
 ShrinkIsr(removed) ==
@@ -169,17 +169,17 @@ LagLimitPasses(f) ==
 (*
   WHO         the leader
   WHAT        takes a success that is not older than what it knows, if it still waits for just this proposal; falls back on
-              a refusal for an ineligible member; after INVALID_UPDATE_VERSION it waits for metadata, so that answer is not
+              a refusal for an ineligible member; after INVALID_UPDATE_VERSION it waits for metadata, so that response is not
               modelled
   KAFKA       Partition#submitAlterPartition, #handleAlterPartitionUpdate, #handleAlterPartitionError
 *)
 HandleAlterPartitionResponse ==
-  /\ channel.type \in {"answer", "refusal"}
+  /\ channel.type \in {"response", "refusal"}
   /\ channel' = Nothing
   /\ LET m == channel
          mine == pending = m.asked
          refused == m.type = "refusal"
-     IN  IF mine /\ ~refused /\ TakesAnswer(m)
+     IN  IF mine /\ ~refused /\ TakesResponse(m)
          THEN /\ view' = [isr |-> m.isr, partitionEpoch |-> m.partitionEpoch]
               /\ pending' = {}
               /\ RaiseHighWatermark(end[Leader], known, m.isr, {})
@@ -207,19 +207,19 @@ Commit(isr) ==
 
 (*
   WHO         the controller
-  WHAT        commits the proposal or refuses it.  If the answer is lost the leader sends the same request again
+  WHAT        commits the proposal or refuses it.  If the response is lost the leader sends the same request again
   KAFKA       ReplicationControlManager#alterPartition, #validateAlterPartitionData
 *)
-HandleAlterPartition(answerLost) ==
+HandleAlterPartition(responseLost) ==
   /\ channel.type = "request"
   /\ LET m == channel
-         Reply(answer) == channel' = IF answerLost THEN m ELSE answer
+         Reply(response) == channel' = IF responseLost THEN m ELSE response
      IN  CASE ~IsCurrent(m) ->
                 /\ UNCHANGED <<controller, images>>
                 /\ channel' = Nothing
            [] IsCurrent(m) /\ AreThemselves(m) ->
                 /\ Commit(m.isr)
-                /\ Reply([type |-> "answer", isr |-> controller'.isr, partitionEpoch |-> controller'.partitionEpoch,
+                /\ Reply([type |-> "response", isr |-> controller'.isr, partitionEpoch |-> controller'.partitionEpoch,
                           asked |-> m.isr])
            [] IsCurrent(m) /\ ~AreThemselves(m) ->
                 /\ UNCHANGED <<controller, images>>
@@ -242,9 +242,9 @@ RestartEmpty(f) ==
 
 Next ==
   \/ LeaderAppend
-  \/ \E f \in Follower, expand, answerLost \in BOOLEAN : HandleFetch(f, expand, answerLost)
+  \/ \E f \in Follower, expand, responseLost \in BOOLEAN : HandleFetch(f, expand, responseLost)
   \/ \E removed \in SUBSET Follower : ShrinkIsr(removed)
-  \/ \E answerLost \in BOOLEAN : HandleAlterPartition(answerLost)
+  \/ \E responseLost \in BOOLEAN : HandleAlterPartition(responseLost)
   \/ HandleAlterPartitionResponse
   \/ \E n \in 1..Len(images) : ReadMetadata(n)
   \/ \E f \in Follower : FenceBroker(f)

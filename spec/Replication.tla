@@ -7,7 +7,7 @@
    * Every action touches one broker or the controller, and the messages it takes or
      sends.  Messages are delayed, lost, and overtaken by metadata.
    * Followers fetch; the leader answers with records, with the point where the logs
-     diverge, or with "out of range"; the follower appends or cuts, and fetches again.
+     diverge, or with "out of range"; the follower appends or truncates, and fetches again.
    * The leader counts fetch offsets to move the high watermark (HW), and proposes ISR
      changes; the controller commits them and elects leaders, always from the ISR.
    * Brokers crash and restart with an older checkpointed HW.
@@ -44,11 +44,11 @@ CONSTANTS
   Broker,         \* the brokers that hold a replica, all of them assigned
   FirstLeader,    \* the broker that leads epoch 0
   NoBroker,       \* stands for "no leader"
-  MaxFetch        \* most records in one answer (replica.fetch.max.bytes)
+  MaxFetch        \* most records in one response (replica.fetch.max.bytes)
 
 ASSUME BrokersAreFinite == IsFiniteSet(Broker) /\ FirstLeader \in Broker
 ASSUME NoBrokerIsNone   == NoBroker \notin Broker
-ASSUME AnswersCarryData == MaxFetch \in Nat \ {0}
+ASSUME ResponsesCarryData == MaxFetch \in Nat \ {0}
 
 VARIABLES
   \* on the broker's disk
@@ -65,7 +65,7 @@ VARIABLES
   pending,      \* pending[b]: at a leader, the ISR it has proposed and not heard of again; else {}
   remoteLeo,    \* remoteLeo[b][r]: at a leader, the log end of r as of its last fetch; Undefined before
   \* between brokers
-  net,          \* net[f][l]: what is in flight between f as follower and l: a request, an answer, or Nothing
+  net,          \* net[f][l]: what is in flight between f as follower and l: a request, a response, or Nothing
   \* in the controller
   controller,   \* [leader, epoch, isr, live] as committed to the metadata log; live = not fenced
   \* bookkeeping: read by properties and bounds, never by the protocol
@@ -85,7 +85,7 @@ OffsetOrNone == Nat \cup {Undefined}
 BrokerOrNone == Broker \cup {NoBroker}
 
 Nothing == [type |-> "nothing"]
-\* Every message carries the epoch and offset of the request: an answer is matched by them.
+\* Every message carries the epoch and offset of the request: a response is matched by them.
 Request    == [type : {"request"}, epoch : Epoch, offset : Nat, lastEpoch : EpochOrNone]
 Data       == [type : {"data"}, epoch : Epoch, offset : Nat, hw : Nat, logStart : Nat, records : Seq(Epoch)]
 Diverging  == [type : {"diverging"}, epoch : Epoch, offset : Nat, divEpoch : Epoch, divEnd : Nat]
@@ -150,7 +150,7 @@ Cache(b) == CacheOf(log[b], mark[b])
 Prefix(records, n) == SubSeq(records, 1, n)
 IsPrefix(s, t) == Len(s) <= Len(t) /\ s = Prefix(t, Len(s))
 
-\* Where the current epoch of a leader starts (leaderEpochStartOffset).  A leader never cuts its log, so this is the log
+\* Where the current epoch of a leader starts (leaderEpochStartOffset).  A leader never truncates its log, so this is the log
 \* end at the moment it was elected.
 EpochStart(l) == Cardinality({i \in 1..Leo(l) : log[l][i] < epoch[l]})
 
@@ -179,14 +179,14 @@ RefusesEpoch(requested, local) == CheckLeaderEpoch(requested, local) # "none"
 \* The leader compares the follower's last epoch with its own cache (truncation on fetch).
 Decide(l, offset, lastEpoch) == FetchDecision(Cache(l), LogStartOf(l), Leo(l), offset, lastEpoch)
 
-\* The follower drops an answer to a request of another offset or epoch (KAFKA-18991).
+\* The follower drops a response to a request of another offset or epoch (KAFKA-18991).
 Matches(f, m) == AcceptsFetchResponse(Leo(f), epoch[f], m.offset, m.epoch)
 
 \* A follower may join the ISR.
 InSync(l, offset) == MayJoinIsr(offset, hw[l], EpochStart(l))
 
 \* A leader of a new epoch forgets the log ends of its followers: unless it was leader before, even if it missed an epoch in
-\* between and they have cut their logs since.  Kafka, 4.3.1 still, is so; MCReplication/MissedEpoch.cfg shows what it costs.
+\* between and they have truncated their logs since.  Kafka, 4.3.1 still, is so; MCReplication/MissedEpoch.cfg shows what it costs.
 \* KAFKA: Replica#resetReplicaState.
 ForgetsFollowers(b) == role[b] # "leader"
 
@@ -202,9 +202,9 @@ StartsTruncating(b) == FALSE
 \* What a leader answers to that: the epoch it found and its end (KIP-279).
 EpochEndFound(l, asked) == EndOffsetFor(Cache(l), Leo(l), asked)
 
-\* Whether it takes the answer (KIP-320), and where it cuts then: with no answer at its high watermark.
+\* Whether it takes the response (KIP-320), and where it truncates then: with no response at its high watermark.
 EpochEndMatches(f, m) == m.epoch = epoch[f]
-CutAtEpochEnd(f, m) == TruncationTarget(Cache(f), Leo(f), hw[f], m.endEpoch, m.endOffset)
+TruncateAtEpochEnd(f, m) == TruncationTarget(Cache(f), Leo(f), hw[f], m.endEpoch, m.endOffset)
 
 \* The controller considers a proposal made on the ISR that it has itself.
 MadeOnThisIsr(b) == controller.isr = isr[b]
@@ -221,7 +221,7 @@ MoveLogStart(b, records, trailing, start) ==
   /\ log' = [log EXCEPT ![b] = records]
   /\ mark' = [mark EXCEPT ![b] = trailing]
 
-\* What a broker cuts when it becomes a follower: nothing, the leader's answer to its first fetch decides.
+\* What a broker truncates when it becomes a follower: nothing, the leader's response to its first fetch decides.
 TruncateOnBecomeFollower(b) == UNCHANGED <<log, mark>>
 
 ----------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ RequestOf(e, records, trailing) ==
 \* One fetcher per follower: a fetch to l gives up what is in flight with any other broker.
 Send(f, l, request) == net' = [net EXCEPT ![f] = [AllSlotsEmpty EXCEPT ![l] = request]]
 
-Reply(f, l, answer) == net' = [net EXCEPT ![f][l] = answer]
+Reply(f, l, response) == net' = [net EXCEPT ![f][l] = response]
 
 \* What a follower in state r asks next.
 Ask(e, records, trailing, r) ==
@@ -245,7 +245,7 @@ Answered(f, l) == net[f][l].type \in {"data", "diverging", "out of range", "epoc
 Follows(f, l) == up[f] /\ role[f] = "follower" /\ leader[f] = l
 Truncates(f, l) == up[f] /\ role[f] = "truncating" /\ leader[f] = l
 
-\* An answer is consumed, taken or not; a follower of l asks again at once, from the log it has then.
+\* A response is consumed, taken or not; a follower of l asks again at once, from the log it has then.
 AskAgain(f, l, r) ==
   Reply(f, l, IF Follows(f, l) \/ Truncates(f, l) THEN Ask(epoch[f], log'[f], mark'[f], r) ELSE Nothing)
 FetchAgain(f, l) == AskAgain(f, l, role[f])
@@ -273,7 +273,7 @@ LeaderAppend(l) ==
          /\ Expose(records, h)
   /\ UNCHANGED <<memory, net, controller, crashes>>
 
-\* The data half of HandleFetch: the answer carries the high watermark from before this fetch counted.
+\* The data half of HandleFetch: the response carries the high watermark from before this fetch counted.
 ServeFetch(l, f, m, expand) ==
   LET proposed == IF expand THEN isr[l] \cup {f} ELSE pending[l]
       remote == [remoteLeo[l] EXCEPT ![f] = m.offset]
@@ -294,10 +294,10 @@ ServeFetch(l, f, m, expand) ==
               records, records f's log end, proposes f for the ISR if `expand`, and tries to raise the high watermark
   KAFKA       ReplicaManager#fetchMessages, Partition#fetchRecords, #updateFollowerFetchState, #maybeExpandIsr,
               #maybeIncrementLeaderHW
-  SIMPLIFIED  a refused request leaves no answer: the follower backs off, and SendFetch may come at any time.  Whether an
+  SIMPLIFIED  a refused request leaves no response: the follower backs off, and SendFetch may come at any time.  Whether an
               eligible follower is proposed at this fetch is open: eligibility (fencing, broker epochs) is the metadata
               cache's and may lag; the controller checks it again.  A caught-up member outside the ISR does not hold the
-              high watermark back.  No purgatory: an answer leaves when the request is read
+              high watermark back.  No purgatory: a response leaves when the request is read
 *)
 HandleFetch(l, f, expand) ==
   /\ net[f][l].type = "request"
@@ -351,7 +351,7 @@ SendFetch(f) ==
 
 (*
   WHO         a follower
-  WHAT        appends the records of an answer it accepts and takes over the high watermark, which may go down, and the log
+  WHAT        appends the records of a response it accepts and takes over the high watermark, which may go down, and the log
               start
   KAFKA       AbstractFetcherThread#processFetchRequest, ReplicaFetcherThread#processPartitionData
 *)
@@ -368,7 +368,7 @@ HandleFetchResponse(f, l) ==
   /\ UNCHANGED <<memory, controller, committed, crashes>>
 
 \* UnifiedLog#truncateTo: cache entries at or above the new end go even when no record does (KAFKA-10706), so the mark goes.
-CutAt(f, target) ==
+TruncateAt(f, target) ==
   /\ log' = [log EXCEPT ![f] = Prefix(@, MinOf({target, Len(@)}))]
   /\ hw' = [hw EXCEPT ![f] = HighWatermarkAfterTruncation(@, target)]
   /\ mark' = [mark EXCEPT ![f] = Undefined]
@@ -381,32 +381,32 @@ StartAt(f, start) ==
 
 (*
   WHO         a follower
-  WHAT        cuts where its log and the leader's part; when it knows nothing of the leader's epoch it cuts to its own
+  WHAT        truncates where its log and the leader's part; when it knows nothing of the leader's epoch it truncates to its own
               next lower one, and the next fetch is answered again
   KAFKA       AbstractFetcherThread#truncateOnFetchResponse, #getOffsetTruncationState, UnifiedLog#truncateTo
-  SIMPLIFIED  high watermark and log start of such an answer are not looked at, as in Kafka since KAFKA-14704
+  SIMPLIFIED  high watermark and log start of such a response are not looked at, as in Kafka since KAFKA-14704
 *)
 HandleDivergingResponse(f, l) ==
   /\ net[f][l].type = "diverging"
   /\ IF Accepts(f, l)
      THEN LET m == net[f][l]
-          IN  CutAt(f, TruncationTarget(Cache(f), Leo(f), m.offset, m.divEpoch, m.divEnd).offset)
+          IN  TruncateAt(f, TruncationTarget(Cache(f), Leo(f), m.offset, m.divEpoch, m.divEnd).offset)
      ELSE UNCHANGED disk
   /\ FetchAgain(f, l)
   /\ UNCHANGED <<memory, controller, committed, crashes>>
 
 (*
   WHO         a follower
-  WHAT        cuts to the leader's end when it is ahead of it; drops its log and starts at the leader's start when it is
+  WHAT        truncates to the leader's end when it is ahead of it; drops its log and starts at the leader's start when it is
               before that; else goes on from its own log end
   KAFKA       AbstractFetcherThread#handleOutOfRangeError, #fetchOffsetAndTruncate, UnifiedLog#truncateFullyAndStartAt
-  SIMPLIFIED  the two ListOffsets answers travel with the error
+  SIMPLIFIED  the two ListOffsets responses travel with the error
 *)
 HandleOutOfRange(f, l) ==
   /\ net[f][l].type = "out of range"
   /\ LET m == net[f][l]
          reset == OutOfRangeReset(m.leaderStart, m.leaderEnd, Leo(f))
-     IN  CASE Accepts(f, l) /\ reset.kind = "to leader end"   -> CutAt(f, reset.offset)
+     IN  CASE Accepts(f, l) /\ reset.kind = "to leader end"   -> TruncateAt(f, reset.offset)
            [] Accepts(f, l) /\ reset.kind = "to leader start" -> StartAt(f, reset.offset)
            [] OTHER                                           -> UNCHANGED disk
   /\ FetchAgain(f, l)
@@ -414,7 +414,7 @@ HandleOutOfRange(f, l) ==
 
 (*
   WHO         the network
-  WHAT        loses an answer; the follower's request times out and it asks again
+  WHAT        loses a response; the follower's request times out and it asks again
   KAFKA       AbstractFetcherThread#processFetchRequest, the catch around leader.fetch
   SIMPLIFIED  a lost request is not told apart from one that the broker refused without effect
 *)
@@ -456,15 +456,15 @@ HandleEpochRequest(l, f) ==
 
 (*
   WHO         a truncating follower
-  WHAT        cuts by the answer, and fetches from then on; or asks again when the answer named an epoch it does not know
+  WHAT        truncates by the response, and fetches from then on; or asks again when the response named an epoch it does not know
   KAFKA       AbstractFetcherThread#maybeTruncateToEpochEndOffsets, #getOffsetTruncationState
 *)
 HandleEpochResponse(f, l) ==
   /\ net[f][l].type = "epoch end"
   /\ IF Truncates(f, l) /\ EpochEndMatches(f, net[f][l])
-     THEN LET cut == CutAtEpochEnd(f, net[f][l])
-              next == IF cut.completed THEN "follower" ELSE "truncating"
-          IN  /\ CutAt(f, cut.offset)
+     THEN LET truncated == TruncateAtEpochEnd(f, net[f][l])
+              next == IF truncated.completed THEN "follower" ELSE "truncating"
+          IN  /\ TruncateAt(f, truncated.offset)
               /\ role' = [role EXCEPT ![f] = next]
               /\ AskAgain(f, l, next)
      ELSE UNCHANGED <<disk, role>> /\ FetchAgain(f, l)
@@ -481,7 +481,7 @@ HasNews(b) ==
 
 (*
   WHO         the broker that the newest metadata names as leader
-  WHAT        a new epoch: marks its log end as the start of the epoch, may forget the followers' log ends, cuts nothing;
+  WHAT        a new epoch: marks its log end as the start of the epoch, may forget the followers' log ends, truncates nothing;
               the same epoch: takes over the committed ISR.  Tries to raise the high watermark
   KAFKA       ReplicaManager#applyDelta, Partition#makeLeader, LeaderEpochFileCache#assign, Replica#resetReplicaState
 *)
@@ -505,8 +505,8 @@ BecomeLeader(b) ==
 
 (*
   WHO         any other broker that reads the newest metadata
-  WHAT        follows the leader of the new epoch, if there is one, and fetches from it unless an old answer from that
-              broker is still on its way.  With truncation on fetch nothing is cut here
+  WHAT        follows the leader of the new epoch, if there is one, and fetches from it unless an old response from that
+              broker is still on its way.  With truncation on fetch nothing is truncated here
   KAFKA       ReplicaManager#applyDelta, Partition#makeFollower, ReplicaManager#initialFetchOffset
   SIMPLIFIED  a restarted broker reads metadata once it is unfenced.  An empty cache would start at the high watermark
               (AbstractFetcherThread#partitionFetchState); here the cache is empty only when the log is
@@ -759,8 +759,8 @@ Checked with TLC 2.15, one worker; models.toml has the numbers that tests hold i
 
 MCReplication.tla names the decisions whose removal was tried.  All but three are needed: each removal breaks a property
 within small bounds.  These three held within the bounds of their models and are no more than idle there: the offset of an
-answer, where its epoch is checked and no answer comes twice (OffsetUnchecked: 2 brokers, MaxLog 1, last epoch 2, no crash;
-MCDuplicates.tla has answers that do, and there it is needed); forgetting log ends at election, where followers forget them
+response, where its epoch is checked and no response comes twice (OffsetUnchecked: 2 brokers, MaxLog 1, last epoch 2, no crash;
+MCDuplicates.tla has responses that do, and there it is needed); forgetting log ends at election, where followers forget them
 (NeverForgets, same bounds; MCReplication!OnlyLeadersKnow says why nothing is left to forget); the ISR a proposal was made on,
 as long as the proposal is the request (AnyIsr, same bounds; AlterPartition.tla has the messages, and there the comparison is
 needed).

@@ -52,13 +52,13 @@ CheckLeaderEpoch(requested, local) ==
 FetchDecision(cache, logStart, logEnd, offset, lastEpoch) ==
   LET found == EndOffsetFor(cache, logEnd, lastEpoch)
       read == IF offset < logStart \/ offset > logEnd THEN "out of range" ELSE "read"
-      answer(kind, e) == [kind |-> kind, epoch |-> e.epoch, end |-> e.end]
-  IN  IF      lastEpoch = Undefined                             THEN answer(read, NoEpochEnd)
-      ELSE IF found = NoEpochEnd \/ offset < logStart           THEN answer("out of range", NoEpochEnd)
-      ELSE IF found.epoch < lastEpoch \/ found.end < offset     THEN answer("diverging", found)
-      ELSE                                                           answer(read, NoEpochEnd)
+      response(kind, e) == [kind |-> kind, epoch |-> e.epoch, end |-> e.end]
+  IN  IF      lastEpoch = Undefined                             THEN response(read, NoEpochEnd)
+      ELSE IF found = NoEpochEnd \/ offset < logStart           THEN response("out of range", NoEpochEnd)
+      ELSE IF found.epoch < lastEpoch \/ found.end < offset     THEN response("diverging", found)
+      ELSE                                                           response(read, NoEpochEnd)
 
-\* Whether a follower that stands at (entryOffset, entryEpoch) takes the answer to a request made at (offset, epoch).
+\* Whether a follower that stands at (entryOffset, entryEpoch) takes the response to a request made at (offset, epoch).
 \* The epoch is compared since KAFKA-18991 (3.9.1, 4.0.1), where the request had one; before, only the offset was.
 \* KAFKA: AbstractFetcherThread#processFetchRequest.
 AcceptsFetchResponse(entryOffset, entryEpoch, offset, epoch) ==
@@ -67,8 +67,8 @@ AcceptsFetchResponse(entryOffset, entryEpoch, offset, epoch) ==
 ----------------------------------------------------------------------------------
 (* Truncation on the follower *)
 
-\* Where a follower cuts, given the leader's epoch and end.  Neither log start nor high watermark is an argument: nothing
-\* here stops a cut below the high watermark.
+\* Where a follower truncates, given the leader's epoch and end.  Neither log start nor high watermark is an argument: nothing
+\* here stops a truncation below the high watermark.
 \* KAFKA: AbstractFetcherThread#getOffsetTruncationState.
 TruncationTarget(cache, logEnd, offset, leaderEpoch, leaderEnd) ==
   LET own == EndOffsetFor(cache, logEnd, leaderEpoch)
@@ -78,7 +78,7 @@ TruncationTarget(cache, logEnd, offset, leaderEpoch, leaderEnd) ==
       ELSE IF own.epoch # leaderEpoch THEN [row |-> 4, offset |-> MinOf({own.end, logEnd}), completed |-> FALSE]
       ELSE                                 [row |-> 5, offset |-> MinOf({own.end, leaderEnd, logEnd}), completed |-> TRUE]
 
-\* A cut takes the high watermark with it.  KAFKA: UnifiedLog#truncateTo (since 2.4).
+\* A truncation takes the high watermark with it.  KAFKA: UnifiedLog#truncateTo (since 2.4).
 HighWatermarkAfterTruncation(h, target) == MinOf({h, target})
 
 \* KAFKA: AbstractFetcherThread#fetchOffsetAndTruncate.

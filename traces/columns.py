@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, Kind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, FieldKind, Trace
 
 UNKNOWN = -(2**62)
-INT_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is not Kind.EPOCHS)
+INT_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is not FieldKind.EPOCHS)
 
 Ints = NDArray[np.int64]
 
@@ -28,7 +28,7 @@ class Columns:
     event: Ints
     node: Ints
     ints: Mapping[str, Ints]
-    epochs_told: NDArray[np.bool_]
+    epochs_reported: NDArray[np.bool_]
     epochs_at: Ints
     epochs: Ints
 
@@ -41,11 +41,11 @@ def to_columns(traces: Sequence[Trace], config: Config) -> Columns:
     events = [event for trace in traces for event in trace.events]
     starts = np.cumsum([0, *(len(trace.events) for trace in traces)], dtype=np.int64)
     position = positions(config)
-    told = {name for event in events for name in event.fields}
+    reported = {name for event in events for name in event.fields}
     ints = {
         name: np.array([_encode(event, name, position) for event in events], dtype=np.int64)
         for name in INT_FIELDS
-        if name in told
+        if name in reported
     }
     pairs = [event.fields.get("epochs") for event in events]
     return Columns(
@@ -53,7 +53,7 @@ def to_columns(traces: Sequence[Trace], config: Config) -> Columns:
         event=np.array([EVENTS[event.event].code for event in events], dtype=np.int64),
         node=np.array([position[event.node] for event in events], dtype=np.int64),
         ints=ints,
-        epochs_told=np.array([p is not None for p in pairs], dtype=np.bool_),
+        epochs_reported=np.array([p is not None for p in pairs], dtype=np.bool_),
         epochs_at=np.cumsum([0, *(len(p or ()) for p in pairs)], dtype=np.int64),
         epochs=np.array([number for p in pairs for pair in p or () for number in pair], dtype=np.int64),
     )
@@ -74,9 +74,9 @@ def _encode(event: Event, name: str, position: Mapping[int, int]) -> int:
     if value is None:
         return -1
     kind = FIELDS[name].kind
-    if kind is Kind.NODE:
+    if kind is FieldKind.NODE:
         return position[value]
-    if kind is Kind.NODES:
+    if kind is FieldKind.NODES:
         return mask(position[node] for node in value)
     return int(value)
 

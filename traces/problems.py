@@ -36,6 +36,6 @@ def lost(problems: Iterable[Problem]) -> int:
 
 
 def shown(value: object) -> str:
-    """`value` as a message quotes it: one line, cut at SHOWN characters."""
+    """`value` as a message quotes it: one line, truncated at SHOWN characters."""
     text = repr(value)
     return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegauge.traces.files.ndjson import LARGEST
-from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Kind
+from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, FieldKind
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA_FILE = ROOT / "traces" / "schema.json"
@@ -17,12 +17,12 @@ PAGE = ROOT / "docs" / "traces.md"
 
 _NODE = {"type": "integer"}
 _INT = {"type": "integer", "minimum": -1, "exclusiveMaximum": LARGEST}
-_TYPES: Mapping[Kind, dict[str, Any]] = {
-    Kind.INT: {**_INT, "type": ["integer", "null"]},
-    Kind.BOOL: {"type": ["boolean", "null"]},
-    Kind.NODE: {**_NODE, "type": ["integer", "null"]},
-    Kind.NODES: {"type": ["array", "null"], "items": _NODE},
-    Kind.EPOCHS: {"type": ["array", "null"], "items": {"type": "array", "items": _INT, "minItems": 2, "maxItems": 2}},
+_TYPES: Mapping[FieldKind, dict[str, Any]] = {
+    FieldKind.INT: {**_INT, "type": ["integer", "null"]},
+    FieldKind.BOOL: {"type": ["boolean", "null"]},
+    FieldKind.NODE: {**_NODE, "type": ["integer", "null"]},
+    FieldKind.NODES: {"type": ["array", "null"], "items": _NODE},
+    FieldKind.EPOCHS: {"type": ["array", "null"], "items": {"type": "array", "items": _INT, "minItems": 2, "maxItems": 2}},
 }
 
 
@@ -68,8 +68,8 @@ def _config() -> dict[str, Any]:
 
 def _event(fields: Iterable[str]) -> dict[str, Any]:
     seq = {"type": "integer", "description": "counts the events of a node from its Start on, without gaps"}
-    told = {name: {**_TYPES[FIELDS[name].kind], "description": FIELDS[name].says} for name in fields}
-    return {"required": ["node"], "properties": {"node": _NODE, "seq": seq, **told}}
+    reported = {name: {**_TYPES[FIELDS[name].kind], "description": FIELDS[name].says} for name in fields}
+    return {"required": ["node"], "properties": {"node": _NODE, "seq": seq, **reported}}
 
 
 def event_table() -> str:

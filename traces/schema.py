@@ -20,7 +20,7 @@ from typing import Any
 VERSION = 1
 
 
-class Kind(Enum):
+class FieldKind(Enum):
     """How the value of a field reads in NDJSON."""
 
     INT = "integer"
@@ -34,51 +34,55 @@ class Kind(Enum):
 class Field:
     """A field of events: how its value reads, and what it says."""
 
-    kind: Kind
+    kind: FieldKind
     says: str
 
 
 FIELDS: Mapping[str, Field] = {
     "peer": Field(
-        Kind.NODE, "the other node: the follower at a leader, the leader at a follower, the member joining the ISR"
+        FieldKind.NODE, "the other node: the follower at a leader, the leader at a follower, the member joining the ISR"
     ),
-    "leader": Field(Kind.NODE, "leader named by the metadata; null when there is none"),
-    "leader_epoch": Field(Kind.INT, "leader epoch of the acting replica, or set by the controller"),
-    "partition_epoch": Field(Kind.INT, "partition epoch, likewise"),
-    "isr": Field(Kind.NODES, "in-sync replicas: committed in metadata, proposed in ExpandIsr, ShrinkIsr and AlterPartition"),
-    "live": Field(Kind.NODES, "brokers the controller does not fence"),
-    "clean": Field(Kind.BOOL, "an election from the ISR (or ELR); a stop or start without loss of the unflushed tail"),
-    "req_epoch": Field(Kind.INT, "currentLeaderEpoch of the request"),
-    "req_offset": Field(Kind.INT, "fetchOffset of the request"),
-    "req_last_epoch": Field(Kind.INT, "lastFetchedEpoch of the request, or the epoch asked for in OffsetsForLeaderEpoch"),
-    "req_log_start": Field(Kind.INT, "logStartOffset of the request"),
-    "req_broker_epoch": Field(Kind.INT, "replicaEpoch of the request"),
-    "error": Field(Kind.INT, "Kafka error code of the answer; 0 is NONE"),
-    "res_hw": Field(Kind.INT, "highWatermark in the answer"),
-    "res_log_start": Field(Kind.INT, "logStartOffset in the answer"),
-    "div_epoch": Field(Kind.INT, "diverging epoch in the answer, or the epoch answered by OffsetsForLeaderEpoch"),
-    "div_end": Field(Kind.INT, "its end offset"),
-    "rec_base": Field(Kind.INT, "offset of the first record appended or answered"),
-    "rec_end": Field(Kind.INT, "offset after the last one; equal to rec_base when there are none"),
-    "rec_epoch": Field(Kind.INT, "leader epoch of the last one"),
-    "leader_start": Field(Kind.INT, "the leader's earliest offset (ListOffsets)"),
-    "leader_end": Field(Kind.INT, "the leader's latest offset (ListOffsets)"),
-    "target": Field(Kind.INT, "truncation offset, or new fetch offset of an out-of-range reset"),
-    "completed": Field(Kind.BOOL, "whether the truncation needs no further round"),
-    "remote_leo": Field(Kind.INT, "LEO the leader recorded for the peer"),
-    "epoch_start": Field(Kind.INT, "offset at which the leader epoch starts"),
-    "acks": Field(Kind.INT, "acks of a produce request"),
-    "bound": Field(Kind.INT, "offset up to which a reader could read, exclusive"),
-    "leo_before": Field(Kind.INT, "log end offset before the event"),
-    "hw_before": Field(Kind.INT, "high watermark before the event"),
-    "leo": Field(Kind.INT, "log end offset after the event"),
-    "hw": Field(Kind.INT, "high watermark after the event"),
-    "log_start": Field(Kind.INT, "log start offset after the event"),
-    "epochs": Field(Kind.EPOCHS, "the whole epoch cache (Start, Observe), or the epochs of the records (elsewhere)"),
+    "leader": Field(FieldKind.NODE, "leader named by the metadata; null when there is none"),
+    "leader_epoch": Field(FieldKind.INT, "leader epoch of the acting replica, or set by the controller"),
+    "partition_epoch": Field(FieldKind.INT, "partition epoch, likewise"),
+    "isr": Field(
+        FieldKind.NODES, "in-sync replicas: committed in metadata, proposed in ExpandIsr, ShrinkIsr and AlterPartition"
+    ),
+    "live": Field(FieldKind.NODES, "brokers the controller does not fence"),
+    "clean": Field(FieldKind.BOOL, "an election from the ISR (or ELR); a stop or start without loss of the unflushed tail"),
+    "req_epoch": Field(FieldKind.INT, "currentLeaderEpoch of the request"),
+    "req_offset": Field(FieldKind.INT, "fetchOffset of the request"),
+    "req_last_epoch": Field(
+        FieldKind.INT, "lastFetchedEpoch of the request, or the epoch asked for in OffsetsForLeaderEpoch"
+    ),
+    "req_log_start": Field(FieldKind.INT, "logStartOffset of the request"),
+    "req_broker_epoch": Field(FieldKind.INT, "replicaEpoch of the request"),
+    "error": Field(FieldKind.INT, "Kafka error code of the response; 0 is NONE"),
+    "res_hw": Field(FieldKind.INT, "highWatermark in the response"),
+    "res_log_start": Field(FieldKind.INT, "logStartOffset in the response"),
+    "div_epoch": Field(FieldKind.INT, "diverging epoch in the response, or the epoch answered by OffsetsForLeaderEpoch"),
+    "div_end": Field(FieldKind.INT, "its end offset"),
+    "rec_base": Field(FieldKind.INT, "offset of the first record appended or answered"),
+    "rec_end": Field(FieldKind.INT, "offset after the last one; equal to rec_base when there are none"),
+    "rec_epoch": Field(FieldKind.INT, "leader epoch of the last one"),
+    "leader_start": Field(FieldKind.INT, "the leader's earliest offset (ListOffsets)"),
+    "leader_end": Field(FieldKind.INT, "the leader's latest offset (ListOffsets)"),
+    "target": Field(FieldKind.INT, "truncation offset, or new fetch offset of an out-of-range reset"),
+    "completed": Field(FieldKind.BOOL, "whether the truncation needs no further round"),
+    "remote_leo": Field(FieldKind.INT, "LEO the leader recorded for the peer"),
+    "epoch_start": Field(FieldKind.INT, "offset at which the leader epoch starts"),
+    "acks": Field(FieldKind.INT, "acks of a produce request"),
+    "bound": Field(FieldKind.INT, "offset up to which a reader could read, exclusive"),
+    "leo_before": Field(FieldKind.INT, "log end offset before the event"),
+    "hw_before": Field(FieldKind.INT, "high watermark before the event"),
+    "leo": Field(FieldKind.INT, "log end offset after the event"),
+    "hw": Field(FieldKind.INT, "high watermark after the event"),
+    "log_start": Field(FieldKind.INT, "log start offset after the event"),
+    "epochs": Field(FieldKind.EPOCHS, "the whole epoch cache (Start, Observe), or the epochs of the records (elsewhere)"),
 }
 
 _REQUEST = ("req_epoch", "req_offset", "req_last_epoch", "req_log_start", "req_broker_epoch")
-_ANSWER = ("error", "res_hw", "res_log_start", "div_epoch", "div_end", "rec_base", "rec_end", "rec_epoch", "epochs")
+_RESPONSE = ("error", "res_hw", "res_log_start", "div_epoch", "div_end", "rec_base", "rec_end", "rec_epoch", "epochs")
 _LOG = ("leo_before", "hw_before", "leo", "hw", "log_start")
 
 
@@ -111,27 +115,30 @@ EVENTS: Mapping[str, EventType] = {
     "HandleFetch": EventType(
         5,
         "leader",
-        ("peer", *_REQUEST, *_ANSWER, "remote_leo", *_LOG),
+        ("peer", *_REQUEST, *_RESPONSE, "remote_leo", *_LOG),
         "a fetch is read and recorded; res_hw is the high watermark before it counted. Answer fields are left out when "
-        "the answer leaves later",
+        "the response leaves later",
     ),
     "AnswerFetch": EventType(
-        6, "leader", ("peer", *_REQUEST, *_ANSWER), "an answer leaves later than its fetch was recorded (delayed fetch)"
+        6, "leader", ("peer", *_REQUEST, *_RESPONSE), "a response leaves later than its fetch was recorded (delayed fetch)"
     ),
     "HandleFetchResponse": EventType(
-        7, "follower", ("peer", *_REQUEST, *_ANSWER, *_LOG), "records and high watermark of an answer are taken over"
+        7, "follower", ("peer", *_REQUEST, *_RESPONSE, *_LOG), "records and high watermark of a response are taken over"
     ),
     "HandleDivergingResponse": EventType(
-        8, "follower", ("peer", *_REQUEST, *_ANSWER, "target", "completed", *_LOG), "a diverging answer cuts the log"
+        8,
+        "follower",
+        ("peer", *_REQUEST, *_RESPONSE, "target", "completed", *_LOG),
+        "a diverging response truncates the log",
     ),
     "HandleOutOfRange": EventType(
         9,
         "follower",
         ("peer", *_REQUEST, "leader_start", "leader_end", "target", *_LOG),
-        "an out-of-range answer resets the fetch offset",
+        "an out-of-range response resets the fetch offset",
     ),
     "HandleFetchError": EventType(
-        10, "follower", ("peer", *_REQUEST, "error"), "an error answer delays or fails the partition"
+        10, "follower", ("peer", *_REQUEST, "error"), "an error response delays or fails the partition"
     ),
     # OffsetsForLeaderEpoch
     "SendEpochRequest": EventType(
@@ -144,10 +151,10 @@ EVENTS: Mapping[str, EventType] = {
         13,
         "follower",
         ("peer", "req_epoch", "req_last_epoch", "error", "div_epoch", "div_end", "target", "completed", *_LOG),
-        "the answer cuts the log",
+        "the response truncates the log",
     ),
     "TruncateToHighWatermark": EventType(
-        14, "follower", ("target", *_LOG), "a follower cuts at its own high watermark: hw-only, or an empty epoch cache"
+        14, "follower", ("target", *_LOG), "a follower truncates at its own high watermark: hw-only, or an empty epoch cache"
     ),
     # in-sync replicas
     "ExpandIsr": EventType(

@@ -45,7 +45,7 @@ MISSED_EPOCH = LOST | {"HW-08"}
 
 COUNTED_BEFORE = frozenset({"HW-08"})
 """The same where it loses nothing. With two brokers it takes a high watermark that waited for min.insync.replicas: what was
-recorded in an earlier epoch then moves it, and nobody else can have cut that."""
+recorded in an earlier epoch then moves it, and nobody else can have truncated that."""
 
 DUPLICATES = "requests twice"
 LOST_DISKS = "lost disks"
@@ -59,7 +59,7 @@ LOG_STARTS = "log starts that move"
 
 
 @dataclass(frozen=True)
-class Case:
+class RunCase:
     """A profile with so many brokers, perhaps with a seeded fault, and the rules that its known hole may break.
 
     `shown_by`: so many runs always show the hole; 0 where it is too rare to promise that.
@@ -102,35 +102,35 @@ class Case:
 
 
 CASES = (
-    Case("fetch-truncation", 2),
-    Case("fetch-truncation", 3, MISSED_EPOCH),
-    Case("elr", 2, COUNTED_BEFORE),
-    Case("elr", 3, MISSED_EPOCH),
-    Case("repaired", 2),
-    Case("repaired", 3),
-    Case("kip320", 2),
-    Case("kip320", 3, MISSED_EPOCH),
-    Case("kip279", 2, MISSED_EPOCH),
-    Case("kip279", 3, MISSED_EPOCH),
-    Case("kip101", 2, MISSED_EPOCH, shown_by=1_000),
-    Case("kip101", 3, MISSED_EPOCH, shown_by=1_000),
-    Case("repaired", 3, besides=DUPLICATES),
-    Case("kip320", 3, MISSED_EPOCH, besides=DUPLICATES),
-    Case("repaired", 3, LOST, shown_by=300, besides=LOST_DISKS),
-    Case("repaired", 3, besides=CLIENTS),
-    Case("repaired", 2, besides=LOG_STARTS),
-    Case("repaired", 3, besides=LOG_STARTS),
-    Case("kip101", 2, MISSED_EPOCH, besides=CLIENTS),
-    Case("hw-only", 2, MISSED_EPOCH, shown_by=1_000),
-    Case("hw-only", 3, MISSED_EPOCH, shown_by=1_000),
+    RunCase("fetch-truncation", 2),
+    RunCase("fetch-truncation", 3, MISSED_EPOCH),
+    RunCase("elr", 2, COUNTED_BEFORE),
+    RunCase("elr", 3, MISSED_EPOCH),
+    RunCase("repaired", 2),
+    RunCase("repaired", 3),
+    RunCase("kip320", 2),
+    RunCase("kip320", 3, MISSED_EPOCH),
+    RunCase("kip279", 2, MISSED_EPOCH),
+    RunCase("kip279", 3, MISSED_EPOCH),
+    RunCase("kip101", 2, MISSED_EPOCH, shown_by=1_000),
+    RunCase("kip101", 3, MISSED_EPOCH, shown_by=1_000),
+    RunCase("repaired", 3, besides=DUPLICATES),
+    RunCase("kip320", 3, MISSED_EPOCH, besides=DUPLICATES),
+    RunCase("repaired", 3, LOST, shown_by=300, besides=LOST_DISKS),
+    RunCase("repaired", 3, besides=CLIENTS),
+    RunCase("repaired", 2, besides=LOG_STARTS),
+    RunCase("repaired", 3, besides=LOG_STARTS),
+    RunCase("kip101", 2, MISSED_EPOCH, besides=CLIENTS),
+    RunCase("hw-only", 2, MISSED_EPOCH, shown_by=1_000),
+    RunCase("hw-only", 3, MISSED_EPOCH, shown_by=1_000),
 )
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRun:
     """What the judge said of the runs of one case. `unexpected` is the first run that breaks a rule it must not break."""
 
-    case: Case
+    case: RunCase
     runs: int
     events: int
     failed: dict[str, int]
@@ -155,12 +155,12 @@ class Found:
 def judge_runs(
     runs: int,
     *,
-    cases: Sequence[Case] = CASES,
+    cases: Sequence[RunCase] = CASES,
     steps: int = STEPS,
     seed: int = 0,
     processes: int = 1,
     echo: Echo = lambda _line: None,
-) -> tuple[Found, ...]:
+) -> tuple[FoundRun, ...]:
     """`runs` runs of each case, judged; `processes` share the chunks."""
     if processes == 1:
         return tuple(_found(case, map(_chunk, _orders(case, runs, steps, seed)), echo) for case in cases)
@@ -168,7 +168,7 @@ def judge_runs(
         return tuple(_found(case, pool.map(_chunk, _orders(case, runs, steps, seed)), echo) for case in cases)
 
 
-def replay(case: Case, name: str, steps: int = STEPS) -> Trace:
+def replay(case: RunCase, name: str, steps: int = STEPS) -> Trace:
     """The run called `name` once more."""
     parts = name.split("-")
     if len(parts) != 3 or parts[0] != "walk" or not (parts[1] + parts[2]).isdecimal():
@@ -200,7 +200,7 @@ def shortest_loss(profile: str, bounds: Bounds = LOSS) -> Trace:
 
 @dataclass(frozen=True)
 class _Order:
-    case: Case
+    case: RunCase
     runs: int
     steps: int
     seed: int
@@ -214,7 +214,7 @@ class _Judged:
     unexpected: Trace | None
 
 
-def _orders(case: Case, runs: int, steps: int, seed: int) -> Iterator[_Order]:
+def _orders(case: RunCase, runs: int, steps: int, seed: int) -> Iterator[_Order]:
     for number, first in enumerate(range(0, runs, CHUNK)):
         yield _Order(case, min(CHUNK, runs - first), steps, seed * MOST_CHUNKS + number)
 
@@ -233,7 +233,7 @@ def _chunk(order: _Order) -> _Judged:
     )
 
 
-def _found(case: Case, chunks: Iterator[_Judged], echo: Echo) -> Found:
+def _found(case: RunCase, chunks: Iterator[_Judged], echo: Echo) -> FoundRun:
     begin = time.perf_counter()
     runs = events = 0
     failed: Counter[str] = Counter()
@@ -243,6 +243,6 @@ def _found(case: Case, chunks: Iterator[_Judged], echo: Echo) -> Found:
         events += chunk.events
         failed.update(chunk.failed)
         unexpected = unexpected if unexpected is not None else chunk.unexpected
-    found = Found(case, runs, events, dict(failed), unexpected, time.perf_counter() - begin)
+    found = FoundRun(case, runs, events, dict(failed), unexpected, time.perf_counter() - begin)
     echo(f"{case.name}: {found.says} ({found.seconds:.1f} s)")
     return found

@@ -10,12 +10,12 @@ Rules of this file
 from dataclasses import dataclass
 from functools import cached_property
 
-from tidegauge.conformance.evidence.committed_teller import Teller
+from tidegauge.conformance.evidence.committed_events import Reporter
 from tidegauge.conformance.evidence.committed_words import words
 from tidegauge.conformance.judging.judge import Failure, Judgement, judge
 from tidegauge.spec.errors import SpecError
 from tidegauge.spec.proofs.committed.cluster import Premise
-from tidegauge.spec.proofs.committed.plain_cluster import Cluster
+from tidegauge.spec.proofs.committed.plain_cluster import PlainCluster
 from tidegauge.spec.proofs.committed.runs import LOSSES, Loss
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.model.views import CONTROLLER
@@ -27,7 +27,7 @@ class CommittedRun:
     """A run, its trace, and what the judge says of it. `rows` has the first event of every step."""
 
     loss: Loss
-    cluster: Cluster
+    cluster: PlainCluster
     trace: Trace
     rows: tuple[int, ...]
 
@@ -48,9 +48,9 @@ class CommittedRun:
 
     def lines(self) -> list[str]:
         """The run in words, what it loses, and the judge's word."""
-        told = [f"{number:>2}  {words(step, self.cluster.place)}" for number, step in enumerate(self.loss.steps, 1)]
-        told[self.loss.breach] += "   <- needs the premise"
-        return [*told, *[f"lost: {one}" for one in self.cluster.lost()], self.verdict()]
+        reported = [f"{number:>2}  {words(step, self.cluster.place)}" for number, step in enumerate(self.loss.steps, 1)]
+        reported[self.loss.breach] += "   <- needs the premise"
+        return [*reported, *[f"lost: {one}" for one in self.cluster.lost()], self.verdict()]
 
     def verdict(self) -> str:
         """The judge's word in one line."""
@@ -67,14 +67,14 @@ def committed_run(name: str, keep_premise: bool = False) -> CommittedRun:
     if name not in LOSSES:
         raise SpecError(f"expected one of {', '.join(LOSSES)}; seen {name}")
     loss = LOSSES[name]
-    teller = Teller(Cluster() if keep_premise else Cluster(without=loss.premise))
+    reporter = Reporter(PlainCluster() if keep_premise else PlainCluster(without=loss.premise))
     rows = []
     for step in loss.steps:
-        at = teller.step(step)
+        at = reporter.step(step)
         if at is None and not keep_premise:
             raise SpecError(f"expected {step} to be possible without the premise that {loss.premise}; seen that it is not")
-        rows.append(len(teller.events) if at is None else at)
+        rows.append(len(reporter.events) if at is None else at)
     profile = "fetch-truncation" if loss.premise == Premise.FORGET_LOG_ENDS and not keep_premise else "repaired"
     source = f"proofs: {'with' if keep_premise else 'without'} the premise that {loss.premise}"
-    config = Config(nodes=teller.all_nodes, profile=profile, controller=CONTROLLER, source=source)
-    return CommittedRun(loss, teller.cluster, Trace(name, "t-0", config, tuple(teller.events)), tuple(rows))
+    config = Config(nodes=reporter.all_nodes, profile=profile, controller=CONTROLLER, source=source)
+    return CommittedRun(loss, reporter.cluster, Trace(name, "t-0", config, tuple(reporter.events)), tuple(rows))

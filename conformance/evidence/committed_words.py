@@ -10,7 +10,7 @@ WORDS = {
     "append": "the leader of epoch {first} appends a record",
     "commit": "the leader of epoch {first} raises its high watermark",
     "fetch": "{b} fetches and holds {second} record(s) then",
-    "cut": "{b} cuts its log at {second}: it and its leader differ there",
+    "truncate": "{b} truncates its log at {second}: it and its leader differ there",
     "shrink": "the ISR shrinks: {b} leaves, and the leader hears of it",
     "expand": "the ISR grows: {b} joins, and the leader hears of it",
     "propose_shrink": "the leader of epoch {first} asks for an ISR without {other}",

@@ -17,13 +17,13 @@ from tidegauge.conformance.judging.judge import Judgement, ReplicaState, judge
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.lemmas.logs import LogValue
 from tidegauge.spec.proofs.premises import REMOVALS, counter_model_scenario
-from tidegauge.spec.proofs.scenario import DONE, EPOCH_MODE, Scenario, common_end, cut, record_epoch
+from tidegauge.spec.proofs.scenario import DONE, EPOCH_MODE, LossScenario, common_end, record_epoch, truncated
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.schema import Config, Event, Trace
 
 LEADER, FOLLOWER, CONTROLLER = 1, 2, 100
 FETCHES = 6
-"""Fetches after the truncation: append, record, commit, tell; more would repeat the last answer."""
+"""Fetches after the truncation: append, record, commit, tell; more would repeat the last response."""
 
 
 MENDED = "a later fetch mends it: it carries the follower's last epoch (KIP-595)"
@@ -34,7 +34,7 @@ NO_EPOCH = "record {offset} has no epoch in one of the logs: nothing tells the t
 class CounterModelTrace:
     """A counter-model, its trace, and what the judge says of it."""
 
-    run: Scenario
+    run: LossScenario
     trace: Trace
     judgement: Judgement
 
@@ -72,7 +72,7 @@ def counter_model_trace(removal: str, mode: str) -> CounterModelTrace:
     """The counter-model of a dropped premise as a trace. Raises SpecError for a removal or mode that does not exist."""
     run = counter_model_scenario(removal, mode)
     config = Config(nodes=(LEADER, FOLLOWER), controller=CONTROLLER, source=f"proofs: {REMOVALS[removal].name}")
-    trace = Trace(f"{removal}-{mode}", "t-0", config, tuple(_Told(run).events()))
+    trace = Trace(f"{removal}-{mode}", "t-0", config, tuple(_Reported(run).events()))
     return CounterModelTrace(run, trace, judge(to_columns([trace], config), config, final=1))
 
 
@@ -84,10 +84,10 @@ def _as_log(replica: ReplicaState) -> LogValue | None:
 
 
 @dataclass
-class _Told:
+class _Reported:
     """Tells a scenario event by event, keeping what the next event needs."""
 
-    run: Scenario
+    run: LossScenario
     log: LogValue = field(init=False)
     leader_hw: int = field(init=False)
     follower_hw: int = field(init=False)
@@ -136,10 +136,10 @@ class _Told:
         both = [LEADER, FOLLOWER]
         return self.at(CONTROLLER, "ChangePartition", leader=leader, leader_epoch=epoch, isr=both, live=both, clean=True)
 
-    def cut_at(self, target: int) -> dict[str, int]:
-        """Cuts the follower's log; the fields that tell it."""
+    def truncate_at(self, target: int) -> dict[str, int]:
+        """Truncates the follower's log; the fields that tell it."""
         before = {"leo_before": self.log.log_end, "hw_before": self.follower_hw}
-        self.log = cut(self.log, target)
+        self.log = truncated(self.log, target)
         self.follower_hw = rules.high_watermark_after_truncation(self.follower_hw, target)
         return {"target": target, **before, "leo": self.log.log_end, "hw": self.follower_hw}
 
@@ -147,11 +147,13 @@ class _Told:
         """The rounds of OffsetsForLeaderEpoch as the scenario has them."""
         for one in self.run.rounds[:FETCHES]:
             asked = {"req_epoch": self.epoch, "req_last_epoch": one.asked}
-            answer = {"error": rules.NONE, "div_epoch": one.answer[0], "div_end": one.answer[1]}
+            response = {"error": rules.NONE, "div_epoch": one.response[0], "div_end": one.response[1]}
             yield self.at(FOLLOWER, "SendEpochRequest", peer=LEADER, **asked)
-            yield self.at(LEADER, "HandleEpochRequest", peer=FOLLOWER, **asked, **answer)
+            yield self.at(LEADER, "HandleEpochRequest", peer=FOLLOWER, **asked, **response)
             done = {"completed": one.row != 4}
-            yield self.at(FOLLOWER, "HandleEpochResponse", peer=LEADER, **asked, **answer, **done, **self.cut_at(one.target))
+            yield self.at(
+                FOLLOWER, "HandleEpochResponse", peer=LEADER, **asked, **response, **done, **self.truncate_at(one.target)
+            )
 
     def fetch(self) -> Iterator[Event]:
         """One fetch, whatever the leader makes of it."""
@@ -164,11 +166,11 @@ class _Told:
         if decision == rules.READ:
             yield from self.read(asked)
         elif decision == rules.DIVERGING:
-            answer = {"error": rules.NONE, "div_epoch": epoch, "div_end": end}
-            yield self.at(LEADER, "HandleFetch", peer=FOLLOWER, **asked, **answer, hw=self.leader_hw)
+            response = {"error": rules.NONE, "div_epoch": epoch, "div_end": end}
+            yield self.at(LEADER, "HandleFetch", peer=FOLLOWER, **asked, **response, hw=self.leader_hw)
             row, target, _ = rules.truncation_target(self.log.epochs, self.log.starts, offset, offset, epoch, end)
             done = {"div_epoch": epoch, "div_end": end, "completed": row != 4}
-            taken = self.cut_at(target)
+            taken = self.truncate_at(target)
             yield self.at(FOLLOWER, "HandleDivergingResponse", peer=LEADER, **_request(asked), **done, **taken)
         else:
             refused = {"error": rules.OFFSET_OUT_OF_RANGE, "hw": self.leader_hw}
@@ -179,20 +181,22 @@ class _Told:
         """Records are answered and appended; the leader counts the fetch."""
         leader, base = self.run.leader, self.log.log_end
         before = {"leo_before": base, "hw_before": self.follower_hw}
-        answer = {"error": rules.NONE, "res_hw": self.leader_hw, "rec_base": base, "rec_end": leader.log_end}
+        response = {"error": rules.NONE, "res_hw": self.leader_hw, "rec_base": base, "rec_end": leader.log_end}
         if leader.log_end > base:
-            answer["rec_epoch"] = record_epoch(leader, leader.log_end - 1)
+            response["rec_epoch"] = record_epoch(leader, leader.log_end - 1)
         self.recorded = base
         hw = rules.leader_high_watermark(self.leader_hw, leader.log_end, (base,), (True,), False)
         moved = {"remote_leo": base, "hw_before": self.leader_hw, "hw": hw, "leo": leader.log_end}
-        yield self.at(LEADER, "HandleFetch", peer=FOLLOWER, **asked, **answer, **moved)
+        yield self.at(LEADER, "HandleFetch", peer=FOLLOWER, **asked, **response, **moved)
         appended = [[e, max(s, base)] for e, s in _entries_from(leader, base)]
         self.log = _append(self.log, appended, leader.log_end)
         self.follower_hw = rules.follower_high_watermark(self.leader_hw, self.log.log_start, self.log.log_end)
         self.leader_hw = hw
         after = {"leo": self.log.log_end, "hw": self.follower_hw}
-        told = {"epochs": appended} if appended else {}
-        yield self.at(FOLLOWER, "HandleFetchResponse", peer=LEADER, **_request(asked), **answer, **told, **before, **after)
+        reported = {"epochs": appended} if appended else {}
+        yield self.at(
+            FOLLOWER, "HandleFetchResponse", peer=LEADER, **_request(asked), **response, **reported, **before, **after
+        )
 
 
 def _request(asked: dict[str, int]) -> dict[str, int]:

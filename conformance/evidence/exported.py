@@ -57,7 +57,7 @@ BESIDE = {"MCLogStartMovement": "MovingStart", "MCAcks": "AcksAll"}
 
 READ_BY_PROPERTIES = frozenset({"IsPrefix <- IsPrefixWhereKept"})
 
-SWITCHES: Mapping[frozenset[str], str] = {frozenset({"Matches <- MatchesOffset"}): "answer_epoch_checked"}
+SWITCHES: Mapping[frozenset[str], str] = {frozenset({"Matches <- MatchesOffset"}): "response_epoch_checked"}
 """What a cfg may put in beyond its profile that is a switch of it turned off."""
 
 WIDTH = 100
@@ -79,7 +79,7 @@ class ExportError(TidegaugeError):
 
 
 @dataclass(frozen=True)
-class Setting:
+class ModelSetting:
     """What a model's cfg puts in: a profile, a switch of it turned off, and whatever else."""
 
     profile: str
@@ -87,7 +87,7 @@ class Setting:
     beyond: frozenset[str]
 
 
-def setting_of(model: Model) -> Setting:
+def setting_of(model: Model) -> ModelSetting:
     """The generation that puts in most of what the cfg does, and the rest. A cfg of MCELR may also leave out a guard."""
     seen = _substitutions(model)
     if model.module in BESIDE:
@@ -97,7 +97,7 @@ def setting_of(model: Model) -> Setting:
     profile = max(fits, key=lambda name: len(fitting[name]))
     beyond = seen ^ fitting[profile]
     off = SWITCHES.get(beyond, "")
-    return Setting(profile, off, frozenset() if off else beyond)
+    return ModelSetting(profile, off, frozenset() if off else beyond)
 
 
 def _substitutions(model: Model) -> frozenset[str]:
@@ -137,8 +137,8 @@ def export(model: Model, directory: Path) -> Exported:
         failed, states = result.property, len(result.counterexample)
         if not result.counterexample:
             raise ExportError(f"{model.cfg}: expected a safety failure to show, seen {result.outcome.value}")
-        told = trace_of_isr_changes(result.counterexample, file_stem(model), f"TLC, {model.cfg}")
-        trace = _from(model, told, failed, result.version)
+        reported = trace_of_isr_changes(result.counterexample, file_stem(model), f"TLC, {model.cfg}")
+        trace = _from(model, reported, failed, result.version)
     else:
         run = counterexample(model)
         failed, states = run.property, len(run.states)
@@ -250,8 +250,8 @@ def _shown(model: Model, run: Behaviour) -> str:
 
 
 def _header(model: Model, run: Behaviour, broken: bool) -> Sequence[str]:
-    told = " ".join(line.removeprefix("\\*").strip() for line in model.config().splitlines() if line.startswith("\\*"))
-    claim = re.sub(r"\s*Expected: [^.]*\.", "", told)
+    reported = " ".join(line.removeprefix("\\*").strip() for line in model.config().splitlines() if line.startswith("\\*"))
+    claim = re.sub(r"\s*Expected: [^.]*\.", "", reported)
     outcome = "BROKEN" if broken else "HOLDS"
     return [
         *(f"# {line}" for line in _wrapped(claim)),

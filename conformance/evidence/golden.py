@@ -23,7 +23,7 @@ from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import trace_of_path
 from tidegauge.traces.model.edges import EdgeTable, edge_table
-from tidegauge.traces.model.views import LEADER, Broker, Label, View, broker, controller
+from tidegauge.traces.model.views import LEADER, BrokerView, Label, View, broker, controller
 from tidegauge.traces.schema import Trace
 
 DIRECTORY = Path(str(files("tidegauge.traces"))) / "golden"
@@ -41,17 +41,17 @@ class Taken(NamedTuple):
     dst: View
 
     @property
-    def before(self) -> Broker:
+    def before(self) -> BrokerView:
         """The broker named first in the label."""
         return broker(self.src, self.label[1])
 
     @property
-    def after(self) -> Broker:
+    def after(self) -> BrokerView:
         """The same broker afterwards."""
         return broker(self.dst, self.label[1])
 
     @property
-    def cut(self) -> int:
+    def truncated(self) -> int:
         """How many records it lost."""
         return self.before.leo - self.after.leo
 
@@ -84,8 +84,8 @@ STORIES = (
     Story("commit", "HandleFetchResponse", lambda step: step.after.hw == 2),
     Story("send-after-refusal", "SendFetch", lambda step: step.before.epoch == 1),
     Story("fenced-fetch", "HandleFetch", lambda step: step.before.epoch > _asked(step)),
-    Story("diverging-cut", "HandleDivergingResponse", lambda step: step.cut > 0),
-    Story("cut-to-nothing", "HandleDivergingResponse", lambda step: step.cut == 2),
+    Story("diverging-cut", "HandleDivergingResponse", lambda step: step.truncated > 0),
+    Story("cut-to-nothing", "HandleDivergingResponse", lambda step: step.truncated == 2),
     Story("lost-answer", "LoseResponse", lambda step: step.after.leo == 1),
     Story("isr-shrinks", "ShrinkIsr", lambda step: step.before.leo > 0),
     Story("isr-grows-again", "AlterPartition", lambda step: controller(step.dst).isr > controller(step.src).isr),
@@ -95,11 +95,11 @@ STORIES = (
     Story("crash-with-old-checkpoint", "Restart", lambda step: step.before.leo == 2),
     Story("ex-leader-follows", "BecomeFollower", lambda step: step.before.role == LEADER),
     Story("preferred-leader", "ElectPreferred", lambda step: controller(step.src).epoch == 1, EPOCHS),
-    Story("second-round", "HandleDivergingResponse", lambda step: step.cut == 0 and step.before.mark >= 0, EPOCHS),
+    Story("second-round", "HandleDivergingResponse", lambda step: step.truncated == 0 and step.before.mark >= 0, EPOCHS),
     Story("epoch-missed", "BecomeLeader", _missed, EPOCHS),
     Story("append", "LeaderAppend", lambda step: step.before.epoch == 1),
     Story("crash", "Crash", lambda step: step.before.role == LEADER),
-    Story("out-of-range", "HandleOutOfRange", lambda step: step.cut > 0, SMALL, "hw-only"),
+    Story("out-of-range", "HandleOutOfRange", lambda step: step.truncated > 0, SMALL, "hw-only"),
 )
 
 WITNESSES = ("no-divergence-check", "answer-of-any-epoch", "hw-is-own-log-end", "joins-at-epoch-start", "hw-not-clamped")

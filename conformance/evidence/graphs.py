@@ -15,7 +15,7 @@ from tidegauge.spec.checker.models import find_model
 WHOLE = (
     *(Compared(name, "fetch-truncation", {}) for name in ("Small", "Refines", "Live", "MovingStart", "MovingStartTwo")),
     Compared("Kip320", "kip320", {}),
-    *(Compared(name, "skips-equal", {}) for name in ("SkipsEqual", "ProposalsEnd", "AnyAnswer")),
+    *(Compared(name, "skips-equal", {}) for name in ("SkipsEqual", "ProposalsEnd", "AnyResponse")),
     Compared("LateDivergingDropped", "fetch-truncation", {}, "SeedLateDiverging"),
     Compared("MissedEpochRepaired", "repaired", {}, "SeedMissedEpoch"),
     Compared("Interleaved", "kip320", {}, "SeedInterleaved"),

@@ -36,8 +36,8 @@ class Language:
         self._number: dict[Hashable, int] = {}
         self._edges: list[list[tuple[tuple[int, ...], int]]] = [[] for _ in states]
         for source, label, target in edges:
-            told = events_of_step(states[source], labels[label], states[target], profile)
-            self._edges[source].append((self._numbers(told), target))
+            reported = events_of_step(states[source], labels[label], states[target], profile)
+            self._edges[source].append((self._numbers(reported), target))
         self._initial = initial_events(states[0])
         self._nodes = {event.node for event in self._initial}
         self._registered = next(at for at, event in enumerate(self._initial) if event.event == "ChangePartition")
@@ -91,9 +91,9 @@ class Language:
         known = self._by_first[state]
         if known is None:
             found: dict[int, list[Position]] = {}
-            for told, target in self._edges[state]:
-                if told:
-                    found.setdefault(told[0], []).append((target, told[1:]))
+            for reported, target in self._edges[state]:
+                if reported:
+                    found.setdefault(reported[0], []).append((target, reported[1:]))
             known = self._by_first[state] = found
         return known
 
@@ -101,8 +101,8 @@ class Language:
         todo = [state for state, rest in here if not rest]
         seen = set(here)
         while todo:
-            for told, target in self._edges[todo.pop()]:
-                if not told and (target, ()) not in seen:
+            for reported, target in self._edges[todo.pop()]:
+                if not reported and (target, ()) not in seen:
                     seen.add((target, ()))
                     todo.append(target)
         return seen

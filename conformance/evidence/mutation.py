@@ -20,7 +20,7 @@ from tidegauge.conformance.judging.judge import LOAD_FROM, judge
 from tidegauge.conformance.judging.sequence import judge_sequence
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.model.behaviour import numbered
-from tidegauge.traces.schema import FIELDS, Event, Kind, Trace
+from tidegauge.traces.schema import FIELDS, Event, FieldKind, Trace
 
 DROPPED, SWAPPED, REPEATED, CHANGED, RENUMBERED = (
     "line dropped",
@@ -30,19 +30,19 @@ DROPPED, SWAPPED, REPEATED, CHANGED, RENUMBERED = (
     "renumbered",
 )
 KINDS = (DROPPED, SWAPPED, REPEATED, CHANGED, RENUMBERED)
-TOLD_TWICE = ("BecomeLeader", "BecomeFollower", "ChangePartition")
+REPORTED_TWICE = ("BecomeLeader", "BecomeFollower", "ChangePartition")
 """Metadata may reach a replica, and a log, twice."""
 CLAIMS = ("clean",)
 """Fields that claim something instead of observing it: that nothing was lost, that an election was clean."""
-ANSWERS = ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange")
-TELLS = {("SendFetch", "HandleFetch"), ("SendFetch", "ExpandIsr"), *(("HandleFetch", answer) for answer in ANSWERS)}
+RESPONSES = ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange")
+CAUSES = {("SendFetch", "HandleFetch"), ("SendFetch", "ExpandIsr"), *(("HandleFetch", response) for response in RESPONSES)}
 """Which event at one broker is told of which at another."""
-OWN = ("LeaderAppend", "SendFetch", "HandleFetch", "Crash", "Start", *ANSWERS)
+OWN = ("LeaderAppend", "SendFetch", "HandleFetch", "Crash", "Start", *RESPONSES)
 """Events of brokers that no registration waits for, as far as a source can tell, and that wait for none."""
 
 BY_DESIGN: Mapping[tuple[str, str], str] = {
     ("SendFetch", REPEATED): "a request may be lost on its way, and is sent again",
-    ("HandleAlterPartitionResponse", REPEATED): "an answer that commits nothing may be told twice",
+    ("HandleAlterPartitionResponse", REPEATED): "a response that commits nothing may be told twice",
     ("ExpandIsr", SWAPPED): "which of two lines of one step comes first is the source's choice",
     ("HandleFetch", SWAPPED): "a request that another overtook may be handled after it",
     ("SendFetch", SWAPPED): "a request that another overtook may be handled after it",
@@ -56,7 +56,7 @@ BY_DESIGN: Mapping[tuple[str, str], str] = {
 
 
 @dataclass(frozen=True)
-class Mutant:
+class TraceMutant:
     """A trace with one thing changed; `says` what."""
 
     kind: str
@@ -65,10 +65,10 @@ class Mutant:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MutantOutcome:
     """What became of a mutant: the rules that rejected it, whether it is legal, the rules it leaves less decided."""
 
-    mutant: Mutant
+    mutant: TraceMutant
     rules: tuple[str, ...]
     legal: bool
     open: tuple[str, ...]
@@ -100,13 +100,13 @@ class Figures:
         return self.made - self.rejected - self.legal - self.undecided
 
 
-def mutants(trace: Trace) -> Iterator[Mutant]:
+def mutants(trace: Trace) -> Iterator[TraceMutant]:
     """Every mutant of a trace."""
     events = trace.events
     for at, event in enumerate(events):
         what = f"{at + 1} {event.event}"
         yield _mutant(trace, DROPPED, what, (*events[:at], *events[at + 1 :]))
-        if event.event not in TOLD_TWICE:
+        if event.event not in REPORTED_TWICE:
             yield _mutant(trace, REPEATED, what, (*events[: at + 1], event, *events[at + 1 :]))
         if at + 1 < len(events) and events[at + 1] != event:
             swapped = (*events[:at], events[at + 1], event, *events[at + 2 :])
@@ -117,11 +117,11 @@ def mutants(trace: Trace) -> Iterator[Mutant]:
                 yield _mutant(
                     trace, CHANGED, f"{what} {name} {value} to {other}", (*events[:at], changed, *events[at + 1 :])
                 )
-        yield Mutant(RENUMBERED, f"{what} and after", replace(trace, events=_shifted(events, at)))
+        yield TraceMutant(RENUMBERED, f"{what} and after", replace(trace, events=_shifted(events, at)))
 
 
-def _mutant(trace: Trace, kind: str, says: str, events: Sequence[Event]) -> Mutant:
-    return Mutant(kind, says, replace(trace, events=numbered(events)))
+def _mutant(trace: Trace, kind: str, says: str, events: Sequence[Event]) -> TraceMutant:
+    return TraceMutant(kind, says, replace(trace, events=numbered(events)))
 
 
 def _others(name: str, value: object, trace: Trace) -> Iterator[object]:
@@ -129,18 +129,18 @@ def _others(name: str, value: object, trace: Trace) -> Iterator[object]:
     kind = FIELDS[name].kind
     if name in CLAIMS:
         return
-    if kind is Kind.BOOL:
+    if kind is FieldKind.BOOL:
         yield not value
-    elif kind is Kind.INT and isinstance(value, int):
+    elif kind is FieldKind.INT and isinstance(value, int):
         yield value + 1
         if value > 0:
             yield value - 1
-    elif kind is Kind.NODE:
+    elif kind is FieldKind.NODE:
         yield from (node for node in (*trace.config.nodes, None) if node != value)
-    elif kind is Kind.NODES and isinstance(value, tuple | list):
+    elif kind is FieldKind.NODES and isinstance(value, tuple | list):
         for node in trace.config.nodes:
             yield tuple(n for n in trace.config.nodes if (n in value) != (n == node))
-    elif kind is Kind.EPOCHS and isinstance(value, tuple | list):
+    elif kind is FieldKind.EPOCHS and isinstance(value, tuple | list):
         for at, (epoch, start) in enumerate(value):
             yield (*value[:at], (epoch + 1, start), *value[at + 1 :])
             yield (*value[:at], (epoch, start + 1), *value[at + 1 :])
@@ -159,9 +159,9 @@ def _shifted(events: Sequence[Event], at: int) -> tuple[Event, ...]:
     return tuple(out)
 
 
-def run(traces: Iterable[Trace], language: Language) -> list[Outcome]:
+def run(traces: Iterable[Trace], language: Language) -> list[MutantOutcome]:
     """Judge all mutants of all traces."""
-    out: list[Outcome] = []
+    out: list[MutantOutcome] = []
     for trace in traces:
         made = list(mutants(trace))
         mutated = [mutant.trace for mutant in made]
@@ -179,7 +179,7 @@ def run(traces: Iterable[Trace], language: Language) -> list[Outcome]:
                 less = ("SEQ-01",)
             elif not rules and not legal:
                 less = tuple(rule for rule, n in _undecided(mutant.trace).items() if n > decided[rule])
-            out.append(Outcome(mutant, rules, legal, less))
+            out.append(MutantOutcome(mutant, rules, legal, less))
     return out
 
 
@@ -189,7 +189,7 @@ def _undecided(trace: Trace) -> dict[str, int]:
     return {rule: tally.undecided for rule, tally in judgement.tallies.items()}
 
 
-def _unconnected(mutant: Mutant, trace: Trace) -> bool:
+def _unconnected(mutant: TraceMutant, trace: Trace) -> bool:
     """Whether two swapped events belong to different nodes and neither is told of the other."""
     if mutant.kind != SWAPPED:
         return False
@@ -200,16 +200,16 @@ def _unconnected(mutant: Mutant, trace: Trace) -> bool:
     if trace.config.controller in (one.node, two.node):
         broker = two if one.node == trace.config.controller else one
         return broker.event in OWN
-    return (one.event, two.event) not in TELLS or one.fields.get("peer") != two.node or two.fields.get("peer") != one.node
+    return (one.event, two.event) not in CAUSES or one.fields.get("peer") != two.node or two.fields.get("peer") != one.node
 
 
 def _differ(one: Event, two: Event) -> bool:
     return (one.node, one.event, one.fields) != (two.node, two.event, two.fields)
 
 
-def figures(outcomes: Iterable[Outcome]) -> list[Figures]:
+def figures(outcomes: Iterable[MutantOutcome]) -> list[Figures]:
     """The numbers for the report, one line per kind."""
-    by_kind: dict[str, list[Outcome]] = {kind: [] for kind in KINDS}
+    by_kind: dict[str, list[MutantOutcome]] = {kind: [] for kind in KINDS}
     for outcome in outcomes:
         by_kind[outcome.mutant.kind].append(outcome)
     return [

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tidegauge.conformance.evidence import beyond
-from tidegauge.conformance.evidence.mutation import CHANGED, DROPPED, RENUMBERED, REPEATED, SWAPPED, Mutant, mutants
+from tidegauge.conformance.evidence.mutation import CHANGED, DROPPED, RENUMBERED, REPEATED, SWAPPED, TraceMutant, mutants
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.spec.checker.models import find_model
 from tidegauge.spec.checker.tlc import Limits
-from tidegauge.spec.validation.event_validation import Told, Value, validate_events
+from tidegauge.spec.validation.event_validation import Reported, Value, validate_events
 from tidegauge.traces.columns import positions, to_columns
 from tidegauge.traces.model.impl_walks import impl_walks
-from tidegauge.traces.schema import FIELDS, Event, Kind, Trace
+from tidegauge.traces.schema import FIELDS, Event, FieldKind, Trace
 
 STEPS = 40
 MAX_FETCH = 2
@@ -52,7 +52,7 @@ UNHEARD = "whether an ISR may grow is undecided where nobody was heard to propos
 OTHER_REASON = "a broker may refuse for a reason that is no part of the protocol"
 SIZE = "how much of its log a leader answers is its choice; the spec answers as much as fits"
 FORKED = "what recovery makes of the epoch cache of a forked log is open; the spec's cache is what the records imply"
-NOTHING_CUT = "a cut at the log end cuts nothing and may be told twice"
+NOTHING_TRUNCATED = "a truncation at the log end truncates nothing and may be told twice"
 
 FREE: Mapping[tuple[str, str, str], str] = {
     ("SendFetch", REPEATED, ""): AGAIN,
@@ -68,7 +68,7 @@ FREE: Mapping[tuple[str, str, str], str] = {
     ("ChangePartition", CHANGED, "isr"): TOGETHER,
     ("ChangePartition", CHANGED, "leader_epoch"): NEW_EPOCH,
     ("ChangePartition", SWAPPED, "ChangePartition"): UNHEARD,
-    ("TruncateToHighWatermark", REPEATED, ""): NOTHING_CUT,
+    ("TruncateToHighWatermark", REPEATED, ""): NOTHING_TRUNCATED,
     ("ExpandIsr", SWAPPED, "HandleFetch"): ONE_STEP,
     ("BecomeFollower", SWAPPED, "TruncateToHighWatermark"): ONE_STEP,
     ("TruncateToHighWatermark", SWAPPED, "SendFetch"): ONE_STEP,
@@ -79,7 +79,7 @@ REGISTERING = frozenset({"Start", "Crash", "BecomeLeader", "BecomeFollower"})
 
 
 @dataclass(frozen=True)
-class Case:
+class RefereeCase:
     """A profile, the model whose cfg puts it in, and how far its traces go."""
 
     profile: str
@@ -98,13 +98,13 @@ class Case:
 
 
 CASES = (
-    Case("fetch-truncation", "Small", 2),
-    Case("fetch-truncation", "Small", 3),
-    Case("repaired", "RepairedFromInit", 3),
-    Case("kip320", "Kip320", 3),
-    Case("kip279", "Kip279", 2),
-    Case("kip101", "Kip101", 2),
-    Case("hw-only", "HwOnly", 2),
+    RefereeCase("fetch-truncation", "Small", 2),
+    RefereeCase("fetch-truncation", "Small", 3),
+    RefereeCase("repaired", "RepairedFromInit", 3),
+    RefereeCase("kip320", "Kip320", 3),
+    RefereeCase("kip279", "Kip279", 2),
+    RefereeCase("kip101", "Kip101", 2),
+    RefereeCase("hw-only", "HwOnly", 2),
 )
 
 
@@ -112,9 +112,9 @@ CASES = (
 class Ruling:
     """What both say: the rules that fail, whether the spec tells it and how far. `mutant` is None for a right trace."""
 
-    case: Case
+    case: RefereeCase
     name: str
-    mutant: Mutant | None
+    mutant: TraceMutant | None
     rules: tuple[str, ...]
     accepted: bool
     matched: int
@@ -154,8 +154,8 @@ class Ruling:
         """One line: the trace, what was changed, what each side says."""
         changed = f", {self.mutant.kind}: {self.mutant.says}" if self.mutant else ""
         judged = f"rejects ({', '.join(self.rules)})" if self.rules else "accepts"
-        told = "accepts" if self.accepted else f"rejects event {self.matched + 1}, {self._refused}"
-        return f"{self.case.name}, {self.name}{changed}: the judge {judged}, TLC {told}"
+        reported = "accepts" if self.accepted else f"rejects event {self.matched + 1}, {self._refused}"
+        return f"{self.case.name}, {self.name}{changed}: the judge {judged}, TLC {reported}"
 
     @property
     def _refused(self) -> str:
@@ -177,11 +177,11 @@ def _order(one: str, two: str) -> str:
     return REGISTERS if "ChangePartition" in events and events & REGISTERING else EITHER_ORDER
 
 
-def told(trace: Trace) -> list[Told]:
+def reported(trace: Trace) -> list[Reported]:
     """A trace as TLC reads it: nodes by position, sets of nodes as bit masks, no truth values."""
     position = positions(trace.config)
     return [
-        Told(
+        Reported(
             position[event.node],
             event.event,
             {name: _value(FIELDS[name].kind, value, position) for name, value in event.fields.items()},
@@ -190,27 +190,27 @@ def told(trace: Trace) -> list[Told]:
     ]
 
 
-def _value(kind: Kind, value: object, position: Mapping[int, int]) -> Value:
+def _value(kind: FieldKind, value: object, position: Mapping[int, int]) -> Value:
     match kind, value:
         case _, None:
             return -1
-        case Kind.NODE, int(node):
+        case FieldKind.NODE, int(node):
             return position[node]
-        case Kind.NODES, tuple(nodes) | list(nodes):
+        case FieldKind.NODES, tuple(nodes) | list(nodes):
             return sum(1 << position[node] for node in nodes)
-        case Kind.EPOCHS, tuple(entries) | list(entries):
+        case FieldKind.EPOCHS, tuple(entries) | list(entries):
             return tuple((int(epoch), int(start)) for epoch, start in entries)
         case _, int(number):
             return int(number)
     raise ValueError(f"expected a value of the schema's kind {kind.value}, seen {value!r}")
 
 
-def right_traces(case: Case, count: int, seed: int) -> list[Trace]:
+def right_traces(case: RefereeCase, count: int, seed: int) -> list[Trace]:
     """Runs of the implementation."""
     return list(impl_walks(count, bounds=case.bounds, profile=case.profile, steps=STEPS, seed=seed))
 
 
-def drawn_mutants(traces: Sequence[Trace], count: int, seed: int) -> list[Mutant]:
+def drawn_mutants(traces: Sequence[Trace], count: int, seed: int) -> list[TraceMutant]:
     """As many mutants as asked for, from traces spread over the given ones. Numbers of events are none of TLC's business."""
     chance = random.Random(f"{seed}/mutants")
     sources = traces[:: max(1, len(traces) * FROM_EACH // max(count, 1))]
@@ -218,21 +218,21 @@ def drawn_mutants(traces: Sequence[Trace], count: int, seed: int) -> list[Mutant
     return list(islice(made, count))
 
 
-def _some(trace: Trace, chance: random.Random) -> list[Mutant]:
+def _some(trace: Trace, chance: random.Random) -> list[TraceMutant]:
     made = [mutant for mutant in mutants(trace) if mutant.kind != RENUMBERED]
     return chance.sample(made, min(FROM_EACH, len(made)))
 
 
-def rulings(case: Case, subjects: Sequence[Trace | Mutant]) -> list[Ruling]:
+def rulings(case: RefereeCase, subjects: Sequence[Trace | TraceMutant]) -> list[Ruling]:
     """Ask both about traces of one case, in one run of TLC."""
-    traces = [one.trace if isinstance(one, Mutant) else one for one in subjects]
+    traces = [one.trace if isinstance(one, TraceMutant) else one for one in subjects]
     config = traces[0].config
     judgement = judge(to_columns(traces, config), config)
     broken: dict[int, set[str]] = {}
     for failure in judgement.failures:
         broken.setdefault(failure.trace, set()).add(failure.rule)
     asked = validate_events(
-        [told(trace) for trace in traces],
+        [reported(trace) for trace in traces],
         find_model(case.model),
         brokers=case.brokers,
         max_fetch=MAX_FETCH,
@@ -242,7 +242,7 @@ def rulings(case: Case, subjects: Sequence[Trace | Mutant]) -> list[Ruling]:
         Ruling(
             case,
             trace.name,
-            one if isinstance(one, Mutant) else None,
+            one if isinstance(one, TraceMutant) else None,
             tuple(sorted(broken.get(number, ()))),
             verdict.accepted,
             verdict.matched,
@@ -252,11 +252,13 @@ def rulings(case: Case, subjects: Sequence[Trace | Mutant]) -> list[Ruling]:
     ]
 
 
-def referee(traces: int, *, seed: int, cases: Sequence[Case] = CASES, echo: Echo = lambda _line: None) -> Iterator[Ruling]:
+def referee(
+    traces: int, *, seed: int, cases: Sequence[RefereeCase] = CASES, echo: Echo = lambda _line: None
+) -> Iterator[Ruling]:
     """Rulings on `traces` traces of each case, half of them mutants."""
     for case in cases:
         right = right_traces(case, traces - traces // 2, seed)
-        subjects: list[Trace | Mutant] = [*right, *drawn_mutants(right, traces // 2, seed)]
+        subjects: list[Trace | TraceMutant] = [*right, *drawn_mutants(right, traces // 2, seed)]
         for first in range(0, len(subjects), BATCH):
             batch = subjects[first : first + BATCH]
             echo(f"{case.name}: {first + len(batch):,} of {len(subjects):,} traces")

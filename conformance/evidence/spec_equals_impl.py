@@ -107,10 +107,10 @@ def _with_elr(bounds: Bounds, min_isr: int, config: str) -> Bounds:
     return bounds._replace(min_insync_replicas=min_isr, loses_tails=loses_tails, last_resort=next(resorts, ""))
 
 
-def isr_bounds_of(model: Model, **constants: int) -> isr_cluster.Bounds:
+def isr_bounds_of(model: Model, **constants: int) -> isr_cluster.IsrBounds:
     """The same for a model of MCAlterPartition."""
     followers, most = _stated(model, constants, "Follower", ("MaxEnd", "MaxPartitionEpoch", "MaxRestarts"))
-    return isr_cluster.Bounds(followers, most["MaxEnd"], most["MaxPartitionEpoch"], most["MaxRestarts"])
+    return isr_cluster.IsrBounds(followers, most["MaxEnd"], most["MaxPartitionEpoch"], most["MaxRestarts"])
 
 
 def _stated(
@@ -198,7 +198,7 @@ def first_divergence(start: View, spec: set[Edge], impl: set[Edge], system: Syst
         state = waiting.popleft()
         theirs, ours = steps["spec"][state], steps["impl"][state]
         if theirs != ours:
-            return _told(system, state, path, theirs, ours)
+            return _reported(system, state, path, theirs, ours)
         for label, target in sorted(theirs):
             if target not in path:
                 path[target] = (state, label)
@@ -213,7 +213,7 @@ def _by_source(edges: Iterable[Edge]) -> defaultdict[View, set[tuple[Label, View
     return steps
 
 
-def _told(
+def _reported(
     system: System,
     state: View,
     path: Mapping[View, tuple[View, Label] | None],

@@ -19,7 +19,7 @@ from tidegauge.conformance.judging.verdicts import Verdict
 
 
 @dataclass(frozen=True)
-class Case:
+class JobCase:
     """One thing a step checked: a model, a proof group, a capture, a fault."""
 
     name: str
@@ -33,7 +33,7 @@ class StepResult:
     """What a step found. `figures` are the numbers it measured, for the JSON report."""
 
     says: str
-    cases: tuple[Case, ...]
+    cases: tuple[JobCase, ...]
     figures: Mapping[str, Any] = field(default_factory=dict)
     explanations: tuple[Explanation, ...] = ()
 
@@ -44,7 +44,7 @@ class StepResult:
 
 
 @dataclass(frozen=True)
-class Step:
+class JobStep:
     """A step by name; `run` may tell of its progress through the echo it is given."""
 
     name: str
@@ -52,7 +52,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StepOutcome:
     """A step with its verdict (PASS, FAIL or SUITE ERROR) and how long it took."""
 
     step: str
@@ -61,7 +61,7 @@ class Outcome:
     seconds: float
 
 
-def run_job(steps: Sequence[Step], echo: Echo) -> tuple[Outcome, ...]:
+def run_job(steps: Sequence[JobStep], echo: Echo) -> tuple[StepOutcome, ...]:
     """Runs every step, whatever the others found."""
     outcomes = []
     for number, step in enumerate(steps, 1):
@@ -77,19 +77,19 @@ def run_job(steps: Sequence[Step], echo: Echo) -> tuple[Outcome, ...]:
     return tuple(outcomes)
 
 
-def _run(step: Step, echo: Echo) -> Outcome:
+def _run(step: JobStep, echo: Echo) -> StepOutcome:
     begin = time.perf_counter()
     try:
         result = step.run(echo)
         verdict = Verdict.PASS if result.passed else Verdict.FAIL
     except Exception as error:
         cause = "".join(traceback.format_exception(error))
-        result = StepResult(f"{type(error).__name__}: {error}", (Case(step.name, False, cause),))
+        result = StepResult(f"{type(error).__name__}: {error}", (JobCase(step.name, False, cause),))
         verdict = Verdict.SUITE_ERROR
-    return Outcome(step.name, verdict, result, time.perf_counter() - begin)
+    return StepOutcome(step.name, verdict, result, time.perf_counter() - begin)
 
 
-def exit_code(outcomes: Sequence[Outcome]) -> int:
+def exit_code(outcomes: Sequence[StepOutcome]) -> int:
     """0 all steps passed, 1 one failed, 2 the suite itself broke."""
     verdicts = {outcome.verdict for outcome in outcomes}
     if Verdict.SUITE_ERROR in verdicts or not outcomes:
@@ -97,7 +97,7 @@ def exit_code(outcomes: Sequence[Outcome]) -> int:
     return 1 if Verdict.FAIL in verdicts else 0
 
 
-def summary_table(outcomes: Sequence[Outcome]) -> str:
+def summary_table(outcomes: Sequence[StepOutcome]) -> str:
     """The steps as a table for the terminal."""
     rows = [(o.step, o.verdict.value, f"{o.seconds:.1f} s", o.result.says) for o in outcomes]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
@@ -107,7 +107,7 @@ def summary_table(outcomes: Sequence[Outcome]) -> str:
     )
 
 
-def write_json(outcomes: Sequence[Outcome], path: Path) -> None:
+def write_json(outcomes: Sequence[StepOutcome], path: Path) -> None:
     """Everything the job found, for machines."""
     document = {
         "verdict": "conforms" if exit_code(outcomes) == 0 else "does not conform",
@@ -129,7 +129,7 @@ def write_json(outcomes: Sequence[Outcome], path: Path) -> None:
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
-def write_junit(outcomes: Sequence[Outcome], path: Path) -> None:
+def write_junit(outcomes: Sequence[StepOutcome], path: Path) -> None:
     """One test suite per step, one test case per case."""
     root = ElementTree.Element("testsuites", name="tidegauge conformance")
     for outcome in outcomes:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from tidegauge.conformance.job.job import Outcome, exit_code
+from tidegauge.conformance.job.job import StepOutcome, exit_code
 from tidegauge.conformance.judging.explain import Explanation
 from tidegauge.conformance.judging.report.html import asset, failures_as_json
 from tidegauge.conformance.judging.verdicts import Verdict
@@ -12,12 +12,12 @@ from tidegauge.conformance.judging.verdicts import Verdict
 TITLE = "Tidegauge conformance"
 
 
-def write_job_page(outcomes: Sequence[Outcome], path: Path) -> None:
+def write_job_page(outcomes: Sequence[StepOutcome], path: Path) -> None:
     """Write the page."""
     path.write_text(job_page(outcomes), encoding="utf-8")
 
 
-def job_page(outcomes: Sequence[Outcome]) -> str:
+def job_page(outcomes: Sequence[StepOutcome]) -> str:
     """The whole page."""
     code = exit_code(outcomes)
     verdict = {0: "PASS", 1: "FAIL"}.get(code, "SUITE ERROR")
@@ -39,7 +39,7 @@ def job_page(outcomes: Sequence[Outcome]) -> str:
     )
 
 
-def _step_row(outcome: Outcome) -> str:
+def _step_row(outcome: StepOutcome) -> str:
     kind = "pass" if outcome.verdict is Verdict.PASS else "fail"
     return (
         f'<tr class="{kind}"><td>{escape(outcome.step)}</td><td class="verdict">{outcome.verdict.value}</td>'
@@ -47,7 +47,7 @@ def _step_row(outcome: Outcome) -> str:
     )
 
 
-def _cases(outcome: Outcome) -> str:
+def _cases(outcome: StepOutcome) -> str:
     rows = "".join(
         f'<tr class="{"pass" if case.passed else "fail"}"><td>{escape(case.name)}</td>'
         f'<td class="verdict">{"PASS" if case.passed else "FAIL"}</td><td>{escape(case.says)}</td></tr>'

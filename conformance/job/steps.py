@@ -9,7 +9,7 @@ from tidegauge.conformance.evidence.language import Language
 from tidegauge.conformance.evidence.mutation import figures
 from tidegauge.conformance.evidence.mutation import run as run_mutants
 from tidegauge.conformance.evidence.spec_equals_impl import COMPARED, compare
-from tidegauge.conformance.job.job import Case, StepResult
+from tidegauge.conformance.job.job import JobCase, StepResult
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.impl.explored.explore import explore
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -20,7 +20,7 @@ from tidegauge.traces.files import ndjson
 def models_as_pinned(echo: Echo) -> StepResult:
     """TLC on every small model, held against what models.toml pins."""
     done = models.run_tier("small", on_done=lambda comparison: echo(f"      {comparison}"))
-    cases = tuple(Case(c.model.name, c.ok, str(c), c.result.seconds) for c in done)
+    cases = tuple(JobCase(c.model.name, c.ok, str(c), c.result.seconds) for c in done)
     states = sum(max(c.result.distinct, 0) for c in done)
     failing = sum(c.model.expect != "success" for c in done)
     return StepResult(
@@ -32,7 +32,7 @@ def models_as_pinned(echo: Echo) -> StepResult:
 
 def rules_proved(echo: Echo) -> StepResult:
     """The rules' own code, proved by z3 in processes of their own."""
-    from tidegauge.spec.proofs.engine.verdicts import GroupResult, Verdict  # noqa: PLC0415
+    from tidegauge.spec.proofs.engine.verdicts import GroupResult, ProofVerdict  # noqa: PLC0415
     from tidegauge.spec.proofs.prove import prove  # noqa: PLC0415  z3 is an extra; the other steps do without
 
     def progress(_name: str, result: GroupResult | None) -> None:
@@ -40,7 +40,7 @@ def rules_proved(echo: Echo) -> StepResult:
             echo(f"      {result.verdict.value}: {result.title} ({len(result.goals)} goals, {result.seconds:.1f} s)")
 
     results = prove(progress=progress)
-    cases = tuple(Case(r.name, r.verdict is Verdict.PROVED, "\n".join(r.describe()), r.seconds) for r in results)
+    cases = tuple(JobCase(r.name, r.verdict is ProofVerdict.PROVED, "\n".join(r.describe()), r.seconds) for r in results)
     goals = sum(len(r.goals) for r in results)
     return StepResult(f"{goals} goals in {len(results)} groups", cases, {"goals": goals, "groups": len(results)})
 
@@ -54,7 +54,7 @@ def spec_equals_impl(echo: Echo) -> StepResult:
         same = found.divergence is None
         says = f"{found.states:,} states, {found.transitions:,} transitions" if same else str(found.divergence)
         echo(f"      {compared.model}, {compared.profile}: {'the same ' if same else ''}{says.splitlines()[0]}")
-        cases.append(Case(f"{compared.model} {compared.profile}", same, says))
+        cases.append(JobCase(f"{compared.model} {compared.profile}", same, says))
         states += found.states
         transitions += found.transitions
     return StepResult(
@@ -72,7 +72,7 @@ def seeded_faults(echo: Echo) -> StepResult:
         echo(f"      {kill.fault.name}: {kill.fate.value}{' by ' if kill.by_rule else ' '}{caught_by}")
         kills.append(kill)
     cases = tuple(
-        Case(
+        JobCase(
             k.fault.name,
             k.fate is not Fate.SURVIVED,
             f"{k.fault.says} ({k.fault.resembles}): {k.fate.value} {dict(k.by_rule)}",
@@ -97,7 +97,7 @@ def real_logs_judged(echo: Echo) -> StepResult:
         echo(f"      Kafka {captured.name}: {failing}; {events:,} events, {replicas} replicas rebuilt")
         done.append(captured)
     cases = tuple(
-        Case(
+        JobCase(
             c.name,
             not c.differences,
             "\n".join(c.differences) or f"{', '.join(c.failing) or 'no rule fails'}",
@@ -125,7 +125,7 @@ def mutants_rejected(echo: Echo) -> StepResult:
     outcomes = run_mutants(traces, language)
     unexplained = [one for one in outcomes if one.survived and one.reason is None]
     cases = [
-        Case("nothing passes without a reason", not unexplained, "\n".join(o.mutant.says for o in unexplained) or "none")
+        JobCase("nothing passes without a reason", not unexplained, "\n".join(o.mutant.says for o in unexplained) or "none")
     ]
     for found in figures(outcomes):
         says = (
@@ -133,7 +133,7 @@ def mutants_rejected(echo: Echo) -> StepResult:
             f"{found.undecided} left undecided, {found.survived} let pass by design"
         )
         echo(f"      {found.kind}: {says}")
-        cases.append(Case(found.kind, found.rejected > 0, says))
+        cases.append(JobCase(found.kind, found.rejected > 0, says))
     rejected = sum(bool(one.rules) for one in outcomes)
     return StepResult(
         f"{len(outcomes):,} mutants of {len(traces)} golden traces: {rejected:,} rejected, "

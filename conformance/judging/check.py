@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tidegauge.conformance.judging.damage import set_aside
 from tidegauge.conformance.judging.explain import Explanation, explain
-from tidegauge.conformance.judging.judge import Failure, Judgement, Tally, judge
+from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally, judge
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.conformance.judging.sequence import RULE as SEQUENCE
 from tidegauge.conformance.judging.sequence import judge_sequence
@@ -44,7 +44,7 @@ AT_ONCE_FROM = 4_000_000
 
 
 @dataclass(frozen=True)
-class Batch:
+class InputBatch:
     """Traces with one config as columns; `traces` where there are lines behind them.
 
     Lines read at once have `numbered` of them in sequence, and `by_line` reads them again one by one. A trace that lost a
@@ -56,7 +56,7 @@ class Batch:
     config: Config
     traces: tuple[Trace, ...] | None = None
     numbered: int = 0
-    by_line: Callable[[], Iterator["Batch"]] | None = field(default=None, repr=False, compare=False)
+    by_line: Callable[[], Iterator["InputBatch"]] | None = field(default=None, repr=False, compare=False)
     damaged: int | None = None
 
 
@@ -64,7 +64,7 @@ class Batch:
 class Judged:
     """A batch with what the judge says about it."""
 
-    batch: Batch
+    batch: InputBatch
     judgement: Judgement
 
 
@@ -81,7 +81,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Report:
-    """The answer to `tidegauge check`."""
+    """The response to `tidegauge check`."""
 
     inputs: tuple[Input, ...]
     verdict: Verdict
@@ -160,7 +160,7 @@ def check(
     )
 
 
-def _judged(batch: Batch, profile: str | None, problems: list[Problem]) -> Iterator[Judged]:
+def _judged(batch: InputBatch, profile: str | None, problems: list[Problem]) -> Iterator[Judged]:
     config = batch.config if profile is None else replace(batch.config, profile=profile)
     try:
         named(config.profile)
@@ -183,7 +183,7 @@ def _judged(batch: Batch, profile: str | None, problems: list[Problem]) -> Itera
             for again in batch.by_line():
                 yield from _judged(again, profile, problems)
             return
-        judgement = replace(judgement, tallies=judgement.tallies | {SEQUENCE: Tally(batch.numbered, 0, 0, (), 0)})
+        judgement = replace(judgement, tallies=judgement.tallies | {SEQUENCE: RuleTally(batch.numbered, 0, 0, (), 0)})
     yield Judged(batch, judgement)
 
 
@@ -205,7 +205,7 @@ def _explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
 # Reading
 
 
-def read(path: Path, problems: list[Problem]) -> tuple[str, Iterator[Batch]]:
+def read(path: Path, problems: list[Problem]) -> tuple[str, Iterator[InputBatch]]:
     """What a path holds: the kind of source, and its batches. What is wrong with it goes to `problems`."""
     if path.is_dir():
         return "broker logs", _logs(path, problems)
@@ -223,7 +223,7 @@ def is_parquet(path: Path) -> bool:
         return False
 
 
-def _ndjson(path: Path, problems: list[Problem]) -> Iterator[Batch]:
+def _ndjson(path: Path, problems: list[Problem]) -> Iterator[InputBatch]:
     large = path.is_file() and path.stat().st_size >= AT_ONCE_FROM
     found = read_at_once(path.read_bytes()) if large else None
     if found is None:
@@ -233,34 +233,34 @@ def _ndjson(path: Path, problems: list[Problem]) -> Iterator[Batch]:
         for trace in reading.traces:
             if trace.name in reading.damaged:
                 columns = to_columns([trace], trace.config)
-                yield Batch(str(path), columns, trace.config, (trace,), damaged=reading.damaged[trace.name])
+                yield InputBatch(str(path), columns, trace.config, (trace,), damaged=reading.damaged[trace.name])
         return
 
-    def by_line(config: Config) -> Iterator[Batch]:
+    def by_line(config: Config) -> Iterator[InputBatch]:
         traces = [trace for trace in ndjson.read(path).traces if trace.config == config]
         return _batches(traces, str(path))
 
     for batch in found:
-        yield Batch(str(path), batch.columns, batch.config, None, batch.numbered, partial(by_line, batch.config))
+        yield InputBatch(str(path), batch.columns, batch.config, None, batch.numbered, partial(by_line, batch.config))
 
 
-def _logs(path: Path, problems: list[Problem]) -> Iterator[Batch]:
+def _logs(path: Path, problems: list[Problem]) -> Iterator[InputBatch]:
     capture = kafka.read(path)
     problems.extend(capture.problems)
     yield from _batches(capture.traces, str(path))
 
 
-def _batches(traces: Sequence[Trace], source: str) -> Iterator[Batch]:
+def _batches(traces: Sequence[Trace], source: str) -> Iterator[InputBatch]:
     """Traces that share a config are judged together."""
     groups: dict[str, list[Trace]] = {}
     for trace in traces:
         groups.setdefault(repr(trace.config), []).append(trace)
     for group in groups.values():
         if any(trace.events for trace in group):
-            yield Batch(source, to_columns(group, group[0].config), group[0].config, tuple(group))
+            yield InputBatch(source, to_columns(group, group[0].config), group[0].config, tuple(group))
 
 
-def _parquet(path: Path, problems: list[Problem]) -> Iterator[Batch]:
+def _parquet(path: Path, problems: list[Problem]) -> Iterator[InputBatch]:
     try:
         with Reader(path) as reader:
             for group in range(len(reader.row_groups())):
@@ -269,6 +269,6 @@ def _parquet(path: Path, problems: list[Problem]) -> Iterator[Batch]:
                 except Unreadable as error:
                     problems.append(error.problem)
                     continue
-                yield Batch(f"{path}: row group {group}", columns, reader.config)
+                yield InputBatch(f"{path}: row group {group}", columns, reader.config)
     except Unreadable as error:
         problems.append(error.problem)

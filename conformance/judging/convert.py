@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from tidegauge.conformance.judging.check import Batch, read
+from tidegauge.conformance.judging.check import InputBatch, read
 from tidegauge.conformance.judging.events import event_at
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces.files import ndjson, parquet
@@ -47,7 +47,7 @@ def convert(source: Path, target: Path) -> Converted:
     return Converted(traces, sum(len(batch.columns) for batch in batches), tuple(problems))
 
 
-def _traces(batch: Batch) -> Iterator[Trace]:
+def _traces(batch: InputBatch) -> Iterator[Trace]:
     """The traces of a batch; those of Parquet are read back from the columns."""
     if batch.traces is not None:
         yield from batch.traces

@@ -8,7 +8,7 @@ Rules of this file
 
 from dataclasses import replace
 
-from tidegauge.conformance.judging.judge import Judgement, Tally
+from tidegauge.conformance.judging.judge import Judgement, RuleTally
 
 
 def set_aside(judgement: Judgement, row: int, name: str) -> Judgement:
@@ -27,5 +27,5 @@ def set_aside(judgement: Judgement, row: int, name: str) -> Judgement:
     )
 
 
-def _undecided(tally: Tally) -> Tally:
+def _undecided(tally: RuleTally) -> RuleTally:
     return replace(tally, failed=0, failed_traces=0, after_loss=tally.failed)

@@ -12,7 +12,7 @@ from typing import Any
 from tidegauge.conformance.judging.judge import known
 from tidegauge.conformance.kernel.state import FOLLOWING, LEADING, NO_ROLE
 from tidegauge.traces.columns import INT_FIELDS, Columns
-from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, Kind
+from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, FieldKind
 
 _NAMES = {event.code: name for name, event in EVENTS.items()}
 ERRORS = {
@@ -36,13 +36,13 @@ ERRORS = {
 IN_FLIGHT = (
     "nothing",
     "a request",
-    "a recorded fetch whose answer nobody told",
+    "a recorded fetch whose response nobody told",
     "records",
-    "a diverging answer",
-    "an out-of-range answer",
+    "a diverging response",
+    "an out-of-range response",
     "an error",
     "an epoch request",
-    "an epoch answer",
+    "an epoch response",
     "a request whose leader went down",
 )
 _ROLES = {NO_ROLE: "no role", LEADING: "leader", FOLLOWING: "follower"}
@@ -50,9 +50,9 @@ _ROLES = {NO_ROLE: "no role", LEADING: "leader", FOLLOWING: "follower"}
 
 def event_at(columns: Columns, row: int, config: Config, at: str = "") -> Event:
     """The event in a row."""
-    told = {name: known(int(columns.ints[name][row])) for name in INT_FIELDS if name in columns.ints}
-    fields = {name: _decoded(name, value, config) for name, value in told.items() if value is not None}
-    if columns.epochs_told[row]:
+    reported = {name: known(int(columns.ints[name][row])) for name in INT_FIELDS if name in columns.ints}
+    fields = {name: _decoded(name, value, config) for name, value in reported.items() if value is not None}
+    if columns.epochs_reported[row]:
         flat = columns.epochs[2 * columns.epochs_at[row] : 2 * columns.epochs_at[row + 1]].tolist()
         fields["epochs"] = tuple(zip(flat[::2], flat[1::2], strict=True))
     return Event(_node(int(columns.node[row]), config) or 0, _NAMES[int(columns.event[row])], fields, at=at)
@@ -66,11 +66,11 @@ def _node(position: int, config: Config) -> int | None:
 
 def _decoded(name: str, value: int, config: Config) -> Any:
     kind = FIELDS[name].kind
-    if kind is Kind.NODE:
+    if kind is FieldKind.NODE:
         return _node(value, config)
-    if kind is Kind.NODES:
+    if kind is FieldKind.NODES:
         return members(value, config)
-    if kind is Kind.BOOL:
+    if kind is FieldKind.BOOL:
         return bool(value)
     return value
 
@@ -94,12 +94,12 @@ def words(compared: str, value: int | None, config: Config) -> str:
         return f"{value} ({ERRORS[value]})" if value in ERRORS else str(value)
     if compared in FIELDS:
         kind = FIELDS[compared].kind
-        if kind is Kind.NODES:
+        if kind is FieldKind.NODES:
             return "{" + ", ".join(map(str, members(value, config))) + "}"
-        if kind is Kind.NODE:
+        if kind is FieldKind.NODE:
             node = _node(value, config)
             return "none" if node is None else f"node {node}"
-        if kind is Kind.BOOL:
+        if kind is FieldKind.BOOL:
             return "true" if value else "false"
     return "undefined (-1)" if value == -1 else str(value)
 

@@ -23,7 +23,7 @@ STEPS = 12
 
 
 @dataclass(frozen=True)
-class Step:
+class ExplainedStep:
     """An event, and what the judge knew after it."""
 
     number: int
@@ -44,7 +44,7 @@ class Explanation:
     actual: str
     compared: str
     before: Snapshot
-    steps: tuple[Step, ...]
+    steps: tuple[ExplainedStep, ...]
     left_out: int
     bugs: tuple[tuple[str, str], ...]
 
@@ -67,7 +67,8 @@ def explain(
     window = _involved(columns, config, failure.row, first, steps)
     snapshots = {s.row: s for s in replay(columns, config, failure.trace, failure.row, failure.row + 1 - window[0])}
     shown = tuple(
-        Step(row - first + 1, _event(columns, config, row, failure.trace, traces, source), snapshots[row]) for row in window
+        ExplainedStep(row - first + 1, _event(columns, config, row, failure.trace, traces, source), snapshots[row])
+        for row in window
     )
     rule = rulebook()[failure.rule]
     said = bug_sentences()

@@ -10,7 +10,7 @@ A cell holds the leader epoch of a record, the bar stands at the high watermark.
 from collections.abc import Iterator
 
 from tidegauge.conformance.judging.events import IN_FLIGHT, members
-from tidegauge.conformance.judging.replay import Replica, Snapshot
+from tidegauge.conformance.judging.replay import ReplayedReplica, Snapshot
 from tidegauge.traces.schema import Config
 
 CELLS = 24
@@ -34,13 +34,13 @@ def grid(snapshot: Snapshot, config: Config) -> Iterator[str]:
         yield f"in flight     n{config.nodes[follower]} - n{config.nodes[leader_at]}: {IN_FLIGHT[kind]}"
 
 
-def _role(replica: Replica) -> str:
+def _role(replica: ReplayedReplica) -> str:
     if replica.up is False:
         return "down"
     return {None: "?", 0: "starting", 1: "leader", 2: "follower"}[replica.role]
 
 
-def epoch_of(replica: Replica, offset: int) -> int | None:
+def epoch_of(replica: ReplayedReplica, offset: int) -> int | None:
     """Epoch of the record at an offset, as far as the cache is known."""
     found = None
     for epoch, start in replica.epochs or ():
@@ -49,7 +49,7 @@ def epoch_of(replica: Replica, offset: int) -> int | None:
     return found
 
 
-def _cells(replica: Replica, longest: int) -> str:
+def _cells(replica: ReplayedReplica, longest: int) -> str:
     cells = []
     for offset in range(longest + 1):
         bar = "|" if replica.hw == offset else " "
@@ -63,7 +63,7 @@ def _cells(replica: Replica, longest: int) -> str:
     return "".join(cells)
 
 
-def _runs(replica: Replica) -> str:
+def _runs(replica: ReplayedReplica) -> str:
     if replica.epochs is None or replica.leo is None:
         return "[?]"
     ends = [start for _, start in replica.epochs[1:]] + [replica.leo]
@@ -74,7 +74,7 @@ def _set(mask: int, config: Config) -> str:
     return "{" + ",".join(map(str, members(mask, config))) + "}"
 
 
-def _facts(replica: Replica, config: Config) -> str:
+def _facts(replica: ReplayedReplica, config: Config) -> str:
     facts = [("leo", replica.leo), ("hw", replica.hw), ("log start", replica.log_start or None), ("epoch", replica.epoch)]
     out = [f"{name} {value}" for name, value in facts if value is not None and (name != "epoch" or value >= 0)]
     if replica.role == 1 and replica.isr is not None:

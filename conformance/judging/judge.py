@@ -18,15 +18,13 @@ from tidegauge.conformance.kernel import fields
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS, RULES
 from tidegauge.conformance.kernel.state import (
-    ANSWER_EPOCH_CHECKED,
-    ANSWERS_EPOCH,
     AT_FAILURES,
     BATCH_EPOCH_FILTER,
     BLOCKS_UNDER_MIN_ISR,
     BROKERS,
     DUPLICATES,
     ELR,
-    EPOCH_ANSWERS_CHECKED,
+    EPOCH_RESPONSES_CHECKED,
     FAILED_COUNT,
     FAILED_TRACES,
     FAILURES,
@@ -39,14 +37,16 @@ from tidegauge.conformance.kernel.state import (
     MIN_ISR,
     MISSING,
     OVERFLOW,
+    REPORTS_CACHE_ENTRIES,
+    REPORTS_HANDLE_EPOCH_REQUEST,
+    REPORTS_HANDLE_FETCH,
+    REPORTS_ISR_PROPOSALS,
+    REPORTS_SEND_EPOCH_REQUEST,
+    REPORTS_SEND_FETCH,
+    REPORTS_STOPS,
+    RESPONSE_EPOCH_CHECKED,
+    RESPONSES_EPOCH,
     TALLIES,
-    TELLS_ANSWERS,
-    TELLS_ENDS,
-    TELLS_ENDS_OF_EPOCHS,
-    TELLS_ENTRIES,
-    TELLS_PROPOSALS,
-    TELLS_QUESTIONS,
-    TELLS_REQUESTS,
     TRUNCATION_ON_FETCH,
     UNDECIDED_COUNT,
     WHOLE,
@@ -66,12 +66,12 @@ MOST_ROOM = 4096
 REPORTS = "reports"
 """Key of a Config under which a source may list the events it can report. Without it every event is expected."""
 CAPABILITIES = (
-    (TELLS_REQUESTS, ("SendFetch",)),
-    (TELLS_ANSWERS, ("HandleFetch",)),
-    (TELLS_ENDS, ("Stop", "Crash")),
-    (TELLS_PROPOSALS, ("ExpandIsr",)),
-    (TELLS_QUESTIONS, ("SendEpochRequest",)),
-    (TELLS_ENDS_OF_EPOCHS, ("HandleEpochRequest",)),
+    (REPORTS_SEND_FETCH, ("SendFetch",)),
+    (REPORTS_HANDLE_FETCH, ("HandleFetch",)),
+    (REPORTS_STOPS, ("Stop", "Crash")),
+    (REPORTS_ISR_PROPOSALS, ("ExpandIsr",)),
+    (REPORTS_SEND_EPOCH_REQUEST, ("SendEpochRequest",)),
+    (REPORTS_HANDLE_EPOCH_REQUEST, ("HandleEpochRequest",)),
 )
 
 FAILURES_KEPT = 2048
@@ -82,7 +82,7 @@ LOAD_FROM = 20_000
 
 
 @dataclass(frozen=True)
-class Tally:
+class RuleTally:
     """What became of the checks of one rule; `missing` names the fields that would have decided the undecided ones.
 
     `after_loss` failed behind a line that could not be read (conformance.judging.damage): they are neither failed nor held.
@@ -124,7 +124,7 @@ class Judgement:
 
     events: int
     traces: int
-    tallies: dict[str, Tally]
+    tallies: dict[str, RuleTally]
     failures: tuple[Failure, ...]
     failures_left_out: int = 0
     notes: tuple[str, ...] = ()
@@ -179,19 +179,19 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     options[LAG_RULE] = config.lag_rule
     options[TRUNCATION_ON_FETCH] = profile.truncation_on_fetch
     options[FENCING] = profile.fencing
-    options[ANSWER_EPOCH_CHECKED] = profile.answer_epoch_checked
+    options[RESPONSE_EPOCH_CHECKED] = profile.response_epoch_checked
     options[BATCH_EPOCH_FILTER] = profile.batch_epoch_filter
     options[JOIN_NEEDS_EPOCH_START] = profile.join_needs_epoch_start
     options[BLOCKS_UNDER_MIN_ISR] = profile.blocks_under_min_isr
     options[KEEPS_REMOTE_LEO] = profile.keeps_remote_leo
-    options[ANSWERS_EPOCH] = profile.answers_epoch
-    options[EPOCH_ANSWERS_CHECKED] = profile.epoch_answers_checked
+    options[RESPONSES_EPOCH] = profile.epoch_in_response
+    options[EPOCH_RESPONSES_CHECKED] = profile.epoch_responses_checked
     options[ELR] = profile.elr
     options[DUPLICATES] = config.extra.get(REPEATS) is True
     reports = config.extra.get(REPORTS)
     for option, events in CAPABILITIES:
         options[option] = reports is None or any(event in reports for event in events)
-    options[TELLS_ENTRIES] = bool((columns.event == fields.EPOCH_CACHE_ENTRY).any())
+    options[REPORTS_CACHE_ENTRIES] = bool((columns.event == fields.EPOCH_CACHE_ENTRY).any())
     return options
 
 
@@ -202,7 +202,7 @@ def frozen_inputs(columns: Columns, rows: Ints | None = None) -> tuple[Any, ...]
         tuple(_frozen(columns.ints.get(name, absent)) for name in INT_FIELDS),
         _frozen(columns.event),
         _frozen(columns.node),
-        _frozen(columns.epochs_told),
+        _frozen(columns.epochs_reported),
         _frozen(columns.epochs_at),
         _frozen(columns.epochs),
         _frozen(np.zeros(0, np.int64) if rows is None else rows),
@@ -235,9 +235,9 @@ def _judgement(events: int, traces: int, st: State, last: Ints, caches: NDArray[
     )
 
 
-def _tally(row: Ints) -> Tally:
+def _tally(row: Ints) -> RuleTally:
     held, failed, undecided = (int(row[k]) for k in (HELD_COUNT, FAILED_COUNT, UNDECIDED_COUNT))
-    return Tally(held, failed, undecided, fields.names(int(row[MISSING])), int(row[FAILED_TRACES]))
+    return RuleTally(held, failed, undecided, fields.names(int(row[MISSING])), int(row[FAILED_TRACES]))
 
 
 def _failure(row: Sequence[int]) -> Failure:

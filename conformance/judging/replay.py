@@ -46,7 +46,7 @@ from tidegauge.traces.schema import Config
 
 
 @dataclass(frozen=True)
-class Replica:
+class ReplayedReplica:
     """What the judge knows of one replica; None where it does not."""
 
     up: bool | None
@@ -66,7 +66,7 @@ class Snapshot:
     """What the judge knows after a row. `flying` are (follower, leader, what) in flight."""
 
     row: int
-    replicas: tuple[Replica, ...]
+    replicas: tuple[ReplayedReplica, ...]
     leader: int | None
     leader_epoch: int | None
     isr: int | None
@@ -122,7 +122,7 @@ def _flying(st: State, brokers: int) -> Iterator[tuple[int, int, int]]:
                 yield follower, leader, kind
 
 
-def _replica(st: State, b: int) -> Replica:
+def _replica(st: State, b: int) -> ReplayedReplica:
     row = st[REPLICAS + b]
     up, cached = known(row[UP]), known(row[CACHED])
     epochs = None
@@ -133,7 +133,7 @@ def _replica(st: State, b: int) -> Replica:
                 entries(st, epochs_row(st, b), cached), entries(st, starts_row(st, b), cached), strict=True
             )
         )
-    return Replica(
+    return ReplayedReplica(
         up=None if up is None else up == 1,
         role=known(row[ROLE]),
         epoch=known(row[EPOCH]),

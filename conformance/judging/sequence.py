@@ -6,7 +6,7 @@ A node counts from any number, by one, and may begin anew when it starts.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tidegauge.conformance.judging.judge import Failure, Judgement, Tally
+from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally
 from tidegauge.traces.columns import Columns
 from tidegauge.traces.schema import Trace
 
@@ -32,6 +32,6 @@ def judge_sequence(judgement: Judgement, traces: Sequence[Trace], columns: Colum
             failed += 1
             found = found or Failure(at, row, RULE, "seq", before + 1, event.seq)
         failures += [found] if found else []
-    tally = Tally(held, failed, 0, (), len(failures))
+    tally = RuleTally(held, failed, 0, (), len(failures))
     merged = sorted((*judgement.failures, *failures), key=lambda failure: (failure.trace, failure.row))
     return replace(judgement, tallies={**judgement.tallies, RULE: tally}, failures=tuple(merged))

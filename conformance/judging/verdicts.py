@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from tidegauge.conformance.judging.judge import Judgement, Tally
+from tidegauge.conformance.judging.judge import Judgement, RuleTally
 from tidegauge.conformance.judging.rulebook import Rule, rulebook
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 
@@ -34,7 +34,7 @@ class RuleVerdict:
 
     rule: Rule
     verdict: Verdict
-    tally: Tally
+    tally: RuleTally
 
     @property
     def says(self) -> str:
@@ -50,7 +50,7 @@ class RuleVerdict:
         return ", ".join(parts) or "no event calls for it"
 
 
-def verdict_of(tally: Tally) -> Verdict:
+def verdict_of(tally: RuleTally) -> Verdict:
     """The verdict on one rule."""
     if tally.failed:
         return Verdict.FAIL
@@ -61,7 +61,7 @@ def verdict_of(tally: Tally) -> Verdict:
     return Verdict.INCONCLUSIVE if tally.undecided else Verdict.NOT_EXERCISED
 
 
-def rule_verdicts(tallies: Mapping[str, Tally]) -> tuple[RuleVerdict, ...]:
+def rule_verdicts(tallies: Mapping[str, RuleTally]) -> tuple[RuleVerdict, ...]:
     """The verdicts on all rules, in the order of the rulebook."""
     rules = rulebook()
     return tuple(RuleVerdict(rules[rule], verdict_of(tallies[rule]), tallies[rule]) for rule in RULE_IDS)
@@ -80,7 +80,7 @@ def run_verdict(verdicts: Iterable[RuleVerdict], events: int) -> Verdict:
     return Verdict.PASS if Verdict.PASS in seen else Verdict.INCONCLUSIVE
 
 
-def added(one: Tally, two: Tally) -> Tally:
+def added(one: RuleTally, two: RuleTally) -> RuleTally:
     """The tally of two inputs together."""
     missing = tuple(dict.fromkeys((*one.missing, *two.missing)))
     return replace(
@@ -94,9 +94,9 @@ def added(one: Tally, two: Tally) -> Tally:
     )
 
 
-def total(judgements: Iterable[Judgement]) -> dict[str, Tally]:
+def total(judgements: Iterable[Judgement]) -> dict[str, RuleTally]:
     """The tallies of several judgements together."""
-    tallies = {rule: Tally() for rule in RULE_IDS}
+    tallies = {rule: RuleTally() for rule in RULE_IDS}
     for judgement in judgements:
         for rule, tally in judgement.tallies.items():
             tallies[rule] = added(tallies[rule], tally)

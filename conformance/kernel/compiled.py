@@ -37,18 +37,14 @@ from tidegauge.conformance.kernel import (
     life,
     lineage,
     log_checks,
+    offsets_for_leader_epoch,
     roles,
     serving,
     state,
     tally,
     terms,
+    truncations,
     whole,
-)
-from tidegauge.conformance.kernel import (
-    offsets_for_leader_epoch as questions,
-)
-from tidegauge.conformance.kernel import (
-    truncations as cuts,
 )
 from tidegauge.impl import rules
 from tidegauge.traces.columns import INT_FIELDS
@@ -69,8 +65,8 @@ MODULES = (
     serving,
     leader,
     follower,
-    cuts,
-    questions,
+    truncations,
+    offsets_for_leader_epoch,
     controller,
     whole,
     judge_kernel,
@@ -81,7 +77,7 @@ MODULES = (
 TOP = "judge_traces"
 _RARE = """
     failed undecided kept later_terms open_term agree_until next_start epoch_at copy_entries compare_cache
-    still_there raised fetched_since led_between bounded cut cut_at handle_epoch_request handle_epoch_response
+    still_there raised fetched_since led_between bounded truncate cut_at handle_epoch_request handle_epoch_response
     observe log_start_moved epoch_cache_entry handle_out_of_range truncate_to_high_watermark answer_fetch
     handle_alter_partition_response produce_ack consumer_read expand_isr shrink_isr propose keep learn
     alter_partition handle_diverging_response send_epoch_request raise_log_start starts_at cache_raise snapshot term_of

@@ -25,7 +25,7 @@ from tidegauge.conformance.kernel.state import (
     OPTION,
     PROPOSED,
     REPLICAS,
-    TELLS_PROPOSALS,
+    REPORTS_ISR_PROPOSALS,
     UNCLEAN,
     WHOLE,
     State,
@@ -133,7 +133,7 @@ def grown(st: State, leader: int, old_isr: int, isr: int, live: int) -> None:
         decide(st, ISR_04, False, field.ISR, old_isr, isr)
         return
     proposed = st[REPLICAS + leader, PROPOSED]
-    if st[OPTION, TELLS_PROPOSALS] == 0 or st[WHOLE, HEARD] >> leader & 1 == 0:
+    if st[OPTION, REPORTS_ISR_PROPOSALS] == 0 or st[WHOLE, HEARD] >> leader & 1 == 0:
         proposed = UNKNOWN
     same(st, ISR_04, field.ISR, proposed, isr, 1 << field.ISR)
     if live != UNKNOWN:

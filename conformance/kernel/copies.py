@@ -6,7 +6,7 @@ Rules of this file
    tell, so FETCH-04 is left undecided.
 2. What a copy is answered goes to a connection that its sender gave up. So a late copy leaves what is known of the pair as
    it was, but for what the leader recorded.
-3. A copy that says what the request in flight says cannot be told from it: which of the two answers the follower gets is
+3. A copy that says what the request in flight says cannot be told from it: which of the two responses the follower gets is
    open, and the content of both is free.
 """
 
@@ -23,8 +23,8 @@ from tidegauge.conformance.kernel.state import (
     ANS_TERM,
     DATA,
     DIVERGED,
-    EPOCH_ANSWER,
     EPOCH_REQUEST,
+    EPOCH_RESPONSE,
     HELD,
     KEPT,
     KIND,
@@ -57,7 +57,7 @@ def repetition(st: State, p: int, epoch: int, offset: int, last: int, sent: int)
         return FIRST
     for k in range(REMOTE):
         st[KEPT, k] = st[p, k]
-    served = kind == EPOCH_ANSWER if sent == EPOCH_REQUEST else kind in (HELD, DATA, DIVERGED, RANGE)
+    served = kind == EPOCH_RESPONSE if sent == EPOCH_REQUEST else kind in (HELD, DATA, DIVERGED, RANGE)
     answered = served or kind == REFUSED
     return AGAIN if answered and same_words else LATE
 

@@ -24,14 +24,14 @@ from tidegauge.conformance.kernel.state import (
     OLD_OFFSET,
     OPTION,
     REPLICAS,
+    REPORTS_HANDLE_EPOCH_REQUEST,
+    REPORTS_HANDLE_FETCH,
+    REPORTS_SEND_EPOCH_REQUEST,
+    REPORTS_SEND_FETCH,
     REQ_EPOCH,
     REQ_LAST,
     REQ_OFFSET,
     REQUEST,
-    TELLS_ANSWERS,
-    TELLS_ENDS_OF_EPOCHS,
-    TELLS_QUESTIONS,
-    TELLS_REQUESTS,
     WHOLE,
     State,
     pair,
@@ -41,9 +41,9 @@ from tidegauge.impl.rules import NONE
 from tidegauge.traces.columns import UNKNOWN
 
 
-def fits(told: int, known: int) -> bool:
+def fits(reported: int, known: int) -> bool:
     """Two values agree as far as they are known."""
-    return UNKNOWN in (told, known) or told == known
+    return UNKNOWN in (reported, known) or reported == known
 
 
 def matches(st: State, p: int, at_epoch: int, at_offset: int, at_last: int, epoch: int, offset: int, last: int) -> bool:
@@ -63,7 +63,7 @@ def overtake(st: State, p: int) -> None:
 
 
 def next_round(st: State, b: int, p: int, last: int) -> None:
-    """TRUNC-02: after a cut that was not complete, the next request asks about a lower epoch."""
+    """TRUNC-02: after a truncation that was not complete, the next request asks about a lower epoch."""
     if st[REPLICAS + b, MORE_ROUNDS] == 1:
         before = st[p, REQ_LAST]
         if UNKNOWN in (last, before):
@@ -94,9 +94,9 @@ def request_handled(st: State, p: int, f: int, sent: int, epoch: int, offset: in
     kind = st[p, KIND]
     current = kind == sent and matches(st, p, REQ_EPOCH, REQ_OFFSET, REQ_LAST, epoch, offset, last)
     overtaken = fits(sent, st[p, OLD_KIND]) and matches(st, p, OLD_EPOCH, OLD_OFFSET, OLD_LAST, epoch, offset, last)
-    tells = TELLS_REQUESTS if sent == REQUEST else TELLS_QUESTIONS
+    reports = REPORTS_SEND_FETCH if sent == REQUEST else REPORTS_SEND_EPOCH_REQUEST
     compared = field.REQ_OFFSET if sent == REQUEST else field.REQ_LAST_EPOCH
-    if again or kind == UNKNOWN or st[WHOLE, HEARD] >> f & 1 == 0 or st[OPTION, tells] == 0:
+    if again or kind == UNKNOWN or st[WHOLE, HEARD] >> f & 1 == 0 or st[OPTION, reports] == 0:
         undecided(st, FETCH_04, 1 << compared)
     elif sent == REQUEST:
         expected = st[p, REQ_OFFSET] if kind == sent else -1
@@ -114,10 +114,10 @@ def request_handled(st: State, p: int, f: int, sent: int, epoch: int, offset: in
 
 
 def given(st: State, p: int, leader: int, kind: int, epoch: int, offset: int, asks_for_an_end: bool) -> bool:
-    """FETCH-10, first half: an answer of this kind to this request is in flight. True when its content can be compared."""
+    """FETCH-10, first half: a response of this kind to this request is in flight. True when its content can be compared."""
     seen = st[p, KIND]
-    tells = TELLS_ENDS_OF_EPOCHS if asks_for_an_end else TELLS_ANSWERS
-    if seen in (UNKNOWN, HELD, ADRIFT) or st[WHOLE, HEARD] >> leader & 1 == 0 or st[OPTION, tells] == 0:
+    reports = REPORTS_HANDLE_EPOCH_REQUEST if asks_for_an_end else REPORTS_HANDLE_FETCH
+    if seen in (UNKNOWN, HELD, ADRIFT) or st[WHOLE, HEARD] >> leader & 1 == 0 or st[OPTION, reports] == 0:
         undecided(st, FETCH_10, 1 << field.RES_HW)
         return False
     if seen != kind:
@@ -129,7 +129,7 @@ def given(st: State, p: int, leader: int, kind: int, epoch: int, offset: int, as
 
 
 def without_error(st: State, error: int) -> None:
-    """FETCH-10: only an answer without an error has records or a divergence to take over."""
+    """FETCH-10: only a response without an error has records or a divergence to take over."""
     if error not in (NONE, UNKNOWN):
         decide(st, FETCH_10, False, field.ERROR, NONE, error)
 

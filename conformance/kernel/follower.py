@@ -1,6 +1,6 @@
 """Events at a follower: fetches leave, answers are taken over.
 
-Rule of this file: only an answer the leader gave is taken over, and only for the offset (and, since KAFKA-18991, the epoch)
+Rule of this file: only a response the leader gave is taken over, and only for the offset (and, since KAFKA-18991, the epoch)
 the follower stands at (AbstractFetcherThread#processFetchRequest).
 """
 
@@ -27,7 +27,6 @@ from tidegauge.conformance.kernel.state import (
     ANS_HW,
     ANS_REC_EPOCH,
     ANS_TERM,
-    ANSWER_EPOCH_CHECKED,
     BATCH_EPOCH_FILTER,
     BROKERS,
     CACHED,
@@ -48,13 +47,14 @@ from tidegauge.conformance.kernel.state import (
     NOTHING,
     OPTION,
     REPLICAS,
+    REPORTS_CACHE_ENTRIES,
+    REPORTS_SEND_FETCH,
     REQ_EPOCH,
     REQ_OFFSET,
     REQUEST,
+    RESPONSE_EPOCH_CHECKED,
     ROLE,
     T_CACHED,
-    TELLS_ENTRIES,
-    TELLS_REQUESTS,
     TRUNCATION_ON_FETCH,
     Ints,
     State,
@@ -99,17 +99,17 @@ def send_fetch(st: State, b: int, leader: int, epoch: int, offset: int, last: in
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Taking an answer over
+# Taking a response over
 
 
 def accepted(st: State, b: int, leader: int, epoch: int, offset: int) -> None:
-    """FETCH-09: the answer is for the offset, and the epoch, at which the follower stands."""
+    """FETCH-09: the response is for the offset, and the epoch, at which the follower stands."""
     role, leo, own = st[REPLICAS + b, ROLE], st[REPLICAS + b, LEO], st[REPLICAS + b, EPOCH]
     if UNKNOWN in (role, leo, own, offset, epoch):
         undecided(st, FETCH_09, 1 << field.REQ_OFFSET | 1 << field.REQ_EPOCH | 1 << field.LEO)
         return
     ready = role == FOLLOWING and fits(st[REPLICAS + b, LEADER], leader)
-    ok = accepts_fetch_response(leo, own, ready, offset, epoch, st[OPTION, ANSWER_EPOCH_CHECKED] == 1)
+    ok = accepts_fetch_response(leo, own, ready, offset, epoch, st[OPTION, RESPONSE_EPOCH_CHECKED] == 1)
     if offset == leo:
         decide(st, FETCH_09, ok, field.REQ_EPOCH, own, epoch)
     else:
@@ -133,7 +133,7 @@ def handle_fetch_response(
     leo: int,
     hw: int,
     log_start: int,
-    told: bool,
+    reported: bool,
     pairs: Ints,
 ) -> None:
     """ReplicaFetcherThread#processPartitionData: append, then the high watermark, then the log start."""
@@ -161,10 +161,10 @@ def handle_fetch_response(
         rec_epoch = st[p, ANS_REC_EPOCH] if rec_epoch == UNKNOWN else rec_epoch
         if st[OPTION, FENCING] == 0:
             t = st[p, ANS_TERM]
-    if st[REPLICAS + b, MORE_ROUNDS] == 1 and st[OPTION, TELLS_REQUESTS] == 1:
+    if st[REPLICAS + b, MORE_ROUNDS] == 1 and st[OPTION, REPORTS_SEND_FETCH] == 1:
         decide(st, TRUNC_02, False, field.COMPLETED, 1, 0)
         st[REPLICAS + b, MORE_ROUNDS] = 0
-    append_answered(st, b, t, base, end, rec_epoch, leo, told, pairs)
+    append_answered(st, b, t, base, end, rec_epoch, leo, reported, pairs)
     follow_hw(st, b, res_hw, hw)
     raise_log_start(st, b, res_log_start, log_start)
     if kind != DIVERGED:
@@ -173,18 +173,18 @@ def handle_fetch_response(
 
 
 def append_answered(
-    st: State, b: int, t: int, base: int, end: int, rec_epoch: int, leo: int, told: bool, pairs: Ints
+    st: State, b: int, t: int, base: int, end: int, rec_epoch: int, leo: int, reported: bool, pairs: Ints
 ) -> None:
     """APPEND-02: answered records go to the follower's log end, none of an epoch above its own (KAFKA-18723)."""
     before = st[REPLICAS + b, LEO]
-    if told:
+    if reported:
         for i in range(len(pairs) // 2):
             cache_assign(st, b, pairs[2 * i], pairs[2 * i + 1])
         if rec_epoch != UNKNOWN and st[REPLICAS + b, CACHED] != UNKNOWN:
             same(st, EPOCH_02, field.REC_EPOCH, cache_latest(st, b), rec_epoch, 0)
     if base == UNKNOWN or end == UNKNOWN:
         undecided(st, APPEND_02, 1 << field.REC_BASE | 1 << field.REC_END)
-        if not told and (leo == UNKNOWN or leo != before):
+        if not reported and (leo == UNKNOWN or leo != before):
             epochs_of_records(st, b, t, before, leo, rec_epoch)
         leo_becomes(st, b, APPEND_02, UNKNOWN, leo, 1 << field.REC_END)
         return
@@ -195,7 +195,7 @@ def append_answered(
         if st[OPTION, BATCH_EPOCH_FILTER] == 1 and rec_epoch != UNKNOWN and own != UNKNOWN:
             st[LEOS, 0] = rec_epoch
             decide(st, APPEND_02, batches_accepted(entries(st, LEOS, 1), own) == 1, field.REC_EPOCH, own, rec_epoch)
-        if not told:
+        if not reported:
             epochs_of_records(st, b, t, base, end, rec_epoch)
     leo_becomes(st, b, APPEND_02, end if end > base else before, leo, 1 << field.LEO)
     cache_in_order(st, b)
@@ -214,7 +214,7 @@ def epochs_of_records(st: State, b: int, t: int, base: int, end: int, rec_epoch:
         return
     elif t >= 0 and UNKNOWN not in (base, end, st[term(st, t), T_CACHED]):
         copy_entries(st, st[OPTION, BROKERS] + t, st[term(st, t), T_CACHED], b, base, end)
-    elif st[OPTION, TELLS_ENTRIES] == 0:
+    elif st[OPTION, REPORTS_CACHE_ENTRIES] == 0:
         st[REPLICAS + b, CACHED] = UNKNOWN
 
 
@@ -226,7 +226,7 @@ def follow_hw(st: State, b: int, res_hw: int, hw: int) -> None:
         expected = follower_high_watermark(res_hw, max(log_start, 0), leo)
     hw_becomes(st, b, HW_05, expected, hw, 1 << field.RES_HW | 1 << field.LEO | 1 << field.LOG_START)
     after = st[REPLICAS + b, HW]
-    if UNKNOWN in (before, after) or st[OPTION, TELLS_REQUESTS] == 0:
+    if UNKNOWN in (before, after) or st[OPTION, REPORTS_SEND_FETCH] == 0:
         st[REPLICAS + b, HW_MOVED] = UNKNOWN
     elif after != before:
         st[REPLICAS + b, HW_MOVED] = before
@@ -245,6 +245,6 @@ def raise_log_start(st: State, b: int, res_log_start: int, log_start: int) -> No
 
 
 def handle_fetch_error(st: State, b: int, leader: int) -> None:
-    """An error answer is consumed; the log stays as it is."""
+    """An error response is consumed; the log stays as it is."""
     alive(st, b)
     st[pair(st, b, leader), KIND] = NOTHING

@@ -30,7 +30,7 @@ def fork(st: State, log: int, start: int, end: int) -> None:
     st[starts_row(st, log), st[WHOLE, ROOM]] = max(end, fork_end(st, log))
 
 
-def cut_fork(st: State, log: int, end: int) -> None:
+def truncate_fork(st: State, log: int, end: int) -> None:
     """The log now ends at `end`."""
     if fork_end(st, log) > end:
         st[starts_row(st, log), st[WHOLE, ROOM]] = end if end > fork_start(st, log) else 0

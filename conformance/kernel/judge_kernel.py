@@ -27,9 +27,9 @@ from tidegauge.conformance.kernel.leader import (
 from tidegauge.conformance.kernel.life import epoch_cache_entry, log_start_moved, observe, start, stop
 from tidegauge.conformance.kernel.log_checks import learn, nobody
 from tidegauge.conformance.kernel.offsets_for_leader_epoch import (
-    handle_epoch_request,
     handle_epoch_response,
-    send_epoch_request,
+    handle_offsets_for_leader_epoch_request,
+    send_offsets_for_leader_epoch_request,
 )
 from tidegauge.conformance.kernel.roles import become_follower, become_leader
 from tidegauge.conformance.kernel.serving import answer_fetch, handle_fetch
@@ -63,7 +63,7 @@ def judge_traces(
     c: Columns,
     event: Ints,
     node: Ints,
-    told: Flags,
+    reported: Flags,
     pairs_at: Ints,
     pairs: Ints,
     rows: Ints,
@@ -102,7 +102,7 @@ def judge_traces(
                 continue
             elif code == field.START:
                 own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
-                start(st, b, c[field.CLEAN][i], c[field.LEO][i], c[field.HW][i], c[field.LOG_START][i], told[i], own)
+                start(st, b, c[field.CLEAN][i], c[field.LEO][i], c[field.HW][i], c[field.LOG_START][i], reported[i], own)
             elif code == field.STOP:
                 stop(st, b, 1)
             elif code == field.CRASH:
@@ -156,7 +156,7 @@ def judge_traces(
                 epoch_cache_entry(st, b, c[field.LEADER_EPOCH][i], c[field.EPOCH_START][i])
             elif code == field.OBSERVE:
                 own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
-                observe(st, b, c[field.LEO][i], c[field.HW][i], c[field.LOG_START][i], told[i], own)
+                observe(st, b, c[field.LEO][i], c[field.HW][i], c[field.LOG_START][i], reported[i], own)
             elif code == field.PRODUCE_ACK:
                 produce_ack(st, b, c[field.ACKS][i], c[field.REC_END][i], c[field.ERROR][i])
             elif code == field.READ:
@@ -210,7 +210,7 @@ def judge_traces(
                     c[field.LEO][i],
                     c[field.HW][i],
                     c[field.LOG_START][i],
-                    told[i],
+                    reported[i],
                     own,
                 )
             elif code == field.HANDLE_DIVERGING_RESPONSE:
@@ -248,7 +248,7 @@ def judge_traces(
                     c[field.HW][i],
                     c[field.LOG_START][i],
                 )
-            elif code == field.ANSWER_FETCH:
+            elif code == field.RESPONSE_FETCH:
                 answer_fetch(
                     st,
                     b,
@@ -267,9 +267,9 @@ def judge_traces(
             elif code == field.HANDLE_FETCH_ERROR:
                 handle_fetch_error(st, b, peer)
             elif code == field.SEND_EPOCH_REQUEST:
-                send_epoch_request(st, b, peer, c[field.REQ_EPOCH][i], c[field.REQ_LAST_EPOCH][i])
+                send_offsets_for_leader_epoch_request(st, b, peer, c[field.REQ_EPOCH][i], c[field.REQ_LAST_EPOCH][i])
             elif code == field.HANDLE_EPOCH_REQUEST:
-                handle_epoch_request(
+                handle_offsets_for_leader_epoch_request(
                     st,
                     b,
                     peer,

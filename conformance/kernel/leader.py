@@ -1,4 +1,4 @@
-"""Events at a leader but for fetches: append, ISR proposals and their answers, produce answers, reads.
+"""Events at a leader but for fetches: append, ISR proposals and their responses, produce responses, reads.
 
 Rules of this file
 

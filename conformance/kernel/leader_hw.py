@@ -95,32 +95,32 @@ def expected_hw(st: State, b: int, isr: int, trigger: int) -> int:
     return leader_high_watermark(hw, leo, entries(st, LEOS, n), flags(st, COUNTED, n), too_few(st, isr))
 
 
-def advance(st: State, b: int, told: int, trigger: int) -> None:
+def advance(st: State, b: int, reported: int, trigger: int) -> None:
     """Judge the HW of leader b after an event; `trigger`: whether the event makes the leader try (1, 0, UNKNOWN)."""
     hw = st[REPLICAS + b, HW]
     isr = st[REPLICAS + b, ISR]
     if st[OPTION, LAG_RULE] == 1:
-        bounded(st, b, isr, told, trigger)
-        after = told
+        bounded(st, b, isr, reported, trigger)
+        after = reported
     else:
         expected = expected_hw(st, b, isr, trigger)
-        same(st, HW_03, field.HW, expected, told, 1 << field.REMOTE_LEO | 1 << field.ISR | 1 << field.HW)
-        after = told if told != UNKNOWN else expected
-    if told != UNKNOWN and hw != UNKNOWN:
-        decide(st, HW_04, told >= hw, field.HW, hw, told)
-        if told > hw:
-            raised(st, b, isr, told)
+        same(st, HW_03, field.HW, expected, reported, 1 << field.REMOTE_LEO | 1 << field.ISR | 1 << field.HW)
+        after = reported if reported != UNKNOWN else expected
+    if reported != UNKNOWN and hw != UNKNOWN:
+        decide(st, HW_04, reported >= hw, field.HW, hw, reported)
+        if reported > hw:
+            raised(st, b, isr, reported)
     set_hw(st, b, after)
     if after != UNKNOWN:
         commit(st, b, after)
 
 
-def bounded(st: State, b: int, isr: int, told: int, trigger: int) -> None:
+def bounded(st: State, b: int, isr: int, reported: int, trigger: int) -> None:
     """HW-03 where replicas outside the ISR may count: not below what all replicas have."""
     hw, leo = st[REPLICAS + b, HW], st[REPLICAS + b, LEO]
     if trigger != 1:
         return
-    if told == UNKNOWN or hw == UNKNOWN or leo == UNKNOWN or isr == UNKNOWN:
+    if reported == UNKNOWN or hw == UNKNOWN or leo == UNKNOWN or isr == UNKNOWN:
         undecided(st, HW_03, 1 << field.HW | 1 << field.LEO | 1 << field.ISR)
         return
     n = st[OPTION, BROKERS]
@@ -128,10 +128,10 @@ def bounded(st: State, b: int, isr: int, told: int, trigger: int) -> None:
         undecided(st, HW_03, 1 << field.REMOTE_LEO)
         return
     least = leader_high_watermark(hw, leo, entries(st, LEOS, n), flags(st, COUNTED, n), too_few(st, isr))
-    decide(st, HW_03, told >= least, field.HW, least, told)
+    decide(st, HW_03, reported >= least, field.HW, least, reported)
 
 
-def raised(st: State, b: int, isr: int, told: int) -> None:
+def raised(st: State, b: int, isr: int, reported: int) -> None:
     """HW-02, HW-08, HW-09: the leader has moved its HW up to `told`."""
     if isr == UNKNOWN:
         undecided(st, HW_02, 1 << field.ISR)
@@ -139,9 +139,14 @@ def raised(st: State, b: int, isr: int, told: int) -> None:
         undecided(st, HW_09, 1 << field.ISR)
         return
     lowest = lowest_counts(st, b, isr | st[REPLICAS + b, PENDING])
-    if st[OPTION, LAG_RULE] == 1 and lowest != UNKNOWN and lowest < told and st[WHOLE, C_EPOCH] == st[REPLICAS + b, EPOCH]:
+    if (
+        st[OPTION, LAG_RULE] == 1
+        and lowest != UNKNOWN
+        and lowest < reported
+        and st[WHOLE, C_EPOCH] == st[REPLICAS + b, EPOCH]
+    ):
         registered = lowest_counts(st, b, st[WHOLE, C_ISR])
-        if registered != UNKNOWN and registered >= told:
+        if registered != UNKNOWN and registered >= reported:
             isr = st[WHOLE, C_ISR]
             st[REPLICAS + b, ISR] = isr
             st[REPLICAS + b, PENDING] = 0
@@ -149,12 +154,12 @@ def raised(st: State, b: int, isr: int, told: int) -> None:
     if lowest == UNKNOWN:
         undecided(st, HW_02, 1 << field.REMOTE_LEO)
     else:
-        decide(st, HW_02, told <= lowest, field.HW, lowest, told)
-    decide(st, HW_09, not too_few(st, isr), field.HW, st[REPLICAS + b, HW], told)
-    fetched_since(st, b, isr | st[REPLICAS + b, PENDING], told)
+        decide(st, HW_02, reported <= lowest, field.HW, lowest, reported)
+    decide(st, HW_09, not too_few(st, isr), field.HW, st[REPLICAS + b, HW], reported)
+    fetched_since(st, b, isr | st[REPLICAS + b, PENDING], reported)
 
 
-def fetched_since(st: State, b: int, maximal: int, told: int) -> None:
+def fetched_since(st: State, b: int, maximal: int, reported: int) -> None:
     """HW-08: no LEO that let the HW pass was recorded before another broker led (finding F2)."""
     n = st[OPTION, BROKERS]
     epoch = st[REPLICAS + b, EPOCH]
@@ -162,7 +167,7 @@ def fetched_since(st: State, b: int, maximal: int, told: int) -> None:
         if r != b and maximal >> r & 1 == 1:
             recorded = st[pair(st, r, b), REMOTE_EPOCH]
             if recorded == epoch and epoch != UNKNOWN:
-                decide(st, HW_08, True, field.HW, told, told)
+                decide(st, HW_08, True, field.HW, reported, reported)
             elif recorded == UNKNOWN or epoch == UNKNOWN:
                 undecided(st, HW_08, 1 << field.REMOTE_LEO)
             elif recorded >= 0:
@@ -170,4 +175,4 @@ def fetched_since(st: State, b: int, maximal: int, told: int) -> None:
                 if other == UNKNOWN:
                     undecided(st, HW_08, 1 << field.LEADER)
                 else:
-                    decide(st, HW_08, other == 0, field.HW, st[REPLICAS + b, HW], told)
+                    decide(st, HW_08, other == 0, field.HW, st[REPLICAS + b, HW], reported)

@@ -6,7 +6,14 @@ Rule of this file: a broker that starts knows no metadata: leader epoch UNDEFINE
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.flight import overtake
 from tidegauge.conformance.kernel.forks import reload_fork
-from tidegauge.conformance.kernel.lineage import agree_until, cache_assign, cache_cut, cache_latest, cache_raise, starts_at
+from tidegauge.conformance.kernel.lineage import (
+    agree_until,
+    cache_assign,
+    cache_latest,
+    cache_raise,
+    cache_truncate,
+    starts_at,
+)
 from tidegauge.conformance.kernel.log_checks import alive, cache_in_order, set_hw, set_leo, within
 from tidegauge.conformance.kernel.roles import forget_recorded
 from tidegauge.conformance.kernel.rule_ids import DATA_03, EPOCH_02, HW_10, LIFE_01, LOAD_01, LOAD_02, LOG_01, LOG_02
@@ -37,6 +44,7 @@ from tidegauge.conformance.kernel.state import (
     OVERFLOW,
     PENDING,
     REPLICAS,
+    REPORTS_STOPS,
     REQUEST,
     ROLE,
     ROOM,
@@ -44,7 +52,6 @@ from tidegauge.conformance.kernel.state import (
     T_ACKED,
     T_CACHED,
     T_EPOCH,
-    TELLS_ENDS,
     TERM,
     TERMS,
     UNCLEAN,
@@ -64,7 +71,7 @@ from tidegauge.traces.columns import UNKNOWN
 def idle(st: State, b: int) -> None:
     """The process of b is gone: no role, and nothing it sent or was about to answer is followed further.
 
-    An answer may have left without a line in the leader's log, so what a request to b came to is unknown. If it is handled
+    A response may have left without a line in the leader's log, so what a request to b came to is unknown. If it is handled
     after all, it says what was sent.
     """
     n = st[OPTION, BROKERS]
@@ -98,9 +105,9 @@ def stop(st: State, b: int, orderly: int) -> None:
     st[REPLICAS + b, STOPPED] = orderly
 
 
-def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, told: bool, pairs: Ints) -> None:
+def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, reported: bool, pairs: Ints) -> None:
     """Start: LOAD-01 against what the broker had, LOAD-02 for its epoch cache."""
-    if st[REPLICAS + b, UP] != UNKNOWN and st[OPTION, TELLS_ENDS] == 1:
+    if st[REPLICAS + b, UP] != UNKNOWN and st[OPTION, REPORTS_STOPS] == 1:
         decide(st, LIFE_01, st[REPLICAS + b, UP] == 0, field.RUNNING, 0, st[REPLICAS + b, UP])
     before, highest = st[REPLICAS + b, LEO], st[REPLICAS + b, HIGHEST_HW]
     if before != UNKNOWN and leo != UNKNOWN:
@@ -114,7 +121,7 @@ def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, told
     if highest == UNKNOWN:
         st[REPLICAS + b, HIGHEST_HW] = hw
     if leo != UNKNOWN:
-        cache_cut(st, b, leo)
+        cache_truncate(st, b, leo)
     if clean != 1:
         reload_fork(st, b, leo)
     if log_start != UNKNOWN:
@@ -122,7 +129,7 @@ def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, told
         cache_raise(st, b, log_start)
     set_leo(st, b, leo)
     set_hw(st, b, hw)
-    if told:
+    if reported:
         compare_cache(st, b, LOAD_02, pairs)
     elif leo == UNKNOWN:
         st[REPLICAS + b, CACHED] = UNKNOWN
@@ -188,7 +195,7 @@ def epoch_cache_entry(st: State, b: int, epoch: int, epoch_start: int) -> None:
     cache_assign(st, b, epoch, epoch_start)
 
 
-def observe(st: State, b: int, leo: int, hw: int, log_start: int, told: bool, pairs: Ints) -> None:
+def observe(st: State, b: int, leo: int, hw: int, log_start: int, reported: bool, pairs: Ints) -> None:
     """LOG-02: a snapshot shows what the events have made. While a broker runs its HW on disk may lag behind."""
     if st[REPLICAS + b, LEO] != UNKNOWN and leo != UNKNOWN:
         same(st, LOG_02, field.LEO, st[REPLICAS + b, LEO], leo, 0)
@@ -202,7 +209,7 @@ def observe(st: State, b: int, leo: int, hw: int, log_start: int, told: bool, pa
         starts_at(st, b, log_start)
     if hw != UNKNOWN and st[REPLICAS + b, HW] == UNKNOWN:
         set_hw(st, b, hw)
-    if told:
+    if reported:
         compare_cache(st, b, LOG_02, pairs)
         cache_in_order(st, b)
     if st[WHOLE, C_ISR] != UNKNOWN and st[WHOLE, C_ISR] >> b & 1 == 1:

@@ -9,7 +9,7 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
-from tidegauge.conformance.kernel.forks import copy_fork, cut_fork, fork, fork_end, fork_start
+from tidegauge.conformance.kernel.forks import copy_fork, fork, fork_end, fork_start, truncate_fork
 from tidegauge.conformance.kernel.state import (
     BROKERS,
     CACHED,
@@ -65,11 +65,11 @@ def cache_assign(st: State, b: int, epoch: int, start: int) -> None:
     st[REPLICAS + b, CACHED] = keeps + 1
 
 
-def cache_cut(st: State, b: int, end: int) -> None:
+def cache_truncate(st: State, b: int, end: int) -> None:
     """LeaderEpochFileCache#truncateFromEnd."""
     n = st[REPLICAS + b, CACHED]
     if end != UNKNOWN:
-        cut_fork(st, b, end)
+        truncate_fork(st, b, end)
     if n == UNKNOWN:
         return
     if end == UNKNOWN:

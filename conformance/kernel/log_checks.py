@@ -8,7 +8,7 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
-from tidegauge.conformance.kernel.lineage import cache_cut, starts_at, well_formed
+from tidegauge.conformance.kernel.lineage import cache_truncate, starts_at, well_formed
 from tidegauge.conformance.kernel.rule_ids import (
     EPOCH_02,
     FETCH_03,
@@ -58,28 +58,28 @@ def set_hw(st: State, b: int, hw: int) -> None:
         st[REPLICAS + b, HIGHEST_HW] = hw
 
 
-def leo_unmoved(st: State, b: int, told: int, fieldno: int) -> None:
-    """LOG-01 and TRUNC-04: LEO is what the last event left. A lower one is a cut nobody reported."""
-    if told == UNKNOWN:
+def leo_unmoved(st: State, b: int, reported: int, fieldno: int) -> None:
+    """LOG-01 and TRUNC-04: LEO is what the last event left. A lower one is a truncation nobody reported."""
+    if reported == UNKNOWN:
         return
     leo = st[REPLICAS + b, LEO]
     if leo != UNKNOWN:
-        decide(st, TRUNC_04, told >= leo, fieldno, leo, told)
-        decide(st, LOG_01, told <= leo, fieldno, leo, told)
-        if told < leo:
-            cache_cut(st, b, told)
-        elif told > leo:
+        decide(st, TRUNC_04, reported >= leo, fieldno, leo, reported)
+        decide(st, LOG_01, reported <= leo, fieldno, leo, reported)
+        if reported < leo:
+            cache_truncate(st, b, reported)
+        elif reported > leo:
             st[REPLICAS + b, CACHED] = UNKNOWN
-    set_leo(st, b, told)
+    set_leo(st, b, reported)
 
 
-def hw_unmoved(st: State, b: int, told: int, fieldno: int) -> None:
+def hw_unmoved(st: State, b: int, reported: int, fieldno: int) -> None:
     """HW-10: HW is what the last event left."""
-    if told == UNKNOWN:
+    if reported == UNKNOWN:
         return
     if st[REPLICAS + b, HW] != UNKNOWN:
-        same(st, HW_10, fieldno, st[REPLICAS + b, HW], told, 0)
-    set_hw(st, b, told)
+        same(st, HW_10, fieldno, st[REPLICAS + b, HW], reported, 0)
+    set_hw(st, b, reported)
 
 
 def found(st: State, b: int, leo_before: int, hw_before: int) -> None:
@@ -88,22 +88,22 @@ def found(st: State, b: int, leo_before: int, hw_before: int) -> None:
     hw_unmoved(st, b, hw_before, field.HW_BEFORE)
 
 
-def log_start_unmoved(st: State, b: int, told: int) -> None:
+def log_start_unmoved(st: State, b: int, reported: int) -> None:
     """A first log start is learned; a later one is judged where it moves."""
-    if told != UNKNOWN and st[REPLICAS + b, LOG_START] == UNKNOWN:
-        starts_at(st, b, told)
+    if reported != UNKNOWN and st[REPLICAS + b, LOG_START] == UNKNOWN:
+        starts_at(st, b, reported)
 
 
-def leo_becomes(st: State, b: int, rule: int, expected: int, told: int, missing: int) -> None:
+def leo_becomes(st: State, b: int, rule: int, expected: int, reported: int, missing: int) -> None:
     """Judge LEO after an event that moves it."""
-    same(st, rule, field.LEO, expected, told, missing)
-    set_leo(st, b, told if told != UNKNOWN else expected)
+    same(st, rule, field.LEO, expected, reported, missing)
+    set_leo(st, b, reported if reported != UNKNOWN else expected)
 
 
-def hw_becomes(st: State, b: int, rule: int, expected: int, told: int, missing: int) -> None:
+def hw_becomes(st: State, b: int, rule: int, expected: int, reported: int, missing: int) -> None:
     """Judge HW after an event that moves it."""
-    same(st, rule, field.HW, expected, told, missing)
-    set_hw(st, b, told if told != UNKNOWN else expected)
+    same(st, rule, field.HW, expected, reported, missing)
+    set_hw(st, b, reported if reported != UNKNOWN else expected)
 
 
 def learn(st: State, b: int, leo: int, hw: int) -> None:
@@ -116,13 +116,13 @@ def learn(st: State, b: int, leo: int, hw: int) -> None:
 
 
 def nobody(st: State, code: int, peer: int) -> None:
-    """A request, an answer or a proposal concerns another broker: not none, and not the one that tells it."""
+    """A request, a response or a proposal concerns another broker: not none, and not the one that tells it."""
     if peer == UNKNOWN:
         return
     rule = FETCH_10
     if code in (field.SEND_FETCH, field.SEND_EPOCH_REQUEST):
         rule = FETCH_03
-    elif code in (field.HANDLE_FETCH, field.ANSWER_FETCH, field.HANDLE_EPOCH_REQUEST):
+    elif code in (field.HANDLE_FETCH, field.RESPONSE_FETCH, field.HANDLE_EPOCH_REQUEST):
         rule = FETCH_04
     elif code == field.EXPAND_ISR:
         rule = ISR_01

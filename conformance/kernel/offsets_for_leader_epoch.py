@@ -1,4 +1,4 @@
-"""OffsetsForLeaderEpoch: a follower asks where an epoch ends, the leader says, the follower cuts (KIP-101 to KIP-320).
+"""OffsetsForLeaderEpoch: a follower asks where an epoch ends, the leader says, the follower truncates (KIP-101 to KIP-320).
 
 Rule of this file: question and answer are held against each other as fetches are (conformance.kernel.flight).
 """
@@ -15,13 +15,12 @@ from tidegauge.conformance.kernel.state import (
     ANS_DIV_END,
     ANS_DIV_EPOCH,
     ANS_ERROR,
-    ANSWERS_EPOCH,
     CACHED,
     DUPLICATES,
     EPOCH,
-    EPOCH_ANSWER,
-    EPOCH_ANSWERS_CHECKED,
     EPOCH_REQUEST,
+    EPOCH_RESPONSE,
+    EPOCH_RESPONSES_CHECKED,
     FOLLOWING,
     KIND,
     LEADER,
@@ -32,6 +31,7 @@ from tidegauge.conformance.kernel.state import (
     REPLICAS,
     REQ_EPOCH,
     REQ_LAST,
+    RESPONSES_EPOCH,
     ROLE,
     State,
     entries,
@@ -40,12 +40,12 @@ from tidegauge.conformance.kernel.state import (
     starts_row,
 )
 from tidegauge.conformance.kernel.tally import decide, same, undecided
-from tidegauge.conformance.kernel.truncations import cut
+from tidegauge.conformance.kernel.truncations import truncate
 from tidegauge.impl.rules import NONE, end_offset_for
 from tidegauge.traces.columns import UNKNOWN
 
 
-def send_epoch_request(st: State, b: int, leader: int, epoch: int, last: int) -> None:
+def send_offsets_for_leader_epoch_request(st: State, b: int, leader: int, epoch: int, last: int) -> None:
     """AbstractFetcherThread#fetchTruncatingPartitions: asks where the follower's latest epoch ends."""
     alive(st, b)
     follows(st, b, leader, epoch)
@@ -53,8 +53,10 @@ def send_epoch_request(st: State, b: int, leader: int, epoch: int, last: int) ->
     ask(st, b, leader, EPOCH_REQUEST, epoch, UNKNOWN, last)
 
 
-def handle_epoch_request(st: State, b: int, f: int, epoch: int, last: int, error: int, div_epoch: int, div_end: int) -> None:
-    """EPOCH-05: the answer table of OffsetsForLeaderEpoch; before KIP-279 the answer is an end alone."""
+def handle_offsets_for_leader_epoch_request(
+    st: State, b: int, f: int, epoch: int, last: int, error: int, div_epoch: int, div_end: int
+) -> None:
+    """EPOCH-05: the response table of OffsetsForLeaderEpoch; before KIP-279 the response is an end alone."""
     alive(st, b)
     p = pair(st, f, b)
     repeated = repetition(st, p, epoch, UNKNOWN, last, EPOCH_REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
@@ -62,7 +64,7 @@ def handle_epoch_request(st: State, b: int, f: int, epoch: int, last: int, error
     epoch, last = st[p, REQ_EPOCH], st[p, REQ_LAST]
     if error == UNKNOWN and div_end != UNKNOWN:
         error = NONE
-    st[p, KIND] = EPOCH_ANSWER if error in (NONE, UNKNOWN) else REFUSED
+    st[p, KIND] = EPOCH_RESPONSE if error in (NONE, UNKNOWN) else REFUSED
     st[p, ANS_ERROR] = error
     st[p, ANS_DIV_EPOCH] = div_epoch
     st[p, ANS_DIV_END] = div_end
@@ -81,20 +83,20 @@ def handle_epoch_request(st: State, b: int, f: int, epoch: int, last: int, error
     expected_epoch, expected_end = end_offset_for(
         entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), leo, last
     )
-    if st[OPTION, ANSWERS_EPOCH] == 0:
+    if st[OPTION, RESPONSES_EPOCH] == 0:
         expected_epoch = -1
     same(st, EPOCH_05, field.DIV_END, expected_end, div_end, 0)
     same(st, EPOCH_05, field.DIV_EPOCH, expected_epoch, div_epoch, 0)
 
 
 def awaited(st: State, b: int, leader: int, epoch: int) -> None:
-    """FETCH-09: an epoch answer is taken from the leader that is followed, and (KAFKA-7786) for the epoch at hand."""
+    """FETCH-09: an epoch response is taken from the leader that is followed, and (KAFKA-7786) for the epoch at hand."""
     role, own = st[REPLICAS + b, ROLE], st[REPLICAS + b, EPOCH]
     if UNKNOWN in (role, own, epoch):
         undecided(st, FETCH_09, 1 << field.REQ_EPOCH)
         return
     follows = role == FOLLOWING and fits(st[REPLICAS + b, LEADER], leader)
-    current = epoch == own or st[OPTION, EPOCH_ANSWERS_CHECKED] == 0
+    current = epoch == own or st[OPTION, EPOCH_RESPONSES_CHECKED] == 0
     decide(st, FETCH_09, follows and current, field.REQ_EPOCH, own, epoch)
 
 
@@ -119,11 +121,11 @@ def handle_epoch_response(
     found(st, b, leo_before, hw_before)
     p = pair(st, b, leader)
     seen = st[p, KIND]
-    if epoch == UNKNOWN and seen in (EPOCH_ANSWER, REFUSED):
+    if epoch == UNKNOWN and seen in (EPOCH_RESPONSE, REFUSED):
         epoch = st[p, REQ_EPOCH]
     awaited(st, b, leader, epoch)
     refused = error not in (NONE, UNKNOWN) or (UNKNOWN == error == div_end and seen == REFUSED)
-    if given(st, p, leader, REFUSED if refused else EPOCH_ANSWER, epoch, UNKNOWN, True):
+    if given(st, p, leader, REFUSED if refused else EPOCH_RESPONSE, epoch, UNKNOWN, True):
         as_answered(st, field.REQ_LAST_EPOCH, st[p, REQ_LAST], last)
         as_answered(st, field.ERROR, st[p, ANS_ERROR], error)
         as_answered(st, field.DIV_EPOCH, st[p, ANS_DIV_EPOCH], div_epoch)
@@ -131,4 +133,4 @@ def handle_epoch_response(
     st[p, KIND] = NOTHING
     if not refused:
         offset = UNKNOWN if div_end == -1 else 0
-        cut(st, b, offset, div_epoch, div_end, target, completed, leo, hw)
+        truncate(st, b, offset, div_epoch, div_end, target, completed, leo, hw)

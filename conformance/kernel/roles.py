@@ -40,8 +40,8 @@ from tidegauge.conformance.kernel.state import (
     REMOTE,
     REMOTE_EPOCH,
     REPLICAS,
+    REPORTS_HANDLE_FETCH,
     ROLE,
-    TELLS_ANSWERS,
     TERM,
     WHOLE,
     State,
@@ -55,7 +55,7 @@ from tidegauge.traces.columns import UNKNOWN
 def forget_recorded(st: State, b: int, value: int) -> None:
     """What b recorded of the others becomes `value`: UNDEFINED before their first fetch, or UNKNOWN."""
     n = st[OPTION, BROKERS]
-    if st[OPTION, TELLS_ANSWERS] == 0:
+    if st[OPTION, REPORTS_HANDLE_FETCH] == 0:
         value = UNKNOWN
     for r in range(n):
         st[pair(st, r, b), REMOTE] = value

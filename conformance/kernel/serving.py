@@ -1,7 +1,7 @@
 """Fetches at a leader: what it is asked, what it answers, what it records.
 
 Rule of this file: a fetch is served when its error is NONE or OFFSET_OUT_OF_RANGE, or when no error is told and something
-of an answer is.
+of a response is.
 """
 
 from tidegauge.conformance.kernel import fields as field
@@ -95,30 +95,30 @@ def fenced(st: State, b: int, epoch: int, error: int) -> None:
 
 def decision(st: State, b: int, p: int, error: int, div_epoch: int, div_end: int) -> int:
     """FETCH-05: READ, DIVERGING or OUT_OF_RANGE, as told and as the rule has it. Returns what was told."""
-    told = READ
+    reported = READ
     if error == OFFSET_OUT_OF_RANGE:
-        told = OUT_OF_RANGE
+        reported = OUT_OF_RANGE
     elif div_epoch not in (UNKNOWN, -1) or div_end not in (UNKNOWN, -1):
-        told = DIVERGES
+        reported = DIVERGES
     n, leo, log_start = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO], st[REPLICAS + b, LOG_START]
     offset = st[p, REQ_OFFSET]
     last = st[p, REQ_LAST] if st[OPTION, TRUNCATION_ON_FETCH] == 1 else -1
     if UNKNOWN in (n, leo, log_start, offset, last):
         undecided(st, FETCH_05, inputs_missing(n, leo, log_start, offset, last))
-        return told
+        return reported
     expected, epoch, end = fetch_decision(
         entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), log_start, leo, offset, last
     )
-    if OUT_OF_RANGE in (expected, told):
+    if OUT_OF_RANGE in (expected, reported):
         expected_error = OFFSET_OUT_OF_RANGE if expected == OUT_OF_RANGE else NONE
-        told_error = OFFSET_OUT_OF_RANGE if told == OUT_OF_RANGE else NONE
-        decide(st, FETCH_05, expected == told, field.ERROR, expected_error, told_error)
-    elif expected == told and expected == DIVERGES and fits(div_end, end):
+        reported_error = OFFSET_OUT_OF_RANGE if reported == OUT_OF_RANGE else NONE
+        decide(st, FETCH_05, expected == reported, field.ERROR, expected_error, reported_error)
+    elif expected == reported and expected == DIVERGES and fits(div_end, end):
         decide(st, FETCH_05, fits(div_epoch, epoch), field.DIV_EPOCH, epoch, div_epoch)
     else:
-        told_end = div_end if told == DIVERGES else -1
-        decide(st, FETCH_05, expected == told and told_end == end, field.DIV_END, end, told_end)
-    return told
+        reported_end = div_end if reported == DIVERGES else -1
+        decide(st, FETCH_05, expected == reported and reported_end == end, field.DIV_END, end, reported_end)
+    return reported
 
 
 def handle_fetch(
@@ -168,14 +168,14 @@ def answered(
     remote_leo: int,
     hw: int,
 ) -> None:
-    """The answer to the request that stands in the pair, and what the leader recorded."""
+    """The response to the request that stands in the pair, and what the leader recorded."""
     epoch = st[p, REQ_EPOCH]
     if error == UNKNOWN and (remote_leo != UNKNOWN or div_epoch != UNKNOWN or base != UNKNOWN or res_hw != UNKNOWN):
         error = NONE
     if error == UNKNOWN:
         undecided(st, FENCE_01, 1 << field.ERROR)
         st[p, KIND] = UNKNOWN
-        forget_answer(st, b, f, hw)
+        forget_response(st, b, f, hw)
         return
     fenced(st, b, epoch, error)
     if error not in (NONE, OFFSET_OUT_OF_RANGE):
@@ -183,20 +183,20 @@ def answered(
         st[p, ANS_ERROR] = error
         hw_unmoved(st, b, hw, field.HW)
         return
-    told = decision(st, b, p, error, div_epoch, div_end)
-    if told == READ:
+    reported = decision(st, b, p, error, div_epoch, div_end)
+    if reported == READ:
         read(st, b, p, res_hw, base, end, rec_epoch, remote_leo, hw)
         return
     if remote_leo != UNKNOWN:
         same(st, FETCH_07, field.REMOTE_LEO, st[p, REMOTE], remote_leo, 1 << field.REMOTE_LEO)
         st[p, REMOTE] = remote_leo
     hw_unmoved(st, b, hw, field.HW)
-    st[p, KIND] = RANGE if told == OUT_OF_RANGE else DIVERGED
+    st[p, KIND] = RANGE if reported == OUT_OF_RANGE else DIVERGED
     st[p, ANS_DIV_EPOCH] = div_epoch
     st[p, ANS_DIV_END] = div_end
 
 
-def forget_answer(st: State, b: int, f: int, hw: int) -> None:
+def forget_response(st: State, b: int, f: int, hw: int) -> None:
     """Nothing was told of what became of a fetch: it may have been recorded."""
     p = pair(st, f, b)
     st[p, REMOTE] = UNKNOWN

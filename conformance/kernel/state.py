@@ -41,7 +41,7 @@ Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
     PROPOSED,  # its last proposal, whatever became of it
     HIGHEST_HW,  # the highest HW since it was loaded for the first time: what a checkpoint may hold
     MORE_ROUNDS,  # 1 after a truncation that was not completed, until the next request
-    HW_MOVED,  # its HW before data of an answer moved it, UNDEFINED when no answer did since the last request
+    HW_MOVED,  # its HW before data of a response moved it, UNDEFINED when no response did since the last request
     FRESH,  # 1 from Start to the first role
     TERM,  # its row in `terms` while it leads, else UNDEFINED
     STOPPED,  # 1 after an orderly stop
@@ -74,8 +74,8 @@ NO_ROLE, LEADING, FOLLOWING = 0, 1, 2
 ) = range(19)
 PAIR = 19
 
-NOTHING, REQUEST, HELD, DATA, DIVERGED, RANGE, REFUSED, EPOCH_REQUEST, EPOCH_ANSWER, ADRIFT = range(10)
-"""What is in flight between a follower and a leader; HELD: recorded, and the answer leaves later; ADRIFT: its leader went
+NOTHING, REQUEST, HELD, DATA, DIVERGED, RANGE, REFUSED, EPOCH_REQUEST, EPOCH_RESPONSE, ADRIFT = range(10)
+"""What is in flight between a follower and a leader; HELD: recorded, and the response leaves later; ADRIFT: its leader went
 down, so the request (now the overtaken one) may still be handled, may have been answered unseen, or is gone."""
 
 # Columns of row WHOLE
@@ -119,21 +119,21 @@ T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_COMMITTED, T_ACKED = range(6)
     LAG_RULE,
     TRUNCATION_ON_FETCH,
     FENCING,
-    ANSWER_EPOCH_CHECKED,
+    RESPONSE_EPOCH_CHECKED,
     BATCH_EPOCH_FILTER,
     JOIN_NEEDS_EPOCH_START,
     BLOCKS_UNDER_MIN_ISR,
     KEEPS_REMOTE_LEO,
-    ANSWERS_EPOCH,
+    RESPONSES_EPOCH,
     DUPLICATES,  # a request may arrive more than once
-    TELLS_ENTRIES,  # the source reports EpochCacheEntry, so a record of unknown epoch adds none
-    TELLS_REQUESTS,  # what the source can report: SendFetch
-    TELLS_ANSWERS,  # HandleFetch
-    TELLS_ENDS,  # Stop and Crash
-    TELLS_PROPOSALS,  # ExpandIsr and ShrinkIsr
-    TELLS_QUESTIONS,  # SendEpochRequest
-    TELLS_ENDS_OF_EPOCHS,  # HandleEpochRequest
-    EPOCH_ANSWERS_CHECKED,
+    REPORTS_CACHE_ENTRIES,  # the source reports EpochCacheEntry, so a record of unknown epoch adds none
+    REPORTS_SEND_FETCH,  # what the source can report: SendFetch
+    REPORTS_HANDLE_FETCH,  # HandleFetch
+    REPORTS_STOPS,  # Stop and Crash
+    REPORTS_ISR_PROPOSALS,  # ExpandIsr and ShrinkIsr
+    REPORTS_SEND_EPOCH_REQUEST,  # SendEpochRequest
+    REPORTS_HANDLE_EPOCH_REQUEST,  # HandleEpochRequest
+    EPOCH_RESPONSES_CHECKED,
     ELR,
     GOES_ON,  # a trace is judged piece by piece: nothing is forgotten in between
 ) = range(22)

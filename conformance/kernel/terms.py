@@ -3,7 +3,7 @@
 Rules of this file
 
 1. A term is one leader epoch of one leader: the log it was elected with, and how far its high watermark and its acks=all
-   answers went. Its own records follow its election log.
+   responses went. Its own records follow its election log.
 2. A later leader must hold what an earlier one committed. Terms are compared pairwise, whenever either side learns
    something: the order in which a trace tells concurrent events of two brokers makes no difference.
 3. An unclean election (or one nobody can call clean) between two terms ends the claim of the earlier one.
@@ -158,7 +158,7 @@ def kept(st: State, earlier: int, later: int, claim: int, rule: int) -> None:
     if end == 0:
         return
     leo = st[term(st, later), T_LEO]
-    if not elections_told(st, st[term(st, earlier), T_EPOCH], st[term(st, later), T_EPOCH]):
+    if not elections_reported(st, st[term(st, earlier), T_EPOCH], st[term(st, later), T_EPOCH]):
         undecided(st, rule, 1 << field.CLEAN)
     elif leo == UNKNOWN:
         undecided(st, rule, 1 << field.LEO)
@@ -174,7 +174,7 @@ def kept(st: State, earlier: int, later: int, claim: int, rule: int) -> None:
         decide(st, rule, same >= end, field.LEO, end, same)
 
 
-def elections_told(st: State, after: int, upto: int) -> bool:
+def elections_reported(st: State, after: int, upto: int) -> bool:
     """Whether the controller told every election above epoch `after` up to `upto`: else one of them may be unclean."""
     latest, first = st[WHOLE, C_EPOCH], st[WHOLE, FIRST_EPOCH]
     return bool(UNKNOWN not in (latest, first) and first <= after + 1 and upto <= latest)

@@ -1,16 +1,16 @@
-"""Events that cut or reset a follower's log.
+"""Events that truncation or reset a follower's log.
 
 Rules of this file
 
-1. A cut has one cause: a diverging answer, an epoch answer, an out-of-range reset, or no epochs at all.
-2. Where it cuts is decided by the truncation table, from the leader's (epoch, end offset) and the follower's own cache.
+1. A truncation has one cause: a diverging response, an epoch response, an out-of-range reset, or no epochs at all.
+2. Where it truncates is decided by the truncation table, from the leader's (epoch, end offset) and the follower's own cache.
 """
 
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.flight import as_answered, given, without_error
 from tidegauge.conformance.kernel.follower import accepted
-from tidegauge.conformance.kernel.forks import cut_fork
-from tidegauge.conformance.kernel.lineage import cache_cut, inputs_missing, starts_at
+from tidegauge.conformance.kernel.forks import truncate_fork
+from tidegauge.conformance.kernel.lineage import cache_truncate, inputs_missing, starts_at
 from tidegauge.conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, set_hw, within
 from tidegauge.conformance.kernel.rule_ids import HW_06, HW_07, OOR_01, TRUNC_01, TRUNC_03, TRUNC_05
 from tidegauge.conformance.kernel.state import (
@@ -48,10 +48,10 @@ from tidegauge.impl.rules import (
 from tidegauge.traces.columns import UNKNOWN
 
 
-def cut(
+def truncate(
     st: State, b: int, offset: int, div_epoch: int, div_end: int, target: int, completed: int, leo: int, hw: int
 ) -> None:
-    """TRUNC-01 by the T-table, TRUNC-03 and HW-07 for what the cut leaves."""
+    """TRUNC-01 by the T-table, TRUNC-03 and HW-07 for what the truncation leaves."""
     n, before = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO]
     if UNKNOWN in (n, before, offset, div_epoch, div_end):
         missing = inputs_missing(n, before, 0, offset, 0)
@@ -69,11 +69,11 @@ def cut(
             target = expected
         if completed == UNKNOWN:
             completed = 1 if done else 0
-    cut_at(st, b, target, leo, hw)
+    truncate_at(st, b, target, leo, hw)
     st[REPLICAS + b, MORE_ROUNDS] = 1 if completed == 0 else 0
 
 
-def cut_at(st: State, b: int, target: int, leo: int, hw: int) -> None:
+def truncate_at(st: State, b: int, target: int, leo: int, hw: int) -> None:
     """TRUNC-03 and HW-07: UnifiedLog#truncateTo."""
     before = st[REPLICAS + b, LEO]
     end = UNKNOWN if UNKNOWN in (before, target) else min(before, target)
@@ -81,7 +81,7 @@ def cut_at(st: State, b: int, target: int, leo: int, hw: int) -> None:
     old = st[REPLICAS + b, HW]
     lowered = UNKNOWN if UNKNOWN in (old, target) else high_watermark_after_truncation(old, target)
     hw_becomes(st, b, HW_07, lowered, hw, 1 << field.TARGET | 1 << field.HW_BEFORE)
-    cache_cut(st, b, target)
+    cache_truncate(st, b, target)
     if target != UNKNOWN and st[REPLICAS + b, LOG_START] > target:
         st[REPLICAS + b, LOG_START] = target
     cache_in_order(st, b)
@@ -123,7 +123,7 @@ def handle_diverging_response(
         undecided(st, HW_06, 1 << field.HW)
     else:
         decide(st, HW_06, moved == -1, field.HW, moved, st[REPLICAS + b, HW])
-    cut(st, b, offset, div_epoch, div_end, target, completed, leo, hw)
+    truncate(st, b, offset, div_epoch, div_end, target, completed, leo, hw)
     st[p, KIND] = NOTHING
 
 
@@ -140,7 +140,7 @@ def truncate_to_high_watermark(st: State, b: int, target: int, leo_before: int, 
         same(st, TRUNC_05, field.TARGET, old, target, 1 << field.HW)
     else:
         target = old
-    cut_at(st, b, target, leo, hw)
+    truncate_at(st, b, target, leo, hw)
 
 
 def handle_out_of_range(
@@ -184,7 +184,7 @@ def handle_out_of_range(
         hw_becomes(st, b, OOR_01, expected, hw, 0)
         starts_at(st, b, expected)
         st[REPLICAS + b, CACHED] = 0
-        cut_fork(st, b, 0)
+        truncate_fork(st, b, 0)
         if log_start != UNKNOWN:
             same(st, OOR_01, field.LOG_START, expected, log_start, 0)
     else:
@@ -192,5 +192,5 @@ def handle_out_of_range(
         leo_becomes(st, b, OOR_01, expected, leo, 0)
         lowered = UNKNOWN if old == UNKNOWN else high_watermark_after_truncation(old, expected)
         hw_becomes(st, b, OOR_01, lowered, hw, 1 << field.HW_BEFORE)
-        cache_cut(st, b, expected)
+        cache_truncate(st, b, expected)
     within(st, b)

@@ -50,7 +50,7 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "ElectLastKnown": ("BROKER",),
     "ElectAnybody": ("BROKER",),
 }
-"""Every action of the specification, and the mishaps and clients of a played cluster, with what its label holds."""
+"""Every action of the specification, and the network faults and clients of a played cluster, with what its label holds."""
 
 NONE = "none"
 

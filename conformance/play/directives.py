@@ -60,7 +60,7 @@ def _action(name: str) -> Directive:
 
 
 SHORTHANDS = (
-    _directive("cluster brokers=N profile=NAME SWITCH=on|off", "cluster brokers=3 answer_epoch_checked=off", _cluster),
+    _directive("cluster brokers=N profile=NAME SWITCH=on|off", "cluster brokers=3 response_epoch_checked=off", _cluster),
     _directive("write LEADER [COUNT]", "write b1 2", rounds.write),
     _directive("produce LEADER [COUNT]", "produce b1", rounds.write),
     _directive("fetch FOLLOWER [lost=response] [join=no]", "fetch b2 lost=response", rounds.fetch),

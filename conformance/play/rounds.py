@@ -16,14 +16,19 @@ from tidegauge.impl.cluster.cluster import Label
 from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.describe import broker_name
-from tidegauge.impl.messages import EpochEndOffset, EpochRequest, FetchAnswer, FetchRequest
+from tidegauge.impl.messages import (
+    FetchRequest,
+    FetchResponseInFlight,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+)
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import named
 from tidegauge.impl.rules import UNDEFINED
 
 MOST_BROKERS = 9
-REQUESTS = (FetchRequest, EpochRequest)
-ANSWERS = (FetchAnswer, EpochEndOffset)
+REQUESTS = (FetchRequest, OffsetsForLeaderEpochRequest)
+RESPONSES = (FetchResponseInFlight, OffsetsForLeaderEpochResponse)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -67,9 +72,9 @@ def fetch(session: Session, words: Words) -> list[str]:
     lost, join = words.choice("lost", "nothing", ("nothing", "response")), words.choice("join", "yes", ("yes", "no"))
     source = session.cluster.brokers[follower].source
     in_flight = None if source == UNDEFINED else session.cluster.network[follower][source]
-    if isinstance(in_flight, ANSWERS):
+    if isinstance(in_flight, RESPONSES):
         raise UsageError(
-            f"fetch: expected nothing or a request in flight to {broker_name(source)}, saw an answer; "
+            f"fetch: expected nothing or a request in flight to {broker_name(source)}, saw a response; "
             f"deliver {broker_name(follower)} or lose {broker_name(follower)} first"
         )
     if in_flight is None:
@@ -77,7 +82,7 @@ def fetch(session: Session, words: Words) -> list[str]:
         session.take(asks if asks is not None else ("SendFetch", follower))
         source = session.cluster.brokers[follower].source
     lines = session.take(_serving(session, source, follower, join == "yes"))
-    if isinstance(session.cluster.network[follower][source], ANSWERS):
+    if isinstance(session.cluster.network[follower][source], RESPONSES):
         lines += session.take(
             ("LoseResponse", follower, source) if lost == "response" else _answered(session, follower, source)
         )
@@ -85,7 +90,7 @@ def fetch(session: Session, words: Words) -> list[str]:
 
 
 def _serving(session: Session, leader: int, follower: int, join: bool) -> Label:
-    if isinstance(session.cluster.network[follower][leader], EpochRequest):
+    if isinstance(session.cluster.network[follower][leader], OffsetsForLeaderEpochRequest):
         return "HandleEpochRequest", leader, follower
     label = ("HandleFetch", leader, follower, 1)
     return label if join and label in session.enabled() else (*label[:3], 0)
@@ -102,7 +107,7 @@ def _waiting(session: Session, to: int) -> list[tuple[str, Label]]:
     """What can be delivered to a broker: (from whom, the action that consumes it)."""
     found: list[tuple[str, Label]] = []
     for other in range(session.brokers):
-        if isinstance(session.cluster.network[to][other], ANSWERS):
+        if isinstance(session.cluster.network[to][other], RESPONSES):
             found.append((broker_name(other), _answered(session, to, other)))
         if isinstance(session.cluster.network[other][to], REQUESTS):
             found.append((broker_name(other), _serving(session, to, other, True)))
@@ -122,13 +127,13 @@ def deliver(session: Session, words: Words) -> list[str]:
 
 
 def lose(session: Session, words: Words) -> list[str]:
-    """An answer in flight is lost, and the follower asks again."""
+    """A response in flight is lost, and the follower asks again."""
     follower = words.broker(session)
     wanted = words.option("from", "")
     for leader, message in enumerate(session.cluster.network[follower]):
-        if isinstance(message, ANSWERS) and wanted in {"", broker_name(leader)}:
+        if isinstance(message, RESPONSES) and wanted in {"", broker_name(leader)}:
             return session.take(("LoseResponse", follower, leader))
-    raise UsageError(f"lose: expected an answer in flight to {broker_name(follower)}, saw none")
+    raise UsageError(f"lose: expected a response in flight to {broker_name(follower)}, saw none")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -173,7 +178,7 @@ def _choosing(session: Session, action: str, broker: int, words: Words) -> Label
 def fence(session: Session, words: Words) -> list[str]:
     """A session ends: out of the ISR, and no leader any more."""
     lines = _fenced(session, words.broker(session), words)
-    return [*lines, *_tell(session, words)]
+    return [*lines, *_report(session, words)]
 
 
 def unfence(session: Session, words: Words) -> list[str]:
@@ -183,13 +188,13 @@ def unfence(session: Session, words: Words) -> list[str]:
     if label is None:
         raise UsageError(f"unfence: expected a broker that is up and not live, saw {broker_name(broker)}")
     lines = session.take(label)
-    return [*lines, *_tell(session, words)]
+    return [*lines, *_report(session, words)]
 
 
 def elect(session: Session, words: Words) -> list[str]:
     """Leadership moves to a live member of the ISR."""
     lines = session.take(("ElectPreferred", words.broker(session)))
-    return [*lines, *_tell(session, words)]
+    return [*lines, *_report(session, words)]
 
 
 def shrink(session: Session, words: Words) -> list[str]:
@@ -202,14 +207,16 @@ def shrink(session: Session, words: Words) -> list[str]:
 def alter(session: Session, words: Words) -> list[str]:
     """Its proposal reaches the controller."""
     lines = session.take((session.action("AlterPartition"), words.broker(session)))
-    return [*lines, *_tell(session, words)]
+    return [*lines, *_report(session, words)]
 
 
-def _tell(session: Session, words: Words) -> list[str]:
+def _report(session: Session, words: Words) -> list[str]:
     """The controller's registration reaches `told`, by default everybody; the leader first."""
-    told = words.option("told", "everybody")
+    reported = words.option("told", "everybody")
     named_ = {"everybody": list(range(session.brokers)), "nobody": []}
-    brokers = named_[told] if told in named_ else [words.broker_called(session, name) for name in told.split(",")]
+    brokers = (
+        named_[reported] if reported in named_ else [words.broker_called(session, name) for name in reported.split(",")]
+    )
     lines = []
     for b in sorted(brokers, key=lambda b: b != session.cluster.controller.leader):
         news = session.first_enabled([("BecomeLeader", b), ("BecomeFollower", b)])

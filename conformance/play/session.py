@@ -11,7 +11,7 @@ Rules of this file
 from collections.abc import Iterable
 
 from tidegauge.conformance.judging.judge import Judgement, judge
-from tidegauge.conformance.play.step_text import told
+from tidegauge.conformance.play.step_text import reported
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, initial, record_epochs, step
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored import describe
@@ -23,7 +23,7 @@ from tidegauge.traces.model.behaviour import trace_of_path
 from tidegauge.traces.schema import Trace
 
 UNBOUNDED = 1_000
-"""Offsets, epochs, crashes and mishaps a session will not reach by hand."""
+"""Offsets, epochs, crashes and network faults a session will not reach by hand."""
 
 WITH_ELR = {
     "Crash": "CrashAndLose",
@@ -83,7 +83,7 @@ class Session:
         if label[0] == "LeaderAppend":
             written = record_epochs(self.cluster.brokers[label[1]])
             self.values[written[-1], len(written) - 1] = LETTERS[len(self.values) % len(LETTERS)]
-        return told(before, label, self.cluster, self.values)
+        return reported(before, label, self.cluster, self.values)
 
     def back_to(self, steps: int) -> None:
         """Only the first `steps` steps have happened."""

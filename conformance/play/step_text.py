@@ -23,7 +23,7 @@ from tidegauge.traces.model.behaviour import events_of_step
 WIDTH = 7
 
 
-def told(before: Cluster, label: Label, after: Cluster, values: Values) -> list[str]:
+def reported(before: Cluster, label: Label, after: Cluster, values: Values) -> list[str]:
     """The lines of one step."""
     return [line.rstrip() for line in _lines(before, label, after, values)]
 
@@ -46,7 +46,7 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
             yield f"{message_text(who, numbers[1], before.network[who][numbers[1]], values)}  will arrive twice"
         case "HandleDuplicate":
             copy = before.copies[numbers[1]][who]
-            yield f"{message_text(numbers[1], who, copy, values)}  once more; nobody gets the answer"
+            yield f"{message_text(numbers[1], who, copy, values)}  once more; nobody gets the response"
             yield _change(who, before, after) or _line(who, "no change")
         case "LoseDisk":
             yield _line(who, "loses its disk")
@@ -84,18 +84,18 @@ def _served(before: Cluster, label: Label, after: Cluster, values: Values) -> It
     name, leader, follower = label[:3]
     yield message_text(follower, leader, before.network[follower][leader], values)
     profile = before.model.setup.profile.name
-    told = [event for event in events_of_step(view(before), label, view(after), profile) if event.event == name]
-    if not told:
+    reported = [event for event in events_of_step(view(before), label, view(after), profile) if event.event == name]
+    if not reported:
         yield _line(leader, "is down, the request is lost")
     elif after.network[follower][leader] is None:
-        yield _line(leader, f"refuses: {describe.ERRORS[told[0].fields['error']]}")
+        yield _line(leader, f"refuses: {describe.ERRORS[reported[0].fields['error']]}")
     change = _change(leader, before, after)
     if change:
         yield change
 
 
 def _nothing(before: Cluster, label: Label, after: Cluster) -> str:
-    """Why an answer changed nothing: it was not taken, or there was nothing new in it."""
+    """Why a response changed nothing: it was not taken, or there was nothing new in it."""
     name, follower, _ = label
     events = events_of_step(view(before), label, view(after), before.model.setup.profile.name)
     return "no change" if any(event.event == name and event.node == follower + 1 for event in events) else "ignores it"

@@ -6,7 +6,7 @@ Rules of this file
    after it and what it sends. Nothing here sees another broker.
 2. There is no clock: back-off, lag times and the scheduler's delays have no length. What only feeds a clock's decision is
    forgotten after each step (`_settled`), so equal behaviour means equal values. So is what lies before the log start, as
-   if each record had a segment of its own, and what only the answer to DeleteRecords waits for.
+   if each record had a segment of its own, and what only the response to DeleteRecords waits for.
 3. Source: kafka.server.ReplicaManager#applyDelta for the order of a role change.
 """
 
@@ -15,13 +15,13 @@ from typing import NamedTuple
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.messages import (
     AlterPartitionResponse,
-    EpochEndOffset,
-    EpochRequest,
-    FetchAnswer,
     FetchRequest,
     FetchResponse,
+    FetchResponseInFlight,
     ListOffsets,
     Metadata,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
     Request,
 )
 from tidegauge.impl.profiles import Setup
@@ -101,8 +101,8 @@ def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: Met
 def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
     """ReplicaManager#applyLocalFollowersDelta: Partition#makeFollower, then the fetcher if the leader epoch grew.
 
-    A truncation that needs no answer (an empty cache, or hw-only) happens in the same step: the thread truncates before
-    it fetches, and nobody can see the state in between. hw-only cuts even where there is no leader to fetch from:
+    A truncation that needs no response (an empty cache, or hw-only) happens in the same step: the thread truncates before
+    it fetches, and nobody can see the state in between. hw-only truncations even where there is no leader to fetch from:
     makeFollowers did it before any fetcher was added.
     """
     partition, restart = partition_.make_follower(broker.partition, image.leader, image.leader_epoch, image.partition_epoch)
@@ -129,10 +129,10 @@ def append(setup: Setup, broker: Broker, metadata: Metadata, acks: int = 1) -> B
 
 def serve(
     setup: Setup, broker: Broker, request: FetchRequest, metadata: Metadata, max_records: int
-) -> tuple[Broker, FetchAnswer | None]:
+) -> tuple[Broker, FetchResponseInFlight | None]:
     """Handle a fetch. None: refused, the follower will ask again.
 
-    An answer keeps only what its reader looks at. ListOffsets of an out-of-range reset is answered in the same step.
+    A response keeps only what its reader looks at. ListOffsets of an out-of-range reset is answered in the same step.
     """
     if not broker.up:
         return broker, None
@@ -144,18 +144,18 @@ def serve(
         return broker, None
     elif response.is_diverging:
         response = FetchResponse(NONE, diverging_epoch=response.diverging_epoch, diverging_end=response.diverging_end)
-    answer = FetchAnswer(request.current_leader_epoch, request.fetch_offset, response, offsets)
-    return _settled(broker._replace(partition=partition)), answer
+    in_flight = FetchResponseInFlight(request.current_leader_epoch, request.fetch_offset, response, offsets)
+    return _settled(broker._replace(partition=partition)), in_flight
 
 
-def serve_epoch(setup: Setup, broker: Broker, request: EpochRequest) -> EpochEndOffset | None:
+def serve_epoch(setup: Setup, broker: Broker, request: OffsetsForLeaderEpochRequest) -> OffsetsForLeaderEpochResponse | None:
     """Handle an OffsetForLeaderEpoch request. None: refused, the follower will ask again."""
     if not broker.up:
         return None
     error, epoch, end = partition_.last_offset_for_leader_epoch(
         setup, broker.partition, request.current_leader_epoch, request.leader_epoch
     )
-    return EpochEndOffset(request.current_leader_epoch, epoch, end) if error == NONE else None
+    return OffsetsForLeaderEpochResponse(request.current_leader_epoch, epoch, end) if error == NONE else None
 
 
 def lagging(setup: Setup, broker: Broker) -> tuple[int, ...]:
@@ -171,7 +171,7 @@ def shrink_isr(broker: Broker, out_of_sync: tuple[int, ...]) -> Broker:
 def handle_alter_partition_response(
     setup: Setup, broker: Broker, response: AlterPartitionResponse, metadata: Metadata
 ) -> Broker:
-    """The controller's answer to the pending proposal."""
+    """The controller's response to the pending proposal."""
     partition, _ = isr.handle_alter_partition_response(
         setup, broker.partition, broker.partition.state, response, metadata, NOW
     )
@@ -189,7 +189,7 @@ def next_request(setup: Setup, broker: Broker) -> Request | None:
     fetcher = Fetcher(broker.partition.log, broker.entry)
     epoch = fetcher_.epoch_to_ask(setup, fetcher)
     if epoch != UNDEFINED:
-        return EpochRequest(broker.entry.current_leader_epoch, epoch)
+        return OffsetsForLeaderEpochRequest(broker.entry.current_leader_epoch, epoch)
     request = fetcher_.build_fetch(broker.partition.broker_id, fetcher)
     return None if request is None else request._replace(replica_epoch=broker.incarnation, log_start=0)
 
@@ -202,22 +202,29 @@ def is_truncating(setup: Setup, broker: Broker) -> bool:
     return not setup.profile.truncation_on_fetch and fetcher_.epoch_to_ask(setup, waiting) != UNDEFINED
 
 
-def handle_answer(setup: Setup, broker: Broker, leader: int, answer: FetchAnswer) -> Broker:
-    """An answer from `leader`; it is dropped unless that leader's fetcher thread still holds the entry."""
+def handle_fetch_response(setup: Setup, broker: Broker, leader: int, in_flight: FetchResponseInFlight) -> Broker:
+    """A response from `leader`; it is dropped unless that leader's fetcher thread still holds the entry."""
     if not broker.up or broker.source != leader:
         return broker
-    fetcher = fetcher_.process_fetch_answer(setup, Fetcher(broker.partition.log, broker.entry), answer)
+    fetcher = fetcher_.process_fetch_response(setup, Fetcher(broker.partition.log, broker.entry), in_flight)
     partition = broker.partition._replace(log=fetcher.log)
     return _settled(broker._replace(partition=partition, entry=fetcher.entry))
 
 
-def handle_epoch_answer(setup: Setup, broker: Broker, leader: int, answer: EpochEndOffset) -> Broker:
-    """An OffsetForLeaderEpoch answer from `leader`, dropped likewise, and when the entry does not wait for one."""
+def handle_offsets_for_leader_epoch_response(
+    setup: Setup, broker: Broker, leader: int, in_flight: OffsetsForLeaderEpochResponse
+) -> Broker:
+    """An OffsetForLeaderEpoch response from `leader`, dropped likewise, and when the entry does not wait for one."""
     entry = broker.entry
     if not broker.up or broker.source != leader or entry is None or not entry.truncating:
         return broker
     fetcher = fetcher_.truncate_to_epoch_end_offset(
-        setup, Fetcher(broker.partition.log, entry), answer.request_epoch, NONE, answer.leader_epoch, answer.end_offset
+        setup,
+        Fetcher(broker.partition.log, entry),
+        in_flight.request_epoch,
+        NONE,
+        in_flight.leader_epoch,
+        in_flight.end_offset,
     )
     return _settled(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=fetcher.entry))
 

@@ -11,39 +11,49 @@ from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster import controller as controller_
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.controller import Controller
-from tidegauge.impl.cluster.controller_transitions import register_moves
-from tidegauge.impl.cluster.transitions import Model, Move, Row, all_at_once, exposed, mask, metadata_of, only, uncounted
+from tidegauge.impl.cluster.controller_transitions import register_transitions
+from tidegauge.impl.cluster.transitions import (
+    BoundedModel,
+    Row,
+    Transition,
+    all_at_once,
+    exposed,
+    mask,
+    metadata_of,
+    only,
+    uncounted,
+)
 from tidegauge.impl.messages import INELIGIBLE_REPLICA, AlterPartitionRequest
 from tidegauge.impl.replica import isr
 from tidegauge.impl.rules import NONE, UNDEFINED
 
 
 @all_at_once
-def own_moves(model: Model, b: int, broker: Broker, may_crash: bool) -> Iterator[Move]:
+def own_transitions(model: BoundedModel, b: int, broker: Broker, may_crash: bool) -> Iterator[Transition]:
     """LeaderAppend, ShrinkIsr, Crash (with ELR Stop, CrashAndLose), DeleteRecords: read the broker alone."""
     setup, log = model.setup, broker.partition.log
     if broker.leads and log.end < model.bounds.max_log:
         after = broker_.append(setup, broker, metadata_of(model, False), acks=-1 if model.bounds.max_waiting else 1)
         if after.partition.log.end > log.end:
-            yield Move(("LeaderAppend", b), b, after, exposed=exposed(after))
+            yield Transition(("LeaderAppend", b), b, after, exposed=exposed(after))
     for out_of_sync in _subsets(broker_.lagging(setup, broker)):
-        yield Move(("ShrinkIsr", b, mask(out_of_sync)), b, broker_.shrink_isr(broker, out_of_sync))
+        yield Transition(("ShrinkIsr", b, mask(out_of_sync)), b, broker_.shrink_isr(broker, out_of_sync))
     if may_crash and broker.up:
         yield from _stops(model, b, broker)
     if broker.up:
         for start in range(log.start + 1, min(log.hw, model.bounds.max_start) + 1):
-            yield Move(("DeleteRecords", b, start), b, broker_.delete_records(setup, broker, start))
+            yield Transition(("DeleteRecords", b, start), b, broker_.delete_records(setup, broker, start))
 
 
-def _stops(model: Model, b: int, broker: Broker) -> Iterator[Move]:
+def _stops(model: BoundedModel, b: int, broker: Broker) -> Iterator[Transition]:
     log, elr = broker.partition.log, model.setup.profile.elr
     if elr:
-        yield Move(("Stop", b), b, broker_.stop(model.setup, broker))
+        yield Transition(("Stop", b), b, broker_.stop(model.setup, broker))
     first_kept = log.start if elr and model.bounds.loses_tails else log.end
     for kept in range(first_kept, log.end + 1):
         for hw in range(log.start, min(log.hw, kept) + 1):
             label = ("CrashAndLose" if elr else "Crash", b, hw, kept)
-            yield Move(label, b, broker_.crash(model.setup, broker, hw, kept))
+            yield Transition(label, b, broker_.crash(model.setup, broker, hw, kept))
 
 
 def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -52,14 +62,14 @@ def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 @all_at_once
-def image_moves(model: Model, b: int, broker: Broker, row: Row, image: Controller) -> Iterator[Move]:
+def image_transitions(model: BoundedModel, b: int, broker: Broker, row: Row, image: Controller) -> Iterator[Transition]:
     """BecomeLeader, BecomeFollower, Restart or Register, AlterPartition: read the broker and the controller."""
     partition = broker.partition
     if not broker.up:
         if model.setup.profile.elr:
-            yield from register_moves(model, b, broker, image)
+            yield from register_transitions(model, b, broker, image)
         elif b not in image.live:
-            yield Move(("Restart", b), b, broker_.restart(broker))
+            yield Transition(("Restart", b), b, broker_.restart(broker))
         return
     known = partition.leader_epoch
     other_isr = partition.is_leader and partition.state.isr != image.isr
@@ -69,18 +79,18 @@ def image_moves(model: Model, b: int, broker: Broker, row: Row, image: Controlle
         yield from _alter_partition(model, b, broker, image)
 
 
-def _role_change(model: Model, b: int, broker: Broker, row: Row, image: Controller) -> Iterator[Move]:
+def _role_change(model: BoundedModel, b: int, broker: Broker, row: Row, image: Controller) -> Iterator[Transition]:
     if image.leader == b and b in image.live:
         after = broker_.become_leader(model.setup, broker, image, metadata_of(model, False))
-        yield Move(("BecomeLeader", b), b, after, exposed=exposed(after))
+        yield Transition(("BecomeLeader", b), b, after, exposed=exposed(after))
     elif image.leader != b and (b in image.live or broker.partition.leader_epoch != UNDEFINED):
         after = broker_.become_follower(model.setup, broker, image)
         request = broker_.next_request(model.setup, after)
         sends = request is not None and row[after.source] is None
-        yield Move(("BecomeFollower", b), b, after, only(row, after.source, request) if sends else row)
+        yield Transition(("BecomeFollower", b), b, after, only(row, after.source, request) if sends else row)
 
 
-def _alter_partition(model: Model, b: int, broker: Broker, image: Controller) -> Iterator[Move]:
+def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Controller) -> Iterator[Transition]:
     action = "AlterPartitionElr" if model.setup.profile.elr else "AlterPartition"
     request = isr.alter_partition_request(broker.partition, broker.incarnation)
     request = request._replace(isr_epochs=_sent(broker, request))
@@ -88,10 +98,10 @@ def _alter_partition(model: Model, b: int, broker: Broker, image: Controller) ->
         request = request._replace(partition_epoch=image.partition_epoch - 1)
     changed, response = controller_.alter_partition(model.setup, image, request)
     if response.error == NONE and changed.leader_epoch <= model.bounds.max_epoch:
-        yield Move((action, b), b, controller=uncounted(changed))
+        yield Transition((action, b), b, controller=uncounted(changed))
     elif response.error == INELIGIBLE_REPLICA:
         after = broker_.handle_alter_partition_response(model.setup, broker, response, metadata_of(model, False))
-        yield Move((action, b), b, after)
+        yield Transition((action, b), b, after)
 
 
 def _sent(broker: Broker, request: AlterPartitionRequest) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from tidegauge.impl.client_messages import Isolation
 from tidegauge.impl.cluster.broker import Broker
-from tidegauge.impl.cluster.transitions import Model, Move, Produced, all_at_once
+from tidegauge.impl.cluster.transitions import BoundedModel, Produced, Transition, all_at_once
 from tidegauge.impl.messages import FetchRequest
 from tidegauge.impl.replica import isr, partition
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -27,21 +27,21 @@ Waiting = tuple[Produced, ...]
 
 
 @all_at_once
-def client_moves(model: Model, b: int, broker: Broker, waiting: Waiting) -> Iterator[Move]:
+def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: Waiting) -> Iterator[Transition]:
     """AnswerProduce, Read: read the broker and who waits at it."""
     setup, now = model.setup, broker.partition
     for at, (end, epoch) in enumerate(waiting):
         reached, error = isr.check_enough_replicas_reach_offset(setup, now, end)
         if reached or error != NONE:
             acked = (end - 1, epoch) if error == NONE else None
-            yield Move(("AnswerProduce", b, end, error), b, waiting=(*waiting[:at], *waiting[at + 1 :]), acked=acked)
+            yield Transition(("AnswerProduce", b, end, error), b, waiting=(*waiting[:at], *waiting[at + 1 :]), acked=acked)
     if broker.leads:
         request = FetchRequest(UNDEFINED, UNDEFINED, now.log.start, UNDEFINED)
-        _, answer = partition.fetch_records(
+        _, response = partition.fetch_records(
             setup, now, request, (), 0, model.bounds.max_log, isolation=Isolation.HIGH_WATERMARK, update=False
         )
-        if answer.records:
-            yield Move(("Read", b, answer.hw, answer.records[-1].last + 1), b)
+        if response.records:
+            yield Transition(("Read", b, response.hw, response.records[-1].last + 1), b)
 
 
 def may_read_metadata(broker: Broker, waiting: Waiting) -> bool:

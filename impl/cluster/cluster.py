@@ -16,18 +16,18 @@ from typing import Any, NamedTuple
 
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import Broker
-from tidegauge.impl.cluster.broker_transitions import image_moves, own_moves
-from tidegauge.impl.cluster.client_transitions import Waiting, client_moves, may_read_metadata
+from tidegauge.impl.cluster.broker_transitions import image_transitions, own_transitions
+from tidegauge.impl.cluster.client_transitions import Waiting, client_transitions, may_read_metadata
 from tidegauge.impl.cluster.controller import Controller
-from tidegauge.impl.cluster.controller_transitions import controller_moves
-from tidegauge.impl.cluster.message_transitions import follower_moves, serve_moves
-from tidegauge.impl.cluster.network_faults import copy_moves, disk_moves, duplicate_moves
+from tidegauge.impl.cluster.controller_transitions import controller_transitions
+from tidegauge.impl.cluster.message_transitions import follower_transitions, serve_transitions
+from tidegauge.impl.cluster.network_faults import copy_transitions, disk_transitions, duplicate_transitions
 from tidegauge.impl.cluster.transitions import (
+    BoundedModel,
     Bounds,
     Label,
-    Model,
-    Move,
     Row,
+    Transition,
     committed_with,
     mask,
     metadata_of,
@@ -38,7 +38,7 @@ from tidegauge.impl.cluster.transitions import (
     without_requests_to,
 )
 from tidegauge.impl.errors import UsageError
-from tidegauge.impl.messages import EpochRequest, FetchRequest
+from tidegauge.impl.messages import FetchRequest, OffsetsForLeaderEpochRequest
 from tidegauge.impl.profiles import Profile, Rules
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import UNDEFINED
@@ -54,7 +54,7 @@ class Cluster(NamedTuple):
     per broker the records whose producers wait; empty where there are no clients.
     """
 
-    model: Model
+    model: BoundedModel
     brokers: tuple[Broker, ...]
     network: tuple[Row, ...]
     controller: Controller
@@ -71,7 +71,7 @@ class Cluster(NamedTuple):
 class Caller:
     """Calls the local functions. impl.explored.explore has one that remembers."""
 
-    def moves(self, function: Callable[..., tuple[Move, ...]], *args: Any) -> tuple[Move, ...]:
+    def transitions(self, function: Callable[..., tuple[Transition, ...]], *args: Any) -> tuple[Transition, ...]:
         """The moves `function` finds."""
         return function(*args)
 
@@ -112,76 +112,76 @@ def initial(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Clu
     )
 
 
-def moves_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Move, ...]]:
+def transitions_of(cluster: Cluster, call: Caller = DIRECT) -> Iterable[tuple[Transition, ...]]:
     """Every enabled move, in groups."""
     model, brokers, network, image = cluster.model, cluster.brokers, cluster.network, cluster.controller
     may_crash = cluster.crashes < model.bounds.max_crashes
     for b, broker in enumerate(brokers):
         row = network[b]
-        yield call.moves(own_moves, model, b, broker, may_crash)
-        yield call.moves(follower_moves, model, b, broker, row)
+        yield call.transitions(own_transitions, model, b, broker, may_crash)
+        yield call.transitions(follower_transitions, model, b, broker, row)
         if not cluster.waiting or may_read_metadata(broker, cluster.waiting[b]):
-            yield call.moves(image_moves, model, b, broker, row, image)
+            yield call.transitions(image_transitions, model, b, broker, row, image)
         for leader, message in enumerate(row):
-            if isinstance(message, FetchRequest | EpochRequest):
-                yield call.moves(serve_moves, model, leader, brokers[leader], b, message, image.incarnations)
-    yield call.moves(controller_moves, model, image, mask(b for b, broker in enumerate(brokers) if broker.up))
-    yield from _mishaps(cluster, call)
+            if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest):
+                yield call.transitions(serve_transitions, model, leader, brokers[leader], b, message, image.incarnations)
+    yield call.transitions(controller_transitions, model, image, mask(b for b, broker in enumerate(brokers) if broker.up))
+    yield from _network_faults(cluster, call)
     for b, waiting in enumerate(cluster.waiting):
-        yield call.moves(client_moves, model, b, brokers[b], waiting)
+        yield call.transitions(client_transitions, model, b, brokers[b], waiting)
 
 
-def _mishaps(cluster: Cluster, call: Caller) -> Iterable[tuple[Move, ...]]:
+def _network_faults(cluster: Cluster, call: Caller) -> Iterable[tuple[Transition, ...]]:
     bounds, incarnations = cluster.model.bounds, cluster.controller.incarnations
     for f, copies in enumerate(cluster.copies):
         if cluster.duplicates < bounds.max_duplicates:
-            yield call.moves(duplicate_moves, f, cluster.network[f], copies)
+            yield call.transitions(duplicate_transitions, f, cluster.network[f], copies)
         for leader, broker in enumerate(cluster.brokers):
             if copies[leader] is not None:
-                yield call.moves(copy_moves, cluster.model, leader, broker, f, copies, incarnations)
+                yield call.transitions(copy_transitions, cluster.model, leader, broker, f, copies, incarnations)
     if cluster.lost_disks < bounds.max_lost_disks and not cluster.model.setup.profile.elr:
         for b, broker in enumerate(cluster.brokers):
-            yield call.moves(disk_moves, b, broker)
+            yield call.transitions(disk_transitions, b, broker)
 
 
-def apply(cluster: Cluster, move: Move, call: Caller = DIRECT) -> Cluster:
+def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cluster:
     """The state after a move of this state."""
     model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted, acked = cluster
-    b = move.actor
-    if move.broker is not None:
-        brokers = _put(brokers, b, move.broker)
-        if len(move.exposed) > len(committed):
-            committed = call.value(committed_with, committed, move.exposed)
-        if move.answered != UNDEFINED:
-            f = move.answered
-            network = _put(network, f, call.row(with_slot, network[f], b, move.answer))
-        elif move.label[0] in STOPS:
+    b = transition.actor
+    if transition.broker is not None:
+        brokers = _put(brokers, b, transition.broker)
+        if len(transition.exposed) > len(committed):
+            committed = call.value(committed_with, committed, transition.exposed)
+        if transition.answered != UNDEFINED:
+            f = transition.answered
+            network = _put(network, f, call.row(with_slot, network[f], b, transition.response))
+        elif transition.label[0] in STOPS:
             crashes += 1
             network, copies = _after_crash(network, b, call), _after_crash(copies, b, call)
             waiting = _put(waiting, b, ()) if waiting else waiting
-        elif move.label[0] == "LeaderAppend" and waiting and len(waiting[b]) < model.bounds.max_waiting:
-            appended = move.broker.partition
+        elif transition.label[0] == "LeaderAppend" and waiting and len(waiting[b]) < model.bounds.max_waiting:
+            appended = transition.broker.partition
             waiting = _put(waiting, b, (*waiting[b], (appended.log.end, appended.leader_epoch)))
-        elif move.label[0] in STARTS and model.counts_incarnations:
+        elif transition.label[0] in STARTS and model.counts_incarnations:
             brokers = tuple(call.value(broker_.outdate, broker, b) for broker in brokers)
-        elif move.label[0] == "DeleteRecords":
-            deleted = max(deleted, move.label[2])
-        elif move.label[0] == "LoseDisk":
+        elif transition.label[0] == "DeleteRecords":
+            deleted = max(deleted, transition.label[2])
+        elif transition.label[0] == "LoseDisk":
             lost_disks += 1
-        elif move.consumed != UNDEFINED:
-            f = move.consumed
+        elif transition.consumed != UNDEFINED:
+            f = transition.consumed
             copies = _put(copies, f, call.row(with_slot, copies[f], b, None))
-    if move.waiting is not None:
-        waiting = _put(waiting, b, move.waiting)
-    if move.acked is not None:
-        acked = tuple(sorted({*acked, move.acked}))
-    if move.row is not None:
-        network = _put(network, b, move.row)
-    if move.copies is not None:
-        copies = _put(copies, b, move.copies)
+    if transition.waiting is not None:
+        waiting = _put(waiting, b, transition.waiting)
+    if transition.acked is not None:
+        acked = tuple(sorted({*acked, transition.acked}))
+    if transition.row is not None:
+        network = _put(network, b, transition.row)
+    if transition.copies is not None:
+        copies = _put(copies, b, transition.copies)
         duplicates += 1
-    if move.controller is not None:
-        image = move.controller
+    if transition.controller is not None:
+        image = transition.controller
     return Cluster(
         model, brokers, network, image, committed, crashes, copies, duplicates, lost_disks, waiting, deleted, acked
     )
@@ -200,39 +200,39 @@ def _after_crash(network: tuple[Row, ...], b: int, call: Caller) -> tuple[Row, .
 
 def successors(cluster: Cluster, call: Caller = DIRECT) -> Iterator[tuple[Label, Cluster]]:
     """Every enabled label with the state it leads to."""
-    for group in moves_of(cluster, call):
-        for move in group:
-            yield move.label, apply(cluster, move, call)
+    for group in transitions_of(cluster, call):
+        for transition in group:
+            yield transition.label, apply(cluster, transition, call)
 
 
 def actions(cluster: Cluster) -> tuple[Label, ...]:
     """Labels of the enabled actions."""
-    return tuple(move.label for group in moves_of(cluster) for move in group)
+    return tuple(transition.label for group in transitions_of(cluster) for transition in group)
 
 
 def step(cluster: Cluster, label: Label) -> Cluster:
     """The state after `label`; a label leads to exactly one state."""
-    for group in moves_of(cluster):
-        for move in group:
-            if move.label == label:
-                return apply(cluster, move)
+    for group in transitions_of(cluster):
+        for transition in group:
+            if transition.label == label:
+                return apply(cluster, transition)
     raise UsageError(f"step: expected one of {actions(cluster)}; seen {label}; take a label from actions(state)")
 
 
 __all__ = [
+    "BoundedModel",
     "Bounds",
     "Caller",
     "Cluster",
     "Label",
-    "Model",
-    "Move",
     "Row",
+    "Transition",
     "actions",
     "apply",
     "initial",
     "mask",
-    "moves_of",
     "record_epochs",
     "step",
     "successors",
+    "transitions_of",
 ]

@@ -11,7 +11,7 @@ Rules of this file
 from typing import NamedTuple
 
 from tidegauge.impl.control.alter_partition import validate
-from tidegauge.impl.control.partition_change import Election, PartitionRegistration, Request, build
+from tidegauge.impl.control.partition_change import ChangeRequest, Election, PartitionRegistration, build
 from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -47,7 +47,7 @@ def _registration(controller: Controller, preference: tuple[int, ...]) -> Partit
 
 
 def _changed(
-    setup: Setup, controller: Controller, request: Request, live: tuple[int, ...], preference: tuple[int, ...]
+    setup: Setup, controller: Controller, request: ChangeRequest, live: tuple[int, ...], preference: tuple[int, ...]
 ) -> Controller:
     """What PartitionChangeBuilder makes of a request while `live` may lead; the same value when nothing changes."""
     before = _registration(controller, preference)
@@ -69,7 +69,7 @@ def _but(brokers: tuple[int, ...], broker: int) -> tuple[int, ...]:
     return tuple(b for b in brokers if b != broker)
 
 
-CLEANLY = Request(elects_last_known=False)
+CLEANLY = ChangeRequest(elects_last_known=False)
 """An election is asked for, and the last resorts are elections of their own here: the specification has them apart."""
 
 
@@ -119,7 +119,7 @@ def elect_preferred(setup: Setup, controller: Controller, preference: tuple[int,
 
 def elect_last_known(setup: Setup, controller: Controller) -> Controller:
     """With nobody in the ISR nor eligible, who led last. PartitionChangeBuilder#canElectLastKnownLeader."""
-    return _changed(setup, controller, Request(), controller.live, controller.assignment)
+    return _changed(setup, controller, ChangeRequest(), controller.live, controller.assignment)
 
 
 def elect_anybody(setup: Setup, controller: Controller, preference: tuple[int, ...]) -> Controller:

@@ -13,39 +13,39 @@ from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster import controller as controller_
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.controller import Controller
-from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN, Label, Model, Move, uncounted
+from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN, BoundedModel, Label, Transition, uncounted
 from tidegauge.impl.rules import UNDEFINED
 
 Changes = Iterator[tuple[Label, Controller]]
 
 
-def controller_moves(model: Model, image: Controller, up: int) -> tuple[Move, ...]:
+def controller_transitions(model: BoundedModel, image: Controller, up: int) -> tuple[Transition, ...]:
     """FenceBroker, UnfenceBroker (with ELR FenceElr, UnfenceElr), ElectPreferred, ElectLastKnown, ElectAnybody.
 
     They read the controller and the mask of brokers that can renew a session.
     """
     changes = [*_sessions(model, image, up), *_elections(model, image)]
-    return tuple(Move(label, controller=changed) for label, changed in _within(model, changes))
+    return tuple(Transition(label, controller=changed) for label, changed in _within(model, changes))
 
 
-def register_moves(model: Model, b: int, broker: Broker, image: Controller) -> tuple[Move, ...]:
+def register_transitions(model: BoundedModel, b: int, broker: Broker, image: Controller) -> tuple[Transition, ...]:
     """Register: a broker that was down starts; until its registration counts the controller changes the partition."""
     changes = []
     for preference in _preferences(image):
         changed = controller_.register_broker(model.setup, image, b, broker.stopped_cleanly, preference)
         changes.append((("Register", b, _elected(image, changed)), changed))
     up = broker_.restart(broker)
-    return tuple(Move(label, b, up, controller=changed) for label, changed in _within(model, changes))
+    return tuple(Transition(label, b, up, controller=changed) for label, changed in _within(model, changes))
 
 
-def _within(model: Model, changes: Iterable[tuple[Label, Controller]]) -> Changes:
+def _within(model: BoundedModel, changes: Iterable[tuple[Label, Controller]]) -> Changes:
     """Each change once, without the partition epoch and as far as leader epochs go."""
     for label, changed in dict(changes).items():
         if changed.leader_epoch <= model.bounds.max_epoch:
             yield label, uncounted(changed)
 
 
-def _sessions(model: Model, image: Controller, up: int) -> Changes:
+def _sessions(model: BoundedModel, image: Controller, up: int) -> Changes:
     setup, suffix = model.setup, "Elr" if model.setup.profile.elr else "Broker"
     for b in image.assignment:
         runs = bool(up >> b & 1)
@@ -58,7 +58,7 @@ def _sessions(model: Model, image: Controller, up: int) -> Changes:
                 yield (f"Unfence{suffix}", b, _elected(image, changed)), changed
 
 
-def _elections(model: Model, image: Controller) -> Changes:
+def _elections(model: BoundedModel, image: Controller) -> Changes:
     setup, resort = model.setup, model.bounds.last_resort
     for preference in _preferences(image):
         if image.leader != UNDEFINED:

@@ -5,7 +5,7 @@ Rules of this file
 1. Nothing here is enabled without a bound for it (`Bounds.max_duplicates`, `max_lost_disks`): the graph that must equal
    the specification's has none of it.
 2. A request is handled twice when the follower gave its connection up and the leader still read what was on it. The
-   second answer goes to that connection: nobody gets it. Answers are not taken twice: the thread waits for one answer,
+   second response goes to that connection: nobody gets it. Answers are not taken twice: the thread waits for one response,
    by correlation id (NetworkClient).
 3. A copy dies with either end, as requests in flight do.
 4. A lost disk is found empty at the next start. What the broker said it held before must count no longer: that is what
@@ -16,48 +16,48 @@ from collections.abc import Iterator
 
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import Broker
-from tidegauge.impl.cluster.message_transitions import serve_moves
-from tidegauge.impl.cluster.transitions import Label, Model, Move, Row, all_at_once, with_slot
-from tidegauge.impl.messages import EpochRequest, FetchRequest, Request
+from tidegauge.impl.cluster.message_transitions import serve_transitions
+from tidegauge.impl.cluster.transitions import BoundedModel, Label, Row, Transition, all_at_once, with_slot
+from tidegauge.impl.messages import FetchRequest, OffsetsForLeaderEpochRequest, Request
 from tidegauge.impl.rules import UNDEFINED
 
 
-def duplicate_moves(f: int, row: Row, copies: Row) -> tuple[Move, ...]:
+def duplicate_transitions(f: int, row: Row, copies: Row) -> tuple[Transition, ...]:
     """Duplicate: a request in flight will arrive once more; one copy at a time between a follower and a leader."""
     return tuple(
-        Move(("Duplicate", f, leader), f, copies=with_slot(copies, leader, message))
+        Transition(("Duplicate", f, leader), f, copies=with_slot(copies, leader, message))
         for leader, message in enumerate(row)
-        if isinstance(message, FetchRequest | EpochRequest) and copies[leader] is None
+        if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest) and copies[leader] is None
     )
 
 
 @all_at_once
-def copy_moves(
-    model: Model,
+def copy_transitions(
+    model: BoundedModel,
     leader: int,
     broker: Broker,
     f: int,
     copies: Row,
     incarnations: tuple[int, ...],
-) -> Iterator[Move]:
-    """HandleDuplicate: the leader does with a copy what it does with any request; the answer is lost."""
+) -> Iterator[Transition]:
+    """HandleDuplicate: the leader does with a copy what it does with any request; the response is lost."""
     copy = copies[leader]
-    if isinstance(copy, FetchRequest | EpochRequest):
-        for served in serve_moves(model, leader, broker, f, copy, incarnations):
+    if isinstance(copy, FetchRequest | OffsetsForLeaderEpochRequest):
+        for served in serve_transitions(model, leader, broker, f, copy, incarnations):
             expand = served.label[3:] or (0,)
             label = ("HandleDuplicate", leader, f, *expand, *_asked(copy))
-            yield served._replace(label=label, answered=UNDEFINED, answer=None, consumed=f)
+            yield served._replace(label=label, answered=UNDEFINED, response=None, consumed=f)
 
 
 def _asked(request: Request) -> Label:
     """What of the request the label tells: (epoch, offset, last epoch), or (epoch, -1, epoch asked about)."""
-    if isinstance(request, EpochRequest):
+    if isinstance(request, OffsetsForLeaderEpochRequest):
         return request.current_leader_epoch, UNDEFINED, request.leader_epoch
     return request.current_leader_epoch, request.fetch_offset, request.last_fetched_epoch
 
 
-def disk_moves(b: int, broker: Broker) -> tuple[Move, ...]:
+def disk_transitions(b: int, broker: Broker) -> tuple[Transition, ...]:
     """LoseDisk: only a broker that is down, and has something to lose."""
     if broker.up or broker.partition.log.end == 0:
         return ()
-    return (Move(("LoseDisk", b), b, broker_.lose_disk(broker)),)
+    return (Transition(("LoseDisk", b), b, broker_.lose_disk(broker)),)

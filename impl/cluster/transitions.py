@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, ParamSpec
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.controller import Controller
-from tidegauge.impl.messages import Answer, BrokerState, EpochRequest, FetchRequest, Message, Metadata
+from tidegauge.impl.messages import BrokerState, FetchRequest, Message, Metadata, OffsetsForLeaderEpochRequest, Response
 from tidegauge.impl.profiles import Profile, Rules, Setup
 from tidegauge.impl.rules import UNDEFINED
 
@@ -35,7 +35,7 @@ class Bounds(NamedTuple):
     """How far a model goes: offsets below `max_log`, leader epochs up to `max_epoch`, log starts up to `max_start`.
 
     Log starts move in spec/LogStartMovement.tla, clients are in spec/Acks.tla. Requests that arrive twice and lost disks are
-    no part of the specification. Without a bound there are none. At most `max_waiting` produces wait for an answer at one
+    no part of the specification. Without a bound there are none. At most `max_waiting` produces wait for a response at one
     broker.
 
     What the cluster is configured with stands here too, as in a cfg. `loses_tails` and `last_resort` are read with ELR
@@ -57,7 +57,7 @@ class Bounds(NamedTuple):
     last_resort: str = ""
 
 
-class Model(NamedTuple):
+class BoundedModel(NamedTuple):
     """What stays the same in every state."""
 
     bounds: Bounds
@@ -69,7 +69,7 @@ class Model(NamedTuple):
         return self.bounds.max_lost_disks > 0 or self.setup.profile.elr
 
 
-class Move(NamedTuple):
+class Transition(NamedTuple):
     """One enabled action and what it changes; None is unchanged.
 
     `answered` is the follower who gets `answer`, `consumed` the one whose copied request was handled; `waiting` are the
@@ -83,7 +83,7 @@ class Move(NamedTuple):
     controller: Controller | None = None
     exposed: tuple[int, ...] = ()
     answered: int = UNDEFINED
-    answer: Answer | None = None
+    response: Response | None = None
     copies: Row | None = None
     consumed: int = UNDEFINED
     waiting: tuple[Produced, ...] | None = None
@@ -93,24 +93,24 @@ class Move(NamedTuple):
 Arguments = ParamSpec("Arguments")
 
 
-def all_at_once(found: Callable[Arguments, Iterator[Move]]) -> Callable[Arguments, tuple[Move, ...]]:
+def all_at_once(found: Callable[Arguments, Iterator[Transition]]) -> Callable[Arguments, tuple[Transition, ...]]:
     """Moves that are found one by one as a value: a caller may remember it."""
 
     @wraps(found)
-    def moves(*args: Arguments.args, **kwargs: Arguments.kwargs) -> tuple[Move, ...]:
+    def transitions(*args: Arguments.args, **kwargs: Arguments.kwargs) -> tuple[Transition, ...]:
         return tuple(found(*args, **kwargs))
 
-    return moves
+    return transitions
 
 
-def model_of(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Model:
+def model_of(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> BoundedModel:
     """A model whose lag limit is below any time: every member that is behind may be found lagging.
 
     Partition epochs are not counted, so metadata of an equal one has to be read.
     """
     profile = profile._replace(reads_equal_partition_epoch=True)
     rules = rules if rules is not None else Rules()
-    return Model(bounds, Setup(rules, profile, bounds.min_insync_replicas, replica_lag_time_max_ms=-1))
+    return BoundedModel(bounds, Setup(rules, profile, bounds.min_insync_replicas, replica_lag_time_max_ms=-1))
 
 
 def mask(brokers: Iterable[int]) -> int:
@@ -118,7 +118,7 @@ def mask(brokers: Iterable[int]) -> int:
     return sum(1 << b for b in brokers)
 
 
-def metadata_of(model: Model, eligible: bool, incarnations: tuple[int, ...] = ()) -> Metadata:
+def metadata_of(model: BoundedModel, eligible: bool, incarnations: tuple[int, ...] = ()) -> Metadata:
     """A metadata cache in which everybody may join the ISR, or nobody; broker epochs where somebody counts them."""
     epochs = incarnations or (UNDEFINED,) * model.bounds.brokers
     return tuple(BrokerState(b, fenced=not eligible, epoch=epoch) for b, epoch in enumerate(epochs))
@@ -163,14 +163,14 @@ def only(row: Row, leader: int, message: Message) -> Row:
     return tuple(message if other == leader else None for other in range(len(row)))
 
 
-def automatic(model: Model, broker: Broker, leader: int) -> Message:
-    """The request that follows as soon as an answer from `leader` was consumed or lost."""
+def automatic(model: BoundedModel, broker: Broker, leader: int) -> Message:
+    """The request that follows as soon as a response from `leader` was consumed or lost."""
     return broker_.next_request(model.setup, broker) if broker.source == leader else None
 
 
 def without_requests_to(row: Row, leader: int) -> Row:
     """`leader` died: what it had not read is gone, what it had answered is not."""
-    return with_slot(row, leader, None) if isinstance(row[leader], FetchRequest | EpochRequest) else row
+    return with_slot(row, leader, None) if isinstance(row[leader], FetchRequest | OffsetsForLeaderEpochRequest) else row
 
 
 def nothing(row: Row) -> Row:

@@ -50,7 +50,7 @@ class Election(Enum):
     UNCLEAN = "UNCLEAN"  # as ONLINE, and somebody outside the ISR if there is nobody in it
 
 
-class Request(NamedTuple):
+class ChangeRequest(NamedTuple):
     """What is asked of a partition. `isr` None leaves it. `unclean_shutdown`: brokers that lost what was not flushed."""
 
     isr: tuple[int, ...] | None = None
@@ -88,7 +88,7 @@ def elect_leader(
 
 
 def build(
-    profile: Profile, partition: PartitionRegistration, request: Request, acceptable: Acceptable, min_isr: int
+    profile: Profile, partition: PartitionRegistration, request: ChangeRequest, acceptable: Acceptable, min_isr: int
 ) -> PartitionRegistration:
     """The registration after the request; the same value when nothing changes. PartitionChangeBuilder#build."""
     replicas = partition.replicas if request.replicas is None else request.replicas

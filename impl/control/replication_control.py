@@ -15,10 +15,10 @@ from typing import NamedTuple
 from tidegauge.impl.control.alter_partition import validate
 from tidegauge.impl.control.partition_change import (
     Acceptable,
+    ChangeRequest,
     Election,
     PartitionRegistration,
     RecoveryState,
-    Request,
     build,
     clear_elr,
 )
@@ -73,7 +73,9 @@ def acceptable_for(control: ReplicationControl, tp: TopicPartition, but: int = U
     return acceptable
 
 
-def _changed(control: ReplicationControl, tp: TopicPartition, request: Request, but: int = UNDEFINED) -> ReplicationControl:
+def _changed(
+    control: ReplicationControl, tp: TopicPartition, request: ChangeRequest, but: int = UNDEFINED
+) -> ReplicationControl:
     partition = control.partitions[tp]
     if control.unclean and request.election is Election.ONLINE:
         request = request._replace(election=Election.UNCLEAN)
@@ -97,15 +99,15 @@ class AlterPartition(NamedTuple):
 def alter_partition(
     control: ReplicationControl, request: AlterPartition
 ) -> tuple[ReplicationControl, int, Table[TopicPartition, AlterPartitionResponse]]:
-    """The controller, an error for the whole request, an answer per partition. ReplicationControlManager#alterPartition."""
+    """The controller, an error for the whole request, a response per partition. ReplicationControlManager#alterPartition."""
     sender = control.brokers.get(request.broker_id)
-    answers: Table[TopicPartition, AlterPartitionResponse] = Table()
+    responses: Table[TopicPartition, AlterPartitionResponse] = Table()
     if sender is None or sender.epoch != request.broker_epoch:
-        return control, STALE_BROKER_EPOCH, answers
+        return control, STALE_BROKER_EPOCH, responses
     for tp, proposal in request.partitions.items():
-        control, answer = _alter_one(control, tp, request.broker_id, proposal, request.recovery)
-        answers = answers.put(tp, answer)
-    return control, NONE, answers
+        control, response = _alter_one(control, tp, request.broker_id, proposal, request.recovery)
+        responses = responses.put(tp, response)
+    return control, NONE, responses
 
 
 def _alter_one(
@@ -117,7 +119,7 @@ def _alter_one(
     error = validate(partition, sender, proposal, partial(_is_eligible, control), recovery)
     if error != NONE:
         return control, AlterPartitionResponse(error)
-    control = _changed(control, tp, Request(proposal.isr, recovery=recovery))
+    control = _changed(control, tp, ChangeRequest(proposal.isr, recovery=recovery))
     after = control.partitions[tp]
     if after.leader != partition.leader:
         return control, AlterPartitionResponse(NEW_LEADER_ELECTED)
@@ -174,7 +176,7 @@ def unfence_broker(control: ReplicationControl, broker: int) -> ReplicationContr
     control = control._replace(brokers=control.brokers.put(broker, registration))
     for tp, partition in control.partitions.items():
         if partition.leader == UNDEFINED and broker in partition.replicas:
-            control = _changed(control, tp, Request())
+            control = _changed(control, tp, ChangeRequest())
     return control
 
 
@@ -191,7 +193,7 @@ def _without(
         if broker not in {*partition.isr, *(partition.elr if lost else ())}:
             continue
         isr = tuple(b for b in partition.isr if b != broker)
-        control = _changed(control, tp, Request(isr, unclean_shutdown=lost), but=broker)
+        control = _changed(control, tp, ChangeRequest(isr, unclean_shutdown=lost), but=broker)
     return control
 
 
@@ -207,7 +209,7 @@ def elect_leader(control: ReplicationControl, tp: TopicPartition, election: Elec
     has_preferred = partition.leader == partition.replicas[0]
     if has_preferred if election is Election.PREFERRED else partition.leader != UNDEFINED:
         return control, ELECTION_NOT_NEEDED
-    after = _changed(control, tp, Request(election=election))
+    after = _changed(control, tp, ChangeRequest(election=election))
     if after is not control:
         return after, NONE
     preferred = election is Election.PREFERRED

@@ -20,7 +20,7 @@ from tidegauge.impl.cluster.cluster import Cluster, Label, Row, record_epochs
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.explored.search import Found, Graph, Violation
 from tidegauge.impl.explored.view import View
-from tidegauge.impl.messages import EpochEndOffset, EpochRequest, FetchRequest, Message
+from tidegauge.impl.messages import FetchRequest, Message, OffsetsForLeaderEpochRequest, OffsetsForLeaderEpochResponse
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED
 
 Values = Mapping[tuple[int, int], str]
@@ -132,12 +132,12 @@ def message_text(follower: int, leader: int, message: Message, values: Values = 
             f"{broker_name(follower)}->{broker_name(leader)} Fetch offset={message.fetch_offset} "
             f"epoch={message.current_leader_epoch} last_fetched_epoch={message.last_fetched_epoch}"
         )
-    if isinstance(message, EpochRequest):
+    if isinstance(message, OffsetsForLeaderEpochRequest):
         return (
             f"{broker_name(follower)}->{broker_name(leader)} OffsetForLeaderEpoch of epoch={message.leader_epoch} "
             f"epoch={message.current_leader_epoch}"
         )
-    if isinstance(message, EpochEndOffset):
+    if isinstance(message, OffsetsForLeaderEpochResponse):
         return (
             f"{broker_name(leader)}->{broker_name(follower)} EpochEndOffset to epoch={message.request_epoch}: "
             f"epoch={message.leader_epoch} end={message.end_offset}"

@@ -22,7 +22,7 @@ def label_text(label: Label) -> str:
 
 
 def _lost(lost: int) -> str:
-    return ", the answer is lost" if lost else ""
+    return ", the response is lost" if lost else ""
 
 
 def _set(members: int) -> str:

@@ -13,7 +13,18 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
-from tidegauge.impl.cluster.cluster import Bounds, Caller, Cluster, Label, Move, Row, apply, initial, moves_of, successors
+from tidegauge.impl.cluster.cluster import (
+    Bounds,
+    Caller,
+    Cluster,
+    Label,
+    Row,
+    Transition,
+    apply,
+    initial,
+    successors,
+    transitions_of,
+)
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.invariants import INVARIANTS, violated
 from tidegauge.impl.explored.search import Found, Graph, Search
@@ -41,9 +52,9 @@ class Memo(Caller):
             known = self._known[key] = (args, keep(function(*args)))
         return known[1]
 
-    def moves(self, function: Callable[..., tuple[Move, ...]], *args: Any) -> tuple[Move, ...]:
+    def transitions(self, function: Callable[..., tuple[Transition, ...]], *args: Any) -> tuple[Transition, ...]:
         """The moves `function` finds, interned."""
-        found: tuple[Move, ...] = self._remembered(function, args, self._interned)
+        found: tuple[Transition, ...] = self._remembered(function, args, self._interned)
         return found
 
     def row(self, function: Callable[..., Row], *args: Any) -> Row:
@@ -59,19 +70,19 @@ class Memo(Caller):
         kept: Row = self.intern(tuple(self.intern(message) for message in row))
         return kept
 
-    def _interned(self, moves: tuple[Move, ...]) -> tuple[Move, ...]:
+    def _interned(self, transitions: tuple[Transition, ...]) -> tuple[Transition, ...]:
         return tuple(
-            move._replace(
-                label=self.intern(move.label),
-                broker=self.intern(move.broker),
-                row=None if move.row is None else self._interned_row(move.row),
-                controller=self.intern(move.controller),
-                exposed=self.intern(move.exposed),
-                answer=self.intern(move.answer),
-                copies=None if move.copies is None else self._interned_row(move.copies),
-                waiting=self.intern(move.waiting),
+            transition._replace(
+                label=self.intern(transition.label),
+                broker=self.intern(transition.broker),
+                row=None if transition.row is None else self._interned_row(transition.row),
+                controller=self.intern(transition.controller),
+                exposed=self.intern(transition.exposed),
+                response=self.intern(transition.response),
+                copies=None if transition.copies is None else self._interned_row(transition.copies),
+                waiting=self.intern(transition.waiting),
             )
-            for move in moves
+            for transition in transitions
         )
 
     def cluster(self, cluster: Cluster) -> Cluster:
@@ -105,13 +116,13 @@ class Walker:
         """Every enabled label with the state it leads to; `cluster` must come from this walker."""
         return list(successors(cluster, self._memo))
 
-    def moves(self, cluster: Cluster) -> list[Move]:
+    def transitions(self, cluster: Cluster) -> list[Transition]:
         """Every enabled move; `take` one of them."""
-        return [move for group in moves_of(cluster, self._memo) for move in group]
+        return [transition for group in transitions_of(cluster, self._memo) for transition in group]
 
-    def take(self, cluster: Cluster, move: Move) -> Cluster:
+    def take(self, cluster: Cluster, transition: Transition) -> Cluster:
         """The state after a move of `moves(cluster)`."""
-        return apply(cluster, move, self._memo)
+        return apply(cluster, transition, self._memo)
 
     def view(self, cluster: Cluster) -> View:
         """impl.explored.view of a state of this walker."""
@@ -169,7 +180,7 @@ def find_violation(
 ) -> Found[Cluster] | None:
     """A shortest run to a state where one of the named invariants fails, None when all hold everywhere.
 
-    `max_states` stops the search with a UsageError rather than an answer: an unfinished search has not shown anything.
+    `max_states` stops the search with a UsageError rather than a response: an unfinished search has not shown anything.
     """
     search = _search(initial(bounds, as_profile(profile), rules_override), Memo())
     return search.first_violation(partial(violated, names=tuple(invariants)), max_states)

@@ -46,7 +46,7 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 def _instead_of(
     rule: str, *, says: str, resembles: str, breaks: str | None, bounds: Bounds = SMALL
 ) -> Callable[[Rule], Rule]:
-    """Make a fault of the wrong rule below: `_cut_one_high` is cut-one-high."""
+    """Make a fault of the wrong rule below: `_cut_one_high` is truncated-one-high."""
 
     def made(wrong: Rule) -> Rule:
         name = wrong.__name__.strip("_").replace("_", "-")
@@ -100,12 +100,12 @@ def _diverging_end_one_low(
 
 @_instead_of(
     "accepts_fetch_response",
-    says="an answer requested in another epoch is taken over",
+    says="a response requested in another epoch is taken over",
     resembles="KAFKA-18991",
     breaks="IsrCompleteness",
     bounds=EPOCHS,
 )
-def _answer_of_any_epoch(
+def _response_of_any_epoch(
     entry_offset: int, entry_epoch: int, ready: bool, request_offset: int, request_epoch: int, epoch_checked: bool
 ) -> bool:
     return rules.accepts_fetch_response(entry_offset, entry_epoch, ready, request_offset, request_epoch, False)
@@ -113,12 +113,12 @@ def _answer_of_any_epoch(
 
 @_instead_of(
     "accepts_fetch_response",
-    says="neither offset nor epoch of an answer is compared",
+    says="neither offset nor epoch of a response is compared",
     resembles="KAFKA-13207",
     breaks="IsrCompleteness",
     bounds=EPOCHS,
 )
-def _any_answer(
+def _any_response(
     entry_offset: int, entry_epoch: int, ready: bool, request_offset: int, request_epoch: int, epoch_checked: bool
 ) -> bool:
     return ready
@@ -142,14 +142,14 @@ def _older_epochs_pass(requested: int, local: int) -> int:
     resembles="KAFKA-6361 (KIP-279)",
     breaks=None,
 )
-def _cut_at_the_leaders_end(
+def _truncates_at_the_leaders_end(
     epochs: Ints, starts: Ints, log_end: int, fetch_offset: int, leader_epoch: int, leader_end: int
 ) -> tuple[int, int, bool]:
     return 5, min(leader_end, log_end), True
 
 
 @_instead_of("truncation_target", says="a follower keeps one record too many", resembles="KAFKA-6361", breaks=None)
-def _cut_one_high(
+def _truncates_one_high(
     epochs: Ints, starts: Ints, log_end: int, fetch_offset: int, leader_epoch: int, leader_end: int
 ) -> tuple[int, int, bool]:
     row, offset, completed = rules.truncation_target(epochs, starts, log_end, fetch_offset, leader_epoch, leader_end)
@@ -158,7 +158,7 @@ def _cut_one_high(
 
 @_instead_of(
     "high_watermark_after_truncation",
-    says="a cut leaves the high watermark where it was",
+    says="a truncation leaves the high watermark where it was",
     resembles="KAFKA-9491",
     breaks=None,
 )
@@ -258,8 +258,8 @@ def _joins_one_low(leo: int, hw: int, epoch_start: int) -> bool:
     return leo + 1 >= hw and leo + 1 >= epoch_start
 
 
-@_instead_of("truncate_from_end_keeps", says="a cache entry at the cut is kept", resembles="KAFKA-10706", breaks=None)
-def _entry_at_the_cut_stays(starts: Ints, end: int) -> int:
+@_instead_of("truncate_from_end_keeps", says="a cache entry at the truncation is kept", resembles="KAFKA-10706", breaks=None)
+def _entry_at_the_truncation_stays(starts: Ints, end: int) -> int:
     return rules.count_at_most(starts, end)
 
 

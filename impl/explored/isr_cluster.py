@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. Who proposes, who counts, what is committed, which answer and which image is taken: impl.replica.partition,
+1. Who proposes, who counts, what is committed, which response and which image is taken: impl.replica.partition,
    impl.replica.isr and impl.control.replication_control decide. Here stands what is in flight between them, and what may
    happen next.
 2. One request at a time: while one is under way AlterPartitionManager takes no other, and nothing is proposed.
@@ -38,7 +38,7 @@ TP = TopicPartition("topic", 0)
 NOW = 0
 
 
-class Bounds(NamedTuple):
+class IsrBounds(NamedTuple):
     """How far a model goes: log ends up to `max_end`, changes up to a partition epoch, brokers that come back empty."""
 
     followers: int
@@ -60,7 +60,7 @@ class IsrCluster(NamedTuple):
     `committed` is a ghost: the highest offset ever below the high watermark.
     """
 
-    bounds: Bounds
+    bounds: IsrBounds
     setup: Setup
     leader: Partition
     ends: tuple[int, ...]
@@ -85,7 +85,7 @@ class IsrCluster(NamedTuple):
         return sum(broker.epoch for broker in self.control.brokers.values())
 
 
-def initial(bounds: Bounds, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None) -> IsrCluster:
+def initial(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None) -> IsrCluster:
     """Everybody is in the ISR, every log is empty."""
     everybody = tuple(range(bounds.followers + 1))
     setup = Setup(Rules() if rules is None else rules, profile, replica_lag_time_max_ms=-1)
@@ -111,8 +111,8 @@ def successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
     match state.exchange:
         case Exchange(AlterPartitionRequest() as request, proposed):
             yield from _judged(state, request, proposed)
-        case Exchange(AlterPartitionResponse() as answer, proposed):
-            yield ("HandleAlterPartitionResponse",), _answered(state, answer, proposed)
+        case Exchange(AlterPartitionResponse() as response, proposed):
+            yield ("HandleAlterPartitionResponse",), _answered(state, response, proposed)
 
 
 def _by_the_leader(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
@@ -130,7 +130,7 @@ def _by_the_leader(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
 
 
 def _fetches(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
-    """HandleFetch: whether f may join is the metadata cache's word; its answer arrives, or is lost."""
+    """HandleFetch: whether f may join is the metadata cache's word; its response arrives, or is lost."""
     for eligible in (False, True):
         after, end = _served(state, f, eligible=eligible)
         expands = after.leader.state != state.leader.state
@@ -145,22 +145,22 @@ def _fetches(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
 def _judged(
     state: IsrCluster, request: AlterPartitionRequest, proposed: PartitionState
 ) -> Iterator[tuple[Label, IsrCluster]]:
-    """HandleAlterPartition: a request whose answer is lost is sent again. An answer that changes nothing is none."""
+    """HandleAlterPartition: a request whose response is lost is sent again. A response that changes nothing is none."""
     asked = AlterPartition(LEADER, state.control.brokers[LEADER].epoch, Table([(TP, request)]))
-    control, _, answers = control_.alter_partition(state.control, asked)
-    answer = answers[TP]
+    control, _, responses = control_.alter_partition(state.control, asked)
+    response = responses[TP]
     after = _registered(state, control)
-    if answer.error in isr.WAITS_FOR_METADATA:
+    if response.error in isr.WAITS_FOR_METADATA:
         lost = arrived = after._replace(exchange=None)
     else:
-        lost, arrived = after, after._replace(exchange=Exchange(answer, proposed))
+        lost, arrived = after, after._replace(exchange=Exchange(response, proposed))
     yield ("HandleAlterPartition", 0), arrived
     yield ("HandleAlterPartition", 1), lost
 
 
-def _answered(state: IsrCluster, answer: AlterPartitionResponse, proposed: PartitionState) -> IsrCluster:
+def _answered(state: IsrCluster, response: AlterPartitionResponse, proposed: PartitionState) -> IsrCluster:
     metadata = _metadata(state, eligible=False)
-    leader, _ = isr.handle_alter_partition_response(state.setup, state.leader, proposed, answer, metadata, NOW)
+    leader, _ = isr.handle_alter_partition_response(state.setup, state.leader, proposed, response, metadata, NOW)
     return _led(state, leader)._replace(exchange=None)
 
 
@@ -202,11 +202,11 @@ def _read(state: IsrCluster, image: PartitionRegistration) -> IsrCluster:
 
 
 def _served(state: IsrCluster, f: int, *, eligible: bool) -> tuple[IsrCluster, int]:
-    """After a fetch of one record: the leader, and the log end of the follower once it has the answer."""
+    """After a fetch of one record: the leader, and the log end of the follower once it has the response."""
     end, metadata = state.ends[f - 1], _metadata(state, eligible=eligible)
     request = FetchRequest(f, EPOCH, end, EPOCH if end else UNDEFINED, replica_epoch=state.control.brokers[f].epoch)
-    leader, answer = partition_.fetch_records(state.setup, state.leader, request, metadata, NOW, max_records=1)
-    return _led(state, leader), answer.records[-1].last + 1 if answer.records else end
+    leader, response = partition_.fetch_records(state.setup, state.leader, request, metadata, NOW, max_records=1)
+    return _led(state, leader), response.records[-1].last + 1 if response.records else end
 
 
 def _proposing(state: IsrCluster) -> IsrCluster:
@@ -251,16 +251,16 @@ def _registration_view(registration: PartitionRegistration) -> View:
 
 
 def _exchange_view(state: IsrCluster) -> View:
-    """() nothing, (1, ..) a request, (2, ..) an answer, (3, ..) a refusal."""
+    """() nothing, (1, ..) a request, (2, ..) a response, (3, ..) a refusal."""
     match state.exchange:
         case Exchange(AlterPartitionRequest() as request, _):
-            told = dict(zip(request.isr, request.isr_epochs, strict=True))
-            epochs = tuple(told.get(f, UNDEFINED) for f in range(1, state.bounds.followers + 1))
+            reported = dict(zip(request.isr, request.isr_epochs, strict=True))
+            epochs = tuple(reported.get(f, UNDEFINED) for f in range(1, state.bounds.followers + 1))
             return 1, mask(request.isr), request.partition_epoch, epochs
         case Exchange(AlterPartitionResponse(error=error), proposed) if error != NONE:
             return 3, mask(proposed.proposed_isr)
-        case Exchange(AlterPartitionResponse() as answer, proposed):
-            return 2, mask(answer.isr), answer.partition_epoch, mask(proposed.proposed_isr)
+        case Exchange(AlterPartitionResponse() as response, proposed):
+            return 2, mask(response.isr), response.partition_epoch, mask(proposed.proposed_isr)
         case _:
             return ()
 

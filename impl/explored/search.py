@@ -89,7 +89,7 @@ class Search(Generic[State]):
     ) -> Found[State] | None:
         """A shortest run to a state that `check` objects to, None when it never does.
 
-        `max_states` stops the search with a UsageError rather than an answer: an unfinished search has not shown anything.
+        `max_states` stops the search with a UsageError rather than a response: an unfinished search has not shown anything.
         """
         violation = check(self.states[0])
         if violation is not None:

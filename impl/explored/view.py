@@ -3,12 +3,13 @@
 Rules of this file
 
 1. The view is nested tuples of ints, exactly what TLC prints for a state of spec/Replication.tla. Where log starts move
-   (spec/LogStartMovement.tla) a record that was deleted is -1 in its log; a log start in an answer, and the highest one
+   (spec/LogStartMovement.tla) a record that was deleted is -1 in its log; a log start in a response, and the highest one
    that was asked for, stand at the end of what they belong to, unless they are 0.
 2. What the specification derives is asserted here, not trusted: the epoch cache is exactly what the records and one
    trailing entry (`mark`) imply, and a fetching entry stands at the log end with the latest cached epoch.
-3. Two different states of one model have different views, but for the offset of a truncating entry: it says where to cut
-   when the leader knows no end, and after a first round, when it is no longer the high watermark, the leader knows one.
+3. Two different states of one model have different views, but for the offset of a truncating entry: it says where to
+   truncate when the leader knows no end, and after a first round, when it is no longer the high watermark, the leader knows
+   one.
 """
 
 from itertools import pairwise
@@ -19,7 +20,13 @@ from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.cluster import Cluster, Row, mask, record_epochs
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.errors import IllegalStateError
-from tidegauge.impl.messages import EpochEndOffset, EpochRequest, FetchAnswer, FetchRequest, Message
+from tidegauge.impl.messages import (
+    FetchRequest,
+    FetchResponseInFlight,
+    Message,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+)
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import log as log_
@@ -89,9 +96,9 @@ def message_view(message: Message) -> View:
         return ()
     if isinstance(message, FetchRequest):
         return 1, message.current_leader_epoch, message.fetch_offset, message.last_fetched_epoch
-    if isinstance(message, EpochRequest):
+    if isinstance(message, OffsetsForLeaderEpochRequest):
         return 5, message.current_leader_epoch, message.leader_epoch
-    if isinstance(message, EpochEndOffset):
+    if isinstance(message, OffsetsForLeaderEpochResponse):
         return 6, message.request_epoch, message.leader_epoch, message.end_offset
     response = message.response
     if message.offsets is not None:
@@ -102,8 +109,8 @@ def message_view(message: Message) -> View:
     return 2, message.request_epoch, message.request_offset, response.hw, _answered_epochs(message), *start
 
 
-def _answered_epochs(answer: FetchAnswer) -> tuple[int, ...]:
-    return tuple(b.epoch for b in answer.response.records for _ in range(max(b.base, answer.request_offset), b.last + 1))
+def _answered_epochs(response: FetchResponseInFlight) -> tuple[int, ...]:
+    return tuple(b.epoch for b in response.response.records for _ in range(max(b.base, response.request_offset), b.last + 1))
 
 
 def _role(setup: Setup, broker: Broker) -> int:
@@ -129,7 +136,7 @@ def mark_of(setup: Setup, broker: Broker) -> int:
     trailing = len(cache.starts) > 0 and cache.starts[-1] >= log.end
     found = cache.epochs[-1] if trailing else UNDEFINED
     records = record_epochs(broker)
-    if setup.profile.epoch_requests and all(a <= b for a, b in pairwise(records)):
+    if setup.profile.offsets_for_leader_epoch and all(a <= b for a, b in pairwise(records)):
         implied = implied_cache(records)
         if trailing:
             implied = (*implied, (found, log.end))

@@ -7,14 +7,15 @@ Rules of this file
 2. It starts at the future log's high watermark. When both logs end at the same offset the future one takes the place of the
    current one.
 3. One partition at a time is filled, the first by name; it goes on until it is done or has to wait.
-4. A cut of the current log sends the future replica back to truncating (impl.replica.fetch_state:mark_for_truncation).
+4. A truncation of the current log sends the future replica back to truncating
+   (impl.replica.fetch_state:mark_for_truncation).
 5. Source: kafka.server.ReplicaAlterLogDirsThread, LocalLeaderEndPoint; Partition#maybeReplaceCurrentWithFutureReplica.
 """
 
 from collections.abc import Mapping
 
 from tidegauge.impl.client_messages import FUTURE_LOCAL_REPLICA
-from tidegauge.impl.messages import FetchAnswer, ListOffsets
+from tidegauge.impl.messages import FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import fetcher as fetcher_
 from tidegauge.impl.replica import partition as partition_
@@ -25,19 +26,19 @@ from tidegauge.impl.storage.log import Log
 from tidegauge.impl.topic_partition import TopicPartition
 
 
-def _by_epoch_requests(setup: Setup) -> Setup:
+def _by_offsets_for_leader_epoch(setup: Setup) -> Setup:
     """LocalLeaderEndPoint#isTruncationOnFetchSupported is false in every release."""
-    return setup._replace(profile=setup.profile._replace(truncation_on_fetch=False, epoch_requests=True))
+    return setup._replace(profile=setup.profile._replace(truncation_on_fetch=False, offsets_for_leader_epoch=True))
 
 
 def start(setup: Setup, current: Partition, future: Log) -> Fetcher:
     """Begin, or go on after a restart, where the future log's high watermark is. ReplicaManager#alterReplicaLogDirs."""
-    return fetcher_.add_partition(_by_epoch_requests(setup), Fetcher(future), current.leader_epoch, future.hw)
+    return fetcher_.add_partition(_by_offsets_for_leader_epoch(setup), Fetcher(future), current.leader_epoch, future.hw)
 
 
 def maybe_truncate(setup: Setup, future: Fetcher, current: Partition) -> Fetcher:
-    """One round: by the current log's answer where the future log has an epoch, else at the entry's offset."""
-    setup = _by_epoch_requests(setup)
+    """One round: by the current log's response where the future log has an epoch, else at the entry's offset."""
+    setup = _by_offsets_for_leader_epoch(setup)
     asked = fetcher_.epoch_to_ask(setup, future)
     entry = future.entry
     if asked == UNDEFINED or entry is None:
@@ -49,14 +50,14 @@ def maybe_truncate(setup: Setup, future: Fetcher, current: Partition) -> Fetcher
 
 def fetch(setup: Setup, future: Fetcher, current: Partition, now: int, max_records: int) -> Fetcher:
     """Read the current log up to its end and append. ReplicaAlterLogDirsThread#processPartitionData."""
-    setup = _by_epoch_requests(setup)
+    setup = _by_offsets_for_leader_epoch(setup)
     request = fetcher_.build_fetch(FUTURE_LOCAL_REPLICA, future)
     if request is None:
         return future
     _, response = partition_.fetch_records(setup, current, request, (), now, max_records, only_leader=False)
     offsets = ListOffsets(current.log.start, current.log.end)
-    answer = FetchAnswer(request.current_leader_epoch, request.fetch_offset, response, offsets)
-    return fetcher_.process_fetch_answer(setup, future, answer)
+    in_flight = FetchResponseInFlight(request.current_leader_epoch, request.fetch_offset, response, offsets)
+    return fetcher_.process_fetch_response(setup, future, in_flight)
 
 
 def maybe_replace_current(future: Fetcher, current: Partition) -> tuple[Fetcher, Partition, bool]:

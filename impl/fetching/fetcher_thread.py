@@ -4,7 +4,7 @@ Rules of this file
 
 1. What happens to one partition is decided in impl.replica.fetcher. Here stand the order of the entries, back-off with its
    clock, throttling, and which entries a pass touches.
-2. An entry goes to the end when it received data, was reset, delayed or added. An empty answer and a truncation leave it
+2. An entry goes to the end when it received data, was reset, delayed or added. An empty response and a truncation leave it
    where it is; Kafka rebuilds its map on a truncation, so there the order after one is that of a hash map.
 3. A delay stays on its entry after it ran out; a truncation since 4.0 starts it again (PartitionFetchState's constructor).
 4. `now` is the broker's clock in ms. Logs are handed in and handed back.
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from tidegauge.impl.errors import KafkaError
-from tidegauge.impl.messages import FetchAnswer, FetchRequest, FetchResponse, ListOffsets
+from tidegauge.impl.messages import FetchRequest, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.meter import Meter, mark
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.records import Batch
@@ -81,7 +81,7 @@ class FetcherThread(NamedTuple):
         return f"ReplicaFetcherThread-{self.fetcher_id}-{self.leader.broker_id}"
 
 
-class Answer(NamedTuple):
+class PartitionResponse(NamedTuple):
     """One partition of a response, with what ListOffsets said in case of an out-of-range reset."""
 
     response: FetchResponse
@@ -90,7 +90,7 @@ class Answer(NamedTuple):
     corrupt: bool = False
 
 
-class EpochAnswer(NamedTuple):
+class EpochEndOffset(NamedTuple):
     """One partition of an OffsetsForLeaderEpoch response."""
 
     error: int
@@ -148,7 +148,7 @@ def delay_partitions(
 
 
 def request_failed(thread: FetcherThread, now: int, backoff_ms: int) -> FetcherThread:
-    """No answer to the whole request: every entry backs off. AbstractFetcherThread#processFetchRequest."""
+    """No response to the whole request: every entry backs off. AbstractFetcherThread#processFetchRequest."""
     thread = thread._replace(requests=mark(thread.requests, 1, now))
     return delay_partitions(thread, tuple(thread.entries), now, backoff_ms)
 
@@ -200,36 +200,38 @@ def process_fetch_response(
     thread: FetcherThread,
     logs: Logs,
     asked: Table[TopicPartition, FetchRequest],
-    answers: Table[TopicPartition, Answer],
+    responses: Table[TopicPartition, PartitionResponse],
     now: int,
     backoff_ms: int,
 ) -> Pass:
     """AbstractFetcherThread#processFetchRequest: answers in their order, then truncations, then delays.
 
-    An answer to a partition that was not asked about is dropped. `asked` is what the fetch session holds.
+    A response to a partition that was not asked about is dropped. `asked` is what the fetch session holds.
     """
     if asked:
         thread = thread._replace(requests=mark(thread.requests, 1, now))
     done, delayed = Pass(thread, logs), []
-    order = sorted(answers.items(), key=lambda item: item[1].response.is_diverging)
-    for tp, answer in order:
+    order = sorted(responses.items(), key=lambda item: item[1].response.is_diverging)
+    for tp, response in order:
         entry, request = done.thread.entries.get(tp), asked.get(tp)
         if entry is None or request is None:
             continue
         before = Fetcher(done.logs[tp], entry.at(now))
-        received = FetchAnswer(request.current_leader_epoch, request.fetch_offset, answer.response, answer.offsets)
+        received = FetchResponseInFlight(
+            request.current_leader_epoch, request.fetch_offset, response.response, response.offsets
+        )
         try:
-            after = fetcher_.process_fetch_answer(setup, before, received, answer.offsets_error, answer.corrupt)
+            after = fetcher_.process_fetch_response(setup, before, received, response.offsets_error, response.corrupt)
         except KafkaError:  # before KIP-461 it escapes
             return done._replace(thread=done.thread._replace(dead=True))
         if after.entry is not None and after.entry.delayed and before.entry != after.entry:
             delayed.append(tp)
         elif after != before:
             done = _replaced(
-                done, tp, entry, after, now, truncated=answer.response.is_diverging, restarts=setup.profile.delay_restarts
+                done, tp, entry, after, now, truncated=response.response.is_diverging, restarts=setup.profile.delay_restarts
             )
-            if answer.response.records and after.log.end > before.log.end:
-                done = done._replace(thread=_received(done.thread, answer.response.records, now))
+            if response.response.records and after.log.end > before.log.end:
+                done = done._replace(thread=_received(done.thread, response.response.records, now))
     return done._replace(thread=delay_partitions(done.thread, tuple(delayed), now, backoff_ms))
 
 
@@ -253,9 +255,9 @@ def _replaced(
     return Pass(done.thread._replace(entries=entries), done.logs.put(tp, after.log), failed)
 
 
-def resets(answers: Table[TopicPartition, Answer]) -> tuple[TopicPartition, ...]:
-    """Partitions whose answer makes the thread ask ListOffsets. AbstractFetcherThread#handleOutOfRangeError."""
-    return tuple(tp for tp, answer in answers.items() if answer.response.error == OFFSET_OUT_OF_RANGE)
+def resets(responses: Table[TopicPartition, PartitionResponse]) -> tuple[TopicPartition, ...]:
+    """Partitions whose response makes the thread ask ListOffsets. AbstractFetcherThread#handleOutOfRangeError."""
+    return tuple(tp for tp, response in responses.items() if response.response.error == OFFSET_OUT_OF_RANGE)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -263,7 +265,7 @@ def resets(answers: Table[TopicPartition, Answer]) -> tuple[TopicPartition, ...]
 
 
 def epochs_to_ask(setup: Setup, thread: FetcherThread, logs: Logs, now: int) -> Table[TopicPartition, tuple[int, int]]:
-    """(current epoch, epoch asked about) of entries that need an answer. AbstractFetcherThread#fetchTruncatingPartitions."""
+    """(current epoch, epoch asked about) of entries that wait for one. AbstractFetcherThread#fetchTruncatingPartitions."""
     asked: Table[TopicPartition, tuple[int, int]] = Table()
     for tp, entry in thread.entries.items():
         epoch = fetcher_.epoch_to_ask(setup, Fetcher(logs[tp], entry.at(now)))
@@ -277,24 +279,24 @@ def maybe_truncate(
     thread: FetcherThread,
     logs: Logs,
     asked: Table[TopicPartition, tuple[int, int]],
-    answers: Table[TopicPartition, EpochAnswer],
+    responses: Table[TopicPartition, EpochEndOffset],
     now: int,
     backoff_ms: int,
 ) -> Pass:
-    """Answers to `asked`, then the entries that cut by themselves. AbstractFetcherThread#maybeTruncate.
+    """Answers to `asked`, then the entries that truncation by themselves. AbstractFetcherThread#maybeTruncate.
 
-    An answer nobody asked for ends the thread: it is an IllegalStateException outside any partition.
+    A response nobody asked for ends the thread: it is an IllegalStateException outside any partition.
     """
-    if any(tp not in asked for tp in answers):
+    if any(tp not in asked for tp in responses):
         return Pass(thread._replace(dead=True), logs)
     done, delayed = Pass(thread, logs), []
-    for tp, answer in answers.items():
+    for tp, response in responses.items():
         entry = done.thread.entries.get(tp)
         if entry is None:
             continue
         before = Fetcher(done.logs[tp], entry.at(now))
         after = fetcher_.truncate_to_epoch_end_offset(
-            setup, before, asked[tp][0], answer.error, answer.leader_epoch, answer.end_offset
+            setup, before, asked[tp][0], response.error, response.leader_epoch, response.end_offset
         )
         if after.entry is not None and after.entry.delayed and not entry.at(now).delayed:
             delayed.append(tp)

@@ -9,7 +9,7 @@ Rules of this file
 """
 
 from tidegauge.impl.errors import CorruptRecordError, FatalExitError, IllegalStateError, KafkaError
-from tidegauge.impl.messages import FetchAnswer, FetchRequest, FetchResponse, ListOffsets
+from tidegauge.impl.messages import FetchRequest, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica.fetch_state import Call, Fetcher, PartitionFetchState, delay, mark_failed, on_partition_fenced
 from tidegauge.impl.replica.partition import append_records_to_follower
@@ -51,7 +51,7 @@ def add_partition(
     if initial_offset < 0:
         if offsets is None:
             raise IllegalStateError(
-                "initial offset: expected >= 0, or an answer to ListOffsets with it; seen neither", left_behind=fetcher
+                "initial offset: expected >= 0, or a response to ListOffsets with it; seen neither", left_behind=fetcher
             )
         return fetch_offset_and_truncate(setup, fetcher, leader_epoch, offsets)
     latest = log_.latest_epoch(setup, fetcher.log)
@@ -84,7 +84,7 @@ def _truncate(setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, offset
 
 
 def truncate_to_high_watermark(setup: Setup, fetcher: Fetcher) -> Fetcher:
-    """Cut at the entry's offset, the high watermark of when it was made. AbstractFetcherThread#truncateToHighWatermark."""
+    """Truncate at the entry's offset, the high watermark when it was made. AbstractFetcherThread#truncateToHighWatermark."""
     if fetcher.entry is None:
         return fetcher
     at_hw = setup.profile.initial_offset == "log-end"
@@ -92,18 +92,18 @@ def truncate_to_high_watermark(setup: Setup, fetcher: Fetcher) -> Fetcher:
 
 
 def epoch_to_ask(setup: Setup, fetcher: Fetcher) -> int:
-    """The epoch a truncating entry asks the leader about, UNDEFINED when it must cut by itself or not at all.
+    """The epoch a truncating entry asks the leader about, UNDEFINED when it must truncate by itself or not at all.
 
     AbstractFetcherThread#fetchTruncatingPartitions.
     """
     entry = fetcher.entry
-    if entry is None or not entry.truncating or entry.delayed or not setup.profile.epoch_requests:
+    if entry is None or not entry.truncating or entry.delayed or not setup.profile.offsets_for_leader_epoch:
         return UNDEFINED
     return log_.latest_epoch(setup, fetcher.log)
 
 
 def maybe_truncate_alone(setup: Setup, fetcher: Fetcher) -> Fetcher:
-    """The part of AbstractFetcherThread#maybeTruncate that needs no answer."""
+    """The part of AbstractFetcherThread#maybeTruncate that needs no response."""
     entry = fetcher.entry
     if entry is None or not entry.truncating or entry.delayed or epoch_to_ask(setup, fetcher) != UNDEFINED:
         return fetcher
@@ -113,22 +113,22 @@ def maybe_truncate_alone(setup: Setup, fetcher: Fetcher) -> Fetcher:
 def truncate_to_epoch_end_offset(
     setup: Setup, fetcher: Fetcher, asked_in: int, error: int, leader_epoch: int, leader_end: int
 ) -> Fetcher:
-    """An OffsetsForLeaderEpoch answer to a request made in epoch `asked_in`.
+    """An OffsetsForLeaderEpoch response to a request made in epoch `asked_in`.
 
     AbstractFetcherThread#truncateToEpochEndOffsets drops it when the entry's epoch has moved (KAFKA-7786).
     """
     entry = fetcher.entry
-    if entry is None or (setup.profile.epoch_answers_checked and entry.current_leader_epoch != asked_in):
+    if entry is None or (setup.profile.epoch_responses_checked and entry.current_leader_epoch != asked_in):
         return fetcher
     if error == FENCED_LEADER_EPOCH:
         fetcher, moved_on = on_partition_fenced(setup, fetcher, asked_in)
         return delay(fetcher) if moved_on else fetcher
     if error != NONE:
         return delay(fetcher)
-    return _truncate_by_answer(setup, fetcher, entry, leader_epoch, leader_end)
+    return _truncate_by_response(setup, fetcher, entry, leader_epoch, leader_end)
 
 
-def _truncate_by_answer(
+def _truncate_by_response(
     setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, leader_epoch: int, leader_end: int
 ) -> Fetcher:
     log = fetcher.log
@@ -153,27 +153,27 @@ def build_fetch(broker_id: int, fetcher: Fetcher) -> FetchRequest | None:
     )
 
 
-def accepts(setup: Setup, entry: PartitionFetchState | None, answer: FetchAnswer) -> bool:
-    """Whether the entry takes the answer; otherwise it is dropped without a word."""
+def accepts(setup: Setup, entry: PartitionFetchState | None, in_flight: FetchResponseInFlight) -> bool:
+    """Whether the entry takes the response; otherwise it is dropped without a word."""
     return entry is not None and setup.rules.accepts_fetch_response(
         entry.fetch_offset,
         entry.current_leader_epoch,
         entry.ready_for_fetch,
-        answer.request_offset,
-        answer.request_epoch,
-        setup.profile.answer_epoch_checked,
+        in_flight.request_offset,
+        in_flight.request_epoch,
+        setup.profile.response_epoch_checked,
     )
 
 
-def process_fetch_answer(
-    setup: Setup, fetcher: Fetcher, answer: FetchAnswer, offsets_error: int = NONE, corrupt: bool = False
+def process_fetch_response(
+    setup: Setup, fetcher: Fetcher, in_flight: FetchResponseInFlight, offsets_error: int = NONE, corrupt: bool = False
 ) -> Fetcher:
     """One partition of a fetch response. AbstractFetcherThread#processFetchRequest, #truncateOnFetchResponse.
 
-    A diverging answer only cuts: its records, high watermark and log start are not looked at (KAFKA-14704).
+    A diverging response only truncations: its records, high watermark and log start are not looked at (KAFKA-14704).
     """
-    entry, response = fetcher.entry, answer.response
-    if entry is None or not accepts(setup, entry, answer):
+    entry, response = fetcher.entry, in_flight.response
+    if entry is None or not accepts(setup, entry, in_flight):
         return fetcher
     if response.error == NONE:
         if setup.profile.truncation_on_fetch and response.is_diverging:
@@ -181,12 +181,12 @@ def process_fetch_answer(
                 fetcher = _process_data(setup, fetcher, entry, response, corrupt)
                 if fetcher.entry is None:
                     return fetcher
-            return _truncate_by_answer(setup, fetcher, entry, response.diverging_epoch, response.diverging_end)
+            return _truncate_by_response(setup, fetcher, entry, response.diverging_epoch, response.diverging_end)
         return _process_data(setup, fetcher, entry, response, corrupt)
     if response.error == OFFSET_OUT_OF_RANGE:
-        return _handle_out_of_range(setup, fetcher, entry, answer, offsets_error)
+        return _handle_out_of_range(setup, fetcher, entry, in_flight, offsets_error)
     if response.error == FENCED_LEADER_EPOCH:
-        fetcher, moved_on = on_partition_fenced(setup, fetcher, answer.request_epoch)
+        fetcher, moved_on = on_partition_fenced(setup, fetcher, in_flight.request_epoch)
         return delay(fetcher) if moved_on else fetcher
     return delay(fetcher)
 
@@ -252,15 +252,15 @@ def fetch_offset_and_truncate(setup: Setup, fetcher: Fetcher, leader_epoch: int,
 
 
 def _handle_out_of_range(
-    setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, answer: FetchAnswer, offsets_error: int
+    setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, in_flight: FetchResponseInFlight, offsets_error: int
 ) -> Fetcher:
     """AbstractFetcherThread#handleOutOfRangeError. A fenced ListOffsets in an older epoch is retried without delay."""
     if offsets_error == FENCED_LEADER_EPOCH:
-        fetcher, moved_on = on_partition_fenced(setup, fetcher, answer.request_epoch)
+        fetcher, moved_on = on_partition_fenced(setup, fetcher, in_flight.request_epoch)
         return fetcher if moved_on else delay(fetcher)
-    if offsets_error != NONE or answer.offsets is None:
+    if offsets_error != NONE or in_flight.offsets is None:
         return delay(fetcher)
     try:
-        return fetch_offset_and_truncate(setup, fetcher, entry.current_leader_epoch, answer.offsets)
+        return fetch_offset_and_truncate(setup, fetcher, entry.current_leader_epoch, in_flight.offsets)
     except KafkaError:
         return delay(fetcher)

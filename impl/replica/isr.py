@@ -4,7 +4,7 @@ Rules of this file
 
 1. The high watermark moves when the log grew, when a follower's recorded end changed, when the ISR was committed, and on
    becoming leader: never by time alone. Callers of `maybe_increment_leader_hw` are those places.
-2. One proposal is pending at a time; only the controller's answer or new metadata ends it.
+2. One proposal is pending at a time; only the controller's response or new metadata ends it.
 3. `now` is the leader's clock in ms, `metadata` its metadata cache: both are handed in.
 4. Source: kafka.cluster.Partition.
 """
@@ -170,9 +170,9 @@ def handle_alter_partition_response(
     metadata: Metadata,
     now: int,
 ) -> tuple[Partition, bool]:
-    """The controller's answer; whether the same request must be sent again. Partition#handleAlterPartitionUpdate, #Error.
+    """The controller's response; whether the same request must be sent again. Partition#handleAlterPartitionUpdate, #Error.
 
-    "Is it the proposed state" is equality by content, so an identical proposal sent again is matched by the old answer.
+    "Is it the proposed state" is equality by content, so an identical proposal sent again is matched by the old response.
     """
     if partition.state != proposed:
         return partition, False
@@ -185,6 +185,6 @@ def handle_alter_partition_response(
     if response.leader_epoch != partition.leader_epoch or response.partition_epoch < partition.partition_epoch:
         return partition, False
     committed = partition._replace(state=PartitionState(response.isr), partition_epoch=response.partition_epoch)
-    if not setup.profile.hw_after_isr_answer:
+    if not setup.profile.hw_after_isr_response:
         return committed, False
     return maybe_increment_leader_hw(setup, committed, metadata, now), False

@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. Functions take the partition and return the changed one. An error a request is answered with is a code in the answer.
+1. Functions take the partition and return the changed one. An error a request is answered with is a code in the response.
 2. `now` is the leader's clock in ms, `metadata` its metadata cache: both are handed in.
 3. Source: kafka.cluster.Partition.
 """
@@ -161,7 +161,7 @@ def last_offset_for_leader_epoch(
     if error != NONE:
         return error, UNDEFINED, UNDEFINED
     epoch, end = log_.end_offset_for_epoch(setup, partition.log, requested)
-    return NONE, epoch if setup.profile.answers_epoch else UNDEFINED, end
+    return NONE, epoch if setup.profile.epoch_in_response else UNDEFINED, end
 
 
 def fetch_records(
@@ -178,8 +178,8 @@ def fetch_records(
 ) -> tuple[Partition, FetchResponse]:
     """A fetch: fencing, divergence, read; from a follower also its state, ISR, high watermark. Partition#fetchRecords.
 
-    The answer carries the high watermark from before this fetch counted, so a follower learns the effect of its own
-    fetch one answer later. A diverging fetch changes nothing at the leader. A follower reads to the log end;
+    The response carries the high watermark from before this fetch counted, so a follower learns the effect of its own
+    fetch one response later. A diverging fetch changes nothing at the leader. A follower reads to the log end;
     `update` is off when a delayed fetch is read again, `only_leader` when a consumer may read from a follower (KIP-392).
     """
     error = _check_fetch(setup, partition, request, only_leader=only_leader)

@@ -1,4 +1,4 @@
-"""Offsets that are only in remote storage: the leader's answer and the follower's restart behind it.
+"""Offsets that are only in remote storage: the leader's response and the follower's restart behind it.
 
 Rules of this file
 
@@ -33,7 +33,7 @@ class RemoteSegment(NamedTuple):
 class LeaderOffsets(NamedTuple):
     """What the leader answers: its log start, its first local offset with the epoch of that, its log end.
 
-    `previous` is its OffsetsForLeaderEpoch answer for the epoch before, (epoch, end).
+    `previous` is its OffsetsForLeaderEpoch response for the epoch before, (epoch, end).
     """
 
     log_start: int

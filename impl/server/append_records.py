@@ -1,4 +1,4 @@
-"""Produce requests: which acks are valid, what each partition is told, and when an answer has to wait.
+"""Produce requests: which acks are valid, what each partition is told, and when a response has to wait.
 
 Rules of this file
 
@@ -15,8 +15,8 @@ from tidegauge.impl.client_messages import (
     MESSAGE_TOO_LARGE,
     RECORD_LIST_TOO_LARGE,
     PartitionAppend,
-    ProduceAnswer,
     ProducedBatch,
+    ProduceResponse,
 )
 from tidegauge.impl.messages import NOT_ENOUGH_REPLICAS
 from tidegauge.impl.profiles import Setup
@@ -24,8 +24,8 @@ from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.delayed_produce import answer as produce_answer
 from tidegauge.impl.server.delayed_produce import checked, delayed_produce, is_complete
+from tidegauge.impl.server.delayed_produce import respond as produce_response
 from tidegauge.impl.server.replica_manager import (
     ReplicaManager,
     counted,
@@ -55,10 +55,10 @@ def append_records(
     *,
     internal_topics_allowed: bool = False,
 ) -> ReplicaManager:
-    """ReplicaManager#appendRecords. The answer is in `answered`, now or later."""
+    """ReplicaManager#appendRecords. The response is in `answered`, now or later."""
     if acks not in VALID_ACKS:
         refused = Table((tp, PartitionAppend(INVALID_REQUIRED_ACKS)) for tp in produced)
-        return purgatory.answer(manager, ProduceAnswer(request, refused))
+        return purgatory.respond(manager, ProduceResponse(request, refused))
     manager, appended, moved = append_to_local_log(setup, manager, acks, produced, now, internal_topics_allowed)
     manager = _answered_or_waiting(setup, manager, request, acks, now + timeout_ms, appended)
     for tp, (response, _) in appended.items():
@@ -76,10 +76,10 @@ def _answered_or_waiting(
     if acks == -1 and not all(failed):  # ReplicaManager#delayedProduceRequestRequired
         waiting = checked(setup, manager, delayed_produce(request, deadline, appended))
         if is_complete(waiting):
-            return purgatory.answer(manager, produce_answer(waiting))
+            return purgatory.respond(manager, produce_response(waiting))
         return manager._replace(produces=manager.produces.put(request, waiting))
     responses = None if acks == 0 else Table((tp, response) for tp, (response, _) in appended.items())
-    return purgatory.answer(manager, ProduceAnswer(request, responses, acks == 0 and any(failed)))
+    return purgatory.respond(manager, ProduceResponse(request, responses, acks == 0 and any(failed)))
 
 
 def append_to_local_log(

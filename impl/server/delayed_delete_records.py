@@ -8,7 +8,7 @@ Rules of this file
 3. Source: kafka.server.DelayedDeleteRecords.
 """
 
-from tidegauge.impl.client_messages import DeleteRecordsAnswer, PartitionDelete
+from tidegauge.impl.client_messages import DeleteRecordsResponse, PartitionDelete
 from tidegauge.impl.messages import REQUEST_TIMED_OUT
 from tidegauge.impl.replica import isr
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
@@ -22,7 +22,7 @@ Deleted = Table[TopicPartition, tuple[PartitionDelete, int]]
 
 
 def delayed_delete_records(request: int, deadline: int, deleted: Deleted) -> DelayedDeleteRecords:
-    """A partition that was cut waits, and would be told REQUEST_TIMED_OUT; one that failed has its error."""
+    """A partition that was truncated waits, and would be told REQUEST_TIMED_OUT; one that failed has its error."""
     return DelayedDeleteRecords(
         request, deadline, Table((tp, _status(response, offset)) for tp, (response, offset) in deleted.items())
     )
@@ -60,6 +60,6 @@ def is_complete(delayed: DelayedDeleteRecords) -> bool:
     return not any(status.acks_pending for status in delayed.statuses.values())
 
 
-def answer(delayed: DelayedDeleteRecords) -> DeleteRecordsAnswer:
+def respond(delayed: DelayedDeleteRecords) -> DeleteRecordsResponse:
     """What is told now: at the deadline, the ones that still wait have timed out. DelayedDeleteRecords#onComplete."""
-    return DeleteRecordsAnswer(delayed.request, Table((tp, s.response) for tp, s in delayed.statuses.items()))
+    return DeleteRecordsResponse(delayed.request, Table((tp, s.response) for tp, s in delayed.statuses.items()))

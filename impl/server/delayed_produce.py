@@ -8,7 +8,7 @@ Rules of this file
 3. Source: kafka.server.DelayedProduce (org.apache.kafka.server.purgatory since 4.3).
 """
 
-from tidegauge.impl.client_messages import PartitionAppend, ProduceAnswer
+from tidegauge.impl.client_messages import PartitionAppend, ProduceResponse
 from tidegauge.impl.messages import REQUEST_TIMED_OUT
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import isr
@@ -59,6 +59,6 @@ def is_complete(delayed: DelayedProduce) -> bool:
     return not any(status.acks_pending for status in delayed.statuses.values())
 
 
-def answer(delayed: DelayedProduce) -> ProduceAnswer:
+def respond(delayed: DelayedProduce) -> ProduceResponse:
     """What is told now: at the deadline, the ones that still wait have timed out. DelayedProduce#onComplete."""
-    return ProduceAnswer(delayed.request, Table((tp, s.response) for tp, s in delayed.statuses.items()))
+    return ProduceResponse(delayed.request, Table((tp, s.response) for tp, s in delayed.statuses.items()))

@@ -2,12 +2,12 @@
 
 Rules of this file
 
-1. Partitions are independent: one may fail while others are cut. An offset of -1 stands for the high watermark.
-2. The answer waits if the low watermark of any partition that was cut is below what was asked for.
+1. Partitions are independent: one may fail while others are truncated. An offset of -1 stands for the high watermark.
+2. The response waits if the low watermark of any partition that was truncated is below what was asked for.
 3. Source: kafka.server.ReplicaManager#deleteRecords, #deleteRecordsOnLocalLog, #delayedDeleteRecordsRequired.
 """
 
-from tidegauge.impl.client_messages import INTERNAL_TOPICS, INVALID_TOPIC_EXCEPTION, DeleteRecordsAnswer, PartitionDelete
+from tidegauge.impl.client_messages import INTERNAL_TOPICS, INVALID_TOPIC_EXCEPTION, DeleteRecordsResponse, PartitionDelete
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import isr
 from tidegauge.impl.replica import partition as partition_
@@ -29,14 +29,14 @@ def delete_records(
     *,
     internal_topics_allowed: bool = False,
 ) -> ReplicaManager:
-    """ReplicaManager#deleteRecords. The answer is in `answered`, now or later."""
+    """ReplicaManager#deleteRecords. The response is in `answered`, now or later."""
     deleted: Deleted = Table()
     for tp, offset in offsets.items():
         manager, response, requested = _delete(setup, manager, tp, offset, internal_topics_allowed)
         deleted = deleted.put(tp, (response, requested))
     if not any(r.error == NONE and r.low_watermark < requested for r, requested in deleted.values()):
-        told = Table((tp, response) for tp, (response, _) in deleted.items())
-        return purgatory.answer(manager, DeleteRecordsAnswer(request, told))
+        reported = Table((tp, response) for tp, (response, _) in deleted.items())
+        return purgatory.respond(manager, DeleteRecordsResponse(request, reported))
     waiting = checked(manager, delayed_delete_records(request, now + timeout_ms, deleted))
     return manager._replace(deletes=manager.deletes.put(request, waiting))
 

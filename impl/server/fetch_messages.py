@@ -23,13 +23,13 @@ from tidegauge.impl.topic_partition import TopicPartition
 def fetch_messages(
     setup: Setup, manager: ReplicaManager, request: int, params: FetchParams, fetches: Fetches, now: int
 ) -> ReplicaManager:
-    """ReplicaManager#fetchMessages. The answer is in `answered`, now or later."""
+    """ReplicaManager#fetchMessages. The response is in `answered`, now or later."""
     before = manager
     manager, reads = read_from_log(setup, manager, params, fetches, now)
     manager = _completed(setup, before, manager, fetches, now)
     if is_immediate(manager, params, reads):
         done = FetchedPartitions(request, Table((tp, read.partition) for tp, read in reads.items()))
-        manager = purgatory.answer(manager, done)
+        manager = purgatory.respond(manager, done)
     else:
         statuses = Table((tp, read.status) for tp, read in reads.items())
         waiting = DelayedFetch(request, now + params.max_wait_ms, params, statuses)

@@ -3,7 +3,7 @@
 Rules of this file
 
 1. The whole request is refused for a stale broker epoch, then for a stale controller epoch. Only then is the controller
-   epoch remembered; after that each partition has its own answer.
+   epoch remembered; after that each partition has its own response.
 2. Per partition, in order: offline, topic id, leader epoch, whether this broker is a replica at all.
 3. Leaders first, then followers. A partition that is refused as not assigned is nevertheless known from now on.
 4. Source: KafkaApis#handleLeaderAndIsrRequest, ReplicaManager#becomeLeaderOrFollower, #stopReplicas.

@@ -8,7 +8,7 @@ Rules of this file
 3. Source: org.apache.kafka.server.purgatory.DelayedOperationPurgatory, kafka.cluster.DelayedOperations.
 """
 
-from tidegauge.impl.client_messages import Answered, FetchedPartitions
+from tidegauge.impl.client_messages import ClientResponse, FetchedPartitions
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import isr
 from tidegauge.impl.replica.partition_state import Partition
@@ -22,7 +22,7 @@ from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 
-def answer(manager: ReplicaManager, answered: Answered) -> ReplicaManager:
+def respond(manager: ReplicaManager, answered: ClientResponse) -> ReplicaManager:
     """Something leaves the broker."""
     return manager._replace(answered=(*manager.answered, answered))
 
@@ -49,7 +49,7 @@ def check_produces(setup: Setup, manager: ReplicaManager, tp: TopicPartition) ->
             continue
         delayed = produce_.checked(setup, manager, waiting)
         if produce_.is_complete(delayed):
-            manager = answer(manager._replace(produces=manager.produces.without(request)), produce_.answer(delayed))
+            manager = respond(manager._replace(produces=manager.produces.without(request)), produce_.respond(delayed))
         else:
             manager = manager._replace(produces=manager.produces.put(request, delayed))
     return manager
@@ -72,7 +72,7 @@ def check_deletes(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager
             continue
         delayed = delete_.checked(manager, waiting)
         if delete_.is_complete(delayed):
-            manager = answer(manager._replace(deletes=manager.deletes.without(request)), delete_.answer(delayed))
+            manager = respond(manager._replace(deletes=manager.deletes.without(request)), delete_.respond(delayed))
         else:
             manager = manager._replace(deletes=manager.deletes.put(request, delayed))
     return manager
@@ -92,7 +92,7 @@ def _complete_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch
     fetches = Table((tp, status.fetch) for tp, status in delayed.statuses.items())
     manager, reads = read_from_log(setup, manager, delayed.params, fetches, now, from_purgatory=True)
     manager = manager._replace(fetches=manager.fetches.without(delayed.request))
-    return answer(manager, FetchedPartitions(delayed.request, Table((tp, r.partition) for tp, r in reads.items())))
+    return respond(manager, FetchedPartitions(delayed.request, Table((tp, r.partition) for tp, r in reads.items())))
 
 
 def expire(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaManager:
@@ -103,9 +103,9 @@ def expire(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaManager:
     for produce in manager.produces.values():
         if produce.deadline <= now:
             manager = manager._replace(produces=manager.produces.without(produce.request))
-            manager = answer(manager, produce_.answer(produce))
+            manager = respond(manager, produce_.respond(produce))
     for delete in manager.deletes.values():
         if delete.deadline <= now:
             manager = manager._replace(deletes=manager.deletes.without(delete.request))
-            manager = answer(manager, delete_.answer(delete))
+            manager = respond(manager, delete_.respond(delete))
     return manager

@@ -41,7 +41,7 @@ Fetches = Table[TopicPartition, PartitionFetch]
 
 
 class Read(NamedTuple):
-    """One partition as it was read: the answer, and where a waiting fetch stands."""
+    """One partition as it was read: the response, and where a waiting fetch stands."""
 
     partition: PartitionRead
     status: FetchStatus

@@ -12,7 +12,7 @@ Rules of this file
 
 from typing import NamedTuple
 
-from tidegauge.impl.client_messages import Answered, FetchParams, PartitionFetch
+from tidegauge.impl.client_messages import ClientResponse, FetchParams, PartitionFetch
 from tidegauge.impl.fetching.fetcher_manager import FetcherManager, remove_fetcher_for_partitions
 from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint, Logs
 from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FetchRequest, Metadata
@@ -68,7 +68,7 @@ class ReplicaManager(NamedTuple):
     deletes: Table[int, DelayedDeleteRecords] = Table()
     record_bytes: int = RECORD_BYTES
     stats: BrokerTopicStats = BrokerTopicStats()
-    answered: tuple[Answered, ...] = ()
+    answered: tuple[ClientResponse, ...] = ()
 
 
 def size_in_bytes(manager: ReplicaManager, batches: tuple[Batch, ...]) -> int:
@@ -136,8 +136,8 @@ def follower_fetch(
     return Table((tp, PartitionFetch(request, size, manager.hosted[tp].topic_id)) for tp, request in asked.items())
 
 
-def taken(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[Answered, ...]]:
-    """The answers that left since they were last taken."""
+def taken(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[ClientResponse, ...]]:
+    """The responses that left since they were last taken."""
     return manager._replace(answered=()), manager.answered
 
 

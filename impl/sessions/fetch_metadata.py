@@ -1,4 +1,4 @@
-"""Fetch sessions on the wire (KIP-227): what a request and its answer say about the session they belong to.
+"""Fetch sessions on the wire (KIP-227): what a request and its response say about the session they belong to.
 
 Rules of this file
 
@@ -79,8 +79,8 @@ class SessionFetch(NamedTuple):
     uses_topic_ids: bool = True
 
 
-class SessionAnswer(NamedTuple):
-    """Its answer. Partitions of which there is nothing new to say are left out of an incremental one."""
+class SessionResponse(NamedTuple):
+    """Its response. Partitions of which there is nothing new to say are left out of an incremental one."""
 
     error: int = NONE
     session_id: int = INVALID_SESSION_ID

@@ -1,12 +1,12 @@
-"""The leader's end of a fetch session: what a request means, and what its answer leaves out.
+"""The leader's end of a fetch session: what a request means, and what its response leaves out.
 
 Rules of this file
 
-1. The request is looked at first (`new_context`), then its partitions are read, then the answer is made (`answer`). Session
-   epochs catch what comes twice or late: between the two another request of the session may have come.
-2. A partition is left out of an incremental answer when it has no records, no error, no divergence, no preferred replica,
+1. The request is looked at first (`new_context`), then its partitions are read, then the response is made (`answer`).
+   Session epochs catch what comes twice or late: between the two another request of the session may have come.
+2. A partition is left out of an incremental response when it has no records, no error, no divergence, no preferred replica,
    and the high watermark and log start that were told last. So a follower that ignores the high watermark of a diverging
-   answer is not told it again until it changes.
+   response is not told it again until it changes.
 3. Source: org.apache.kafka.server.FetchManager, FetchContext, FetchSession; kafka.server.FetchSession before 4.2.
 """
 
@@ -24,8 +24,8 @@ from tidegauge.impl.sessions.fetch_metadata import (
     Fetches,
     Forgotten,
     Reads,
-    SessionAnswer,
     SessionFetch,
+    SessionResponse,
     next_epoch,
 )
 from tidegauge.impl.sessions.fetch_session_cache import (
@@ -39,7 +39,7 @@ from tidegauge.impl.sessions.fetch_session_cache import (
 from tidegauge.impl.table import Table
 
 
-class Kind(Enum):
+class SessionKind(Enum):
     """SessionErrorContext, SessionlessFetchContext, FullFetchContext, IncrementalFetchContext."""
 
     SESSION_ERROR = "SESSION_ERROR"
@@ -51,7 +51,7 @@ class Kind(Enum):
 class FetchContext(NamedTuple):
     """What a request means: `fetches` is to be read, in that order, named in the request or known from the session."""
 
-    kind: Kind
+    kind: SessionKind
     fetches: Fetches = Table()
     error: int = NONE
     uses_topic_ids: bool = True
@@ -66,22 +66,22 @@ def new_context(cache: FetchSessionCache, request: SessionFetch, now: int) -> tu
     """FetchManager#newContext. A full request closes the session it names."""
     metadata = request.metadata
     if metadata.is_full:
-        kind = Kind.SESSIONLESS if metadata.epoch == FINAL_EPOCH else Kind.FULL
+        kind = SessionKind.SESSIONLESS if metadata.epoch == FINAL_EPOCH else SessionKind.FULL
         context = FetchContext(kind, request.to_send, uses_topic_ids=request.uses_topic_ids)
         return remove(cache, metadata.session_id), context
     session = cache.sessions.get(metadata.session_id)
     if session is None:
-        return cache, FetchContext(Kind.SESSION_ERROR, error=FETCH_SESSION_ID_NOT_FOUND)
+        return cache, FetchContext(SessionKind.SESSION_ERROR, error=FETCH_SESSION_ID_NOT_FOUND)
     if session.epoch != metadata.epoch:
-        return cache, FetchContext(Kind.SESSION_ERROR, error=INVALID_FETCH_SESSION_EPOCH)
+        return cache, FetchContext(SessionKind.SESSION_ERROR, error=INVALID_FETCH_SESSION_EPOCH)
     if session.uses_topic_ids is not request.uses_topic_ids:
-        return cache, FetchContext(Kind.SESSION_ERROR, error=FETCH_SESSION_TOPIC_ID_ERROR)
+        return cache, FetchContext(SessionKind.SESSION_ERROR, error=FETCH_SESSION_TOPIC_ID_ERROR)
     session = _updated(session, request.to_send, request.to_forget)
     if not session.partitions:
-        return remove(cache, session.id), FetchContext(Kind.SESSIONLESS, request.to_send)
+        return remove(cache, session.id), FetchContext(SessionKind.SESSIONLESS, request.to_send)
     session = session._replace(epoch=next_epoch(session.epoch))
     fetches = Table((tp, cached.fetch) for tp, cached in session.partitions.items())
-    return touch(cache, session, now), FetchContext(Kind.INCREMENTAL, fetches, session=session)
+    return touch(cache, session, now), FetchContext(SessionKind.INCREMENTAL, fetches, session=session)
 
 
 def _updated(session: FetchSession, to_send: Fetches, to_forget: tuple[Forgotten, ...]) -> FetchSession:
@@ -104,38 +104,38 @@ def _updated(session: FetchSession, to_send: Fetches, to_forget: tuple[Forgotten
 # Answers
 
 
-def answer(
+def respond(
     cache: FetchSessionCache, context: FetchContext, reads: Reads, now: int, *, is_follower: bool
-) -> tuple[FetchSessionCache, SessionAnswer]:
+) -> tuple[FetchSessionCache, SessionResponse]:
     """FetchContext#updateAndGenerateResponseData: the session as it now is, and what is sent."""
     if context.session is not None:
         return _incremental(cache, context.session, reads)
-    if context.kind is not Kind.FULL:
-        return cache, SessionAnswer(context.error, reads=reads)
+    if context.kind is not SessionKind.FULL:
+        return cache, SessionResponse(context.error, reads=reads)
     partitions = Table(
         (tp, CachedPartition(context.fetches[tp], read.response.hw, read.response.log_start)) for tp, read in reads.items()
     )
     cache, session_id = maybe_create_session(
         cache, now, privileged=is_follower, uses_topic_ids=context.uses_topic_ids, partitions=partitions
     )
-    return cache, SessionAnswer(NONE, session_id, reads)
+    return cache, SessionResponse(NONE, session_id, reads)
 
 
-def _incremental(cache: FetchSessionCache, opened: FetchSession, reads: Reads) -> tuple[FetchSessionCache, SessionAnswer]:
+def _incremental(cache: FetchSessionCache, opened: FetchSession, reads: Reads) -> tuple[FetchSessionCache, SessionResponse]:
     # A session that was driven out meanwhile still answers this request: only the next one misses it.
     session = cache.sessions.get(opened.id) or opened
     if session.epoch != opened.epoch:
-        return cache, SessionAnswer(INVALID_FETCH_SESSION_EPOCH, session.id)
-    partitions, told = session.partitions, []
+        return cache, SessionResponse(INVALID_FETCH_SESSION_EPOCH, session.id)
+    partitions, reported = session.partitions, []
     for tp, read in reads.items():
         cached, must_respond = maybe_update_response_data(partitions[tp], read)
         # What got records goes to the end of the session, so that others come first under the byte limit
         partitions = partitions.put_at_end(tp, cached) if read.records else partitions.put(tp, cached)
         if must_respond:
-            told.append((tp, read))
+            reported.append((tp, read))
     if opened.id in cache.sessions:
         cache = cache._replace(sessions=cache.sessions.put(session.id, session._replace(partitions=partitions)))
-    return cache, SessionAnswer(NONE, session.id, Table(told))
+    return cache, SessionResponse(NONE, session.id, Table(reported))
 
 
 def maybe_update_response_data(cached: CachedPartition, read: PartitionRead) -> tuple[CachedPartition, bool]:
@@ -155,10 +155,10 @@ def maybe_update_response_data(cached: CachedPartition, read: PartitionRead) -> 
     return after, must_respond
 
 
-def throttled(cache: FetchSessionCache, context: FetchContext, throttle_ms: int) -> SessionAnswer:
+def throttled(cache: FetchSessionCache, context: FetchContext, throttle_ms: int) -> SessionResponse:
     """Nothing but a time to wait; a session goes on. FetchContext#getThrottledResponse."""
     if context.session is None:
-        return SessionAnswer(NONE, INVALID_SESSION_ID, throttle_ms=throttle_ms)
+        return SessionResponse(NONE, INVALID_SESSION_ID, throttle_ms=throttle_ms)
     session = cache.sessions.get(context.session.id) or context.session
     error = NONE if session.epoch == context.session.epoch else INVALID_FETCH_SESSION_EPOCH
-    return SessionAnswer(error, session.id, throttle_ms=throttle_ms)
+    return SessionResponse(error, session.id, throttle_ms=throttle_ms)

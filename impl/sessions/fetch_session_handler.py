@@ -5,7 +5,7 @@ Rules of this file
 1. The thread says what it wants; the handler says what has to be sent: everything in a full request, afterwards what is new
    or changed, and what is forgotten.
 2. Answers are judged by `partitions`, the whole session, not by what the last request named (an article of Kafka 2.5 reads
-   the epoch from the answer: it is the one kept here).
+   the epoch from the response: it is the one kept here).
 3. A session error is no reason to wait: the next request opens another session. Only FETCH_SESSION_TOPIC_ID_ERROR counts as
    a failed request.
 4. Source: org.apache.kafka.clients.FetchSessionHandler, kafka.server.RemoteLeaderEndPoint#fetch, #buildFetch.
@@ -21,8 +21,8 @@ from tidegauge.impl.sessions.fetch_metadata import (
     Fetches,
     FetchMetadata,
     Forgotten,
-    SessionAnswer,
     SessionFetch,
+    SessionResponse,
     new_incremental,
     next_close_existing_attempt_new,
     next_incremental,
@@ -64,24 +64,24 @@ def _is_replaced(before: str | None, after: str | None) -> bool:
     return before != after and before is not None and after is not None
 
 
-def handle_response(handler: FetchSessionHandler, answer: SessionAnswer) -> tuple[FetchSessionHandler, bool]:
-    """What the next request will say, and whether this answer is taken. FetchSessionHandler#handleResponse."""
+def handle_response(handler: FetchSessionHandler, response: SessionResponse) -> tuple[FetchSessionHandler, bool]:
+    """What the next request will say, and whether this response is taken. FetchSessionHandler#handleResponse."""
     metadata = handler.next_metadata
-    if answer.error != NONE:
-        lost = answer.error == FETCH_SESSION_ID_NOT_FOUND
+    if response.error != NONE:
+        lost = response.error == FETCH_SESSION_ID_NOT_FOUND
         return handler._replace(next_metadata=INITIAL if lost else next_close_existing_attempt_new(metadata)), False
-    told, known = set(answer.reads), set(handler.partitions)
-    if metadata.is_full and told != known:
-        # An answer that throttles is empty (KIP-219); any other has to name what was asked
+    reported, known = set(response.reads), set(handler.partitions)
+    if metadata.is_full and reported != known:
+        # A response that throttles is empty (KIP-219); any other has to name what was asked
         return handler._replace(next_metadata=INITIAL), False
-    if not told <= known:
+    if not reported <= known:
         return handler._replace(next_metadata=next_close_existing_attempt_new(metadata)), False
-    if answer.session_id == INVALID_SESSION_ID:
+    if response.session_id == INVALID_SESSION_ID:
         return handler._replace(next_metadata=INITIAL), True
-    following = new_incremental(answer.session_id) if metadata.is_full else next_incremental(metadata)
+    following = new_incremental(response.session_id) if metadata.is_full else next_incremental(metadata)
     return handler._replace(next_metadata=following), True
 
 
 def handle_error(handler: FetchSessionHandler) -> FetchSessionHandler:
-    """No answer came. FetchSessionHandler#handleError."""
+    """No response came. FetchSessionHandler#handleError."""
     return handler._replace(next_metadata=next_close_existing_attempt_new(handler.next_metadata))

@@ -4,8 +4,9 @@ Rules of this file
 
 1. A batch is (base, last, epoch), both offsets inclusive, and the transaction it belongs to, which only readers of
    committed transactions look at; record contents do not matter to the protocol. Batches are the unit of appends, reads
-   and cuts.
-2. `end` (LEO) is kept, not derived: a cut inside a batch drops the whole batch and still leaves the log end at the cut.
+   and truncates.
+2. `end` (LEO) is kept, not derived: a truncation inside a batch drops the whole batch and still leaves the log end at the
+   truncation.
 3. Every decision comes from `setup.rules`. Functions return the new log, and a result where Kafka's method has one.
 4. Source: org.apache.kafka.storage.internals.log.UnifiedLog, LocalLog, LogLoader.
 """
@@ -58,7 +59,7 @@ def latest_epoch(setup: Setup, log: Log) -> int:
 
 
 def end_offset_for_epoch(setup: Setup, log: Log, requested: int) -> tuple[int, int]:
-    """(epoch, end offset), both UNDEFINED when there is no answer. UnifiedLog#endOffsetForEpoch."""
+    """(epoch, end offset), both UNDEFINED when there is no response. UnifiedLog#endOffsetForEpoch."""
     return epoch_cache.end_offset_for(setup, log.cache, log.end, requested)
 
 
@@ -147,14 +148,14 @@ def read(log: Log, offset: int, bound: int, max_records: int) -> tuple[Batch, ..
 
 
 def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
-    """Cut everything at and above `offset`; whether anything was cut. UnifiedLog#truncateTo.
+    """Truncate everything at and above `offset`; whether anything was truncated. UnifiedLog#truncateTo.
 
-    A cut at or above the log end still removes cache entries there (KAFKA-10706): an entry without records would be
+    A truncation at or above the log end still removes cache entries there (KAFKA-10706): an entry without records would be
     offered to the leader for ever.
     """
     if offset < 0:
         raise IllegalArgumentError(f"truncation offset: expected >= 0; seen {offset}")
-    if offset >= log.end and not setup.profile.cut_clears_cache:
+    if offset >= log.end and not setup.profile.truncation_clears_cache:
         return log, False
     if offset >= log.end:
         return log._replace(cache=epoch_cache.truncate_from_end(setup, log.cache, log.end)), False
@@ -164,7 +165,7 @@ def truncate_to(setup: Setup, log: Log, offset: int) -> tuple[Log, bool]:
     return log._replace(
         start=min(offset, log.start),
         end=offset,
-        hw=setup.rules.high_watermark_after_truncation(log.hw, offset) if setup.profile.cut_lowers_hw else log.hw,
+        hw=setup.rules.high_watermark_after_truncation(log.hw, offset) if setup.profile.truncation_lowers_hw else log.hw,
         hw_segment=segments[-1] if log.hw >= offset else log.hw_segment,
         batches=tuple(b for b in log.batches if b.last < offset),
         cache=epoch_cache.truncate_from_end(setup, log.cache, offset),

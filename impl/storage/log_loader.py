@@ -33,7 +33,7 @@ def load(setup: Setup, log: Log, *, log_start: int = 0, recovery_point: int = 0,
     """A log as LogLoader#load builds it from disk and checkpoints. The high watermark starts at the log start.
 
     What was never written is gone: the end is that of the last batch, and an epoch its leader never wrote in is
-    forgotten, because the cache is cut to the log at both ends.
+    forgotten, because the cache is truncated to the log at both ends.
     """
     cache = epoch_cache.reload(setup, log.cache)
     if not clean:

@@ -3,7 +3,7 @@
 Rules of this file
 
 1. One index entry is made when more than index.interval.bytes were appended since the last: for the batch that comes then.
-2. A cut takes the whole batch that holds the offset. Recovery builds the index anew from the batches.
+2. A truncation takes the whole batch that holds the offset. Recovery builds the index anew from the batches.
 3. Sizes come with the batches: this file does not know what a record takes.
 4. Source: org.apache.kafka.storage.internals.log.LogSegment.
 """
@@ -129,7 +129,7 @@ def translate_offset(segment: LogSegment, offset: int) -> tuple[Batch, int, int]
 
 
 def truncate_to(segment: LogSegment, offset: int) -> LogSegment:
-    """Cut at `offset`; an empty segment is as good as new. LogSegment#truncateTo."""
+    """Truncate at `offset`; an empty segment is as good as new. LogSegment#truncateTo."""
     kept = tuple(b for b in segment.batches if b.batch.last < offset)
     if len(kept) == len(segment.batches):
         return segment

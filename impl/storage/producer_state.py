@@ -4,9 +4,10 @@ Rules of this file
 
 1. A transaction begins with a producer's first batch and ends with a marker, which is a record, too. Until the marker is
    below the high watermark, nobody who reads committed passes the transaction's first offset: that is the last stable one.
-2. Everything follows from the batches, as when the producer state is built from the log. So a cut takes a marker back, and
-   a follower knows what its records say. What went with deleted segments is forgotten here; Kafka keeps it in a snapshot.
-3. An aborted transaction's records are read all the same: the answer lists it, and the consumer leaves them out.
+2. Everything follows from the batches, as when the producer state is built from the log. So a truncation takes a marker
+   back, and a follower knows what its records say. What went with deleted segments is forgotten here; Kafka keeps it in a
+   snapshot.
+3. An aborted transaction's records are read all the same: the response lists it, and the consumer leaves them out.
 4. Source: org.apache.kafka.storage.internals.log.ProducerStateManager, TransactionIndex; UnifiedLog#lastStableOffset.
 """
 

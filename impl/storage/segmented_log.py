@@ -84,7 +84,7 @@ def roll(log: SegmentedLog, now: int, first: int = 0) -> SegmentedLog:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Reads and cuts
+# Reads and truncates
 
 
 def find(log: SegmentedLog, offset: int) -> tuple[int, int] | None:
@@ -104,8 +104,8 @@ def find(log: SegmentedLog, offset: int) -> tuple[int, int] | None:
 
 def truncate_to(setup: Setup, log: SegmentedLog, offset: int, now: int) -> tuple[SegmentedLog, bool]:
     """UnifiedLog#truncateTo."""
-    cut, did = log_.truncate_to(setup, log.log, offset)
-    return _with(log, cut, now), did
+    truncated, did = log_.truncate_to(setup, log.log, offset)
+    return _with(log, truncated, now), did
 
 
 def truncate_fully_and_start_at(log: SegmentedLog, offset: int, now: int, log_start: int | None = None) -> SegmentedLog:
@@ -114,11 +114,11 @@ def truncate_fully_and_start_at(log: SegmentedLog, offset: int, now: int, log_st
     return log._replace(log=fresh, segments=(log_segment.new_segment(log.config, offset, now),))
 
 
-def _with(log: SegmentedLog, cut: Log, now: int) -> SegmentedLog:
-    """The segments of a log that was cut."""
+def _with(log: SegmentedLog, truncated: Log, now: int) -> SegmentedLog:
+    """The segments of a log that was truncated."""
     known = {s.base: s for s in log.segments}
-    kept = (known.get(base) or log_segment.new_segment(log.config, base, now) for base in cut.segments)
-    return log._replace(log=cut, segments=tuple(log_segment.truncate_to(s, cut.end) for s in kept))
+    kept = (known.get(base) or log_segment.new_segment(log.config, base, now) for base in truncated.segments)
+    return log._replace(log=truncated, segments=tuple(log_segment.truncate_to(s, truncated.end) for s in kept))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -80,8 +80,8 @@ def view_of(state: Mapping[str, Any]) -> View:
         return sum(1 << index(broker) for broker in brokers)
 
     def slot(message: Mapping[str, Any]) -> tuple[Any, ...]:
-        told = tuple(message[part] if isinstance(part, str) else part for part in _FIELDS[message["type"]])
-        return told if message.get("logStart") != 0 else told[:-1]
+        reported = tuple(message[part] if isinstance(part, str) else part for part in _FIELDS[message["type"]])
+        return reported if message.get("logStart") != 0 else reported[:-1]
 
     brokers = tuple(
         (
@@ -98,17 +98,17 @@ def view_of(state: Mapping[str, Any]) -> View:
         for b in order
     )
     controller = state["controller"]
-    told: View = (index(controller["leader"]), controller["epoch"], mask(controller["isr"]), mask(controller["live"]))
+    reported: View = (index(controller["leader"]), controller["epoch"], mask(controller["isr"]), mask(controller["live"]))
     if "elr" in state and "waiting" not in state:  # where clients are shown, ELR's variables stand still
         reborn = tuple(mask(state["reborn"][b]) for b in order)
-        told = (*told, mask(state["elr"]), index(state["lastLeader"]), mask(state["clean"]), reborn)
+        reported = (*reported, mask(state["elr"]), index(state["lastLeader"]), mask(state["clean"]), reborn)
     deleted = (state["deleted"],) if state.get("deleted") else ()
     clients: tuple[View, ...] = ()
     if "waiting" in state:
         waiting = tuple(tuple((produced["end"], produced["epoch"]) for produced in state["waiting"][b]) for b in order)
         acked = sorted((record["offset"], record["epoch"]) for record in state["acked"] if record["acks"] == "all")
         clients = (waiting, tuple(acked))
-    return (brokers, told, state["committed"], state["crashes"], *deleted, *clients)
+    return (brokers, reported, state["committed"], state["crashes"], *deleted, *clients)
 
 
 def counterexample(model: Model, limits: Limits | None = None) -> Behaviour:
@@ -141,7 +141,7 @@ def _labels(model: Model, walked: Walked, states: Sequence[View], actions: Seque
     """What leads from each state to the next one.
 
     TLC calls an action that it cannot take apart (Crash) by its place, some Next. Where labels lead to the same state the
-    first one in alphabetical order is taken: an answer is handled rather than lost.
+    first one in alphabetical order is taken: a response is handled rather than lost.
     """
     path = ",\n  ".join(_tla(state) for state in states)
     along = (

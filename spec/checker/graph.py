@@ -23,7 +23,7 @@ REPORT = "\nCONSTANTS\n  ReportInit <- PrintInit\n  ReportStep <- PrintStep\n"
 
 
 @dataclass
-class Graph:
+class LabelledGraph:
     """States and labels by number, transitions as (source, label, target) numbers; state 0 is the initial one."""
 
     states: list[View] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Reporter:
     """Takes the lines that PrintInit and PrintStep print; reads the text of each state and label once."""
 
     def __init__(self) -> None:
-        self.graph = Graph()
+        self.graph = LabelledGraph()
         self._states: dict[str, int] = {}
         self._labels: dict[str, int] = {}
 
@@ -103,7 +103,7 @@ def without_checks(config: str) -> str:
     return "\n".join(line for line in config.splitlines() if not line.startswith(("INVARIANT", "PROPERTY"))) + "\n"
 
 
-def report(module: str, config: str, on_progress: OnProgress | None = None) -> tuple[Graph, Result]:
+def report(module: str, config: str, on_progress: OnProgress | None = None) -> tuple[LabelledGraph, Result]:
     """Run a cfg with each transition reported."""
     reporter = Reporter()
     result = run_tlc(module, config + REPORT, limits=Limits(brief=True), on_line=reporter.take, on_progress=on_progress)
@@ -112,7 +112,7 @@ def report(module: str, config: str, on_progress: OnProgress | None = None) -> t
     return reporter.graph, result
 
 
-def labelled_graph(model: Model, *, on_progress: OnProgress | None = None, **constants: int) -> Graph:
+def labelled_graph(model: Model, *, on_progress: OnProgress | None = None, **constants: int) -> LabelledGraph:
     """The whole graph of a model, under other bounds if named (MaxLog=1). Raises SpecError when TLC counted another one."""
     graph, result = report(model.module, without_checks(model.config(**constants)), on_progress)
     if len(graph.states) != result.distinct:

@@ -28,14 +28,14 @@ from tidegauge.spec.checker.transcript import (
     OnProgress,
     Outcome,
     Progress,
-    Step,
-    Transcript,
+    TlcStep,
+    TlcTranscript,
     explain,
     read_transcript,
 )
 from tidegauge.spec.place import SPEC
 
-__all__ = ["Limits", "Outcome", "Progress", "Result", "Step", "modules", "run_tlc"]
+__all__ = ["Limits", "Outcome", "Progress", "Result", "TlcStep", "modules", "run_tlc"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Result:
     generated: int
     distinct: int
     depth: int
-    counterexample: tuple[Step, ...]
+    counterexample: tuple[TlcStep, ...]
     seconds: float
     message: str = ""
     version: str = ""
@@ -87,7 +87,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def _run(
     command: list[str], work: Path, seconds: float, on_line: OnLine | None, on_progress: OnProgress | None
-) -> tuple[Transcript, _Ended]:
+) -> tuple[TlcTranscript, _Ended]:
     expired = threading.Event()
     with (work / "stderr").open("w+", encoding="utf-8", errors="replace") as stderr:
         with subprocess.Popen(
@@ -120,7 +120,7 @@ def _run(
         return transcript, _Ended(code, stderr.read().strip(), expired.is_set())
 
 
-def _no_verdict(transcript: Transcript, ended: _Ended, limits: Limits, work: Path) -> str:
+def _no_verdict(transcript: TlcTranscript, ended: _Ended, limits: Limits, work: Path) -> str:
     """Why there is no verdict; "" when there is one."""
     if ended.expired:
         return f"TLC did not finish within {limits.seconds:g} s: choose smaller bounds or a longer time limit"

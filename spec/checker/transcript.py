@@ -34,7 +34,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Step:
+class TlcStep:
     """One state of a counterexample and the action that led to it; "" for the first."""
 
     action: str
@@ -64,7 +64,7 @@ OnProgress = Callable[[Progress], None]
 
 
 @dataclass
-class Transcript:
+class TlcTranscript:
     """Everything TLC said, sorted as it came."""
 
     outcome: Outcome | None = None
@@ -72,7 +72,7 @@ class Transcript:
     version: str = ""
     counts: Progress = Progress(-1, -1, -1, -1)
     depth: int = -1
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TlcStep] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     loose: list[str] = field(default_factory=list)
     """lines outside any message that nobody asked for: the parser speaks so"""
@@ -82,7 +82,7 @@ class Transcript:
         if number == _STATE:
             head, _, body = text.partition("\n")
             action = re.match(r"\d+: <(\w+) line", head)
-            self.steps.append(Step(action[1].removeprefix("MC") if action else "", parse_state(body)))
+            self.steps.append(TlcStep(action[1].removeprefix("MC") if action else "", parse_state(body)))
         elif number == _STATS:
             self.counts = _counts(text)
         elif number == _DEPTH:
@@ -118,13 +118,13 @@ class _Message:
     lines: list[str] = field(default_factory=list)
 
 
-def read_transcript(lines: Iterable[str], on_line: OnLine | None, on_progress: OnProgress | None) -> Transcript:
+def read_transcript(lines: Iterable[str], on_line: OnLine | None, on_progress: OnProgress | None) -> TlcTranscript:
     """Sort TLC's output; `on_line` gets each line that the spec itself prints.
 
     A message may hold another one, even from the middle of a line on: an error quotes its cause. The text of the inner one
     is then part of the outer one.
     """
-    transcript = Transcript()
+    transcript = TlcTranscript()
     open_messages: list[_Message] = []
     for raw in lines:
         line = raw.rstrip("\r\n")
@@ -157,7 +157,7 @@ _PLACES = (
 )
 
 
-def explain(transcript: Transcript, work: Path) -> str:
+def explain(transcript: TlcTranscript, work: Path) -> str:
     """What TLC or its parser complained about, headed by where it says the fault is."""
     said = [line for line in transcript.loose if not _NOISE.match(line)]
     errors = list(dict.fromkeys(transcript.errors))

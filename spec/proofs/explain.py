@@ -1,4 +1,4 @@
-"""Does any epoch cache explain an observed truncation? For logs that tell the cut, not the cache."""
+"""Does any epoch cache explain an observed truncation? For logs that tell the truncation, not the cache."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from tidegauge.spec.proofs.lemmas.logs import LogValue, well_formed_log
 
 @dataclass(frozen=True)
 class Truncation:
-    """One truncation as seen from outside: the follower's log end, the leader's answer, the cut. None is unknown."""
+    """What was seen of it from outside: the follower's log end, the leader's response, the target. None is unknown."""
 
     log_end: int
     leader_epoch: int
@@ -25,10 +25,10 @@ class Truncation:
 
 
 def cache_explaining(seen: Truncation, max_entries: int = 4) -> LogValue | None:
-    """The smallest well-formed cache with which the follower's rule cuts as it did; None when there is none.
+    """The smallest well-formed cache with which the follower's rule truncates as it did; None when there is none.
 
     The rule reads at most four entries: the first, the last not above the answered epoch, the next one, and the last.
-    A longer cache can be thinned to those without changing the cut, so four is a complete search.
+    A longer cache can be thinned to those without changing the truncation, so four is a complete search.
     """
     for entries in range(max_entries + 1):
 
@@ -42,10 +42,10 @@ def cache_explaining(seen: Truncation, max_entries: int = 4) -> LogValue | None:
             arguments = (log.epochs, log.starts, seen.log_end, seen.target, seen.leader_epoch, seen.leader_end)
             _, target, done = path.call("truncation_target", *arguments)
             completed: Any = z3.BoolVal(True) if seen.completed is None else z3.BoolVal(seen.completed) == term(done)
-            path.goal("another cut", z3.Not(z3.And(target == seen.target, completed)))
+            path.goal("another truncation", z3.Not(z3.And(target == seen.target, completed)))
 
         tally = explore(not_seen, vars(rules), stop_at_first=True)
         if tally.refuted:
-            found: LogValue = tally.refuted["another cut"].values["cache"]
+            found: LogValue = tally.refuted["another truncation"].values["cache"]
             return found
     return None

@@ -8,7 +8,7 @@ from typing import Any
 from tidegauge.spec.proofs.committed import claims as committed_claims
 from tidegauge.spec.proofs.engine import loops
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
-from tidegauge.spec.proofs.engine.paths import Path, Tally, explore
+from tidegauge.spec.proofs.engine.paths import GoalTally, Path, explore
 from tidegauge.spec.proofs.engine.verdicts import GoalResult
 from tidegauge.spec.proofs.lemmas import any_convergence, any_length, bounds, convergence, deletion, tables
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
@@ -31,7 +31,7 @@ def two_caches(most: int) -> Iterator[tuple[int, ...]]:
 
 
 def two_short_caches(most: int) -> Iterator[tuple[int, ...]]:
-    """As `two_caches`, up to three entries: each log is cut at every entry besides."""
+    """As `two_caches`, up to three entries: each log is truncated at every entry besides."""
     yield from two_caches(min(most, 3))
 
 
@@ -61,7 +61,7 @@ class Lemma:
         dropped: frozenset[str] = frozenset(),
         *,
         stop_at_first: bool = False,
-    ) -> Tally:
+    ) -> GoalTally:
         """Proves the lemma at one size."""
 
         def at_size(path: Path) -> None:
@@ -92,9 +92,9 @@ def _lemmas(sizes: Callable[[int], Iterator[tuple[int, ...]]], *bodies: Callable
 
 BOUNDED: tuple[Group, ...] = (
     Group(
-        "answers",
-        "the answer table of OffsetsForLeaderEpoch, L1 to L5, and its monotony",
-        _lemmas(one_cache, tables.answer_table, tables.answer_monotony, tables.epoch_lookup),
+        "responses",
+        "the response table of OffsetsForLeaderEpoch, L1 to L5, and its monotony",
+        _lemmas(one_cache, tables.response_table, tables.response_monotony, tables.epoch_lookup),
     ),
     Group(
         "cache",
@@ -103,7 +103,7 @@ BOUNDED: tuple[Group, ...] = (
     ),
     Group(
         "truncation",
-        "where a follower cuts, T1 to T5",
+        "where a follower truncates, T1 to T5",
         _lemmas(one_cache, tables.truncation_table, tables.row_t2_is_redundant),
     ),
     Group(
@@ -113,10 +113,12 @@ BOUNDED: tuple[Group, ...] = (
     ),
     Group(
         "high-watermark",
-        "the leader's rule, the follower's clamp, the cut",
+        "the leader's rule, the follower's clamp, the truncation",
         (
             *_lemmas(one_cache, bounds.leader_rule, bounds.lowest_counted),
-            *_lemmas(once, bounds.follower_clamp, bounds.cut_high_watermark, bounds.minimum_isr, bounds.counted_replicas),
+            *_lemmas(
+                once, bounds.follower_clamp, bounds.truncated_high_watermark, bounds.minimum_isr, bounds.counted_replicas
+            ),
         ),
     ),
     Group("isr", "who may join, who is caught up", _lemmas(once, bounds.isr_admission, bounds.caught_up)),
@@ -124,26 +126,26 @@ BOUNDED: tuple[Group, ...] = (
         "fencing",
         "which requests, answers and batches are taken",
         (
-            *_lemmas(once, bounds.fencing, bounds.answers_accepted),
+            *_lemmas(once, bounds.fencing, bounds.responses_accepted),
             *_lemmas(one_cache, bounds.batches, bounds.first_fetch),
         ),
     ),
     Group("counting", "the counting loops, on any sequence", _lemmas(one_cache, bounds.counting)),
     Group(
         "epoch-step",
-        "one OffsetsForLeaderEpoch round cuts nothing common and makes progress",
+        "one OffsetsForLeaderEpoch round truncates nothing common and makes progress",
         _lemmas(two_full_caches, convergence.epoch_step),
         weight=20,
     ),
     Group(
         "fetch-step",
-        "one fetch cuts nothing common and makes progress, or reads at the common prefix",
+        "one fetch truncates nothing common and makes progress, or reads at the common prefix",
         _lemmas(two_caches, convergence.fetch_step),
         weight=20,
     ),
     Group(
         "deleted",
-        "one fetch cuts nothing that the whole logs shared, whatever both have deleted",
+        "one fetch truncates nothing that the whole logs shared, whatever both have deleted",
         _lemmas(two_short_caches, deletion.fetch_step_with_deleted_records),
         weight=4,
     ),
@@ -177,8 +179,8 @@ UNBOUNDED: tuple[Group, ...] = (
         "any-tables",
         "the tables on caches of any length, the leader's rule over any number of replicas",
         _any_length(
-            any_length.any_answer_table,
-            any_length.any_answer_monotony,
+            any_length.any_response_table,
+            any_length.any_response_monotony,
             any_length.any_assign,
             any_length.any_truncate,
             any_length.any_truncation_table,

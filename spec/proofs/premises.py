@@ -12,13 +12,13 @@ from typing import Any
 
 from tidegauge.impl import rules
 from tidegauge.spec.errors import SpecError
-from tidegauge.spec.proofs.engine.paths import CounterModel, Tally
-from tidegauge.spec.proofs.engine.verdicts import GoalResult, Verdict
+from tidegauge.spec.proofs.engine.paths import CounterModel, GoalTally
+from tidegauge.spec.proofs.engine.verdicts import GoalResult, ProofVerdict
 from tidegauge.spec.proofs.groups import Group, Lemma, two_full_caches
 from tidegauge.spec.proofs.lemmas import convergence
 from tidegauge.spec.proofs.lemmas.convergence import LEADER_NEWEST, ONE_PAST, RECORDS_MATCH
 from tidegauge.spec.proofs.lemmas.logs import COVERING, INCREASING
-from tidegauge.spec.proofs.scenario import EPOCH_MODE, FETCH_MODE, Scenario, replay
+from tidegauge.spec.proofs.scenario import EPOCH_MODE, FETCH_MODE, LossScenario, replay
 
 SMALL = 2
 """Caches of two entries are enough to refute every goal that a premise carries."""
@@ -38,7 +38,11 @@ class Removal:
         """The loop lemma in that mode under this removal."""
         if mode == FETCH_MODE:
             return convergence.fetch_loop
-        return partial(convergence.epoch_loop, answer=convergence.kip_101_answer) if self.kip_101 else convergence.epoch_loop
+        return (
+            partial(convergence.epoch_loop, response=convergence.kip_101_response)
+            if self.kip_101
+            else convergence.epoch_loop
+        )
 
 
 REMOVALS: dict[str, Removal] = {
@@ -75,7 +79,7 @@ def counter_model_of(removal: str, mode: str, namespace: Mapping[str, Any]) -> C
     return None
 
 
-def counter_model_scenario(removal: str = "kip-101", mode: str = EPOCH_MODE) -> Scenario:
+def counter_model_scenario(removal: str = "kip-101", mode: str = EPOCH_MODE) -> LossScenario:
     """A counter-model as a run of the plain Python rules. Raises SpecError when there is none to show."""
     removal_named(removal)
     if mode not in modes_of(removal):
@@ -96,12 +100,12 @@ def removals_refute(namespace: Mapping[str, Any], most: int) -> list[GoalResult]
             name = f"{mode} mode: {chosen.name}"
             if found is None:
                 results.append(
-                    GoalResult("without", name, Verdict.NOT_PROVED, reason="no counter-model: nothing depends on it")
+                    GoalResult("without", name, ProofVerdict.NOT_PROVED, reason="no counter-model: nothing depends on it")
                 )
                 continue
             run = replay(found.values["leader"], found.values["follower"], mode, chosen.kip_101)
             shown = CounterModel(found.goal, run.lines(), found.values)
-            results.append(GoalResult("without", name, Verdict.PROVED, checks=1, counter_model=shown))
+            results.append(GoalResult("without", name, ProofVerdict.PROVED, checks=1, counter_model=shown))
     return results
 
 
@@ -113,7 +117,7 @@ def no_premise_is_idle(lemma: Lemma, namespace: Mapping[str, Any]) -> list[GoalR
         named |= lemma.explore(size, namespace).premises
     results = []
     for premise in sorted(named):
-        tally = Tally()
+        tally = GoalTally()
         for size in sizes:
             tally = lemma.explore(size, namespace, frozenset({premise}), stop_at_first=True)
             if tally.refuted:
@@ -122,9 +126,9 @@ def no_premise_is_idle(lemma: Lemma, namespace: Mapping[str, Any]) -> list[GoalR
         if tally.refuted:
             found = next(iter(tally.refuted.values()))
             shown = CounterModel(found.goal, [f"loses: {found.goal}", "; ".join(found.lines)], found.values)
-            results.append(GoalResult(lemma.name, name, Verdict.PROVED, checks=1, counter_model=shown))
+            results.append(GoalResult(lemma.name, name, ProofVerdict.PROVED, checks=1, counter_model=shown))
         else:
-            results.append(GoalResult(lemma.name, name, Verdict.NOT_PROVED, reason="no goal is lost without it"))
+            results.append(GoalResult(lemma.name, name, ProofVerdict.NOT_PROVED, reason="no goal is lost without it"))
     return results
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from tidegauge.impl import rules
 from tidegauge.spec.errors import SpecError
-from tidegauge.spec.proofs.engine.paths import Tally
-from tidegauge.spec.proofs.engine.verdicts import GoalResult, GroupResult, Verdict, overall
+from tidegauge.spec.proofs.engine.paths import GoalTally
+from tidegauge.spec.proofs.engine.verdicts import GoalResult, GroupResult, ProofVerdict, overall
 from tidegauge.spec.proofs.groups import Group
 from tidegauge.spec.proofs.registry import all_groups
 
@@ -47,7 +47,7 @@ def prove_group(
     goals: list[GoalResult] = [] if group.run is None else group.run(namespace, max_entries)
     paths = 0
     for lemma in group.lemmas:
-        tally = Tally()
+        tally = GoalTally()
         for size in lemma.sizes(max_entries):
             tally.merge(lemma.explore(size, namespace, stop_at_first=stop_at_first))
             if stop_at_first and tally.refuted:
@@ -60,20 +60,20 @@ def prove_group(
     return replace(result, seconds=time.monotonic() - started, processor_seconds=time.process_time() - worked)
 
 
-def _goal_results(lemma: str, tally: Tally) -> list[GoalResult]:
-    results = [GoalResult(lemma, n, Verdict.COUNTER_MODEL, counter_model=m) for n, m in tally.refuted.items()]
+def _goal_results(lemma: str, tally: GoalTally) -> list[GoalResult]:
+    results = [GoalResult(lemma, n, ProofVerdict.COUNTER_MODEL, counter_model=m) for n, m in tally.refuted.items()]
     undecided = {n: r for n, r in tally.unknown.items() if n not in tally.refuted}
-    results += [GoalResult(lemma, n, Verdict.NOT_PROVED, reason=r) for n, r in undecided.items()]
+    results += [GoalResult(lemma, n, ProofVerdict.NOT_PROVED, reason=r) for n, r in undecided.items()]
     settled = tally.refuted.keys() | undecided.keys()
-    results += [GoalResult(lemma, n, Verdict.PROVED, checks=c) for n, c in tally.proved.items() if n not in settled]
+    results += [GoalResult(lemma, n, ProofVerdict.PROVED, checks=c) for n, c in tally.proved.items() if n not in settled]
     if not results:
-        results.append(GoalResult(lemma, "reaches a goal", Verdict.NOT_PROVED, reason="no path reached any goal"))
+        results.append(GoalResult(lemma, "reaches a goal", ProofVerdict.NOT_PROVED, reason="no path reached any goal"))
     return results
 
 
 def _finished(group: Group, goals: list[GoalResult], paths: int) -> GroupResult:
     verdict = overall([g.verdict for g in goals])
-    failures = tuple(g for g in goals if g.verdict is not Verdict.PROVED)
+    failures = tuple(g for g in goals if g.verdict is not ProofVerdict.PROVED)
     return GroupResult(group.name, group.title, group.method, verdict, tuple(goals), paths, failures=failures)
 
 
@@ -115,12 +115,12 @@ def prove(
     running: list[_Running] = []
     results: dict[str, GroupResult] = {}
     context = multiprocessing.get_context("spawn")
-    tell = progress or (lambda _name, _result: None)
+    progressed = progress or (lambda _name, _result: None)
     try:
         while waiting or running:
             while waiting and len(running) < processes:
                 running.append(_start(context, waiting.pop(0), max_entries, source, time_limit))
-                tell(running[-1].group.name, None)
+                progressed(running[-1].group.name, None)
             left = min(r.started + PATIENCE * time_limit for r in running) - time.monotonic()
             wait([r.pipe for r in running], timeout=max(0.0, left))
             for one in list(running):
@@ -128,7 +128,7 @@ def prove(
                 if result is not None:
                     running.remove(one)
                     results[one.group.name] = result
-                    tell(one.group.name, result)
+                    progressed(one.group.name, result)
     finally:
         for one in running:
             one.process.kill()
@@ -146,7 +146,7 @@ def _start(context: Any, group: Group, max_entries: int, source: str | None, tim
 def _result_of(one: _Running, time_limit: float) -> GroupResult | None:
     """The result of a group that has ended or must end now; None while it may go on."""
     seconds = time.monotonic() - one.started
-    too_long = f"no answer within {time_limit:g} s of processor time; try a longer time limit or fewer cache entries"
+    too_long = f"no response within {time_limit:g} s of processor time; try a longer time limit or fewer cache entries"
     reason = ""
     if one.pipe.poll():
         try:
@@ -165,7 +165,7 @@ def _result_of(one: _Running, time_limit: float) -> GroupResult | None:
     if not reason:
         return None
     group = one.group
-    return GroupResult(group.name, group.title, group.method, Verdict.NOT_PROVED, seconds=seconds, reason=reason)
+    return GroupResult(group.name, group.title, group.method, ProofVerdict.NOT_PROVED, seconds=seconds, reason=reason)
 
 
 def exit_code(results: list[GroupResult]) -> int:

@@ -11,7 +11,7 @@ from tidegauge.spec.proofs.lemmas.logs import LogValue
 
 EPOCH_MODE, FETCH_MODE = "epoch", "fetch"
 
-DONE, OUT_OF_RANGE, ENDLESS = "the follower stops", "the leader says out of range", "no end, still cutting"
+DONE, OUT_OF_RANGE, ENDLESS = "the follower stops", "the leader says out of range", "no end, still truncating"
 
 ROUND_LIMIT = 50
 
@@ -22,18 +22,18 @@ class Round:
 
     log_end: int
     asked: int
-    answer: tuple[int, int]
+    response: tuple[int, int]
     row: int
     target: int
 
     def __str__(self) -> str:
-        epoch, end = self.answer
-        told = f"told (epoch {epoch}, end {end})"
-        return f"at LEO {self.log_end} with epoch {self.asked}: {told}, row T{self.row}, cut at {self.target}"
+        epoch, end = self.response
+        reported = f"told (epoch {epoch}, end {end})"
+        return f"at LEO {self.log_end} with epoch {self.asked}: {reported}, row T{self.row}, truncated at {self.target}"
 
 
 @dataclass(frozen=True)
-class Scenario:
+class LossScenario:
     """Two logs, the rounds between them, and where it ends against where it should."""
 
     mode: str
@@ -57,8 +57,8 @@ class Scenario:
 
     def lines(self) -> list[str]:
         """The run in words."""
-        told = [f"leader    {self.leader}", f"follower  {self.follower}", *[f"  {one}" for one in self.rounds]]
-        return [*told, f"  {self.outcome} at {self.end}; the common prefix ends at {self.common_end}"]
+        reported = [f"leader    {self.leader}", f"follower  {self.follower}", *[f"  {one}" for one in self.rounds]]
+        return [*reported, f"  {self.outcome} at {self.end}; the common prefix ends at {self.common_end}"]
 
 
 def record_epoch(log: LogValue, offset: int) -> int:
@@ -79,7 +79,7 @@ def common_end(leader: LogValue, follower: LogValue) -> int:
     return end
 
 
-def replay(leader: LogValue, follower: LogValue, mode: str = FETCH_MODE, kip_101: bool = False) -> Scenario:
+def replay(leader: LogValue, follower: LogValue, mode: str = FETCH_MODE, kip_101: bool = False) -> LossScenario:
     """Runs the truncation loop with the rules of `impl` until it ends.
 
     `kip_101` lets the leader tell only the end offset, so the follower takes it for the epoch it asked for.
@@ -90,26 +90,26 @@ def replay(leader: LogValue, follower: LogValue, mode: str = FETCH_MODE, kip_101
     while outcome == ENDLESS and len(rounds) < ROUND_LIMIT:
         asked = rules.latest_epoch(now.epochs)
         if mode == FETCH_MODE:
-            decision, *answer = rules.fetch_decision(
+            decision, *response = rules.fetch_decision(
                 leader.epochs, leader.starts, leader.log_start, leader.log_end, now.log_end, asked
             )
             if decision != rules.DIVERGING:
                 outcome = DONE if decision == rules.READ else OUT_OF_RANGE
                 break
-            epoch, end = answer
+            epoch, end = response
         else:
             epoch, end = rules.end_offset_for(leader.epochs, leader.starts, leader.log_end, asked)
         if kip_101:
             epoch = asked
         row, target, done = rules.truncation_target(now.epochs, now.starts, now.log_end, now.log_end, epoch, end)
         rounds.append(Round(now.log_end, asked, (epoch, end), row, target))
-        now = cut(now, target)
+        now = truncated(now, target)
         if mode == EPOCH_MODE and done:
             outcome = DONE
-    return Scenario(mode, leader, follower, tuple(rounds), now.log_end, common_end(leader, follower), outcome)
+    return LossScenario(mode, leader, follower, tuple(rounds), now.log_end, common_end(leader, follower), outcome)
 
 
-def cut(log: LogValue, target: int) -> LogValue:
+def truncated(log: LogValue, target: int) -> LogValue:
     """The log after a truncation."""
     end = min(target, log.log_end)
     keeps = rules.truncate_from_end_keeps(log.starts, end)

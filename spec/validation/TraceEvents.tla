@@ -8,7 +8,7 @@
  traces that begin alike share nodes, so what they share is tried once.
    Events                 the different events: [node, event, fields]
    Children[n]            pairs of an event and the node that it leads to from node n
-   CutsAtHighWatermark    profile hw-only: a follower tells that it cut
+   TruncatesAtHighWatermark    profile hw-only: a follower tells that it truncateddd
 
  A trace is accepted when its last node is reached, so a trace may end in the middle of
  a step.  Fields are named as in docs/traces.md and left open where an event lacks them.
@@ -22,7 +22,7 @@ EXTENDS MCReplication, TraceTree
 
 VARIABLES
   at,           \* the node of the tree that this behaviour has reached
-  untold        \* untold[n]: what node n has done and not told yet
+  unreported        \* untold[n]: what node n has done and not told yet
 
 Controller == Count
 Nodes == 0..Count
@@ -39,7 +39,7 @@ IneligibleReplica == 107
 Unread == {"partition_epoch", "req_log_start", "req_broker_epoch", "res_log_start", "acks"}
 
 NoFields == [name \in {} |-> 0]
-Event(node, name, told) == [node |-> node, event |-> name, fields |-> told]
+Event(node, name, reported) == [node |-> node, event |-> name, fields |-> reported]
 
 ----------------------------------------------------------------------------------
 (* What a step tells: read from the state before it and the one after *)
@@ -71,14 +71,14 @@ Refusal(l, requested) ==
   ELSE IF CheckLeaderEpoch(requested, epoch[l]) = "fenced"       THEN FencedLeaderEpoch
   ELSE                                                               UnknownLeaderEpoch
 
-AppendTold(l) ==
+AppendReported(l) ==
   <<Event(Index(l), "LeaderAppend",
           [leader_epoch |-> epoch[l], rec_base |-> Leo(l), rec_end |-> Len(log'[l]), rec_epoch |-> epoch[l]] @@ LogOf(l))>>
 
-FetchTold(l, f, expand) ==
+FetchReported(l, f, expand) ==
   LET m == net[f][l]
       a == net'[f][l]
-      fetch(told) == <<Event(Index(l), "HandleFetch", Point(m, f) @@ Asked(m, f) @@ told @@ LogOf(l))>>
+      fetch(reported) == <<Event(Index(l), "HandleFetch", Point(m, f) @@ Asked(m, f) @@ reported @@ LogOf(l))>>
       join == <<Event(Index(l), "ExpandIsr",
                       [peer |-> Index(f), isr |-> Mask(pending'[l]), remote_leo |-> remoteLeo'[l][f]])>>
   IN  IF ~up[l] THEN <<>>
@@ -89,69 +89,69 @@ FetchTold(l, f, expand) ==
              [] a.type = "out of range" -> fetch(Error(OffsetOutOfRange))
              [] a.type = "nothing" -> fetch(Error(Refusal(l, m.epoch)))
 
-\* An answer nobody takes is told by nobody; the request that follows is.
-TakenTold(f, l, name, told) ==
-  (IF Accepts(f, l) THEN <<Event(Index(f), name, Point(net[f][l], l) @@ told @@ LogOf(f))>> ELSE <<>>) \o Sent(f)
+\* A response nobody takes is told by nobody; the request that follows is.
+TakenReported(f, l, name, reported) ==
+  (IF Accepts(f, l) THEN <<Event(Index(f), name, Point(net[f][l], l) @@ reported @@ LogOf(f))>> ELSE <<>>) \o Sent(f)
 
-DataTold(f, l) ==
-  LET m == net[f][l] IN TakenTold(f, l, "HandleFetchResponse", Error(NoError) @@ [res_hw |-> m.hw] @@ Range(m))
+DataReported(f, l) ==
+  LET m == net[f][l] IN TakenReported(f, l, "HandleFetchResponse", Error(NoError) @@ [res_hw |-> m.hw] @@ Range(m))
 
-DivergingTold(f, l) ==
+DivergingReported(f, l) ==
   LET m == net[f][l]
-      cut == TruncationTarget(Cache(f), Leo(f), m.offset, m.divEpoch, m.divEnd)
-  IN  TakenTold(f, l, "HandleDivergingResponse",
+      truncated == TruncationTarget(Cache(f), Leo(f), m.offset, m.divEpoch, m.divEnd)
+  IN  TakenReported(f, l, "HandleDivergingResponse",
                 [div_epoch |-> m.divEpoch, div_end |-> m.divEnd, target |-> Len(log'[f]),
-                 completed |-> Number(cut.completed)])
+                 completed |-> Number(truncated.completed)])
 
-OutOfRangeTold(f, l) ==
+OutOfRangeReported(f, l) ==
   LET m == net[f][l]
-  IN  TakenTold(f, l, "HandleOutOfRange",
+  IN  TakenReported(f, l, "HandleOutOfRange",
                 [leader_start |-> m.leaderStart, leader_end |-> m.leaderEnd, target |-> Len(log'[f])])
 
-EpochRequestTold(l, f) ==
+EpochRequestReported(l, f) ==
   LET m == net[f][l]
       a == net'[f][l]
-      answer == IF a.type = "nothing" THEN Error(Refusal(l, m.epoch))
+      response == IF a.type = "nothing" THEN Error(Refusal(l, m.epoch))
                 ELSE Error(NoError) @@ [div_epoch |-> a.endEpoch, div_end |-> a.endOffset]
-  IN  IF ~up[l] THEN <<>> ELSE <<Event(Index(l), "HandleEpochRequest", Asked(m, f) @@ answer)>>
+  IN  IF ~up[l] THEN <<>> ELSE <<Event(Index(l), "HandleEpochRequest", Asked(m, f) @@ response)>>
 
-EpochEndTold(f, l) ==
+EpochEndReported(f, l) ==
   LET m == net[f][l]
-      told == [peer |-> Index(l), req_epoch |-> m.epoch, error |-> NoError, div_epoch |-> m.endEpoch,
-               div_end |-> m.endOffset, target |-> Len(log'[f]), completed |-> Number(CutAtEpochEnd(f, m).completed)]
+      reported == [peer |-> Index(l), req_epoch |-> m.epoch, error |-> NoError, div_epoch |-> m.endEpoch,
+               div_end |-> m.endOffset, target |-> Len(log'[f]), completed |-> Number(TruncateAtEpochEnd(f, m).completed)]
   IN  (IF Truncates(f, l) /\ EpochEndMatches(f, m)
-       THEN <<Event(Index(f), "HandleEpochResponse", told @@ LogOf(f))>> ELSE <<>>) \o Sent(f)
+       THEN <<Event(Index(f), "HandleEpochResponse", reported @@ LogOf(f))>> ELSE <<>>) \o Sent(f)
 
-ShrinkTold(l) == <<Event(Index(l), "ShrinkIsr", [isr |-> Mask(pending'[l])] @@ LogOf(l))>>
+ShrinkReported(l) == <<Event(Index(l), "ShrinkIsr", [isr |-> Mask(pending'[l])] @@ LogOf(l))>>
 
-LeaderTold(b) ==
+LeaderReported(b) ==
   LET start == Cardinality({i \in 1..Leo(b) : log[b][i] < epoch'[b]})
   IN  <<Event(Index(b), "BecomeLeader",
               [leader_epoch |-> epoch'[b], isr |-> Mask(isr'[b]), epoch_start |-> start] @@ LogOf(b))>>
 
-FollowerTold(b) ==
-  LET told == [leader |-> Index(leader'[b]), leader_epoch |-> epoch'[b], leo |-> Leo(b), hw |-> hw[b]]
-      cut == <<Event(Index(b), "TruncateToHighWatermark", [target |-> Len(log'[b])] @@ LogOf(b))>>
-  IN  <<Event(Index(b), "BecomeFollower", told)>> \o (IF CutsAtHighWatermark THEN cut ELSE <<>>) \o Sent(b)
+FollowerReported(b) ==
+  LET reported == [leader |-> Index(leader'[b]), leader_epoch |-> epoch'[b], leo |-> Leo(b), hw |-> hw[b]]
+      truncated == <<Event(Index(b), "TruncateToHighWatermark", [target |-> Len(log'[b])] @@ LogOf(b))>>
+  IN  <<Event(Index(b), "BecomeFollower", reported)>> \o (IF TruncatesAtHighWatermark THEN truncated ELSE <<>>) \o Sent(b)
 
-CrashTold(b) == <<Event(Index(b), "Crash", NoFields)>>
+CrashReported(b) == <<Event(Index(b), "Crash", NoFields)>>
 
 Loaded(b, clean, entries) ==
   Event(Index(b), "Start",
         [clean |-> clean, leo |-> Leo(b), hw |-> hw[b], log_start |-> LogStart, epochs |-> Pairs(entries)])
-RestartTold(b) == <<Loaded(b, 0, Cache(b))>>
+RestartReported(b) == <<Loaded(b, 0, Cache(b))>>
 
 Registered(c) ==
   Event(Controller, "ChangePartition",
         [leader |-> Index(c.leader), leader_epoch |-> c.epoch, isr |-> Mask(c.isr), live |-> Mask(c.live), clean |-> 1])
-ControllerTold == <<Registered(controller')>>
+ControllerReported == <<Registered(controller')>>
 
-ProposalTold(b) ==
-  IF controller' # controller THEN ControllerTold
+ProposalReported(b) ==
+  IF controller' # controller THEN ControllerReported
   ELSE <<Event(Index(b), "HandleAlterPartitionResponse", [isr |-> Mask(pending[b]), error |-> IneligibleReplica])>>
 
 \* What a node tells of the first state.
-FirstTold(node) ==
+FirstReported(node) ==
   IF node = Controller THEN <<Registered(controller)>>
   ELSE LET b == Order[node + 1]
            base == [leader_epoch |-> epoch[b], leo |-> Leo(b), hw |-> hw[b]]
@@ -164,83 +164,83 @@ FirstTold(node) ==
 ----------------------------------------------------------------------------------
 (* Following the tree *)
 
-Fits(e, told) ==
-  /\ e.node = told.node
-  /\ e.event = told.event
-  /\ \A name \in DOMAIN e.fields \ Unread : name \in DOMAIN told.fields /\ e.fields[name] = told.fields[name]
+Fits(e, reported) ==
+  /\ e.node = reported.node
+  /\ e.event = reported.event
+  /\ \A name \in DOMAIN e.fields \ Unread : name \in DOMAIN reported.fields /\ e.fields[name] = reported.fields[name]
 
-After(told) == {c[2] : c \in {c \in Children[at] : Fits(Events[c[1]], told)}}
+After(reported) == {c[2] : c \in {c \in Children[at] : Fits(Events[c[1]], reported)}}
 
-Tells(told) ==
-  /\ \A n \in After(told) : PrintT(<<n>>)
-  /\ at' \in After(told)
+Reports(reported) ==
+  /\ \A n \in After(reported) : PrintT(<<n>>)
+  /\ at' \in After(reported)
 
 \* A step of `node` tells its first event at once.  The others follow in their order, and before the node does anything else;
 \* what other nodes do may be told in between.
-Tell(node, told) ==
-  IF told = <<>> THEN UNCHANGED <<at, untold>>
-  ELSE Tells(Head(told)) /\ untold' = [untold EXCEPT ![node] = Tail(told)]
+Report(node, reported) ==
+  IF reported = <<>> THEN UNCHANGED <<at, unreported>>
+  ELSE Reports(Head(reported)) /\ unreported' = [unreported EXCEPT ![node] = Tail(reported)]
 
 \* Nobody has a role of an epoch that was not registered.
-TellsOn(node) ==
-  /\ untold[node] # <<>>
-  /\ Head(untold[node]).event \in {"BecomeLeader", "BecomeFollower"} => untold[Controller] = <<>>
-  /\ Tells(Head(untold[node]))
-  /\ untold' = [untold EXCEPT ![node] = Tail(@)]
+ReportsOn(node) ==
+  /\ unreported[node] # <<>>
+  /\ Head(unreported[node]).event \in {"BecomeLeader", "BecomeFollower"} => unreported[Controller] = <<>>
+  /\ Reports(Head(unreported[node]))
+  /\ unreported' = [unreported EXCEPT ![node] = Tail(@)]
   /\ UNCHANGED vars
 
 \* Who has told all it did may act, and what it sent may be read.
-Ready(b) == untold[Index(b)] = <<>>
+Ready(b) == unreported[Index(b)] = <<>>
 
 \* Whether node n may tell one of `names` next: asked first, because it is cheap.
 May(node, names) == \E c \in Children[at] : Events[c[1]].node = node /\ Events[c[1]].event \in names
 
 LeaderSteps(l) ==
-  \/ May(Index(l), {"LeaderAppend"}) /\ LeaderAppend(l) /\ Tell(Index(l), AppendTold(l))
+  \/ May(Index(l), {"LeaderAppend"}) /\ LeaderAppend(l) /\ Report(Index(l), AppendReported(l))
   \/ /\ May(Index(l), {"ShrinkIsr"})
      /\ \E removed \in SUBSET Broker : ShrinkIsr(l, removed)
-     /\ Tell(Index(l), ShrinkTold(l))
+     /\ Report(Index(l), ShrinkReported(l))
   \/ \E f \in Broker :
        /\ Ready(f)
-       /\ \/ \E expand \in BOOLEAN : HandleFetch(l, f, expand) /\ Tell(Index(l), FetchTold(l, f, expand))
-          \/ HandleEpochRequest(l, f) /\ Tell(Index(l), EpochRequestTold(l, f))
+       /\ \/ \E expand \in BOOLEAN : HandleFetch(l, f, expand) /\ Report(Index(l), FetchReported(l, f, expand))
+          \/ HandleEpochRequest(l, f) /\ Report(Index(l), EpochRequestReported(l, f))
 
 FollowerSteps(f) ==
-  \/ May(Index(f), {"SendFetch"}) /\ SendFetch(f) /\ Tell(Index(f), Sent(f))
-  \/ May(Index(f), {"SendEpochRequest"}) /\ SendEpochRequest(f) /\ Tell(Index(f), Sent(f))
+  \/ May(Index(f), {"SendFetch"}) /\ SendFetch(f) /\ Report(Index(f), Sent(f))
+  \/ May(Index(f), {"SendEpochRequest"}) /\ SendEpochRequest(f) /\ Report(Index(f), Sent(f))
   \/ \E l \in Broker :
        /\ Ready(l)
-       /\ \/ HandleFetchResponse(f, l) /\ Tell(Index(f), DataTold(f, l))
-          \/ HandleDivergingResponse(f, l) /\ Tell(Index(f), DivergingTold(f, l))
-          \/ HandleOutOfRange(f, l) /\ Tell(Index(f), OutOfRangeTold(f, l))
-          \/ HandleEpochResponse(f, l) /\ Tell(Index(f), EpochEndTold(f, l))
-          \/ LoseResponse(f, l) /\ Tell(Index(f), Sent(f))
+       /\ \/ HandleFetchResponse(f, l) /\ Report(Index(f), DataReported(f, l))
+          \/ HandleDivergingResponse(f, l) /\ Report(Index(f), DivergingReported(f, l))
+          \/ HandleOutOfRange(f, l) /\ Report(Index(f), OutOfRangeReported(f, l))
+          \/ HandleEpochResponse(f, l) /\ Report(Index(f), EpochEndReported(f, l))
+          \/ LoseResponse(f, l) /\ Report(Index(f), Sent(f))
 
 BrokerSteps(b) ==
-  \/ May(Index(b), {"BecomeLeader"}) /\ BecomeLeader(b) /\ Tell(Index(b), LeaderTold(b))
-  \/ May(Index(b), {"BecomeFollower"}) /\ BecomeFollower(b) /\ Tell(Index(b), FollowerTold(b))
-  \/ May(Index(b), {"Crash"}) /\ (\E h \in 0..hw[b] : Crash(b, h, Leo(b))) /\ Tell(Index(b), CrashTold(b))
-  \/ May(Index(b), {"Start"}) /\ Restart(b) /\ Tell(Index(b), RestartTold(b))
-  \/ /\ untold[Controller] = <<>>
+  \/ May(Index(b), {"BecomeLeader"}) /\ BecomeLeader(b) /\ Report(Index(b), LeaderReported(b))
+  \/ May(Index(b), {"BecomeFollower"}) /\ BecomeFollower(b) /\ Report(Index(b), FollowerReported(b))
+  \/ May(Index(b), {"Crash"}) /\ (\E h \in 0..hw[b] : Crash(b, h, Leo(b))) /\ Report(Index(b), CrashReported(b))
+  \/ May(Index(b), {"Start"}) /\ Restart(b) /\ Report(Index(b), RestartReported(b))
+  \/ /\ unreported[Controller] = <<>>
      /\ AlterPartition(b)
-     /\ Tell(IF controller' # controller THEN Controller ELSE Index(b), ProposalTold(b))
+     /\ Report(IF controller' # controller THEN Controller ELSE Index(b), ProposalReported(b))
 
 ControllerSteps ==
   /\ May(Controller, {"ChangePartition"})
   /\ \E b \in Broker : \/ \E k \in BrokerOrNone : FenceBroker(b, k) \/ UnfenceBroker(b, k)
                        \/ ElectPreferred(b)
-  /\ Tell(Controller, ControllerTold)
+  /\ Report(Controller, ControllerReported)
 
 TraceInit ==
   /\ Init
   /\ at = 1
-  /\ untold = [node \in Nodes |-> FirstTold(node)]
+  /\ unreported = [node \in Nodes |-> FirstReported(node)]
 
 TraceNext ==
-  \/ \E node \in Nodes : TellsOn(node)
+  \/ \E node \in Nodes : ReportsOn(node)
   \/ \E b \in Broker : Ready(b) /\ (LeaderSteps(b) \/ FollowerSteps(b) \/ BrokerSteps(b))
-  \/ untold[Controller] = <<>> /\ ControllerSteps
+  \/ unreported[Controller] = <<>> /\ ControllerSteps
 
-TraceSpec == TraceInit /\ [][TraceNext]_<<vars, at, untold>>
+TraceSpec == TraceInit /\ [][TraceNext]_<<vars, at, unreported>>
 
 ==================================================================================

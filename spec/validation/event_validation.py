@@ -15,13 +15,13 @@ from typing import NamedTuple
 from tidegauge.spec.checker.models import Model
 from tidegauge.spec.checker.tlc import Limits, Outcome, run_tlc
 from tidegauge.spec.errors import SpecError
-from tidegauge.spec.validation.trace_validation import Validation, Verdict, trace_config
+from tidegauge.spec.validation.trace_validation import TlcVerdict, Validation, trace_config
 
 Value = int | tuple[tuple[int, int], ...]
 """A number, a bit mask, or the entries of an epoch cache."""
 
 
-class Told(NamedTuple):
+class Reported(NamedTuple):
     """An event as TraceEvents.tla reads it: the number of its node, its name, the fields it tells."""
 
     node: int
@@ -32,16 +32,16 @@ class Told(NamedTuple):
 class _Tree:
     """Nodes from 1; `paths` holds for each trace the nodes behind its events."""
 
-    def __init__(self, traces: Sequence[Sequence[Told]]) -> None:
+    def __init__(self, traces: Sequence[Sequence[Reported]]) -> None:
         self.events: dict[str, int] = {}
         self.children: list[dict[int, int]] = [{}]
         self.paths = [self._path(trace) for trace in traces]
 
-    def _path(self, trace: Sequence[Told]) -> list[int]:
+    def _path(self, trace: Sequence[Reported]) -> list[int]:
         path: list[int] = []
         node = 1
-        for told in trace:
-            number = self.events.setdefault(_record(told), len(self.events) + 1)
+        for reported in trace:
+            number = self.events.setdefault(_record(reported), len(self.events) + 1)
             following = self.children[node - 1].get(number)
             if following is None:
                 self.children.append({})
@@ -50,18 +50,18 @@ class _Tree:
             path.append(node)
         return path
 
-    def module(self, cuts: bool) -> str:
+    def module(self, truncations: bool) -> str:
         events = ",\n".join(f"  {event}" for event in self.events)
         children = ",\n".join("  {" + ", ".join(f"<<{e}, {n}>>" for e, n in c.items()) + "}" for c in self.children)
         return (
             f"---- MODULE TraceTree ----\nEXTENDS Integers\nEvents == <<\n{events}\n>>\nChildren == <<\n{children}\n>>\n"
-            f"CutsAtHighWatermark == {str(cuts).upper()}\n====\n"
+            f"TruncatesAtHighWatermark == {str(truncations).upper()}\n====\n"
         )
 
 
-def _record(told: Told) -> str:
-    fields = ", ".join(f"{name} |-> {_value(value)}" for name, value in sorted(told.fields.items()))
-    return f'[node |-> {told.node}, event |-> "{told.event}", fields |-> {f"[{fields}]" if fields else "<<>>"}]'
+def _record(reported: Reported) -> str:
+    fields = ", ".join(f"{name} |-> {_value(value)}" for name, value in sorted(reported.fields.items()))
+    return f'[node |-> {reported.node}, event |-> "{reported.event}", fields |-> {f"[{fields}]" if fields else "<<>>"}]'
 
 
 def _value(value: Value) -> str:
@@ -71,11 +71,11 @@ def _value(value: Value) -> str:
 
 
 def validate_events(
-    traces: Sequence[Sequence[Told]], model: Model, *, brokers: int, max_fetch: int = 1, limits: Limits | None = None
+    traces: Sequence[Sequence[Reported]], model: Model, *, brokers: int, max_fetch: int = 1, limits: Limits | None = None
 ) -> Validation:
     """Ask TLC which traces the spec can tell under the profile of `model`. Raises SpecError when TLC has no verdict.
 
-    `max_fetch`: records in one answer, at most. `matched` in a verdict counts events.
+    `max_fetch`: records in one response, at most. `matched` in a verdict counts events.
     """
     if not traces or not all(traces):
         raise SpecError("expected traces with events to validate, seen none: leave empty ones out")
@@ -91,5 +91,5 @@ def validate_events(
     )
     if result.outcome is not Outcome.SUCCESS:
         raise SpecError(f"expected TLC to try the traces, seen {result.outcome.value}: {result.message}")
-    verdicts = tuple(Verdict(path[-1] in reached, sum(node in reached for node in path)) for path in tree.paths)
+    verdicts = tuple(TlcVerdict(path[-1] in reached, sum(node in reached for node in path)) for path in tree.paths)
     return Validation(verdicts, sum(map(len, traces)), time.monotonic() - started)

@@ -23,10 +23,10 @@ UNKNOWN = -2
 NONE = -1
 
 _CONTROLLER = frozenset({"FenceBroker", "UnfenceBroker", "ElectPreferred", "AlterPartition"})
-_ANSWERS = frozenset(
+_RESPONSES = frozenset(
     {"HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleEpochResponse", "LoseResponse"}
 )
-_WITH_PEER = frozenset({"HandleFetch", "HandleEpochRequest"}) | _ANSWERS
+_WITH_PEER = frozenset({"HandleFetch", "HandleEpochRequest"}) | _RESPONSES
 _SENDS = frozenset({"SendFetch", "SendEpochRequest"})
 _BROKER = frozenset({"LeaderAppend", "ShrinkIsr", "BecomeLeader", "BecomeFollower", "Crash", "Restart"}) | _SENDS
 ACTIONS = _CONTROLLER | _WITH_PEER | _BROKER
@@ -46,7 +46,7 @@ class Observation:
     role: int = UNKNOWN
 
 
-class Verdict(NamedTuple):
+class TlcVerdict(NamedTuple):
     """Whether the spec has a behaviour that shows the trace, and how many observations the best one matched."""
 
     accepted: bool
@@ -56,7 +56,7 @@ class Verdict(NamedTuple):
 class Validation(NamedTuple):
     """A verdict per trace, in order, and what the run cost."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[TlcVerdict, ...]
     events: int
     seconds: float
 
@@ -73,13 +73,13 @@ def observe(
     for label, (brokers, controller, _, _) in zip(labels, states[1:], strict=True):
         name, first, *rest = label
         if name in _CONTROLLER:
-            told = {"epoch": controller[1], "leader": controller[0]}
+            reported = {"epoch": controller[1], "leader": controller[0]}
             node, peer = NONE, first
         else:
             log, hw, _, _, role, epoch, leader, *_ = brokers[first]
-            told = {"leo": len(log), "hw": hw, "epoch": epoch, "leader": leader, "role": role}
+            reported = {"leo": len(log), "hw": hw, "epoch": epoch, "leader": leader, "role": role}
             node, peer = first, rest[0] if name in _WITH_PEER else UNKNOWN
-        seen.append(Observation(name, node, peer, **{field: value for field, value in told.items() if field in kept}))
+        seen.append(Observation(name, node, peer, **{field: value for field, value in reported.items() if field in kept}))
     return seen
 
 
@@ -129,5 +129,5 @@ def validate(
     )
     if result.outcome is not Outcome.SUCCESS:
         raise SpecError(f"expected TLC to try the traces, seen {result.outcome.value}: {result.message}")
-    verdicts = tuple(Verdict(reached == len(trace), reached) for reached, trace in zip(furthest, traces, strict=True))
+    verdicts = tuple(TlcVerdict(reached == len(trace), reached) for reached, trace in zip(furthest, traces, strict=True))
     return Validation(verdicts, sum(map(len, traces)), time.monotonic() - started)

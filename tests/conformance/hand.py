@@ -14,36 +14,38 @@ CONFIG = Config(nodes=(1, 2, 3), min_isr=1, controller=100)
 TWO = replace(CONFIG, nodes=(1, 2))
 
 
-def told(node: int, event: str, **fields: Any) -> Event:
+def reported(node: int, event: str, **fields: Any) -> Event:
     return Event(node, event, fields)
 
 
 def start(node: int, **fields: Any) -> Event:
-    return told(node, "Start", **{"clean": True, "leo": 0, "hw": 0, "log_start": 0, "epochs": (), **fields})
+    return reported(node, "Start", **{"clean": True, "leo": 0, "hw": 0, "log_start": 0, "epochs": (), **fields})
 
 
 def change(leader: int | None, epoch: int, isr: Sequence[int], live: Sequence[int] = (1, 2), **fields: Any) -> Event:
-    return told(
+    return reported(
         100, "ChangePartition", leader=leader, leader_epoch=epoch, isr=tuple(isr), live=tuple(live), clean=True, **fields
     )
 
 
 def lead(node: int, epoch: int, isr: Sequence[int], leo: int = 0, hw_before: int = 0, hw: int = 0, **fields: Any) -> Event:
     own = {"leader_epoch": epoch, "isr": tuple(isr), "epoch_start": leo, "leo": leo, "hw_before": hw_before, "hw": hw}
-    return told(node, "BecomeLeader", **{**own, **fields})
+    return reported(node, "BecomeLeader", **{**own, **fields})
 
 
 def follow(node: int, leader: int | None, epoch: int, leo: int = 0, hw: int = 0) -> Event:
-    return told(node, "BecomeFollower", leader=leader, leader_epoch=epoch, leo=leo, hw=hw)
+    return reported(node, "BecomeFollower", leader=leader, leader_epoch=epoch, leo=leo, hw=hw)
 
 
 def append(node: int, epoch: int, at: int, hw_before: int = 0, hw: int = 0) -> Event:
     records = {"rec_base": at, "rec_end": at + 1, "rec_epoch": epoch}
-    return told(node, "LeaderAppend", leader_epoch=epoch, **records, leo_before=at, hw_before=hw_before, leo=at + 1, hw=hw)
+    return reported(
+        node, "LeaderAppend", leader_epoch=epoch, **records, leo_before=at, hw_before=hw_before, leo=at + 1, hw=hw
+    )
 
 
 def send(node: int, leader: int, epoch: int, offset: int, last: int) -> Event:
-    return told(node, "SendFetch", peer=leader, req_epoch=epoch, req_offset=offset, req_last_epoch=last)
+    return reported(node, "SendFetch", peer=leader, req_epoch=epoch, req_offset=offset, req_last_epoch=last)
 
 
 def serve(node: int, peer: int, epoch: int, offset: int, last: int, res_hw: int, hw: int, leo: int, **fields: Any) -> Event:
@@ -52,8 +54,8 @@ def serve(node: int, peer: int, epoch: int, offset: int, last: int, res_hw: int,
     records: dict[str, int] = {"rec_base": offset, "rec_end": offset + count}
     if count:
         records["rec_epoch"] = epoch
-    answer = {"error": 0, "res_hw": res_hw, **records, "remote_leo": offset, "hw_before": res_hw, "hw": hw, "leo": leo}
-    return told(node, "HandleFetch", **{**request, **answer, **fields})
+    response = {"error": 0, "res_hw": res_hw, **records, "remote_leo": offset, "hw_before": res_hw, "hw": hw, "leo": leo}
+    return reported(node, "HandleFetch", **{**request, **response, **fields})
 
 
 def take(
@@ -64,7 +66,7 @@ def take(
         records["rec_epoch"] = epoch
     request = {"peer": leader, "req_epoch": epoch, "req_offset": offset, "error": 0, "res_hw": res_hw}
     log = {"leo_before": offset, "hw_before": hw_before, "leo": offset + count, "hw": hw}
-    return told(node, "HandleFetchResponse", **{**request, **records, **log, **fields})
+    return reported(node, "HandleFetchResponse", **{**request, **records, **log, **fields})
 
 
 OPENING = (start(1), start(2), change(1, 0, (1, 2)), lead(1, 0, (1, 2)), follow(2, 1, 0))
@@ -85,7 +87,7 @@ COPIED = (
 FORKED = (
     *OPENING,
     append(1, 0, 0),
-    told(1, "Crash"),
+    reported(1, "Crash"),
     change(2, 1, (2,), (2,)),
     lead(2, 1, (2,)),
     append(2, 1, 0, 0, 1),
@@ -93,8 +95,8 @@ FORKED = (
     change(2, 1, (2,)),
     follow(1, 2, 1, leo=1),
     send(1, 2, 1, 1, 0),
-    told(2, "HandleFetch", peer=1, req_epoch=1, req_offset=1, req_last_epoch=0, error=0, div_epoch=0, div_end=0, hw=1),
-    told(
+    reported(2, "HandleFetch", peer=1, req_epoch=1, req_offset=1, req_last_epoch=0, error=0, div_epoch=0, div_end=0, hw=1),
+    reported(
         1,
         "HandleDivergingResponse",
         peer=2,
@@ -111,7 +113,7 @@ FORKED = (
     ),
     send(1, 2, 1, 0, -1),
 )
-"""Broker 1 wrote record 0 alone and died; broker 2 led and wrote another; broker 1 comes back and cuts."""
+"""Broker 1 wrote record 0 alone and died; broker 2 led and wrote another; broker 1 comes back and truncates."""
 
 
 def judged(events: Sequence[Event], config: Config = TWO, final: int = 1) -> Judgement:

@@ -1,6 +1,6 @@
 """A broker for the tests: three live brokers, one partition led or followed by broker 1."""
 
-from tidegauge.impl.client_messages import Answered, FetchParams, PartitionFetch
+from tidegauge.impl.client_messages import ClientResponse, FetchParams, PartitionFetch
 from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint
 from tidegauge.impl.messages import BrokerState, FetchRequest
 from tidegauge.impl.profiles import Setup
@@ -56,5 +56,5 @@ def follower(replica: int, wait: int = 500, min_bytes: int = 1) -> FetchParams:
     return FetchParams(replica, max_wait_ms=wait, min_bytes=min_bytes)
 
 
-def answers(manager: ReplicaManager) -> tuple[Answered, ...]:
+def responses(manager: ReplicaManager) -> tuple[ClientResponse, ...]:
     return taken(manager)[1]

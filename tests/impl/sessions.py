@@ -44,7 +44,7 @@ def opened(wanted: Fetches, cache: FetchSessionCache | None = None) -> tuple[Fet
     handler, request = h.build(FetchSessionHandler(), wanted)
     assert request is not None
     cache, context = s.new_context(cache or FetchSessionCache(), request, 0)
-    cache, answer = s.answer(cache, context, reads(context.fetches), 0, is_follower=True)
-    handler, taken = h.handle_response(handler, answer)
+    cache, response = s.respond(cache, context, reads(context.fetches), 0, is_follower=True)
+    handler, taken = h.handle_response(handler, response)
     assert taken
-    return cache, handler, answer.session_id
+    return cache, handler, response.session_id

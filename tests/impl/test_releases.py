@@ -14,8 +14,8 @@ from tidegauge.impl.releases import SINCE, START, named, of_release, version_of
 @pytest.mark.parametrize(
     ("switch", "before", "after", "values"),
     [
-        ("epoch_requests", "0.10.2", "0.11.0", (False, True)),
-        ("answers_epoch", "1.1.1", "2.0.0", (False, True)),
+        ("offsets_for_leader_epoch", "0.10.2", "0.11.0", (False, True)),
+        ("epoch_in_response", "1.1.1", "2.0.0", (False, True)),
         ("initial_offset", "0.10.2", "0.11.0", ("hw", "log-end")),
         ("initial_offset", "1.0.2", "1.1.0", ("log-end", "hw")),
         ("initial_offset", "2.7.2", "2.8.0", ("hw", "log-end-or-hw")),
@@ -27,16 +27,16 @@ from tidegauge.impl.releases import SINCE, START, named, of_release, version_of
         ("fetcher_restart", "3.2.3", "3.3.0", ("leader-or-epoch", "epoch")),
         ("guards_partition_epoch", "3.2.3", "3.3.0", (False, True)),
         ("fencing", "2.0.1", "2.1.0", (False, True)),
-        ("epoch_answers_checked", "2.1.0", "2.1.1", (False, True)),
+        ("epoch_responses_checked", "2.1.0", "2.1.1", (False, True)),
         ("fails_partitions", "2.2.2", "2.3.0", (False, True)),
-        ("cut_lowers_hw", "2.3.1", "2.4.0", (False, True)),
+        ("truncation_lowers_hw", "2.3.1", "2.4.0", (False, True)),
         ("hw_wakes_followers", "2.3.1", "2.4.0", (False, True)),
         ("hw_wakes_followers", "2.5.1", "2.6.0", (True, False)),
         ("fences_by_epoch", "2.4.1", "2.5.0", (False, True)),
-        ("cut_clears_cache", "2.6.0", "2.6.1", (False, True)),
+        ("truncation_clears_cache", "2.6.0", "2.6.1", (False, True)),
         ("counts_maximal_isr", "2.6.3", "2.7.0", (False, True)),
-        ("hw_after_isr_answer", "2.6.3", "2.7.0", (True, False)),
-        ("hw_after_isr_answer", "3.0.2", "3.1.0", (False, True)),
+        ("hw_after_isr_response", "2.6.3", "2.7.0", (True, False)),
+        ("hw_after_isr_response", "3.0.2", "3.1.0", (False, True)),
         ("truncation_on_fetch", "2.7.2", "2.8.0", (False, True)),
         ("out_of_range_first", "2.7.1", "2.7.2", (False, True)),
         ("out_of_range_first", "2.8.0", "2.8.1", (False, True)),
@@ -50,8 +50,8 @@ from tidegauge.impl.releases import SINCE, START, named, of_release, version_of
         ("blocks_under_min_isr", "3.6.2", "3.7.0", (False, True)),
         ("rejects_stale_fetch", "3.6.2", "3.7.0", (False, True)),
         ("cache_truncation_queued", "3.7.2", "3.8.0", (False, True)),
-        ("answer_epoch_checked", "3.9.0", "3.9.1", (False, True)),
-        ("answer_epoch_checked", "4.0.0", "4.0.1", (False, True)),
+        ("response_epoch_checked", "3.9.0", "3.9.1", (False, True)),
+        ("response_epoch_checked", "4.0.0", "4.0.1", (False, True)),
         ("batch_epoch_filter", "4.0.0", "4.0.1", (False, True)),
         ("hw_rounded_to_batches", "3.9.2", "4.0.0", (False, True)),
         ("registration_leaves_isr", "3.9.2", "4.0.0", (False, True)),
@@ -81,14 +81,14 @@ def test_every_switch_has_a_history() -> None:
 
 def test_generations_differ_in_truncation_and_fencing() -> None:
     """Each step adds what its KIP brought."""
-    assert [KIP101.answers_epoch, KIP279.answers_epoch, KIP279.fencing, KIP320.fencing] == [False, True, False, True]
+    assert [KIP101.epoch_in_response, KIP279.epoch_in_response, KIP279.fencing, KIP320.fencing] == [False, True, False, True]
     assert not any(p.truncation_on_fetch for p in (KIP101, KIP279, KIP320))
-    assert all(p.epoch_requests for p in (KIP101, KIP279, KIP320))
+    assert all(p.offsets_for_leader_epoch for p in (KIP101, KIP279, KIP320))
     assert [named(name).name for name in PROFILES] == list(PROFILES)
     for release, generation in (("1.0.0", KIP101), ("2.0.0", KIP279), ("2.5.0", KIP320), ("4.0.2", FETCH_TRUNCATION)):
         of = of_release(release)
-        assert (of.answers_epoch, of.fencing, of.truncation_on_fetch) == (
-            generation.answers_epoch,
+        assert (of.epoch_in_response, of.fencing, of.truncation_on_fetch) == (
+            generation.epoch_in_response,
             generation.fencing,
             generation.truncation_on_fetch,
         )

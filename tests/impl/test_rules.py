@@ -11,7 +11,7 @@ LEADER = ((0, 3, 4, 7, 9, 10), (0, 2, 8, 13, 14, 17))
 
 
 @pytest.mark.parametrize(
-    ("requested", "answer"),
+    ("requested", "response"),
     [
         (-1, (-1, -1)),
         (0, (0, 10)),
@@ -24,9 +24,9 @@ LEADER = ((0, 3, 4, 7, 9, 10), (0, 2, 8, 13, 14, 17))
         (8, (-1, -1)),
     ],
 )
-def test_the_end_of_an_epoch_follows_the_answer_table(requested: int, answer: tuple[int, int]) -> None:
+def test_the_end_of_an_epoch_follows_the_response_table(requested: int, response: tuple[int, int]) -> None:
     """Rows L1 to L5 of OffsetsForLeaderEpoch, cache [(2,10),(4,20),(7,35)], log end 50."""
-    assert rules.end_offset_for((2, 4, 7), (10, 20, 35), 50, requested) == answer
+    assert rules.end_offset_for((2, 4, 7), (10, 20, 35), 50, requested) == response
 
 
 def test_an_empty_cache_answers_nothing() -> None:
@@ -35,7 +35,7 @@ def test_an_empty_cache_answers_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cache", "log_end", "answer", "expected"),
+    ("cache", "log_end", "response", "expected"),
     [
         (((0,), (0,)), 2, (0, 1), (5, 1, True)),
         (((1, 2), (0, 4)), 7, (1, 7), (5, 4, True)),
@@ -48,10 +48,10 @@ def test_an_empty_cache_answers_nothing() -> None:
     ],
 )
 def test_the_truncation_target_follows_the_table(
-    cache: tuple[tuple[int, ...], tuple[int, ...]], log_end: int, answer: tuple[int, int], expected: tuple[int, int, bool]
+    cache: tuple[tuple[int, ...], tuple[int, ...]], log_end: int, response: tuple[int, int], expected: tuple[int, int, bool]
 ) -> None:
     """Rows T1 to T5 with the offsets Kafka gives, fetch offset 98."""
-    assert rules.truncation_target(*cache, log_end, 98, *answer) == expected
+    assert rules.truncation_target(*cache, log_end, 98, *response) == expected
 
 
 @pytest.mark.parametrize(

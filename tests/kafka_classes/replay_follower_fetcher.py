@@ -11,8 +11,8 @@ from tidegauge.impl.messages import (
     OFFSET_NOT_AVAILABLE,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
-    FetchAnswer,
     FetchResponse,
+    FetchResponseInFlight,
     ListOffsets,
 )
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Rules, Setup
@@ -53,7 +53,7 @@ def _truncate_pass(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher,
     asked = f.epoch_to_ask(setup, fetcher)
     if asked == UNDEFINED or fetcher.entry is None:
         return f.maybe_truncate_alone(setup, fetcher), None
-    asked_in, answer = fetcher.entry.current_leader_epoch, step["answer"]
+    asked_in, in_flight = fetcher.entry.current_leader_epoch, step["answer"]
     if step["during"] == "removed":
         fetcher = fetch_state.remove_partition(fetcher)
     elif step["during"] == "readded":
@@ -61,7 +61,7 @@ def _truncate_pass(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher,
             setup, fetch_state.remove_partition(fetcher), step["duringEpoch"], step["duringInitOffset"]
         )
     fetcher = f.truncate_to_epoch_end_offset(
-        setup, fetcher, asked_in, CODES[answer["error"]], answer["epoch"], answer["end"]
+        setup, fetcher, asked_in, CODES[in_flight["error"]], in_flight["epoch"], in_flight["end"]
     )
     return fetcher, {"currentLeaderEpoch": asked_in, "leaderEpoch": asked}
 
@@ -72,7 +72,7 @@ def _fetch(setup: Setup, fetcher: Fetcher, step: Step) -> Fetcher:
         return fetch_state.delay(fetcher)
     epoch, end = response["div"] or (UNDEFINED, UNDEFINED)
     batches = tuple(Batch(*batch[:3]) for batch in response["batches"])
-    answer = FetchAnswer(
+    in_flight = FetchResponseInFlight(
         UNDEFINED if step["req"]["epoch"] is None else step["req"]["epoch"],
         step["req"]["off"],
         FetchResponse(CODES[response["error"]], response["hw"], response["ls"], batches, epoch, end),
@@ -80,7 +80,7 @@ def _fetch(setup: Setup, fetcher: Fetcher, step: Step) -> Fetcher:
     )
     listing = {None: NONE, "FencedLeaderEpochException": FENCED_LEADER_EPOCH}
     offsets_error = listing.get(step.get("listError"), UNKNOWN_TOPIC_OR_PARTITION)
-    return f.process_fetch_answer(setup, fetcher, answer, offsets_error, corrupt=bool(response.get("corrupt")))
+    return f.process_fetch_response(setup, fetcher, in_flight, offsets_error, corrupt=bool(response.get("corrupt")))
 
 
 def applied(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher, dict[str, int] | None]:
@@ -133,7 +133,7 @@ def observed(fetcher: Fetcher, thrown: bool, asked: dict[str, int] | None) -> di
 
 
 def expected(step: Step, asked: dict[str, int] | None) -> dict[str, Any]:
-    """What Kafka did. `asked` is absent where the answer was dropped, so it is compared only where it is told."""
+    """What Kafka did. `asked` is absent where the response was dropped, so it is compared only where it is told."""
     return {
         "fs": step["fs"],
         "failed": step["failed"],

@@ -204,8 +204,8 @@ def applied(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
         case "maybeShrinkIsr":
             return _after(bench, isr.maybe_shrink_isr(setup, partition, now))
         case "alterPartitionOk":
-            answer = AlterPartitionResponse(rules.NONE, step["leaderEpoch"], step["partitionEpoch"], tuple(step["isr"]))
-            return _answered(setup, bench, answer, now)
+            response = AlterPartitionResponse(rules.NONE, step["leaderEpoch"], step["partitionEpoch"], tuple(step["isr"]))
+            return _answered(setup, bench, response, now)
         case "alterPartitionError":
             return _answered(setup, bench, AlterPartitionResponse(ALTER_ERRORS[step["error"]]), now)
         case "metadata":

@@ -1,4 +1,4 @@
-"""impl.storage against UnifiedLog: appends, cuts, high watermark, log start, segments, restarts, reads."""
+"""impl.storage against UnifiedLog: appends, truncates, high watermark, log start, segments, restarts, reads."""
 
 from collections import Counter
 from typing import Any

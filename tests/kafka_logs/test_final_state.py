@@ -110,10 +110,10 @@ def test_what_an_event_says_held_before_it_is_what_the_one_before_left(name: str
 def test_the_replay_notices_a_changed_event(trace: Callable[[str, str], Trace]) -> None:
     """An append that claims one record more makes the next event disagree."""
     replica = Replica()
-    told = [event for event in trace("4.2.0/b-kill-leader", "alpha-0").events if event.node == 2]
-    at = next(i for i, event in enumerate(told) if event.event == "HandleFetchResponse" and event.fields["leo"] == 7)
-    told[at] = Event(2, "HandleFetchResponse", dict(told[at].fields) | {"leo": 8})
-    for event in told:
+    reported = [event for event in trace("4.2.0/b-kill-leader", "alpha-0").events if event.node == 2]
+    at = next(i for i, event in enumerate(reported) if event.event == "HandleFetchResponse" and event.fields["leo"] == 7)
+    reported[at] = Event(2, "HandleFetchResponse", dict(reported[at].fields) | {"leo": 8})
+    for event in reported:
         replica.take(event)
     assert any("leo_before is 7, the events before it say 8" in surprise for surprise in replica.surprises)
 

@@ -66,19 +66,29 @@ def test_the_control_refuses_the_record(trace: Find) -> None:
 def _diverging(events: tuple[Event, ...]) -> tuple[Event, list[Event]]:
     """The truncation of broker 1 and what it did since its last fetch left."""
     own = [event for event in events if event.node == 1]
-    cut = next(event for event in own if event.event == "HandleDivergingResponse")
-    since = own[: own.index(cut)]
+    truncated = next(event for event in own if event.event == "HandleDivergingResponse")
+    since = own[: own.index(truncated)]
     last = max(i for i, event in enumerate(since) if event.event == "SendFetch")
-    return cut, since[last + 1 :]
+    return truncated, since[last + 1 :]
 
 
 def test_3_4_0_moves_the_high_watermark_before_it_truncates(trace: Find) -> None:
-    """KAFKA-14704: one answer, first taken as data (48 -> 68), then as diverging (cut at 62); no fetch in between."""
-    cut, between = _diverging(trace("3.4.0/b-kill-leader", "alpha-0").events)
+    """KAFKA-14704: one response, first taken as data (48 -> 68), then as diverging (truncate at 62); no fetch in between."""
+    truncated, between = _diverging(trace("3.4.0/b-kill-leader", "alpha-0").events)
     assert [event.event for event in between] == ["HandleFetchResponse"]
     assert (between[0].fields["hw_before"], between[0].fields["hw"], between[0].at) == (48, 68, "n1/server.log:719")
-    assert (cut.fields["hw_before"], cut.fields["hw"], cut.fields["leo_before"], cut.fields["leo"]) == (68, 62, 68, 62)
-    assert (cut.fields["div_epoch"], cut.fields["div_end"], cut.fields["target"], cut.fields["completed"]) == (
+    assert (
+        truncated.fields["hw_before"],
+        truncated.fields["hw"],
+        truncated.fields["leo_before"],
+        truncated.fields["leo"],
+    ) == (68, 62, 68, 62)
+    assert (
+        truncated.fields["div_epoch"],
+        truncated.fields["div_end"],
+        truncated.fields["target"],
+        truncated.fields["completed"],
+    ) == (
         0,
         62,
         62,
@@ -87,20 +97,25 @@ def test_3_4_0_moves_the_high_watermark_before_it_truncates(trace: Find) -> None
 
 
 def test_later_releases_only_truncate(trace: Find) -> None:
-    """3.4.1 and 4.2.0: nothing happens between the fetch and the cut, and the high watermark stays."""
+    """3.4.1 and 4.2.0: nothing happens between the fetch and the truncation, and the high watermark stays."""
     for release in ("3.4.1", "4.2.0"):
-        cut, between = _diverging(trace(f"{release}/b-kill-leader", "alpha-0").events)
+        truncated, between = _diverging(trace(f"{release}/b-kill-leader", "alpha-0").events)
         assert between == []
-        assert cut.fields["hw"] == cut.fields["hw_before"]
+        assert truncated.fields["hw"] == truncated.fields["hw_before"]
 
 
 def test_an_unclean_election_is_told_as_unclean(trace: Find) -> None:
-    """Broker 2 was in neither ISR nor ELR; the ex-leader cuts 73 -> 40, below its high watermark."""
+    """Broker 2 was in neither ISR nor ELR; the ex-leader truncates 73 -> 40, below its high watermark."""
     events = trace("4.2.0/d-unclean", "alpha-0").events
     elected = [e for e in events if e.event == "ChangePartition" and e.fields["clean"] is False]
     assert [(e.fields["leader"], e.fields["isr"]) for e in elected] == [(2, (2,))]
-    cut = next(e for e in events if e.event == "HandleDivergingResponse" and e.node == 1)
-    assert (cut.fields["leo_before"], cut.fields["leo"], cut.fields["hw_before"], cut.fields["hw"]) == (73, 40, 73, 40)
+    truncated = next(e for e in events if e.event == "HandleDivergingResponse" and e.node == 1)
+    assert (
+        truncated.fields["leo_before"],
+        truncated.fields["leo"],
+        truncated.fields["hw_before"],
+        truncated.fields["hw"],
+    ) == (73, 40, 73, 40)
 
 
 def test_a_restart_is_a_crash_and_an_unclean_start(trace: Find) -> None:

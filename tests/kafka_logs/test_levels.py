@@ -37,7 +37,7 @@ def broken(capture: Capture) -> set[str]:
     return {rule for one in tallies for rule, tally in one.items() if tally.failed}
 
 
-def told_by(capture: Capture, node: int) -> set[str]:
+def reported_by(capture: Capture, node: int) -> set[str]:
     return {event.event for trace in capture.traces for event in trace.events if event.node == node}
 
 
@@ -56,8 +56,8 @@ def test_a_logger_that_was_off_everywhere(logger: str, said: str, tmp_path: Path
     named = {problem.path for problem in capture.problems if said in problem.expected}
     assert {"n1/", "n2/"} <= named
     for node in (1, 2):
-        assert told_by(capture, node) == set()
-    assert "ChangePartition" in told_by(capture, 100)
+        assert reported_by(capture, node) == set()
+    assert "ChangePartition" in reported_by(capture, 100)
     assert all("docs/kafka-logs.md section 1" in p.do for p in capture.problems if said in p.expected)
 
 
@@ -66,8 +66,8 @@ def test_the_view_of_a_leader_that_was_off(tmp_path: Path) -> None:
     off = re.compile(r" (?:DEBUG|TRACE) .*\(kafka\.cluster\.Partition\)\s*$")
     capture = kept(tmp_path, lambda line: off.search(line) is None)
     assert {p.path for p in capture.problems if "kafka.cluster.Partition at DEBUG" in p.expected} == {"n1/", "n2/"}
-    assert told_by(capture, 1) == told_by(capture, 2) == set()
-    assert "HandleFetchResponse" in told_by(capture, 3)
+    assert reported_by(capture, 1) == reported_by(capture, 2) == set()
+    assert "HandleFetchResponse" in reported_by(capture, 3)
 
 
 def test_a_follower_that_is_not_judged_gets_no_events(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_follower_that_is_not_judged_gets_no_events(tmp_path: Path) -> None:
     off = re.compile(r"\(kafka\.server\.ReplicaFetcherThread\)\s*$")
     capture = kept(tmp_path, lambda line: off.search(line) is None, node="n3")
     assert [p.path for p in capture.problems if p.lost] == ["n3/"]
-    assert told_by(capture, 3) == set()
+    assert reported_by(capture, 3) == set()
     peers = {e.fields.get("peer") for t in capture.traces for e in t.events if e.event == "HandleFetch"}
     assert peers == {1, 2, 3}
 
@@ -92,7 +92,7 @@ def test_a_controller_at_info(tmp_path: Path) -> None:
     off = re.compile(r"\] DEBUG .*\(org\.apache\.kafka\.controller\.")
     capture = kept(tmp_path, lambda line: off.search(line) is None, node="n100")
     assert any(p.path == "n100/" and "org.apache.kafka.controller at DEBUG" in p.expected for p in capture.problems)
-    assert told_by(capture, 100) == set()
+    assert reported_by(capture, 100) == set()
     assert broken(capture) == set()
 
 
@@ -116,11 +116,11 @@ def test_the_layout_without_threads_is_enough(name: str, tmp_path: Path, capture
     bare = read(tmp_path)
     assert broken(bare) == broken(whole)
     for one, other in zip(bare.traces, whole.traces, strict=True):
-        assert told(one) == told(other)
+        assert reported(one) == reported(other)
 
 
-def told(trace: Trace) -> list[tuple[str, str]]:
-    """Lines and events; not whether an answer is an event of its own, which hangs on whose fetch raised a high watermark."""
+def reported(trace: Trace) -> list[tuple[str, str]]:
+    """Lines and events; not whether a response is an event of its own: that hangs on whose fetch raised a high watermark."""
     return sorted((e.at, e.event) for e in trace.events if e.event != "AnswerFetch")
 
 

@@ -8,15 +8,15 @@ import pytest
 from tidegauge.traces.kafka import Capture, read
 from tidegauge.traces.kafka.merge import merge
 from tidegauge.traces.kafka.shipped import shipped
-from tidegauge.traces.kafka.steps import Step
+from tidegauge.traces.kafka.steps import LoggedStep
 from tidegauge.traces.kafka.timeline import fetches_before_what_they_raised
 from tidegauge.traces.schema import Event, Trace
 
 HOUR = 3_600_000_000
 
 
-def step(node: int, name: str, index: int, time: int, **fields: object) -> Step:
-    return Step(node, "alpha-0", name, dict(fields), f"n{node}:{index}", time, (0, index, 0, 0))
+def step(node: int, name: str, index: int, time: int, **fields: object) -> LoggedStep:
+    return LoggedStep(node, "alpha-0", name, dict(fields), f"n{node}:{index}", time, (0, index, 0, 0))
 
 
 def test_a_fetch_is_sent_before_it_is_handled_whatever_the_clocks_say() -> None:
@@ -57,11 +57,11 @@ def test_a_circle_is_broken_and_counted() -> None:
 
 def test_a_commit_and_a_loss_that_nothing_ties_are_counted_as_concurrent() -> None:
     """An acknowledgement at one node, a truncation at another: the order shown is one of two."""
-    ack, cut = step(1, "ProduceAck", 1, 1), step(2, "HandleDivergingResponse", 1, 2)
-    assert merge([ack, cut]).concurrent == 1
+    ack, truncated = step(1, "ProduceAck", 1, 1), step(2, "HandleDivergingResponse", 1, 2)
+    assert merge([ack, truncated]).concurrent == 1
     ack.offers.append("told")
-    cut.awaits.append("told")
-    assert merge([ack, cut]).concurrent == 0
+    truncated.awaits.append("told")
+    assert merge([ack, truncated]).concurrent == 0
 
 
 def test_a_fetch_another_thread_has_used_comes_before_what_it_raised() -> None:
@@ -79,7 +79,7 @@ def test_a_fetch_another_thread_has_used_comes_before_what_it_raised() -> None:
     [
         (11, 8, None, "its thread was busy with something else when the high watermark rose"),
         (4, 7, None, "it does not reach the high watermark: the raise stays unexplained"),
-        (4, 8, 8, "its answer tells the new high watermark"),
+        (4, 8, 8, "its response tells the new high watermark"),
     ],
 )
 def test_a_fetch_stays_where_it_is_when_it_cannot_have_been_used(since: int, leo: int, res_hw: int | None, why: str) -> None:
@@ -104,10 +104,10 @@ def test_a_wrong_clock_changes_no_cause(
     assert crooked.summary.fetches_matched == straight.summary.fetches_matched
     for one, other in zip(straight.traces, crooked.traces, strict=True):
         for node in (1, 2, 3, 100):
-            assert _told(one, node) == _told(other, node)
+            assert _reported(one, node) == _reported(other, node)
 
 
-def _told(trace: Trace, node: int) -> list[tuple[str, object, str]]:
+def _reported(trace: Trace, node: int) -> list[tuple[str, object, str]]:
     return [(e.event, e.fields, e.at) for e in trace.events if e.node == node]
 
 
@@ -127,14 +127,14 @@ def test_leader_epochs_are_given_before_they_are_taken(capture: Callable[[str], 
 def test_the_same_logs_give_the_same_trace(capture: Callable[[str], Capture]) -> None:
     """Event by event."""
 
-    def told(one: Capture) -> list[tuple[Event, ...]]:
+    def reported(one: Capture) -> list[tuple[Event, ...]]:
         return [trace.events for trace in one.traces]
 
-    assert told(read(shipped()["4.2.0/d-unclean"])) == told(capture("4.2.0/d-unclean"))
+    assert reported(read(shipped()["4.2.0/d-unclean"])) == reported(capture("4.2.0/d-unclean"))
 
 
 @pytest.mark.parametrize("name", sorted(shipped()))
-def test_no_tie_is_dropped_and_no_answer_unexplained(name: str, capture: Callable[[str], Capture]) -> None:
+def test_no_tie_is_dropped_and_no_response_unexplained(name: str, capture: Callable[[str], Capture]) -> None:
     """In a capture of real brokers the known order never contradicts itself."""
     summary = capture(name).summary
     assert (summary.ties_dropped, summary.unexplained) == (0, 0)

@@ -87,11 +87,11 @@ def test_a_half_written_line_is_named_and_left_out(tmp_path: Path) -> None:
     folder = unpack(SMALL, tmp_path)
     log = folder / "n1" / "server.log"
     lines = log.read_text().split("\n")
-    cut = next(i for i, line in enumerate(lines) if "Recorded replica 2" in line)
-    lines[cut] = lines[cut][:90]
+    torn = next(i for i, line in enumerate(lines) if "Recorded replica 2" in line)
+    lines[torn] = lines[torn][:90]
     log.write_text("\n".join(lines))
     capture = read(folder)
-    assert said(capture.problems, f"n1/server.log:{cut + 1}: expected [time] LEVEL [thread] message (logger), saw '[2026-")
+    assert said(capture.problems, f"n1/server.log:{torn + 1}: expected [time] LEVEL [thread] message (logger), saw '[2026-")
     assert sum(problem.lost for problem in capture.problems) == 1
 
 
@@ -124,7 +124,7 @@ def test_another_layout_is_said(tmp_path: Path) -> None:
 
 
 def test_a_damaged_gzip_file_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    """A copy that was cut."""
+    """A copy that was truncated."""
     whole = shipped()["4.2.0/b-kill-leader"] / "n1" / "server.log.gz"
     (tmp_path / "server.log.gz").write_bytes(whole.read_bytes()[:-5000])
     lines, problems = read_lines(tmp_path / "server.log.gz", "server.log")
@@ -203,7 +203,7 @@ def test_a_process_spread_over_several_files_is_woven_by_its_clock(
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_any_file_cut_or_scrambled_anywhere(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_any_file_truncate_or_scrambled_anywhere(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Bytes dropped, repeated or overwritten in any file of a capture: traces and well-formed problems, no exception."""
     folder = unpack(SMALL, tmp_path_factory.mktemp("cut"))
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".json")

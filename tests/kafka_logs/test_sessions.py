@@ -10,7 +10,7 @@ from tidegauge.traces.kafka import Capture
 from tidegauge.traces.kafka.lines import Line
 from tidegauge.traces.kafka.match import match
 from tidegauge.traces.kafka.phrases import Asked
-from tidegauge.traces.kafka.requests import Answer, Fetch, Request, Sessions, read_request
+from tidegauge.traces.kafka.requests import Fetch, LoggedRequest, LoggedResponse, Sessions, read_request
 from tidegauge.traces.kafka.shipped import shipped
 from tidegauge.traces.kafka.steps import Send
 from tidegauge.traces.problems import Problem
@@ -56,7 +56,7 @@ def test_partitions_that_did_not_travel_are_sent_and_handled_all_the_same(trace:
     assert all(e.fields["req_epoch"] == 0 for e in idle)
 
 
-def document(session: int, epoch: int, topics: Any, responses: Any, answer_session: int, **more: Any) -> Line:
+def document(session: int, epoch: int, topics: Any, responses: Any, response_session: int, **more: Any) -> Line:
     body = {
         "replicaState": {"replicaId": 2, "replicaEpoch": 14},
         "sessionId": session,
@@ -66,7 +66,7 @@ def document(session: int, epoch: int, topics: Any, responses: Any, answer_sessi
     text = {
         "requestHeader": {"requestApiKey": 1, "clientId": "broker-2-fetcher-0"},
         "request": body | {"forgottenTopicsData": more.get("forgotten", [])},
-        "response": {"errorCode": more.get("error", 0), "sessionId": answer_session, "responses": responses},
+        "response": {"errorCode": more.get("error", 0), "sessionId": response_session, "responses": responses},
         "totalTimeMs": 5.0,
         "requestQueueTimeMs": 1.0,
         "localTimeMs": 2.0,
@@ -86,7 +86,7 @@ def asks(offset: int, epoch: int = 0, partition: int = 0) -> Any:
     return {"topicId": TOPIC, "partitions": [part]}
 
 
-def tells(hw: int, error: int = 0, partition: int = 0, size: int = 0) -> Any:
+def reports(hw: int, error: int = 0, partition: int = 0, size: int = 0) -> Any:
     part = {
         "partitionIndex": partition,
         "errorCode": error,
@@ -100,27 +100,27 @@ def tells(hw: int, error: int = 0, partition: int = 0, size: int = 0) -> Any:
 def fetches(*lines: Line) -> list[Fetch]:
     sessions = Sessions({TOPIC: "alpha"})
     requests = [read_request(line) for line in lines]
-    return [sessions.fetch(request) for request in requests if isinstance(request, Request)]
+    return [sessions.fetch(request) for request in requests if isinstance(request, LoggedRequest)]
 
 
 def test_what_an_incremental_request_leaves_out_is_what_was_asked_before() -> None:
-    """Offset and epoch stay; the answer that is left out has the high watermark last told and no records."""
+    """Offset and epoch stay; the response that is left out has the high watermark last told and no records."""
     full, nothing, one = fetches(
-        document(0, 0, [asks(5), asks(7, partition=1)], [tells(4, size=10), tells(7, partition=1)], 99),
+        document(0, 0, [asks(5), asks(7, partition=1)], [reports(4, size=10), reports(7, partition=1)], 99),
         document(99, 1, [], [], 99),
-        document(99, 2, [asks(6)], [tells(6)], 99),
+        document(99, 2, [asks(6)], [reports(6)], 99),
     )
-    assert full.answers["alpha-0"] == Answer(0, 4, 0, size=10)
+    assert full.responses["alpha-0"] == LoggedResponse(0, 4, 0, size=10)
     assert nothing.asked == {"alpha-0": Asked(5, 0, 0, 0), "alpha-1": Asked(7, 0, 0, 0)}
-    assert nothing.answers == {"alpha-0": Answer(0, 4, 0), "alpha-1": Answer(0, 7, 0)}
+    assert nothing.responses == {"alpha-0": LoggedResponse(0, 4, 0), "alpha-1": LoggedResponse(0, 7, 0)}
     assert one.asked["alpha-0"].offset == 6
-    assert one.answers == {"alpha-0": Answer(0, 6, 0), "alpha-1": Answer(0, 7, 0)}
+    assert one.responses == {"alpha-0": LoggedResponse(0, 6, 0), "alpha-1": LoggedResponse(0, 7, 0)}
 
 
 def test_forgotten_partitions_leave_the_session() -> None:
     """KIP-227: forgottenTopicsData."""
     _, after = fetches(
-        document(0, 0, [asks(5), asks(7, partition=1)], [tells(4), tells(7, partition=1)], 99),
+        document(0, 0, [asks(5), asks(7, partition=1)], [reports(4), reports(7, partition=1)], 99),
         document(99, 1, [], [], 99, forgotten=[{"topicId": TOPIC, "partitions": [1]}]),
     )
     assert set(after.asked) == {"alpha-0"}
@@ -129,22 +129,22 @@ def test_forgotten_partitions_leave_the_session() -> None:
 def test_a_session_error_handles_no_partition() -> None:
     """FETCH_SESSION_ID_NOT_FOUND is for the whole request."""
     (refused,) = fetches(document(77, 5, [asks(5)], [], 0, error=70))
-    assert refused.answers == {}
+    assert refused.responses == {}
 
 
 def test_a_session_begun_before_the_log_is_known_as_far_as_it_is_told() -> None:
-    """The first incremental request seen names one partition: the others stay unknown, and so does an answer left out."""
+    """The first incremental request seen names one partition: the others stay unknown, and so does a response left out."""
     (late,) = fetches(document(99, 40, [asks(5)], [], 99))
-    assert late.answers == {"alpha-0": Answer(0, None, None)}
+    assert late.responses == {"alpha-0": LoggedResponse(0, None, None)}
     assert not late.whole
 
 
 def test_times_of_a_request_are_counted_back_from_its_line() -> None:
-    """The line is written when the answer was sent; remote time 0 means it left in the handler thread."""
+    """The line is written when the response was sent; remote time 0 means it left in the handler thread."""
     request = read_request(document(0, 0, [], [], 0))
     waited = read_request(document(0, 0, [], [], 0, remote=1.5))
-    assert isinstance(request, Request)
-    assert isinstance(waited, Request)
+    assert isinstance(request, LoggedRequest)
+    assert isinstance(waited, LoggedRequest)
     assert (request.dequeued, request.handled, request.completed, request.at_once) == (6_000, 8_000, 8_000, True)
     assert (waited.completed, waited.at_once) == (9_500, False)
 
@@ -165,7 +165,7 @@ def send(offset: int, lost: bool = False) -> Send:
 def test_full_fetches_match_by_order_and_what_the_sender_knows_to_be_lost_comes_last() -> None:
     """Three equal requests, the first two never answered: the one request the leader logged is the third."""
     sends = [send(5, lost=True), send(5, lost=True), send(5)]
-    (handled,) = fetches(document(0, 0, [asks(5)], [tells(4)], 99))
+    (handled,) = fetches(document(0, 0, [asks(5)], [reports(4)], 99))
     assert match(sends, {1: [handled]}) == {id(handled): sends[2]}
     assert match(sends[:2], {1: [handled]}) == {id(handled): sends[0]}
     assert match([send(6)], {1: [handled]}) == {}

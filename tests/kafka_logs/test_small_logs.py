@@ -62,9 +62,9 @@ def broker(folder: Path, *lines: tuple[str, str, str], requests: tuple[dict[str,
     return read(folder)
 
 
-def request(key: int, body: Any, answer: Any) -> dict[str, Any]:
+def request(key: int, body: Any, response: Any) -> dict[str, Any]:
     times = dict.fromkeys(("totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs"), 0.0)
-    return {"requestHeader": {"requestApiKey": key, "clientId": "x"}, "request": body, "response": answer} | times
+    return {"requestHeader": {"requestApiKey": key, "clientId": "x"}, "request": body, "response": response} | times
 
 
 def events(capture: Capture, *names: str) -> list[Event]:
@@ -72,7 +72,7 @@ def events(capture: Capture, *names: str) -> list[Event]:
     return [event for trace in capture.traces for event in trace.events if event.event in names]
 
 
-def test_an_out_of_range_answer_drops_the_log(tmp_path: Path) -> None:
+def test_an_out_of_range_response_drops_the_log(tmp_path: Path) -> None:
     """`Truncate fully`, what the log did, `Current offset`: one event, with what was asked."""
     capture = broker(
         tmp_path,
@@ -104,7 +104,7 @@ def test_an_out_of_range_answer_drops_the_log(tmp_path: Path) -> None:
     }
 
 
-def test_an_out_of_range_answer_cuts_at_the_leaders_end(tmp_path: Path) -> None:
+def test_an_out_of_range_response_truncates_at_the_leaders_end(tmp_path: Path) -> None:
     """An unclean leader is shorter."""
     capture = broker(
         tmp_path,
@@ -160,7 +160,7 @@ def test_two_rounds_of_truncation_are_two_events(tmp_path: Path) -> None:
 
 
 def test_a_shrink_is_proposed_answered_and_raises_the_high_watermark(tmp_path: Path) -> None:
-    """`Shrinking ISR` and `Submitting` are one event; `High watermark updated` belongs to the answer of its thread."""
+    """`Shrinking ISR` and `Submitting` are one event; `High watermark updated` belongs to the response of its thread."""
     sent = "sentLeaderAndIsr=LeaderAndIsr(leader=1, leaderEpoch=3, isr=List(1, 2), leaderRecoveryState=RECOVERED, partitionEpoch=6)"
     capture = broker(
         tmp_path,
@@ -175,8 +175,8 @@ def test_a_shrink_is_proposed_answered_and_raises_the_high_watermark(tmp_path: P
     )  # fmt: skip
     (shrink,) = events(capture, "ShrinkIsr")
     assert dict(shrink.fields) == {"isr": (1, 2), "leo": 41, "hw": 40, "partition_epoch": 6}
-    (answer,) = events(capture, "HandleAlterPartitionResponse")
-    assert dict(answer.fields) == {"error": 0, "isr": (1, 2), "partition_epoch": 7, "hw_before": 40, "hw": 41}
+    (response,) = events(capture, "HandleAlterPartitionResponse")
+    assert dict(response.fields) == {"error": 0, "isr": (1, 2), "partition_epoch": 7, "hw_before": 40, "hw": 41}
 
 
 def appended(offset: int) -> tuple[str, str, str]:
@@ -235,13 +235,13 @@ def test_with_others_in_the_isr_a_fetch_raises_it(tmp_path: Path) -> None:
     assert (fetch.fields["hw_before"], fetch.fields["hw"]) == (40, 41)
 
 
-def test_the_log_start_moves_on_its_own_or_with_an_answer(tmp_path: Path) -> None:
+def test_the_log_start_moves_on_its_own_or_with_a_response(tmp_path: Path) -> None:
     """DeleteRecords at a leader, `leader offset increment` at a follower."""
     moved = f"{LOG}Incremented log start offset to 10 due to client delete records request"
     alone = broker(tmp_path / "a", *LOADED, ("rh", "UnifiedLog", moved))
     (event,) = events(alone, "LogStartMoved")
     assert dict(event.fields) == {"log_start": 10, "hw": 40}
-    with_answer = broker(
+    with_response = broker(
         tmp_path / "b",
         *LOADED,
         FOLLOWS,
@@ -251,9 +251,9 @@ def test_the_log_start_moves_on_its_own_or_with_an_answer(tmp_path: Path) -> Non
         (FETCHER, "ReplicaFetcherThread", f"{RF}Follower received high watermark 40 from the leader but did not update replica high "
          "watermark for partition alpha-0"),
     )  # fmt: skip
-    (response,) = events(with_answer, "HandleFetchResponse")
+    (response,) = events(with_response, "HandleFetchResponse")
     assert (response.fields["log_start"], response.fields["hw"], response.fields["rec_end"]) == (10, 40, 40)
-    assert events(with_answer, "LogStartMoved") == []
+    assert events(with_response, "LogStartMoved") == []
 
 
 def test_what_clients_and_old_followers_ask_is_in_the_request_log(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_what_clients_and_old_followers_ask_is_in_the_request_log(tmp_path: Path
 
     def consumed(isolation: int) -> dict[str, Any]:
         part = {"partition": 0, "currentLeaderEpoch": 3, "fetchOffset": 7, "lastFetchedEpoch": -1, "logStartOffset": -1}
-        told = {"partitionIndex": 0, "errorCode": 0, "highWatermark": 40, "lastStableOffset": 35, "logStartOffset": 0}
+        reported = {"partitionIndex": 0, "errorCode": 0, "highWatermark": 40, "lastStableOffset": 35, "logStartOffset": 0}
         return request(
             1,
             {
@@ -270,7 +270,7 @@ def test_what_clients_and_old_followers_ask_is_in_the_request_log(tmp_path: Path
                 "sessionEpoch": -1,
                 "topics": [{"topicId": "T", "partitions": [part]}],
             },
-            {"errorCode": 0, "sessionId": 0, "responses": [{"topicId": "T", "partitions": [told]}]},
+            {"errorCode": 0, "sessionId": 0, "responses": [{"topicId": "T", "partitions": [reported]}]},
         )
 
     asked = {"partition": 0, "currentLeaderEpoch": 3, "leaderEpoch": 2}

@@ -14,7 +14,7 @@ from tidegauge.traces.schema import Trace
 HOUR = 3_600_000_000
 Shift = Callable[[str, str, int], Path]
 BROKEN = {
-    # KAFKA-14704: a diverging answer moves the high watermark
+    # KAFKA-14704: a diverging response moves the high watermark
     "3.4.0/b-kill-leader": {("alpha-0", "HW-06")},
     # the high watermark rises over a replica that has not fetched in this leader epoch, and committed data is lost
     "4.2.0/k-epoch-jump": {("alpha-0", "HW-08"), ("alpha-0", "DATA-01"), ("alpha-0", "DATA-03")},
@@ -39,7 +39,7 @@ def test_a_capture_breaks_exactly_the_rules_its_broker_breaks(name: str, capture
 
 
 def test_14704_is_found_at_the_line_of_broker_1(capture: Callable[[str], Capture]) -> None:
-    """The first failure is the event that took the high watermark of a diverging answer."""
+    """The first failure is the event that took the high watermark of a diverging response."""
     alpha = next(trace for trace in capture("3.4.0/b-kill-leader").traces if trace.tp == "alpha-0")
     first = judged(alpha).failures[0]
     event = alpha.events[first.row]

@@ -6,7 +6,7 @@ from tidegauge.spec.proofs.committed import plain_cluster
 from tidegauge.spec.proofs.committed.plain_ghosts import BROKERS
 
 
-class Cluster(plain_cluster.Cluster):
+class Cluster(plain_cluster.PlainCluster):
     """The cluster, taking steps by chance."""
 
     def random_step(self, choice: random.Random) -> str:
@@ -26,14 +26,14 @@ class Cluster(plain_cluster.Cluster):
             return {"serve": (e, b, size), "hear_isr": (e, late), "propose_shrink": (e, b), "propose_expand": (e, b)}.get(
                 name, (e,)
             )
-        two = dict.fromkeys(("cut", "fetch", "restart", "lose_tail", "delete"), (b, size))
+        two = dict.fromkeys(("truncate", "fetch", "restart", "lose_tail", "delete"), (b, size))
         return {"learn": (b, e, late, size // 3), "take": (b, size, late), "accept": (), "reset": (b, late), **two}.get(
             name, (b,)
         )
 
 
 WEIGHTS = {
-    "elect": 1, "learn": 12, "append": 12, "cut": 16, "fetch": 20, "commit": 14, "remove": 1, "restart": 1, "ask": 6,
+    "elect": 1, "learn": 12, "append": 12, "truncate": 16, "fetch": 20, "commit": 14, "remove": 1, "restart": 1, "ask": 6,
     "serve": 6, "take": 6, "propose_shrink": 2, "propose_expand": 10, "accept": 6, "refuse": 1, "hear_refusal": 6,
     "hear_isr": 6, "lose_tail": 1, "delete": 4, "reset": 6,
 }  # fmt: skip

@@ -66,14 +66,14 @@ def one_past(a: Cache, b: Cache) -> bool:
     return True
 
 
-def cut(log: Cache, target: int) -> Cache:
+def truncated(log: Cache, target: int) -> Cache:
     """The log after a truncation."""
     end = min(target, log[2])
     keeps = truncate_from_end_keeps(log[1], end)
     return log[0][:keeps], log[1][:keeps], end
 
 
-def answer_is_where_later_epochs_begin(e0: int, e1: int, s1: int, end: int, asked: int, offset: int) -> bool:
+def response_is_where_later_epochs_begin(e0: int, e1: int, s1: int, end: int, asked: int, offset: int) -> bool:
     """A record lies below the answered end exactly when its epoch is not above the asked one.
 
     pre: 0 <= e0 < e1 and 0 < s1 <= end and 0 <= offset < end and 0 <= asked <= e1
@@ -84,7 +84,7 @@ def answer_is_where_later_epochs_begin(e0: int, e1: int, s1: int, end: int, aske
     return (offset < answered) == (epoch_at(log, offset) <= asked)
 
 
-def later_epochs_get_no_earlier_answers(e0: int, e1: int, s1: int, end: int, asked: int, later: int) -> bool:
+def later_epochs_get_no_earlier_responses(e0: int, e1: int, s1: int, end: int, asked: int, later: int) -> bool:
     """Answers are monotone in the asked epoch.
 
     pre: 0 <= e0 < e1 and 0 < s1 <= end and 0 <= asked <= later <= e1
@@ -110,7 +110,7 @@ def assign_keeps_the_cache_increasing(e0: int, e1: int, s1: int, epoch: int, sta
     return all(e < epoch for e in left_epochs) and all(s < start for s in left_starts)
 
 
-def the_cut_is_inside_the_log(e0: int, e1: int, s1: int, end: int, epoch: int, answered: int) -> bool:
+def the_truncation_is_inside_the_log(e0: int, e1: int, s1: int, end: int, epoch: int, answered: int) -> bool:
     """A truncation offset is never above the log end, whatever the leader answers.
 
     pre: 0 <= e0 < e1 and 0 < s1 <= end and epoch >= 0 and answered >= 0
@@ -121,7 +121,8 @@ def the_cut_is_inside_the_log(e0: int, e1: int, s1: int, end: int, epoch: int, a
 
 
 def one_epoch_round(l0: int, l1: int, t1: int, leader_end: int, f0: int, f1: int, s1: int, follower_end: int) -> bool:
-    """One OffsetsForLeaderEpoch round cuts nothing common, is done exactly at the common prefix, else takes an entry away.
+    """One OffsetsForLeaderEpoch round truncates nothing common, is done exactly at the common prefix, else takes an entry
+    away.
 
     pre: 0 <= l0 < l1 and 0 < t1 <= leader_end and 0 <= f0 < f1 and 0 < s1 <= follower_end and f1 <= l1
     pre: one_past(((l0, l1), (0, t1), leader_end), ((f0, f1), (0, s1), follower_end))
@@ -131,14 +132,14 @@ def one_epoch_round(l0: int, l1: int, t1: int, leader_end: int, f0: int, f1: int
     common = common_end(leader, follower)
     epoch, end = end_offset_for(*leader, latest_epoch(follower[0]))
     _, target, done = truncation_target(*follower, follower_end, epoch, end)
-    after = cut(follower, target)
+    after = truncated(follower, target)
     if done:
         return target == common or (common == 0 and target <= 0)
     return (target >= common or common == 0) and 0 < len(after[0]) < 2 and one_past(leader, after)
 
 
 def one_fetch(l0: int, l1: int, t1: int, leader_end: int, f0: int, f1: int, s1: int, follower_end: int) -> bool:
-    """One fetch reads exactly at the common prefix, or cuts nothing common and takes something away.
+    """One fetch reads exactly at the common prefix, or truncates nothing common and takes something away.
 
     pre: 0 <= l0 < l1 and 0 < t1 <= leader_end and 0 <= f0 < f1 and 0 < s1 <= follower_end and f1 <= l1
     pre: one_past(((l0, l1), (0, t1), leader_end), ((f0, f1), (0, s1), follower_end))
@@ -152,7 +153,7 @@ def one_fetch(l0: int, l1: int, t1: int, leader_end: int, f0: int, f1: int, s1: 
     if decision == OUT_OF_RANGE:
         return False
     _, target, _ = truncation_target(*follower, follower_end, epoch, end)
-    after = cut(follower, target)
+    after = truncated(follower, target)
     less = len(after[0]) < 2 or after[2] < follower_end
     return decision == DIVERGING and (target >= common or common == 0) and less and one_past(leader, after)
 
@@ -172,7 +173,7 @@ def epoch_rounds_end_at_the_common_prefix(
     for _ in range(3):
         epoch, end = end_offset_for(*leader, latest_epoch(now[0]))
         _, target, done = truncation_target(*now, now[2], epoch, end)
-        now = cut(now, target)
+        now = truncated(now, target)
         if done:
             return now[2] == common
     return False
@@ -238,15 +239,15 @@ def fetches_end_at_the_common_prefix(
         if decision == OUT_OF_RANGE:
             return common == 0
         _, target, _ = truncation_target(*now, now[2], epoch, end)
-        now = cut(now, target)
+        now = truncated(now, target)
     return False
 
 
 LEMMAS = (
-    answer_is_where_later_epochs_begin,
-    later_epochs_get_no_earlier_answers,
+    response_is_where_later_epochs_begin,
+    later_epochs_get_no_earlier_responses,
     assign_keeps_the_cache_increasing,
-    the_cut_is_inside_the_log,
+    the_truncation_is_inside_the_log,
     one_epoch_round,
     one_fetch,
     epoch_rounds_end_at_the_common_prefix,

@@ -9,7 +9,7 @@ import z3
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.engine.loops import CONTRACTS, split
 from tidegauge.spec.proofs.engine.paths import Path, explore
-from tidegauge.spec.proofs.engine.verdicts import Verdict
+from tidegauge.spec.proofs.engine.verdicts import ProofVerdict
 from tidegauge.spec.proofs.lemmas import any_convergence, any_length
 from tidegauge.spec.proofs.lemmas.any_convergence import two_logs
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
@@ -71,12 +71,12 @@ def test_a_wrong_rule_is_not_proved(old: str, new: str, group: str) -> None:
     """Without a bound a wrong rule is NOT PROVED: no model is claimed where statements about all entries are involved."""
     assert SOURCE.count(old) == 1
     result = prove_group(all_groups()[group], source=SOURCE.replace(old, new))
-    assert result.verdict in (Verdict.NOT_PROVED, Verdict.COUNTER_MODEL)
-    assert result.verdict is Verdict.NOT_PROVED or group == "loops"
+    assert result.verdict in (ProofVerdict.NOT_PROVED, ProofVerdict.COUNTER_MODEL)
+    assert result.verdict is ProofVerdict.NOT_PROVED or group == "loops"
 
 
 @pytest.mark.parametrize("name", list(CONTRACTS))
-def test_a_loop_is_cut_out_of_the_code_that_runs(name: str) -> None:
+def test_a_loop_is_truncated_out_of_the_code_that_runs(name: str) -> None:
     """The pieces, run one after the other in CPython, give what the helper gives."""
     loop = split(name, vars(rules))
     arguments: tuple[Any, ...] = ((1, 3, 3, 7), 3) if name != "lowest_counted" else (9, (4, 2, 8), (True, False, True))
@@ -94,7 +94,7 @@ def test_a_loop_is_cut_out_of_the_code_that_runs(name: str) -> None:
 
 
 def test_a_text_that_is_not_the_code_is_refused() -> None:
-    """The loop cannot be cut out of a text other than the code object's own."""
+    """The loop cannot be truncated out of a text other than the code object's own."""
     namespace = dict(namespace_of(SOURCE))
     namespace["__source__"] = SOURCE.replace("values[n] <= bound", "values[n] < bound")
     with pytest.raises(ValueError, match="expected the text of count_at_most to be its code"):
@@ -121,6 +121,6 @@ def test_without_a_premise_the_step_is_not_proved(premise: str) -> None:
 def test_every_index_is_proved_in_range() -> None:
     """Reading a cache of any length carries the obligation to stay inside, and it is met."""
     tally = explore(
-        lambda path: any_length.any_answer_table(path, 0), vars(rules), make_solver=quantified_solver, contracts=CONTRACTS
+        lambda path: any_length.any_response_table(path, 0), vars(rules), make_solver=quantified_solver, contracts=CONTRACTS
     )
     assert tally.proved["every index in range"] > 0

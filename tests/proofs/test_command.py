@@ -21,9 +21,9 @@ def test_every_removal_is_listed_and_told_in_words(name: str, capsys: pytest.Cap
     assert main(["prove", "--list"]) == 0
     assert f"\n{name} " in capsys.readouterr().out
     assert main(["prove", "--scenario", name]) == 0
-    told = capsys.readouterr().out
-    assert "leader    cache" in told
-    assert "the common prefix ends at" in told
+    reported = capsys.readouterr().out
+    assert "leader    cache" in reported
+    assert "the common prefix ends at" in reported
 
 
 @pytest.mark.parametrize("option", ["--scenario", "--group"])

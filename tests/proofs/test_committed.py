@@ -113,7 +113,7 @@ def test_a_fetch_that_arrives_after_its_sender_moved_on_is_counted_and_harmless(
     assert not cluster.lost()
 
 
-def test_an_answer_to_an_isr_change_may_come_after_the_next_election() -> None:
+def test_a_response_to_an_isr_change_may_come_after_the_next_election() -> None:
     """A shrink is taken, its leader deposed before it hears of it: it goes on counting the removed, hears, and commits."""
     cluster = played([
         ("learn", 0, 0), ("learn", 1, 0), ("propose_shrink", 0, 2), ("accept",), ("elect", 1), ("append", 0),

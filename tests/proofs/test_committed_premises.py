@@ -13,7 +13,7 @@ from tidegauge.spec.proofs.committed.isr_steps import accept, propose_expand
 from tidegauge.spec.proofs.committed.runs import LOSSES
 from tidegauge.spec.proofs.committed.steps import Step, commit, elect, learn
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
-from tidegauge.spec.proofs.engine.paths import Path, Tally, explore
+from tidegauge.spec.proofs.engine.paths import GoalTally, Path, explore
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
 REACHED = "every ISR member has reached what is committed"
@@ -62,7 +62,7 @@ def test_without_a_premise_committed_data_is_lost(run: str) -> None:
     assert not guarded.broken()
 
 
-def shown_to_keep(step: Step, conjunct: str = "", without: str = "") -> Tally:
+def shown_to_keep(step: Step, conjunct: str = "", without: str = "") -> GoalTally:
     """One step and one conjunct."""
 
     def lemma(path: Path) -> None:

@@ -16,7 +16,7 @@ def test_a_fetch_at_the_leaders_log_start_is_compared_with_nothing() -> None:
     assert rules.fetch_decision((1,), (1,), 1, 1, 1, 0)[0] == rules.READ
 
 
-def test_an_epoch_that_the_leader_has_deleted_is_cut_at_its_log_start() -> None:
+def test_an_epoch_that_the_leader_has_deleted_is_truncated_at_its_log_start() -> None:
     """The follower has only an epoch that the leader has deleted: it keeps what lies below the leader's log start."""
     decision, epoch, end = rules.fetch_decision((2,), (5,), 5, 9, 7, 0)
     assert (decision, epoch, end) == (rules.DIVERGING, 0, 5)

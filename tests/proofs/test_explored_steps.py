@@ -81,8 +81,8 @@ class Follower:
         self.commits(leader, after)
 
     def on_HandleFetch(self, before: View, after: View, leader: int, f: int, expand: int) -> None:  # noqa: N802
-        request, answer = before[0][f][SLOTS][leader], after[0][f][SLOTS][leader]
-        if answer and answer[0] == DATA:
+        request, response = before[0][f][SLOTS][leader], after[0][f][SLOTS][leader]
+        if response and response[0] == DATA:
             self.asks_now(f, request)
             self.must("serve", before[0][leader][EPOCH], f, request[2])
             if expand:
@@ -90,13 +90,13 @@ class Follower:
             self.commits(leader, after)
 
     def on_HandleFetchResponse(self, before: View, after: View, f: int, leader: int) -> None:  # noqa: N802
-        old, new, answer = before[0][f], after[0][f], before[0][f][SLOTS][leader]
+        old, new, response = before[0][f], after[0][f], before[0][f][SLOTS][leader]
         if old[LOG] != new[LOG] or old[HW] != new[HW]:
-            self.must("take", f, len(new[LOG]), self.cluster.shown[self.cluster.known[f]] - answer[3])
+            self.must("take", f, len(new[LOG]), self.cluster.shown[self.cluster.known[f]] - response[3])
 
     def on_HandleDivergingResponse(self, before: View, after: View, f: int, leader: int) -> None:  # noqa: N802
         if len(after[0][f][LOG]) < len(before[0][f][LOG]):
-            self.must("cut", f, len(after[0][f][LOG]))
+            self.must("truncate", f, len(after[0][f][LOG]))
 
     on_HandleOutOfRange = on_HandleDivergingResponse  # noqa: N815
 
@@ -196,7 +196,7 @@ def walked(bounds: Bounds, profile: Profile, walks: int) -> tuple[Counter[str], 
 
 
 STEPS = {
-    "learn", "append", "ask", "serve", "take", "cut", "commit", "elect", "remove", "restart", "propose_shrink",
+    "learn", "append", "ask", "serve", "take", "truncate", "commit", "elect", "remove", "restart", "propose_shrink",
     "propose_expand", "accept", "hear_isr",
 }  # fmt: skip
 """Whoever is fenced leaves the ISR at once, so a change with it is never refused for it: it is made from an older ISR."""

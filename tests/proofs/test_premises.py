@@ -20,7 +20,7 @@ def test_without_a_premise_the_plain_rules_end_elsewhere(removal: str, mode: str
 
 
 def test_kip_101_keeps_a_record_the_leader_never_wrote() -> None:
-    """With KIP-101's answer the follower stops above the common prefix; with KIP-279's, on the same logs, it does not."""
+    """With KIP-101's response the follower stops above the common prefix; with KIP-279's, on the same logs, it does not."""
     run = counter_model_scenario("kip-101", EPOCH_MODE)
     assert run.end > run.common_end
     assert replay(run.leader, run.follower, EPOCH_MODE).converged
@@ -34,7 +34,7 @@ def test_an_entry_without_records_breaks_log_matching_on_records() -> None:
 
 
 def test_a_leader_that_is_not_the_newest_is_out_of_range() -> None:
-    """An older leader has no answer for a newer epoch, though records are common."""
+    """An older leader has no response for a newer epoch, though records are common."""
     run = counter_model_scenario("leader-older", FETCH_MODE)
     assert run.outcome == OUT_OF_RANGE
     assert run.common_end > max(run.leader.log_start, run.follower.log_start)
@@ -71,8 +71,8 @@ def test_a_premise_that_does_not_exist_is_refused() -> None:
 def test_the_divergence_vectors_of_kafka() -> None:
     """PartitionTest#testLastFetchedOffsetValidation, row by row."""
     epochs, starts = (0, 3, 4, 7, 9, 10), (0, 2, 8, 13, 14, 17)
-    for last, offset, answer in [(2, 5, (0, 2)), (0, 4, (0, 2)), (6, 6, (4, 13)), (5, 9, (4, 13)), (10, 18, (10, 17))]:
-        assert rules.fetch_decision(epochs, starts, 0, 17, offset, last) == (rules.DIVERGING, *answer)
+    for last, offset, response in [(2, 5, (0, 2)), (0, 4, (0, 2)), (6, 6, (4, 13)), (5, 9, (4, 13)), (10, 18, (10, 17))]:
+        assert rules.fetch_decision(epochs, starts, 0, 17, offset, last) == (rules.DIVERGING, *response)
     for last, offset in [(0, 2), (7, 14), (9, 17), (10, 17)]:
         assert rules.fetch_decision(epochs, starts, 0, 17, offset, last)[0] == rules.READ
     assert rules.fetch_decision(epochs, starts, 0, 17, 5, 11)[0] == rules.OUT_OF_RANGE

@@ -6,7 +6,7 @@ import pytest
 
 from tidegauge.impl import rules
 from tidegauge.spec.errors import SpecError
-from tidegauge.spec.proofs.engine.verdicts import GroupResult, Verdict, overall
+from tidegauge.spec.proofs.engine.verdicts import GroupResult, ProofVerdict, overall
 from tidegauge.spec.proofs.prove import exit_code, prove, prove_group
 from tidegauge.spec.proofs.registry import all_groups
 
@@ -23,14 +23,14 @@ def broken(old: str, new: str) -> str:
 def test_every_group_is_proved(name: str) -> None:
     """Each group holds for caches of up to two entries; `tidegauge prove` goes on to four."""
     result = prove_group(all_groups()[name], max_entries=2)
-    assert result.verdict is Verdict.PROVED, "\n".join(result.describe())
+    assert result.verdict is ProofVerdict.PROVED, "\n".join(result.describe())
     assert all(goal.checks > 0 for goal in result.goals)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "group"),
     [
-        ("values[n] <= bound", "values[n] < bound", "answers"),
+        ("values[n] <= bound", "values[n] < bound", "responses"),
         ("values[n] < bound", "values[n] <= bound", "cache"),
         ("epoch < last_fetched_epoch or", "epoch <= last_fetched_epoch or", "fetch"),
         ("end < fetch_offset:", "end <= fetch_offset:", "fetch-loop"),
@@ -44,7 +44,7 @@ def test_every_group_is_proved(name: str) -> None:
 def test_a_comparison_swapped_by_hand_is_a_counter_model(old: str, new: str, group: str) -> None:
     """Swapping `<` and `<=` in a rule refutes a goal, with the values that show it."""
     result = prove_group(all_groups()[group], max_entries=2, source=broken(old, new), stop_at_first=True)
-    assert result.verdict is Verdict.COUNTER_MODEL
+    assert result.verdict is ProofVerdict.COUNTER_MODEL
     model = result.failures[0].counter_model
     assert model is not None
     assert model.lines or "terminates" in model.goal
@@ -52,17 +52,19 @@ def test_a_comparison_swapped_by_hand_is_a_counter_model(old: str, new: str, gro
 
 def test_processes_prove_what_one_process_proves() -> None:
     """Groups run in processes of their own, results come in the order asked for, and progress is told."""
-    told: list[tuple[str, bool]] = []
-    results = prove(["counting", "isr"], max_entries=2, progress=lambda name, result: told.append((name, result is None)))
+    reported: list[tuple[str, bool]] = []
+    results = prove(
+        ["counting", "isr"], max_entries=2, progress=lambda name, result: reported.append((name, result is None))
+    )
     assert [r.name for r in results] == ["counting", "isr"]
     assert exit_code(results) == 0
-    assert sorted(told) == [("counting", False), ("counting", True), ("isr", False), ("isr", True)]
+    assert sorted(reported) == [("counting", False), ("counting", True), ("isr", False), ("isr", True)]
 
 
 def test_a_group_that_takes_too_long_is_not_proved() -> None:
     """The time limit gives NOT PROVED and exit code 3, not a counter-model."""
     results = prove(["fetch-loop"], max_entries=5, time_limit=0.2)
-    assert results[0].verdict is Verdict.NOT_PROVED
+    assert results[0].verdict is ProofVerdict.NOT_PROVED
     assert "0.2 s" in results[0].reason
     assert exit_code(results) == 3
 
@@ -82,7 +84,7 @@ def test_an_unknown_group_is_named() -> None:
 
 def test_nothing_proved_is_undecided() -> None:
     """A run that proved nothing is not a success."""
-    assert overall([]) is Verdict.NOT_PROVED
+    assert overall([]) is ProofVerdict.NOT_PROVED
     assert exit_code([]) == 3
 
 
@@ -95,5 +97,5 @@ def test_what_is_lost_without_a_premise_is_told_when_asked() -> None:
 
 def test_a_result_is_told_in_lines() -> None:
     """The first line holds verdict, name, goals, method and time."""
-    result = GroupResult("g", "a title", "bounded", Verdict.PROVED, seconds=1.25)
+    result = GroupResult("g", "a title", "bounded", ProofVerdict.PROVED, seconds=1.25)
     assert result.describe() == ["PROVED         g: a title (0 goals, 0 paths, bounded, 1.2 s)"]

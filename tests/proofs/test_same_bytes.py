@@ -1,4 +1,4 @@
-"""The same question has the same answer, letter by letter, in any process and whatever was proved before."""
+"""The same question has the same response, letter by letter, in any process and whatever was proved before."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from tidegauge.spec.proofs.registry import all_groups
 
 ROOT = File(__file__).parents[2]
 
-TOLD = """
+REPORTED = """
 import sys
 from tidegauge.spec.proofs.prove import prove_group
 from tidegauge.spec.proofs.registry import all_groups
@@ -25,17 +25,17 @@ for name in sys.argv[2:]:
         for goal in result.goals:
             print("\\n".join(goal.describe()))
 """
-GROUPS = ("needed", "removals", "answers", "high-watermark", "loops", "fetch")
+GROUPS = ("needed", "removals", "responses", "high-watermark", "loops", "fetch")
 
 
-def told(tmp_path: File, groups: tuple[str, ...], seed: str) -> dict[str, str]:
+def reported(tmp_path: File, groups: tuple[str, ...], seed: str) -> dict[str, str]:
     """What a process of its own says, with other hash seeds and another order of the groups."""
     wrong = tmp_path / "rules.py"
     wrong.write_text(broken("values[n] <= bound", "values[n] < bound"), encoding="utf-8")
     said = {}
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", TOLD, str(wrong), *groups], capture_output=True, env=environment, cwd=ROOT, check=True
+        [sys.executable, "-c", REPORTED, str(wrong), *groups], capture_output=True, env=environment, cwd=ROOT, check=True
     )
     for part in done.stdout.decode().split("group ")[1:]:
         name, _, text = part.partition("\n")
@@ -45,7 +45,7 @@ def told(tmp_path: File, groups: tuple[str, ...], seed: str) -> dict[str, str]:
 
 def test_every_counter_model_is_the_same_in_another_process(tmp_path: File) -> None:
     """Two processes that prove the groups in opposite orders print the same models."""
-    one, other = told(tmp_path, GROUPS, "1"), told(tmp_path, GROUPS[::-1], "2")
+    one, other = reported(tmp_path, GROUPS, "1"), reported(tmp_path, GROUPS[::-1], "2")
     assert set(one) == set(GROUPS)
     assert one == other
     assert sum(text.count("COUNTER-MODEL") for text in one.values()) >= 5

@@ -84,9 +84,9 @@ def test_decisions_of_the_implementation_are_rules() -> None:
 
 def test_actions_that_leave_a_trace_are_events() -> None:
     """An action of a broker has an event of the same name, but for those told as others."""
-    told_otherwise = {"LoseResponse", "Restart", "FenceBroker", "UnfenceBroker", "ElectPreferred"}
+    reported_otherwise = {"LoseResponse", "Restart", "FenceBroker", "UnfenceBroker", "ElectPreferred"}
     modelled = {name for name, row in CATALOG["action"].items() if row["tla"].startswith("Replication!")}
-    assert modelled - told_otherwise <= set(EVENTS)
+    assert modelled - reported_otherwise <= set(EVENTS)
 
 
 def test_the_checks_can_fail(tmp_path: Path) -> None:

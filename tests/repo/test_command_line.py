@@ -16,20 +16,20 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
-    told = capsys.readouterr().out
+    reported = capsys.readouterr().out
     for command in ("check", "model", "prove", "generate", "convert", "bugs", "conformance", "doctor", "scenario", "play"):
-        assert command in told
-    assert "exit codes" in told
+        assert command in reported
+    assert "exit codes" in reported
 
 
 def test_a_bug_in_real_logs_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1, the rule, file and line, the known bug, and a page."""
     code = main(["check", "--quiet", str(shipped()["3.4.0/b-kill-leader"]), "--out", str(tmp_path)])
-    told = capsys.readouterr().out
+    reported = capsys.readouterr().out
     assert code == 1
-    assert "HW-06" in told
-    assert "n1/server.log:719" in told
-    assert "KAFKA-14704" in told
+    assert "HW-06" in reported
+    assert "n1/server.log:719" in reported
+    assert "KAFKA-14704" in reported
     assert (tmp_path / "index.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
@@ -88,7 +88,7 @@ def test_what_does_not_exist_is_named_with_what_does(capsys: pytest.CaptureFixtu
 def test_a_release_that_goes_beyond_the_specification_is_refused_by_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """3.6 forgets the last fetched epoch on an empty answer (KAFKA-15510): no state of the model is like that."""
+    """3.6 forgets the last fetched epoch on an empty response (KAFKA-15510): no state of the model is like that."""
     out = tmp_path / "walks.parquet"
     assert main(["generate", "--quiet", "--model", "Epochs", "--release", "3.6.1", "--out", str(out)]) == 2
     assert "release-3.6.1 goes beyond them (fetcher entry" in capsys.readouterr().err

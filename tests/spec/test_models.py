@@ -99,7 +99,7 @@ def test_what_is_checked_is_known_to_be_able_to_fail() -> None:
     holds = {name for model in load_models() if model.expect == "success" for name in checked(model)}
     never_seen_to_fail = {
         *("TypeOK", "ElrTypeOK", "MoveTypeOK", "AcksTypeOK"),
-        *("NoCutBelowHighWatermark", "NeverOutOfRange", "OnlyRowsFourAndFive", "OnlyLeadersKnow", "NoAnswerIsOld"),
+        *("NoTruncationBelowHighWatermark", "NeverOutOfRange", "OnlyRowsFourAndFive", "OnlyLeadersKnow", "NoResponseIsOld"),
         *("CommittedReachesAll", "TruncationEnds", "ProposalsEnd", "OneWriter"),
     }
     assert holds - can_fail == never_seen_to_fail
@@ -129,9 +129,9 @@ def test_a_tier_is_told_in_the_order_of_the_file(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(models, "run_model", ran)
     monkeypatch.setattr(models, "warm_start", lambda *_: ())
-    told: list[str] = []
-    done = models.run_tier("small", on_done=lambda comparison: told.append(comparison.model.name))
-    assert told == [comparison.model.name for comparison in done] == [model.name for model in in_tier("small")]
+    reported: list[str] = []
+    done = models.run_tier("small", on_done=lambda comparison: reported.append(comparison.model.name))
+    assert reported == [comparison.model.name for comparison in done] == [model.name for model in in_tier("small")]
 
 
 def test_a_tier_holds_the_cheaper_ones_and_large_is_asked_for_by_name() -> None:
@@ -196,10 +196,10 @@ def test_a_property_that_tlc_does_not_name_is_the_only_one_of_its_cfg() -> None:
 @pytest.mark.tlc
 def test_a_wrong_pin_is_found_by_running() -> None:
     """A real run against a wrong expectation fails for the right reason."""
-    model = find_model("ReachCut")
+    model = find_model("ReachTruncation")
     comparison = run_model(Model(**{**vars(model), "property": "OneRoundIsEnough"}))
     assert not comparison.ok
-    assert "property: expected OneRoundIsEnough, seen NoRecordIsCut" in str(comparison)
+    assert "property: expected OneRoundIsEnough, seen NoRecordIsTruncated" in str(comparison)
 
 
 ENTRY = """[[model]]

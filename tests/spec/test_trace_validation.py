@@ -67,7 +67,7 @@ def test_the_profile_decides(hw_only_loss: Behaviour) -> None:
     assert found.labels[rejected.matched] == ("BecomeFollower", 1)
 
 
-# What MCReplication/MissedEpoch.cfg finds: b3 leads an epoch that b1 never reads and b2 cuts its log there; b1, leader
+# What MCReplication/MissedEpoch.cfg finds: b3 leads an epoch that b1 never reads and b2 truncates its log there; b1, leader
 # again, still counts b2's log end from before.
 MISSED = [
     Observation("LeaderAppend", 0, leo=1, hw=0),

@@ -21,5 +21,5 @@ def state(one: View, two: View, controller: View = (0, 0, 3, 3)) -> View:
     return ((one, two), controller, (), 0)
 
 
-def told(src: View, label: Label, dst: View, profile: str = "fetch-truncation") -> list[tuple[int, str, Fields]]:
+def reported(src: View, label: Label, dst: View, profile: str = "fetch-truncation") -> list[tuple[int, str, Fields]]:
     return [(e.node, e.event, dict(e.fields)) for e in events_of_step(src, label, dst, profile)]

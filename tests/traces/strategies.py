@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, Kind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, FieldKind, Trace
 
 NODES = (1, 2, 7)
 CONTROLLER = 100
@@ -14,22 +14,22 @@ numbers = st.integers(-1, 2**62 - 1)
 node_ids = st.sampled_from(NODES)
 
 
-def values(kind: Kind) -> st.SearchStrategy[Any]:
-    told = {
-        Kind.INT: st.one_of(st.integers(-1, 5), numbers),
-        Kind.BOOL: st.booleans(),
-        Kind.NODE: node_ids,
-        Kind.NODES: st.lists(node_ids, unique=True, max_size=3).map(lambda nodes: tuple(sorted(nodes))),
-        Kind.EPOCHS: st.lists(st.tuples(numbers, numbers), max_size=3).map(tuple),
+def values(kind: FieldKind) -> st.SearchStrategy[Any]:
+    reported = {
+        FieldKind.INT: st.one_of(st.integers(-1, 5), numbers),
+        FieldKind.BOOL: st.booleans(),
+        FieldKind.NODE: node_ids,
+        FieldKind.NODES: st.lists(node_ids, unique=True, max_size=3).map(lambda nodes: tuple(sorted(nodes))),
+        FieldKind.EPOCHS: st.lists(st.tuples(numbers, numbers), max_size=3).map(tuple),
     }[kind]
-    return st.one_of(st.none(), told) if kind is not Kind.EPOCHS else told
+    return st.one_of(st.none(), reported) if kind is not FieldKind.EPOCHS else reported
 
 
 @st.composite
 def events(draw: st.DrawFn) -> Event:
     name = draw(st.sampled_from(sorted(EVENTS)))
-    told = draw(st.lists(st.sampled_from(EVENTS[name].fields), unique=True))
-    fields = {field: draw(values(FIELDS[field].kind)) for field in told}
+    reported = draw(st.lists(st.sampled_from(EVENTS[name].fields), unique=True))
+    fields = {field: draw(values(FIELDS[field].kind)) for field in reported}
     return Event(node=draw(st.sampled_from((*NODES, CONTROLLER))), event=name, fields=fields)
 
 

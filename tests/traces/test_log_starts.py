@@ -52,7 +52,7 @@ def test_a_log_start_that_moves_is_told_with_the_high_watermark() -> None:
     assert (event.node, event.event, event.fields) == (2, "LogStartMoved", {"log_start": 1, "hw": 1})
 
 
-def test_an_answer_tells_the_leaders_log_start_and_the_follower_its_own() -> None:
+def test_a_response_tells_the_leaders_log_start_and_the_follower_its_own() -> None:
     """Taken over by a follower whose fetch was in range."""
     trace = played(*ELECTED, ("HandleFetch", 1, 0, 0), ("HandleFetchResponse", 0, 1))
     assert last(trace, "HandleFetch").fields["res_log_start"] == 1
@@ -74,7 +74,7 @@ def test_a_reset_and_a_restart_tell_the_log_start() -> None:
 
 
 def test_every_step_has_events_of_the_schema_and_0_is_not_told(graph: Graph) -> None:
-    """A log start is told where it is not 0, or where all of the log is told; nothing is silent but a lost answer."""
+    """A log start is told where it is not 0, or where all of the log is told; nothing is silent but a lost response."""
     moved = 0
     for src, label, dst in graph.edges:
         for event in events_of_step(graph.states[src], graph.labels[label], graph.states[dst]):
@@ -94,9 +94,9 @@ def test_the_judge_promises_nothing_of_what_was_deleted() -> None:
     assert "DATA-01" in failing(untold)
 
 
-@pytest.mark.parametrize(("told", "rule"), [({"log_start": 2}, "HW-10"), ({"log_start": 0}, "LOG-01")])
-def test_a_log_start_that_cannot_be_is_rejected(told: dict[str, int], rule: str) -> None:
+@pytest.mark.parametrize(("reported", "rule"), [({"log_start": 2}, "HW-10"), ({"log_start": 0}, "LOG-01")])
+def test_a_log_start_that_cannot_be_is_rejected(reported: dict[str, int], rule: str) -> None:
     """Above the high watermark, or back."""
     trace = played(*ELECTED)
-    wrong = Event(2, "LogStartMoved", {**trace.events[-1].fields, **told})
+    wrong = Event(2, "LogStartMoved", {**trace.events[-1].fields, **reported})
     assert rule in failing(replace(trace, events=(*trace.events, wrong)))

@@ -24,7 +24,7 @@ def event(**keys: Any) -> str:
     return json.dumps({"v": 1, "node": 1, "event": "HwCheckpoint", **keys})
 
 
-def told(trace: Trace) -> list[tuple[int, str, Any]]:
+def reported(trace: Trace) -> list[tuple[int, str, Any]]:
     return [(e.node, e.event, e.fields) for e in trace.events]
 
 
@@ -34,7 +34,7 @@ def test_what_is_written_is_read_back(traces: list[Trace]) -> None:
     found = ndjson.read_bytes(text.encode(), "f.ndjson")
     assert found.problems == []
     assert [(t.name, t.tp, t.config) for t in found.traces] == [(t.name, t.tp, t.config) for t in traces]
-    assert [told(t) for t in found.traces] == [told(t) for t in traces]
+    assert [reported(t) for t in found.traces] == [reported(t) for t in traces]
 
 
 def test_a_file_holds_several_traces(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_an_event_that_names_its_trace_goes_there() -> None:
     """Lines of two traces may alternate."""
     other = CONFIG_LINE.replace('"t"', '"u"')
     found = read(CONFIG_LINE, other, event(hw=1, trace="t"), event(hw=2))
-    assert [told(t) for t in found.traces] == [[(1, "HwCheckpoint", {"hw": 1})], [(1, "HwCheckpoint", {"hw": 2})]]
+    assert [reported(t) for t in found.traces] == [[(1, "HwCheckpoint", {"hw": 1})], [(1, "HwCheckpoint", {"hw": 2})]]
 
 
 def test_absent_and_null_stay_apart() -> None:
@@ -178,10 +178,12 @@ def test_no_bytes_make_the_reader_raise(data: bytes) -> None:
 
 
 @given(trace_lists, st.data())
-def test_cutting_a_file_anywhere_loses_at_most_the_line_that_was_cut(traces: list[Trace], data: st.DataObject) -> None:
+def test_truncating_a_file_anywhere_loses_at_most_the_line_that_was_truncated(
+    traces: list[Trace], data: st.DataObject
+) -> None:
     text = "".join(f"{line}\n" for trace in traces for line in ndjson.lines(trace)).encode()
-    cut = text[: data.draw(st.integers(1, len(text)))]
-    found = ndjson.read_bytes(cut, "f")
-    whole = cut.count(b"\n")
+    torn = text[: data.draw(st.integers(1, len(text)))]
+    found = ndjson.read_bytes(torn, "f")
+    whole = torn.count(b"\n")
     assert found.events + len(found.traces) >= whole
     assert found.lost <= 1

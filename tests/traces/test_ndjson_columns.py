@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from tests.traces.strategies import CONFIG, trace_lists
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson
-from tidegauge.traces.files.ndjson_columns import Batch, read_at_once
-from tidegauge.traces.schema import FIELDS, Config, Event, Kind, Trace
+from tidegauge.traces.files.ndjson_columns import Block, read_at_once
+from tidegauge.traces.schema import FIELDS, Config, Event, FieldKind, Trace
 
 
-def same(one: list[Batch], other: list[Batch]) -> bool:
+def same(one: list[Block], other: list[Block]) -> bool:
     return len(one) == len(other) and all(
         a.config == b.config
         and a.numbered == b.numbered
@@ -20,7 +20,7 @@ def same(one: list[Batch], other: list[Batch]) -> bool:
         and all(np.array_equal(a.columns.ints[name], b.columns.ints[name]) for name in a.columns.ints)
         and all(
             np.array_equal(getattr(a.columns, name), getattr(b.columns, name))
-            for name in ("trace_starts", "event", "node", "epochs_told", "epochs_at", "epochs")
+            for name in ("trace_starts", "event", "node", "epochs_reported", "epochs_at", "epochs")
         )
         for a, b in zip(one, other, strict=True)
     )
@@ -30,12 +30,12 @@ def written(traces: list[Trace]) -> bytes:
     return "".join(f"{line}\n" for trace in traces for line in ndjson.lines(trace)).encode()
 
 
-def slow(data: bytes) -> list[Batch]:
+def slow(data: bytes) -> list[Block]:
     groups: dict[str, list[Trace]] = {}
     for trace in ndjson.read_bytes(data, "f").traces:
         groups.setdefault(repr(trace.config), []).append(trace)
     return [
-        Batch(
+        Block(
             to_columns(group, group[0].config),
             group[0].config,
             sum(event.seq is not None for trace in group for event in trace.events),
@@ -57,7 +57,9 @@ def test_both_ways_read_the_same(traces: list[Trace]) -> None:
 
 def plain(event: Event) -> bool:
     """Sets, lists and truth values told to be undefined are left to the slow way."""
-    return all(value is not None or FIELDS[name].kind in (Kind.INT, Kind.NODE) for name, value in event.fields.items())
+    return all(
+        value is not None or FIELDS[name].kind in (FieldKind.INT, FieldKind.NODE) for name, value in event.fields.items()
+    )
 
 
 @settings(max_examples=300)

@@ -18,7 +18,7 @@ from tidegauge.traces.schema import Event, Trace
 
 
 def same(one: Columns, other: Columns) -> bool:
-    names = ("trace_starts", "event", "node", "epochs_told", "epochs_at", "epochs")
+    names = ("trace_starts", "event", "node", "epochs_reported", "epochs_at", "epochs")
     return one.ints.keys() == other.ints.keys() and all(
         np.array_equal(a, b)
         for a, b in (
@@ -96,7 +96,7 @@ def test_nulls_and_narrow_integers_of_another_writer_are_read(tmp_path: Path) ->
     found, _ = parquet.read_row_group(path, 0)
     assert found.ints["hw"].tolist() == [5, UNKNOWN, -1]
     assert found.trace_starts.tolist() == [0, 2, 3]
-    assert (found.epochs_told.tolist(), found.epochs.tolist()) == ([False, True, False], [0, 0, 2, 7])
+    assert (found.epochs_reported.tolist(), found.epochs.tolist()) == ([False, True, False], [0, 0, 2, 7])
 
 
 def distinct(path: Path, rows: list[int], starts: list[int], **changed: Any) -> None:
@@ -122,7 +122,7 @@ def test_the_distinct_layout_gives_the_same_columns_as_the_wide_one(tmp_path: Pa
     assert same(found, again)
     assert found.ints["hw"].tolist() == [5, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 5, UNKNOWN]
     assert found.epochs.tolist() == [0, 0, 4, 2] * 3
-    assert found.epochs_told.tolist() == [False, True, True, False, True, False, True]
+    assert found.epochs_reported.tolist() == [False, True, True, False, True, False, True]
 
 
 @pytest.mark.parametrize("row", [-1, 4])

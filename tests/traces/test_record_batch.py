@@ -181,16 +181,16 @@ def test_a_segment_file_comes_back(tmp_path: Path) -> None:
 
 
 def test_a_torn_last_batch_is_found_wherever_it_is_torn() -> None:
-    """Every cut inside the last batch leaves the others and tells where it begins."""
+    """Every truncation inside the last batch leaves the others and tells where it begins."""
     batches = _five_batches()
     whole = segment.segment_bytes(batches)
     begin = len(segment.segment_bytes(batches[:-1]))
-    for cut in range(begin + 1, len(whole)):
-        read = segment.parse(whole[:cut])
+    for at in range(begin + 1, len(whole)):
+        read = segment.parse(whole[:at])
         assert list(read.batches) == batches[:-1]
         assert read.fault is not None
         assert read.valid_bytes == read.fault.position == begin
-        assert read.fault.seen == f"the last {cut - begin} bytes"
+        assert read.fault.seen == f"the last {at - begin} bytes"
     assert segment.parse(whole[:begin]).fault is None
 
 
@@ -291,7 +291,7 @@ RECORD = b"\x00\x00\x00\x01\x01\x00"
     ],
 )
 def test_a_sound_checksum_does_not_make_a_batch(header: dict[str, int], records: bytes, expected: str) -> None:
-    """Whatever stands inside, the answer is a CorruptBatchError with place, expected and seen."""
+    """Whatever stands inside, the response is a CorruptBatchError with place, expected and seen."""
     with pytest.raises(CorruptBatchError) as raised:
         decode(_with_checksum(_header(**header), records))
     assert expected in str(raised.value)
@@ -317,7 +317,7 @@ def test_a_length_that_cannot_be_is_told(length: int) -> None:
     data = bytearray(encode(batch_of(0, 0, [b"a"])))
     struct.pack_into(">i", data, 8, length)
     read = segment.parse(bytes(data))
-    assert read.fault == segment.Fault(0, "a batch length of at least 49", str(length))
+    assert read.fault == segment.SegmentProblem(0, "a batch length of at least 49", str(length))
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_an_unknown_codec_is_told() -> None:
     "data", [b"", b"\xff\xff\xff\xff\xff\xff", b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x09ab"]
 )
 def test_broken_snappy_is_told(data: bytes) -> None:
-    """No length in front, a length without end, a block that is cut."""
+    """No length in front, a length without end, a block that is truncated."""
     with pytest.raises(CompressionError, match=f"expected {NAMES[SNAPPY]} data"):
         decompress(SNAPPY, data)
 

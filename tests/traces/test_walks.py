@@ -57,7 +57,7 @@ def test_the_events_of_a_walk_are_those_of_its_steps(graph: Graph, table: EdgeTa
         traces.append(Trace("", "", table.config, tuple(events)))
     expected = to_columns(traces, table.config)
     found = table.columns(walks.edges, walks.lengths)
-    for name in ("trace_starts", "event", "node", "epochs_told", "epochs_at", "epochs"):
+    for name in ("trace_starts", "event", "node", "epochs_reported", "epochs_at", "epochs"):
         assert getattr(found, name).tolist() == getattr(expected, name).tolist(), name
     for name, column in expected.ints.items():
         assert found.ints[name].tolist() == column.tolist(), name

@@ -42,7 +42,7 @@ class Distinct:
             event=table.event[rows],
             node=table.node[rows],
             ints={name: column[rows] for name, column in table.ints.items()},
-            epochs_told=table.epochs_told[rows],
+            epochs_reported=table.epochs_reported[rows],
             epochs_at=at,
             epochs=table.epochs.reshape(-1, 2)[ranges(table.epochs_at[longer], counts[longer])].ravel(),
         )
@@ -65,7 +65,7 @@ def table_as_json(table: Columns) -> dict[str, Any]:
     """The different events, column by column; `epochs` lists pairs, null where the event does not tell them."""
     pairs = table.epochs.reshape(-1, 2).tolist()
     at = table.epochs_at.tolist()
-    epochs = [pairs[at[i] : at[i + 1]] if told else None for i, told in enumerate(table.epochs_told.tolist())]
+    epochs = [pairs[at[i] : at[i + 1]] if reported else None for i, reported in enumerate(table.epochs_reported.tolist())]
     ints = {name: column.tolist() for name, column in table.ints.items()}
     return {"event": table.event.tolist(), "node": table.node.tolist(), **ints, "epochs": epochs}
 
@@ -82,7 +82,7 @@ def table_from_json(said: Mapping[str, Any]) -> Columns:
         event=event,
         node=node,
         ints=ints,
-        epochs_told=np.array([pairs is not None for pairs in epochs], dtype=np.bool_),
+        epochs_reported=np.array([pairs is not None for pairs in epochs], dtype=np.bool_),
         epochs_at=np.cumsum([0, *(len(pairs or ()) for pairs in epochs)], dtype=np.int64),
         epochs=np.array([pair for pairs in epochs for pair in pairs or ()], dtype=np.int64).reshape(-1, 2).ravel(),
     )

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from tidegauge.traces import configs
 from tidegauge.traces.configs import is_int
 from tidegauge.traces.problems import Problem, lost, shown
-from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, Event, Kind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, Event, FieldKind, Trace
 
 ENVELOPE = ("v", "trace", "tp", "node", "seq", "event", "time", "corr", "at")
 """Keys of an event line that are no fields of the event, in the order they are written."""
@@ -228,14 +228,14 @@ def _field_fault(key: str, value: Any, config: Config) -> str | None:
     if value is None:
         return None
     kind = FIELDS[key].kind
-    if kind is Kind.BOOL:
+    if kind is FieldKind.BOOL:
         return None if isinstance(value, bool) else "true, false or null"
-    if kind is Kind.INT:
+    if kind is FieldKind.INT:
         return None if is_int(value) and -1 <= value < LARGEST else "an integer from -1 to 2^62 - 1, or null"
     known = config.nodes
-    if kind is Kind.NODE:
+    if kind is FieldKind.NODE:
         return None if is_int(value) and value in known else f"one of the nodes {list(config.nodes)}, or null"
-    if kind is Kind.NODES:
+    if kind is FieldKind.NODES:
         right = isinstance(value, list) and all(is_int(node) and node in known for node in value)
         return None if right else f"a list of the nodes {list(config.nodes)}, or null"
     right = isinstance(value, list) and all(

@@ -23,7 +23,7 @@ from pyarrow.json import ParseOptions, ReadOptions, read_json
 from tidegauge.traces import configs
 from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints, positions, to_columns
 from tidegauge.traces.files import ndjson
-from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, Kind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, FieldKind, Trace
 
 BLOCK = 2**24
 """Bytes Arrow reads at a time; a longer line is left to the slow way."""
@@ -34,11 +34,11 @@ UNDEFINED = b":%d" % UNKNOWN
 PAIR = 2
 
 _KINDS = {
-    Kind.INT: pa.int64(),
-    Kind.BOOL: pa.bool_(),
-    Kind.NODE: pa.int64(),
-    Kind.NODES: pa.list_(pa.int64()),
-    Kind.EPOCHS: pa.list_(pa.list_(pa.int64())),
+    FieldKind.INT: pa.int64(),
+    FieldKind.BOOL: pa.bool_(),
+    FieldKind.NODE: pa.int64(),
+    FieldKind.NODES: pa.list_(pa.int64()),
+    FieldKind.EPOCHS: pa.list_(pa.list_(pa.int64())),
 }
 _ENVELOPE = {"v": pa.int64(), "trace": pa.string(), "node": pa.int64(), "seq": pa.int64(), "event": pa.string()}
 _PARSING = ParseOptions(
@@ -52,7 +52,7 @@ _NAMED = re.compile(rb'([^\n]*?"trace"[ \t]*:[ \t]*")([^"\\\x00-\x1f]*)("[^\n]*)
 _ANOTHER = re.compile(rb'"trace"|\\')
 
 
-class Batch(NamedTuple):
+class Block(NamedTuple):
     """The traces of a file that share a config. `numbered` of their events tell `seq`, which is no column."""
 
     columns: Columns
@@ -70,7 +70,7 @@ class _Head(NamedTuple):
     last: int
 
 
-def read_at_once(data: bytes) -> list[Batch] | None:
+def read_at_once(data: bytes) -> list[Block] | None:
     """The traces of a file that holds nothing unexpected, those with the same config together; None for any other."""
     if not data.endswith(b"\n"):
         data += b"\n"
@@ -147,14 +147,14 @@ def _head(raw: bytes) -> tuple[bool, tuple[Config, str] | None, str | None]:
     return True, (configs.from_json(line, ndjson.ENVELOPE), tp if isinstance(tp, str) else ""), own
 
 
-def _read(data: bytes, heads: Sequence[_Head]) -> Batch | None:
+def _read(data: bytes, heads: Sequence[_Head]) -> Block | None:
     """The events below `heads`, which share a config; None if any of them is not as the schema has it."""
     text = b"".join(data[head.first : head.last] for head in heads)
     text = text.replace(b":null", UNDEFINED).replace(b": null", UNDEFINED)
     counts = [data.count(b"\n", head.first, head.last) for head in heads]
     lines = sum(counts)
     if lines == 0:
-        return Batch(
+        return Block(
             to_columns([Trace(head.name, head.tp, head.config, ()) for head in heads], heads[0].config), heads[0].config, 0
         )
     # Arrow takes objects as they come: only with one object a line is the count of lines the count of events
@@ -168,7 +168,7 @@ def _read(data: bytes, heads: Sequence[_Head]) -> Batch | None:
     found = _columns(table, heads[0].config, np.cumsum([0, *counts], dtype=np.int64)) if len(table) == lines else None
     if found is None or not _own_names(table, heads, trace) or not _in_sequence(table, found, trace):
         return None
-    return Batch(found, heads[0].config, int(_valid(table["seq"]).sum()))
+    return Block(found, heads[0].config, int(_valid(table["seq"]).sum()))
 
 
 def _columns(table: pa.Table, config: Config, trace_starts: Ints) -> Columns | None:
@@ -183,49 +183,49 @@ def _columns(table: pa.Table, config: Config, trace_starts: Ints) -> Columns | N
         values = _values(table[name], FIELDS[name].kind, [*config.nodes])
         if values is None:
             return None
-        values[~_tells(name)[code]] = UNKNOWN
+        values[~_carries(name)[code]] = UNKNOWN
         if (values != UNKNOWN).any():
             ints[name] = values
-    told = _valid(table["epochs"])
+    reported = _valid(table["epochs"])
     pairs = table["epochs"].combine_chunks()
     numbers = _ints(pairs.flatten().flatten())
     if (pc.list_value_length(pairs.flatten()).to_numpy(zero_copy_only=False) != PAIR).any() or not _in_range(numbers):
         return None
     lengths = pc.fill_null(pc.list_value_length(pairs), 0).to_numpy().astype(np.int64)
-    if told[~_tells("epochs")[code]].any():
+    if reported[~_carries("epochs")[code]].any():
         return None
     return Columns(
         trace_starts=trace_starts,
         event=event,
         node=node,
         ints=ints,
-        epochs_told=told,
+        epochs_reported=reported,
         epochs_at=np.cumsum([0, *lengths], dtype=np.int64),
         epochs=numbers,
     )
 
 
-def _values(column: pa.ChunkedArray, kind: Kind, nodes: list[int]) -> Ints | None:
+def _values(column: pa.ChunkedArray, kind: FieldKind, nodes: list[int]) -> Ints | None:
     """A field as integers, UNKNOWN where it is not told; None if one is out of range."""
-    told = _valid(column)
+    reported = _valid(column)
     out = np.full(len(column), UNKNOWN, dtype=np.int64)
-    if not told.any():
+    if not reported.any():
         return out
-    if kind is Kind.NODES:
+    if kind is FieldKind.NODES:
         lists = column.combine_chunks()
         members = _index(lists.flatten(), nodes)
         if members is None:
             return None
-        out[told] = 0
+        out[reported] = 0
         np.bitwise_or.at(out, pc.list_parent_indices(lists).to_numpy(), np.left_shift(1, members))
         return out
     found = _ints(pc.drop_null(column))
     undefined = found == UNKNOWN
-    right = _index(pa.array(found[~undefined]), nodes) if kind is Kind.NODE else found[~undefined]
+    right = _index(pa.array(found[~undefined]), nodes) if kind is FieldKind.NODE else found[~undefined]
     if right is None or not _in_range(right):
         return None
-    out[told] = -1
-    out[np.flatnonzero(told)[~undefined]] = right
+    out[reported] = -1
+    out[np.flatnonzero(reported)[~undefined]] = right
     return out
 
 
@@ -250,7 +250,7 @@ def _in_sequence(table: pa.Table, columns: Columns, trace: Ints) -> bool:
 
 
 @cache
-def _tells(name: str) -> NDArray[np.bool_]:
+def _carries(name: str) -> NDArray[np.bool_]:
     """Which event, in the order of EVENTS, may tell a field."""
     return np.array([name in event.fields for event in EVENTS.values()], dtype=np.bool_)
 

@@ -26,7 +26,7 @@ from tidegauge.traces.files.distinct import Distinct, ranges, table_from_json, w
 from tidegauge.traces.files.parquet_layout import EPOCHS, METADATA, ROW, ROW_GROUP, TRACE
 from tidegauge.traces.files.parquet_write import DistinctWriter, Writer, write
 from tidegauge.traces.problems import Problem, shown
-from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, Kind
+from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, FieldKind
 
 __all__ = [
     "ROW_GROUP",
@@ -42,7 +42,7 @@ __all__ = [
 
 KEYS = (TRACE, "event", "node")
 LAST_CODE = max(event.code for event in EVENTS.values())
-NODE_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is Kind.NODE)
+NODE_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is FieldKind.NODE)
 
 
 class Unreadable(ValueError):  # noqa: N818 - it says what the file is; `problem` says why
@@ -209,14 +209,14 @@ class Reader:
             raise self._bad_group(index, "epochs as JSON pairs of integers", _reason(error)) from error
         caches.append(None)  # one more, for null
         which = column.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-        told = np.array([cache is not None for cache in caches], dtype=np.bool_).take(which)
+        reported = np.array([cache is not None for cache in caches], dtype=np.bool_).take(which)
         counts = np.array([len(cache or ()) for cache in caches], dtype=np.int64)
         at = np.zeros(rows + 1, dtype=np.int64)
         np.cumsum(counts.take(which), out=at[1:])
         flat = np.array([pair for cache in caches for pair in cache or ()], dtype=np.int64).reshape(-1, 2)
         first = np.cumsum(counts) - counts
         longer = which[counts.take(which) > 0]
-        return told, at, flat[ranges(first[longer], counts[longer])].ravel()
+        return reported, at, flat[ranges(first[longer], counts[longer])].ravel()
 
     def _unreadable(self, expected: str, seen: str, do: str) -> Unreadable:
         return Unreadable(Problem(self.path, None, expected, seen, do))

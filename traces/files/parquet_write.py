@@ -70,12 +70,12 @@ class Writer(_File):
 
     def write(self, columns: Columns) -> None:
         """Append the traces of `columns`, in as many row groups as it takes."""
-        for first, last in _cuts(columns.trace_starts, self.most_rows):
+        for first, last in _groups(columns.trace_starts, self.most_rows):
             begin, end = int(columns.trace_starts[first]), int(columns.trace_starts[last])
             arrays: list[Any] = [pa.array(columns.event[begin:end]), pa.array(columns.node[begin:end])]
             for name in self.fields:
-                told = columns.ints.get(name)
-                unknown = np.full(end - begin, UNKNOWN, dtype=np.int64) if told is None else told[begin:end]
+                reported = columns.ints.get(name)
+                unknown = np.full(end - begin, UNKNOWN, dtype=np.int64) if reported is None else reported[begin:end]
                 arrays.append(pa.array(unknown))
             if self.with_epochs:
                 arrays.append(_epochs_as_text(columns, begin, end))
@@ -96,12 +96,12 @@ class DistinctWriter(_File):
 
 def write(columns: Columns, config: Config, path: str | Path, row_group: int = ROW_GROUP) -> None:
     """Write `columns` to a file of their own."""
-    fields = (*columns.ints, EPOCHS) if columns.epochs_told.any() else tuple(columns.ints)
+    fields = (*columns.ints, EPOCHS) if columns.epochs_reported.any() else tuple(columns.ints)
     with Writer(path, config, fields, row_group) as out:
         out.write(columns)
 
 
-def _cuts(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
+def _groups(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
     """Ranges of whole traces with at most `most` rows each; a longer trace stands alone."""
     first, traces = 0, len(starts) - 1
     while first < traces:
@@ -112,12 +112,12 @@ def _cuts(starts: Ints, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _epochs_as_text(columns: Columns, begin: int, end: int) -> pa.DictionaryArray:
-    told = columns.epochs_told[begin:end]
-    which = np.where(told, np.int32(1), np.int32(0))
+    reported = columns.epochs_reported[begin:end]
+    which = np.where(reported, np.int32(1), np.int32(0))
     codes = {b"": 1}
     texts = ["", "[]"]
     at = 2 * columns.epochs_at[begin : end + 1]
-    for row in np.flatnonzero(told & (at[1:] > at[:-1])):
+    for row in np.flatnonzero(reported & (at[1:] > at[:-1])):
         pairs = columns.epochs[at[row] : at[row + 1]]
         code = which[row] = codes.setdefault(pairs.tobytes(), len(texts))
         if code == len(texts):

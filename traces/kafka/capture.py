@@ -22,14 +22,14 @@ from tidegauge.traces.kafka.levels import silent_controller, silent_loggers
 from tidegauge.traces.kafka.lines import clock
 from tidegauge.traces.kafka.match import match
 from tidegauge.traces.kafka.merge import Merged, merge
-from tidegauge.traces.kafka.node import Node, changes_told, log_files, read_node, topic_ids
+from tidegauge.traces.kafka.node import Node, changes_reported, log_files, read_node, topic_ids
 from tidegauge.traces.kafka.process import END
-from tidegauge.traces.kafka.requests import Fetch, Request, Sessions
-from tidegauge.traces.kafka.steps import Send, Step
+from tidegauge.traces.kafka.requests import Fetch, LoggedRequest, Sessions
+from tidegauge.traces.kafka.steps import LoggedStep, Send
 from tidegauge.traces.kafka.timeline import fetches_before_what_they_raised
 from tidegauge.traces.kafka.unlogged import tie_unlogged
 from tidegauge.traces.problems import Problem
-from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, Kind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, FieldKind, Trace
 
 REPORTED = [name for name in EVENTS if name not in {"SendEpochRequest", "HandleEpochResponse", "HwCheckpoint"}]
 """What lines and requests tell. A follower logs no OffsetsForLeaderEpoch request; the request log of its leader has it."""
@@ -72,8 +72,8 @@ def read(directory: str | Path) -> Capture:
     """Every topic-partition the logs under `directory` tell about."""
     folder = Path(directory)
     nodes, problems = _nodes(folder)
-    controller = max(nodes, key=lambda node: (changes_told(node), -node.id), default=None)
-    if controller is not None and changes_told(controller) == 0:
+    controller = max(nodes, key=lambda node: (changes_reported(node), -node.id), default=None)
+    if controller is not None and changes_reported(controller) == 0:
         controller = None
     for node in nodes:
         node.read(node is controller)
@@ -100,7 +100,7 @@ def read(directory: str | Path) -> Capture:
     for node in nodes:
         problems += node.problems + _observe(node)
     steps = [step for node in nodes for step in node.broker.steps]
-    by_partition: dict[str, list[Step]] = defaultdict(list)
+    by_partition: dict[str, list[LoggedStep]] = defaultdict(list)
     for step in steps:
         by_partition[step.tp].append(step)
     merged = {tp: merge(of_partition) for tp, of_partition in sorted(by_partition.items())}
@@ -173,7 +173,7 @@ def _nodes(folder: Path) -> tuple[list[Node], list[Problem]]:
 def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[Fetch]) -> bool:
     """Whether a follower was answered: by the request log, or by followers that went on fetching."""
     answered = any(
-        fetch.replica >= 0 and any(one.error == 0 and not one.diverging for one in fetch.answers.values())
+        fetch.replica >= 0 and any(one.error == 0 and not one.diverging for one in fetch.responses.values())
         for fetch in fetches
     )
     return (
@@ -192,7 +192,7 @@ def _fetches(node: Node, names: Mapping[str, str]) -> list[Fetch]:
 
 
 @contextmanager
-def _as_problem(request: Request, problems: list[Problem]) -> Iterator[None]:
+def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[None]:
     """A document that is JSON but not of Kafka's shape is left out."""
     try:
         yield
@@ -210,7 +210,7 @@ def _as_problem(request: Request, problems: list[Problem]) -> Iterator[None]:
 
 
 def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched: Mapping[int, Send]) -> tuple[int, int]:
-    """Requests into steps; returns how many places were moved, and how many answers stay unexplained."""
+    """Requests into steps; returns how many places were moved, and how many responses stay unexplained."""
     moved = unexplained = 0
     asked: dict[tuple[int, int, str], list[tuple[int, int]]] = defaultdict(list)
     taken = {
@@ -228,7 +228,7 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched
             exchanges.fetch(fetch)
         handlers = {
             "PRODUCE": exchanges.produce,
-            "OFFSET_FOR_LEADER_EPOCH": exchanges.epoch_request,
+            "OFFSET_FOR_LEADER_EPOCH": exchanges.offsets_request,
             "ALTER_PARTITION": exchanges.alter_partition,
         }
         for request in node.requests:
@@ -246,7 +246,7 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched
     return moved, unexplained
 
 
-def _leader_range(step: Step, asked: list[tuple[int, int]]) -> None:
+def _leader_range(step: LoggedStep, asked: list[tuple[int, int]]) -> None:
     """A fetcher that is out of range asks for the leader's end, and for its start if that did not settle it."""
     if asked and asked[0][0] == LATEST:
         step.fields.setdefault("leader_end", asked.pop(0)[1])
@@ -263,7 +263,7 @@ def _observe(node: Node) -> list[Problem]:
     for tp, (file, fields) in sorted(found.items()):
         if tp in node.broker.replicas:
             place = (run.number, END, 1, run.last)
-            node.broker.steps.append(Step(node.id, tp, "Observe", fields, file, run.last, place))
+            node.broker.steps.append(LoggedStep(node.id, tp, "Observe", fields, file, run.last, place))
     return problems
 
 
@@ -294,9 +294,9 @@ def _trace(
     for step in merged.steps:
         for field_name, value in step.fields.items():
             kind = FIELDS[field_name].kind
-            if kind is Kind.NODE and isinstance(value, int):
+            if kind is FieldKind.NODE and isinstance(value, int):
                 brokers.add(value)
-            elif kind is Kind.NODES and isinstance(value, tuple):
+            elif kind is FieldKind.NODES and isinstance(value, tuple):
                 brokers |= set(value)
     both_roles = controller is not None and any(node.id == controller.id and node.broker.replicas for node in nodes)
     if controller is not None and not both_roles:

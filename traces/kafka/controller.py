@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from tidegauge.traces.kafka.phrases import changes, ids
 from tidegauge.traces.kafka.said import Said
-from tidegauge.traces.kafka.steps import Broker, Step, or_null
+from tidegauge.traces.kafka.steps import LoggedBroker, LoggedStep, or_null
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class Registration:
     elr: tuple[int, ...] = ()
 
 
-class Controller:
+class LoggedController:
     """The lines of one controller, read in order."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: LoggedBroker) -> None:
         self.broker = broker
         self.registrations: dict[str, Registration] = {}
         self.replicas: dict[str, tuple[int, ...]] = {}
-        self.altered: dict[str, Step] = {}
+        self.altered: dict[str, LoggedStep] = {}
         self.epochs: dict[str, int] = {}
         self.gaps = 0
         self.handlers: Mapping[str, Callable[[Said], None]] = {
@@ -83,7 +83,7 @@ class Controller:
         step = self.broker.step(said, "AlterPartition", {"peer": said.number("peer"), "isr": said.ids(), "error": 0})
         self.altered[said.tp] = step
 
-    def _change(self, said: Said, epoch: int | None, clean: bool | None) -> Step:
+    def _change(self, said: Said, epoch: int | None, clean: bool | None) -> LoggedStep:
         now = self.registrations[said.tp]
         step = self.broker.step(said, "ChangePartition", {})
         if now.leader is not None:
@@ -105,6 +105,6 @@ class Controller:
         self.broker.topic_ids[said.text("topic_id")] = said.tp.rpartition("-")[0]
 
 
-def _ids(step: Step) -> tuple[int, ...]:
+def _ids(step: LoggedStep) -> tuple[int, ...]:
     isr = step.fields["isr"]
     return isr if isinstance(isr, tuple) else ()

@@ -2,20 +2,20 @@
 
 Rules of this file
 
-1. A fetch the leader counted has a `Recorded replica` line already; the request adds what it asked and, if the answer left
+1. A fetch the leader counted has a `Recorded replica` line already; the request adds what it asked and, if the response left
    at once, what was answered. The n-th counted request of a replica at an offset is the n-th line that records it.
-2. An answer that left later is a step of its own, AnswerFetch, when it was completed. So is one that left in the handler
+2. A response that left later is a step of its own, AnswerFetch, when it was completed. So is one that left in the handler
    thread but was read after the fetch was counted.
 3. A fetch that was refused or found to diverge is not recorded: the request is the only source.
-4. Record counts are not in the JSON, only bytes. What the records of an answer were, the follower that appended them tells.
+4. Record counts are not in the JSON, only bytes. What the records of a response were, the follower that appended them tells.
 """
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from tidegauge.traces.kafka.phrases import Asked
-from tidegauge.traces.kafka.requests import Answer, Fetch, Request
-from tidegauge.traces.kafka.steps import Broker, Fields, Send, Step, or_null, told
+from tidegauge.traces.kafka.requests import Fetch, LoggedRequest, LoggedResponse
+from tidegauge.traces.kafka.steps import Fields, LoggedBroker, LoggedStep, Send, or_null, reported
 from tidegauge.traces.kafka.timeline import Mark, Run, explains
 
 LATEST, EARLIEST = -1, -2
@@ -30,7 +30,11 @@ class Exchanges:
     """The requests one node logged, put beside its steps."""
 
     def __init__(
-        self, broker: Broker, runs: Sequence[Run], sends: Mapping[int, Send], taken: Mapping[tuple[Hashable, str], Step]
+        self,
+        broker: LoggedBroker,
+        runs: Sequence[Run],
+        sends: Mapping[int, Send],
+        taken: Mapping[tuple[Hashable, str], LoggedStep],
     ) -> None:
         self.broker = broker
         self.taken = taken
@@ -38,9 +42,9 @@ class Exchanges:
         self.sends = sends
         self.unexplained = 0
         self.moved = 0
-        self._recorded: dict[tuple[int, str, object], list[Step]] = defaultdict(list)
-        self._appends: dict[tuple[str, object], list[Step]] = defaultdict(list)
-        self._proposals: dict[str, list[Step]] = defaultdict(list)
+        self._recorded: dict[tuple[int, str, object], list[LoggedStep]] = defaultdict(list)
+        self._appends: dict[tuple[str, object], list[LoggedStep]] = defaultdict(list)
+        self._proposals: dict[str, list[LoggedStep]] = defaultdict(list)
         for step in broker.steps:
             if step.name == "AlterPartition":
                 self._proposals[step.tp].append(step)
@@ -53,10 +57,10 @@ class Exchanges:
         """The process that was running at `time`."""
         return next((run for run in reversed(self.runs) if run.first <= time), self.runs[0])
 
-    def add(self, time: int, name: str, tp: str, fields: Fields, request: Request) -> Step:
+    def add(self, time: int, name: str, tp: str, fields: Fields, request: LoggedRequest) -> LoggedStep:
         """A step told by the request log alone."""
         run = self.run_of(request.line.time)
-        step = Step(self.broker.node, tp, name, fields, request.line.at, time, run.place(time))
+        step = LoggedStep(self.broker.node, tp, name, fields, request.line.at, time, run.place(time))
         self.broker.steps.append(step)
         return step
 
@@ -64,31 +68,31 @@ class Exchanges:
 
     def fetch(self, fetch: Fetch) -> None:
         """Every partition of one fetch."""
-        for tp, answer in fetch.answers.items():
+        for tp, response in fetch.responses.items():
             asked = fetch.asked[tp]
             if fetch.replica < 0:
-                self._read(fetch, tp, asked, answer)
+                self._read(fetch, tp, asked, response)
             else:
-                self._handle(fetch, tp, asked, answer)
+                self._handle(fetch, tp, asked, response)
 
-    def _read(self, fetch: Fetch, tp: str, asked: Asked, answer: Answer) -> None:
+    def _read(self, fetch: Fetch, tp: str, asked: Asked, response: LoggedResponse) -> None:
         committed = fetch.request.body.get("isolationLevel", 0) == 1
-        bound = answer.stable if committed else answer.hw
-        if answer.error == 0 and bound is not None:
+        bound = response.stable if committed else response.hw
+        if response.error == 0 and bound is not None:
             self.add(fetch.request.completed, "Read", tp, {"bound": bound, "rec_base": asked.offset}, fetch.request)
 
-    def _handle(self, fetch: Fetch, tp: str, asked: Asked, answer: Answer) -> None:
+    def _handle(self, fetch: Fetch, tp: str, asked: Asked, response: LoggedResponse) -> None:
         request = fetch.request
         run = self.run_of(request.line.time)
-        refused = request.at_once and (answer.error != 0 or answer.diverging)
+        refused = request.at_once and (response.error != 0 or response.diverging)
         step = None if refused else self._find_recorded(run, fetch, tp, asked)
         together = request.at_once
         if step is None:
             step = self.add(request.handled, "HandleFetch", tp, {"peer": fetch.replica}, request)
             if refused:
-                self._place_refused(run, step, asked, answer, request)
-        elif request.at_once and answer.hw is not None:
-            together = self._read_before_counted(run, step, answer.hw, request)
+                self._place_refused(run, step, asked, response, request)
+        elif request.at_once and response.hw is not None:
+            together = self._read_before_counted(run, step, response.hw, request)
         step.since = max(step.since, run.index(request.dequeued - LATE))
         asks = _asks(fetch, asked)
         step.fields.update(asks)
@@ -96,28 +100,28 @@ class Exchanges:
         origin = id(send if send is not None else fetch)
         step.awaits.append(("sent", origin))
         answering = step
-        answers = _answers(asked, answer) | self._records(origin, tp, answer)
+        responses = _responses(asked, response) | self._records(origin, tp, response)
         if together:
-            step.fields.update(answers)
+            step.fields.update(responses)
         else:
-            fields = {"peer": fetch.replica} | asks | answers
+            fields = {"peer": fetch.replica} | asks | responses
             answering = self.add(request.completed, "AnswerFetch", tp, fields, request)
-            self._place_answer(run, answering, step, answer, request)
+            self._place_response(run, answering, step, response, request)
         answering.offers.append(("answered", origin))
         if send is not None:
             step.offers.append(("handled", send.node, send.run))
             answering.offers.append(("handled", send.node, send.run))
 
-    def _records(self, origin: int, tp: str, answer: Answer) -> Fields:
-        """The records of an answer, as the follower appended them."""
+    def _records(self, origin: int, tp: str, response: LoggedResponse) -> Fields:
+        """The records of a response, as the follower appended them."""
         handled = self.taken.get((("answered", origin), tp))
-        if handled is None or answer.error != 0 or answer.diverging or answer.size == 0:
+        if handled is None or response.error != 0 or response.diverging or response.size == 0:
             return {}
         return {
             name: handled.fields[name] for name in ("rec_base", "rec_end", "rec_epoch", "epochs") if name in handled.fields
         }
 
-    def _find_recorded(self, run: Run, fetch: Fetch, tp: str, asked: Asked) -> Step | None:
+    def _find_recorded(self, run: Run, fetch: Fetch, tp: str, asked: Asked) -> LoggedStep | None:
         waiting = self._recorded[run.number, tp, fetch.replica]
         for position, step in enumerate(waiting):
             if step.time > fetch.request.handled + SECOND:
@@ -127,8 +131,8 @@ class Exchanges:
                 return step
         return None
 
-    def _read_before_counted(self, run: Run, step: Step, res_hw: int, request: Request) -> bool:
-        """Whether the answer tells the high watermark that held before the fetch counted, as an immediate one does.
+    def _read_before_counted(self, run: Run, step: LoggedStep, res_hw: int, request: LoggedRequest) -> bool:
+        """Whether the response tells the high watermark that held before the fetch counted, as an immediate one does.
 
         Otherwise the fetch had to wait and what it waited for was there already: DelayedFetch#tryComplete read again in
         the same thread, after the fetch was counted.
@@ -145,27 +149,31 @@ class Exchanges:
         step.fields.update(hw_before=res_hw, hw=res_hw)
         return True
 
-    def _place_refused(self, run: Run, step: Step, asked: Asked, answer: Answer, request: Request) -> None:
-        """The answer tells what the leader epoch was: an error compares it with the request's, data means equality.
+    def _place_refused(
+        self, run: Run, step: LoggedStep, asked: Asked, response: LoggedResponse, request: LoggedRequest
+    ) -> None:
+        """The response tells what the leader epoch was: an error compares it with the request's, data means equality.
 
-        A partition answers before its log is loaded (as if in epoch -1); its Start comes first all the same.
+        A partition responses before its log is loaded (as if in epoch -1); its Start comes first all the same.
         """
 
         def fits(mark: Mark) -> bool:
-            return explains(mark, asked.epoch, answer.error)
+            return explains(mark, asked.epoch, response.error)
 
         place = run.choose(step.tp, (request.dequeued, request.handled), request.handled, fits, latest=True)
         if place is None:
             place = run.choose(step.tp, (request.dequeued - TAKEN, request.handled), request.handled, fits, latest=True)
         step.place = max(place or step.place, run.start(step.tp))
 
-    def _place_answer(self, run: Run, answering: Step, step: Step, answer: Answer, request: Request) -> None:
-        """A late answer tells the high watermark when it was read again, and that its records were there."""
+    def _place_response(
+        self, run: Run, answering: LoggedStep, step: LoggedStep, response: LoggedResponse, request: LoggedRequest
+    ) -> None:
+        """A late response tells the high watermark when it was read again, and that its records were there."""
         end = answering.fields.get("rec_end")
 
         def fits(mark: Mark) -> bool:
             there = not isinstance(end, int) or mark.leo is None or mark.leo >= end
-            return answer.error != 0 or answer.hw is None or (mark.hw == answer.hw and there)
+            return response.error != 0 or response.hw is None or (mark.hw == response.hw and there)
 
         place = run.choose(answering.tp, (request.completed, request.line.time), request.completed, fits, latest=False)
         if place is None:
@@ -176,26 +184,26 @@ class Exchanges:
 
     # everything else
 
-    def produce(self, request: Request) -> None:
+    def produce(self, request: LoggedRequest) -> None:
         """One ProduceAck per partition; the records are those of the append that began at the answered offset."""
         acks = int(request.body["acks"])
-        for topic in request.answer.get("responses", ()):
+        for topic in request.response.get("responses", ()):
             for part in topic["partitionResponses"]:
                 tp = f"{topic.get('name') or self.broker.topic_ids.get(str(topic.get('topicId')))}-{part['index']}"
                 error, base = int(part["errorCode"]), int(part["baseOffset"])
                 fields: Fields = {"acks": acks, "error": error}
                 if error == 0 and base >= 0:
                     appends = [step for step in self._appends[tp, base] if step.time <= request.line.time]
-                    fields |= told(rec_base=base, rec_end=appends[-1].fields["rec_end"] if appends else None)
+                    fields |= reported(rec_base=base, rec_end=appends[-1].fields["rec_end"] if appends else None)
                 self.add(request.line.time, "ProduceAck", tp, fields, request)
 
-    def epoch_request(self, request: Request) -> None:
+    def offsets_request(self, request: LoggedRequest) -> None:
         """OffsetsForLeaderEpoch of a replica (KIP-101, KIP-279, KIP-320)."""
         peer = int(request.body.get("replicaId", -1))
         asked = {
             f"{topic['topic']}-{part['partition']}": part for topic in request.body["topics"] for part in topic["partitions"]
         }
-        for topic in request.answer["topics"]:
+        for topic in request.response["topics"]:
             for part in topic["partitions"]:
                 tp = f"{topic['topic']}-{part['partition']}"
                 if peer < 0 or tp not in asked:
@@ -210,19 +218,19 @@ class Exchanges:
                 }
                 self.add(request.handled, "HandleEpochRequest", tp, fields, request)
 
-    def alter_partition(self, request: Request) -> None:
+    def alter_partition(self, request: LoggedRequest) -> None:
         """A proposal at the controller: accepted ones have a line already."""
         peer = int(request.body["brokerId"])
-        answers = {
+        responses = {
             (str(topic.get("topicId") or topic.get("topicName")), int(part["partitionIndex"])): int(part["errorCode"])
-            for topic in request.answer.get("topics", ())
+            for topic in request.response.get("topics", ())
             for part in topic["partitions"]
         }
         for topic in request.body["topics"]:
             topic_id = str(topic.get("topicId") or topic.get("topicName"))
             for part in topic["partitions"]:
                 tp = f"{self.broker.topic_ids.get(topic_id, topic_id)}-{part['partitionIndex']}"
-                error = answers.get((topic_id, int(part["partitionIndex"])), int(request.answer.get("errorCode", 0)))
+                error = responses.get((topic_id, int(part["partitionIndex"])), int(request.response.get("errorCode", 0)))
                 isr = tuple(part.get("newIsr") or [int(state["brokerId"]) for state in part.get("newIsrWithEpochs", ())])
                 epochs = {"leader_epoch": int(part["leaderEpoch"]), "partition_epoch": int(part["partitionEpoch"])}
                 step = self._altered(tp, peer, isr, request) if error == 0 else None
@@ -233,22 +241,22 @@ class Exchanges:
                 step.fields.update(epochs)
                 step.awaits.append(("proposal", tp, epochs["leader_epoch"], epochs["partition_epoch"], frozenset(isr)))
 
-    def _altered(self, tp: str, peer: int, isr: Iterable[int], request: Request) -> Step | None:
+    def _altered(self, tp: str, peer: int, isr: Iterable[int], request: LoggedRequest) -> LoggedStep | None:
         """The first line of this proposal that no request has been put beside."""
         members = frozenset(isr)
         for step in self._proposals[tp]:
-            told_isr = step.fields.get("isr")
+            reported_isr = step.fields.get("isr")
             if (
                 step.fields["peer"] == peer
-                and isinstance(told_isr, tuple)
-                and frozenset(told_isr) == members
+                and isinstance(reported_isr, tuple)
+                and frozenset(reported_isr) == members
                 and step.time <= request.line.time
             ):
                 self._proposals[tp].remove(step)
                 return step
         return None
 
-    def list_offsets(self, request: Request) -> list[tuple[int, str, int, int]]:
+    def list_offsets(self, request: LoggedRequest) -> list[tuple[int, str, int, int]]:
         """(replica, topic-partition, LATEST or EARLIEST, offset) asked by a fetcher that was out of range."""
         asked = {
             (topic["name"], int(part["partitionIndex"])): int(part["timestamp"])
@@ -263,7 +271,7 @@ class Exchanges:
                 asked[topic["name"], int(part["partitionIndex"])],
                 int(part["offset"]),
             )
-            for topic in request.answer["topics"]
+            for topic in request.response["topics"]
             for part in topic["partitions"]
             if replica >= 0 and int(part["errorCode"]) == 0
         ]
@@ -280,16 +288,16 @@ def asked_fields(asked: Asked) -> Fields:
 
 
 def _asks(fetch: Fetch, asked: Asked) -> Fields:
-    return asked_fields(asked) | told(req_broker_epoch=fetch.broker_epoch)
+    return asked_fields(asked) | reported(req_broker_epoch=fetch.broker_epoch)
 
 
-def _answers(asked: Asked, answer: Answer) -> Fields:
-    fields: Fields = {"error": answer.error}
-    if answer.error != 0:
+def _responses(asked: Asked, response: LoggedResponse) -> Fields:
+    fields: Fields = {"error": response.error}
+    if response.error != 0:
         return fields
-    fields |= told(res_hw=answer.hw, res_log_start=answer.log_start)
-    if answer.diverging:
-        fields |= {"div_epoch": or_null(answer.div_epoch), "div_end": or_null(answer.div_end)}
-    elif answer.size == 0:
+    fields |= reported(res_hw=response.hw, res_log_start=response.log_start)
+    if response.diverging:
+        fields |= {"div_epoch": or_null(response.div_epoch), "div_end": or_null(response.div_end)}
+    elif response.size == 0:
         fields |= {"rec_base": asked.offset, "rec_end": asked.offset}
     return fields

@@ -1,14 +1,15 @@
-"""Lines of a fetcher thread, and of the log it writes: SendFetch and everything an answer does.
+"""Lines of a fetcher thread, and of the log it writes: SendFetch and everything a response does.
 
 Rules of this file
 
-1. A fetcher thread has one request out at a time, so what it does with an answer belongs to its last `Sending` line, and the
-   next line of that kind comes after the answer, unless the request was lost.
+1. A fetcher thread has one request out at a time, so what it does with a response belongs to its last `Sending` line, and
+   the next line of that kind comes after the response, unless the request was lost.
 2. A request of an incremental session carries only what changed. The step SendFetch comes for every partition of the
    session, because the leader reads and counts them all.
-3. The lines of one answer are: received, [epoch entries], [appended], after-append, [high watermark], [log start],
-   follower-high-watermark. 3.4.0 prints them for a diverging answer too, before it truncates (KAFKA-14704).
-4. A truncation line is printed before the cut, and also when nothing is cut; what the log did follows in the same thread.
+3. The lines of one response are: received, [epoch entries], [appended], after-append, [high watermark], [log start],
+   follower-high-watermark. 3.4.0 prints them for a diverging response too, before it truncates (KAFKA-14704).
+4. A truncation line is printed before the truncation, and also when nothing is truncated; what the log did follows in the
+   same thread.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,17 +17,26 @@ from collections.abc import Callable, Mapping
 from tidegauge.traces.kafka import leader
 from tidegauge.traces.kafka.phrases import fetch_line
 from tidegauge.traces.kafka.said import Said
-from tidegauge.traces.kafka.steps import Broker, Fetcher, Fields, Send, Step, or_null, record_fields, told
+from tidegauge.traces.kafka.steps import (
+    Fields,
+    LoggedBroker,
+    LoggedFetcher,
+    LoggedStep,
+    Send,
+    or_null,
+    record_fields,
+    reported,
+)
 
 FETCHER_THREAD = "ReplicaFetcherThread-"
-_CUTS = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfRange", "HandleEpochResponse")
+_TRUNCATING = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfRange", "HandleEpochResponse")
 
 
-def _sending(broker: Broker, said: Said) -> None:
+def _sending(broker: LoggedBroker, said: Said) -> None:
     request = fetch_line(said.text("request"))
     for topic, topic_id in request.topic_ids.items():
         broker.topic_ids[topic_id] = topic
-    fetcher = broker.fetchers.setdefault(_fetcher(said), Fetcher())
+    fetcher = broker.fetchers.setdefault(_fetcher(said), LoggedFetcher())
     asked = {} if request.session_epoch <= 0 else fetcher.asked
     fetcher.asked = {tp: one for tp, one in asked.items() if tp not in request.removed} | dict(request.asked)
     fetcher.send = Send(
@@ -66,8 +76,8 @@ def _request(send: Send | None, tp: str) -> Fields:
     }
 
 
-def _answer(broker: Broker, said: Said, name: str, fields: Fields) -> Step:
-    """A step that handles the answer to the last request of this thread."""
+def _response(broker: LoggedBroker, said: Said, name: str, fields: Fields) -> LoggedStep:
+    """A step that handles the response to the last request of this thread."""
     fetcher = broker.fetchers.get(_fetcher(said))
     send = fetcher.send if fetcher is not None else None
     step = broker.begin(said, name, {"peer": said.number("peer")} | _request(send, said.tp) | fields)
@@ -76,22 +86,22 @@ def _answer(broker: Broker, said: Said, name: str, fields: Fields) -> Step:
     return step
 
 
-def _fetch_lost(broker: Broker, said: Said) -> None:
+def _fetch_lost(broker: LoggedBroker, said: Said) -> None:
     fetcher = broker.fetchers.get(_fetcher(said))
     if fetcher is not None and fetcher.send is not None:
         fetcher.send.lost = True
 
 
-def _received(broker: Broker, said: Said) -> None:
+def _received(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo = said.number("leo_before")
-    fields = told(error=0, res_hw=said.number("res_hw"), leo_before=replica.leo, hw_before=replica.hw)
+    fields = reported(error=0, res_hw=said.number("res_hw"), leo_before=replica.leo, hw_before=replica.hw)
     if said.number("size") == 0:
         fields |= {"rec_base": replica.leo, "rec_end": replica.leo, "leo": replica.leo, "epochs": []}
-    _answer(broker, said, "HandleFetchResponse", fields)
+    _response(broker, said, "HandleFetchResponse", fields)
 
 
-def _appended(broker: Broker, said: Said) -> None:
+def _appended(broker: LoggedBroker, said: Said) -> None:
     step = broker.opened(said, "HandleFetchResponse")
     if step is None and not said.line.thread.startswith(FETCHER_THREAD):
         leader.append(broker, said)
@@ -100,34 +110,34 @@ def _appended(broker: Broker, said: Said) -> None:
     base, end = said.number("rec_base"), said.number("rec_end")
     if step is None:
         peer = int(said.line.thread.rpartition("-")[2])
-        step = broker.begin(said, "HandleFetchResponse", told(peer=peer, error=0, leo_before=base, hw_before=replica.hw))
+        step = broker.begin(said, "HandleFetchResponse", reported(peer=peer, error=0, leo_before=base, hw_before=replica.hw))
     replica.leo = end
     broker.add(step, leo=end, **record_fields(replica, base, end))
 
 
-def _after_append(broker: Broker, said: Said) -> None:
+def _after_append(broker: LoggedBroker, said: Said) -> None:
     step = broker.opened(said, "HandleFetchResponse")
     if step is not None:
         broker.replica(said.tp).leo = said.number("leo")
         broker.add(step, leo=said.number("leo"))
 
 
-def _high_watermark(broker: Broker, said: Said) -> None:
+def _high_watermark(broker: LoggedBroker, said: Said) -> None:
     """Both roles print this; at a leader the line of Partition that follows says more."""
-    step = broker.opened(said, "HandleFetchResponse", *_CUTS)
+    step = broker.opened(said, "HandleFetchResponse", *_TRUNCATING)
     if step is not None:
         broker.replica(said.tp).hw = said.number("hw")
         broker.add(step, hw=said.number("hw"))
 
 
-def _high_watermark_lowered(broker: Broker, said: Said) -> None:
-    step = broker.opened(said, "HandleFetchResponse", *_CUTS)
+def _high_watermark_lowered(broker: LoggedBroker, said: Said) -> None:
+    step = broker.opened(said, "HandleFetchResponse", *_TRUNCATING)
     if step is not None:
         broker.replica(said.tp).hw = said.number("hw")
         broker.add(step, hw_before=said.number("hw_before"), hw=said.number("hw"))
 
 
-def _follower_high_watermark(broker: Broker, said: Said) -> None:
+def _follower_high_watermark(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     step = broker.opened(said, "HandleFetchResponse")
     if step is None:
@@ -138,13 +148,13 @@ def _follower_high_watermark(broker: Broker, said: Said) -> None:
     broker.close(said)
 
 
-def _truncating(broker: Broker, said: Said) -> None:
+def _truncating(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
-    _answer(
+    _response(
         broker,
         said,
         "HandleDivergingResponse",
-        told(
+        reported(
             error=said.number("error"),
             div_epoch=said.number("div_epoch"),
             div_end=said.number("div_end"),
@@ -157,60 +167,60 @@ def _truncating(broker: Broker, said: Said) -> None:
     )
 
 
-def _truncating_to_high_watermark(broker: Broker, said: Said) -> None:
+def _truncating_to_high_watermark(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.hw = said.number("hw_before")
-    fields = told(target=said.number("target"), leo_before=replica.leo, hw_before=replica.hw, hw=replica.hw)
+    fields = reported(target=said.number("target"), leo_before=replica.leo, hw_before=replica.hw, hw=replica.hw)
     broker.begin(said, "TruncateToHighWatermark", fields)
 
 
-def _out_of_range(broker: Broker, said: Said) -> None:
+def _out_of_range(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     values = {
         name: said.number(name) for name in ("req_offset", "leader_start", "leader_end", "target") if name in said.values
     }
-    _answer(
+    _response(
         broker,
         said,
         "HandleOutOfRange",
-        values | told(leo_before=replica.leo, leo=replica.leo, hw_before=replica.hw, hw=replica.hw),
+        values | reported(leo_before=replica.leo, leo=replica.leo, hw_before=replica.hw, hw=replica.hw),
     )
 
 
-def _reset_done(broker: Broker, said: Said) -> None:
+def _reset_done(broker: LoggedBroker, said: Said) -> None:
     step = broker.opened(said, "HandleOutOfRange")
     if step is not None:
         broker.add(step, target=said.number("target"))
         broker.close(said)
 
 
-def _cut(broker: Broker, said: Said) -> None:
+def _truncate(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo = said.number("leo")
-    replica.cut_epochs_at_end(replica.leo)
-    step = broker.opened(said, *_CUTS)
+    replica.truncate_epochs_at_end(replica.leo)
+    step = broker.opened(said, *_TRUNCATING)
     if step is not None:
         broker.add(step, leo=replica.leo)
 
 
-def _cut_nothing(broker: Broker, said: Said) -> None:
+def _truncate_nothing(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo = said.number("last") + 1
-    step = broker.opened(said, *_CUTS)
+    step = broker.opened(said, *_TRUNCATING)
     if step is not None:
         broker.add(step, leo=replica.leo)
 
 
-def _cut_all(broker: Broker, said: Said) -> None:
+def _truncate_all(broker: LoggedBroker, said: Said) -> None:
     """UnifiedLog#truncateFullyAndStartAt also empties the epoch cache, without a line."""
     replica = broker.replica(said.tp)
     replica.leo, replica.log_start, replica.epochs = said.number("leo"), said.number("log_start"), []
-    step = broker.opened(said, *_CUTS)
+    step = broker.opened(said, *_TRUNCATING)
     if step is not None:
         broker.add(step, leo=replica.leo, log_start=replica.log_start)
 
 
-def _log_start(broker: Broker, said: Said) -> None:
+def _log_start(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.log_start = said.number("log_start")
     step = broker.opened(said, "HandleFetchResponse")
@@ -219,10 +229,10 @@ def _log_start(broker: Broker, said: Said) -> None:
         return
     if replica.hw is not None:
         replica.hw = max(replica.hw, replica.log_start)
-    broker.step(said, "LogStartMoved", told(log_start=replica.log_start, hw=replica.hw))
+    broker.step(said, "LogStartMoved", reported(log_start=replica.log_start, hw=replica.hw))
 
 
-def _epoch_entry(broker: Broker, said: Said) -> None:
+def _epoch_entry(broker: LoggedBroker, said: Said) -> None:
     epoch, start = said.number("epoch"), said.number("start")
     broker.replica(said.tp).add_epoch(epoch, start)
     step = broker.opened(said, "BecomeLeader", "HandleFetchResponse")
@@ -232,25 +242,25 @@ def _epoch_entry(broker: Broker, said: Said) -> None:
         broker.add(step, epoch_start=start)
 
 
-def _epochs_cut_at_end(broker: Broker, said: Said) -> None:
-    broker.replica(said.tp).cut_epochs_at_end(said.number("end"))
+def _epochs_truncated_at_end(broker: LoggedBroker, said: Said) -> None:
+    broker.replica(said.tp).truncate_epochs_at_end(said.number("end"))
 
 
-def _epochs_cut_at_start(broker: Broker, said: Said) -> None:
-    broker.replica(said.tp).cut_epochs_at_start(said.number("start"))
+def _epochs_truncated_at_start(broker: LoggedBroker, said: Said) -> None:
+    broker.replica(said.tp).truncate_epochs_at_start(said.number("start"))
 
 
-def _fetch_error(code: int) -> Callable[[Broker, Said], None]:
+def _fetch_error(code: int) -> Callable[[LoggedBroker, Said], None]:
     """The handler for the lines of one error code."""
 
-    def handle(broker: Broker, said: Said) -> None:
-        _answer(broker, said, "HandleFetchError", {"error": code})
+    def handle(broker: LoggedBroker, said: Said) -> None:
+        _response(broker, said, "HandleFetchError", {"error": code})
         broker.close(said)
 
     return handle
 
 
-HANDLERS: Mapping[str, Callable[[Broker, Said], None]] = {
+HANDLERS: Mapping[str, Callable[[LoggedBroker, Said], None]] = {
     "sending": _sending,
     "fetch-lost": _fetch_lost,
     "received": _received,
@@ -265,13 +275,13 @@ HANDLERS: Mapping[str, Callable[[Broker, Said], None]] = {
     "reset-to-leader-end": _out_of_range,
     "reset-to-log-end": _out_of_range,
     "reset-done": _reset_done,
-    "cut": _cut,
-    "cut-nothing": _cut_nothing,
-    "cut-all": _cut_all,
+    "cut": _truncate,
+    "cut-nothing": _truncate_nothing,
+    "cut-all": _truncate_all,
     "log-start": _log_start,
     "epoch-entry": _epoch_entry,
-    "epochs-cut-at-end": _epochs_cut_at_end,
-    "epochs-cut-at-start": _epochs_cut_at_start,
+    "epochs-cut-at-end": _epochs_truncated_at_end,
+    "epochs-cut-at-start": _epochs_truncated_at_start,
     "fetch-error-6": _fetch_error(6),
     "fetch-error-74": _fetch_error(74),
     "fetch-error-75": _fetch_error(75),

@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping
 
 from tidegauge.traces.kafka.phrases import leos, proposal
 from tidegauge.traces.kafka.said import Said
-from tidegauge.traces.kafka.steps import Broker, Risen, Step, or_null, record_fields, told
+from tidegauge.traces.kafka.steps import LoggedBroker, LoggedStep, Risen, or_null, record_fields, reported
 
 
-def _leader(broker: Broker, said: Said) -> None:
+def _leader(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo, replica.hw, replica.leader_epoch = said.number("leo"), said.number("hw"), said.number("leader_epoch")
     replica.recorded.clear()
@@ -41,7 +41,7 @@ def _leader(broker: Broker, said: Said) -> None:
     step.awaits.append(("metadata", said.tp, said.number("partition_epoch")))
 
 
-def _leader_again(broker: Broker, said: Said) -> None:
+def _leader_again(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leader_epoch, replica.hw = said.number("leader_epoch"), said.number("hw")
     replica.isr = frozenset(said.ids())
@@ -54,13 +54,13 @@ def _leader_again(broker: Broker, said: Said) -> None:
             "isr": said.ids(),
             "hw_before": replica.hw,
             "hw": replica.hw,
-            **told(leo=replica.leo),
+            **reported(leo=replica.leo),
         },
     )
     step.awaits.append(("metadata", said.tp, said.number("partition_epoch")))
 
 
-def _follower(broker: Broker, said: Said) -> None:
+def _follower(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo, replica.hw, replica.leader_epoch = said.number("leo"), said.number("hw"), said.number("leader_epoch")
     step = broker.begin(
@@ -77,7 +77,7 @@ def _follower(broker: Broker, said: Said) -> None:
     step.awaits.append(("metadata", said.tp, said.number("partition_epoch")))
 
 
-def _follower_again(broker: Broker, said: Said) -> None:
+def _follower_again(broker: LoggedBroker, said: Said) -> None:
     broker.replica(said.tp).leader_epoch = said.number("leader_epoch")
     step = broker.begin(
         said,
@@ -91,12 +91,12 @@ def _follower_again(broker: Broker, said: Said) -> None:
     step.awaits.append(("metadata", said.tp, said.number("partition_epoch")))
 
 
-def _learn_topic(broker: Broker, said: Said) -> None:
+def _learn_topic(broker: LoggedBroker, said: Said) -> None:
     if "topic_id" in said.values:
         broker.topic_ids[said.text("topic_id")] = said.tp.rpartition("-")[0]
 
 
-def append(broker: Broker, said: Said) -> None:
+def append(broker: LoggedBroker, said: Said) -> None:
     """An append outside a fetcher thread: records of a producer (or of a group coordinator)."""
     if said.line.thread:  # without thread names this may be another thread's append
         settle(broker, said)
@@ -107,10 +107,10 @@ def append(broker: Broker, said: Said) -> None:
     if replica.leader_epoch is not None:
         fields |= {"leader_epoch": replica.leader_epoch, "rec_epoch": replica.leader_epoch}
     replica.leo = end
-    broker.begin(said, "LeaderAppend", fields | told(leo_before=base, leo=end, hw_before=replica.hw, hw=replica.hw))
+    broker.begin(said, "LeaderAppend", fields | reported(leo_before=base, leo=end, hw_before=replica.hw, hw=replica.hw))
 
 
-def _high_watermark_risen(broker: Broker, said: Said) -> None:
+def _high_watermark_risen(broker: LoggedBroker, said: Said) -> None:
     before, after = said.number("hw_before"), said.number("hw")
     broker.replica(said.tp).hw = after
     step = broker.opened(said, "BecomeLeader", "HandleAlterPartitionResponse")
@@ -125,7 +125,7 @@ def _high_watermark_risen(broker: Broker, said: Said) -> None:
     broker.risen[said.line.thread, said.tp] = Risen(said, (broker.run, broker.index, 0, 0), append_step, was)
 
 
-def _high_watermark_kept(broker: Broker, said: Said) -> None:
+def _high_watermark_kept(broker: LoggedBroker, said: Said) -> None:
     """Whatever is open has had its chance to move the high watermark; with nothing open, a fetch caused the line.
 
     Partition#makeLeader prints its line first, takes the new epoch then and looks at the high watermark last: a fetch
@@ -140,12 +140,12 @@ def _high_watermark_kept(broker: Broker, said: Said) -> None:
     broker.close(said)
 
 
-def _recorded(broker: Broker, said: Said) -> None:
+def _recorded(broker: LoggedBroker, said: Said) -> None:
     key = (said.line.thread, said.tp)
     replica = broker.replica(said.tp)
     peer, position = said.number("peer"), said.number("remote_leo")
     replica.recorded[peer] = position
-    fields = told(peer=peer, req_offset=position, remote_leo=position, hw_before=replica.hw, hw=replica.hw)
+    fields = reported(peer=peer, req_offset=position, remote_leo=position, hw_before=replica.hw, hw=replica.hw)
     step = broker.step(said, "HandleFetch", fields)
     step.since = broker.busy.get(said.line.thread, -1)
     broker.kept.pop(key, None)
@@ -161,7 +161,7 @@ def _recorded(broker: Broker, said: Said) -> None:
     broker.close(said)
 
 
-def settle(broker: Broker, said: Said) -> None:
+def settle(broker: LoggedBroker, said: Said) -> None:
     """A high watermark line that neither append nor `Recorded` line claims: a fetch, of whom is not told."""
     risen = broker.risen.pop((said.line.thread, said.tp), None)
     if risen is not None and risen.append is None:
@@ -170,53 +170,55 @@ def settle(broker: Broker, said: Said) -> None:
         step.place = risen.place
 
 
-def settle_all(broker: Broker) -> None:
+def settle_all(broker: LoggedBroker) -> None:
     """At the end of a process."""
     for said in broker.kept.values():
         replica = broker.replica(said.tp)
-        told_leos = leos(said.text("leos")) if "leos" in said.values else {}
+        reported_leos = leos(said.text("leos")) if "leos" in said.values else {}
         new = [
-            (peer, leo) for peer, leo in told_leos.items() if peer != broker.node and leo != replica.recorded.get(peer, -1)
+            (peer, leo)
+            for peer, leo in reported_leos.items()
+            if peer != broker.node and leo != replica.recorded.get(peer, -1)
         ]
         if len(new) == 1:
             peer, leo = new[0]
-            fields = told(peer=peer, req_offset=leo, remote_leo=leo)
+            fields = reported(peer=peer, req_offset=leo, remote_leo=leo)
             broker.step(said, "HandleFetch", fields)
     for risen in list(broker.risen.values()):
         settle(broker, risen.said)
 
 
-def _expand_isr(broker: Broker, said: Said) -> None:
+def _expand_isr(broker: LoggedBroker, said: Said) -> None:
     members, leader_epoch, partition_epoch = proposal(said.text("sent"))
     step = broker.step(said, "ExpandIsr", {"peer": said.number("peer"), "isr": members, "partition_epoch": partition_epoch})
     step.offers.append(("proposal", said.tp, leader_epoch, partition_epoch, frozenset(members)))
     broker.expanding[said.line.thread, said.tp] = step
 
 
-def _shrinking(broker: Broker, said: Said) -> None:
+def _shrinking(broker: LoggedBroker, said: Said) -> None:
     broker.begin(said, "ShrinkIsr", {"isr": said.ids(), "leo": said.number("leo"), "hw": said.number("hw")})
 
 
-def _shrink_isr(broker: Broker, said: Said) -> None:
+def _shrink_isr(broker: LoggedBroker, said: Said) -> None:
     members, leader_epoch, partition_epoch = proposal(said.text("sent"))
-    step: Step = broker.opened(said, "ShrinkIsr") or broker.begin(said, "ShrinkIsr", {"isr": members})
+    step: LoggedStep = broker.opened(said, "ShrinkIsr") or broker.begin(said, "ShrinkIsr", {"isr": members})
     broker.add(step, partition_epoch=partition_epoch)
     step.offers.append(("proposal", said.tp, leader_epoch, partition_epoch, frozenset(members)))
 
 
-def _isr_answer(broker: Broker, said: Said) -> None:
+def _isr_response(broker: LoggedBroker, said: Said) -> None:
     topic, _, partition = said.text("partition").rpartition(":")
     tp = f"{broker.topic_ids.get(topic, topic)}-{partition}" if topic else said.text("partition")
     error, epoch = said.number("error"), said.number("partition_epoch")
     hw = broker.replica(tp).hw
     fields = {"error": error} | ({"isr": said.ids(), "partition_epoch": epoch} if error == 0 else {})
-    step = broker.begin(said, "HandleAlterPartitionResponse", fields | told(hw_before=hw, hw=hw), tp)
+    step = broker.begin(said, "HandleAlterPartitionResponse", fields | reported(hw_before=hw, hw=hw), tp)
     if error == 0:
         broker.replica(tp).isr = frozenset(said.ids())
         step.awaits.append(("metadata", tp, epoch))
 
 
-def _isr_updated(broker: Broker, said: Said) -> None:
+def _isr_updated(broker: LoggedBroker, said: Said) -> None:
     broker.replica(said.tp).isr = frozenset(said.ids())
     if broker.opened(said, "HandleAlterPartitionResponse") is None:
         epoch = said.number("partition_epoch")
@@ -224,12 +226,12 @@ def _isr_updated(broker: Broker, said: Said) -> None:
         step = broker.begin(
             said,
             "HandleAlterPartitionResponse",
-            {"error": 0, "isr": said.ids(), "partition_epoch": epoch} | told(hw_before=hw, hw=hw),
+            {"error": 0, "isr": said.ids(), "partition_epoch": epoch} | reported(hw_before=hw, hw=hw),
         )
         step.awaits.append(("metadata", said.tp, epoch))
 
 
-HANDLERS: Mapping[str, Callable[[Broker, Said], None]] = {
+HANDLERS: Mapping[str, Callable[[LoggedBroker, Said], None]] = {
     "leader": _leader,
     "leader-again": _leader_again,
     "follower": _follower,
@@ -240,6 +242,6 @@ HANDLERS: Mapping[str, Callable[[Broker, Said], None]] = {
     "expand-isr": _expand_isr,
     "shrinking": _shrinking,
     "shrink-isr": _shrink_isr,
-    "isr-answer": _isr_answer,
+    "isr-answer": _isr_response,
     "isr-updated": _isr_updated,
 }

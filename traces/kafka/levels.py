@@ -34,8 +34,8 @@ def silent_loggers(node: Node, fetched: bool) -> Iterator[Problem]:
 def silent_controller(controller: Node, nodes: Iterable[Node]) -> Problem | None:
     """A controller that does not tell every change of what it registered; call before any node is silenced."""
     registered = controller.controller.epochs
-    told = {key for step in controller.broker.steps for key in step.offers}
-    acted = {key for node in nodes for step in node.broker.steps for key in step.awaits if key not in told}
+    reported = {key for step in controller.broker.steps for key in step.offers}
+    acted = {key for node in nodes for step in node.broker.steps for key in step.awaits if key not in reported}
     unknown = [key for key in acted if isinstance(key, tuple) and key[0] == "metadata" and key[1] in registered]
     if not unknown and not controller.controller.gaps:
         return None

@@ -107,7 +107,7 @@ def read_lines(path: Path, label: str) -> tuple[list[Line], list[Problem]]:
                     number,
                     "[time] LEVEL [thread] message (logger)",
                     shown(text),
-                    "the line is left out; a full disk or a copy that was cut can cause this",
+                    "the line is left out; a full disk or a copy that was truncated can cause this",
                     lost=1,
                 )
             )
@@ -164,7 +164,7 @@ def _as_far_as_it_goes(raw: bytes) -> Iterator[bytes]:
 
 
 def incarnations(lines: list[Line]) -> list[list[Line]]:
-    """The lines of one node cut where a process begins: its first line is `Registered signal handlers`."""
+    """The lines of one node split where a process begins: its first line is `Registered signal handlers`."""
     runs: list[list[Line]] = [[]]
     for line in lines:
         if line.message.startswith("Registered signal handlers") and runs[-1]:

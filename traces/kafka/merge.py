@@ -3,7 +3,7 @@
 Rules of this file
 
 1. Known order: the steps of one node as they stand in its logs; a fetch is sent before it is handled and answered before
-   the answer is; a registration is changed before a broker acts on it; a proposal is made before the controller judges it.
+   the response is; a registration is changed before a broker acts on it; a proposal is made before the controller judges it.
 2. Clocks of different nodes order nothing that this order leaves open, except that the earlier time goes first: the same
    logs always give the same trace.
 3. If the known order contradicts itself (a request put at a wrong place by its node's clock), the tie that cannot be kept
@@ -17,7 +17,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from tidegauge.traces.kafka.steps import Step
+from tidegauge.traces.kafka.steps import LoggedStep
 
 COMMITS = frozenset({"HandleFetch", "BecomeLeader", "LeaderAppend", "ProduceAck", "Read", "HandleAlterPartitionResponse"})
 LOSSES = frozenset(
@@ -29,24 +29,24 @@ LOSSES = frozenset(
 class Merged:
     """`concurrent` counts pairs that no known order ties, of which one commits and the other may lose records."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[LoggedStep, ...]
     ties: int
     dropped: int
     concurrent: int
 
 
-def merge(steps: Sequence[Step]) -> Merged:
+def merge(steps: Sequence[LoggedStep]) -> Merged:
     """The steps of one topic-partition in one order."""
-    chains: dict[int, list[Step]] = defaultdict(list)
+    chains: dict[int, list[LoggedStep]] = defaultdict(list)
     for step in sorted(steps, key=lambda one: one.place):
         chains[step.node].append(step)
-    offers: dict[Hashable, list[Step]] = defaultdict(list)
+    offers: dict[Hashable, list[LoggedStep]] = defaultdict(list)
     for chain in chains.values():
         for step in chain:
             for key in step.offers:
                 offers[key].append(step)
-    before: dict[int, list[Step]] = {}
-    after: dict[int, list[Step]] = defaultdict(list)
+    before: dict[int, list[LoggedStep]] = {}
+    after: dict[int, list[LoggedStep]] = defaultdict(list)
     missing: dict[int, int] = {}
     ties = 0
     for chain in chains.values():
@@ -64,13 +64,16 @@ def merge(steps: Sequence[Step]) -> Merged:
 
 
 def _order(
-    chains: dict[int, list[Step]], before: dict[int, list[Step]], after: dict[int, list[Step]], missing: dict[int, int]
-) -> tuple[list[Step], int]:
+    chains: dict[int, list[LoggedStep]],
+    before: dict[int, list[LoggedStep]],
+    after: dict[int, list[LoggedStep]],
+    missing: dict[int, int],
+) -> tuple[list[LoggedStep], int]:
     rank = {id(step): (step.time, step.node, position) for chain in chains.values() for position, step in enumerate(chain)}
     heap = [(rank[id(step)], step) for chain in chains.values() for step in chain if missing[id(step)] == 0]
     heapq.heapify(heap)
     done: set[int] = set()
-    order: list[Step] = []
+    order: list[LoggedStep] = []
     dropped = 0
     heads = dict.fromkeys(chains, 0)
     while len(order) < len(rank):
@@ -94,7 +97,7 @@ def _order(
     return order, dropped
 
 
-def _concurrent(order: Sequence[Step], before: dict[int, list[Step]], nodes: Sequence[int]) -> int:
+def _concurrent(order: Sequence[LoggedStep], before: dict[int, list[LoggedStep]], nodes: Sequence[int]) -> int:
     """Vector clocks: a happened before b iff b's clock has seen as much of a's node as a itself."""
     column = {node: index for index, node in enumerate(nodes)}
     seen: dict[int, list[int]] = {}
@@ -108,8 +111,8 @@ def _concurrent(order: Sequence[Step], before: dict[int, list[Step]], nodes: Seq
         seen[id(step)] = clock
     commits: dict[int, list[list[int]]] = defaultdict(list)
     for step in order:
-        told = step.name in ("ProduceAck", "Read")
-        if told or (step.name in COMMITS and step.fields.get("hw") != step.fields.get("hw_before")):
+        reported = step.name in ("ProduceAck", "Read")
+        if reported or (step.name in COMMITS and step.fields.get("hw") != step.fields.get("hw_before")):
             commits[step.node].append(seen[id(step)])
     concurrent = 0
     for step in order:

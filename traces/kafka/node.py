@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidegauge.traces.kafka import follower, leader, process
-from tidegauge.traces.kafka.controller import Controller
+from tidegauge.traces.kafka.controller import LoggedController
 from tidegauge.traces.kafka.lines import Line, incarnations, read_lines
-from tidegauge.traces.kafka.requests import Request, read_request
+from tidegauge.traces.kafka.requests import LoggedRequest, read_request
 from tidegauge.traces.kafka.said import Said, parse
-from tidegauge.traces.kafka.steps import Broker
+from tidegauge.traces.kafka.steps import LoggedBroker
 from tidegauge.traces.kafka.timeline import Run
 from tidegauge.traces.problems import Problem
 
@@ -48,18 +48,18 @@ class Node:
     folder: Path
     label: str
     lines: list[Line]
-    requests: list[Request]
+    requests: list[LoggedRequest]
     problems: list[Problem]
-    broker: Broker = field(init=False)
-    controller: Controller = field(init=False)
+    broker: LoggedBroker = field(init=False)
+    controller: LoggedController = field(init=False)
     runs: list[Run] = field(default_factory=list)
     heard: Counter[str] = field(default_factory=Counter)
     stopped: bool = False
     silenced: bool = False
 
     def __post_init__(self) -> None:
-        self.broker = Broker(self.id)
-        self.controller = Controller(self.broker)
+        self.broker = LoggedBroker(self.id)
+        self.controller = LoggedController(self.broker)
 
     def read(self, with_controller: bool) -> None:
         """All lines, process by process, into steps."""
@@ -117,7 +117,7 @@ def _next_start(runs: Sequence[Sequence[Line]]) -> bool | None:
     return None
 
 
-def changes_told(node: Node) -> int:
+def changes_reported(node: Node) -> int:
     """How many partition changes a node's lines tell: the controller of a capture is who tells most."""
     return sum(1 for line in node.lines if line.logger == "ReplicationControlManager" and "partition" in line.message)
 
@@ -134,7 +134,7 @@ def log_files(folder: Path) -> list[Path]:
 def read_node(folder: Path, label: str, fallback_id: int) -> Node:
     """The node whose logs stand in `folder`; `label` goes before file names (`n1/`)."""
     files: list[list[Line]] = []
-    requests: list[Request] = []
+    requests: list[LoggedRequest] = []
     problems: list[Problem] = []
     for path in log_files(folder):
         lines, found = read_lines(path, f"{label}{path.name.removesuffix('.gz')}")

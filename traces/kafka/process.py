@@ -1,60 +1,60 @@
 """Lines about a broker process and its logs being loaded: Start, Stop, Crash.
 
 A replica starts when `Log loaded` names its high watermark; its LEO and log start come from `Completed load of Log` before
-it, or are 0 when the log was created. The epoch cache is not logged: it is carried over from the process before, cut at
-the loaded LEO, and known only if the log was created in this capture. A process ends after all its requests were handled:
+it, or are 0 when the log was created. The epoch cache is not logged: it is carried over from the process before, truncated
+at the loaded LEO, and known only if the log was created in this capture. A process ends after all its requests were handled:
 those in flight outlive it, and a process told to stop may go on fetching after its last line.
 """
 
 from collections.abc import Callable, Mapping
 
 from tidegauge.traces.kafka.said import Said
-from tidegauge.traces.kafka.steps import Broker, Replica, told
+from tidegauge.traces.kafka.steps import LoggedBroker, LoggedReplica, reported
 
 END = 1 << 60
 """Behind every line of a process."""
 
 
-def _version(broker: Broker, said: Said) -> None:
+def _version(broker: LoggedBroker, said: Said) -> None:
     broker.version = said.text("version")
 
 
-def _process_stopping(broker: Broker, said: Said) -> None:  # noqa: ARG001
+def _process_stopping(broker: LoggedBroker, said: Said) -> None:  # noqa: ARG001
     broker.stopping = True
 
 
-def _logs_closed(broker: Broker, said: Said) -> None:  # noqa: ARG001
+def _logs_closed(broker: LoggedBroker, said: Said) -> None:  # noqa: ARG001
     broker.logs_closed = True
 
 
-def _unclean_start(broker: Broker, said: Said) -> None:  # noqa: ARG001
+def _unclean_start(broker: LoggedBroker, said: Said) -> None:  # noqa: ARG001
     broker.clean_start = False
 
 
-def _clean_start(broker: Broker, said: Said) -> None:  # noqa: ARG001
+def _clean_start(broker: LoggedBroker, said: Said) -> None:  # noqa: ARG001
     broker.clean_start = True
 
 
-def _log_created(broker: Broker, said: Said) -> None:
-    broker.replicas[said.tp] = Replica(leo=0, log_start=0, epochs=[], created=True)
+def _log_created(broker: LoggedBroker, said: Said) -> None:
+    broker.replicas[said.tp] = LoggedReplica(leo=0, log_start=0, epochs=[], created=True)
     if "min_isr" in said.values:
         broker.min_isr[said.tp] = said.number("min_isr")
 
 
-def _log_completed(broker: Broker, said: Said) -> None:
+def _log_completed(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo, replica.log_start = said.number("leo"), said.number("log_start")
     replica.created = False
-    replica.cut_epochs_at_end(replica.leo)
+    replica.truncate_epochs_at_end(replica.leo)
 
 
-def _log_loaded(broker: Broker, said: Said) -> None:
+def _log_loaded(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.hw, replica.loaded = said.number("hw"), True
     broker.step(
         said,
         "Start",
-        told(
+        reported(
             clean=True if replica.created else broker.clean_start,
             leo=replica.leo,
             hw=replica.hw,
@@ -65,7 +65,7 @@ def _log_loaded(broker: Broker, said: Said) -> None:
     replica.created = False
 
 
-HANDLERS: Mapping[str, Callable[[Broker, Said], None]] = {
+HANDLERS: Mapping[str, Callable[[LoggedBroker, Said], None]] = {
     "version": _version,
     "process-stopping": _process_stopping,
     "logs-closed": _logs_closed,
@@ -77,13 +77,13 @@ HANDLERS: Mapping[str, Callable[[Broker, Said], None]] = {
 }
 
 
-def end_of_run(broker: Broker, last: Said | None, followed: bool, clean: bool | None) -> None:
+def end_of_run(broker: LoggedBroker, last: Said | None, followed: bool, clean: bool | None) -> None:
     """The last line of a process: Stop if it was told to stop, Crash if another one follows, else it still runs."""
     if last is not None and (broker.stopping or followed):
         name = "Stop" if broker.stopping else "Crash"
         for tp, replica in broker.replicas.items():
             if replica.loaded:
-                step = broker.step(last, name, told(clean=clean) if broker.stopping else {}, tp)
+                step = broker.step(last, name, reported(clean=clean) if broker.stopping else {}, tp)
                 step.place = (broker.run, END, 0, 0)
                 step.awaits.append(("handled", broker.node, broker.run))
     for replica in broker.replicas.values():

@@ -4,7 +4,7 @@ Rules of this file
 
 1. A line is written when the response has been sent: the request began totalTimeMs before it. All times of a request are
    of the node that logged it.
-2. remoteTimeMs is 0 exactly when the answer left in the handler thread (RequestChannel#updateRequestMetrics); otherwise
+2. remoteTimeMs is 0 exactly when the response left in the handler thread (RequestChannel#updateRequestMetrics); otherwise
    the request waited in a purgatory and was answered later.
 3. Fetch requests of version 13 and later name topics by id only; sessions leave out what did not change, in both
    directions (KIP-227). `Sessions` puts back what was left out.
@@ -30,21 +30,21 @@ NAMES: Mapping[int, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LoggedRequest:
     """One finished request; times in microseconds of the node's clock."""
 
     line: Line
     name: str
     client: str
     body: Mapping[str, Any]
-    answer: Mapping[str, Any]
+    response: Mapping[str, Any]
     dequeued: int
     handled: int
     completed: int
     at_once: bool
 
 
-def read_request(line: Line) -> Request | Problem | None:
+def read_request(line: Line) -> LoggedRequest | Problem | None:
     """The request of a line, None when it is of a kind nobody asks for."""
     begin = line.message.find("{")
     try:
@@ -65,7 +65,7 @@ def read_request(line: Line) -> Request | Problem | None:
         )
 
 
-def _request(line: Line, name: str, client: str, document: Mapping[str, Any]) -> Request:
+def _request(line: Line, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:
     def micros(field_name: str) -> int:
         return round(float(document[field_name]) * 1000)
 
@@ -73,12 +73,14 @@ def _request(line: Line, name: str, client: str, document: Mapping[str, Any]) ->
     handled = dequeued + micros("localTimeMs")
     completed = handled + micros("remoteTimeMs")
     at_once = micros("remoteTimeMs") == 0
-    return Request(line, name, client, document["request"], document["response"], dequeued, handled, completed, at_once)
+    return LoggedRequest(
+        line, name, client, document["request"], document["response"], dequeued, handled, completed, at_once
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a fetch answer says about one partition; None is left out of the JSON and not to be rebuilt."""
+class LoggedResponse:
+    """What a fetch response says about one partition; None is left out of the JSON and not to be rebuilt."""
 
     error: int
     hw: int | None
@@ -90,7 +92,7 @@ class Answer:
 
     @property
     def diverging(self) -> bool:
-        """Whether the answer tells the follower to truncate (KIP-595)."""
+        """Whether the response tells the follower to truncate (KIP-595)."""
         return self.div_end >= 0 or self.div_epoch >= 0
 
 
@@ -98,20 +100,20 @@ class Answer:
 class Fetch:
     """A fetch of a replica (or of a consumer: replica -1) with everything its session stands for."""
 
-    request: Request
+    request: LoggedRequest
     replica: int
     broker_epoch: int | None
     session: int
     session_epoch: int
     asked: dict[str, Asked]
-    answers: dict[str, Answer]
+    responses: dict[str, LoggedResponse]
     whole: bool = True
 
 
 @dataclass(eq=False, slots=True)
 class _Session:
     asked: dict[str, Asked] = field(default_factory=dict)
-    told: dict[str, Answer] = field(default_factory=dict)
+    reported: dict[str, LoggedResponse] = field(default_factory=dict)
 
 
 class Sessions:
@@ -121,9 +123,9 @@ class Sessions:
         self._topic_ids = topic_ids
         self._sessions: dict[int, _Session] = {}
 
-    def fetch(self, request: Request) -> Fetch:
+    def fetch(self, request: LoggedRequest) -> Fetch:
         """One FETCH request, in the order of the log."""
-        body, answer = request.body, request.answer
+        body, response = request.body, request.response
         state = body.get("replicaState") or {}
         replica = int(state.get("replicaId", body.get("replicaId", -1)))
         session_id, session_epoch = int(body.get("sessionId", 0)), int(body.get("sessionEpoch", -1))
@@ -133,23 +135,25 @@ class Sessions:
         forgotten = {tp for tp, _ in self._partitions(body.get("forgottenTopicsData", ()))}
         session = _Session(
             {tp: one for tp, one in before.asked.items() if tp not in forgotten} | travelled,
-            {tp: one for tp, one in before.told.items() if tp not in forgotten},
+            {tp: one for tp, one in before.reported.items() if tp not in forgotten},
         )
-        told = {tp: _answered(part) for tp, part in self._partitions(answer.get("responses", ()))}
-        failed = int(answer.get("errorCode", 0)) != 0
-        answers: dict[str, Answer] = {}
+        reported = {tp: _answered(part) for tp, part in self._partitions(response.get("responses", ()))}
+        failed = int(response.get("errorCode", 0)) != 0
+        responses: dict[str, LoggedResponse] = {}
         for tp in () if failed else session.asked:
-            last = session.told.get(tp)
-            if tp in told:
-                answers[tp] = told[tp]
+            last = session.reported.get(tp)
+            if tp in reported:
+                responses[tp] = reported[tp]
             elif last is not None and last.error == 0:
-                answers[tp] = Answer(0, last.hw, last.log_start)  # CachedPartition#maybeUpdateResponseData: unchanged
+                responses[tp] = LoggedResponse(
+                    0, last.hw, last.log_start
+                )  # CachedPartition#maybeUpdateResponseData: unchanged
             elif session_epoch > 0:
-                answers[tp] = Answer(0, None, None)
-        session.told.update(answers)
-        answer_session = int(answer.get("sessionId", 0))
-        if answer_session:
-            self._sessions[answer_session] = session
+                responses[tp] = LoggedResponse(0, None, None)
+        session.reported.update(responses)
+        response_session = int(response.get("sessionId", 0))
+        if response_session:
+            self._sessions[response_session] = session
         broker_epoch = state.get("replicaEpoch")
         return Fetch(
             request,
@@ -158,7 +162,7 @@ class Sessions:
             session_id,
             session_epoch,
             dict(session.asked),
-            answers,
+            responses,
             known,
         )
 
@@ -183,9 +187,9 @@ def _asked(part: Mapping[str, Any]) -> Asked:
     )
 
 
-def _answered(part: Mapping[str, Any]) -> Answer:
+def _answered(part: Mapping[str, Any]) -> LoggedResponse:
     diverging = part.get("divergingEpoch") or {}
-    return Answer(
+    return LoggedResponse(
         int(part["errorCode"]),
         int(part["highWatermark"]),
         int(part.get("logStartOffset", -1)),

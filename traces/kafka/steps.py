@@ -20,7 +20,7 @@ Fields = dict[str, object]
 
 
 @dataclass(eq=False, slots=True)
-class Step:
+class LoggedStep:
     """Something one node did to one of its replicas."""
 
     node: int
@@ -36,7 +36,7 @@ class Step:
 
 
 @dataclass(eq=False, slots=True)
-class Replica:
+class LoggedReplica:
     """What the lines of one broker have told about one of its replicas so far; None is unknown."""
 
     leo: int | None = None
@@ -56,12 +56,12 @@ class Replica:
         self.epochs = [entry for entry in self.epochs if entry[0] < epoch and entry[1] < start]
         self.epochs.append((epoch, start))
 
-    def cut_epochs_at_end(self, end: int) -> None:
+    def truncate_epochs_at_end(self, end: int) -> None:
         """LeaderEpochFileCache#truncateFromEnd."""
         if self.epochs is not None:
             self.epochs = [entry for entry in self.epochs if entry[1] < end]
 
-    def cut_epochs_at_start(self, start: int) -> None:
+    def truncate_epochs_at_start(self, start: int) -> None:
         """LeaderEpochFileCache#truncateFromStart: the last entry at or below `start` stays, raised to it."""
         if self.epochs is None:
             return
@@ -80,7 +80,7 @@ class Replica:
         return [[before[-1][0], base], *([epoch, start] for epoch, start in inside)] if base < end else []
 
 
-def record_fields(replica: Replica, base: int, end: int) -> Fields:
+def record_fields(replica: LoggedReplica, base: int, end: int) -> Fields:
     """rec_base, rec_end and, where the cache is known, the epochs of the records."""
     fields: Fields = {"rec_base": base, "rec_end": end}
     epochs = replica.epochs_of(base, end)
@@ -91,7 +91,7 @@ def record_fields(replica: Replica, base: int, end: int) -> Fields:
     return fields
 
 
-def told(**values: object) -> Fields:
+def reported(**values: object) -> Fields:
     """Fields without those nobody told."""
     return {name: value for name, value in values.items() if value is not None}
 
@@ -116,7 +116,7 @@ class Send:
 
 
 @dataclass(eq=False, slots=True)
-class Fetcher:
+class LoggedFetcher:
     """The fetch session of one fetcher thread, as its sender sees it."""
 
     asked: dict[str, Asked] = field(default_factory=dict)
@@ -133,12 +133,12 @@ class Risen:
 
     said: Said
     place: Place
-    append: Step | None
+    append: LoggedStep | None
     was: Fields
 
 
 @dataclass(eq=False)
-class Broker:
+class LoggedBroker:
     """The lines of one node, read in order: the replicas, the fetcher threads, and the steps so far.
 
     `open` holds, per thread and topic-partition, the step that more lines of the thread may belong to. `risen` and `kept`
@@ -149,13 +149,13 @@ class Broker:
     node: int
     run: int = 0
     index: int = 0
-    steps: list[Step] = field(default_factory=list)
-    replicas: dict[str, Replica] = field(default_factory=dict)
-    open: dict[tuple[str, str], Step] = field(default_factory=dict)
-    fetchers: dict[tuple[str, int], Fetcher] = field(default_factory=dict)
+    steps: list[LoggedStep] = field(default_factory=list)
+    replicas: dict[str, LoggedReplica] = field(default_factory=dict)
+    open: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
+    fetchers: dict[tuple[str, int], LoggedFetcher] = field(default_factory=dict)
     risen: dict[tuple[str, str], Risen] = field(default_factory=dict)
     kept: dict[tuple[str, str], Said] = field(default_factory=dict)
-    expanding: dict[tuple[str, str], Step] = field(default_factory=dict)
+    expanding: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
     busy: dict[str, int] = field(default_factory=dict)
     sends: list[Send] = field(default_factory=list)
     topic_ids: dict[str, str] = field(default_factory=dict)
@@ -165,30 +165,30 @@ class Broker:
     stopping: bool = False
     logs_closed: bool = False
 
-    def replica(self, tp: str) -> Replica:
+    def replica(self, tp: str) -> LoggedReplica:
         """What is known of a replica of this broker."""
-        return self.replicas.setdefault(tp, Replica())
+        return self.replicas.setdefault(tp, LoggedReplica())
 
-    def step(self, said: Said, name: str, fields: Fields, tp: str = "") -> Step:
+    def step(self, said: Said, name: str, fields: Fields, tp: str = "") -> LoggedStep:
         """A new step at this line."""
-        made = Step(self.node, tp or said.tp, name, fields, said.line.at, said.line.time, (self.run, self.index, 0, 0))
+        made = LoggedStep(self.node, tp or said.tp, name, fields, said.line.at, said.line.time, (self.run, self.index, 0, 0))
         self.steps.append(made)
         return made
 
-    def begin(self, said: Said, name: str, fields: Fields, tp: str = "") -> Step:
+    def begin(self, said: Said, name: str, fields: Fields, tp: str = "") -> LoggedStep:
         """A new step that later lines of this thread may add to."""
         made = self.step(said, name, fields, tp)
         self.open[said.line.thread, made.tp] = made
         return made
 
-    def opened(self, said: Said, *names: str) -> Step | None:
+    def opened(self, said: Said, *names: str) -> LoggedStep | None:
         """The open step of this thread and topic-partition, if it is one of `names`."""
         found = self.open.get((said.line.thread, said.tp))
         return found if found is not None and (not names or found.name in names) else None
 
-    def add(self, step: Step, **values: object) -> None:
+    def add(self, step: LoggedStep, **values: object) -> None:
         """This line belongs to `step`: the step has happened only now."""
-        step.fields.update(told(**values))
+        step.fields.update(reported(**values))
         step.place = (self.run, self.index, 0, 0)
 
     def close(self, said: Said) -> None:

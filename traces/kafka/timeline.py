@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tidegauge.traces.kafka.lines import Line
-from tidegauge.traces.kafka.steps import Place, Step
+from tidegauge.traces.kafka.steps import LoggedStep, Place
 
 MILLISECOND = 1000
 FENCED, UNKNOWN = 74, 75
@@ -29,7 +29,7 @@ class Mark:
 
 
 def explains(mark: Mark, asked_epoch: int, error: int) -> bool:
-    """Whether a fetch in `asked_epoch` gets this answer at `mark`: errors compare epochs, anything else means equality.
+    """Whether a fetch in `asked_epoch` gets this response at `mark`: errors compare epochs, anything else means equality.
 
     Before it has a role a partition is in epoch -1 (Partition#leaderEpoch).
     """
@@ -66,7 +66,7 @@ class Run:
         """Behind the last line written by `time`."""
         return (self.number, self.index(time), 1, time)
 
-    def mark(self, steps: Sequence[Step]) -> None:
+    def mark(self, steps: Sequence[LoggedStep]) -> None:
         """Learn from the steps of the server log where high watermark, leader epoch and LEO of each replica change."""
         for step in sorted((step for step in steps if step.place[0] == self.number), key=lambda step: step.place):
             if step.name == "Start":
@@ -107,7 +107,7 @@ def _int(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def fetches_before_what_they_raised(steps: Sequence[Step]) -> int:
+def fetches_before_what_they_raised(steps: Sequence[LoggedStep]) -> int:
     """Put a fetch in front of the high watermark line of another thread that must have used it; how many were moved.
 
     Thread A counts a fetch, thread B counts another and raises the high watermark over both, B's lines are written before
@@ -115,7 +115,7 @@ def fetches_before_what_they_raised(steps: Sequence[Step]) -> int:
     no later high watermark. Raises by a change of role stay as they are: a new leader must not have counted anybody.
     """
     moved = 0
-    of_runs: dict[tuple[str, int], list[Step]] = defaultdict(list)
+    of_runs: dict[tuple[str, int], list[LoggedStep]] = defaultdict(list)
     for step in sorted(steps, key=lambda one: one.place):
         if step.name == "HandleFetch" and isinstance(step.fields.get("remote_leo"), int):
             of_runs[step.tp, step.place[0]].append(step)
@@ -133,22 +133,22 @@ def fetches_before_what_they_raised(steps: Sequence[Step]) -> int:
     return moved
 
 
-def _next_of_others(fetches: Sequence[Step], position: int) -> list[Step]:
+def _next_of_others(fetches: Sequence[LoggedStep], position: int) -> list[LoggedStep]:
     """The next fetch of each other replica after the one at `position`."""
-    first: dict[object, Step] = {}
+    first: dict[object, LoggedStep] = {}
     for step in fetches[position + 1 :]:
         first.setdefault(step.fields.get("peer"), step)
     first.pop(fetches[position].fields.get("peer"), None)
     return list(first.values())
 
 
-def _used_by(step: Step, raising: Step, before: object, after: int) -> bool:
+def _used_by(step: LoggedStep, raising: LoggedStep, before: object, after: int) -> bool:
     unchanged = step.fields.get("hw") == step.fields.get("hw_before")
     return (
         step.since < raising.place[1] and unchanged and _leo(step) >= after and step.fields.get("res_hw", before) == before
     )
 
 
-def _leo(step: Step) -> int:
+def _leo(step: LoggedStep) -> int:
     leo = step.fields.get("remote_leo")
     return leo if isinstance(leo, int) else -1

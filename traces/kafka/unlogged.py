@@ -5,8 +5,8 @@ Rules of this file
 1. A leader that died logged no request for its last fetches, only that it recorded them: they are tied to sends by order.
 2. A fetch whose `Recorded` line is missing too is that of the only replica with a request left over, if there is just one.
 3. A broker that is told to stop stops logging before it stops fetching (4.x): what was received was sent. Such a send
-   stands behind the last line of its sender, after the answer to the one before, and names the leader's line.
-4. A process ends after its requests were handled and answered (`process.py`), except an answer that left after the leader
+   stands behind the last line of its sender, after the response to the one before, and names the leader's line.
+4. A process ends after its requests were handled and answered (`process.py`), except a response that left after the leader
    had a request of the next process already.
 """
 
@@ -16,7 +16,7 @@ from tidegauge.traces.kafka.exchanges import asked_fields
 from tidegauge.traces.kafka.node import Node
 from tidegauge.traces.kafka.process import END
 from tidegauge.traces.kafka.requests import Fetch
-from tidegauge.traces.kafka.steps import Fields, Send, Step
+from tidegauge.traces.kafka.steps import Fields, LoggedStep, Send
 
 
 def tie_unlogged(
@@ -26,11 +26,11 @@ def tie_unlogged(
     used = {id(send) for send in matched.values()}
     senders = {node.id: node for node in nodes if node.runs and not node.silenced}
     for node in nodes:
-        _answers_of_the_dead(node)
+        _responses_of_the_dead(node)
         latest = _add_received(node, fetches[node.id], senders, matched)
         left = [send for send in sends if send.leader == node.id and id(send) not in used]
         waiting = {tp: [send for send in left if tp in send.asked] for tp in {tp for send in left for tp in send.asked}}
-        nameless: list[Step] = []
+        nameless: list[LoggedStep] = []
         for step in sorted(node.broker.steps, key=lambda one: one.place):
             peer = step.fields.get("peer")
             if step.name != "HandleFetch" or "req_epoch" in step.fields:
@@ -52,7 +52,7 @@ def tie_unlogged(
                 _tie(step, waiting[step.tp], peer, step.fields["hw"])
 
 
-def _tie(step: Step, waiting: list[Send], peer: int, offset: object) -> Send | None:
+def _tie(step: LoggedStep, waiting: list[Send], peer: int, offset: object) -> Send | None:
     """The first request left over of this replica at this offset."""
     for send in waiting:
         if send.node == peer and send.asked[step.tp].offset == offset:
@@ -74,17 +74,17 @@ def _add_received(
         if send is not None:
             latest[fetch.replica] = (send.run, id(send))
         elif fetch.replica in senders:
-            for tp in fetch.answers:
+            for tp in fetch.responses:
                 step = handled[("sent", id(fetch)), tp]
                 _send_before(step, senders[fetch.replica], latest.get(fetch.replica), asked_fields(fetch.asked[tp]))
             latest[fetch.replica] = (latest[fetch.replica][0] if fetch.replica in latest else 0, id(fetch))
     return latest
 
 
-def _send_before(step: Step, sender: Node, latest: tuple[int, int] | None, fields: Fields) -> None:
+def _send_before(step: LoggedStep, sender: Node, latest: tuple[int, int] | None, fields: Fields) -> None:
     """The send of the request that `step` handles; `latest` is (process, request) of the one before."""
     run = latest[0] if latest is not None else 0
-    made = Step(
+    made = LoggedStep(
         sender.id, step.tp, "SendFetch", {"peer": step.node} | fields, step.at, step.time, (run, END - 1, 1, step.time)
     )
     made.offers.append(("sent", id(step)))
@@ -95,8 +95,8 @@ def _send_before(step: Step, sender: Node, latest: tuple[int, int] | None, field
     sender.broker.steps.append(made)
 
 
-def _answers_of_the_dead(node: Node) -> None:
-    """An answer that left after a request of the asker's next process was handled does not precede that process's end."""
+def _responses_of_the_dead(node: Node) -> None:
+    """A response that left after a request of the asker's next process was handled does not precede that process's end."""
     seen: dict[tuple[str, object], int] = {}
     for step in sorted(node.broker.steps, key=lambda one: one.place):
         runs = [key[2] for key in step.offers if isinstance(key, tuple) and key[0] == "handled"]

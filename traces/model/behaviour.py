@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from tidegauge.impl import rules
 from tidegauge.impl.messages import INELIGIBLE_REPLICA
-from tidegauge.traces.model.event_parts import tell
+from tidegauge.traces.model.event_parts import report
 from tidegauge.traces.model.follower_events import (
     become_follower,
     handle_diverging_response,
@@ -29,8 +29,8 @@ from tidegauge.traces.model.leader_events import (
     answer_produce,
     delete_records,
     handle_duplicate,
-    handle_epoch_request,
     handle_fetch,
+    handle_offsets_for_leader_epoch_request,
     leader_append,
     read,
     shrink_isr,
@@ -109,13 +109,13 @@ def numbered(events: Sequence[Event]) -> tuple[Event, ...]:
 
 def _initial(view: View) -> Iterator[Event]:
     for index, b in enumerate(brokers(view)):
-        yield tell(index, "Start", clean=True, leo=b.leo, hw=b.hw, log_start=b.start, epochs=epoch_cache(b.log, -1))
+        yield report(index, "Start", clean=True, leo=b.leo, hw=b.hw, log_start=b.start, epochs=epoch_cache(b.log, -1))
     yield _change_partition(view)
     order = sorted(enumerate(brokers(view)), key=lambda pair: pair[1].role != LEADER)
     for index, b in order:
         if b.role == LEADER:
             epoch_start = rules.count_below(b.log, b.epoch)
-            yield tell(
+            yield report(
                 index,
                 "BecomeLeader",
                 leader_epoch=b.epoch,
@@ -126,7 +126,7 @@ def _initial(view: View) -> Iterator[Event]:
                 hw=b.hw,
             )
         elif b.role == FOLLOWER:
-            yield tell(index, "BecomeFollower", leader=node_id(b.leader), leader_epoch=b.epoch, leo=b.leo, hw=b.hw)
+            yield report(index, "BecomeFollower", leader=node_id(b.leader), leader_epoch=b.epoch, leo=b.leo, hw=b.hw)
 
 
 def _silent(_src: View, _label: Label, _dst: View, _profile: str) -> Iterator[Event]:
@@ -138,7 +138,7 @@ def _become_leader(src: View, label: Label, dst: View, _profile: str) -> Iterato
     index = label[1]
     before, after = broker(src, index), broker(dst, index)
     start = {"epoch_start": after.leo} if after.epoch != before.epoch else {}
-    yield tell(
+    yield report(
         index,
         "BecomeLeader",
         leader_epoch=after.epoch,
@@ -151,11 +151,11 @@ def _become_leader(src: View, label: Label, dst: View, _profile: str) -> Iterato
 
 
 def _crash(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
-    yield tell(label[1], "Crash")
+    yield report(label[1], "Crash")
 
 
 def _stop(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
-    yield tell(label[1], "Stop", clean=True)
+    yield report(label[1], "Stop", clean=True)
 
 
 def _restart(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
@@ -163,7 +163,7 @@ def _restart(src: View, label: Label, dst: View, _profile: str) -> Iterator[Even
     clean = bool(controller(src).clean >> label[1] & 1)
     rises = all(a <= b for a, b in pairwise(b.log))
     cache = {"epochs": epoch_cache(b.log, b.mark)} if rises else {}
-    yield tell(label[1], "Start", clean=clean, leo=b.leo, hw=b.hw, log_start=b.start, **cache)
+    yield report(label[1], "Start", clean=clean, leo=b.leo, hw=b.hw, log_start=b.start, **cache)
 
 
 def _register(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
@@ -199,7 +199,7 @@ def _alter_partition(src: View, label: Label, dst: View, _profile: str) -> Itera
         yield _change_partition(dst)
     else:
         proposal = members(broker(src, label[1]).pending)
-        yield tell(label[1], "HandleAlterPartitionResponse", isr=proposal, error=INELIGIBLE_REPLICA)
+        yield report(label[1], "HandleAlterPartitionResponse", isr=proposal, error=INELIGIBLE_REPLICA)
 
 
 _STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
@@ -210,7 +210,7 @@ _STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
     "HandleDivergingResponse": handle_diverging_response,
     "HandleOutOfRange": handle_out_of_range,
     "SendEpochRequest": send,
-    "HandleEpochRequest": handle_epoch_request,
+    "HandleEpochRequest": handle_offsets_for_leader_epoch_request,
     "HandleEpochResponse": handle_epoch_response,
     "LoseResponse": lose_response,
     "Duplicate": _silent,

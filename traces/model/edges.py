@@ -75,8 +75,8 @@ def edge_table(
     events: list[Event] = []
     first_row, row_of = [0], []
 
-    def add(told: Iterable[Event]) -> None:
-        for event in told:
+    def add(reported: Iterable[Event]) -> None:
+        for event in reported:
             key = (event.node, event.event, tuple(event.fields.items()))
             row = rows.setdefault(key, len(events))
             if row == len(events):

@@ -5,42 +5,42 @@ from typing import Any
 
 from tidegauge.impl import rules
 from tidegauge.impl.releases import named
-from tidegauge.traces.model.views import NO_ROLE, Broker, log_start_in
+from tidegauge.traces.model.views import NO_ROLE, BrokerView, log_start_in
 from tidegauge.traces.schema import Event
 
 
-def tell(index: int, event: str, **fields: Any) -> Event:
+def report(index: int, event: str, **fields: Any) -> Event:
     """What broker `index` tells."""
     return Event(node=index + 1, event=event, fields=fields)
 
 
 def record_fields(base: int, epochs: Sequence[int]) -> dict[str, int]:
-    """The records of an answer, or of an append."""
+    """The records of a response, or of an append."""
     fields = {"rec_base": base, "rec_end": base + len(epochs)}
     return {**fields, "rec_epoch": epochs[-1]} if epochs else fields
 
 
-def log_fields(before: Broker, after: Broker) -> dict[str, int]:
+def log_fields(before: BrokerView, after: BrokerView) -> dict[str, int]:
     """The log before and after."""
     start = {"log_start": after.start} if before.start or after.start else {}
     return {"leo_before": before.leo, "hw_before": before.hw, "leo": after.leo, "hw": after.hw, **start}
 
 
 def answered_start(data: Sequence[Any]) -> dict[str, int]:
-    """The leader's log start in a data answer."""
+    """The leader's log start in a data response."""
     return {"res_log_start": log_start_in(data)} if log_start_in(data) else {}
 
 
-def refusal(leader: Broker, request_epoch: int, profile: str) -> int:
+def refusal(leader: BrokerView, request_epoch: int, profile: str) -> int:
     """Partition#getLocalLog: the epoch is checked first, leadership after; without a role there is no epoch to check."""
     if leader.role == NO_ROLE or not named(profile).fencing:
         return rules.NOT_LEADER_OR_FOLLOWER
     return rules.check_leader_epoch(request_epoch, leader.epoch) or rules.NOT_LEADER_OR_FOLLOWER
 
 
-def epoch_end(answer: Sequence[int]) -> dict[str, int | None]:
-    """What an answer says of the end of an epoch."""
-    _, _, epoch, end = answer
+def epoch_end(response: Sequence[int]) -> dict[str, int | None]:
+    """What a response says of the end of an epoch."""
+    _, _, epoch, end = response
     return {"div_epoch": or_none(epoch), "div_end": or_none(end)}
 
 

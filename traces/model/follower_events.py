@@ -2,9 +2,9 @@
 
 Rules of this file
 
-1. A follower took an answer if its log, mark, high watermark or role changed. When nothing changed the views do not say:
+1. A follower took a response if its log, mark, high watermark or role changed. When nothing changed the views do not say:
    the guard of AbstractFetcherThread#processFetchRequest (`accepts_fetch_response`) decides, with the profile's epoch check.
-2. An answer nobody takes is no event: no node would log it.
+2. A response nobody takes is no event: no node would log it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,13 +12,13 @@ from typing import Any
 
 from tidegauge.impl import rules
 from tidegauge.impl.releases import named
-from tidegauge.traces.model.event_parts import answered_start, epoch_end, log_fields, record_fields, tell
+from tidegauge.traces.model.event_parts import answered_start, epoch_end, log_fields, record_fields, report
 from tidegauge.traces.model.views import (
     EPOCH_REQUEST,
     FOLLOWER,
     REQUEST,
     TRUNCATING,
-    Broker,
+    BrokerView,
     Label,
     View,
     broker,
@@ -39,14 +39,14 @@ def send(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
 def handle_fetch_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """What was taken over, and the next request."""
     _, follower, leader = label
-    answer = broker(src, follower).slots[leader]
-    _, _, offset, hw, records, *_ = answer
-    taken = {"error": rules.NONE, "res_hw": hw, **answered_start(answer), **record_fields(offset, records)}
+    response = broker(src, follower).slots[leader]
+    _, _, offset, hw, records, *_ = response
+    taken = {"error": rules.NONE, "res_hw": hw, **answered_start(response), **record_fields(offset, records)}
     yield from _handled(src, label, dst, profile, taken)
 
 
 def handle_diverging_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """The cut, and the next request."""
+    """The truncation, and the next request."""
     _, follower, leader = label
     before = broker(src, follower)
     _, _, offset, div_epoch, div_end = before.slots[leader]
@@ -54,8 +54,8 @@ def handle_diverging_response(src: View, label: Label, dst: View, profile: str) 
     epochs, starts = [entry[0] for entry in cache], [entry[1] for entry in cache]
     completed = rules.truncation_target(epochs, starts, before.leo, offset, div_epoch, div_end)[2]
     target = broker(dst, follower).leo
-    cut = {"div_epoch": div_epoch, "div_end": div_end, "target": target, "completed": completed}
-    yield from _handled(src, label, dst, profile, cut)
+    truncated = {"div_epoch": div_epoch, "div_end": div_end, "target": target, "completed": completed}
+    yield from _handled(src, label, dst, profile, truncated)
 
 
 def handle_out_of_range(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
@@ -68,31 +68,31 @@ def handle_out_of_range(src: View, label: Label, dst: View, profile: str) -> Ite
 
 
 def _handled(src: View, label: Label, dst: View, profile: str, found: Mapping[str, Any]) -> Iterator[Event]:
-    """The answer to a fetch, with what was `found` in it, if the follower took it; then the next request."""
+    """The response to a fetch, with what was `found` in it, if the follower took it; then the next request."""
     action, follower, leader = label
     before, after = broker(src, follower), broker(dst, follower)
     _, epoch, offset, *_ = before.slots[leader]
     if _taken(before, after, leader, (epoch, offset), profile):
         asked = {"peer": node_id(leader), "req_epoch": epoch, "req_offset": offset}
-        yield tell(follower, action, **asked, **found, **log_fields(before, after))
+        yield report(follower, action, **asked, **found, **log_fields(before, after))
     yield from _sent(src, dst, follower)
 
 
 def handle_epoch_response(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """An answer that is not waited for, or (KAFKA-7786) to a request of another epoch, is dropped without a word."""
+    """A response that is not waited for, or (KAFKA-7786) to a request of another epoch, is dropped without a word."""
     _, follower, leader = label
     before, after = broker(src, follower), broker(dst, follower)
-    answer = before.slots[leader]
-    epoch = answer[1]
+    response = before.slots[leader]
+    epoch = response[1]
     waits = bool(before.up) and before.role == TRUNCATING and before.leader == leader
-    if waits and (epoch == before.epoch or not named(profile).epoch_answers_checked):
-        yield tell(
+    if waits and (epoch == before.epoch or not named(profile).epoch_responses_checked):
+        yield report(
             follower,
             "HandleEpochResponse",
             peer=node_id(leader),
             req_epoch=epoch,
             error=rules.NONE,
-            **epoch_end(answer),
+            **epoch_end(response),
             target=after.leo,
             completed=after.role != TRUNCATING,
             **log_fields(before, after),
@@ -106,13 +106,15 @@ def lose_response(src: View, label: Label, dst: View, _profile: str) -> Iterator
 
 
 def become_follower(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """The role; hw-only: the cut; the first request."""
+    """The role; hw-only: the truncation; the first request."""
     index = label[1]
     before, after = broker(src, index), broker(dst, index)
-    yield tell(index, "BecomeFollower", leader=node_id(after.leader), leader_epoch=after.epoch, leo=before.leo, hw=before.hw)
+    yield report(
+        index, "BecomeFollower", leader=node_id(after.leader), leader_epoch=after.epoch, leo=before.leo, hw=before.hw
+    )
     if profile == HW_ONLY:
-        cut = {"target": after.leo, "leo_before": before.leo, "leo": after.leo, "hw": after.hw}
-        yield tell(index, "TruncateToHighWatermark", **cut)
+        truncated = {"target": after.leo, "leo_before": before.leo, "leo": after.leo, "hw": after.hw}
+        yield report(index, "TruncateToHighWatermark", **truncated)
     yield from _sent(src, dst, index)
 
 
@@ -127,15 +129,15 @@ def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
         if kind == REQUEST:
             _, epoch, offset, last_epoch = new
             fetch = {"req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
-            yield tell(follower, "SendFetch", peer=peer, **fetch)
+            yield report(follower, "SendFetch", peer=peer, **fetch)
         else:
             _, epoch, asked = new
-            yield tell(follower, "SendEpochRequest", peer=peer, req_epoch=epoch, req_last_epoch=asked)
+            yield report(follower, "SendEpochRequest", peer=peer, req_epoch=epoch, req_last_epoch=asked)
 
 
-def _taken(before: Broker, after: Broker, leader: int, request: tuple[int, int], profile: str) -> bool:
+def _taken(before: BrokerView, after: BrokerView, leader: int, request: tuple[int, int], profile: str) -> bool:
     ready = bool(before.up) and before.role == FOLLOWER and before.leader == leader
     epoch, offset = request
-    checked = named(profile).answer_epoch_checked
+    checked = named(profile).response_epoch_checked
     changed = (before.log, before.mark, before.hw) != (after.log, after.mark, after.hw)
     return changed or rules.accepts_fetch_response(before.leo, before.epoch, ready, offset, epoch, checked)

@@ -65,17 +65,17 @@ def one_walk(walker: Walker, rng: random.Random, steps: int, name: str, profile:
     cluster = walker.start
     states, labels = [walker.view(cluster)], []
     for _ in range(steps):
-        moves: dict[str, list[int]] = {}
-        enabled = walker.moves(cluster)
-        for index, move in enumerate(enabled):
-            moves.setdefault(move.label[0], []).append(index)
-        if not moves:
+        transitions: dict[str, list[int]] = {}
+        enabled = walker.transitions(cluster)
+        for index, transition in enumerate(enabled):
+            transitions.setdefault(transition.label[0], []).append(index)
+        if not transitions:
             break
-        names = list(moves)
+        names = list(transitions)
         action = rng.choices(names, [1 if name in RARE else OFTEN for name in names])[0]
-        move = enabled[rng.choice(moves[action])]
-        cluster = walker.take(cluster, move)
-        labels.append(move.label)
+        transition = enabled[rng.choice(transitions[action])]
+        cluster = walker.take(cluster, transition)
+        labels.append(transition.label)
         states.append(walker.view(cluster))
     bounds = walker.start.model.bounds
     twice, min_isr = bounds.max_duplicates > 0, bounds.min_insync_replicas

@@ -15,7 +15,7 @@ from typing import Any
 
 from tidegauge.impl.messages import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION
 from tidegauge.impl.rules import NONE
-from tidegauge.spec.checker.tlc import Step
+from tidegauge.spec.checker.tlc import TlcStep
 from tidegauge.spec.checker.values import ModelValue
 from tidegauge.traces.model.behaviour import config_for, numbered
 from tidegauge.traces.model.views import CONTROLLER
@@ -26,7 +26,7 @@ EPOCH = 0
 State = Mapping[str, Any]
 
 
-def trace_of_isr_changes(steps: Sequence[Step], name: str, source: str) -> Trace:
+def trace_of_isr_changes(steps: Sequence[TlcStep], name: str, source: str) -> Trace:
     """The events of a run; the first of `steps` is the initial state."""
     states = [_plain(step.state) for step in steps]
     brokers = sorted(states[0]["end"])
@@ -56,8 +56,8 @@ def _initial(state: State, brokers: Sequence[int], leader: int) -> Iterator[Even
     for b in brokers:
         yield Event(b, "Start", {"clean": True, "leo": state["end"][b], "hw": 0, "log_start": 0, "epochs": ()})
     yield _registered(state, leader, EPOCH)
-    told = {"leader_epoch": EPOCH, **_isr(state["view"]), "epoch_start": 0, "leo": 0, "hw": 0}
-    yield Event(leader, "BecomeLeader", told)
+    reported = {"leader_epoch": EPOCH, **_isr(state["view"]), "epoch_start": 0, "leo": 0, "hw": 0}
+    yield Event(leader, "BecomeLeader", reported)
     for b in brokers:
         if b != leader:
             yield Event(b, "BecomeFollower", {"leader": leader, "leader_epoch": EPOCH, "leo": 0})
@@ -68,8 +68,8 @@ def _isr(partition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _registered(state: State, leader: int, epoch: int) -> Event:
-    told = {"leader": leader, "leader_epoch": epoch, **_isr(state["controller"]), "clean": True}
-    return Event(CONTROLLER, "ChangePartition", told)
+    reported = {"leader": leader, "leader_epoch": epoch, **_isr(state["controller"]), "clean": True}
+    return Event(CONTROLLER, "ChangePartition", reported)
 
 
 def _hw(src: State, dst: State) -> dict[str, int]:
@@ -101,11 +101,11 @@ def _fetch(src: State, dst: State, leader: int) -> Iterator[Event]:
     if expands:
         proposed = {"isr": dst["pending"], "partitionEpoch": src["view"]["partitionEpoch"]}
         yield Event(leader, "ExpandIsr", {"peer": f, **_isr(proposed), "remote_leo": offset})
-    answer = {"error": NONE, "res_hw": src["hw"], **records}
-    yield Event(leader, "HandleFetch", {"peer": f, **request, **answer, "remote_leo": offset, **_hw(src, dst), "leo": end})
+    response = {"error": NONE, "res_hw": src["hw"], **records}
+    yield Event(leader, "HandleFetch", {"peer": f, **request, **response, "remote_leo": offset, **_hw(src, dst), "leo": end})
     if dst["end"][f] != offset:
         taken = {"leo_before": offset, "leo": dst["end"][f]}
-        yield Event(f, "HandleFetchResponse", {"peer": leader, **point, **answer, **taken})
+        yield Event(f, "HandleFetchResponse", {"peer": leader, **point, **response, **taken})
 
 
 def _shrink(src: State, dst: State, leader: int) -> Iterator[Event]:
@@ -126,13 +126,13 @@ def _alter(src: State, dst: State, leader: int) -> Iterator[Event]:
 
 
 def _answered(src: State, dst: State, leader: int) -> Iterator[Event]:
-    answer = src["channel"]
-    told = {**_isr(answer), "error": NONE} if answer["type"] == "answer" else _refused(answer)
-    yield Event(leader, "HandleAlterPartitionResponse", {**told, **_hw(src, dst)})
+    response = src["channel"]
+    reported = {**_isr(response), "error": NONE} if response["type"] == "response" else _refused(response)
+    yield Event(leader, "HandleAlterPartitionResponse", {**reported, **_hw(src, dst)})
 
 
-def _refused(answer: Mapping[str, Any]) -> dict[str, Any]:
-    return {"isr": tuple(sorted(answer["asked"])), "error": INELIGIBLE_REPLICA}
+def _refused(response: Mapping[str, Any]) -> dict[str, Any]:
+    return {"isr": tuple(sorted(response["asked"])), "error": INELIGIBLE_REPLICA}
 
 
 def _metadata(src: State, dst: State, leader: int) -> Iterator[Event]:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from tidegauge.impl import rules
 from tidegauge.impl.releases import named
-from tidegauge.traces.model.event_parts import answered_start, epoch_end, log_fields, or_none, record_fields, refusal, tell
+from tidegauge.traces.model.event_parts import answered_start, epoch_end, log_fields, or_none, record_fields, refusal, report
 from tidegauge.traces.model.views import (
     DATA,
     DIVERGING,
     EPOCH_END,
     LEADER,
     OUT_OF_RANGE,
-    Broker,
+    BrokerView,
     Label,
     View,
     broker,
@@ -30,7 +30,7 @@ def leader_append(src: View, label: Label, dst: View, _profile: str) -> Iterator
     """A record of its epoch."""
     index = label[1]
     before, after = broker(src, index), broker(dst, index)
-    yield tell(
+    yield report(
         index,
         "LeaderAppend",
         leader_epoch=before.epoch,
@@ -44,13 +44,13 @@ def leader_append(src: View, label: Label, dst: View, _profile: str) -> Iterator
 def answer_produce(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
     """A client with acks=all hears what became of its record."""
     _, leader, end, error = label
-    yield tell(leader, "ProduceAck", acks=-1, rec_base=end - 1, rec_end=end, error=error)
+    yield report(leader, "ProduceAck", acks=-1, rec_base=end - 1, rec_end=end, error=error)
 
 
 def read(src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
     """A consumer is shown what lies below the high watermark."""
     _, leader, bound, end = label
-    yield tell(leader, "Read", bound=bound, rec_base=broker(src, leader).start, rec_end=end)
+    yield report(leader, "Read", bound=bound, rec_base=broker(src, leader).start, rec_end=end)
 
 
 def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
@@ -62,19 +62,19 @@ def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[E
     _, epoch, offset, last_epoch = broker(src, follower).slots[leader]
     peer = node_id(follower)
     if expand:
-        yield tell(leader, "ExpandIsr", peer=peer, isr=members(after.pending), remote_leo=after.remote[follower])
+        yield report(leader, "ExpandIsr", peer=peer, isr=members(after.pending), remote_leo=after.remote[follower])
     request = {"peer": peer, "req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
-    answer = broker(dst, follower).slots[leader]
-    kind = slot_kind(answer)
+    response = broker(dst, follower).slots[leader]
+    kind = slot_kind(response)
     if kind == DATA:
-        hw_before, records = answer[3], answer[4]
-        yield tell(
+        hw_before, records = response[3], response[4]
+        yield report(
             leader,
             "HandleFetch",
             **request,
             error=rules.NONE,
             res_hw=hw_before,
-            **answered_start(answer),
+            **answered_start(response),
             **record_fields(offset, records),
             remote_leo=after.remote[follower],
             hw_before=before.hw,
@@ -82,14 +82,16 @@ def handle_fetch(src: View, label: Label, dst: View, profile: str) -> Iterator[E
             leo=after.leo,
         )
     elif kind == DIVERGING:
-        yield tell(leader, "HandleFetch", **request, error=rules.NONE, div_epoch=answer[3], div_end=answer[4], hw=after.hw)
+        yield report(
+            leader, "HandleFetch", **request, error=rules.NONE, div_epoch=response[3], div_end=response[4], hw=after.hw
+        )
     elif kind == OUT_OF_RANGE:
-        yield tell(leader, "HandleFetch", **request, error=rules.OFFSET_OUT_OF_RANGE)
+        yield report(leader, "HandleFetch", **request, error=rules.OFFSET_OUT_OF_RANGE)
     else:
-        yield tell(leader, "HandleFetch", **request, error=refusal(before, epoch, profile))
+        yield report(leader, "HandleFetch", **request, error=refusal(before, epoch, profile))
 
 
-def handle_epoch_request(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
+def handle_offsets_for_leader_epoch_request(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
     """Where an epoch ends, or a refusal."""
     _, leader, follower = label
     before = broker(src, leader)
@@ -97,40 +99,42 @@ def handle_epoch_request(src: View, label: Label, dst: View, profile: str) -> It
         return
     _, epoch, asked = broker(src, follower).slots[leader]
     request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": asked}
-    answer = broker(dst, follower).slots[leader]
-    if slot_kind(answer) == EPOCH_END:
-        yield tell(leader, "HandleEpochRequest", **request, error=rules.NONE, **epoch_end(answer))
+    response = broker(dst, follower).slots[leader]
+    if slot_kind(response) == EPOCH_END:
+        yield report(leader, "HandleEpochRequest", **request, error=rules.NONE, **epoch_end(response))
     else:
-        yield tell(leader, "HandleEpochRequest", **request, error=refusal(before, epoch, profile))
+        yield report(leader, "HandleEpochRequest", **request, error=refusal(before, epoch, profile))
 
 
 def handle_duplicate(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """The answer is on a connection nobody listens to, so what it held of records is not told."""
+    """The response is on a connection nobody listens to, so what it held of records is not told."""
     leader, offset = label[1], label[5]
     if broker(src, leader).up:
-        yield from (_epoch_request_again if offset == rules.UNDEFINED else _fetch_again)(src, label, dst, profile)
+        yield from (_offsets_for_leader_epoch_request_again if offset == rules.UNDEFINED else _fetch_again)(
+            src, label, dst, profile
+        )
 
 
-def _refused(leader: Broker, epoch: int, profile: str) -> int:
+def _refused(leader: BrokerView, epoch: int, profile: str) -> int:
     fenced = named(profile).fencing and rules.check_leader_epoch(epoch, leader.epoch) != rules.NONE
     return refusal(leader, epoch, profile) if leader.role != LEADER or fenced else rules.NONE
 
 
-def _cache(leader: Broker) -> tuple[list[int], list[int]]:
+def _cache(leader: BrokerView) -> tuple[list[int], list[int]]:
     cache = epoch_cache(leader.log, leader.mark)
     return [epoch for epoch, _ in cache], [start for _, start in cache]
 
 
-def _epoch_request_again(src: View, label: Label, _dst: View, profile: str) -> Iterator[Event]:
+def _offsets_for_leader_epoch_request_again(src: View, label: Label, _dst: View, profile: str) -> Iterator[Event]:
     _, leader, follower, _, epoch, _, asked = label
     before = broker(src, leader)
     error = _refused(before, epoch, profile)
-    answer: dict[str, int | None] = {}
+    response: dict[str, int | None] = {}
     if error == rules.NONE:
         found, end = rules.end_offset_for(*_cache(before), before.leo, asked)
-        answer = {"div_epoch": or_none(found) if named(profile).answers_epoch else None, "div_end": or_none(end)}
+        response = {"div_epoch": or_none(found) if named(profile).epoch_in_response else None, "div_end": or_none(end)}
     request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": asked}
-    yield tell(leader, "HandleEpochRequest", **request, error=error, **answer)
+    yield report(leader, "HandleEpochRequest", **request, error=error, **response)
 
 
 def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
@@ -138,29 +142,29 @@ def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[E
     before, after = broker(src, leader), broker(dst, leader)
     peer, error = node_id(follower), _refused(before, epoch, profile)
     if expand:
-        yield tell(leader, "ExpandIsr", peer=peer, isr=members(after.pending), remote_leo=after.remote[follower])
-    answer = {"error": error}
+        yield report(leader, "ExpandIsr", peer=peer, isr=members(after.pending), remote_leo=after.remote[follower])
+    response = {"error": error}
     if error == rules.NONE:
         asked = last_epoch if named(profile).truncation_on_fetch else rules.UNDEFINED
         decision, div_epoch, div_end = rules.fetch_decision(*_cache(before), before.start, before.leo, offset, asked)
         if decision == rules.OUT_OF_RANGE:
-            answer = {"error": rules.OFFSET_OUT_OF_RANGE}
+            response = {"error": rules.OFFSET_OUT_OF_RANGE}
         elif decision == rules.DIVERGING:
-            answer |= {"div_epoch": div_epoch, "div_end": div_end, "hw": after.hw}
+            response |= {"div_epoch": div_epoch, "div_end": div_end, "hw": after.hw}
         else:
-            answer |= {"res_hw": before.hw, "remote_leo": after.remote[follower]}
-            answer |= {"hw_before": before.hw, "hw": after.hw, "leo": after.leo}
+            response |= {"res_hw": before.hw, "remote_leo": after.remote[follower]}
+            response |= {"hw_before": before.hw, "hw": after.hw, "leo": after.leo}
     request = {"req_epoch": epoch, "req_offset": offset, "req_last_epoch": last_epoch}
-    yield tell(leader, "HandleFetch", peer=peer, **request, **answer)
+    yield report(leader, "HandleFetch", peer=peer, **request, **response)
 
 
 def delete_records(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     """A log start that moves, at any replica."""
     after = broker(dst, label[1])
-    yield tell(label[1], "LogStartMoved", log_start=after.start, hw=after.hw)
+    yield report(label[1], "LogStartMoved", log_start=after.start, hw=after.hw)
 
 
 def shrink_isr(_src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
     """The proposal."""
     after = broker(dst, label[1])
-    yield tell(label[1], "ShrinkIsr", isr=members(after.pending), leo=after.leo, hw=after.hw)
+    yield report(label[1], "ShrinkIsr", isr=members(after.pending), leo=after.leo, hw=after.hw)

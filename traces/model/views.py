@@ -23,7 +23,7 @@ REQUEST, DATA, DIVERGING, OUT_OF_RANGE, EPOCH_REQUEST, EPOCH_END = 1, 2, 3, 4, 5
 """What a slot holds; an empty slot is the empty tuple."""
 
 
-class Broker(NamedTuple):
+class BrokerView(NamedTuple):
     """One replica. `mark` is the epoch of a trailing cache entry without a record, `pending` the proposed ISR (0 none)."""
 
     log: tuple[int, ...]
@@ -49,7 +49,7 @@ class Broker(NamedTuple):
         return next((offset for offset, epoch in enumerate(self.log) if epoch >= 0), len(self.log))
 
 
-class Controller(NamedTuple):
+class ControllerView(NamedTuple):
     """The registration of the partition, and which brokers are not fenced.
 
     With ELR also who is eligible, who led last, who is down after a clean stop, and per leader who of its proposal has
@@ -71,19 +71,19 @@ class Controller(NamedTuple):
         return self.leader, self.epoch, self.isr, self.live
 
 
-def brokers(view: View) -> list[Broker]:
+def brokers(view: View) -> list[BrokerView]:
     """The replicas of a view, by index."""
-    return [Broker(*fields) for fields in view[0]]
+    return [BrokerView(*fields) for fields in view[0]]
 
 
-def broker(view: View, index: int) -> Broker:
+def broker(view: View, index: int) -> BrokerView:
     """The replica at `index`."""
-    return Broker(*view[0][index])
+    return BrokerView(*view[0][index])
 
 
-def controller(view: View) -> Controller:
+def controller(view: View) -> ControllerView:
     """The controller of a view."""
-    return Controller(*view[1])
+    return ControllerView(*view[1])
 
 
 def slot_kind(slot: Sequence[Any]) -> int:
@@ -92,7 +92,7 @@ def slot_kind(slot: Sequence[Any]) -> int:
 
 
 def log_start_in(data: Sequence[Any]) -> int:
-    """The leader's log start in a data answer: 0 is not told."""
+    """The leader's log start in a data response: 0 is not told."""
     return data[5] if len(data) > 5 else 0
 
 

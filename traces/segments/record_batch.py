@@ -1,4 +1,4 @@
-"""Kafka's record batch v2 as bytes: what a segment file, a Produce request and a Fetch answer are made of.
+"""Kafka's record batch v2 as bytes: what a segment file, a Produce request and a Fetch response are made of.
 
     0  base offset int64       17  crc uint32 (of all that follows)     43  producer id int64
     8  batch length int32      21  attributes int16                     51  producer epoch int16
@@ -210,10 +210,10 @@ def end_of(data: bytes, at: int) -> int:
     end = at + OVERHEAD + int(length)
     if end > len(data):
         raise CorruptBatchError(at, f"a batch of {OVERHEAD + length} bytes", f"the last {left} bytes")
-    (told,) = struct.unpack_from(">I", data, at + MAGIC_AT + 1)
+    (reported,) = struct.unpack_from(">I", data, at + MAGIC_AT + 1)
     computed = int(google_crc32c.value(data[at + CHECKED_FROM : end]))
-    if told != computed:
-        raise CorruptBatchError(at, f"checksum {computed:08x}", f"{told:08x}")
+    if reported != computed:
+        raise CorruptBatchError(at, f"checksum {computed:08x}", f"{reported:08x}")
     return end
 
 

@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. Reading stops where a recovering broker would cut: at the first batch that is incomplete, corrupt or out of order.
+1. Reading stops where a recovering broker would truncate: at the first batch that is incomplete, corrupt or out of order.
    What stands before is returned, and the fault with its place. LogSegment#recover.
 2. A file's name is its base offset in twenty digits.
 """
@@ -16,7 +16,7 @@ from tidegauge.traces.segments.record_batch import CorruptBatchError, RecordBatc
 
 
 @dataclass(frozen=True)
-class Fault:
+class SegmentProblem:
     """Where reading stopped, what should have been there, what is."""
 
     position: int
@@ -30,7 +30,7 @@ class Segment:
 
     batches: tuple[RecordBatch, ...]
     valid_bytes: int
-    fault: Fault | None = None
+    fault: SegmentProblem | None = None
 
     @property
     def log_batches(self) -> tuple[Batch, ...]:
@@ -65,9 +65,11 @@ def parse(data: bytes) -> Segment:
         try:
             batch, end = decode(data, at)
         except CorruptBatchError as fault:
-            return Segment(tuple(batches), at, Fault(at, fault.expected, fault.seen))
+            return Segment(tuple(batches), at, SegmentProblem(at, fault.expected, fault.seen))
         if batches and batch.base <= batches[-1].last:
-            return Segment(tuple(batches), at, Fault(at, f"a base offset above {batches[-1].last}", str(batch.base)))
+            return Segment(
+                tuple(batches), at, SegmentProblem(at, f"a base offset above {batches[-1].last}", str(batch.base))
+            )
         batches.append(batch)
         at = end
     return Segment(tuple(batches), at)

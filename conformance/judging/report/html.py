@@ -14,7 +14,7 @@ from typing import Any
 from tidegauge.conformance.judging.check import Report
 from tidegauge.conformance.judging.events import IN_FLIGHT, event_words, members
 from tidegauge.conformance.judging.explain import Explanation
-from tidegauge.conformance.judging.replay import Replica, Snapshot
+from tidegauge.conformance.judging.replay import ReplayedReplica, Snapshot
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.schema import Config
 
@@ -133,7 +133,7 @@ def _snapshot(snapshot: Snapshot, config: Config) -> dict[str, Any]:
     }
 
 
-def _replica(replica: Replica, config: Config) -> dict[str, Any]:
+def _replica(replica: ReplayedReplica, config: Config) -> dict[str, Any]:
     return {
         "up": replica.up,
         "role": replica.role,

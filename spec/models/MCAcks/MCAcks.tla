@@ -31,7 +31,7 @@ MCProduce(l, acks) ==
 MCAnswerProduce(l, i) ==
   /\ AnswerProduce(l, i)
   /\ LET end == waiting[l][i].end
-     IN  ReportStep(<<"AnswerProduce", Index(l), end, ErrorNumber[AnswerTo(l, end)]>>)
+     IN  ReportStep(<<"AnswerProduce", Index(l), end, ErrorNumber[ResponseTo(l, end)]>>)
 MCRead(l) == Read(l) /\ ReportStep(<<"Read", Index(l), hw[l], hw[l]>>)
 
 MCClientStep ==
@@ -110,7 +110,7 @@ NothingIsRefused == \A l \in Broker : ~(LeadsNow(l) /\ RefusesAppend(l))
 
 NobodyHearsTooLate ==
   \A l \in Broker : \A i \in 1..Len(waiting[l]) :
-    AnswerTo(l, waiting[l][i].end) # "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+    ResponseTo(l, waiting[l][i].end) # "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
 
 \* A member of the ISR holds a record that was acknowledged, and does not know yet that it is committed.
 FollowersKnowWhatIsAcked ==

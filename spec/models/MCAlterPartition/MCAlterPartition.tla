@@ -34,7 +34,7 @@ ChannelView ==
       asked(f) == IF f \in m.isr THEN m.incarnation[f] ELSE -1
   IN  CASE m.type = "nothing" -> <<>>
         [] m.type = "request" -> <<1, Mask(m.isr), m.partitionEpoch, PerFollower(asked)>>
-        [] m.type = "answer"  -> <<2, Mask(m.isr), m.partitionEpoch, Mask(m.asked)>>
+        [] m.type = "response"  -> <<2, Mask(m.isr), m.partitionEpoch, Mask(m.asked)>>
         [] m.type = "refusal" -> <<3, Mask(m.asked)>>
 
 LeaderView ==
@@ -69,13 +69,13 @@ Everybody(followers) == followers
 MayChange == controller.partitionEpoch < MaxPartitionEpoch
 
 MCLeaderAppend == LeaderAppend /\ end'[Leader] <= MaxEnd /\ ReportStep(<<"LeaderAppend">>)
-MCHandleFetch(f, expand, answerLost) ==
-  /\ HandleFetch(f, expand, answerLost)
+MCHandleFetch(f, expand, responseLost) ==
+  /\ HandleFetch(f, expand, responseLost)
   /\ expand => MayChange
-  /\ ReportStep(<<"HandleFetch", Index(f), Number(expand), Number(answerLost)>>)
+  /\ ReportStep(<<"HandleFetch", Index(f), Number(expand), Number(responseLost)>>)
 MCShrinkIsr(removed) == ShrinkIsr(removed) /\ MayChange /\ ReportStep(<<"ShrinkIsr", Mask(removed)>>)
-MCHandleAlterPartition(answerLost) ==
-  HandleAlterPartition(answerLost) /\ ReportStep(<<"HandleAlterPartition", Number(answerLost)>>)
+MCHandleAlterPartition(responseLost) ==
+  HandleAlterPartition(responseLost) /\ ReportStep(<<"HandleAlterPartition", Number(responseLost)>>)
 MCHandleAlterPartitionResponse == HandleAlterPartitionResponse /\ ReportStep(<<"HandleAlterPartitionResponse">>)
 MCReadMetadata(n) == ReadMetadata(n) /\ ReportStep(<<"ReadMetadata", n>>)
 MCFenceBroker(f) == FenceBroker(f) /\ MayChange /\ ReportStep(<<"FenceBroker", Index(f)>>)
@@ -86,9 +86,9 @@ MCInit == Init /\ ReportInit
 
 MCNext ==
   \/ MCLeaderAppend
-  \/ \E f \in Follower, expand, answerLost \in BOOLEAN : MCHandleFetch(f, expand, answerLost)
+  \/ \E f \in Follower, expand, responseLost \in BOOLEAN : MCHandleFetch(f, expand, responseLost)
   \/ \E removed \in SUBSET Follower : MCShrinkIsr(removed)
-  \/ \E answerLost \in BOOLEAN : MCHandleAlterPartition(answerLost)
+  \/ \E responseLost \in BOOLEAN : MCHandleAlterPartition(responseLost)
   \/ MCHandleAlterPartitionResponse
   \/ \E n \in 1..(MaxPartitionEpoch + MaxRestarts + 1) : MCReadMetadata(n)
   \/ \E f \in Follower : MCFenceBroker(f)
@@ -113,16 +113,16 @@ ReadsNewerImage(image) == image.partitionEpoch > view.partitionEpoch
 CommittedIsr(isr, proposed) == isr
 AnyVersion(request) == TRUE
 AnyIncarnation(request) == TRUE
-AnyAnswer(answer) == TRUE
+AnyResponse(response) == TRUE
 OlderImageToo(image) == image.partitionEpoch # view.partitionEpoch
 
-\* Why AnyAnswer is idle: metadata that is newer than an answer takes away the proposal that it answers, and another one is
-\* made only when no answer is on its way.
-NoAnswerIsOld ==
-  channel.type = "answer" /\ pending = channel.asked => channel.partitionEpoch >= view.partitionEpoch
+\* Why AnyResponse is idle: metadata that is newer than a response takes away the proposal that it answers, and another one is
+\* made only when no response is on its way.
+NoResponseIsOld ==
+  channel.type = "response" /\ pending = channel.asked => channel.partitionEpoch >= view.partitionEpoch
 
 \* Reachability, expected to fail.
-AnswerAlwaysFirst == \A i \in 1..Len(images) : images[i].partitionEpoch > view.partitionEpoch
+ResponseAlwaysFirst == \A i \in 1..Len(images) : images[i].partitionEpoch > view.partitionEpoch
 NothingIsRefused == channel.type # "refusal"
 NothingIsStale == channel.type = "request" => IsCurrent(channel)
 ==================================================================================

@@ -1,7 +1,7 @@
 -------------------------------- MODULE MCAtomic ---------------------------------
 (***********************************************************************************
  `MCReplication` with two exchanges in one step each: the fetch (ask, answer, append or
- cut), and the ISR change (propose, commit, learn).  Nothing is ever in flight, so
+ truncate), and the ISR change (propose, commit, learn).  Nothing is ever in flight, so
  nothing is stale, lost or overtaken by metadata; metadata of elections still reaches
  each broker on its own.  That leaves far fewer states, and three brokers fit in every
  run.
@@ -27,10 +27,10 @@ AtomicFetch(f, l, expand) ==
   /\ role[l] = "leader"
   /\ ~RefusesEpoch(epoch[f], epoch[l])
   /\ LET decision == Decide(l, Leo(f), LatestEpoch(Cache(f)))
-         cutTo(target) == ~expand /\ CutAt(f, target) /\ UNCHANGED <<isr, remoteLeo, controller, committed>>
+         truncateTo(target) == ~expand /\ TruncateAt(f, target) /\ UNCHANGED <<isr, remoteLeo, controller, committed>>
      IN  CASE decision.kind = "diverging" ->
-                cutTo(TruncationTarget(Cache(f), Leo(f), Leo(f), decision.epoch, decision.end).offset)
-           [] decision.kind = "out of range" -> cutTo(OutOfRangeReset(LogStart, Leo(l), Leo(f)).offset)
+                truncateTo(TruncationTarget(Cache(f), Leo(f), Leo(f), decision.epoch, decision.end).offset)
+           [] decision.kind = "out of range" -> truncateTo(OutOfRangeReset(LogStart, Leo(l), Leo(f)).offset)
            [] decision.kind = "read" ->
                 LET newIsr == IF expand THEN isr[l] \cup {f} ELSE isr[l]
                     remote == [remoteLeo[l] EXCEPT ![f] = Leo(f)]

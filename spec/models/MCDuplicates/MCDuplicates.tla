@@ -1,14 +1,14 @@
 ------------------------------- MODULE MCDuplicates -------------------------------
 (***********************************************************************************
- `MCReplication` with one answer that may arrive twice.  A connection delivers each answer
+ `MCReplication` with one response that may arrive twice.  A connection delivers each response
  once, and the client matches it by correlation id; this module asks what holds without.
 
- A copy of an answer is set aside and comes again once, in place of what the follower has
+ A copy of a response is set aside and comes again once, in place of what the follower has
  in flight with that leader, whose request then counts as lost.
  ***********************************************************************************)
 EXTENDS MCReplication
 
-VARIABLE copy           \* an answer: for whom, from whom, how often it has come; or NoCopy
+VARIABLE copy           \* a response: for whom, from whom, how often it has come; or NoCopy
 
 NoCopy == [follower |-> NoBroker, leader |-> NoBroker, message |-> Nothing, came |-> 0]
 twice == <<vars, copy>>

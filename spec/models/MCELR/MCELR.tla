@@ -91,9 +91,9 @@ NoTailIsRefetched ==
     ~(net[f][l].type = "data" /\ Accepts(f, l) /\ net[f][l].records # <<>> /\ Leo(f) < Len(committed)
       /\ crashes > 0 /\ hw[f] < hw[l])
 
-\* The leader has lost a committed record and was elected all the same: a follower that kept it cuts it.
-NoCommittedRecordIsCut ==
-  \A f, l \in Broker : Divergence(f, l) => CutPoint(f, l).offset >= MinOf({Leo(f), Len(committed)})
+\* The leader has lost a committed record and was elected all the same: a follower that kept it truncates it.
+NoCommittedRecordIsTruncated ==
+  \A f, l \in Broker : Divergence(f, l) => TruncationPoint(f, l).offset >= MinOf({Leo(f), Len(committed)})
 
 \* A proposal is refused because a member is not who it was.
 NobodyIsReborn ==

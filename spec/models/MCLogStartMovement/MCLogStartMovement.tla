@@ -21,7 +21,7 @@ MCMoveNext ==
 
 MCMoveSpec == MCMoveInit /\ [][MCMoveNext]_moveVars
 
-\* With unclean election: a follower may have to cut before its own log start.
+\* With unclean election: a follower may have to truncate before its own log start.
 MCUncleanMoveSpec ==
   MCMoveInit /\ [][MCMoveNext \/ (UNCHANGED deleted /\ \E k \in Broker : MCElectUnclean(k))]_moveVars
 
@@ -50,11 +50,11 @@ ResetsToLeaderEnd(leaderStart, leaderEnd, logEnd) ==
 DivergenceFirst(cache, logStart, logEnd, offset, lastEpoch) ==
   LET found == EndOffsetFor(cache, logEnd, lastEpoch)
       read == IF offset < logStart \/ offset > logEnd THEN "out of range" ELSE "read"
-      answer(kind, e) == [kind |-> kind, epoch |-> e.epoch, end |-> e.end]
-  IN  IF      lastEpoch = Undefined                         THEN answer(read, NoEpochEnd)
-      ELSE IF found = NoEpochEnd                            THEN answer("out of range", NoEpochEnd)
-      ELSE IF found.epoch < lastEpoch \/ found.end < offset THEN answer("diverging", found)
-      ELSE                                                       answer(read, NoEpochEnd)
+      response(kind, e) == [kind |-> kind, epoch |-> e.epoch, end |-> e.end]
+  IN  IF      lastEpoch = Undefined                         THEN response(read, NoEpochEnd)
+      ELSE IF found = NoEpochEnd                            THEN response("out of range", NoEpochEnd)
+      ELSE IF found.epoch < lastEpoch \/ found.end < offset THEN response("diverging", found)
+      ELSE                                                       response(read, NoEpochEnd)
 
 ----------------------------------------------------------------------------------
 (* Reachability, expected to fail *)
@@ -71,8 +71,8 @@ NoLeaderStartsEarlier == \A f, l \in Broker : Follows(f, l) /\ IsCurrentLeader(l
 \* A high watermark from before the follower's own log start arrives, and is raised to it.
 NoHwBelowLogStart == \A f, l \in Broker : net[f][l].type = "data" /\ Accepts(f, l) => net[f][l].hw >= LogStartOf(f)
 
-\* A cut before the own log start takes the log start along.
-NoCutBelowLogStart == \A f, l \in Broker : Divergence(f, l) => CutPoint(f, l).offset >= LogStartOf(f)
+\* A truncation before the own log start takes the log start along.
+NoTruncationBelowLogStart == \A f, l \in Broker : Divergence(f, l) => TruncationPoint(f, l).offset >= LogStartOf(f)
 
 \* A fetch that can name no last epoch, not from an empty log.
 LastEpochIsNamed ==

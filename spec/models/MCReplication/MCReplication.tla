@@ -140,7 +140,7 @@ Refines == Abstract!Spec
 ----------------------------------------------------------------------------------
 (* Older profiles: decisions put in by name *)
 
-\* hw-only, before KIP-101: no epochs in the protocol; a follower first cuts at its own high watermark.
+\* hw-only, before KIP-101: no epochs in the protocol; a follower first truncates at its own high watermark.
 AnyEpoch(requested, local) == FALSE
 DecideByOffset(l, offset, lastEpoch) == FetchDecision(<<>>, LogStart, Leo(l), offset, Undefined)
 MatchesOffset(f, m) == m.offset = Leo(f)
@@ -150,7 +150,7 @@ TruncateToHighWatermark(b) ==
   /\ mark' = [mark EXCEPT ![b] = Undefined]
 
 \* kip101, kip279, kip320: a follower with an epoch asks for its end first.  KIP-101 answers with
-\* an offset alone; KIP-279 with its epoch too, in rounds; KIP-320 refuses requests and drops answers of another epoch.
+\* an offset alone; KIP-279 with its epoch too, in rounds; KIP-320 refuses requests and drops responses of another epoch.
 AsksForEpochEnd(b) == Cache(b) # <<>>
 AnyEpochEnd(f, m) == TRUE
 EndFoundWithoutEpoch(l, asked) == [EndOffsetFor(Cache(l), Leo(l), asked) EXCEPT !.epoch = Undefined]
@@ -225,14 +225,14 @@ AsksAndIsAnswered(f) ==
   \/ MCSendFetch(f)
   \/ MCSendEpochRequest(f)
   \/ \E l \in Broker : MCHandleEpochRequest(l, f) \/ \E expand \in BOOLEAN : MCHandleFetch(l, f, expand)
-TakesAnAnswer(f) ==
+TakesAResponse(f) ==
   \E l \in Broker :
     MCHandleFetchResponse(f, l) \/ MCHandleDivergingResponse(f, l) \/ MCHandleOutOfRange(f, l) \/ MCHandleEpochResponse(f, l)
 
 Healing ==
   \A b \in Broker :
     /\ WF_vars(AsksAndIsAnswered(b))
-    /\ SF_vars(TakesAnAnswer(b))
+    /\ SF_vars(TakesAResponse(b))
     /\ WF_vars(MCBecomeLeader(b) \/ MCBecomeFollower(b))
 
 MCFairSpec == MCSpec /\ Healing
@@ -328,15 +328,15 @@ InterleavedInit ==
   /\ controller = [leader |-> b2, epoch |-> 4, isr |-> Broker, live |-> Broker]
   /\ committed = <<0>>
 
-\* Epoch 1, leader b2: "diverging, cut at 0" for the record of b1 is still on its way.  Epoch 2: b1 leads, b2 has copied the
-\* record, it is committed, and the answer that does not say so yet is on its way.
-LateAnswers(f, l) ==
+\* Epoch 1, leader b2: "diverging, truncated at 0" for the record of b1 is still on its way.  Epoch 2: b1 leads, b2 has copied the
+\* record, it is committed, and the response that does not say so yet is on its way.
+LateResponses(f, l) ==
   CASE f = b1 /\ l = b2 -> [type |-> "diverging", epoch |-> 1, offset |-> 1, divEpoch |-> 0, divEnd |-> 0]
     [] f = b2 /\ l = b1 -> [type |-> "data", epoch |-> 2, offset |-> 1, hw |-> 0, logStart |-> LogStart, records |-> <<>>]
     [] OTHER            -> Nothing
 
 LateDivergingInit ==
-  /\ Quiet(LateAnswers)
+  /\ Quiet(LateResponses)
   /\ log = Three(<<0>>, <<0>>, <<>>)
   /\ hw = Three(1, 0, 0)
   /\ mark = Three(2, Undefined, Undefined)
@@ -351,24 +351,24 @@ LateDivergingInit ==
 ----------------------------------------------------------------------------------
 (* Reachability: each says that an interesting state never comes, and is expected to fail *)
 
-CutPoint(f, l) == LET m == net[f][l] IN TruncationTarget(Cache(f), Leo(f), m.offset, m.divEpoch, m.divEnd)
+TruncationPoint(f, l) == LET m == net[f][l] IN TruncationTarget(Cache(f), Leo(f), m.offset, m.divEpoch, m.divEnd)
 Divergence(f, l) == net[f][l].type = "diverging" /\ Accepts(f, l)
 
-NoRecordIsCut == \A f, l \in Broker : Divergence(f, l) => CutPoint(f, l).offset >= Leo(f)
-OneRoundIsEnough == \A f, l \in Broker : Divergence(f, l) => CutPoint(f, l).completed
-NothingToCut == \A f, l \in Broker : Divergence(f, l) => CutPoint(f, l).offset < Leo(f)
+NoRecordIsTruncated == \A f, l \in Broker : Divergence(f, l) => TruncationPoint(f, l).offset >= Leo(f)
+OneRoundIsEnough == \A f, l \in Broker : Divergence(f, l) => TruncationPoint(f, l).completed
+NothingToTruncate == \A f, l \in Broker : Divergence(f, l) => TruncationPoint(f, l).offset < Leo(f)
 
-\* Rows of TruncationTarget for answers to OffsetsForLeaderEpoch.
-EpochEndCut(f, l) == CutAtEpochEnd(f, net[f][l])
+\* Rows of TruncationTarget for responses to OffsetsForLeaderEpoch.
+EpochEndTruncation(f, l) == TruncateAtEpochEnd(f, net[f][l])
 EpochEndAccepted(f, l) == net[f][l].type = "epoch end" /\ Truncates(f, l) /\ EpochEndMatches(f, net[f][l])
-RowOneNeverTaken == \A f, l \in Broker : EpochEndAccepted(f, l) => EpochEndCut(f, l).row # 1
-RowFourNeverTaken == \A f, l \in Broker : EpochEndAccepted(f, l) => EpochEndCut(f, l).row # 4
-RowFiveNeverTaken == \A f, l \in Broker : EpochEndAccepted(f, l) => EpochEndCut(f, l).row # 5
+RowOneNeverTaken == \A f, l \in Broker : EpochEndAccepted(f, l) => EpochEndTruncation(f, l).row # 1
+RowFourNeverTaken == \A f, l \in Broker : EpochEndAccepted(f, l) => EpochEndTruncation(f, l).row # 4
+RowFiveNeverTaken == \A f, l \in Broker : EpochEndAccepted(f, l) => EpochEndTruncation(f, l).row # 5
 
-NoOutOfRangeCut ==
+NoOutOfRangeTruncation ==
   \A f, l \in Broker : net[f][l].type = "out of range" /\ Accepts(f, l) => net[f][l].leaderEnd >= Leo(f)
 
-\* The high watermark of a follower goes down with an answer of a leader that lags behind what it knew.
+\* The high watermark of a follower goes down with a response of a leader that lags behind what it knew.
 HwNeverFalls ==
   \A f, l \in Broker :
     net[f][l].type = "data" /\ Accepts(f, l)
@@ -399,14 +399,14 @@ AlwaysALeader == controller.leader # NoBroker
 ----------------------------------------------------------------------------------
 (* What never comes, and holds: why a guard is idle with clean elections and a log start of 0 *)
 
-\* A cut never reaches below the high watermark of the follower, so that lowering it (HighWatermarkAfterTruncation) is idle.
-NoCutBelowHighWatermark == \A f, l \in Broker : Divergence(f, l) => CutPoint(f, l).offset >= hw[f]
+\* A truncation never reaches below the high watermark of the follower, so that lowering it (HighWatermarkAfterTruncation) is idle.
+NoTruncationBelowHighWatermark == \A f, l \in Broker : Divergence(f, l) => TruncationPoint(f, l).offset >= hw[f]
 
 \* A leader has an entry for its own epoch, so divergence is found before an offset is out of range.
 NeverOutOfRange == \A f, l \in Broker : net[f][l].type # "out of range"
 
-\* With truncation on fetch, the answer names an epoch and an end, and the follower has an entry at or below it.
-OnlyRowsFourAndFive == \A f, l \in Broker : Divergence(f, l) => CutPoint(f, l).row \in {4, 5}
+\* With truncation on fetch, the response names an epoch and an end, and the follower has an entry at or below it.
+OnlyRowsFourAndFive == \A f, l \in Broker : Divergence(f, l) => TruncationPoint(f, l).row \in {4, 5}
 
 \* A broker that does not lead knows no log ends, so a new leader has nothing to forget (NeverForgets).  That is so in every
 \* state, not only within bounds: HandleFetch, which records them, is a leader's, and the two steps that end a role,

@@ -16,7 +16,7 @@ Script == <<>>
 \* Put in for ReportStep.
 IsNext(label) == LET n == TLCGet("level") IN n <= Len(Script) /\ Script[n] = label
 
-\* A follower f fetches from l what it has not asked for yet, and takes the answer.
+\* A follower f fetches from l what it has not asked for yet, and takes the response.
 First(f, l) == <<<<"SendFetch", f>>, <<"HandleFetch", l, f, 0>>, <<"HandleFetchResponse", f, l>>>>
 Again(f, l) == <<<<"HandleFetch", l, f, 0>>, <<"HandleFetchResponse", f, l>>>>
 
@@ -88,7 +88,7 @@ LateDivergingScript ==
     <<"ElectPreferred", 1>>,
     <<"BecomeLeader", 1>>,
     <<"BecomeFollower", 0>>,
-    <<"HandleFetch", 1, 0, 0>>,             \* diverging: the late answer
+    <<"HandleFetch", 1, 0, 0>>,             \* diverging: the late response
     <<"ElectPreferred", 0>>,
     <<"BecomeLeader", 0>>,
     <<"BecomeFollower", 1>>,

@@ -9,7 +9,7 @@ from tidegauge.spec.proofs.committed.cluster import NONE, State, any_state
 from tidegauge.spec.proofs.committed.disk_steps import DISK_STEPS
 from tidegauge.spec.proofs.committed.invariant import INVARIANT
 from tidegauge.spec.proofs.committed.isr_steps import ISR_STEPS
-from tidegauge.spec.proofs.committed.steps import Step, a_broker, append, ask, commit, cut, elect, learn, serve, take
+from tidegauge.spec.proofs.committed.steps import Step, a_broker, append, ask, commit, elect, learn, serve, take, truncate
 from tidegauge.spec.proofs.engine.paths import Path
 
 
@@ -103,6 +103,6 @@ def what_is_shown_is_safe(path: Path, _: int) -> None:
     path.goal("every ISR member has it", z3.Implies(member, z3.And(o < s.log_end(r), s.record(r, o) == s.record(b, o))))
 
 
-STEPS: tuple[Step, ...] = (elect, learn, append, cut, ask, serve, take, commit, *ISR_STEPS, *DISK_STEPS)
+STEPS: tuple[Step, ...] = (elect, learn, append, truncate, ask, serve, take, commit, *ISR_STEPS, *DISK_STEPS)
 CLAIMS: tuple[Callable[[Path, int], None], ...] = (committed_data_is_safe, what_is_shown_is_safe)
 LEMMAS: tuple[Callable[[Path, int], None], ...] = (initially, *map(keeps, STEPS), *CLAIMS)

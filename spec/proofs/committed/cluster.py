@@ -41,7 +41,7 @@ class Premise(StrEnum):
 
 
 NONE, SENT, ACCEPTED, REFUSED = range(4)
-"""What has become of an ISR change that a leader has proposed; its answer may take any time."""
+"""What has become of an ISR change that a leader has proposed; its response may take any time."""
 
 Function = Callable[..., Any]
 

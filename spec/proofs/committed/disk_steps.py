@@ -64,7 +64,8 @@ def delete(path: Path, s: State) -> State:
 def reset(path: Path, s: State) -> State:
     """A follower whose log ends below its leader's log start drops it and starts there. UnifiedLog#truncateFullyAndStartAt.
 
-    The answer may be old, its log start with it. The two other cases of the rule cut at the leader's end or do nothing.
+    The response may be old, its log start with it. The two other cases of the rule truncate at the leader's end or do
+    nothing.
     """
     f, epoch = a_follower(path, s)
     leader_start, leader_end = path.integer("leader_start", low=0), path.integer("leader_end")

@@ -1,7 +1,7 @@
 """How the ISR changes: a leader asks for it, the controller takes or refuses it, the leader hears of it, all in any order.
 
-AlterPartition and its answer are in flight as long as they like. A leader has one change on its way, and gives it up when it
-hears of a newer ISR: what it asked for then still arrives at the controller. Deposed leaders propose, too.
+AlterPartition and its response are in flight as long as they like. A leader has one change on its way, and gives it up when
+it hears of a newer ISR: what it asked for then still arrives at the controller. Deposed leaders propose, too.
 """
 
 from dataclasses import replace
@@ -91,7 +91,7 @@ def hear_refusal(path: Path, s: State) -> State:
 
 
 def hear_isr(path: Path, s: State) -> State:
-    """A leader hears of any later ISR of its epoch, by the answer to its change or by metadata."""
+    """A leader hears of any later ISR of its epoch, by the response to its change or by metadata."""
     epoch, version = path.integer("epoch"), path.integer("version")
     path.assume(z3.And(leading(s, epoch), s.known_version(epoch) < version, version <= s.version(epoch)))
     return replace(

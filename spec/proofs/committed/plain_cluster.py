@@ -7,7 +7,7 @@ from tidegauge.spec.proofs.committed.cluster import ACCEPTED, NONE, REFUSED, SEN
 from tidegauge.spec.proofs.committed.plain_ghosts import Ghosts
 
 
-class Cluster(Ghosts):
+class PlainCluster(Ghosts):
     """What `spec/proofs` says of brokers and controller, done."""
 
     # -- leadership
@@ -53,8 +53,8 @@ class Cluster(Ghosts):
         self.hist[e].append(e)
         return True
 
-    def cut(self, f: int, target: int) -> bool:
-        """f cuts where it and its leader differ."""
+    def truncate(self, f: int, target: int) -> bool:
+        """f truncates where it and its leader differ."""
         e = self.known[f]
         if not self.follows(f) or not 0 <= target < len(self.log[f]):
             return False
@@ -85,10 +85,10 @@ class Cluster(Ghosts):
         e, end = self.known[f], len(self.log[f])
         if not self.follows(f) or end > self.asked[e, f] or not end <= new_end <= len(self.hist[e]):
             return False
-        told = max(0, self.shown[e] - late)
+        reported = max(0, self.shown[e] - late)
         self.log[f] += self.hist[e][end:new_end]
-        self.hw[f] = rules.follower_high_watermark(told, self.log_start[f], new_end)
-        if told >= self.log_start[f]:
+        self.hw[f] = rules.follower_high_watermark(reported, self.log_start[f], new_end)
+        if reported >= self.log_start[f]:
             self.origin[f] = self.shown_from[e]
         return True
 
@@ -247,8 +247,8 @@ class Cluster(Ghosts):
         e = self.known[f]
         if not self.follows(f):
             return False
-        told = max(0, self.deleted[e] - late)
-        kind, target = rules.out_of_range_reset(told, len(self.hist[e]), len(self.log[f]))
+        reported = max(0, self.deleted[e] - late)
+        kind, target = rules.out_of_range_reset(reported, len(self.hist[e]), len(self.log[f]))
         if kind != rules.RESET_TO_LEADER_START:
             return False
         self.log[f], self.log_start[f] = self.hist[e][:target], target

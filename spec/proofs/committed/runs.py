@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegauge.spec.proofs.committed.cluster import Premise
-from tidegauge.spec.proofs.committed.plain_cluster import Cluster
+from tidegauge.spec.proofs.committed.plain_cluster import PlainCluster
 
 Step = tuple[Any, ...]
 
@@ -28,7 +28,7 @@ class Loss:
     @property
     def breach(self) -> int:
         """The index of the step that needs the premise. Raises ValueError when the premise forbids none."""
-        guarded = Cluster()
+        guarded = PlainCluster()
         for number, (name, *arguments) in enumerate(self.steps):
             if not getattr(guarded, name)(*arguments):
                 return number
@@ -100,12 +100,12 @@ LOSSES: Mapping[str, Loss] = {
             ("learn", 2, 1),
         ),
     ),
-    # Kafka 4.3.1 as it is: broker 0 does not know that broker 2 led in between, and that broker 1 cut its log
+    # Kafka 4.3.1 as it is: broker 0 does not know that broker 2 led in between, and that broker 1 truncated its log
     "kept-log-ends": Loss(
         Premise.FORGET_LOG_ENDS,
         (
             *BOTH_LEARN, ("append", 0), ("fetch", 1, 1), ("fetch", 1, 1), ("elect", 2), ("learn", 2, 1), ("learn", 1, 1),
-            ("cut", 1, 0), ("elect", 0, (2,)), ("learn", 0, 2), ("commit", 2), ("elect", 1), ("learn", 1, 3),
+            ("truncate", 1, 0), ("elect", 0, (2,)), ("learn", 0, 2), ("commit", 2), ("elect", 1), ("learn", 1, 3),
         ),
     ),
     # a follower that begins at the leader's log start shows all below it

@@ -115,10 +115,10 @@ def append(path: Path, s: State) -> State:
     )
 
 
-def cut(path: Path, s: State) -> State:
-    """A follower cuts its log where it and its leader differ, or anywhere above that.
+def truncate(path: Path, s: State) -> State:
+    """A follower truncates its log where it and its leader differ, or anywhere above that.
 
-    The answer may be old: the leader's log has only grown since, and with records of its epoch, which the follower's
+    The response may be old: the leader's log has only grown since, and with records of its epoch, which the follower's
     records at a difference are not. It was made for this log: a follower has one fetch in flight.
     """
     f, epoch = a_follower(path, s)
@@ -158,14 +158,14 @@ def serve(path: Path, s: State) -> State:
 def take(path: Path, s: State) -> State:
     """A follower takes records for the end it asked at, perhaps long after they left: any that the leader has had.
 
-    The high watermark in the answer is one the leader had then: any that is not above its last. A follower whose log
+    The high watermark in the response is one the leader had then: any that is not above its last. A follower whose log
     starts above it stays at its log start, where its high watermark was before.
     """
     f, epoch = a_follower(path, s)
-    end, new_end, told = s.log_end(f), path.integer("new_end"), path.integer("told", low=0)
-    path.assume(z3.And(end <= s.asked(epoch, f), end <= new_end, new_end <= s.hist_end(epoch), told <= s.shown(epoch)))
-    followed = path.call("follower_high_watermark", told, s.log_start(f), new_end)
-    origin = z3.If(told < s.log_start(f), s.origin(f), s.shown_from(epoch))
+    end, new_end, reported = s.log_end(f), path.integer("new_end"), path.integer("reported", low=0)
+    path.assume(z3.And(end <= s.asked(epoch, f), end <= new_end, new_end <= s.hist_end(epoch), reported <= s.shown(epoch)))
+    followed = path.call("follower_high_watermark", reported, s.log_start(f), new_end)
+    origin = z3.If(reported < s.log_start(f), s.origin(f), s.shown_from(epoch))
     return replace(
         s,
         hw=lambda x: z3.If(x == f, followed, s.hw(x)),

@@ -1,4 +1,4 @@
-"""The counting helpers, for sequences of any length: each loop is cut open and its contract proved.
+"""The counting helpers, for sequences of any length: each loop is truncated open and its contract proved.
 
 Rules of this file
 
@@ -36,7 +36,7 @@ class Loop:
 
 
 def split(name: str, namespace: Mapping[str, Any]) -> Loop:
-    """Cuts the helper `name`. Raises ValueError when its text is not its code or not a single loop."""
+    """Truncates the helper `name`. Raises ValueError when its text is not its code or not a single loop."""
     text = namespace.get("__source__") or inspect.getsource(rules)
     whole = next(s for s in ast.parse(text).body if isinstance(s, ast.FunctionDef) and s.name == name)
     if _code_of(whole).co_code != namespace[name].__code__.co_code:

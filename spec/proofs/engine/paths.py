@@ -51,7 +51,7 @@ class CounterModel:
 
 
 @dataclass
-class Tally:
+class GoalTally:
     """What the paths of one lemma showed, goal by goal."""
 
     paths: int = 0
@@ -61,7 +61,7 @@ class Tally:
     premises: set[str] = field(default_factory=set)
     called: set[str] = field(default_factory=set)
 
-    def merge(self, other: "Tally") -> None:
+    def merge(self, other: "GoalTally") -> None:
         """Adds what another lemma or another size showed."""
         self.paths += other.paths
         self.premises |= other.premises
@@ -234,9 +234,9 @@ def explore(
     make_solver: Callable[[], Any] = z3.Solver,
     stop_at_first: bool = False,
     contracts: Mapping[str, Any] | None = None,
-) -> Tally:
+) -> GoalTally:
     """Runs `body` along every possible path and proves its goals on each."""
-    tally = Tally()
+    tally = GoalTally()
     waiting: list[list[bool]] = [[]]
     memory: dict[str, Any] = {}
     while waiting:
@@ -265,7 +265,7 @@ def explore(
     return tally
 
 
-def _settle(path: Path, tally: Tally) -> bool:
+def _settle(path: Path, tally: GoalTally) -> bool:
     """Proves the goals of a finished path; False when the path cannot happen.
 
     Without quantifiers one query for all goals is cheaper; with them each goal is easier alone.
@@ -279,10 +279,10 @@ def _settle(path: Path, tally: Tally) -> bool:
             tally.proved[name] = tally.proved.get(name, 0) + 1
         return True
     for name, goal in remaining:
-        answer = path.solver.check(z3.Not(goal))
-        if answer == z3.unsat:
+        response = path.solver.check(z3.Not(goal))
+        if response == z3.unsat:
             tally.proved[name] = tally.proved.get(name, 0) + 1
-        elif answer == z3.sat:
+        elif response == z3.sat:
             tally.refuted.setdefault(name, _counter_model(path, name, goal))
         else:
             tally.unknown.setdefault(name, path.solver.reason_unknown())

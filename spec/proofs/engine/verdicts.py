@@ -6,7 +6,7 @@ from enum import Enum
 from tidegauge.spec.proofs.engine.paths import CounterModel
 
 
-class Verdict(Enum):
+class ProofVerdict(Enum):
     """Three different answers: no model breaks the goal, one does, or the solver could not tell."""
 
     PROVED = "PROVED"
@@ -16,7 +16,7 @@ class Verdict(Enum):
     @property
     def exit_code(self) -> int:
         """0 proved, 1 refuted, 3 undecided: the exit codes of the command line."""
-        return {Verdict.PROVED: 0, Verdict.COUNTER_MODEL: 1, Verdict.NOT_PROVED: 3}[self]
+        return {ProofVerdict.PROVED: 0, ProofVerdict.COUNTER_MODEL: 1, ProofVerdict.NOT_PROVED: 3}[self]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class GoalResult:
 
     lemma: str
     name: str
-    verdict: Verdict
+    verdict: ProofVerdict
     checks: int = 0
     counter_model: CounterModel | None = None
     reason: str = ""
@@ -47,7 +47,7 @@ class GroupResult:
     name: str
     title: str
     method: str
-    verdict: Verdict
+    verdict: ProofVerdict
     goals: tuple[GoalResult, ...] = ()
     paths: int = 0
     seconds: float = 0.0
@@ -61,16 +61,16 @@ class GroupResult:
         lines = [f"{self.verdict.value:13}  {self.name}: {self.title} ({size})"]
         if self.reason:
             lines.append(f"{'':15}{self.reason}")
-        witnesses = tuple(g for g in self.goals if g.verdict is Verdict.PROVED and g.counter_model is not None)
+        witnesses = tuple(g for g in self.goals if g.verdict is ProofVerdict.PROVED and g.counter_model is not None)
         for goal in (*self.failures, *(witnesses if verbose else ())):
             lines.extend(f"  {line}" for line in goal.describe())
         return lines
 
 
-def overall(verdicts: list[Verdict]) -> Verdict:
+def overall(verdicts: list[ProofVerdict]) -> ProofVerdict:
     """A counter-model outweighs an undecided goal, which outweighs a proof. Nothing proved at all is undecided."""
-    if Verdict.COUNTER_MODEL in verdicts:
-        return Verdict.COUNTER_MODEL
-    if not verdicts or Verdict.NOT_PROVED in verdicts:
-        return Verdict.NOT_PROVED
-    return Verdict.PROVED
+    if ProofVerdict.COUNTER_MODEL in verdicts:
+        return ProofVerdict.COUNTER_MODEL
+    if not verdicts or ProofVerdict.NOT_PROVED in verdicts:
+        return ProofVerdict.NOT_PROVED
+    return ProofVerdict.PROVED

@@ -29,7 +29,7 @@ class AnyCommon:
         return higher(offset, self.low) == higher(self.end, self.low)
 
     def is_kept(self, target: Any) -> Any:
-        """A cut at `target` takes nothing common away."""
+        """A truncation at `target` takes nothing common away."""
         return z3.Or(target >= self.end, self.end <= self.low)
 
 
@@ -71,14 +71,14 @@ def two_logs(path: Path) -> tuple[AnyLog, AnyLog, AnyCommon]:
     return leader, follower, common_prefix(path, leader, follower, "common")
 
 
-def cut(path: Path, log: AnyLog, target: Any) -> AnyLog:
+def truncated(path: Path, log: AnyLog, target: Any) -> AnyLog:
     """The follower's log after a truncation at `target`."""
     end = lower(target, log.log_end)
     keeps = path.call("truncate_from_end_keeps", log.starts, end)
     return log.keeps(keeps, lower(log.log_start, end), end)
 
 
-def after_the_cut(path: Path, leader: AnyLog, follower: AnyLog, common: AnyCommon, after: AnyLog) -> None:
+def after_the_truncation(path: Path, leader: AnyLog, follower: AnyLog, common: AnyCommon, after: AnyLog) -> None:
     """Premises and common prefix outlive the round."""
     offset = path.integer("offset")
     path.goal("the follower's log still covers", z3.And(after.log_start <= after.log_end, after.covers()))
@@ -86,7 +86,7 @@ def after_the_cut(path: Path, leader: AnyLog, follower: AnyLog, common: AnyCommo
     path.goal(
         "the follower's log starts where it did, or is empty", z3.Or(after.size == 0, after.log_start == follower.log_start)
     )
-    path.goal("a cut never leaves more", z3.And(after.size <= follower.size, after.log_end <= follower.log_end))
+    path.goal("a truncation never leaves more", z3.And(after.size <= follower.size, after.log_end <= follower.log_end))
     path.goal("the leader is still the newest", leader.latest() >= after.latest())
     left = common_prefix(path, leader, after, "common_after")
     look_at(path, (leader, follower), common.end, higher(common.end, common.low), left.end, higher(left.end, common.low))
@@ -111,18 +111,18 @@ def any_epoch_step(path: Path, _: int) -> None:
     _, target, done = path.call(
         "truncation_target", follower.epochs, follower.starts, follower.log_end, follower.log_end, epoch, end
     )
-    path.goal("the leader has an answer", z3.And(epoch != UNDEFINED, end != UNDEFINED))
-    path.goal("the cut is not above the log end", target <= follower.log_end)
-    path.goal("nothing common is cut", common.is_kept(target))
+    path.goal("the leader has a response", z3.And(epoch != UNDEFINED, end != UNDEFINED))
+    path.goal("the truncation is not above the log end", target <= follower.log_end)
+    path.goal("nothing common is truncated", common.is_kept(target))
     path.goal("done exactly at the common prefix", z3.Implies(done, common.is_reached(target)))
     same_start = leader.log_start == follower.log_start
     path.goal(
         "with one log start, done exactly at the common prefix, to the offset",
         z3.Implies(z3.And(same_start, done), target == common.end),
     )
-    after = cut(path, follower, target)
+    after = truncated(path, follower, target)
     path.goal("not done takes an entry away and leaves one", z3.Or(done, z3.And(after.size > 0, after.size < follower.size)))
-    after_the_cut(path, leader, follower, common, after)
+    after_the_truncation(path, leader, follower, common, after)
 
 
 def any_fetch_step(path: Path, _: int) -> None:
@@ -150,9 +150,11 @@ def any_fetch_step(path: Path, _: int) -> None:
     row, target, _ = path.call(
         "truncation_target", follower.epochs, follower.starts, follower.log_end, follower.log_end, epoch, end
     )
-    path.goal("a diverging answer meets row T4 or T5", z3.Or(z3.IntVal(4) == row, z3.IntVal(5) == row))
-    path.goal("nothing common is cut", common.is_kept(target))
-    after = cut(path, follower, target)
-    path.goal("a cut takes an entry or records away", z3.Or(after.size < follower.size, after.log_end < follower.log_end))
+    path.goal("a diverging response meets row T4 or T5", z3.Or(z3.IntVal(4) == row, z3.IntVal(5) == row))
+    path.goal("nothing common is truncated", common.is_kept(target))
+    after = truncated(path, follower, target)
+    path.goal(
+        "a truncation takes an entry or records away", z3.Or(after.size < follower.size, after.log_end < follower.log_end)
+    )
     path.goal("an emptied log ends inside the leader's", z3.Or(after.size > 0, after.log_end <= leader.log_end))
-    after_the_cut(path, leader, follower, common, after)
+    after_the_truncation(path, leader, follower, common, after)

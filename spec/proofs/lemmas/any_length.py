@@ -109,20 +109,20 @@ def an_entry(path: Path, log: AnyLog, name: str = "at") -> Any:
     return at
 
 
-def any_answer_table(path: Path, _: int) -> None:
+def any_response_table(path: Path, _: int) -> None:
     """Rows L1 to L5 on a cache of any length."""
     log = any_log(path, "cache")
     requested = path.integer("requested", low=UNDEFINED)
     epoch, end = path.call("end_offset_for", log.epochs, log.starts, log.log_end, requested)
-    no_answer = z3.And(epoch == UNDEFINED, end == UNDEFINED)
+    no_response = z3.And(epoch == UNDEFINED, end == UNDEFINED)
     filled = log.size > 0
     last = log.epoch(log.size - 1)
-    path.goal("L1: undefined epoch has no answer", z3.Implies(requested == UNDEFINED, no_answer))
+    path.goal("L1: undefined epoch has no response", z3.Implies(requested == UNDEFINED, no_response))
     path.goal(
         "L2: latest epoch ends at the log end",
         z3.Implies(z3.And(filled, requested == last), z3.And(epoch == requested, end == log.log_end)),
     )
-    path.goal("L3: newer than everything has no answer", z3.Implies(z3.Or(z3.Not(filled), requested > last), no_answer))
+    path.goal("L3: newer than everything has no response", z3.Implies(z3.Or(z3.Not(filled), requested > last), no_response))
     older = z3.And(filled, requested >= 0, requested < log.epoch(0))
     path.goal(
         "L4: older than everything ends at the first start",
@@ -145,8 +145,8 @@ def any_answer_table(path: Path, _: int) -> None:
     )
 
 
-def any_answer_monotony(path: Path, _: int) -> None:
-    """A later epoch never gets an earlier answer, at any length."""
+def any_response_monotony(path: Path, _: int) -> None:
+    """A later epoch never gets an earlier response, at any length."""
     log = any_log(path, "cache")
     first, second = path.integer("first", low=0), path.integer("second", low=0)
     path.assume(first <= second)
@@ -171,7 +171,7 @@ def any_assign(path: Path, _: int) -> None:
 
 
 def any_truncate(path: Path, _: int) -> None:
-    """Cutting a cache of any length at either end."""
+    """Truncating a cache of any length at either end."""
     log = any_log(path, "cache")
     end, start = path.integer("end", low=UNDEFINED), path.integer("start", low=0)
     keeps = path.call("truncate_from_end_keeps", log.starts, end)
@@ -204,11 +204,11 @@ def any_truncation_table(path: Path, _: int) -> None:
     def row_is(number: int, offset: Any, completed: bool) -> Any:
         return z3.And(row == number, target == offset, z3.BoolVal(completed) == done)
 
-    path.goal("T1: no answer cuts at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, True)))
-    path.goal("T2: an answer without epoch is the cut", z3.Implies(t2, row_is(2, capped, True)))
-    path.goal("T3: an epoch newer than the follower's cache is the cut", z3.Implies(t3, row_is(3, capped, True)))
+    path.goal("T1: no response truncates at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, True)))
+    path.goal("T2: a response without epoch is the truncation", z3.Implies(t2, row_is(2, capped, True)))
+    path.goal("T3: an epoch newer than the follower's cache is the truncation", z3.Implies(t3, row_is(3, capped, True)))
     path.goal(
-        "T5: an epoch older than the follower's cache cuts at its first start",
+        "T5: an epoch older than the follower's cache truncates at its first start",
         z3.Implies(
             z3.And(known, leader_epoch < log.epoch(0)), row_is(5, lower(log.start(0), leader_end, log.log_end), True)
         ),
@@ -216,7 +216,7 @@ def any_truncation_table(path: Path, _: int) -> None:
     at = an_entry(path, log)
     own_end = z3.If(at + 1 < log.size, log.start(at + 1), log.log_end)
     path.goal(
-        "T5: a shared epoch is cut at the lower of its two ends",
+        "T5: a shared epoch is truncated at the lower of its two ends",
         z3.Implies(z3.And(known, leader_epoch == log.epoch(at)), row_is(5, lower(own_end, leader_end, log.log_end), True)),
     )
     gap = z3.And(known, at + 1 < log.size, log.epoch(at) < leader_epoch, leader_epoch < log.epoch(at + 1))
@@ -224,7 +224,7 @@ def any_truncation_table(path: Path, _: int) -> None:
         "T4: an epoch the follower never saw cuts off everything newer, and asks again",
         z3.Implies(gap, row_is(4, lower(log.start(at + 1), log.log_end), False)),
     )
-    path.goal("the cut is not above the log end", z3.Implies(z3.Not(t1), target <= log.log_end))
+    path.goal("the truncation is not above the log end", z3.Implies(z3.Not(t1), target <= log.log_end))
 
 
 def any_divergence_table(path: Path, _: int) -> None:
@@ -232,19 +232,19 @@ def any_divergence_table(path: Path, _: int) -> None:
     log = any_log(path, "leader")
     fetch_offset = path.integer("fetch_offset", low=0)
     last = path.integer("last_fetched_epoch", low=UNDEFINED)
-    answer = path.call("end_offset_for", log.epochs, log.starts, log.log_end, last)
+    response = path.call("end_offset_for", log.epochs, log.starts, log.log_end, last)
     decision, epoch, end = path.call(
         "fetch_decision", log.epochs, log.starts, log.log_start, log.log_end, fetch_offset, last
     )
     absent, too_low = last == UNDEFINED, fetch_offset < log.log_start
     plain_out = z3.And(absent, z3.Or(too_low, fetch_offset > log.log_end))
-    out = z3.Or(plain_out, z3.And(z3.Not(absent), z3.Or(answer[1] == UNDEFINED, too_low)))
-    diverges = z3.And(z3.Not(absent), z3.Not(out), z3.Or(answer[0] < last, answer[1] < fetch_offset))
+    out = z3.Or(plain_out, z3.And(z3.Not(absent), z3.Or(response[1] == UNDEFINED, too_low)))
+    diverges = z3.And(z3.Not(absent), z3.Not(out), z3.Or(response[0] < last, response[1] < fetch_offset))
     path.goal("out of range exactly by the table", (z3.IntVal(OUT_OF_RANGE) == decision) == out)
     path.goal("diverging exactly by the table", (z3.IntVal(DIVERGING) == decision) == diverges)
     path.goal(
-        "a diverging answer is that of OffsetsForLeaderEpoch",
-        z3.Implies(diverges, z3.And(epoch == answer[0], end == answer[1])),
+        "a diverging response is that of OffsetsForLeaderEpoch",
+        z3.Implies(diverges, z3.And(epoch == response[0], end == response[1])),
     )
     reads = z3.IntVal(READ) == decision
     path.goal(

@@ -27,8 +27,8 @@ def follower_clamp(path: Path, size: int) -> None:
     path.goal("clamping again changes nothing", path.call("follower_high_watermark", hw, log_start, log_end) == hw)
 
 
-def cut_high_watermark(path: Path, size: int) -> None:
-    """UnifiedLog#truncateTo: the high watermark is cut with the log, never raised."""
+def truncated_high_watermark(path: Path, size: int) -> None:
+    """UnifiedLog#truncateTo: the high watermark is truncated with the log, never raised."""
     del size
     hw, target = path.integer("hw", low=0), path.integer("target", low=0)
     after = path.call("high_watermark_after_truncation", hw, target)
@@ -139,7 +139,7 @@ def fencing(path: Path, size: int) -> None:
     path.goal("a newer epoch is unknown", z3.Implies(requested > local, error == UNKNOWN))
 
 
-def answers_accepted(path: Path, size: int) -> None:
+def responses_accepted(path: Path, size: int) -> None:
     """AbstractFetcherThread#processFetchRequest: which answers a follower takes (KAFKA-18991)."""
     del size
     offset, epoch = path.integer("entry_offset", low=0), path.integer("entry_epoch", low=0)
@@ -149,7 +149,7 @@ def answers_accepted(path: Path, size: int) -> None:
     path.goal("only at the offset it was asked for", z3.Implies(taken, asked_at == offset))
     path.goal("only by an entry that is ready", z3.Implies(taken, ready))
     path.goal(
-        "with the check, no answer of another epoch",
+        "with the check, no response of another epoch",
         z3.Implies(z3.And(taken, checked), z3.Or(asked_in == epoch, asked_in == UNDEFINED)),
     )
     path.goal(

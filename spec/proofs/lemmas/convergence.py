@@ -1,8 +1,8 @@
 """Bounded proofs that repeated truncation ends at the longest common prefix (LCP).
 
-Two modes, as in Kafka: *epoch* mode, where the follower asks OffsetsForLeaderEpoch with its latest epoch and cuts until
-the table says done (AbstractFetcherThread#truncateToEpochEndOffsets, KIP-101 and KIP-279); *fetch* mode, where it
-fetches at its log end and cuts at every diverging answer until the leader lets it read (KIP-595, Kafka 2.8 and later).
+Two modes, as in Kafka: *epoch* mode, where the follower asks OffsetsForLeaderEpoch with its latest epoch and truncates until
+the table says done (AbstractFetcherThread#truncateToEpochEndOffsets, KIP-101 and KIP-279); *fetch* mode, where it fetches at
+its log end and truncates at every diverging response until the leader lets it read (KIP-595, Kafka 2.8 and later).
 
 The step lemmas hold for one round from any two logs; the loop lemmas run rounds to the end. Premises, each of them
 needed (see `groups.py` for what is lost without it):
@@ -21,7 +21,7 @@ import z3
 from tidegauge.spec.proofs.engine.paths import Path
 from tidegauge.spec.proofs.engine.symbolic import higher, lower
 from tidegauge.spec.proofs.lemmas.logs import (
-    Log,
+    SymbolicLog,
     common_prefix_end,
     comparable_from,
     one_past,
@@ -36,22 +36,22 @@ ONE_PAST = "every entry has one past"
 RECORDS_MATCH = "records match"
 LEADER_NEWEST = "the leader's latest epoch is not below the follower's"
 
-Answer = Callable[[Path, Log, Any], tuple[Any, Any]]
+Response = Callable[[Path, SymbolicLog, Any], tuple[Any, Any]]
 
 
-def kip_279_answer(path: Path, leader: Log, requested: Any) -> tuple[Any, Any]:
+def kip_279_response(path: Path, leader: SymbolicLog, requested: Any) -> tuple[Any, Any]:
     """The rule as it is: the largest epoch not above the asked one, and its end."""
     epoch, end = path.call("end_offset_for", leader.epochs, leader.starts, leader.log_end, requested)
     return epoch, end
 
 
-def kip_101_answer(path: Path, leader: Log, requested: Any) -> tuple[Any, Any]:
+def kip_101_response(path: Path, leader: SymbolicLog, requested: Any) -> tuple[Any, Any]:
     """KIP-101: the same end offset, told without its epoch, so the follower takes it for the asked one (T5)."""
-    _, end = kip_279_answer(path, leader, requested)
+    _, end = kip_279_response(path, leader, requested)
     return requested, end
 
 
-def two_logs(path: Path, leader_entries: int, follower_entries: int) -> tuple[Log, Log]:
+def two_logs(path: Path, leader_entries: int, follower_entries: int) -> tuple[SymbolicLog, SymbolicLog]:
     """Leader and follower under the premises."""
     leader = well_formed_log(path, "leader", leader_entries)
     follower = well_formed_log(path, "follower", follower_entries)
@@ -62,11 +62,11 @@ def two_logs(path: Path, leader_entries: int, follower_entries: int) -> tuple[Lo
     return leader, follower
 
 
-def cut(path: Path, log: Log, target: Any) -> Log:
-    """The follower's log after a truncation; a cut below the log start leaves an empty log there (UnifiedLog#truncateTo)."""
+def truncated(path: Path, log: SymbolicLog, target: Any) -> SymbolicLog:
+    """The follower's log after a truncation; one below the log start leaves an empty log there (UnifiedLog#truncateTo)."""
     end = lower(target, log.log_end)
     keeps = path.call("truncate_from_end_keeps", log.starts, end)
-    return Log(log.epochs[:keeps], log.starts[:keeps], lower(log.log_start, end), end)
+    return SymbolicLog(log.epochs[:keeps], log.starts[:keeps], lower(log.log_start, end), end)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Common:
         return higher(offset, self.comparable_from) == higher(self.end, self.comparable_from)
 
     def is_kept(self, target: Any) -> Any:
-        """A cut at `target` takes nothing common away."""
+        """A truncation at `target` takes nothing common away."""
         return z3.Or(target >= self.end, self.is_nothing())
 
     def is_nothing(self) -> Any:
@@ -89,37 +89,37 @@ class Common:
         return self.end <= self.comparable_from
 
 
-def common_part(path: Path, leader: Log, follower: Log) -> Common:
+def common_part(path: Path, leader: SymbolicLog, follower: SymbolicLog) -> Common:
     """What the two logs of a lemma have in common."""
     return Common(path.once("common", lambda: common_prefix_end(leader, follower)), comparable_from(leader, follower))
 
 
-def _premises_survive(path: Path, leader: Log, after: Log) -> None:
+def _premises_survive(path: Path, leader: SymbolicLog, after: SymbolicLog) -> None:
     path.goal("the follower's log stays well formed", after.well_formed())
     path.goal("there is still one past per entry", one_past(leader, after))
     path.goal("the leader is still the newest", leader.latest() >= after.latest())
 
 
-def epoch_step(path: Path, leader_entries: int, follower_entries: int, answer: Answer = kip_279_answer) -> None:
+def epoch_step(path: Path, leader_entries: int, follower_entries: int, response: Response = kip_279_response) -> None:
     """One OffsetsForLeaderEpoch round."""
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
-    epoch, end = answer(path, leader, follower.latest())
-    path.show("answer", [epoch, end])
+    epoch, end = response(path, leader, follower.latest())
+    path.show("response", [epoch, end])
     _, target, done = path.call(
         "truncation_target", follower.epochs, follower.starts, follower.log_end, follower.log_end, epoch, end
     )
     path.show("target", target)
-    path.goal("the leader has an answer", z3.And(epoch != UNDEFINED, end != UNDEFINED))
-    path.goal("the cut is not above the log end", target <= follower.log_end)
-    path.goal("nothing common is cut", common.is_kept(target))
+    path.goal("the leader has a response", z3.And(epoch != UNDEFINED, end != UNDEFINED))
+    path.goal("the truncation is not above the log end", target <= follower.log_end)
+    path.goal("nothing common is truncated", common.is_kept(target))
     path.goal("done exactly at the common prefix", z3.Implies(done, common.is_reached(target)))
     same_start = leader.log_start == follower.log_start
     path.goal(
         "with one log start, done exactly at the common prefix, to the offset",
         z3.Implies(z3.And(same_start, done), target == common.end),
     )
-    after = cut(path, follower, target)
+    after = truncated(path, follower, target)
     path.goal("not done takes an entry away and leaves one", z3.Or(done, z3.BoolVal(0 < len(after) < len(follower))))
     _premises_survive(path, leader, after)
 
@@ -146,32 +146,32 @@ def fetch_step(path: Path, leader_entries: int, follower_entries: int) -> None:
             z3.And(leader.log_start <= follower.log_end, follower.log_end <= leader.log_end),
         )
         return
-    path.show("answer", [epoch, end])
+    path.show("response", [epoch, end])
     row, target, _ = path.call(
         "truncation_target", follower.epochs, follower.starts, follower.log_end, follower.log_end, epoch, end
     )
     path.show("target", target)
-    path.goal("a diverging answer meets row T4 or T5", z3.Or(z3.IntVal(4) == row, z3.IntVal(5) == row))
-    path.goal("nothing common is cut", common.is_kept(target))
-    after = cut(path, follower, target)
+    path.goal("a diverging response meets row T4 or T5", z3.Or(z3.IntVal(4) == row, z3.IntVal(5) == row))
+    path.goal("nothing common is truncated", common.is_kept(target))
+    after = truncated(path, follower, target)
     path.goal(
-        "a cut takes an entry or records away",
+        "a truncation takes an entry or records away",
         z3.Or(z3.BoolVal(len(after) < len(follower)), after.log_end < follower.log_end),
     )
-    path.goal("a cut never leaves more", z3.And(len(after) <= len(follower), after.log_end <= follower.log_end))
+    path.goal("a truncation never leaves more", z3.And(len(after) <= len(follower), after.log_end <= follower.log_end))
     path.goal("an emptied log ends inside the leader's", z3.Or(z3.BoolVal(len(after) > 0), after.log_end <= leader.log_end))
     _premises_survive(path, leader, after)
 
 
-def epoch_loop(path: Path, leader_entries: int, follower_entries: int, answer: Answer = kip_279_answer) -> None:
+def epoch_loop(path: Path, leader_entries: int, follower_entries: int, response: Response = kip_279_response) -> None:
     """OffsetsForLeaderEpoch rounds until done, from the first to the last."""
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
     now = follower
     for _ in range(follower_entries + 1):
-        epoch, end = answer(path, leader, now.latest())
+        epoch, end = response(path, leader, now.latest())
         _, target, done = path.call("truncation_target", now.epochs, now.starts, now.log_end, now.log_end, epoch, end)
-        now = cut(path, now, target)
+        now = truncated(path, now, target)
         if path.decide(done) if not isinstance(done, bool) else done:
             path.goal("the loop ends at the common prefix", common.is_reached(now.log_end))
             return
@@ -179,7 +179,7 @@ def epoch_loop(path: Path, leader_entries: int, follower_entries: int, answer: A
 
 
 def fetch_loop(path: Path, leader_entries: int, follower_entries: int) -> None:
-    """Fetches and cuts until the leader lets the follower read or it is out of range."""
+    """Fetches and truncates until the leader lets the follower read or it is out of range."""
     leader, follower = two_logs(path, leader_entries, follower_entries)
     common = common_part(path, leader, follower)
     now = follower
@@ -194,5 +194,5 @@ def fetch_loop(path: Path, leader_entries: int, follower_entries: int) -> None:
             path.goal("the loop ends at the common prefix", common.is_reached(now.log_end))
             return
         _, target, _ = path.call("truncation_target", now.epochs, now.starts, now.log_end, now.log_end, epoch, end)
-        now = cut(path, now, target)
+        now = truncated(path, now, target)
     path.goal("the loop ends within two fetches more than entries", z3.BoolVal(False))

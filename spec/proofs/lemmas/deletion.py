@@ -1,7 +1,8 @@
 """One fetch between two logs whose first records are deleted, held against the whole logs they once were.
 
-The convergence proofs compare what both logs still hold. The committed-data invariant speaks of whole logs: a cut must take
-nothing that they share, deleted or not. That needs the premises for the whole logs, and it is what this lemma adds.
+The convergence proofs compare what both logs still hold. The committed-data invariant speaks of whole logs: a truncation
+must take nothing that they share, deleted or not. That needs the premises for the whole logs, and it is what this lemma
+adds.
 
 A fetch at exactly the leader's log start is not compared with anything: an epoch below every entry of the leader's cache is
 answered with that start (row L4), and the follower reads on, whatever lies below. `READS_AT_START` sets that case apart.
@@ -11,19 +12,19 @@ import z3
 
 from tidegauge.spec.proofs.engine.paths import Path
 from tidegauge.spec.proofs.lemmas.convergence import DIVERGING, READ, two_logs
-from tidegauge.spec.proofs.lemmas.logs import Log, common_prefix_end
+from tidegauge.spec.proofs.lemmas.logs import SymbolicLog, common_prefix_end
 
 READS_AT_START = "the follower's log does not end exactly at the leader's log start"
 
 
-def remainder(path: Path, name: str, whole: Log) -> Log:
+def remainder(path: Path, name: str, whole: SymbolicLog) -> SymbolicLog:
     """The log without its first records, any number of them. LeaderEpochFileCache#truncateFromStart."""
     start = path.integer(f"{name}.deleted_below", low=0)
     path.assume(start <= whole.log_end)
     covers = path.call("truncate_from_start_covers", whole.starts, start)
     if not covers:
-        return Log([], [], start, whole.log_end)
-    return Log(whole.epochs[covers - 1 :], [start, *whole.starts[covers:]], start, whole.log_end)
+        return SymbolicLog([], [], start, whole.log_end)
+    return SymbolicLog(whole.epochs[covers - 1 :], [start, *whole.starts[covers:]], start, whole.log_end)
 
 
 def fetch_step_with_deleted_records(path: Path, leader_entries: int, follower_entries: int) -> None:
@@ -43,6 +44,6 @@ def fetch_step_with_deleted_records(path: Path, leader_entries: int, follower_en
             "truncation_target", follower.epochs, follower.starts, follower.log_end, follower.log_end, epoch, end
         )
         path.show("target", target)
-        path.goal("a cut takes nothing that the whole logs share", target >= common)
+        path.goal("a truncation takes nothing that the whole logs share", target >= common)
     else:
         path.goal("out of range only below the leader's log start", follower.log_end < leader.log_start)

@@ -35,7 +35,7 @@ class LogValue:
 
 
 @dataclass(frozen=True)
-class Log:
+class SymbolicLog:
     """A replica's log: parallel cache entries, log start and log end. Members are terms; the length is known."""
 
     epochs: list[Any]
@@ -81,9 +81,9 @@ class Log:
         )
 
 
-def fresh_log(path: Path, name: str, entries: int) -> Log:
+def fresh_log(path: Path, name: str, entries: int) -> SymbolicLog:
     """A log with `entries` cache entries and nothing assumed."""
-    log = Log(
+    log = SymbolicLog(
         [path.integer(f"{name}.epoch{i}", 0, show=False) for i in range(entries)],
         [path.integer(f"{name}.start{i}", 0, show=False) for i in range(entries)],
         path.integer(f"{name}.log_start", 0, show=False),
@@ -94,21 +94,21 @@ def fresh_log(path: Path, name: str, entries: int) -> Log:
     return log
 
 
-def increasing_log(path: Path, name: str, entries: int) -> Log:
+def increasing_log(path: Path, name: str, entries: int) -> SymbolicLog:
     """A log whose cache strictly increases; it need not cover the log."""
     log = fresh_log(path, name, entries)
     path.assume(path.once(f"{name} increases", log.strictly_increasing), INCREASING)
     return log
 
 
-def well_formed_log(path: Path, name: str, entries: int) -> Log:
+def well_formed_log(path: Path, name: str, entries: int) -> SymbolicLog:
     """A log with `entries` cache entries that keeps its promises."""
     log = increasing_log(path, name, entries)
     path.assume(path.once(f"{name} covers", log.covers), COVERING)
     return log
 
 
-def same_epochs(a: Log, b: Log) -> list[tuple[Any, Any]]:
+def same_epochs(a: SymbolicLog, b: SymbolicLog) -> list[tuple[Any, Any]]:
     """The offsets where an epoch may change, each with the statement that both logs hold the same epoch there.
 
     Epochs change only where an entry starts, so agreement from the comparable part on is agreement at these offsets.
@@ -121,12 +121,12 @@ def agree_below(low: Any, high: Any, same: list[tuple[Any, Any]]) -> Any:
     return all_of(z3.Implies(z3.And(low <= o, o < high), equal) for o, equal in same)
 
 
-def comparable_from(a: Log, b: Log) -> Any:
+def comparable_from(a: SymbolicLog, b: SymbolicLog) -> Any:
     """First offset that both logs may still hold."""
     return higher(a.log_start, b.log_start)
 
 
-def common_prefix_end(a: Log, b: Log) -> Any:
+def common_prefix_end(a: SymbolicLog, b: SymbolicLog) -> Any:
     """End of the longest common prefix: the first comparable offset where they differ, else the lower log end."""
     low = comparable_from(a, b)
     end = lower(a.log_end, b.log_end)
@@ -136,7 +136,7 @@ def common_prefix_end(a: Log, b: Log) -> Any:
     return found
 
 
-def one_past(a: Log, b: Log) -> Any:
+def one_past(a: SymbolicLog, b: SymbolicLog) -> Any:
     """An epoch in both caches has one start (as far as both logs reach back) and agreeing logs below it."""
     low, same = comparable_from(a, b), same_epochs(a, b)
     return all_of(
@@ -146,12 +146,12 @@ def one_past(a: Log, b: Log) -> Any:
     )
 
 
-def _one_start(a: Log, b: Log, start_a: Any, start_b: Any) -> Any:
+def _one_start(a: SymbolicLog, b: SymbolicLog, start_a: Any, start_b: Any) -> Any:
     """The same start, where a log start above it may hide it in one of the logs."""
     return higher(start_a, b.log_start) == higher(start_b, a.log_start)
 
 
-def records_match(a: Log, b: Log) -> Any:
+def records_match(a: SymbolicLog, b: SymbolicLog) -> Any:
     """Raft's log matching, on records: where both hold a record of the same epoch, they agree on everything before.
 
     Weaker than `one_past`: it says nothing about an entry that has no record yet.

@@ -1,4 +1,4 @@
-"""Bounded proofs of the tables: what a leader answers, where a follower cuts, what a fetch meets.
+"""Bounded proofs of the tables: what a leader answers, where a follower truncates, what a fetch meets.
 
 Offsets and epochs are unbounded, caches have a known number of entries. Each row is stated from its meaning in Kafka
 (LeaderEpochFileCache#endOffsetFor, AbstractFetcherThread#getOffsetTruncationState, Partition#readRecords), not from the
@@ -11,23 +11,23 @@ import z3
 
 from tidegauge.spec.proofs.engine.paths import Path
 from tidegauge.spec.proofs.engine.symbolic import all_of, any_of, lower
-from tidegauge.spec.proofs.lemmas.logs import Log, fresh_log, increasing_log, well_formed_log
+from tidegauge.spec.proofs.lemmas.logs import SymbolicLog, fresh_log, increasing_log, well_formed_log
 
 UNDEFINED = -1
 READ, DIVERGING, OUT_OF_RANGE = 0, 1, 2
 
 
-def expected_answer(log: Log, requested: Any) -> list[tuple[str, Any, Any, Any]]:
-    """The answer table as rows (name, condition, epoch, end offset); the conditions are disjoint and complete."""
+def expected_response(log: SymbolicLog, requested: Any) -> list[tuple[str, Any, Any, Any]]:
+    """The response table as rows (name, condition, epoch, end offset); the conditions are disjoint and complete."""
     none: list[tuple[str, Any, Any, Any]] = [
-        ("L1: undefined epoch has no answer", requested == UNDEFINED, UNDEFINED, UNDEFINED)
+        ("L1: undefined epoch has no response", requested == UNDEFINED, UNDEFINED, UNDEFINED)
     ]
     if len(log) == 0:
-        return [*none, ("L3: empty cache has no answer", requested >= 0, UNDEFINED, UNDEFINED)]
+        return [*none, ("L3: empty cache has no response", requested >= 0, UNDEFINED, UNDEFINED)]
     rows = [
         *none,
         ("L2: latest epoch ends at the log end", requested == log.epochs[-1], requested, log.log_end),
-        ("L3: newer than everything has no answer", requested > log.epochs[-1], UNDEFINED, UNDEFINED),
+        ("L3: newer than everything has no response", requested > log.epochs[-1], UNDEFINED, UNDEFINED),
         (
             "L4: older than everything ends at the first start",
             z3.And(requested >= 0, requested < log.epochs[0]),
@@ -41,12 +41,12 @@ def expected_answer(log: Log, requested: Any) -> list[tuple[str, Any, Any, Any]]
     return rows
 
 
-def answer_table(path: Path, entries: int) -> None:
-    """Rows L1 to L5, and what the answer means for the records."""
+def response_table(path: Path, entries: int) -> None:
+    """Rows L1 to L5, and what the response means for the records."""
     log = well_formed_log(path, "cache", entries)
     requested = path.integer("requested", low=UNDEFINED)
     epoch, end = path.call("end_offset_for", log.epochs, log.starts, log.log_end, requested)
-    rows = expected_answer(log, requested)
+    rows = expected_response(log, requested)
     path.goal("the rows are disjoint and complete", z3.PbEq([(condition, 1) for _, condition, _, _ in rows], 1))
     for name, condition, row_epoch, row_end in rows:
         path.goal(name, z3.Implies(condition, z3.And(epoch == row_epoch, end == row_end)))
@@ -61,11 +61,11 @@ def answer_table(path: Path, entries: int) -> None:
         z3.Implies(inside, (offset < end) == (log.epoch_at(offset) <= requested)),
     )
     again = path.call("end_offset_for", log.epochs, log.starts, log.log_end, epoch)
-    path.goal("asking for the answered epoch repeats the answer", z3.And(again[0] == epoch, again[1] == end))
+    path.goal("asking for the answered epoch repeats the response", z3.And(again[0] == epoch, again[1] == end))
 
 
-def answer_monotony(path: Path, entries: int) -> None:
-    """A later epoch never gets an earlier answer."""
+def response_monotony(path: Path, entries: int) -> None:
+    """A later epoch never gets an earlier response."""
     log = well_formed_log(path, "cache", entries)
     first, second = path.integer("first", low=0), path.integer("second", low=0)
     path.assume(first <= second)
@@ -74,7 +74,7 @@ def answer_monotony(path: Path, entries: int) -> None:
     answered = z3.And(a[1] != UNDEFINED, b[1] != UNDEFINED)
     path.goal("epochs rise with the asked epoch", z3.Implies(answered, a[0] <= b[0]))
     path.goal("ends rise with the asked epoch", z3.Implies(answered, a[1] <= b[1]))
-    path.goal("what has no answer is newer than what has one", z3.Implies(a[1] == UNDEFINED, b[1] == UNDEFINED))
+    path.goal("what has no response is newer than what has one", z3.Implies(a[1] == UNDEFINED, b[1] == UNDEFINED))
 
 
 def epoch_lookup(path: Path, entries: int) -> None:
@@ -89,7 +89,7 @@ def epoch_lookup(path: Path, entries: int) -> None:
 
 
 def truncation_table(path: Path, entries: int) -> None:
-    """Rows T1 to T5: which one applies, where it cuts, and what it means."""
+    """Rows T1 to T5: which one applies, where it truncates, and what it means."""
     log = well_formed_log(path, "follower", entries)
     fetch_offset = path.integer("fetch_offset", low=0)
     leader_epoch, leader_end = path.integer("leader_epoch", low=UNDEFINED), path.integer("leader_end", low=UNDEFINED)
@@ -105,19 +105,19 @@ def truncation_table(path: Path, entries: int) -> None:
     def row_is(number: int, offset: Any, completed: bool) -> Any:
         return z3.And(row == number, target == offset, z3.BoolVal(completed) == done)
 
-    path.goal("T1: no answer cuts at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, True)))
-    path.goal("T2: an answer without epoch is the cut", z3.Implies(t2, row_is(2, capped, True)))
-    path.goal("T3: an epoch newer than the follower's cache is the cut", z3.Implies(t3, row_is(3, capped, True)))
+    path.goal("T1: no response truncates at the fetch offset", z3.Implies(t1, row_is(1, fetch_offset, True)))
+    path.goal("T2: a response without epoch is the truncation", z3.Implies(t2, row_is(2, capped, True)))
+    path.goal("T3: an epoch newer than the follower's cache is the truncation", z3.Implies(t3, row_is(3, capped, True)))
     if log.epochs:
         below = z3.And(answered, leader_epoch < log.epochs[0])
         path.goal(
-            "T5: an epoch older than the follower's cache cuts at its first start",
+            "T5: an epoch older than the follower's cache truncates at its first start",
             z3.Implies(below, row_is(5, lower(log.starts[0], leader_end, log.log_end), True)),
         )
     for i, e in enumerate(log.epochs):
         own_end = log.starts[i + 1] if i + 1 < entries else log.log_end
         path.goal(
-            "T5: a shared epoch is cut at the lower of its two ends",
+            "T5: a shared epoch is truncated at the lower of its two ends",
             z3.Implies(z3.And(answered, leader_epoch == e), row_is(5, lower(own_end, leader_end, log.log_end), True)),
         )
         if i + 1 < entries:
@@ -126,13 +126,15 @@ def truncation_table(path: Path, entries: int) -> None:
                 "T4: an epoch the follower never saw cuts off everything newer, and asks again",
                 z3.Implies(gap, row_is(4, lower(log.starts[i + 1], log.log_end), False)),
             )
-    path.goal("the cut is not above the log end", z3.Implies(z3.Not(t1), target <= log.log_end))
-    path.goal("the cut is not negative", target >= 0)
+    path.goal("the truncation is not above the log end", z3.Implies(z3.Not(t1), target <= log.log_end))
+    path.goal("the truncation is not negative", target >= 0)
     offset = path.integer("offset")
     kept = z3.And(answered, z3.Not(t3), log.log_start <= offset, offset < target)
     path.goal("no kept record is newer than the answered epoch", z3.Implies(kept, log.epoch_at(offset) <= leader_epoch))
-    cut = z3.And(answered, z3.Not(t3), offset >= target, offset < log.log_end, offset < leader_end)
-    path.goal("below the answered end only newer records are cut", z3.Implies(cut, log.epoch_at(offset) > leader_epoch))
+    truncated = z3.And(answered, z3.Not(t3), offset >= target, offset < log.log_end, offset < leader_end)
+    path.goal(
+        "below the answered end only newer records are truncated", z3.Implies(truncated, log.epoch_at(offset) > leader_epoch)
+    )
     path.goal("only T4 asks again", z3.Not(done) == (z3.IntVal(4) == row))
     path.goal(
         "T4 takes at least the latest entry and leaves its own",
@@ -143,13 +145,13 @@ def truncation_table(path: Path, entries: int) -> None:
 
 
 def row_t2_is_redundant(path: Path, entries: int) -> None:
-    """An undefined epoch looked up in the follower's own cache has no answer: row T2 cuts where T3 would."""
+    """An undefined epoch looked up in the follower's own cache has no response: row T2 truncates where T3 would."""
     log = fresh_log(path, "follower", entries)
     leader_end = path.integer("leader_end", low=0)
     _, own_end = path.call("end_offset_for", log.epochs, log.starts, log.log_end, UNDEFINED)
     _, target, done = path.call("truncation_target", log.epochs, log.starts, log.log_end, 0, UNDEFINED, leader_end)
     path.goal("without row T2, row T3 would apply", own_end == UNDEFINED)
-    path.goal("and cut at the same offset", z3.And(target == lower(leader_end, log.log_end), z3.BoolVal(True) == done))
+    path.goal("and truncate at the same offset", z3.And(target == lower(leader_end, log.log_end), z3.BoolVal(True) == done))
 
 
 def divergence_table(path: Path, entries: int) -> None:
@@ -163,24 +165,24 @@ def divergence_table(path: Path, entries: int) -> None:
     absent = last == UNDEFINED
     too_low = fetch_offset < log.log_start
     unanswered = z3.And(z3.Not(absent), all_of(e < last for e in log.epochs))
-    answer_epoch: Any = last
-    answer_end: Any = log.log_end
-    for _, condition, row_epoch, row_end in expected_answer(log, last):
-        answer_epoch = z3.If(condition, row_epoch, answer_epoch)
-        answer_end = z3.If(condition, row_end, answer_end)
+    response_epoch: Any = last
+    response_end: Any = log.log_end
+    for _, condition, row_epoch, row_end in expected_response(log, last):
+        response_epoch = z3.If(condition, row_epoch, response_epoch)
+        response_end = z3.If(condition, row_end, response_end)
     plain_out = z3.And(absent, z3.Or(too_low, fetch_offset > log.log_end))
     out = z3.Or(plain_out, z3.And(z3.Not(absent), z3.Or(unanswered, too_low)))
-    diverges = z3.And(z3.Not(absent), z3.Not(out), z3.Or(answer_epoch < last, answer_end < fetch_offset))
+    diverges = z3.And(z3.Not(absent), z3.Not(out), z3.Or(response_epoch < last, response_end < fetch_offset))
     path.goal("below the log start is out of range, before anything else", z3.Implies(too_low, decision == OUT_OF_RANGE))
     path.goal("an epoch without answer is out of range", z3.Implies(unanswered, decision == OUT_OF_RANGE))
     path.goal("out of range exactly by the table", (z3.IntVal(OUT_OF_RANGE) == decision) == out)
     path.goal("diverging exactly by the table", (z3.IntVal(DIVERGING) == decision) == diverges)
     path.goal(
-        "a diverging answer is that of OffsetsForLeaderEpoch",
-        z3.Implies(diverges, z3.And(epoch == answer_epoch, end == answer_end)),
+        "a diverging response is that of OffsetsForLeaderEpoch",
+        z3.Implies(diverges, z3.And(epoch == response_epoch, end == response_end)),
     )
     path.goal(
-        "without divergence there is no diverging answer",
+        "without divergence there is no diverging response",
         z3.Implies(z3.Not(diverges), z3.And(epoch == UNDEFINED, end == UNDEFINED)),
     )
     reads = z3.IntVal(READ) == decision
@@ -201,7 +203,7 @@ def out_of_range(path: Path, entries: int) -> None:
     path.assume(leader_start <= leader_end, "the leader's start is not above its end")
     kind, target = path.call("out_of_range_reset", leader_start, leader_end, log_end)
     above, below = leader_end < log_end, leader_start > log_end
-    path.goal("a log beyond the leader's end is cut there", z3.Implies(above, z3.And(kind == 1, target == leader_end)))
+    path.goal("a log beyond the leader's end is truncated there", z3.Implies(above, z3.And(kind == 1, target == leader_end)))
     path.goal(
         "a log wholly below the leader's start is dropped", z3.Implies(below, z3.And(kind == 2, target == leader_start))
     )
@@ -228,13 +230,13 @@ def assign(path: Path, entries: int) -> None:
         below = z3.And(log.epochs[i] < epoch, log.starts[i] < start)
         path.goal("an entry stays exactly when its epoch and start are below", (z3.IntVal(i) < keeps) == below)
     for count in range(entries + 1):
-        after = Log([*log.epochs[:count], epoch], [*log.starts[:count], start], log.log_start, log.log_end)
+        after = SymbolicLog([*log.epochs[:count], epoch], [*log.starts[:count], start], log.log_start, log.log_end)
         here = z3.IntVal(count) == keeps
         path.goal("the cache stays strictly increasing", z3.Implies(here, after.strictly_increasing()))
 
 
 def truncate_from_end(path: Path, entries: int) -> None:
-    """LeaderEpochFileCache#truncateFromEnd: no entry at or above the cut, no record below it changes its epoch."""
+    """LeaderEpochFileCache#truncateFromEnd: no entry at or above the truncation, no record below it changes its epoch."""
     log = well_formed_log(path, "cache", entries)
     end = path.integer("end", low=UNDEFINED)
     keeps = path.call("truncate_from_end_keeps", log.starts, end)
@@ -247,11 +249,11 @@ def truncate_from_end(path: Path, entries: int) -> None:
         )
     offset = path.integer("offset", low=0)
     for count in range(entries + 1):
-        after = Log(log.epochs[:count], log.starts[:count], lower(log.log_start, end), lower(log.log_end, end))
+        after = SymbolicLog(log.epochs[:count], log.starts[:count], lower(log.log_start, end), lower(log.log_end, end))
         here = z3.And(end >= 0, z3.IntVal(count) == keeps)
         path.goal("the log stays well formed", z3.Implies(here, after.well_formed()))
         path.goal(
-            "records below the cut keep their epoch",
+            "records below the truncation keep their epoch",
             z3.Implies(z3.And(here, offset < end), after.epoch_at(offset) == log.epoch_at(offset)),
         )
 
@@ -266,7 +268,7 @@ def truncate_from_start(path: Path, entries: int) -> None:
     path.goal("the first entry is covered", z3.BoolVal(entries == 0) if entries == 0 else covers >= 1)
     offset = path.integer("offset", low=0)
     for count in range(1, entries + 1):
-        after = Log([*log.epochs[count - 1 :]], [start, *log.starts[count:]], start, log.log_end)
+        after = SymbolicLog([*log.epochs[count - 1 :]], [start, *log.starts[count:]], start, log.log_end)
         here = z3.IntVal(count) == covers
         path.goal("the log stays well formed", z3.Implies(here, after.well_formed()))
         path.goal(

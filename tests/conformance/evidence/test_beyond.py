@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tidegauge.conformance.evidence import schedules
-from tidegauge.conformance.evidence.beyond import CASES, LOG_STARTS, Case, Found, judge_runs, replay, shortest_loss
+from tidegauge.conformance.evidence.beyond import CASES, LOG_STARTS, FoundRun, RunCase, judge_runs, replay, shortest_loss
 from tidegauge.conformance.evidence.schedules import main
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.impl.cluster.cluster import Bounds
@@ -16,7 +16,7 @@ FEW = 20
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(", ", "-").replace(" ", "-"))
-def test_the_judge_accepts_what_the_implementation_emits(case: Case) -> None:
+def test_the_judge_accepts_what_the_implementation_emits(case: RunCase) -> None:
     """Runs of 200 steps: no rule fails but those of the known hole."""
     (found,) = judge_runs(FEW, cases=[case], seed=3)
     assert found.right, found.says
@@ -28,8 +28,8 @@ def test_the_judge_accepts_what_the_implementation_emits(case: Case) -> None:
 def test_log_starts_do_move_in_the_runs_that_say_so() -> None:
     """Deletions at leaders and followers, and followers that start again; in no other case."""
     moving = [case for case in CASES if case.besides == LOG_STARTS]
-    told = {case: {event.event for trace in case.walks(3, 200, 1) for event in trace.events} for case in moving}
-    assert all({"LogStartMoved", "HandleOutOfRange"} <= events for events in told.values())
+    reported = {case: {event.event for trace in case.walks(3, 200, 1) for event in trace.events} for case in moving}
+    assert all({"LogStartMoved", "HandleOutOfRange"} <= events for events in reported.values())
     assert {case.brokers for case in moving} == {2, 3}
     assert all(case.bounds.max_start == 0 for case in CASES if case not in moving)
 
@@ -72,7 +72,7 @@ def test_the_run_of_all_schedules_ends_with_1_when_a_loss_is_not_seen(
 def test_a_profile_that_ought_to_lose_data_and_does_not_is_wrong() -> None:
     """Runs enough without the known loss mean that the judge, or the profile, no longer is what it was."""
     case = replace(CASES[-1], shown_by=FEW)
-    found = Found(case, FEW, 5_000, {}, None, 1.0)
+    found = FoundRun(case, FEW, 5_000, {}, None, 1.0)
     assert not found.right
     assert replace(found, failed={"DATA-01": 1}).right
     assert replace(found, failed={"DATA-01": 1}).says == "20 runs, 5,000 events: DATA-01 in 1 runs (known)"
@@ -81,7 +81,7 @@ def test_a_profile_that_ought_to_lose_data_and_does_not_is_wrong() -> None:
 
 def test_a_seeded_fault_is_found_and_its_run_replayed() -> None:
     """The first run that breaks a rule it must not break is named, and comes back under its name."""
-    case = Case("fetch-truncation", 2, fault="hw-is-own-log-end")
+    case = RunCase("fetch-truncation", 2, fault="hw-is-own-log-end")
     (found,) = judge_runs(5, cases=[case], seed=3)
     assert not found.right
     assert found.unexpected is not None
@@ -95,7 +95,7 @@ def test_no_runs_have_shown_nothing() -> None:
     """An empty run is not right."""
     (found,) = judge_runs(0, cases=CASES[:1])
     assert not found.right
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundRun)
 
 
 def test_processes_do_not_change_the_result() -> None:

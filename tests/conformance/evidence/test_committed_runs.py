@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.conformance.evidence import committed_teller
+from tidegauge.conformance.evidence import committed_events
+from tidegauge.conformance.evidence.committed_events import Reporter
 from tidegauge.conformance.evidence.committed_runs import committed_run
-from tidegauge.conformance.evidence.committed_teller import Teller
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.judging.rulebook import rulebook
 from tidegauge.spec.errors import SpecError
-from tidegauge.spec.proofs.committed.plain_cluster import Cluster
+from tidegauge.spec.proofs.committed.plain_cluster import PlainCluster
 from tidegauge.spec.proofs.committed.runs import LOSSES
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson
@@ -93,12 +93,12 @@ def test_the_command_tells_the_run_and_writes_what_check_rejects(
 ) -> None:
     """`prove --scenario NAME --trace DIR`: every step in words, the loss, the judge's word; `check` has it, too."""
     assert main(["prove", "--scenario", name, "--trace", str(tmp_path)]) == 0
-    told = capsys.readouterr().out
-    assert LOSSES[name].premise in told
-    assert told.count("<- needs the premise") == 1
-    assert f"{len(LOSSES[name].steps):>2}  " in told
-    assert "lost: broker" in told
-    assert f"the judge rejects the trace: {FIRST_BROKEN[name]}" in told
+    reported = capsys.readouterr().out
+    assert LOSSES[name].premise in reported
+    assert reported.count("<- needs the premise") == 1
+    assert f"{len(LOSSES[name].steps):>2}  " in reported
+    assert "lost: broker" in reported
+    assert f"the judge rejects the trace: {FIRST_BROKEN[name]}" in reported
     path = tmp_path / f"{name}.ndjson"
     assert not ndjson.read(path).problems
     assert main(["check", "--quiet", str(path)]) == 1
@@ -119,16 +119,16 @@ def test_a_run_that_does_not_exist_is_refused() -> None:
 
 
 def test_what_brokers_would_not_do_is_not_told() -> None:
-    """A cut elsewhere than the rules have it, and a high watermark that rises in no event, are errors and not traces."""
-    teller = Teller(Cluster())
+    """A truncation elsewhere than the rules have it, and a high watermark that rises in no event, are errors, no traces."""
+    reporter = Reporter(PlainCluster())
     steps = LOSSES["kept-log-ends"].steps
-    cut = next(number for number, step in enumerate(steps) if step[0] == "cut")
-    for step in (*steps[:2], steps[2], steps[2], ("fetch", 1, 2), *steps[5:cut]):
-        assert teller.step(step) is not None
-    with pytest.raises(SpecError, match="expected a cut at 1; seen 0"):
-        teller.step(("cut", 1, 1))
-    alone = Teller(Cluster(without=LOSSES["commit-alone"].premise))
+    truncated = next(number for number, step in enumerate(steps) if step[0] == "truncate")
+    for step in (*steps[:2], steps[2], steps[2], ("fetch", 1, 2), *steps[5:truncated]):
+        assert reporter.step(step) is not None
+    with pytest.raises(SpecError, match="expected a truncation at 1; seen 0"):
+        reporter.step(("truncate", 1, 1))
+    alone = Reporter(PlainCluster(without=LOSSES["commit-alone"].premise))
     for step in (("learn", 0, 0), ("append", 0), ("propose_shrink", 0, 2)):
         assert alone.step(step) is not None
-    with pytest.raises(SpecError, match=rf"in one of {committed_teller.RAISES[0]}.* seen ShrinkIsr"):
+    with pytest.raises(SpecError, match=rf"in one of {committed_events.RAISES[0]}.* seen ShrinkIsr"):
         alone.step(("commit", 0))

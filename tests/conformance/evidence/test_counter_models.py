@@ -19,7 +19,7 @@ REJECTED_BY = {
     "leader-older": "CTRL-02",  # the controller named an older leader after a newer one
     "not-increasing": "EPOCH-02",
     "not-covering": "EPOCH-02",
-    "kip-101": "EPOCH-05",  # the answer's epoch is not the one of the end offset
+    "kip-101": "EPOCH-05",  # the response's epoch is not the one of the end offset
 }
 
 

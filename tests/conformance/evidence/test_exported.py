@@ -29,7 +29,7 @@ from tidegauge.traces.files import ndjson, parquet
 from tidegauge.traces.schema import Trace
 
 PLAYED = ("MCReplication", "MCLogStartMovement", "MCELR", "MCAcks")
-UNCLEAN = ("ReachCutBelowStart", "ReachCommittedCut")
+UNCLEAN = ("ReachTruncationBelowStart", "ReachCommittedTruncation")
 """They take an unclean election: the first is no step of the reference, which has none without ELR; the second loses what
 was committed, and the controller said that it might, so it neither conforms nor is anybody wrong."""
 
@@ -40,7 +40,7 @@ WITNESSES = [
     and (model.name.startswith("Reach") or model.name == "DeletedDiffers")
     and model.name not in UNCLEAN
 ]
-LOSSES = [find_model(name) for name in ("HwOnly", "Kip101", "Kip279", "AnswerEpochUnchecked", "MissedEpochFromInit")]
+LOSSES = [find_model(name) for name in ("HwOnly", "Kip101", "Kip279", "ResponseEpochUnchecked", "MissedEpochFromInit")]
 """The models whose runs are scenarios: every witness, and each loss of a committed record from the first state on."""
 
 
@@ -53,8 +53,8 @@ def path_of(model: Model) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cut() -> Behaviour:
-    return counterexample(find_model("ReachCut"))
+def truncated() -> Behaviour:
+    return counterexample(find_model("ReachTruncation"))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -168,16 +168,16 @@ def test_a_run_without_a_guard_is_a_trace_that_the_rule_of_that_guard_rejects(na
 
 
 @pytest.mark.tlc
-def test_a_scenario_is_not_written_where_the_implementation_goes_another_way(cut: Behaviour) -> None:
+def test_a_scenario_is_not_written_where_the_implementation_goes_another_way(truncated: Behaviour) -> None:
     """A state that differs in one number, and a step that cannot be taken, are told."""
-    model = find_model("ReachCut")
-    assert scenario_of(cut, model) == path_of(model).read_text(encoding="utf-8")
-    brokers, controller, committed, crashes = cut.states[2]
-    other = (*cut.states[:2], (brokers, controller, committed, crashes + 1), *cut.states[3:])
+    model = find_model("ReachTruncation")
+    assert scenario_of(truncated, model) == path_of(model).read_text(encoding="utf-8")
+    brokers, controller, committed, crashes = truncated.states[2]
+    other = (*truncated.states[:2], (brokers, controller, committed, crashes + 1), *truncated.states[3:])
     with pytest.raises(ExportError, match=r"after .*: expected the state TLC found"):
-        scenario_of(cut._replace(states=other), model)
+        scenario_of(truncated._replace(states=other), model)
     with pytest.raises(ExportError, match="spec and implementation differ"):
-        scenario_of(cut._replace(labels=(("Restart", 0), *cut.labels[1:])), model)
+        scenario_of(truncated._replace(labels=(("Restart", 0), *truncated.labels[1:])), model)
 
 
 def test_a_start_that_no_node_tells_is_refused() -> None:
@@ -193,7 +193,7 @@ def test_generations_are_told_by_what_their_cfgs_put_in() -> None:
     for profile, name in GENERATIONS.items():
         setting = setting_of(find_model(name))
         assert (setting.profile, setting.off, setting.beyond) == (profile, "", frozenset())
-    assert setting_of(find_model("AnswerEpochUnchecked")).off == "answer_epoch_checked"
+    assert setting_of(find_model("ResponseEpochUnchecked")).off == "response_epoch_checked"
     assert setting_of(find_model("NoMark")).beyond == {"MarkOfNewLeader <- NoMark"}
 
 
@@ -231,8 +231,8 @@ def test_simulated_runs_with_log_starts_that_move_conform() -> None:
     bounds = {"MaxLog": 8, "MaxEpoch": 5, "MaxStart": 8, "MaxCrash": 2}
     traces = simulated(find_model("MovingStart"), 60, steps=60, seed=5, bounds=bounds)
     assert set().union(*map(failing, traces)) == set()
-    told = {event.event for trace in traces for event in trace.events}
-    assert {"LogStartMoved", "HandleOutOfRange"} <= told
+    reported = {event.event for trace in traces for event in trace.events}
+    assert {"LogStartMoved", "HandleOutOfRange"} <= reported
 
 
 @pytest.mark.tlc

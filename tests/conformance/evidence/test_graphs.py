@@ -14,9 +14,9 @@ from tidegauge.spec.checker.models import find_model
 def test_a_model_that_is_the_same_is_told_with_its_size(capsys: pytest.CaptureFixture[str]) -> None:
     """By name, with the counts; the sum stands at the end."""
     assert main(["Interleaved"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith("Interleaved, kip320: the same 259 states, 818 transitions")
-    assert told[1] == "818 transitions of 259 states; different: none"
+    reported = capsys.readouterr().out.splitlines()
+    assert reported[0].startswith("Interleaved, kip320: the same 259 states, 818 transitions")
+    assert reported[1] == "818 transitions of 259 states; different: none"
 
 
 @pytest.mark.tlc
@@ -26,9 +26,9 @@ def test_a_model_that_differs_is_told_and_ends_with_1(
     """Another generation than the model's: the first divergence is printed. So is a number of states that is not pinned."""
     monkeypatch.setattr(graphs, "WHOLE", (Compared("Interleaved", "kip101", {}, "SeedInterleaved"),))
     assert main([]) == 1
-    told = capsys.readouterr().out
-    assert "first divergence after" in told
-    assert "different: Interleaved" in told
+    reported = capsys.readouterr().out
+    assert "first divergence after" in reported
+    assert "different: Interleaved" in reported
     monkeypatch.setattr(graphs, "WHOLE", (Compared("Interleaved", "kip320", {"MaxEpoch": 5}, "SeedInterleaved"),))
     assert main([]) == 1
     assert "expected 259 states, as models.toml has it; seen" in capsys.readouterr().out

@@ -26,9 +26,9 @@ def test_a_refusal_names_what_was_proposed() -> None:
     asked = last.state["channel"]["asked"]
     given_up = {**last.state, "channel": {"type": "nothing"}, "pending": frozenset()}
     trace = trace_of_isr_changes((*steps, replace(last, action="HandleAlterPartitionResponse", state=given_up)), "t", "s")
-    told = trace.events[-1]
-    assert (told.event, told.fields["error"]) == ("HandleAlterPartitionResponse", INELIGIBLE_REPLICA)
-    assert len(told.fields["isr"]) == len(asked)
+    reported = trace.events[-1]
+    assert (reported.event, reported.fields["error"]) == ("HandleAlterPartitionResponse", INELIGIBLE_REPLICA)
+    assert len(reported.fields["isr"]) == len(asked)
     assert failing(trace) == set()
-    another = replace(told, fields={**told.fields, "isr": (1,)})
+    another = replace(reported, fields={**reported.fields, "isr": (1,)})
     assert failing(replace(trace, events=(*trace.events[:-1], another))) == {"ISR-03"}

@@ -4,7 +4,7 @@ import pytest
 
 from tidegauge.conformance.evidence import kill_matrix
 from tidegauge.conformance.evidence.kill_matrix import Fate, kill
-from tidegauge.conformance.judging.judge import Judgement, Tally
+from tidegauge.conformance.judging.judge import Judgement, RuleTally
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explored.faults import FAULTS, Fault
@@ -31,7 +31,7 @@ def test_a_fault_that_changes_nothing_shows_nothing() -> None:
 
 def test_a_judge_that_sees_nothing_lets_a_fault_survive(monkeypatch: pytest.MonkeyPatch) -> None:
     """The matrix can fail: without failing rules the fault has survived."""
-    blind = Judgement(events=1, traces=1, tallies={rule: Tally(held=1) for rule in RULE_IDS}, failures=())
+    blind = Judgement(events=1, traces=1, tallies={rule: RuleTally(held=1) for rule in RULE_IDS}, failures=())
     monkeypatch.setattr(kill_matrix, "judge", lambda *_args: blind)
     assert kill(FAULTS["hw-is-own-log-end"]).fate is Fate.SURVIVED
 

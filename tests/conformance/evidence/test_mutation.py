@@ -6,7 +6,16 @@ import pytest
 
 from tidegauge.conformance.evidence.golden import DIRECTORY, SMALL, STORIES
 from tidegauge.conformance.evidence.language import Language
-from tidegauge.conformance.evidence.mutation import BY_DESIGN, CHANGED, DROPPED, RENUMBERED, Outcome, figures, mutants, run
+from tidegauge.conformance.evidence.mutation import (
+    BY_DESIGN,
+    CHANGED,
+    DROPPED,
+    RENUMBERED,
+    MutantOutcome,
+    figures,
+    mutants,
+    run,
+)
 from tidegauge.impl.explored.explore import explore
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import trace_of_path
@@ -26,7 +35,7 @@ def originals() -> list[Trace]:
 
 
 @pytest.fixture(scope="module")
-def outcomes(language: Language, originals: list[Trace]) -> list[Outcome]:
+def outcomes(language: Language, originals: list[Trace]) -> list[MutantOutcome]:
     return run(originals, language)
 
 
@@ -43,7 +52,7 @@ def test_a_trace_of_another_profile_is_none_of_the_graph(language: Language) -> 
         assert not language.holds(ndjson.read(path).traces[0].events), path.name
 
 
-def test_every_mutant_is_rejected_or_legal_or_accepted_for_a_reason(outcomes: list[Outcome]) -> None:
+def test_every_mutant_is_rejected_or_legal_or_accepted_for_a_reason(outcomes: list[MutantOutcome]) -> None:
     """What is accepted and is no behaviour of the graph stands in BY_DESIGN, with its reason."""
     survivors = [outcome for outcome in outcomes if outcome.survived]
     for outcome in survivors:
@@ -53,7 +62,7 @@ def test_every_mutant_is_rejected_or_legal_or_accepted_for_a_reason(outcomes: li
     assert used <= set(BY_DESIGN)
 
 
-def test_the_judge_is_sharp(outcomes: list[Outcome]) -> None:
+def test_the_judge_is_sharp(outcomes: list[MutantOutcome]) -> None:
     """More than nineteen of twenty changed values are rejected, and every gap in the numbers that can be seen."""
     by_kind = {figure.kind: figure for figure in figures(outcomes)}
     changed = by_kind[CHANGED]
@@ -63,7 +72,7 @@ def test_the_judge_is_sharp(outcomes: list[Outcome]) -> None:
     assert sum(figure.survived for figure in figures(outcomes)) < len(outcomes) * 0.05
 
 
-def test_figures_add_up(outcomes: list[Outcome]) -> None:
+def test_figures_add_up(outcomes: list[MutantOutcome]) -> None:
     """Each mutant is counted once, under one heading."""
     counted = Counter(outcome.mutant.kind for outcome in outcomes)
     for figure in figures(outcomes):
@@ -78,12 +87,12 @@ def test_a_mutant_differs_from_its_original(originals: list[Trace]) -> None:
 
 
 def test_silent_steps_are_taken_silently(language: Language) -> None:
-    """A lost answer tells nothing when its follower sends nothing: the trace goes on as if it had not been."""
+    """A lost response tells nothing when its follower sends nothing: the trace goes on as if it had not been."""
     graph = explore(SMALL)
-    told = {}
+    reported = {}
     for source, label, target in graph.edges:
         if graph.labels[label][0] == "LoseResponse":
             trace = trace_of_path([graph.states[source], graph.states[target]], [graph.labels[label]])
-            told.setdefault(len(trace.events), (source, label, target))
-    assert len(told) >= 1
+            reported.setdefault(len(trace.events), (source, label, target))
+    assert len(reported) >= 1
     assert language.holds(())

@@ -6,12 +6,22 @@ from dataclasses import replace
 import pytest
 
 from tidegauge.conformance.evidence.golden import DIRECTORY
-from tidegauge.conformance.evidence.mutation import CHANGED, SWAPPED, Mutant
-from tidegauge.conformance.evidence.referee import CASES, FORKED, Case, Ruling, referee, rulings, table, told, unexplained
+from tidegauge.conformance.evidence.mutation import CHANGED, SWAPPED, TraceMutant
+from tidegauge.conformance.evidence.referee import (
+    CASES,
+    FORKED,
+    RefereeCase,
+    Ruling,
+    referee,
+    reported,
+    rulings,
+    table,
+    unexplained,
+)
 from tidegauge.spec.checker.models import find_model
 from tidegauge.spec.errors import SpecError
 from tidegauge.spec.validation.event_validation import validate_events
-from tidegauge.spec.validation.trace_validation import Verdict
+from tidegauge.spec.validation.trace_validation import TlcVerdict
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.schema import Event, Trace
@@ -59,8 +69,8 @@ def test_a_sample_is_agreed_upon() -> None:
 def test_what_is_not_told_is_open_and_nodes_are_told_in_any_order_that_their_messages_allow() -> None:
     """Fields left out, a line of another node inside a step, an end inside a step; no message is read before it left."""
     trace = next(trace for trace in golden("fetch-truncation") if trace.name == "golden/lost-answer")
-    told_by = [(event.node, event.event) for event in trace.events]
-    assert told_by[5:11] == [
+    reported_by = [(event.node, event.event) for event in trace.events]
+    assert reported_by[5:11] == [
         (1, "LeaderAppend"),
         (2, "SendFetch"),
         (1, "HandleFetch"),
@@ -84,12 +94,12 @@ def test_what_is_not_told_is_open_and_nodes_are_told_in_any_order_that_their_mes
         of(lambda events: [*events[:9], replace(again, fields={**again.fields, "leo_before": 0})]),
         of(lambda events: [*events[:9], replace(again, fields={**again.fields, "target": 2})]),
     )
-    asked = validate_events([told(one) for one in (*right, *wrong)], find_model("Small"), brokers=2).verdicts
-    assert asked[:3] == tuple(Verdict(True, len(one.events)) for one in right)
-    assert asked[3:] == tuple(Verdict(False, matched) for matched in (6, 9, 9, 9))
+    asked = validate_events([reported(one) for one in (*right, *wrong)], find_model("Small"), brokers=2).verdicts
+    assert asked[:3] == tuple(TlcVerdict(True, len(one.events)) for one in right)
+    assert asked[3:] == tuple(TlcVerdict(False, matched) for matched in (6, 9, 9, 9))
 
 
-def ruling(rules: tuple[str, ...], accepted: bool, mutant: Mutant | None = None, case: Case = TWO) -> Ruling:
+def ruling(rules: tuple[str, ...], accepted: bool, mutant: TraceMutant | None = None, case: RefereeCase = TWO) -> Ruling:
     trace = next(trace for trace in golden("fetch-truncation") if trace.name == "golden/commit")
     return Ruling(case, trace.name, mutant, rules, accepted, 3, trace)
 
@@ -97,9 +107,9 @@ def ruling(rules: tuple[str, ...], accepted: bool, mutant: Mutant | None = None,
 def test_a_difference_that_nothing_explains_is_told() -> None:
     """A right trace that one side or both reject, a rule that is no known hole, another field: each stays a finding."""
     trace = ruling((), True).trace
-    free = Mutant(CHANGED, "5 HandleFetch error 0 to 1", trace)
-    odd = Mutant(CHANGED, "5 HandleFetch res_hw 0 to 1", trace)
-    swapped = Mutant(SWAPPED, "1 Start with Start", trace)
+    free = TraceMutant(CHANGED, "5 HandleFetch error 0 to 1", trace)
+    odd = TraceMutant(CHANGED, "5 HandleFetch res_hw 0 to 1", trace)
+    swapped = TraceMutant(SWAPPED, "1 Start with Start", trace)
     ruled = [
         ruling((), True),
         ruling(("HW-02",), True),
@@ -143,4 +153,4 @@ def test_what_cannot_be_asked_is_refused() -> None:
     with pytest.raises(SpecError, match="seen none"):
         validate_events([[]], find_model("Small"), brokers=2)
     with pytest.raises(SpecError, match="1 to 3 brokers"):
-        validate_events([told(ruling((), True).trace)], find_model("Small"), brokers=4)
+        validate_events([reported(ruling((), True).trace)], find_model("Small"), brokers=4)

@@ -22,12 +22,12 @@ def test_tlc_and_the_explorer_find_the_same_graph() -> None:
 def test_a_guard_removed_from_impl_is_told_as_a_first_divergence() -> None:
     """Without the divergence check the reader sees where, on which path, and what each side does."""
     fault = FAULTS["no-divergence-check"]
-    told = compare(TINY, fault.rules).divergence
-    assert told is not None
-    assert told.startswith("first divergence after ")
-    assert "HandleFetch" in told
-    assert "spec: leads to" in told
-    assert "impl: leads to" in told
+    reported = compare(TINY, fault.rules).divergence
+    assert reported is not None
+    assert reported.startswith("first divergence after ")
+    assert "HandleFetch" in reported
+    assert "spec: leads to" in reported
+    assert "impl: leads to" in reported
 
 
 def test_a_missing_transition_is_told_with_the_shortest_path() -> None:
@@ -36,9 +36,9 @@ def test_a_missing_transition_is_told_with_the_shortest_path() -> None:
     edges = {(graph.states[source], graph.labels[label], graph.states[target]) for source, label, target in graph.edges}
     start = graph.states[0]
     gone = min((edge for edge in edges if edge[0] == start), key=lambda edge: edge[1])
-    told = first_divergence(start, edges, edges - {gone})
-    assert told.startswith("first divergence after 0 steps:")
-    assert told.count("impl: not possible") == 1
+    reported = first_divergence(start, edges, edges - {gone})
+    assert reported.startswith("first divergence after 0 steps:")
+    assert reported.count("impl: not possible") == 1
     with pytest.raises(ValueError, match="two that agree"):
         first_divergence(start, edges, edges)
 

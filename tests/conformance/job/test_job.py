@@ -4,18 +4,27 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tidegauge.conformance.job.job import Case, Step, StepResult, exit_code, run_job, summary_table, write_json, write_junit
+from tidegauge.conformance.job.job import (
+    JobCase,
+    JobStep,
+    StepResult,
+    exit_code,
+    run_job,
+    summary_table,
+    write_json,
+    write_junit,
+)
 from tidegauge.conformance.job.job_page import job_page
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.conformance.judging.verdicts import Verdict
 
 
 def passing(_echo: Echo) -> StepResult:
-    return StepResult("all well", (Case("one", True, "fine"),), {"events": 7})
+    return StepResult("all well", (JobCase("one", True, "fine"),), {"events": 7})
 
 
 def failing(_echo: Echo) -> StepResult:
-    return StepResult("not well", (Case("one", True, "fine"), Case("<two>", False, "expected 1, seen 2")))
+    return StepResult("not well", (JobCase("one", True, "fine"), JobCase("<two>", False, "expected 1, seen 2")))
 
 
 def nothing(_echo: Echo) -> StepResult:
@@ -32,21 +41,21 @@ def quiet(_line: str) -> None:
 
 def test_exit_codes_say_the_worst() -> None:
     """0 all pass, 1 a step fails, 2 the suite broke or nothing ran."""
-    assert exit_code(run_job([Step("a", passing)], quiet)) == 0
-    assert exit_code(run_job([Step("a", passing), Step("b", failing)], quiet)) == 1
-    assert exit_code(run_job([Step("a", breaking), Step("b", failing)], quiet)) == 2
+    assert exit_code(run_job([JobStep("a", passing)], quiet)) == 0
+    assert exit_code(run_job([JobStep("a", passing), JobStep("b", failing)], quiet)) == 1
+    assert exit_code(run_job([JobStep("a", breaking), JobStep("b", failing)], quiet)) == 2
     assert exit_code(()) == 2
 
 
 def test_a_step_that_checked_nothing_has_not_passed() -> None:
     """No case is no evidence."""
-    assert run_job([Step("a", nothing)], quiet)[0].verdict is Verdict.FAIL
+    assert run_job([JobStep("a", nothing)], quiet)[0].verdict is Verdict.FAIL
 
 
 def test_a_step_that_breaks_does_not_stop_the_others() -> None:
     """What the others find is still found, and the cause is told."""
     said: list[str] = []
-    outcomes = run_job([Step("a", breaking), Step("b", passing)], said.append)
+    outcomes = run_job([JobStep("a", breaking), JobStep("b", passing)], said.append)
     assert [one.verdict for one in outcomes] == [Verdict.SUITE_ERROR, Verdict.PASS]
     assert any("RuntimeError: no such jar" in line for line in said)
     assert "all well" in summary_table(outcomes)
@@ -54,11 +63,11 @@ def test_a_step_that_breaks_does_not_stop_the_others() -> None:
 
 def test_reports_hold_every_case(tmp_path: Path) -> None:
     """JSON, JUnit and the page name each case; what a case says cannot break the markup."""
-    outcomes = run_job([Step("good", passing), Step("bad", failing)], quiet)
+    outcomes = run_job([JobStep("good", passing), JobStep("bad", failing)], quiet)
     write_json(outcomes, tmp_path / "job.json")
-    told = json.loads((tmp_path / "job.json").read_text(encoding="utf-8"))
-    assert told["verdict"] == "does not conform"
-    assert told["steps"][0]["figures"] == {"events": 7}
+    reported = json.loads((tmp_path / "job.json").read_text(encoding="utf-8"))
+    assert reported["verdict"] == "does not conform"
+    assert reported["steps"][0]["figures"] == {"events": 7}
     write_junit(outcomes, tmp_path / "job.xml")
     suites = ElementTree.parse(tmp_path / "job.xml").getroot()
     assert [suite.get("failures") for suite in suites] == ["0", "1"]

@@ -12,7 +12,7 @@ from tests.conformance.hand import COPIED, FORKED, TWO, bent
 from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging.check import check
 from tidegauge.conformance.judging.explain import STEPS, explain, text
-from tidegauge.conformance.judging.judge import Tally, judge
+from tidegauge.conformance.judging.judge import RuleTally, judge
 from tidegauge.conformance.judging.rulebook import bug_sentences, rulebook
 from tidegauge.conformance.judging.verdicts import Verdict, rule_verdicts, run_verdict, total, verdict_of
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
@@ -120,7 +120,7 @@ def test_a_source_that_tells_nothing_decides_nothing(tmp_path: Path) -> None:
 
 
 def test_a_directory_of_broker_logs_is_judged() -> None:
-    """Kafka 3.4.0 takes the high watermark of a diverging answer over (KAFKA-14704), and the log line is named."""
+    """Kafka 3.4.0 takes the high watermark of a diverging response over (KAFKA-14704), and the log line is named."""
     report = check([shipped()["3.4.0/b-kill-leader"]])
     assert [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL] == ["HW-06"]
     assert report.inputs[0].kind == "broker logs"
@@ -149,20 +149,20 @@ def test_an_explanation_shows_what_concerns_it() -> None:
 @pytest.mark.parametrize(
     ("tally", "verdict"),
     [
-        (Tally(), Verdict.NOT_EXERCISED),
-        (Tally(undecided=1, missing=("hw",)), Verdict.INCONCLUSIVE),
-        (Tally(held=1, undecided=5), Verdict.PASS),
-        (Tally(held=9, failed=1), Verdict.FAIL),
+        (RuleTally(), Verdict.NOT_EXERCISED),
+        (RuleTally(undecided=1, missing=("hw",)), Verdict.INCONCLUSIVE),
+        (RuleTally(held=1, undecided=5), Verdict.PASS),
+        (RuleTally(held=9, failed=1), Verdict.FAIL),
     ],
 )
-def test_the_verdict_on_a_rule(tally: Tally, verdict: Verdict) -> None:
+def test_the_verdict_on_a_rule(tally: RuleTally, verdict: Verdict) -> None:
     """One failure fails it, one success passes it, silence is not success."""
     assert verdict_of(tally) is verdict
 
 
 def test_a_should_rule_does_not_fail_a_run() -> None:
     """It is reported as failed, and the run passes on its other rules."""
-    rules = rule_verdicts({rule: Tally(held=1) for rule in RULE_IDS} | {"HW-01": Tally(failed=1)})
+    rules = rule_verdicts({rule: RuleTally(held=1) for rule in RULE_IDS} | {"HW-01": RuleTally(failed=1)})
     assert run_verdict(rules, 1) is Verdict.FAIL
     eased = [replace(r, rule=replace(r.rule, level="SHOULD")) if r.rule.id == "HW-01" else r for r in rules]
     assert run_verdict(eased, 1) is Verdict.PASS

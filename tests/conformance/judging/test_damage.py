@@ -7,14 +7,14 @@ import pytest
 
 from tests.conformance.hand import COPIED, TWO, bent
 from tidegauge.conformance.judging.check import Report, check
-from tidegauge.conformance.judging.judge import Tally
+from tidegauge.conformance.judging.judge import RuleTally
 from tidegauge.conformance.judging.report import as_json, as_text
 from tidegauge.conformance.judging.verdicts import Verdict, verdict_of
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.schema import Event, Trace
 
-CUT_OFF = '{"v": 1, "node": 1, "event": '
+TORN = '{"v": 1, "node": 1, "event": '
 
 
 def lines(events: Sequence[Event], name: str = "hand") -> list[str]:
@@ -36,7 +36,7 @@ def test_a_failure_behind_a_lost_line_is_undecided(tmp_path: Path) -> None:
     """The request was in the file, cut off: that the leader handled it is no fault of the leader. The run has not passed."""
     good = lines(COPIED)
     at = next(at for at, line in enumerate(good) if "SendFetch" in line)
-    report = checked(tmp_path, *good[:at], CUT_OFF, *good[at + 1 :])
+    report = checked(tmp_path, *good[:at], TORN, *good[at + 1 :])
     assert verdicts(report, "FETCH-04", "SEQ-01") == [Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE]
     assert (report.verdict, report.exit_code, report.failures) == (Verdict.INCONCLUSIVE, 2, 0)
     assert report.explanations == ()
@@ -44,8 +44,8 @@ def test_a_failure_behind_a_lost_line_is_undecided(tmp_path: Path) -> None:
     assert "INCONCLUSIVE: undecided after lost lines: FETCH-04, SEQ-01 (" in said
     assert f"hand: a line in front of its event {at} was lost" in said
     assert "1 failed after a line was lost" in said
-    told = {rule["rule"]: rule["after_loss"] for rule in as_json(report)["rules"]}
-    assert {rule for rule, failed in told.items() if failed} == {"FETCH-04", "SEQ-01"}
+    reported = {rule["rule"]: rule["after_loss"] for rule in as_json(report)["rules"]}
+    assert {rule for rule, failed in reported.items() if failed} == {"FETCH-04", "SEQ-01"}
 
 
 def test_the_same_line_that_was_never_written_is_a_failure(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_the_same_line_that_was_never_written_is_a_failure(tmp_path: Path) -> No
 def test_a_failure_in_front_of_the_lost_line_stands(tmp_path: Path) -> None:
     """The judge had not come to the line yet."""
     wrong = lines(bent(COPIED, 5, hw=1))
-    report = checked(tmp_path, *wrong[:10], CUT_OFF, *wrong[11:])
+    report = checked(tmp_path, *wrong[:10], TORN, *wrong[11:])
     assert (report.verdict, report.exit_code) == (Verdict.FAIL, 1)
     assert verdicts(report, "HW-02", "SEQ-01") == [Verdict.FAIL, Verdict.INCONCLUSIVE]
     assert {explanation.rule.id for explanation in report.explanations} >= {"HW-02"}
@@ -77,24 +77,24 @@ def test_a_lost_line_is_none_of_the_traces_that_ended_before_or_begin_after(tmp_
     """One trace of three is damaged; the fault of another is found."""
     wrong = bent(COPIED, 10, res_hw=1)
     first, second, third = (lines(events, name) for events, name in ((wrong, "one"), (COPIED, "two"), (COPIED, "three")))
-    report = checked(tmp_path, *first, *second[:7], CUT_OFF, *second[8:], *third)
+    report = checked(tmp_path, *first, *second[:7], TORN, *second[8:], *third)
     assert report.traces == 3
     assert report.verdict is Verdict.FAIL
     assert {failure.trace for failure in report.explanations} == {"one"}
     assert verdicts(report, "FETCH-04") == [Verdict.INCONCLUSIVE]
-    again = checked(tmp_path, *second[:7], CUT_OFF, *second[8:], *first)
+    again = checked(tmp_path, *second[:7], TORN, *second[8:], *first)
     assert {failure.trace for failure in again.explanations} == {"one"}
 
 
 def test_a_writer_that_was_cut_off_has_told_all_that_is_judged(tmp_path: Path) -> None:
     """Nothing comes behind the last line: what is there is judged as ever, and the file is bad input all the same."""
-    report = checked(tmp_path, *lines(COPIED), CUT_OFF)
+    report = checked(tmp_path, *lines(COPIED), TORN)
     assert (report.verdict, report.exit_code) == (Verdict.PASS, 2)
-    wrong = checked(tmp_path, *lines(bent(COPIED, 10, res_hw=1)), CUT_OFF)
+    wrong = checked(tmp_path, *lines(bent(COPIED, 10, res_hw=1)), TORN)
     assert (wrong.verdict, wrong.exit_code) == (Verdict.FAIL, 1)
 
 
 def test_a_rule_that_also_fails_elsewhere_fails() -> None:
     """What was set aside takes nothing from what was found."""
-    assert verdict_of(Tally(held=3, after_loss=2)) is Verdict.INCONCLUSIVE
-    assert verdict_of(Tally(held=3, failed=1, after_loss=2)) is Verdict.FAIL
+    assert verdict_of(RuleTally(held=3, after_loss=2)) is Verdict.INCONCLUSIVE
+    assert verdict_of(RuleTally(held=3, failed=1, after_loss=2)) is Verdict.FAIL

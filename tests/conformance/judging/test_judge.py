@@ -6,7 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.conformance.hand import COPIED, FORKED, TWO, append, broken, change, follow, judged, lead, start, told, without
+from tests.conformance.hand import (
+    COPIED,
+    FORKED,
+    TWO,
+    append,
+    broken,
+    change,
+    follow,
+    judged,
+    lead,
+    reported,
+    start,
+    without,
+)
 from tidegauge.conformance.evidence.golden import DIRECTORY, file_of, golden_traces
 from tidegauge.conformance.judging.judge import ROOM, Judgement, judge, judge_with
 from tidegauge.conformance.judging.verdicts import Verdict, verdict_of
@@ -28,11 +41,11 @@ EPOCHS = Bounds(brokers=2, max_log=1, max_epoch=3, max_crashes=0)
 
 OPENING_AND_GROWTH = (
     *COPIED[:6],
-    told(1, "ShrinkIsr", isr=(1,), leo=1, hw=0),
+    reported(1, "ShrinkIsr", isr=(1,), leo=1, hw=0),
     change(1, 0, (1,)),
-    told(1, "BecomeLeader", leader_epoch=0, isr=(1,), leo=1, hw_before=0, hw=1),
+    reported(1, "BecomeLeader", leader_epoch=0, isr=(1,), leo=1, hw_before=0, hw=1),
     *COPIED[6:7],
-    told(1, "ExpandIsr", peer=2, isr=(1, 2), remote_leo=1),
+    reported(1, "ExpandIsr", peer=2, isr=(1, 2), remote_leo=1),
     change(1, 0, (1, 2)),
 )
 
@@ -199,11 +212,11 @@ def test_any_field_may_be_left_out() -> None:
 
 
 def test_values_are_derived_where_the_rules_allow_it() -> None:
-    """LEO, HW and cache at the end follow from the appends, fetches and cuts alone."""
-    told_least = without(FORKED, "leo", "hw", "leo_before", "hw_before", "target", "completed", "remote_leo")
+    """LEO, HW and cache at the end follow from the appends, fetches and truncates alone."""
+    reported_least = without(FORKED, "leo", "hw", "leo_before", "hw_before", "target", "completed", "remote_leo")
     opening = [
         replace(e, fields={**e.fields, **f.fields}) if e.event == "Start" else e
-        for e, f in zip(told_least, FORKED, strict=True)
+        for e, f in zip(reported_least, FORKED, strict=True)
     ]
     assert judged(opening).final == judged(FORKED).final
 
@@ -223,12 +236,12 @@ def test_a_restarting_broker_may_replay_old_metadata() -> None:
     """It logs itself as leader of an epoch long past: not a second leader, and no claim about committed data."""
     events = (
         *COPIED,
-        told(1, "Crash"),
+        reported(1, "Crash"),
         change(2, 1, (2,), (2,)),
         lead(2, 1, (2,), leo=1, hw_before=0, hw=1),
         append(2, 1, 1, 1, 2),
         start(1, clean=False, leo=1, hw=0, epochs=((0, 0),)),
-        told(1, "BecomeLeader", leader_epoch=0, isr=(1, 2), leo=1, hw=0),
+        reported(1, "BecomeLeader", leader_epoch=0, isr=(1, 2), leo=1, hw=0),
         follow(1, 2, 1, leo=1, hw=0),
     )
     assert broken(events) == set()
@@ -236,7 +249,14 @@ def test_a_restarting_broker_may_replay_old_metadata() -> None:
 
 def test_an_unclean_election_ends_the_claim() -> None:
     """After it nobody owes what was committed before; a clean one with the same log does."""
-    lost = (*COPIED, told(1, "Crash"), told(2, "Crash"), start(2, clean=False), change(2, 1, (2,), (2,)), lead(2, 1, (2,)))
+    lost = (
+        *COPIED,
+        reported(1, "Crash"),
+        reported(2, "Crash"),
+        start(2, clean=False),
+        change(2, 1, (2,), (2,)),
+        lead(2, 1, (2,)),
+    )
     unclean = (*lost[:-2], replace(lost[-2], fields={**lost[-2].fields, "clean": False}), lost[-1])
     assert "DATA-01" in broken(lost)
     assert "DATA-01" not in broken(unclean)
@@ -244,7 +264,7 @@ def test_an_unclean_election_ends_the_claim() -> None:
 
 def test_the_order_in_which_two_brokers_tell_concurrent_events_does_not_matter() -> None:
     """The old leader's commit may stand before or after the new leader's election: the loss is found either way."""
-    election = (told(2, "Crash"), start(2, clean=False), change(2, 1, (2,), (1, 2)), lead(2, 1, (2,)))
+    election = (reported(2, "Crash"), start(2, clean=False), change(2, 1, (2,), (1, 2)), lead(2, 1, (2,)))
     commit = COPIED[10]
     after = (*COPIED[:11], *election)
     before = (*COPIED[:10], *election, commit)
@@ -252,12 +272,14 @@ def test_the_order_in_which_two_brokers_tell_concurrent_events_does_not_matter()
     assert "DATA-01" in broken(before)
 
 
-def test_a_delayed_answer_carries_a_high_watermark_from_its_wait() -> None:
-    """Not below the one at recording, not above the one when the answer leaves."""
+def test_a_delayed_response_carries_a_high_watermark_from_its_wait() -> None:
+    """Not below the one at recording, not above the one when the response leaves."""
     recorded = without(COPIED[10:11], "error", "res_hw", "rec_base", "rec_end")
     for value, rules in ((0, set()), (1, set()), (2, {"FETCH-08"})):
-        answer = told(1, "AnswerFetch", peer=2, req_epoch=0, req_offset=1, error=0, res_hw=value, rec_base=1, rec_end=1)
-        assert broken((*COPIED[:10], *recorded, answer)) == rules
+        response = reported(
+            1, "AnswerFetch", peer=2, req_epoch=0, req_offset=1, error=0, res_hw=value, rec_base=1, rec_end=1
+        )
+        assert broken((*COPIED[:10], *recorded, response)) == rules
 
 
 def test_a_logs_epochs_outgrow_the_room_and_nothing_is_lost() -> None:

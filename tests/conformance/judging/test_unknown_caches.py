@@ -1,4 +1,4 @@
-"""A cut by a follower whose cache is unknown: some cache explains it and is told, or none does and TRUNC-01 fails."""
+"""A truncation by a follower whose cache is unknown: some cache explains it and is told, or none does and TRUNC-01 fails."""
 
 import sys
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import pytest
 
 from tidegauge.conformance.judging.check import check
 from tidegauge.conformance.judging.judge import Judgement, judge
-from tidegauge.conformance.judging.unknown_caches import COMPARED, MOST, RULE, judge_unknown_caches, undecided_cuts
+from tidegauge.conformance.judging.unknown_caches import COMPARED, MOST, RULE, judge_unknown_caches, undecided_truncations
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.schema import Config, Event, Trace
@@ -17,17 +17,20 @@ from tidegauge.traces.schema import Config, Event, Trace
 CONFIG = Config(nodes=(1, 2), controller=100)
 
 
-def cut_at(target: int, log_start: int | None = None, latest: int | None = None, **fields: Any) -> list[Event]:
-    """Follower 1, LEO 9 and cache unknown, is told (epoch 2, end 8) and cuts."""
+def truncate_at(target: int, log_start: int | None = None, latest: int | None = None, **fields: Any) -> list[Event]:
+    """Follower 1, LEO 9 and cache unknown, is told (epoch 2, end 8) and truncates."""
     request = {"peer": 2, "req_epoch": 5, "req_offset": 9, **({} if latest is None else {"req_last_epoch": latest})}
     start = {"clean": True, "leo": 9, "hw": 0, **({} if log_start is None else {"log_start": log_start})}
-    told = {"div_epoch": 2, "div_end": 8, "target": target, "completed": False, "leo_before": 9, "leo": min(target, 9)}
+    reported = {"div_epoch": 2, "div_end": 8, "target": target, "completed": False, "leo_before": 9, "leo": min(target, 9)}
     return [
         Event(1, "Start", start),
         Event(1, "BecomeFollower", {"leader": 2, "leader_epoch": 5}),
         Event(1, "SendFetch", request),
         Event(
-            1, "HandleDivergingResponse", {"peer": 2, "req_epoch": 5, "req_offset": 9, **told, **fields}, at="server.log:7"
+            1,
+            "HandleDivergingResponse",
+            {"peer": 2, "req_epoch": 5, "req_offset": 9, **reported, **fields},
+            at="server.log:7",
         ),
     ]
 
@@ -38,26 +41,28 @@ def judged(*runs: Sequence[Event]) -> Judgement:
     return judge_unknown_caches(judge(columns, CONFIG), traces, columns, CONFIG)
 
 
-def test_a_cache_that_explains_the_cut_is_told() -> None:
-    """LEO 9, answer (2, 8), cut to 7, asking again: an epoch above 2 begins at 7 and one below 2 ends there."""
-    judgement = judged(cut_at(7))
+def test_a_cache_that_explains_the_truncation_is_told() -> None:
+    """LEO 9, answer (2, 8), truncated to 7, asking again: an epoch above 2 begins at 7 and one below 2 ends there."""
+    judgement = judged(truncate_at(7))
     tally = judgement.tallies[RULE]
     assert (tally.held, tally.failed, tally.undecided) == (0, 0, 1)
     assert len(judgement.notes) == 1
     assert ", 7)], " in judgement.notes[0]
-    assert judgement.notes[0].endswith("would explain server.log:7: LEO 9, told (epoch 2, end 8), cut at 7, asking again")
+    assert judgement.notes[0].endswith(
+        "would explain server.log:7: LEO 9, told (epoch 2, end 8), truncated at 7, asking again"
+    )
 
 
 @pytest.mark.parametrize(
     "run",
     [
-        cut_at(10),  # above the log end
-        cut_at(3, log_start=4),  # asks again below its own log start
-        cut_at(7, latest=2),  # asks again though it has the answered epoch
+        truncate_at(10),  # above the log end
+        truncate_at(3, log_start=4),  # asks again below its own log start
+        truncate_at(7, latest=2),  # asks again though it has the answered epoch
     ],
 )
-def test_a_cut_that_no_cache_explains_is_a_failure(run: list[Event]) -> None:
-    """TRUNC-01 fails at the cut, whatever the follower had in its cache."""
+def test_a_truncation_that_no_cache_explains_is_a_failure(run: list[Event]) -> None:
+    """TRUNC-01 fails at the truncation, whatever the follower had in its cache."""
     judgement = judged(run)
     tally = judgement.tallies[RULE]
     assert (tally.failed, tally.undecided, tally.failed_traces) == (1, 0, 1)
@@ -68,7 +73,7 @@ def test_a_cut_that_no_cache_explains_is_a_failure(run: list[Event]) -> None:
 
 def test_failures_of_several_traces_are_counted_apart() -> None:
     """One trace is explained, two are not."""
-    judgement = judged(cut_at(10), cut_at(7), cut_at(3, log_start=4))
+    judgement = judged(truncate_at(10), truncate_at(7), truncate_at(3, log_start=4))
     tally = judgement.tallies[RULE]
     assert (tally.failed, tally.undecided, tally.failed_traces) == (2, 1, 2)
     assert [f.trace for f in judgement.failures if f.rule == RULE] == [0, 2]
@@ -77,16 +82,16 @@ def test_failures_of_several_traces_are_counted_apart() -> None:
 
 def test_a_known_cache_is_the_judges_own_business() -> None:
     """Where the cache is told, the rule is decided and nothing is searched."""
-    run = cut_at(7)
+    run = truncate_at(7)
     run[0] = Event(1, "Start", {**run[0].fields, "log_start": 0, "epochs": ((1, 0), (3, 7))})
     judgement = judged(run)
     assert judgement.tallies[RULE].held == 2
     assert judgement.notes == ()
 
 
-def test_no_more_cuts_are_looked_at_than_pay() -> None:
-    """A large input gets its notes for the first cuts, and says that there are more."""
-    judgement = judged(*[cut_at(7)] * (MOST + 2))
+def test_no_more_truncates_are_looked_at_than_pay() -> None:
+    """A large input gets its notes for the first truncates, and says that there are more."""
+    judgement = judged(*[truncate_at(7)] * (MOST + 2))
     assert len(judgement.notes) == MOST + 1
     assert judgement.notes[-1].endswith("there are more")
     assert judgement.tallies[RULE].undecided == MOST + 2
@@ -95,17 +100,17 @@ def test_no_more_cuts_are_looked_at_than_pay() -> None:
 def test_without_z3_nothing_is_decided(monkeypatch: pytest.MonkeyPatch) -> None:
     """The note says why."""
     monkeypatch.setitem(sys.modules, "tidegauge.spec.proofs.explain", None)
-    judgement = judged(cut_at(10))
+    judgement = judged(truncate_at(10))
     assert judgement.tallies[RULE].failed == 0
     assert judgement.notes == (
-        f"{RULE}: whether any epoch cache explains the undecided cuts was not asked: z3 is not installed",
+        f"{RULE}: whether any epoch cache explains the undecided truncates was not asked: z3 is not installed",
     )
 
 
 def test_check_reports_both(tmp_path: Path) -> None:
-    """`tidegauge check` fails for the cut that nothing explains, and explains the other."""
-    runs = [cut_at(7), cut_at(10)]
-    path = tmp_path / "cuts.ndjson"
+    """`tidegauge check` fails for the truncation that nothing explains, and explains the other."""
+    runs = [truncate_at(7), truncate_at(10)]
+    path = tmp_path / "truncates.ndjson"
     ndjson.write([Trace(f"t{n}", f"t-{n}", CONFIG, tuple(run)) for n, run in enumerate(runs)], path)
     report = check([path])
     assert not report.problems
@@ -116,10 +121,10 @@ def test_check_reports_both(tmp_path: Path) -> None:
     )
 
 
-def test_only_cuts_with_known_numbers_are_asked_about() -> None:
-    """Without the answer, the target or the log end there is nothing to search for."""
+def test_only_truncations_with_known_numbers_are_asked_about() -> None:
+    """Without the response, the target or the log end there is nothing to search for."""
     for left_out in ("div_epoch", "target"):
-        run = cut_at(7)
+        run = truncate_at(7)
         fields = {name: value for name, value in run[-1].fields.items() if name != left_out}
         trace = Trace("t", "t-0", CONFIG, (*run[:-1], Event(1, run[-1].event, fields)))
-        assert not list(undecided_cuts([trace], to_columns([trace], CONFIG), CONFIG))
+        assert not list(undecided_truncations([trace], to_columns([trace], CONFIG), CONFIG))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.hand import COPIED, TWO, append, broken, follow, judged, lead, send, serve, take, told
+from tests.conformance.hand import COPIED, TWO, append, broken, follow, judged, lead, reported, send, serve, take
 from tests.conformance.hand import change as registered
 from tidegauge.traces.schema import Event
 
@@ -14,10 +14,10 @@ KIP320 = replace(TWICE, profile="kip320")
 
 
 def copy(offset: int, last: int, **fields: Any) -> Event:
-    """The request at `offset` once more: nobody gets the answer, so no records are told."""
+    """The request at `offset` once more: nobody gets the response, so no records are told."""
     whole = serve(1, 2, 0, offset, last, 1, 1, 1).fields
     kept = {name: value for name, value in whole.items() if not name.startswith("rec_")}
-    return told(1, "HandleFetch", **{**kept, **fields})
+    return reported(1, "HandleFetch", **{**kept, **fields})
 
 
 LATE = (*COPIED, copy(0, -1))
@@ -30,7 +30,7 @@ AFTER = (
     take(2, 1, 0, 1, res_hw=0, hw_before=0, hw=0, count=0),
     send(2, 1, 0, 1, 0),
 )
-"""The fetch that was answered last arrives again before its answer does."""
+"""The fetch that was answered last arrives again before its response does."""
 
 
 def test_a_request_that_is_not_in_flight_is_wrong_unless_requests_arrive_twice() -> None:
@@ -43,15 +43,15 @@ def test_a_request_that_is_not_in_flight_is_wrong_unless_requests_arrive_twice()
 def test_a_late_copy_leaves_what_is_in_flight_as_it_was() -> None:
     """The follower sent another request meanwhile: that one is answered, and taken over, as if nothing had been."""
     begin = (*COPIED, append(1, 0, 1, hw_before=1, hw=1), send(2, 1, 0, 1, 0), copy(0, -1, leo=2))
-    answer = serve(1, 2, 0, 1, 0, res_hw=1, hw=1, leo=2)
-    whole = (*begin, answer, take(2, 1, 0, 1, res_hw=1, hw_before=0, hw=1))
+    response = serve(1, 2, 0, 1, 0, res_hw=1, hw=1, leo=2)
+    whole = (*begin, response, take(2, 1, 0, 1, res_hw=1, hw_before=0, hw=1))
     assert broken(whole, TWICE) == set()
-    other = (*begin, answer, take(2, 1, 0, 1, res_hw=0, hw_before=0, hw=0))
+    other = (*begin, response, take(2, 1, 0, 1, res_hw=0, hw_before=0, hw=0))
     assert broken(other, TWICE) == {"FETCH-10"}
 
 
-def test_either_answer_may_be_the_one_that_is_taken_over() -> None:
-    """A copy with the same words: which answer the follower got is open, that it got one is not."""
+def test_either_response_may_be_the_one_that_is_taken_over() -> None:
+    """A copy with the same words: which response the follower got is open, that it got one is not."""
     assert "FETCH-04" in broken(AFTER)
     assert broken(AFTER, TWICE) == set()
     begin = (*COPIED[:-2], copy(1, 0, res_hw=0, hw_before=0), copy(1, 0))
@@ -74,15 +74,15 @@ ASKED = (
     registered(1, 1, (1, 2)),
     lead(1, 1, (1, 2), leo=1, hw_before=1, hw=1),
     follow(2, 1, 1, leo=1),
-    told(2, "SendEpochRequest", peer=1, req_epoch=1, req_last_epoch=0),
+    reported(2, "SendEpochRequest", peer=1, req_epoch=1, req_last_epoch=0),
 )
-ENDS = told(1, "HandleEpochRequest", peer=2, req_epoch=1, req_last_epoch=0, error=0, div_epoch=0, div_end=1)
-CUT = {"target": 1, "completed": True, "leo_before": 1, "hw_before": 0, "leo": 1, "hw": 0}
-TAKEN = told(2, "HandleEpochResponse", peer=1, req_epoch=1, error=0, div_epoch=0, div_end=1, **CUT)
+ENDS = reported(1, "HandleEpochRequest", peer=2, req_epoch=1, req_last_epoch=0, error=0, div_epoch=0, div_end=1)
+TRUNCATED = {"target": 1, "completed": True, "leo_before": 1, "hw_before": 0, "leo": 1, "hw": 0}
+TAKEN = reported(2, "HandleEpochResponse", peer=1, req_epoch=1, error=0, div_epoch=0, div_end=1, **TRUNCATED)
 
 
 def test_an_epoch_request_may_arrive_twice() -> None:
-    """Before its answer is taken, or after the next fetch has left: that fetch is still in flight."""
+    """Before its response is taken, or after the next fetch has left: that fetch is still in flight."""
     assert broken((*ASKED, ENDS, ENDS, TAKEN), KIP320) == set()
     fetch = send(2, 1, 1, 1, 0)
     served = serve(1, 2, 1, 1, 0, res_hw=1, hw=1, leo=1)
@@ -94,9 +94,9 @@ def test_an_epoch_request_may_arrive_twice() -> None:
 
 
 def test_a_copy_may_be_answered_where_the_first_was_refused() -> None:
-    """The leader had not heard of the epoch yet; the follower takes the answer of the copy."""
+    """The leader had not heard of the epoch yet; the follower takes the response of the copy."""
     early = (*ASKED[: len(COPIED)], registered(1, 1, (1, 2)), follow(2, 1, 1, leo=1), ASKED[-1])
-    refused = told(1, "HandleEpochRequest", peer=2, req_epoch=1, req_last_epoch=0, error=75)
+    refused = reported(1, "HandleEpochRequest", peer=2, req_epoch=1, req_last_epoch=0, error=75)
     leads = lead(1, 1, (1, 2), leo=1, hw_before=1, hw=1)
     assert broken((*early, refused, leads, ENDS, TAKEN), KIP320) == set()
     assert broken((*early, leads, ENDS, refused, TAKEN), KIP320) == {"FENCE-01"}
@@ -104,12 +104,12 @@ def test_a_copy_may_be_answered_where_the_first_was_refused() -> None:
 
 
 def test_a_wrong_end_is_wrong_in_a_copy_too() -> None:
-    """EPOCH-05 holds for every answer."""
+    """EPOCH-05 holds for every response."""
     wrong = replace(ENDS, fields=dict(ENDS.fields) | {"div_end": 0})
     assert broken((*ASKED, ENDS, wrong), KIP320) == {"EPOCH-05"}
 
 
-def test_before_kip_279_an_answer_has_no_epoch() -> None:
+def test_before_kip_279_a_response_has_no_epoch() -> None:
     """The end alone is right, an epoch beside it is not."""
     kip101 = replace(TWO, profile="kip101")
     alone = replace(ENDS, fields=dict(ENDS.fields) | {"div_epoch": None})
@@ -121,6 +121,6 @@ def test_before_kip_279_an_answer_has_no_epoch() -> None:
 def test_a_copy_of_a_request_that_was_overtaken_leaves_the_one_that_overtook_it() -> None:
     """The leader refuses the old fetch; the question that came after it is still in flight, and answered."""
     overtaken = (*ASKED[: len(COPIED)], send(2, 1, 0, 1, 0), *ASKED[len(COPIED) :])
-    refused = told(1, "HandleFetch", peer=2, req_epoch=0, req_offset=1, req_last_epoch=0, error=74)
+    refused = reported(1, "HandleFetch", peer=2, req_epoch=0, req_offset=1, req_last_epoch=0, error=74)
     assert broken((*overtaken, refused, ENDS, TAKEN), KIP320) == set()
     assert broken((*overtaken, refused, TAKEN), KIP320) == {"FETCH-10"}

@@ -19,11 +19,11 @@ from tests.conformance.hand import (
     follow,
     judged,
     lead,
+    reported,
     send,
     serve,
     start,
     take,
-    told,
 )
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.judging.sequence import judge_sequence
@@ -36,15 +36,15 @@ TWO_IN_SYNC = replace(TWO, min_isr=2)
 
 ASKED = (
     *COPIED,
-    told(2, "SendEpochRequest", peer=1, req_epoch=0, req_last_epoch=0),
-    told(1, "HandleEpochRequest", peer=2, req_epoch=0, req_last_epoch=0, error=0, div_epoch=0, div_end=1),
+    reported(2, "SendEpochRequest", peer=1, req_epoch=0, req_last_epoch=0),
+    reported(1, "HandleEpochRequest", peer=2, req_epoch=0, req_last_epoch=0, error=0, div_epoch=0, div_end=1),
 )
 """A follower asks where an epoch ends."""
 
 SHRUNK = (
     *OPENING,
     append(1, 0, 0),
-    told(1, "ShrinkIsr", isr=(1,), leo=1, hw=0),
+    reported(1, "ShrinkIsr", isr=(1,), leo=1, hw=0),
     change(1, 0, (1,)),
     lead(1, 0, (1,), leo=1, hw=1, epoch_start=0),
 )
@@ -56,10 +56,10 @@ GROWN = (
     serve(1, 2, 0, 0, -1, res_hw=1, hw=1, leo=1),
     take(2, 1, 0, 0, res_hw=1, hw_before=0, hw=1),
     send(2, 1, 0, 1, 0),
-    told(1, "ExpandIsr", peer=2, isr=(1, 2), remote_leo=1),
+    reported(1, "ExpandIsr", peer=2, isr=(1, 2), remote_leo=1),
     serve(1, 2, 0, 1, 0, res_hw=1, hw=1, leo=1),
     change(1, 0, (1, 2)),
-    told(1, "HandleAlterPartitionResponse", isr=(1, 2), error=0, hw_before=1, hw=1),
+    reported(1, "HandleAlterPartitionResponse", isr=(1, 2), error=0, hw_before=1, hw=1),
 )
 """Broker 2 comes back into the ISR."""
 
@@ -78,8 +78,8 @@ RESET = (
     lead(1, 1, (1,), leo=3, hw_before=3, hw=3),
     follow(2, 1, 1, leo=1, hw=1),
     send(2, 1, 1, 1, 0),
-    told(1, "HandleFetch", peer=2, req_epoch=1, req_offset=1, req_last_epoch=0, error=1),
-    told(
+    reported(1, "HandleFetch", peer=2, req_epoch=1, req_offset=1, req_last_epoch=0, error=1),
+    reported(
         2,
         "HandleOutOfRange",
         peer=1,
@@ -104,8 +104,8 @@ TWO_ROUNDS = (
     lead(2, 3, (2,), leo=2, hw=2),
     follow(1, 2, 3, leo=2),
     send(1, 2, 3, 2, 2),
-    told(2, "HandleFetch", peer=1, req_epoch=3, req_offset=2, req_last_epoch=2, error=0, div_epoch=1, div_end=2, hw=2),
-    told(
+    reported(2, "HandleFetch", peer=1, req_epoch=3, req_offset=2, req_last_epoch=2, error=0, div_epoch=1, div_end=2, hw=2),
+    reported(
         1,
         "HandleDivergingResponse",
         peer=2,
@@ -122,11 +122,11 @@ TWO_ROUNDS = (
     ),
     send(1, 2, 3, 1, 0),
 )
-"""The leader's epoch 1 is unknown to the follower: it cuts to the end of epoch 0 and asks again."""
+"""The leader's epoch 1 is unknown to the follower: it truncates to the end of epoch 0 and asks again."""
 
 EARLY_HW = (
     *FORKED[:-2],
-    told(
+    reported(
         1,
         "HandleFetchResponse",
         peer=2,
@@ -143,7 +143,7 @@ EARLY_HW = (
     ),
     *bent(FORKED, -2, hw_before=1)[-2:],
 )
-"""KAFKA-14704: the high watermark of the diverging answer first, then the cut."""
+"""KAFKA-14704: the high watermark of the diverging response first, then the truncation."""
 
 MISSED_EPOCH = (
     start(1),
@@ -170,8 +170,8 @@ CASES: dict[str, tuple[Sequence[Event], Sequence[Event], Config]] = {
     "TRUNC-03": (FORKED, bent(FORKED, -2, leo=1), TWO),
     "TRUNC-04": (COPIED, (*COPIED, follow(2, 1, 0, leo=0)), TWO),
     "TRUNC-05": (
-        (*OPENING, told(2, "TruncateToHighWatermark", target=0, leo_before=0, hw_before=0, leo=0, hw=0)),
-        (*COPIED, told(2, "TruncateToHighWatermark", target=0, leo_before=1, hw_before=0, leo=0, hw=0)),
+        (*OPENING, reported(2, "TruncateToHighWatermark", target=0, leo_before=0, hw_before=0, leo=0, hw=0)),
+        (*COPIED, reported(2, "TruncateToHighWatermark", target=0, leo_before=1, hw_before=0, leo=0, hw=0)),
         TWO,
     ),
     "HW-01": (COPIED, bent(COPIED, 8, hw=2), TWO),
@@ -215,25 +215,25 @@ CASES: dict[str, tuple[Sequence[Event], Sequence[Event], Config]] = {
     "OOR-01": (RESET, bent(RESET, -1, target=1), TWO),
     "LOAD-01": (FORKED, bent(FORKED, 10, leo=2), TWO),
     "LOAD-02": (FORKED, bent(FORKED, 10, epochs=((1, 0),)), TWO),
-    "LIFE-01": (FORKED, (*COPIED, told(2, "Crash"), send(2, 1, 0, 1, 0)), TWO),
+    "LIFE-01": (FORKED, (*COPIED, reported(2, "Crash"), send(2, 1, 0, 1, 0)), TWO),
     "LOG-01": (COPIED, (*COPIED, follow(2, 1, 0, leo=2)), TWO),
     "LOG-02": (
-        (*COPIED, told(2, "Observe", leo=1, epochs=((0, 0),))),
-        (*COPIED, told(2, "Observe", leo=1, epochs=((1, 0),))),
+        (*COPIED, reported(2, "Observe", leo=1, epochs=((0, 0),))),
+        (*COPIED, reported(2, "Observe", leo=1, epochs=((1, 0),))),
         TWO,
     ),
     "ACK-01": (
-        (*COPIED, told(1, "ProduceAck", acks=-1, rec_base=0, rec_end=1, error=0)),
-        (*COPIED, told(1, "ProduceAck", acks=-1, rec_base=0, rec_end=2, error=0)),
+        (*COPIED, reported(1, "ProduceAck", acks=-1, rec_base=0, rec_end=1, error=0)),
+        (*COPIED, reported(1, "ProduceAck", acks=-1, rec_base=0, rec_end=2, error=0)),
         TWO,
     ),
-    "READ-01": ((*COPIED, told(1, "Read", bound=1, rec_end=1)), (*COPIED, told(1, "Read", bound=2)), TWO),
+    "READ-01": ((*COPIED, reported(1, "Read", bound=1, rec_end=1)), (*COPIED, reported(1, "Read", bound=2)), TWO),
     "DATA-01": (
-        (*COPIED, told(1, "Crash"), change(2, 1, (2,), (2,)), lead(2, 1, (2,), leo=1, hw_before=0, hw=1)),
+        (*COPIED, reported(1, "Crash"), change(2, 1, (2,), (2,)), lead(2, 1, (2,), leo=1, hw_before=0, hw=1)),
         (
             *COPIED,
-            told(1, "Crash"),
-            told(2, "Crash"),
+            reported(1, "Crash"),
+            reported(2, "Crash"),
             start(2, clean=False),
             change(2, 1, (2,), (2,)),
             lead(2, 1, (2,)),
@@ -242,12 +242,16 @@ CASES: dict[str, tuple[Sequence[Event], Sequence[Event], Config]] = {
     ),
     "DATA-02": (
         LEARNED,
-        (*FORKED[:-3], told(1, "LogStartMoved", log_start=0, hw=1)),
+        (*FORKED[:-3], reported(1, "LogStartMoved", log_start=0, hw=1)),
         TWO,
     ),
     "DATA-03": (
-        (*COPIED, told(1, "ProduceAck", acks=-1, rec_base=0, rec_end=1, error=0), told(2, "Observe", leo=1)),
-        (*COPIED, told(1, "ProduceAck", acks=-1, rec_base=0, rec_end=1, error=0), told(2, "Observe", leo=0, epochs=())),
+        (*COPIED, reported(1, "ProduceAck", acks=-1, rec_base=0, rec_end=1, error=0), reported(2, "Observe", leo=1)),
+        (
+            *COPIED,
+            reported(1, "ProduceAck", acks=-1, rec_base=0, rec_end=1, error=0),
+            reported(2, "Observe", leo=0, epochs=()),
+        ),
         TWO,
     ),
 }
@@ -278,7 +282,7 @@ def test_an_isr_is_empty_only_where_eligible_leader_replicas_are_kept() -> None:
     empty = (*SHRUNK, change(None, 1, (), ()))
     assert broken(empty, TWO) == {"CTRL-05"}
     assert broken(empty, replace(TWO, profile="elr")) == set()
-    accepted = (*SHRUNK[:7], told(100, "AlterPartition", peer=1, leader_epoch=0, isr=(), error=0))
+    accepted = (*SHRUNK[:7], reported(100, "AlterPartition", peer=1, leader_epoch=0, isr=(), error=0))
     assert "CTRL-05" in broken(accepted, TWO)
     assert "CTRL-05" in broken(accepted, replace(TWO, profile="elr"))
     assert broken(bent(accepted, -1, error=42), TWO) == set()

@@ -74,7 +74,7 @@ def test_names_are_those_of_the_specification_in_kebab_case() -> None:
         ("write b2", "expected an action that can happen now, saw LeaderAppend b2"),
         ("write b1 2 3", "expected nothing more, saw '3'"),
         ("deliver b2", "expected one message for b2, saw nothing"),
-        ("lose b2", "expected an answer in flight to b2, saw none"),
+        ("lose b2", "expected a response in flight to b2, saw none"),
         ("crash b2 hw=7", "expected an action that can happen now"),
         ("restart b1", "expected a broker that is down, saw b1 up"),
         ("fence b1 elect=b1", "for elect= a live member of the ISR; saw b1 elect=b1"),
@@ -137,7 +137,7 @@ def test_quiet_hides_steps_and_nothing_else() -> None:
     assert one.run("produce b1") == ["b1     append 0b@1, leo 1->2"]
 
 
-def test_an_answer_that_is_out_of_range_is_told() -> None:
+def test_a_response_that_is_out_of_range_is_told() -> None:
     """After the loss of scenario 010 the old leader is ahead of the new one: it starts again where the leader ends."""
     one = Player()
     for block in run_scenario(next(path for path in shipped() if path.name.startswith("010"))).seen.blocks:

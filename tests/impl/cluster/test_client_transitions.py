@@ -22,38 +22,38 @@ def after(*labels: tuple[object, ...], bounds: Bounds = BOUNDS) -> Cluster:
     return cluster
 
 
-def told(cluster: Cluster) -> set[tuple[object, ...]]:
+def reported(cluster: Cluster) -> set[tuple[object, ...]]:
     """What clients can be told now."""
     return {label for label in actions(cluster) if label[0] in ("AnswerProduce", "Read")}
 
 
 def test_nobody_is_answered_before_the_high_watermark_has_passed_the_record() -> None:
     """Nor is anything shown."""
-    assert told(after(("LeaderAppend", 0))) == set()
-    assert told(after(("LeaderAppend", 0), *FETCHED[:3])) == set()
+    assert reported(after(("LeaderAppend", 0))) == set()
+    assert reported(after(("LeaderAppend", 0), *FETCHED[:3])) == set()
 
 
 def test_what_is_committed_is_acknowledged_and_shown() -> None:
     """Once: an answered client waits no more. What is not committed is neither."""
     committed = after(("LeaderAppend", 0), *FETCHED, ("LeaderAppend", 0))
-    assert told(committed) == {("AnswerProduce", 0, 1, NONE), ("Read", 0, 1, 1)}
+    assert reported(committed) == {("AnswerProduce", 0, 1, NONE), ("Read", 0, 1, 1)}
     answered = step(committed, ("AnswerProduce", 0, 1, NONE))
-    assert told(answered) == {("Read", 0, 1, 1)}
+    assert reported(answered) == {("Read", 0, 1, 1)}
     assert answered.waiting == (((2, 0),), ())
 
 
 def test_a_deposed_leader_answers_with_an_error() -> None:
     """As soon as it knows: until then its clients wait."""
     deposed = after(("LeaderAppend", 0), ("FenceBroker", 0, 1))
-    assert told(deposed) == set()
-    assert told(step(deposed, ("BecomeFollower", 0))) == {("AnswerProduce", 0, 1, NOT_LEADER_OR_FOLLOWER)}
+    assert reported(deposed) == set()
+    assert reported(step(deposed, ("BecomeFollower", 0))) == {("AnswerProduce", 0, 1, NOT_LEADER_OR_FOLLOWER)}
 
 
 def test_a_broker_that_dies_answers_nobody() -> None:
     """Its connections are gone."""
     crashed = after(("LeaderAppend", 0), *FETCHED, ("Crash", 0, 1, 1))
     assert crashed.waiting == ((), ())
-    assert told(crashed) == set()
+    assert reported(crashed) == set()
 
 
 def test_no_more_clients_wait_than_the_bound_says() -> None:
@@ -65,7 +65,7 @@ def test_without_a_bound_there_are_no_clients() -> None:
     """Nobody waits, nobody is told anything, and views do not speak of them."""
     alone = after(("LeaderAppend", 0), *FETCHED, bounds=BOUNDS._replace(max_waiting=0))
     assert alone.waiting == ()
-    assert told(alone) == set()
+    assert reported(alone) == set()
     assert len(view(alone)) == 4
     assert view(after(("LeaderAppend", 0)))[4:] == ((((1, 0),), ()), ())
 
@@ -88,7 +88,7 @@ def test_too_few_in_sync_replicas_refuse_acks_all() -> None:
         alone = step(alone, label)
     assert ("LeaderAppend", 0) in actions(committed)
     assert ("LeaderAppend", 0) not in actions(alone)
-    assert told(alone) == {("AnswerProduce", 0, 1, NOT_ENOUGH_REPLICAS_AFTER_APPEND), ("Read", 0, 1, 1)}
+    assert reported(alone) == {("AnswerProduce", 0, 1, NOT_ENOUGH_REPLICAS_AFTER_APPEND), ("Read", 0, 1, 1)}
 
 
 def test_what_was_acknowledged_is_held_by_who_may_lead() -> None:

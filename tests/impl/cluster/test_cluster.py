@@ -49,11 +49,11 @@ def test_remembering_changes_nothing(seed: int, profile: str) -> None:
     rng = random.Random(seed)
     plain = remembered = walker.start
     for _ in range(25):
-        moves = walker.moves(remembered)
-        if not moves:
+        transitions = walker.transitions(remembered)
+        if not transitions:
             return
-        move = rng.choice(moves)
-        remembered, plain = walker.take(remembered, move), step(plain, move.label)
+        transition = rng.choice(transitions)
+        remembered, plain = walker.take(remembered, transition), step(plain, transition.label)
         assert plain == remembered
         assert walker.view(remembered) == view(plain)
 
@@ -67,10 +67,10 @@ def test_kip_320_holds_with_two_brokers(seed: int) -> None:
     rng = random.Random(seed)
     state = walker.start
     for _ in range(300):
-        moves = walker.moves(state)
-        if not moves:
+        transitions = walker.transitions(state)
+        if not transitions:
             break  # epochs, crashes and log are used up
-        state = walker.take(state, rng.choice(moves))
+        state = walker.take(state, rng.choice(transitions))
         violation = violated(state)
         assert violation is None, violation
         walker.view(state)
@@ -132,10 +132,10 @@ def test_invariants_hold_far_beyond_the_explored_bounds(seed: int) -> None:
     rng = random.Random(seed)
     state = walker.start
     for _ in range(300):
-        moves = walker.moves(state)
-        if not moves:
+        transitions = walker.transitions(state)
+        if not transitions:
             return
-        state = walker.take(state, rng.choice(moves))
+        state = walker.take(state, rng.choice(transitions))
         violation = violated(state)
         assert violation is None, violation
         walker.view(state)
@@ -150,10 +150,10 @@ def test_a_walk_with_a_wrong_rule_is_caught() -> None:
 def _violates(walker: Walker, rng: random.Random) -> bool:
     state = walker.start
     for _ in range(300):
-        moves = walker.moves(state)
-        if not moves:
+        transitions = walker.transitions(state)
+        if not transitions:
             return False
-        state = walker.take(state, rng.choice(moves))
+        state = walker.take(state, rng.choice(transitions))
         if violated(state) is not None:
             return True
     return False

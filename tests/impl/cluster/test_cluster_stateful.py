@@ -32,13 +32,13 @@ class Schedules(RuleBasedStateMachine):
         super().__init__()
         self.state = self.walker.start
 
-    @precondition(lambda self: self.walker.moves(self.state))
+    @precondition(lambda self: self.walker.transitions(self.state))
     @rule(data=st.data())
     def act(self, data: st.DataObject) -> None:
-        moves = {move.label: move for move in self.walker.moves(self.state)}
-        action = data.draw(st.sampled_from(sorted({label[0] for label in moves})))
-        label = data.draw(st.sampled_from([label for label in moves if label[0] == action]))
-        self.state = self.walker.take(self.state, moves[label])
+        transitions = {transition.label: transition for transition in self.walker.transitions(self.state)}
+        action = data.draw(st.sampled_from(sorted({label[0] for label in transitions})))
+        label = data.draw(st.sampled_from([label for label in transitions if label[0] == action]))
+        self.state = self.walker.take(self.state, transitions[label])
 
     @rule()
     def rest(self) -> None:

@@ -78,7 +78,7 @@ def test_a_proposal_is_checked_in_kafkas_order(request_: AlterPartitionRequest, 
 
 
 def test_a_good_proposal_is_committed_and_a_repeated_one_changes_nothing() -> None:
-    """The answer carries the state of the registration either way."""
+    """The response carries the state of the registration either way."""
     after, response = c.alter_partition(SETUP, START, AlterPartitionRequest(0, 5, 8, (0, 2)))
     assert after == START._replace(isr=(0, 2), partition_epoch=9)
     assert response == (NONE, 5, 9, (0, 2))

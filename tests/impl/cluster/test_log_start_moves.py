@@ -56,7 +56,7 @@ def test_a_log_start_moves_up_to_the_high_watermark_and_to_the_bound() -> None:
 
 
 def test_what_was_deleted_is_told_in_views() -> None:
-    """-1 in the log, the leader's log start in its answer, the highest log start behind the rest; the last epoch stays."""
+    """-1 in the log, the leader's log start in its response, the highest log start behind the rest; the last epoch stays."""
     brokers, _, committed, _, deleted = view(after(*BEHIND[:7]))
     assert brokers[1][:3] == ((-1, -1), 2, 1)
     assert (committed, deleted) == ((1, 1), 2)
@@ -74,8 +74,8 @@ def test_a_follower_that_stayed_behind_starts_again_at_the_leaders_log_start() -
     assert violated(cluster) is None
 
 
-@pytest.mark.parametrize(("first", "answer"), [(True, (4, 2, 0, 1, 2)), (False, (3, 2, 0, 0, 2))])
-def test_out_of_range_is_tested_before_divergence(first: bool, answer: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("first", "response"), [(True, (4, 2, 0, 1, 2)), (False, (3, 2, 0, 0, 2))])
+def test_out_of_range_is_tested_before_divergence(first: bool, response: tuple[int, ...]) -> None:
     """KAFKA-12996. Before it a follower with an epoch the leader never had is told first where they part, and asks again."""
     labels: tuple[Label, ...] = (
         *(("LeaderAppend", 0), ("LeaderAppend", 0), ("ElectPreferred", 1), ("BecomeLeader", 1)),
@@ -84,13 +84,13 @@ def test_out_of_range_is_tested_before_divergence(first: bool, answer: tuple[int
     cluster = initial(BOUNDS._replace(max_epoch=2), FETCH_TRUNCATION._replace(out_of_range_first=first))
     for label in (*labels, ("HandleFetch", 0, 1, 0)):
         cluster = step(cluster, label)
-    assert view(cluster)[0][1][10][0] == answer
+    assert view(cluster)[0][1][10][0] == response
     if not first:
         cluster = step(step(cluster, ("HandleDivergingResponse", 1, 0)), ("HandleFetch", 0, 1, 0))
         assert view(cluster)[0][1][10][0] == (4, 2, 0, 1, 2)
 
 
-def test_a_follower_takes_the_log_start_of_an_answer_over() -> None:
+def test_a_follower_takes_the_log_start_of_a_response_over() -> None:
     """Upwards only, once it has the high watermark."""
     labels: tuple[Label, ...] = (
         ("FenceBroker", 1, -1),

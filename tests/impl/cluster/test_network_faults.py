@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tidegauge.impl.cluster import controller
 from tidegauge.impl.cluster.broker import EARLIER, REGISTERED
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, initial, step
-from tidegauge.impl.cluster.transitions import Move
+from tidegauge.impl.cluster.transitions import Transition
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.explore import Walker, explore, find_violation
 from tidegauge.impl.explored.invariants import violated
@@ -33,15 +33,15 @@ def after(bounds: Bounds, labels: Iterable[Label]) -> Cluster:
     return state
 
 
-def walk(walker: Walker, seed: int, allowed: Callable[[Cluster, Move], bool], steps: int = 250) -> Iterable[Cluster]:
+def walk(walker: Walker, seed: int, allowed: Callable[[Cluster, Transition], bool], steps: int = 250) -> Iterable[Cluster]:
     """The states of a random run that takes no step which is not allowed."""
     rng, state = random.Random(seed), walker.start
     for _ in range(steps):
-        moves = [move for move in walker.moves(state) if allowed(state, move)]
-        if not moves:
+        transitions = [transition for transition in walker.transitions(state) if allowed(state, transition)]
+        if not transitions:
             return
-        name = rng.choice(sorted({move.label[0] for move in moves}))
-        state = walker.take(state, rng.choice([move for move in moves if move.label[0] == name]))
+        name = rng.choice(sorted({transition.label[0] for transition in transitions}))
+        state = walker.take(state, rng.choice([transition for transition in transitions if transition.label[0] == name]))
         yield state
 
 
@@ -60,7 +60,7 @@ def test_a_graph_of_views_is_refused_with_them(bounds: Bounds) -> None:
         explore(bounds)
 
 
-def test_a_copy_is_handled_once_more_and_nobody_gets_the_answer() -> None:
+def test_a_copy_is_handled_once_more_and_nobody_gets_the_response() -> None:
     """The leader records the old log end again; what is in flight stays as it is."""
     state = after(
         TWICE,
@@ -131,9 +131,9 @@ def test_an_epoch_request_may_arrive_twice_too() -> None:
 @given(st.integers(0, 2**32), st.sampled_from(["fetch-truncation", "repaired", "kip320"]))
 @settings(max_examples=40)
 def test_requests_that_arrive_twice_break_nothing(seed: int, profile: str) -> None:
-    """A request of the current epoch and incarnation was true when it was sent, and its sender has not cut since."""
+    """A request of the current epoch and incarnation was true when it was sent, and its sender has not truncated since."""
     walker = Walker(WIDE._replace(max_duplicates=200), profile)
-    for state in walk(walker, seed, lambda _state, _move: True):
+    for state in walk(walker, seed, lambda _state, _transition: True):
         assert violated(state) is None
         view(state)
 
@@ -144,8 +144,8 @@ def test_a_disk_lost_outside_the_isr_breaks_nothing(seed: int, profile: str) -> 
     """The broker comes back empty under another broker epoch, and joins when it has everything."""
     walker = Walker(WIDE._replace(max_lost_disks=6), profile)
 
-    def outside(state: Cluster, move: Move) -> bool:
-        return move.label[0] != "LoseDisk" or move.actor not in state.controller.isr
+    def outside(state: Cluster, transition: Transition) -> bool:
+        return transition.label[0] != "LoseDisk" or transition.actor not in state.controller.isr
 
     for state in walk(walker, seed, outside):
         assert violated(state) is None
@@ -164,9 +164,9 @@ def test_the_last_member_of_the_isr_loses_what_was_committed() -> None:
 
 def test_a_proposal_for_an_incarnation_that_is_gone_is_refused() -> None:
     """KIP-903: the follower was about to join, lost its disk and is back; the controller knows it is another one."""
-    now = controller.Controller((0, 1), 0, 3, (0,), (0, 1), incarnations=(REGISTERED, REGISTERED))
-    for told, error in ((EARLIER, INELIGIBLE_REPLICA), (REGISTERED, NONE), (UNDEFINED, NONE)):
-        request = AlterPartitionRequest(0, 3, 0, (0, 1), (REGISTERED, told))
+    now = controller.LoggedController((0, 1), 0, 3, (0,), (0, 1), incarnations=(REGISTERED, REGISTERED))
+    for reported, error in ((EARLIER, INELIGIBLE_REPLICA), (REGISTERED, NONE), (UNDEFINED, NONE)):
+        request = AlterPartitionRequest(0, 3, 0, (0, 1), (REGISTERED, reported))
         assert controller.alter_partition(Setup(), now, request)[1].error == error
     uncounted = now._replace(incarnations=())
     request = AlterPartitionRequest(0, 3, 0, (0, 1), (REGISTERED, EARLIER))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tidegauge.impl.control import replication_control as c
-from tidegauge.impl.control.partition_change import Election, PartitionRegistration, RecoveryState, Request, build
+from tidegauge.impl.control.partition_change import ChangeRequest, Election, PartitionRegistration, RecoveryState, build
 from tidegauge.impl.control.replication_control import AlterPartition, BrokerRegistration, ReplicationControl
 from tidegauge.impl.messages import (
     INELIGIBLE_REPLICA,
@@ -46,11 +46,11 @@ def proposed(
     on: ReplicationControl | None = None,
 ) -> tuple[ReplicationControl, int]:
     request = AlterPartitionRequest(sender, leader_epoch, partition_epoch, isr, epochs)
-    after, error, answers = c.alter_partition(
+    after, error, responses = c.alter_partition(
         on or control(), AlterPartition(sender, 10 + sender, Table([(TP, request)]), recovery)
     )
     assert error == NONE
-    return after, answers[TP].error
+    return after, responses[TP].error
 
 
 # AlterPartition
@@ -59,8 +59,8 @@ def proposed(
 def test_a_sender_of_another_incarnation_is_refused_as_a_whole() -> None:
     """Older, newer, or not registered."""
     for sender, epoch in ((1, 10), (1, 12), (9, 19)):
-        after, error, answers = c.alter_partition(control(), AlterPartition(sender, epoch, Table()))
-        assert (after, error, len(answers)) == (control(), c.STALE_BROKER_EPOCH, 0)
+        after, error, responses = c.alter_partition(control(), AlterPartition(sender, epoch, Table()))
+        assert (after, error, len(responses)) == (control(), c.STALE_BROKER_EPOCH, 0)
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_an_unknown_partition_and_a_change_that_moves_the_leader_are_said() -> N
     """The leader that shuts down may still ask; the change is made and it learns that another one leads."""
     request = AlterPartitionRequest(1, 0, 0, (1,))
     other = TopicPartition("none", 0)
-    _, _, answers = c.alter_partition(control(), AlterPartition(1, 11, Table([(other, request)])))
-    assert answers[other].error == UNKNOWN_TOPIC_OR_PARTITION
+    _, _, responses = c.alter_partition(control(), AlterPartition(1, 11, Table([(other, request)])))
+    assert responses[other].error == UNKNOWN_TOPIC_OR_PARTITION
     failed = control()._replace(brokers=control().brokers.put(1, BrokerRegistration(11, offline_dirs=frozenset({TP}))))
     after, error = proposed((1, 2), on=failed)
     assert error == NEW_LEADER_ELECTED
@@ -176,9 +176,9 @@ def test_a_preferred_election_moves_to_the_first_replica_if_it_may_lead() -> Non
 
 def test_a_replica_that_is_taken_away_moves_the_leader_epoch() -> None:
     """Although the leader stays: a fetch of the old replica is fenced."""
-    after = build(FETCH_TRUNCATION, LED, Request(replicas=(1, 2)), lambda _: True, 1)
+    after = build(FETCH_TRUNCATION, LED, ChangeRequest(replicas=(1, 2)), lambda _: True, 1)
     assert after == PartitionRegistration((1, 2), (1, 2), 1, 6, 9)
-    added = build(FETCH_TRUNCATION, LED, Request(replicas=(1, 2, 3, 4)), lambda _: True, 1)
+    added = build(FETCH_TRUNCATION, LED, ChangeRequest(replicas=(1, 2, 3, 4)), lambda _: True, 1)
     assert (added.leader_epoch, added.partition_epoch) == (5, 9)
 
 

@@ -42,8 +42,8 @@ def test_every_invariant_holds(bounds: Bounds) -> None:
 
 def test_a_high_watermark_that_moves_below_min_isr_passes_an_eligible_replica() -> None:
     """KAFKA-15583: after four states, as in MCELR/NoMinIsr.cfg."""
-    moves = Rules()._replace(under_min_isr=lambda _members, _min_isr, _replicas: False)
-    found = find_violation(TWO._replace(max_epoch=2), "elr", moves)
+    transitions = Rules()._replace(under_min_isr=lambda _members, _min_isr, _replicas: False)
+    found = find_violation(TWO._replace(max_epoch=2), "elr", transitions)
     assert found is not None
     assert (found.violation.invariant, len(found.states)) == ("ElectableCompleteness", 4)
 
@@ -113,8 +113,8 @@ def test_three_brokers_keep_what_was_committed() -> None:
     walker = Walker(Bounds(3, 8, 8, 4, 4, min_insync_replicas=2, loses_tails=True), "elr")
     state = walker.start
     for number in range(400):
-        moves = walker.moves(state)
-        state = walker.take(state, moves[(number * 7919) % len(moves)]) if moves else walker.start
+        transitions = walker.transitions(state)
+        state = walker.take(state, transitions[(number * 7919) % len(transitions)]) if transitions else walker.start
         assert violated(state) is None
 
 

@@ -50,7 +50,7 @@ def test_truncating_to_the_own_high_watermark_loses_a_committed_record() -> None
 
 @pytest.mark.parametrize(("profile", "length"), [("kip101", 11), ("kip279", 13)])
 def test_an_older_generation_keeps_a_member_without_committed_records(profile: str, length: int) -> None:
-    """KIP-279: two elections nobody fetched between. KIP-320: a leader that has not heard of the next one answers."""
+    """KIP-279: two elections nobody fetched between. KIP-320: a leader that has not heard of the next one responses."""
     found = find_violation(DEEP, profile)
     assert found is not None
     assert found.violation.invariant == "IsrCompleteness"
@@ -65,9 +65,9 @@ def test_kip_320_holds_every_invariant() -> None:
     assert (len(graph.states), len(graph.edges), graph.depth) == (15_329, 68_674, 27)
 
 
-def test_a_stale_answer_cuts_committed_records_when_its_epoch_is_not_compared() -> None:
+def test_a_stale_response_truncates_committed_records_when_its_epoch_is_not_compared() -> None:
     """KAFKA-18991, as a switch of the profile: Kafka before 3.9.1 and 4.0.1."""
-    unchecked = named("fetch-truncation")._replace(answer_epoch_checked=False)
+    unchecked = named("fetch-truncation")._replace(response_epoch_checked=False)
     found = find_violation(EPOCHS, unchecked, invariants=("IsrCompleteness",))
     assert found is not None
     assert len(found.states) == 16
@@ -102,7 +102,7 @@ def test_a_path_can_be_replayed() -> None:
         assert view(state) == view(expected)
 
 
-def test_an_unfinished_search_is_no_answer() -> None:
+def test_an_unfinished_search_is_no_response() -> None:
     """Stopping early is an error, not a None."""
     with pytest.raises(UsageError, match="raise max_states"):
         find_violation(SMALL, max_states=100)

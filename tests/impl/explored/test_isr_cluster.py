@@ -6,7 +6,7 @@ from tidegauge.conformance.evidence.spec_equals_impl import Compared, compare, i
 from tidegauge.impl.explored.describe_isr import label_text, view_text
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.explored.isr_cluster import (
-    Bounds,
+    IsrBounds,
     explore,
     initial,
     isr_completeness,
@@ -19,7 +19,7 @@ from tidegauge.impl.profiles import FETCH_TRUNCATION, SKIPS_EQUAL, Profile
 from tidegauge.spec.checker.graph import labelled_graph
 from tidegauge.spec.checker.models import find_model
 
-TWICE = Bounds(followers=2, max_end=1, max_partition_epoch=2, max_restarts=0)
+TWICE = IsrBounds(followers=2, max_end=1, max_partition_epoch=2, max_restarts=0)
 TIGHT = {"MaxPartitionEpoch": 2}
 
 
@@ -28,13 +28,13 @@ TIGHT = {"MaxPartitionEpoch": 2}
     ("model", "profile", "constants", "states", "transitions"),
     [
         ("SkipsEqual", "skips-equal", {"MaxPartitionEpoch": 1}, 1_724, 10_953),
-        ("AnyAnswer", "skips-equal", {"MaxPartitionEpoch": 2, "MaxRestarts": 0}, 1_230, 8_091),
+        ("AnyResponse", "skips-equal", {"MaxPartitionEpoch": 2, "MaxRestarts": 0}, 1_230, 8_091),
         ("EqualEpoch", "fetch-truncation", TIGHT, 1_410, 9_231),
         ("ProposalsEnd", "skips-equal", {}, 70, 274),
     ],
 )
 def test_the_graph_is_tlcs(model: str, profile: str, constants: dict[str, int], states: int, transitions: int) -> None:
-    """Both ways; a leader that takes any answer has the same one, so nothing is lost by never asking which it is."""
+    """Both ways; a leader that takes any response has the same one, so nothing is lost by never asking which it is."""
     found = compare(Compared(model, profile, constants))
     assert found.divergence is None, found.divergence
     assert (found.states, found.transitions) == (states, transitions)
@@ -50,7 +50,7 @@ def test_a_guard_taken_away_on_both_sides_is_the_same_graph_again() -> None:
     assert _edges(bounds, SKIPS_EQUAL) != theirs
 
 
-def _edges(bounds: Bounds, profile: Profile) -> set[tuple[object, ...]]:
+def _edges(bounds: IsrBounds, profile: Profile) -> set[tuple[object, ...]]:
     graph = explore(initial(bounds, profile))
     return {(graph.states[source], graph.labels[label], graph.states[target]) for source, label, target in graph.edges}
 
@@ -58,18 +58,18 @@ def _edges(bounds: Bounds, profile: Profile) -> set[tuple[object, ...]]:
 @pytest.mark.tlc
 def test_a_wrong_rule_is_told_as_a_first_divergence() -> None:
     """A follower that joins one record early: where, on which path, and what each side does."""
-    told = compare(Compared("EqualEpoch", "fetch-truncation", TIGHT), FAULTS["joins-one-low"].rules).divergence
-    assert told is not None
-    assert told.startswith("first divergence after 4 steps:\n   1  LeaderAppend\n   2  ShrinkIsr without b2,b3\n")
-    assert "HandleFetch of b2 proposing it for the ISR:\n  spec: not possible\n  impl: leads to" in told
+    reported = compare(Compared("EqualEpoch", "fetch-truncation", TIGHT), FAULTS["joins-one-low"].rules).divergence
+    assert reported is not None
+    assert reported.startswith("first divergence after 4 steps:\n   1  LeaderAppend\n   2  ShrinkIsr without b2,b3\n")
+    assert "HandleFetch of b2 proposing it for the ISR:\n  spec: not possible\n  impl: leads to" in reported
 
 
 @pytest.mark.tlc
 def test_the_repair_is_not_taken_for_kafka_as_it_is() -> None:
-    """The two part at the metadata of a change that the leader knew from its answer."""
-    told = compare(Compared("EqualEpoch", "skips-equal", TIGHT)).divergence
-    assert told is not None
-    assert "\nReadMetadata up to record 1 of those not read:\n" in told
+    """The two part at the metadata of a change that the leader knew from its response."""
+    reported = compare(Compared("EqualEpoch", "skips-equal", TIGHT)).divergence
+    assert reported is not None
+    assert "\nReadMetadata up to record 1 of those not read:\n" in reported
 
 
 def test_metadata_that_was_read_already_makes_a_leader_forget_its_proposal() -> None:
@@ -131,9 +131,9 @@ def test_every_action_and_every_message_reads_as_a_sentence() -> None:
     assert len(said) == len(graph.labels) + 1
     assert {
         "LeaderAppend",
-        "HandleFetch of b3 proposing it for the ISR, the answer is lost",
+        "HandleFetch of b3 proposing it for the ISR, the response is lost",
         "ShrinkIsr without b2,b3",
-        "HandleAlterPartition, the answer is lost",
+        "HandleAlterPartition, the response is lost",
         "ReadMetadata up to record 2 of those not read",
         "RestartEmpty b2",
         "LagLimitPasses b3",
@@ -152,8 +152,8 @@ def test_every_action_and_every_message_reads_as_a_sentence() -> None:
 
 def test_bounds_come_from_the_cfg() -> None:
     """Unless narrowed."""
-    assert isr_bounds_of(find_model("SkipsEqual")) == Bounds(2, 1, 3, 1)
-    assert isr_bounds_of(find_model("ProposalsEnd"), MaxEnd=2) == Bounds(1, 2, 2, 0)
+    assert isr_bounds_of(find_model("SkipsEqual")) == IsrBounds(2, 1, 3, 1)
+    assert isr_bounds_of(find_model("ProposalsEnd"), MaxEnd=2) == IsrBounds(1, 2, 2, 0)
 
 
 def test_kafka_as_it_is_is_what_is_explored_unless_said() -> None:

@@ -27,7 +27,7 @@ def test_every_transition_of_the_specification_is_one_of_the_implementation_and_
 def test_generations_that_ask_for_epoch_ends_are_the_same_graph(
     model: str, profile: str, states: int, transitions: int
 ) -> None:
-    """Three leader epochs, one record: rounds, refusals and stale answers. Longer logs fork, and the spec has no cache."""
+    """Three leader epochs, one record: rounds, refusals and stale responses. Longer logs fork, and the spec has no cache."""
     equality = compare(Compared(model, profile, {"MaxLog": 1, "MaxEpoch": 2}))
     assert equality.divergence is None, equality.divergence
     assert (equality.states, equality.transitions) == (states, transitions)
@@ -96,15 +96,15 @@ def test_with_elr_it_is_the_same_graph(model: str, tight: Mapping[str, int], sta
 @pytest.mark.tlc
 def test_with_elr_a_high_watermark_that_does_not_wait_is_seen() -> None:
     """A leader that moves it below min.insync.replicas: the first place where the graphs part is its append."""
-    moves = Rules()._replace(under_min_isr=lambda _members, _min_isr, _replicas: False)
-    divergence = compare(Compared("Kip966", "elr", {"MaxEpoch": 0, "MaxCrash": 0}), moves).divergence
+    transitions = Rules()._replace(under_min_isr=lambda _members, _min_isr, _replicas: False)
+    divergence = compare(Compared("Kip966", "elr", {"MaxEpoch": 0, "MaxCrash": 0}), transitions).divergence
     assert divergence is not None
     assert re.search(r"\n(LeaderAppend|BecomeLeader) b1:\n", divergence), divergence
 
 
 @pytest.mark.tlc
 def test_a_generation_is_not_taken_for_another() -> None:
-    """The graph of kip320 is not that of kip279: an answer of another epoch tells them apart."""
+    """The graph of kip320 is not that of kip279: a response of another epoch tells them apart."""
     equality = compare(Compared("Kip320", "kip279", {"MaxLog": 1, "MaxEpoch": 1}))
     assert equality.divergence is not None
     assert "HandleEpoch" in equality.divergence or "HandleFetch" in equality.divergence

@@ -52,11 +52,11 @@ def test_it_does_not_take_the_place_before_it_is_there() -> None:
         assert a.maybe_replace_current(future, CURRENT) == (future, CURRENT, False)
 
 
-def test_what_the_current_log_cut_is_cut_in_the_future_one() -> None:
+def test_what_the_current_log_truncate_is_truncated_in_the_future_one() -> None:
     """By the epoch's end offset of the current log, though nothing above the future log's high watermark is known wrong."""
     future = filled(a.start(SETUP, CURRENT, Log()), CURRENT)
-    cut, _ = truncate_to(SETUP, CURRENT.log, 5)
-    other, _ = append_as_leader(SETUP, cut, 3, 3)
+    truncated, _ = truncate_to(SETUP, CURRENT.log, 5)
+    other, _ = append_as_leader(SETUP, truncated, 3, 3)
     current = CURRENT._replace(log=other)
     future = filled(mark_for_truncation(future, 5), current)
     assert future.log.batches == other.batches
@@ -93,8 +93,8 @@ def test_one_partition_is_moved_at_a_time(in_progress: str | None, delayed: tupl
     assert a.select_partition_to_fetch({}, None) is None
 
 
-class Moves(RuleBasedStateMachine):
-    """The current log grows, its epoch rises, and then it may be cut at its batches; the future one follows."""
+class Transitions(RuleBasedStateMachine):
+    """The current log grows, its epoch rises, and then it may be truncated at its batches; the future one follows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class Moves(RuleBasedStateMachine):
         self.current = self.current._replace(log=log)
 
     @rule(back=st.integers(1, 4))
-    def cut(self, back: int) -> None:
+    def truncated(self, back: int) -> None:
         bases = [batch.base for batch in self.current.log.batches[-back:]]
         target = max(self.current.log.hw, min(bases, default=0))
         log, _ = truncate_to(SETUP, self.current.log, target)
@@ -158,4 +158,4 @@ class Moves(RuleBasedStateMachine):
         assert self.future.log.hw <= self.current.log.hw
 
 
-TestMoves = Moves.TestCase
+TestTransitions = Transitions.TestCase

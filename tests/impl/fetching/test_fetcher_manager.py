@@ -9,9 +9,9 @@ from tidegauge.impl.errors import UsageError
 from tidegauge.impl.fetching import fetcher_manager as m
 from tidegauge.impl.fetching.fetcher_manager import FetcherManager
 from tidegauge.impl.fetching.fetcher_thread import (
-    Answer,
     BrokerEndPoint,
     InitialFetchState,
+    PartitionResponse,
     build_fetch,
     process_fetch_response,
 )
@@ -107,8 +107,8 @@ def test_a_failed_partition_is_forgotten_when_it_is_added_or_removed() -> None:
     """KIP-461: until then nothing happens to it."""
     manager = add(FetcherManager(), B1, 3, TPS[0])
     asked = build_fetch(manager.threads[1, 0], LOGS, 5, 0)
-    answers = Table([(TPS[0], Answer(FetchResponse(FENCED_LEADER_EPOCH)))])
-    done = process_fetch_response(SETUP, manager.threads[1, 0], LOGS, asked, answers, 0, 1000)
+    responses = Table([(TPS[0], PartitionResponse(FetchResponse(FENCED_LEADER_EPOCH)))])
+    done = process_fetch_response(SETUP, manager.threads[1, 0], LOGS, asked, responses, 0, 1000)
     failed = m.mark_failed(m.after_pass(manager, (1, 0), done), frozenset({TPS[1]}))
     assert failed.failed == {TPS[0], TPS[1]}
     assert m.failed_partitions_count(failed) == 2
@@ -117,13 +117,13 @@ def test_a_failed_partition_is_forgotten_when_it_is_added_or_removed() -> None:
 
 
 def test_lag_is_the_leaders_high_watermark_minus_the_fetch_offset() -> None:
-    """MaxLag over all threads; unknown until the first answer."""
+    """MaxLag over all threads; unknown until the first response."""
     manager = add(FetcherManager(), B1, 3, TPS[0])
     assert (m.max_lag(manager), m.consumer_lag(manager, TPS[0]), m.consumer_lag(manager, TPS[1])) == (0, None, None)
     asked = build_fetch(manager.threads[1, 0], LOGS, 5, 0)
-    answers = Table([(TPS[0], Answer(FetchResponse(NONE, 25, 0, (Batch(10, 19, 3),))))])
+    responses = Table([(TPS[0], PartitionResponse(FetchResponse(NONE, 25, 0, (Batch(10, 19, 3),))))])
     manager = m.after_pass(
-        manager, (1, 0), process_fetch_response(SETUP, manager.threads[1, 0], LOGS, asked, answers, 0, 1000)
+        manager, (1, 0), process_fetch_response(SETUP, manager.threads[1, 0], LOGS, asked, responses, 0, 1000)
     )
     assert (m.max_lag(manager), m.consumer_lag(manager, TPS[0])) == (5, 5)
     assert m.dead_thread_count(manager) == 0
@@ -172,8 +172,8 @@ class Managers(RuleBasedStateMachine):
         if key is None:
             return
         thread = self.manager.threads[key]
-        answers = Table([(tp, Answer(FetchResponse(FENCED_LEADER_EPOCH)))])
-        done = process_fetch_response(SETUP, thread, LOGS, build_fetch(thread, LOGS, 5, 0), answers, 0, 1000)
+        responses = Table([(tp, PartitionResponse(FetchResponse(FENCED_LEADER_EPOCH)))])
+        done = process_fetch_response(SETUP, thread, LOGS, build_fetch(thread, LOGS, 5, 0), responses, 0, 1000)
         self.manager = m.after_pass(self.manager, key, done)
         self.expected.pop(tp)
 

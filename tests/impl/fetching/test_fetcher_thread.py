@@ -5,12 +5,12 @@ import pytest
 from tidegauge.impl.errors import IllegalStateError
 from tidegauge.impl.fetching import fetcher_thread as t
 from tidegauge.impl.fetching.fetcher_thread import (
-    Answer,
     BrokerEndPoint,
     Entry,
-    EpochAnswer,
+    EpochEndOffset,
     FetcherThread,
     InitialFetchState,
+    PartitionResponse,
     Pass,
 )
 from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, FetchResponse, ListOffsets
@@ -41,16 +41,16 @@ def asked(done: Pass, now: int = 0) -> Table[TopicPartition, t.FetchRequest]:
     return t.build_fetch(done.thread, done.logs, 1, now, broker_epoch=5)
 
 
-def processed(done: Pass, answers: dict[TopicPartition, Answer], now: int = 0, setup: Setup = SETUP) -> Pass:
-    return t.process_fetch_response(setup, done.thread, done.logs, asked(done, now), Table(answers.items()), now, BACKOFF)
+def processed(done: Pass, responses: dict[TopicPartition, PartitionResponse], now: int = 0, setup: Setup = SETUP) -> Pass:
+    return t.process_fetch_response(setup, done.thread, done.logs, asked(done, now), Table(responses.items()), now, BACKOFF)
 
 
-DATA = Answer(FetchResponse(NONE, 12, 0, (Batch(10, 11, 3),)))
-EMPTY = Answer(FetchResponse(NONE, 10, 0))
+DATA = PartitionResponse(FetchResponse(NONE, 12, 0, (Batch(10, 11, 3),)))
+EMPTY = PartitionResponse(FetchResponse(NONE, 10, 0))
 
 
 def test_a_partition_with_data_goes_to_the_end_and_one_with_nothing_new_stays() -> None:
-    """Round robin: the next request starts with who got nothing. A first answer sets the lag, so it moves too."""
+    """Round robin: the next request starts with who got nothing. A first response sets the lag, so it moves too."""
     start = processed(added(), dict.fromkeys(TPS, EMPTY))
     assert list(start.thread.entries) == list(TPS)
     after = processed(start, {TPS[0]: DATA, TPS[1]: EMPTY, TPS[2]: EMPTY})
@@ -61,7 +61,7 @@ def test_a_partition_with_data_goes_to_the_end_and_one_with_nothing_new_stays() 
 
 def test_an_error_backs_off_and_the_entry_is_asked_for_again_when_it_is_over() -> None:
     """At its end it stands, and an error during back-off would not lengthen it."""
-    after = processed(added(), {TPS[0]: Answer(FetchResponse(KAFKA_STORAGE_ERROR))})
+    after = processed(added(), {TPS[0]: PartitionResponse(FetchResponse(KAFKA_STORAGE_ERROR))})
     assert list(asked(after, 999)) == [TPS[1], TPS[2]]
     assert list(asked(after, 1000)) == [TPS[1], TPS[2], TPS[0]]
     assert t.delay_partitions(after.thread, (TPS[0],), 500, BACKOFF) == after.thread
@@ -76,16 +76,16 @@ def test_a_request_that_fails_backs_all_entries_off() -> None:
 
 
 def test_requests_and_received_bytes_are_counted() -> None:
-    """A request that failed is one too. Of an answer counts what was appended; nothing asked, nothing counted."""
-    after = processed(added(), {TPS[0]: DATA, TPS[1]: EMPTY, TPS[2]: Answer(FetchResponse(KAFKA_STORAGE_ERROR))})
+    """A request that failed is one too. Of a response counts what was appended; nothing asked, nothing counted."""
+    after = processed(added(), {TPS[0]: DATA, TPS[1]: EMPTY, TPS[2]: PartitionResponse(FetchResponse(KAFKA_STORAGE_ERROR))})
     assert after.thread.requests.total == 1
     assert after.thread.bytes.total == bytes_of(DATA.response.records, RECORD_BYTES) == 61 + 2 * 10
     assert t.request_failed(after.thread, 5, BACKOFF).requests.total == 2
-    behind = Answer(FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(20, 30))
+    behind = PartitionResponse(FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(20, 30))
     assert processed(added(), {TPS[0]: behind}).thread.bytes.total == 0
 
 
-def test_an_answer_nobody_asked_for_is_dropped() -> None:
+def test_a_response_nobody_asked_for_is_dropped() -> None:
     """The fetch session has no request for it."""
     start = added()
     empty: Table[TopicPartition, t.FetchRequest] = Table()
@@ -94,9 +94,9 @@ def test_an_answer_nobody_asked_for_is_dropped() -> None:
     assert (after.thread.entries, after.logs, after.failed) == (start.thread.entries, start.logs, start.failed)
 
 
-def test_truncations_come_after_all_answers_and_keep_the_place() -> None:
+def test_truncations_come_after_all_responses_and_keep_the_place() -> None:
     """AbstractFetcherThread#truncateOnFetchResponse runs when every partition was processed."""
-    diverging = Answer(FetchResponse(NONE, diverging_epoch=0, diverging_end=5))
+    diverging = PartitionResponse(FetchResponse(NONE, diverging_epoch=0, diverging_end=5))
     after = processed(added(), {TPS[0]: diverging, TPS[1]: DATA})
     assert after.logs[TPS[0]].end == 5
     assert list(after.thread.entries) == [TPS[0], TPS[2], TPS[1]]
@@ -106,21 +106,21 @@ def test_a_truncation_starts_a_back_off_that_ran_out_again() -> None:
     """Since 4.0 the entry that replaces it computes its due time anew, although it is in use."""
     delayed = t.delay_partitions(added().thread, (TPS[0],), 0, BACKOFF)
     start = Pass(delayed, LOGS)
-    after = processed(start, {TPS[0]: Answer(FetchResponse(NONE, diverging_epoch=0, diverging_end=5))}, now=1500)
+    after = processed(start, {TPS[0]: PartitionResponse(FetchResponse(NONE, diverging_epoch=0, diverging_end=5))}, now=1500)
     assert TPS[0] not in asked(after, 2499)
     assert TPS[0] in asked(after, 2500)
 
 
 def test_a_fenced_partition_leaves_and_the_others_go_on() -> None:
     """It is reported as failed."""
-    after = processed(added(), {TPS[1]: Answer(FetchResponse(FENCED_LEADER_EPOCH)), TPS[2]: DATA})
+    after = processed(added(), {TPS[1]: PartitionResponse(FetchResponse(FENCED_LEADER_EPOCH)), TPS[2]: DATA})
     assert after.failed == {TPS[1]}
     assert list(after.thread.entries) == [TPS[0], TPS[2]]
 
 
-def test_an_out_of_range_answer_resets_its_partition() -> None:
+def test_an_out_of_range_response_resets_its_partition() -> None:
     """With what ListOffsets said; it goes to the end."""
-    out = Answer(FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(20, 30))
+    out = PartitionResponse(FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(20, 30))
     assert t.resets(Table([(TPS[0], out), (TPS[1], DATA)])) == (TPS[0],)
     after = processed(added(), {TPS[0]: out})
     assert (after.logs[TPS[0]].start, after.logs[TPS[0]].end) == (20, 20)
@@ -130,7 +130,7 @@ def test_an_out_of_range_answer_resets_its_partition() -> None:
 
 def test_a_throttled_partition_is_left_out_unless_it_is_in_sync() -> None:
     """Only while the quota is exceeded."""
-    start = processed(added(), {TPS[0]: EMPTY, TPS[1]: Answer(FetchResponse(NONE, 15, 0))})
+    start = processed(added(), {TPS[0]: EMPTY, TPS[1]: PartitionResponse(FetchResponse(NONE, 15, 0))})
     throttled = frozenset(TPS)
     assert t.is_in_sync(start.thread.entries[TPS[0]])
     assert set(t.build_fetch(start.thread, LOGS, 1, 0, throttled=throttled, quota_exceeded=True)) == {TPS[0]}
@@ -157,43 +157,43 @@ def test_a_negative_offset_needs_the_leaders_offsets() -> None:
     assert done.logs[TPS[0]].end == 4
 
 
-def test_truncation_rounds_ask_who_has_a_cache_and_cut_who_has_none() -> None:
+def test_truncation_rounds_ask_who_has_a_cache_and_truncate_who_has_none() -> None:
     """maybeTruncate: answers first, then entries that need none; errors back off and stay Truncating."""
     logs = LOGS.put(TPS[2], Log())
     start = added(BY_REQUEST, logs, offset=0)
-    questions = t.epochs_to_ask(BY_REQUEST, start.thread, logs, 0)
-    assert questions == Table([(TPS[0], (3, 1)), (TPS[1], (3, 1))])
-    answers = Table([(TPS[0], EpochAnswer(NONE, 0, 5)), (TPS[1], EpochAnswer(KAFKA_STORAGE_ERROR))])
-    after = t.maybe_truncate(BY_REQUEST, start.thread, logs, questions, answers, 0, BACKOFF)
+    requests = t.epochs_to_ask(BY_REQUEST, start.thread, logs, 0)
+    assert requests == Table([(TPS[0], (3, 1)), (TPS[1], (3, 1))])
+    responses = Table([(TPS[0], EpochEndOffset(NONE, 0, 5)), (TPS[1], EpochEndOffset(KAFKA_STORAGE_ERROR))])
+    after = t.maybe_truncate(BY_REQUEST, start.thread, logs, requests, responses, 0, BACKOFF)
     states = {tp: (e.state.fetch_offset, e.at(0).truncating, e.at(0).delayed) for tp, e in after.thread.entries.items()}
     assert states == {TPS[0]: (5, False, False), TPS[1]: (0, True, True), TPS[2]: (0, False, False)}
     gone = t.remove_partitions(start.thread, frozenset({TPS[0]}))
-    late = t.maybe_truncate(BY_REQUEST, gone, logs, questions, Table([(TPS[0], EpochAnswer(NONE, 0, 5))]), 0, BACKOFF)
+    late = t.maybe_truncate(BY_REQUEST, gone, logs, requests, Table([(TPS[0], EpochEndOffset(NONE, 0, 5))]), 0, BACKOFF)
     assert late.logs[TPS[0]] == LOG
 
 
-def test_a_late_epoch_answer_does_not_lengthen_a_back_off() -> None:
+def test_a_late_epoch_response_does_not_lengthen_a_back_off() -> None:
     """An error while the partition already waits changes nothing."""
     start = added(BY_REQUEST, offset=0)
-    questions = t.epochs_to_ask(BY_REQUEST, start.thread, LOGS, 0)
+    requests = t.epochs_to_ask(BY_REQUEST, start.thread, LOGS, 0)
     waiting = t.delay_partitions(start.thread, TPS, 0, BACKOFF)
-    failed = Table([(TPS[0], EpochAnswer(KAFKA_STORAGE_ERROR))])
-    assert t.maybe_truncate(BY_REQUEST, waiting, LOGS, questions, failed, 500, BACKOFF) == Pass(waiting, LOGS)
+    failed = Table([(TPS[0], EpochEndOffset(KAFKA_STORAGE_ERROR))])
+    assert t.maybe_truncate(BY_REQUEST, waiting, LOGS, requests, failed, 500, BACKOFF) == Pass(waiting, LOGS)
 
 
-def test_a_fenced_epoch_answer_fails_its_partition() -> None:
+def test_a_fenced_epoch_response_fails_its_partition() -> None:
     """In the epoch it was asked in."""
     start = added(BY_REQUEST, offset=0)
-    questions = t.epochs_to_ask(BY_REQUEST, start.thread, LOGS, 0)
-    fenced = Table([(TPS[0], EpochAnswer(FENCED_LEADER_EPOCH))])
-    assert t.maybe_truncate(BY_REQUEST, start.thread, LOGS, questions, fenced, 0, BACKOFF).failed == {TPS[0]}
+    requests = t.epochs_to_ask(BY_REQUEST, start.thread, LOGS, 0)
+    fenced = Table([(TPS[0], EpochEndOffset(FENCED_LEADER_EPOCH))])
+    assert t.maybe_truncate(BY_REQUEST, start.thread, LOGS, requests, fenced, 0, BACKOFF).failed == {TPS[0]}
 
 
-def test_an_epoch_answer_nobody_asked_for_ends_the_thread() -> None:
+def test_an_epoch_response_nobody_asked_for_ends_the_thread() -> None:
     """IllegalStateException outside any partition: DeadThreadCount."""
     start = added(BY_REQUEST)
     none: Table[TopicPartition, tuple[int, int]] = Table()
-    after = t.maybe_truncate(BY_REQUEST, start.thread, LOGS, none, Table([(TPS[0], EpochAnswer(NONE, 0, 5))]), 0, BACKOFF)
+    after = t.maybe_truncate(BY_REQUEST, start.thread, LOGS, none, Table([(TPS[0], EpochEndOffset(NONE, 0, 5))]), 0, BACKOFF)
     assert after.thread.dead
     assert after.thread.name == "ReplicaFetcherThread-0-7"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tidegauge.impl.errors import IllegalStateError
-from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, FetchAnswer, FetchResponse, ListOffsets
+from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import FETCH_TRUNCATION, HW_ONLY, Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import fetch_state
@@ -20,8 +20,10 @@ LOG = update_high_watermark(SETUP, WRITTEN, 5)
 READY = Fetcher(LOG, PartitionFetchState(9, 4, 3))
 
 
-def answer(response: FetchResponse, offset: int = 9, epoch: int = 4, offsets: ListOffsets | None = None) -> FetchAnswer:
-    return FetchAnswer(epoch, offset, response, offsets)
+def respond(
+    response: FetchResponse, offset: int = 9, epoch: int = 4, offsets: ListOffsets | None = None
+) -> FetchResponseInFlight:
+    return FetchResponseInFlight(epoch, offset, response, offsets)
 
 
 DATA = FetchResponse(NONE, 9, 0, (Batch(9, 9, 4),))
@@ -36,11 +38,11 @@ def test_a_new_entry_fetches_from_its_log_end_when_the_cache_knows_an_epoch() ->
     assert f.maybe_truncate_alone(SETUP, empty).entry == PartitionFetchState(0, 4)
 
 
-def test_before_kip_101_a_follower_cuts_at_its_own_high_watermark() -> None:
+def test_before_kip_101_a_follower_truncates_at_its_own_high_watermark() -> None:
     """Records above it go, committed or not."""
     entry = f.add_partition(TO_HW, Fetcher(LOG), 4, f.initial_fetch_offset(TO_HW, LOG))
-    cut = f.maybe_truncate_alone(TO_HW, entry)
-    assert (cut.log.end, cut.calls) == (5, (Call(5, True),))
+    truncated = f.maybe_truncate_alone(TO_HW, entry)
+    assert (truncated.log.end, truncated.calls) == (5, (Call(5, True),))
 
 
 def test_an_entry_of_the_same_epoch_is_left_alone() -> None:
@@ -53,7 +55,7 @@ def test_an_entry_of_the_same_epoch_is_left_alone() -> None:
 
 
 def test_a_negative_offset_asks_the_leader() -> None:
-    """With its answer the entry is reset; without one the error goes to the caller and the failed mark is gone."""
+    """With its response the entry is reset; without one the error goes to the caller and the failed mark is gone."""
     reset = f.add_partition(SETUP, Fetcher(LOG), 4, UNDEFINED, ListOffsets(0, 20))
     assert reset.entry == PartitionFetchState(9, 4, 3, lag=11)
     with pytest.raises(IllegalStateError) as thrown:
@@ -61,31 +63,31 @@ def test_a_negative_offset_asks_the_leader() -> None:
     assert not thrown.value.left_behind.failed
 
 
-def test_an_answer_appends_then_moves_the_high_watermark_then_the_log_start() -> None:
+def test_a_response_appends_then_moves_the_high_watermark_then_the_log_start() -> None:
     """The high watermark is clamped to what was just appended."""
-    after = f.process_fetch_answer(SETUP, READY, answer(FetchResponse(NONE, 99, 7, (Batch(9, 9, 4),))))
+    after = f.process_fetch_response(SETUP, READY, respond(FetchResponse(NONE, 99, 7, (Batch(9, 9, 4),))))
     assert (after.log.end, after.log.hw, after.log.start) == (10, 10, 7)
     assert after.entry == PartitionFetchState(10, 4, 4, lag=89)
 
 
 @pytest.mark.parametrize(("offset", "epoch"), [(8, 4), (9, 3), (9, 5)])
-def test_an_answer_to_another_request_is_dropped(offset: int, epoch: int) -> None:
+def test_a_response_to_another_request_is_dropped(offset: int, epoch: int) -> None:
     """Another offset, or another epoch since KAFKA-18991."""
-    assert f.process_fetch_answer(SETUP, READY, answer(DATA, offset, epoch)) == READY
-    older = Setup(profile=FETCH_TRUNCATION._replace(answer_epoch_checked=False))
-    assert (f.process_fetch_answer(older, READY, answer(DATA, offset, epoch)) == READY) == (offset != 9)
+    assert f.process_fetch_response(SETUP, READY, respond(DATA, offset, epoch)) == READY
+    older = Setup(profile=FETCH_TRUNCATION._replace(response_epoch_checked=False))
+    assert (f.process_fetch_response(older, READY, respond(DATA, offset, epoch)) == READY) == (offset != 9)
 
 
-def test_an_answer_finds_a_delayed_or_truncating_entry_not_ready() -> None:
+def test_a_response_finds_a_delayed_or_truncating_entry_not_ready() -> None:
     """It is dropped without a word."""
     for entry in (READY.entry, None):
         busy = READY._replace(entry=entry and entry._replace(delayed=True))
-        assert f.process_fetch_answer(SETUP, busy, answer(DATA)) == busy
+        assert f.process_fetch_response(SETUP, busy, respond(DATA)) == busy
 
 
-def test_a_diverging_answer_only_cuts() -> None:
+def test_a_diverging_response_only_truncations() -> None:
     """Its high watermark and log start are not looked at (KAFKA-14704)."""
-    after = f.process_fetch_answer(SETUP, READY, answer(FetchResponse(NONE, 9, 3, (), 2, 8)))
+    after = f.process_fetch_response(SETUP, READY, respond(FetchResponse(NONE, 9, 3, (), 2, 8)))
     assert (after.log.end, after.log.hw, after.log.start) == (7, 5, 0)
     assert after.calls == (Call(7, False),)
     assert after.entry == PartitionFetchState(7, 4, 1)
@@ -102,7 +104,7 @@ def test_truncation_by_request_goes_on_until_an_epoch_is_shared() -> None:
     assert twice.entry == PartitionFetchState(5, 4, 0)
 
 
-def test_an_epoch_answer_of_another_epoch_is_dropped() -> None:
+def test_an_epoch_response_of_another_epoch_is_dropped() -> None:
     """The entry was made anew while the request was on its way (KAFKA-7786)."""
     start = f.add_partition(BY_REQUEST, Fetcher(LOG), 4, 5)
     assert f.truncate_to_epoch_end_offset(BY_REQUEST, start, 3, FENCED_LEADER_EPOCH, -1, -1) == start
@@ -112,36 +114,36 @@ def test_an_epoch_answer_of_another_epoch_is_dropped() -> None:
 
 def test_a_fenced_entry_fails_until_new_metadata() -> None:
     """Any other error only delays it."""
-    fenced = f.process_fetch_answer(SETUP, READY, answer(FetchResponse(FENCED_LEADER_EPOCH)))
+    fenced = f.process_fetch_response(SETUP, READY, respond(FetchResponse(FENCED_LEADER_EPOCH)))
     assert (fenced.entry, fenced.failed) == (None, True)
-    assert f.process_fetch_answer(SETUP, READY, answer(FetchResponse(KAFKA_STORAGE_ERROR))) == fetch_state.delay(READY)
+    assert f.process_fetch_response(SETUP, READY, respond(FetchResponse(KAFKA_STORAGE_ERROR))) == fetch_state.delay(READY)
     assert f.build_fetch(1, fetch_state.delay(READY)) is None
     assert fetch_state.expire_delay(fetch_state.delay(READY)) == READY
 
 
 def test_a_failed_append_fails_the_partition_and_a_corrupt_one_delays_it() -> None:
     """KIP-461: only this partition stops."""
-    wrong = answer(FetchResponse(NONE, 9, 0, (Batch(3, 4, 4),)))
-    assert f.process_fetch_answer(SETUP, READY, wrong).failed
-    assert f.process_fetch_answer(SETUP, READY, answer(DATA), corrupt=True) == fetch_state.delay(READY)
+    wrong = respond(FetchResponse(NONE, 9, 0, (Batch(3, 4, 4),)))
+    assert f.process_fetch_response(SETUP, READY, wrong).failed
+    assert f.process_fetch_response(SETUP, READY, respond(DATA), corrupt=True) == fetch_state.delay(READY)
 
 
 @pytest.mark.parametrize(("offsets", "end", "start", "lag"), [((0, 6), 6, 0, 0), ((12, 20), 12, 12, 8), ((0, 20), 9, 0, 11)])
 def test_out_of_range_has_three_cases(offsets: tuple[int, int], end: int, start: int, lag: int) -> None:
     """The leader ends below, begins above, or neither."""
-    out = answer(FetchResponse(OFFSET_OUT_OF_RANGE), offsets=ListOffsets(*offsets))
-    after = f.process_fetch_answer(SETUP, READY, out)
+    out = respond(FetchResponse(OFFSET_OUT_OF_RANGE), offsets=ListOffsets(*offsets))
+    after = f.process_fetch_response(SETUP, READY, out)
     assert after.entry is not None
     assert (after.log.end, after.log.start, after.entry.lag) == (end, start, lag)
 
 
 def test_a_fenced_list_offsets_fails_in_the_current_epoch_and_is_retried_at_once_otherwise() -> None:
     """Kafka's inverted answer of onPartitionFenced: no delay in that branch."""
-    out = answer(FetchResponse(OFFSET_OUT_OF_RANGE))
-    assert f.process_fetch_answer(SETUP, READY, out, FENCED_LEADER_EPOCH).failed
-    older = answer(FetchResponse(OFFSET_OUT_OF_RANGE), epoch=UNDEFINED)
-    assert f.process_fetch_answer(SETUP, READY, older, FENCED_LEADER_EPOCH) == READY
-    assert f.process_fetch_answer(SETUP, READY, out, UNKNOWN_LEADER_EPOCH) == fetch_state.delay(READY)
+    out = respond(FetchResponse(OFFSET_OUT_OF_RANGE))
+    assert f.process_fetch_response(SETUP, READY, out, FENCED_LEADER_EPOCH).failed
+    older = respond(FetchResponse(OFFSET_OUT_OF_RANGE), epoch=UNDEFINED)
+    assert f.process_fetch_response(SETUP, READY, older, FENCED_LEADER_EPOCH) == READY
+    assert f.process_fetch_response(SETUP, READY, out, UNKNOWN_LEADER_EPOCH) == fetch_state.delay(READY)
 
 
 def test_a_request_says_where_the_entry_stands() -> None:
@@ -150,7 +152,7 @@ def test_a_request_says_where_the_entry_stands() -> None:
 
 
 def test_an_entry_without_records_is_offered_once() -> None:
-    """A former leader's empty epoch is removed by the cut that its own log end is the answer to (KAFKA-10706)."""
+    """A former leader's empty epoch is removed by the truncation that its own log end is the response to (KAFKA-10706)."""
     led = Fetcher(assign_epoch_start_offset(SETUP, LOG, 5, 9), PartitionFetchState(9, 6, 5))
-    after = f.process_fetch_answer(SETUP, led, answer(FetchResponse(NONE, 9, 0, (), 3, 9), epoch=6))
+    after = f.process_fetch_response(SETUP, led, respond(FetchResponse(NONE, 9, 0, (), 3, 9), epoch=6))
     assert after.entry == PartitionFetchState(9, 6, 3)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegauge.impl.messages import FetchAnswer, FetchResponse, ListOffsets
+from tidegauge.impl.messages import FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import fetch_state
@@ -15,25 +15,25 @@ SETUP = Setup()
 LOG, _ = append_as_follower(SETUP, Log(), (Batch(0, 4, 0), Batch(5, 6, 1), Batch(7, 8, 3)), 9)
 READY = Fetcher(LOG, PartitionFetchState(9, 4, 3))
 NOBODY = Fetcher(LOG)
-LATE = FetchAnswer(4, 9, FetchResponse(NONE, 9, 0, (Batch(9, 9, 4),)))
+LATE = FetchResponseInFlight(4, 9, FetchResponse(NONE, 9, 0, (Batch(9, 9, 4),)))
 
 
 def test_a_fetcher_without_an_entry_does_nothing() -> None:
-    """The partition was removed while an answer was on its way: nothing is asked, cut, taken or failed."""
+    """The partition was removed while a response was on its way: nothing is asked, truncated, taken or failed."""
     assert f.epoch_to_ask(SETUP, NOBODY) == UNDEFINED
     assert f.maybe_truncate_alone(SETUP, NOBODY) == NOBODY
     assert f.truncate_to_high_watermark(SETUP, NOBODY) == NOBODY
     assert f.truncate_to_epoch_end_offset(SETUP, NOBODY, 4, NONE, 1, 7) == NOBODY
     assert f.build_fetch(1, NOBODY) is None
     assert not f.accepts(SETUP, None, LATE)
-    assert f.process_fetch_answer(SETUP, NOBODY, LATE) == NOBODY
+    assert f.process_fetch_response(SETUP, NOBODY, LATE) == NOBODY
     assert fetch_state.on_partition_fenced(SETUP, NOBODY, 4) == (NOBODY, False)
 
 
 @pytest.mark.parametrize("asked_in", [4, 3])
-def test_a_fenced_epoch_answer_waits_only_if_the_thread_has_moved_on(asked_in: int) -> None:
+def test_a_fenced_epoch_response_waits_only_if_the_thread_has_moved_on(asked_in: int) -> None:
     """Fenced in the current epoch the partition fails; in an older one (taken before KAFKA-7786) it backs off."""
-    setup = Setup(profile=FETCH_TRUNCATION._replace(epoch_answers_checked=False))
+    setup = Setup(profile=FETCH_TRUNCATION._replace(epoch_responses_checked=False))
     after = f.truncate_to_epoch_end_offset(setup, READY, asked_in, FENCED_LEADER_EPOCH, UNDEFINED, UNDEFINED)
     if asked_in == 4:
         assert (after.entry, after.failed) == (None, True)
@@ -50,10 +50,10 @@ def test_who_is_fenced_in_its_own_epoch_has_not_moved_on() -> None:
 
 
 @pytest.mark.parametrize("asked_in", [4, 3])
-def test_a_fenced_fetch_answer_waits_only_if_the_thread_has_moved_on(asked_in: int) -> None:
-    """The same for a fetch; an answer of another epoch was taken before KAFKA-18991."""
-    setup = Setup(profile=FETCH_TRUNCATION._replace(answer_epoch_checked=False))
-    after = f.process_fetch_answer(setup, READY, FetchAnswer(asked_in, 9, FetchResponse(FENCED_LEADER_EPOCH)))
+def test_a_fenced_fetch_response_waits_only_if_the_thread_has_moved_on(asked_in: int) -> None:
+    """The same for a fetch; a response of another epoch was taken before KAFKA-18991."""
+    setup = Setup(profile=FETCH_TRUNCATION._replace(response_epoch_checked=False))
+    after = f.process_fetch_response(setup, READY, FetchResponseInFlight(asked_in, 9, FetchResponse(FENCED_LEADER_EPOCH)))
     if asked_in == 4:
         assert (after.entry, after.failed) == (None, True)
     else:
@@ -64,24 +64,24 @@ def test_a_fenced_fetch_answer_waits_only_if_the_thread_has_moved_on(asked_in: i
     ("error", "offsets"), [(UNKNOWN_LEADER_EPOCH, ListOffsets(0, 5)), (UNKNOWN_LEADER_EPOCH, None), (NONE, None)]
 )
 def test_a_reset_without_offsets_backs_off(error: int, offsets: ListOffsets | None) -> None:
-    """Without both an answer and no error nothing is cut."""
-    out = FetchAnswer(4, 9, FetchResponse(OFFSET_OUT_OF_RANGE), offsets)
-    assert f.process_fetch_answer(SETUP, READY, out, error) == fetch_state.delay(READY)
+    """Without both a response and no error nothing is truncated."""
+    out = FetchResponseInFlight(4, 9, FetchResponse(OFFSET_OUT_OF_RANGE), offsets)
+    assert f.process_fetch_response(SETUP, READY, out, error) == fetch_state.delay(READY)
 
 
 def test_a_reset_that_is_fenced_in_an_older_epoch_is_tried_again_at_once() -> None:
     """Kafka's polarity is the other way round here: no back-off where the thread has moved on, one after a failure."""
-    setup = Setup(profile=FETCH_TRUNCATION._replace(answer_epoch_checked=False))
-    older = FetchAnswer(3, 9, FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(0, 5))
-    assert f.process_fetch_answer(setup, READY, older, FENCED_LEADER_EPOCH) == READY
-    current = f.process_fetch_answer(setup, READY, older._replace(request_epoch=4), FENCED_LEADER_EPOCH)
+    setup = Setup(profile=FETCH_TRUNCATION._replace(response_epoch_checked=False))
+    older = FetchResponseInFlight(3, 9, FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(0, 5))
+    assert f.process_fetch_response(setup, READY, older, FENCED_LEADER_EPOCH) == READY
+    current = f.process_fetch_response(setup, READY, older._replace(request_epoch=4), FENCED_LEADER_EPOCH)
     assert (current.entry, current.failed) == (None, True)
 
 
 def test_a_reset_to_what_no_log_can_be_backs_off() -> None:
     """An error of the log is no failure there: Kafka catches whatever the reset throws."""
-    out = FetchAnswer(4, 9, FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(0, -1))
-    after = f.process_fetch_answer(SETUP, READY, out)
+    out = FetchResponseInFlight(4, 9, FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(0, -1))
+    after = f.process_fetch_response(SETUP, READY, out)
     assert after == fetch_state.delay(READY)
 
 
@@ -100,17 +100,17 @@ def test_a_back_off_ends_and_a_removed_partition_has_none() -> None:
     assert fetch_state.remove_partition(READY) == fetch_state.remove_partition(fetch_state.mark_failed(READY)) == NOBODY
 
 
-def test_an_answer_that_does_not_start_at_the_log_end_fails_the_partition() -> None:
+def test_a_response_that_does_not_start_at_the_log_end_fails_the_partition() -> None:
     """ReplicaFetcherThread#processPartitionData: offset mismatch."""
     ahead = READY._replace(entry=PartitionFetchState(8, 4, 3))
-    answer = FetchAnswer(4, 8, FetchResponse(NONE, 9, 0))
-    assert f.process_fetch_answer(SETUP, ahead, answer).failed
+    response = FetchResponseInFlight(4, 8, FetchResponse(NONE, 9, 0))
+    assert f.process_fetch_response(SETUP, ahead, response).failed
 
 
 def test_what_a_failed_append_leaves_behind_stays() -> None:
     """The epoch cache learns of each batch before anything is written: the first one's epoch stays, its records do not."""
     batches = (Batch(9, 9, 4), Batch(10, 10, -2))
-    after = f.process_fetch_answer(SETUP, READY, FetchAnswer(4, 9, FetchResponse(NONE, 9, 0, batches)))
+    after = f.process_fetch_response(SETUP, READY, FetchResponseInFlight(4, 9, FetchResponse(NONE, 9, 0, batches)))
     assert after.failed
     assert after.log.end == 9
     assert after.log.cache.memory.pairs() == ((0, 0), (1, 5), (3, 7), (4, 9))

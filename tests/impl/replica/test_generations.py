@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from tests.impl.brokers import NOW
 from tests.impl.switches import METADATA, written
-from tidegauge.impl.messages import FetchAnswer, ListOffsets
+from tidegauge.impl.messages import FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import FETCH_TRUNCATION, HW_ONLY, KIP101, KIP279, KIP320, Profile, Setup
 from tidegauge.impl.replica import fetcher as f
 from tidegauge.impl.replica import partition as p
@@ -42,8 +42,8 @@ def follow(profile: Profile, leader: Partition, log: Log, epoch: int, *, rounds:
         assert request is not None
         leader, response = p.fetch_records(setup, leader, request._replace(replica_epoch=11), METADATA, NOW, 99)
         offsets = ListOffsets(leader.log.start, leader.log.end)
-        answer = FetchAnswer(epoch, request.fetch_offset, response, offsets)
-        fetcher = f.process_fetch_answer(setup, fetcher, answer)
+        in_flight = FetchResponseInFlight(epoch, request.fetch_offset, response, offsets)
+        fetcher = f.process_fetch_response(setup, fetcher, in_flight)
         if response.error != NONE and fetcher.entry is not None and fetcher.entry.delayed:
             return Followed(fetcher.log, response.error)
     return Followed(fetcher.log)
@@ -66,20 +66,20 @@ def leader_of(profile: Profile, log: Log, epoch: int, records: int) -> Partition
 
 
 def test_s1_truncation_to_the_high_watermark_loses_an_acknowledged_record() -> None:
-    """KIP-101: the follower's high watermark lags; it cuts what it shares with the leader, which then dies."""
-    cut: dict[str, int] = {}
+    """KIP-101: the follower's high watermark lags; it truncates what it shares with the leader, which then dies."""
+    truncated: dict[str, int] = {}
     for profile in GENERATIONS:
         leader = leader_of(profile, written((0, 0, 0), (1, 1, 0), hw=2), 0, 0)
         setup = Setup(profile=profile)
         log = written((0, 0, 0), (1, 1, 0), hw=1)
         fetcher = f.add_partition(setup, Fetcher(log), 0, f.initial_fetch_offset(setup, log))
-        cut[profile.name] = f.maybe_truncate_alone(setup, fetcher).log.end
+        truncated[profile.name] = f.maybe_truncate_alone(setup, fetcher).log.end
         assert epochs(follow(profile, leader, log, 0).log) == [0, 0]
-    assert cut == {"hw-only": 1, "kip101": 2, "kip279": 2, "kip320": 2, "fetch-truncation": 2}
+    assert truncated == {"hw-only": 1, "kip101": 2, "kip279": 2, "kip320": 2, "fetch-truncation": 2}
 
 
 def test_s2_a_lost_tail_leaves_two_logs_that_differ_for_ever() -> None:
-    """KIP-101: nothing above the high watermark, so nothing is cut; the same offset holds two records."""
+    """KIP-101: nothing above the high watermark, so nothing is truncated; the same offset holds two records."""
     forked = {}
     for profile in GENERATIONS:
         leader = leader_of(profile, written((0, 0, 0), hw=1), 1, 1)
@@ -88,7 +88,7 @@ def test_s2_a_lost_tail_leaves_two_logs_that_differ_for_ever() -> None:
     assert forked == {"hw-only": True, "kip101": False, "kip279": False, "kip320": False, "fetch-truncation": False}
 
 
-def test_s3_a_fast_fail_over_forks_until_the_answer_has_an_epoch() -> None:
+def test_s3_a_fast_fail_over_forks_until_the_response_has_an_epoch() -> None:
     """KIP-279: the leader never saw epoch 2, and answers where its own epoch 3 begins."""
     forked = {}
     for profile in GENERATIONS[1:]:
@@ -99,7 +99,7 @@ def test_s3_a_fast_fail_over_forks_until_the_answer_has_an_epoch() -> None:
 
 
 def test_s4_interleaved_lineages_need_rounds() -> None:
-    """KIP-279: ask again below what is not shared; KIP-101 stops after the first answer."""
+    """KIP-279: ask again below what is not shared; KIP-101 stops after the first response."""
     forked = {}
     for profile in GENERATIONS[1:]:
         leader = leader_of(profile, written((0, 4, 0), (5, 7, 2)), 4, 4)

@@ -141,24 +141,24 @@ def test_the_low_watermark_is_that_of_the_replicas_alive() -> None:
     assert [isr.low_watermark(partition, m) for m in (METADATA, fenced, gone, ())] == [2, 2, 4, 6]
 
 
-def test_an_answer_to_another_proposal_is_dropped() -> None:
+def test_a_response_to_another_proposal_is_dropped() -> None:
     """Metadata was faster: the state is not the proposed one any more."""
     pending = isr.prepare_isr_shrink(led(), (2,))
-    answer = AlterPartitionResponse(NONE, 2, 2, (0, 1))
+    response = AlterPartitionResponse(NONE, 2, 2, (0, 1))
     moved = led()
-    assert isr.handle_alter_partition_response(SETUP, moved, pending.state, answer, METADATA, NOW) == (moved, False)
+    assert isr.handle_alter_partition_response(SETUP, moved, pending.state, response, METADATA, NOW) == (moved, False)
 
 
 def test_a_committed_isr_is_not_asked_for_again() -> None:
-    """No resend after an answer, whatever it says about other epochs; the state is what the controller has."""
+    """No resend after a response, whatever it says about other epochs; the state is what the controller has."""
     pending = isr.prepare_isr_shrink(led(), (2,))
-    answer = AlterPartitionResponse(NONE, 2, 2, (0, 1))
-    committed, again = isr.handle_alter_partition_response(SETUP, pending, pending.state, answer, METADATA, NOW)
+    response = AlterPartitionResponse(NONE, 2, 2, (0, 1))
+    committed, again = isr.handle_alter_partition_response(SETUP, pending, pending.state, response, METADATA, NOW)
     assert (committed.state, committed.partition_epoch, again) == (PartitionState((0, 1)), 2, False)
-    for stale in (answer._replace(leader_epoch=1), answer._replace(partition_epoch=0)):
+    for stale in (response._replace(leader_epoch=1), response._replace(partition_epoch=0)):
         assert isr.handle_alter_partition_response(SETUP, pending, pending.state, stale, METADATA, NOW) == (pending, False)
     refused = AlterPartitionResponse(INELIGIBLE_REPLICA)
     assert not isr.handle_alter_partition_response(SETUP, pending, pending.state, refused, METADATA, NOW)[1]
-    older = SETUP._replace(profile=FETCH_TRUNCATION._replace(hw_after_isr_answer=False))
-    committed, again = isr.handle_alter_partition_response(older, pending, pending.state, answer, METADATA, NOW)
+    older = SETUP._replace(profile=FETCH_TRUNCATION._replace(hw_after_isr_response=False))
+    committed, again = isr.handle_alter_partition_response(older, pending, pending.state, response, METADATA, NOW)
     assert (committed.state, again) == (PartitionState((0, 1)), False)

@@ -47,7 +47,7 @@ def fetched(partition: Partition, follower: int, offset: int, setup: Setup = SET
 
 
 def test_a_new_leader_marks_its_epoch_and_keeps_its_tail() -> None:
-    """Nothing is cut, and the high watermark waits for every member."""
+    """Nothing is truncated, and the high watermark waits for every member."""
     partition = led()
     assert (partition.log.end, partition.log.hw, partition.epoch_start) == (10, 0, 10)
     assert partition.log.cache.memory.pairs()[-1] == (2, 10)
@@ -81,11 +81,11 @@ def test_a_follower_takes_equal_metadata_and_restarts_only_for_a_new_epoch() -> 
 def test_before_truncation_on_fetch_a_leader_does_not_look_at_the_last_fetched_epoch() -> None:
     """It came with Fetch version 12; a leader of KIP-320 reads."""
     request = FetchRequest(1, 2, 5, 0)
-    answers = [p.fetch_records(s, led(setup=s), request, METADATA, NOW, 9)[1] for s in (SETUP, Setup(profile=KIP320))]
-    assert [a.records for a in answers] == [(Batch(5, 9, 1),), (Batch(5, 9, 1),)]
+    responses = [p.fetch_records(s, led(setup=s), request, METADATA, NOW, 9)[1] for s in (SETUP, Setup(profile=KIP320))]
+    assert [a.records for a in responses] == [(Batch(5, 9, 1),), (Batch(5, 9, 1),)]
     request = FetchRequest(1, 2, 7, 0)
-    answers = [p.fetch_records(s, led(setup=s), request, METADATA, NOW, 9)[1] for s in (SETUP, Setup(profile=KIP320))]
-    assert [a.is_diverging for a in answers] == [True, False]
+    responses = [p.fetch_records(s, led(setup=s), request, METADATA, NOW, 9)[1] for s in (SETUP, Setup(profile=KIP320))]
+    assert [a.is_diverging for a in responses] == [True, False]
 
 
 def test_a_leader_that_is_elected_again_keeps_recorded_ends_unless_that_is_repaired() -> None:
@@ -137,20 +137,20 @@ def test_only_an_empty_log_that_starts_inside_what_was_fetched_starts_again(
     assert info.first == 5
 
 
-def test_an_answer_carries_the_high_watermark_from_before_the_fetch() -> None:
-    """A follower learns what its own fetch did one answer later."""
+def test_a_response_carries_the_high_watermark_from_before_the_fetch() -> None:
+    """A follower learns what its own fetch did one response later."""
     partition, _ = fetched(led(members=(0, 1)), 1, 10)
     assert partition.log.hw == 10
-    _, answer = fetched(led(members=(0, 1)), 1, 10)
-    assert answer.hw == 0
+    _, response = fetched(led(members=(0, 1)), 1, 10)
+    assert response.hw == 0
 
 
 def test_a_diverging_fetch_is_not_counted() -> None:
     """KAFKA-13141: the leader's view of the follower stays as it was."""
     partition = led()
     request = FetchRequest(1, 2, 8, 0, 0, 11)
-    after, answer = p.fetch_records(SETUP, partition, request, METADATA, NOW, 100)
-    assert (answer.diverging_epoch, answer.diverging_end) == (0, 5)
+    after, response = p.fetch_records(SETUP, partition, request, METADATA, NOW, 100)
+    assert (response.diverging_epoch, response.diverging_end) == (0, 5)
     assert after == partition
 
 
@@ -205,7 +205,7 @@ def test_an_expansion_holds_the_high_watermark_at_once_and_a_shrink_late() -> No
     assert isr.maybe_increment_leader_hw(SETUP, shrinking, METADATA, NOW + 40_000).log.hw == 5
 
 
-def test_the_controllers_answer_commits_or_takes_back() -> None:
+def test_the_controllers_response_commits_or_takes_back() -> None:
     """Committed raises the high watermark; a fenced member takes the proposal back; metadata errors wait."""
     partition, _ = fetched(led(members=(0, 1)), 1, 5)
     shrinking = isr.maybe_shrink_isr(SETUP, partition, NOW + 40_000)

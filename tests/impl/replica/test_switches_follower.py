@@ -5,8 +5,8 @@ import pytest
 from tests.impl.switches import LOG, TODAY, without
 from tidegauge.impl.errors import FatalExitError, UnexpectedAppendOffsetError
 from tidegauge.impl.fetching import fetcher_thread as t
-from tidegauge.impl.fetching.fetcher_thread import Answer, BrokerEndPoint, FetcherThread, InitialFetchState
-from tidegauge.impl.messages import FetchAnswer, FetchResponse, ListOffsets
+from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint, FetcherThread, InitialFetchState, PartitionResponse
+from tidegauge.impl.messages import FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import KIP320, Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.releases import of_release
@@ -28,8 +28,8 @@ def test_where_a_follower_starts_changed() -> None:
     assert starts == [5, 10, 5, 10]
 
 
-def test_without_an_answer_0_11_cut_at_its_high_watermark_of_now() -> None:
-    """Later releases cut where the entry began, which then was the high watermark of its creation."""
+def test_without_a_response_0_11_truncate_at_its_high_watermark_of_now() -> None:
+    """Later releases truncate where the entry began, which then was the high watermark of its creation."""
     moved = Fetcher(log_.update_high_watermark(TODAY, LOG, 8), PartitionFetchState(5, 4, truncating=True))
     for release, end in (("0.11.0", 8), ("1.1.0", 5)):
         setup = Setup(profile=of_release(release))
@@ -41,37 +41,37 @@ def test_without_an_answer_0_11_cut_at_its_high_watermark_of_now() -> None:
         assert alone.fetch_offset == end
 
 
-def test_an_epoch_answer_of_another_epoch_was_once_taken() -> None:
+def test_an_epoch_response_of_another_epoch_was_once_taken() -> None:
     """KAFKA-7786."""
     entry = Fetcher(LOG, PartitionFetchState(5, 4, truncating=True))
     late = [
         f.truncate_to_epoch_end_offset(Setup(profile=profile), entry, 3, NONE, 0, 3).log.end
-        for profile in (KIP320, KIP320._replace(epoch_answers_checked=False))
+        for profile in (KIP320, KIP320._replace(epoch_responses_checked=False))
     ]
     assert late == [10, 3]
 
 
-def test_a_fenced_answer_of_an_older_epoch_once_failed_the_partition() -> None:
+def test_a_fenced_response_of_an_older_epoch_once_failed_the_partition() -> None:
     """Up to 2.4."""
     entry = Fetcher(LOG, PartitionFetchState(10, 4, 1))
-    fenced = FetchAnswer(3, 10, FetchResponse(FENCED_LEADER_EPOCH))
+    fenced = FetchResponseInFlight(3, 10, FetchResponse(FENCED_LEADER_EPOCH))
     for by_epoch in (True, False):
-        setup = without(fences_by_epoch=by_epoch, answer_epoch_checked=False)
-        assert f.process_fetch_answer(setup, entry, fenced).failed is not by_epoch
+        setup = without(fences_by_epoch=by_epoch, response_epoch_checked=False)
+        assert f.process_fetch_response(setup, entry, fenced).failed is not by_epoch
 
 
 def test_an_unexpected_error_once_ended_the_thread() -> None:
     """KIP-461: now one partition fails."""
-    wrong = FetchAnswer(4, 10, FetchResponse(NONE, 9, 0, (Batch(3, 4, 4),)))
+    wrong = FetchResponseInFlight(4, 10, FetchResponse(NONE, 9, 0, (Batch(3, 4, 4),)))
     entry = Fetcher(LOG, PartitionFetchState(10, 4, 1))
     setup = without(fails_partitions=False)
     with pytest.raises(UnexpectedAppendOffsetError):
-        f.process_fetch_answer(setup, entry, wrong)
+        f.process_fetch_response(setup, entry, wrong)
     tp = TopicPartition("t", 0)
     logs, leader = Table([(tp, LOG)]), BrokerEndPoint(1)
     thread = t.add_partitions(setup, FetcherThread(leader, 0), logs, {tp: InitialFetchState(leader, 4, 10)}, {}).thread
-    questions = t.build_fetch(thread, logs, 2, 0)
-    done = t.process_fetch_response(setup, thread, logs, questions, Table([(tp, Answer(wrong.response))]), 0, 1000)
+    requests = t.build_fetch(thread, logs, 2, 0)
+    done = t.process_fetch_response(setup, thread, logs, requests, Table([(tp, PartitionResponse(wrong.response))]), 0, 1000)
     assert done.thread.dead
     assert done.logs == logs
     negative = Fetcher(LOG, PartitionFetchState(-5, 4, truncating=True))
@@ -92,23 +92,23 @@ def test_a_follower_ahead_of_its_leader_once_ended_the_broker() -> None:
     assert f.fetch_offset_and_truncate(old, ahead, 4, ListOffsets(0, 12)).log.end == 10
 
 
-def test_a_diverging_answer_once_raised_the_high_watermark_first() -> None:
-    """S9, KAFKA-14704: records of the wrong lineage could be read until the cut."""
+def test_a_diverging_response_once_raised_the_high_watermark_first() -> None:
+    """S9, KAFKA-14704: records of the wrong lineage could be read until the truncation."""
     entry = Fetcher(LOG, PartitionFetchState(10, 4, 1))
-    diverging = FetchAnswer(4, 10, FetchResponse(NONE, 9, 0, (), 0, 5))
-    today = f.process_fetch_answer(TODAY, entry, diverging)
-    older = f.process_fetch_answer(without(applies_diverging=True, cut_lowers_hw=False), entry, diverging)
+    diverging = FetchResponseInFlight(4, 10, FetchResponse(NONE, 9, 0, (), 0, 5))
+    today = f.process_fetch_response(TODAY, entry, diverging)
+    older = f.process_fetch_response(without(applies_diverging=True, truncation_lowers_hw=False), entry, diverging)
     assert (today.log.hw, older.log.hw) == (5, 9)
     assert (today.log.end, older.log.end) == (5, 5)
-    failing = FetchAnswer(4, 10, FetchResponse(NONE, 2, 7, (), 0, 5))
-    assert f.process_fetch_answer(without(applies_diverging=True), entry, failing).log.end == 10
+    failing = FetchResponseInFlight(4, 10, FetchResponse(NONE, 2, 7, (), 0, 5))
+    assert f.process_fetch_response(without(applies_diverging=True), entry, failing).log.end == 10
 
 
-def test_an_empty_answer_once_erased_the_last_fetched_epoch() -> None:
+def test_an_empty_response_once_erased_the_last_fetched_epoch() -> None:
     """S11, KAFKA-15510: a divergence after it was not noticed."""
     entry = Fetcher(LOG, PartitionFetchState(10, 4, 1))
-    empty = FetchAnswer(4, 10, FetchResponse(NONE, 9, 0))
-    epochs = [f.process_fetch_answer(s, entry, empty).entry for s in (TODAY, without(keeps_last_epoch=False))]
+    empty = FetchResponseInFlight(4, 10, FetchResponse(NONE, 9, 0))
+    epochs = [f.process_fetch_response(s, entry, empty).entry for s in (TODAY, without(keeps_last_epoch=False))]
     assert [e and e.last_fetched_epoch for e in epochs] == [1, UNDEFINED]
 
 
@@ -118,7 +118,7 @@ def test_a_back_off_that_ran_out_once_stayed_over() -> None:
     logs, leader = Table([(tp, LOG)]), BrokerEndPoint(1)
     thread = t.add_partitions(TODAY, FetcherThread(leader, 0), logs, {tp: InitialFetchState(leader, 4, 10)}, {}).thread
     thread = t.delay_partitions(thread, (tp,), 0, 1000)
-    diverging = Table([(tp, Answer(FetchResponse(NONE, diverging_epoch=0, diverging_end=5)))])
+    diverging = Table([(tp, PartitionResponse(FetchResponse(NONE, diverging_epoch=0, diverging_end=5)))])
     for restarts in (True, False):
         setup = without(delay_restarts=restarts)
         done = t.process_fetch_response(setup, thread, logs, t.build_fetch(thread, logs, 2, 1500), diverging, 1500, 1000)

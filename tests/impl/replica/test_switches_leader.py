@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.impl.brokers import NOW, TP, answers, asked, follower, leading
+from tests.impl.brokers import NOW, TP, asked, follower, leading, responses
 from tests.impl.switches import METADATA, TODAY, fetched, led, without, written
 from tidegauge.impl.messages import AlterPartitionResponse, BrokerState, FetchRequest
 from tidegauge.impl.replica import isr
@@ -18,10 +18,10 @@ from tidegauge.impl.server.fetch_messages import fetch_messages
 from tidegauge.impl.table import Table
 
 
-def test_an_epoch_answer_once_had_no_epoch() -> None:
+def test_an_epoch_response_once_had_no_epoch() -> None:
     """KIP-101 gave the end alone."""
-    answers_ = [p.last_offset_for_leader_epoch(s, led(s), 2, 0) for s in (TODAY, without(answers_epoch=False))]
-    assert answers_ == [(NONE, 0, 5), (NONE, UNDEFINED, 5)]
+    responses_ = [p.last_offset_for_leader_epoch(s, led(s), 2, 0) for s in (TODAY, without(epoch_in_response=False))]
+    assert responses_ == [(NONE, 0, 5), (NONE, UNDEFINED, 5)]
 
 
 def test_out_of_range_was_once_tested_after_divergence() -> None:
@@ -108,7 +108,7 @@ def test_a_fenced_replica_once_held_the_high_watermark_back() -> None:
 def test_a_committed_isr_once_left_the_high_watermark_where_it_was() -> None:
     """KAFKA-13091: 2.7 to 3.0."""
     for tries, hw in ((True, 10), (False, 0)):
-        setup = without(hw_after_isr_answer=tries)
+        setup = without(hw_after_isr_response=tries)
         shrinking = isr.prepare_isr_shrink(led(setup, written((0, 9, 0))), (1,))
         response = AlterPartitionResponse(NONE, 2, 2, (0,))
         done, _ = isr.handle_alter_partition_response(setup, shrinking, shrinking.state, response, METADATA, NOW + 60_000)
@@ -134,4 +134,4 @@ def test_a_high_watermark_once_woke_waiting_followers() -> None:
         manager = leading(isr=(1, 2), setup=setup)
         waiting = fetch_messages(setup, manager, 3, follower(3), Table([(TP, asked(3, 10))]), NOW)
         after = fetch_messages(setup, waiting, 2, follower(2), Table([(TP, asked(2, 10))]), NOW)
-        assert [a.request for a in answers(after)] == ([3] if wakes else [])
+        assert [a.request for a in responses(after)] == ([3] if wakes else [])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.impl.brokers import ALL, BATCH_OF_ONE, NOW, OTHER, SETUP, TP, answers, asked, broker, change, follower, leading
+from tests.impl.brokers import ALL, BATCH_OF_ONE, NOW, OTHER, SETUP, TP, asked, broker, change, follower, leading, responses
 from tidegauge.impl.client_messages import (
     CORRUPT_MESSAGE,
     INVALID_REQUIRED_ACKS,
@@ -12,8 +12,8 @@ from tidegauge.impl.client_messages import (
     MESSAGE_TOO_LARGE,
     RECORD_LIST_TOO_LARGE,
     PartitionAppend,
-    ProduceAnswer,
     ProducedBatch,
+    ProduceResponse,
 )
 from tidegauge.impl.messages import (
     KAFKA_STORAGE_ERROR,
@@ -48,10 +48,10 @@ def fetched(manager: ReplicaManager, replica: int, offset: int, setup: Setup = S
     return fetch_messages(setup, manager, request, follower(replica, 0), Table([(TP, asked(replica, offset))]), NOW)
 
 
-def told(manager: ReplicaManager, tp: TopicPartition = TP) -> PartitionAppend:
-    (answer,) = [a for a in answers(manager) if isinstance(a, ProduceAnswer)]
-    assert answer.responses is not None
-    return answer.responses[tp]
+def reported(manager: ReplicaManager, tp: TopicPartition = TP) -> PartitionAppend:
+    (response,) = [a for a in responses(manager) if isinstance(a, ProduceResponse)]
+    assert response.responses is not None
+    return response.responses[tp]
 
 
 @pytest.mark.parametrize("acks", [-2, 2, 32_767])
@@ -59,39 +59,39 @@ def test_other_acks_append_nothing(acks: int) -> None:
     """INVALID_REQUIRED_ACKS for every partition."""
     before = leading()
     after = produced(before, acks)
-    assert told(after).error == INVALID_REQUIRED_ACKS
+    assert reported(after).error == INVALID_REQUIRED_ACKS
     assert taken(after)[0] == before
 
 
 def test_acks_1_is_answered_after_the_local_append() -> None:
     """With the offset of its first record and the log start."""
     after = produced(leading(), 1)
-    assert told(after) == PartitionAppend(NONE, 10, 0)
+    assert reported(after) == PartitionAppend(NONE, 10, 0)
     assert not after.produces
 
 
 def test_acks_0_is_not_answered_and_a_failure_closes_the_connection() -> None:
     """The only way to tell a producer that does not listen."""
-    assert answers(produced(leading(), 0)) == (ProduceAnswer(7, None),)
-    assert answers(produced(leading(), 0, OTHER)) == (ProduceAnswer(7, None, closes_connection=True),)
+    assert responses(produced(leading(), 0)) == (ProduceResponse(7, None),)
+    assert responses(produced(leading(), 0, OTHER)) == (ProduceResponse(7, None, closes_connection=True),)
 
 
 def test_acks_all_waits_until_the_high_watermark_has_passed_the_records() -> None:
     """Both followers have to fetch from behind them; nobody's acknowledgement is counted."""
     after = produced(leading(), -1)
-    assert not answers(after)
+    assert not responses(after)
     assert list(after.produces) == [7]
     after = fetched(after, 2, 11)
     assert 7 in after.produces
     after = fetched(after, 3, 11)
-    assert told(after) == PartitionAppend(NONE, 10, 0)
+    assert reported(after) == PartitionAppend(NONE, 10, 0)
     assert not after.produces
 
 
 def test_a_leader_alone_answers_acks_all_at_once() -> None:
     """Its append moved the high watermark."""
     after = produced(leading(isr=(1,)), -1)
-    assert told(after).error == NONE
+    assert reported(after).error == NONE
     assert not after.produces
 
 
@@ -106,16 +106,16 @@ def test_an_acknowledged_offset_lies_below_the_high_watermark() -> None:
     committed = with_partition(
         waiting, TP, shrinking._replace(state=PartitionState((1,)), log=shrinking.log._replace(hw=11))
     )
-    assert told(purgatory.check_produces(SETUP, committed, TP)).error == NONE
+    assert reported(purgatory.check_produces(SETUP, committed, TP)).error == NONE
 
 
 def test_too_few_in_sync_replicas_refuse_acks_all_and_take_acks_1() -> None:
     """NOT_ENOUGH_REPLICAS, nothing appended. min.insync.replicas is capped by the replicas (an older release: not)."""
     setup = Setup(min_insync_replicas=2)
     refused = produced(leading(isr=(1,), setup=setup), -1, setup=setup)
-    assert told(refused).error == NOT_ENOUGH_REPLICAS
+    assert reported(refused).error == NOT_ENOUGH_REPLICAS
     assert not refused.produces
-    assert told(produced(leading(isr=(1,), setup=setup), 1, setup=setup)).error == NONE
+    assert reported(produced(leading(isr=(1,), setup=setup), 1, setup=setup)).error == NONE
 
 
 def test_an_isr_that_shrank_after_the_append_is_said() -> None:
@@ -126,7 +126,7 @@ def test_an_isr_that_shrank_after_the_append_is_said() -> None:
     assert partition is not None
     shrunk = partition._replace(state=PartitionState((1,)), log=partition.log._replace(hw=11))
     after = purgatory.check_produces(setup, with_partition(waiting, TP, shrunk), TP)
-    assert told(after).error == NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert reported(after).error == NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
 def test_a_wait_ends_at_its_deadline() -> None:
@@ -134,7 +134,7 @@ def test_a_wait_ends_at_its_deadline() -> None:
     waiting = produced(leading(), -1)
     assert purgatory.expire(SETUP, waiting, NOW + 999) == waiting
     after = purgatory.expire(SETUP, waiting, NOW + 1000)
-    assert told(after) == PartitionAppend(REQUEST_TIMED_OUT, 10, 0)
+    assert reported(after) == PartitionAppend(REQUEST_TIMED_OUT, 10, 0)
     assert not after.produces
 
 
@@ -142,7 +142,7 @@ def test_a_leader_that_steps_down_answers_what_waits() -> None:
     """NOT_LEADER_OR_FOLLOWER: the records may survive or not."""
     waiting = produced(leading(), -1)
     after = make_followers(SETUP, waiting, Table([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
-    assert told(after).error == NOT_LEADER_OR_FOLLOWER
+    assert reported(after).error == NOT_LEADER_OR_FOLLOWER
 
 
 def test_a_partition_that_leaves_answers_what_waits_for_it_alone() -> None:
@@ -150,7 +150,7 @@ def test_a_partition_that_leaves_answers_what_waits_for_it_alone() -> None:
     waiting = produced(leading(TP, OTHER), -1)
     waiting = append_records(SETUP, waiting, 8, -1, 1000, Table([(OTHER, ONE)]), NOW)
     after = stop_partitions(SETUP, waiting, Table([(TP, True)]), NOW)
-    assert told(after).error == UNKNOWN_TOPIC_OR_PARTITION
+    assert reported(after).error == UNKNOWN_TOPIC_OR_PARTITION
     assert list(after.produces) == [8]
 
 
@@ -163,28 +163,28 @@ def test_partitions_of_one_request_fail_one_by_one() -> None:
     manager = manager._replace(known=frozenset({TopicPartition("elsewhere", 0)}))
     names = (TP, OTHER, followed, TopicPartition("elsewhere", 0), TopicPartition("none", 0))
     after = produced(manager, -1, *names, TopicPartition("__consumer_offsets", 1))
-    assert not answers(after)
+    assert not responses(after)
     after = fetched(fetched(after, 2, 11), 3, 11)
-    assert [told(after, tp).error for tp in names] == [
+    assert [reported(after, tp).error for tp in names] == [
         NONE,
         KAFKA_STORAGE_ERROR,
         NOT_LEADER_OR_FOLLOWER,
         NOT_LEADER_OR_FOLLOWER,
         UNKNOWN_TOPIC_OR_PARTITION,
     ]
-    assert told(after, TopicPartition("__consumer_offsets", 1)).error == INVALID_TOPIC_EXCEPTION
+    assert reported(after, TopicPartition("__consumer_offsets", 1)).error == INVALID_TOPIC_EXCEPTION
 
 
 def test_a_request_in_which_everything_failed_does_not_wait() -> None:
     """ReplicaManager#delayedProduceRequestRequired."""
-    assert told(produced(broker(), -1), TP).error == UNKNOWN_TOPIC_OR_PARTITION
+    assert reported(produced(broker(), -1), TP).error == UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_only_a_coordinator_writes_internal_topics() -> None:
     """With internalTopicsAllowed the partition is looked at as any other."""
     tp = TopicPartition("__transaction_state", 0)
     done = append_records(SETUP, leading(tp), 7, 1, 0, Table([(tp, ONE)]), NOW, internal_topics_allowed=True)
-    assert told(done, tp).error == NONE
+    assert reported(done, tp).error == NONE
 
 
 def test_bad_batches_are_refused_one_by_one() -> None:
@@ -198,10 +198,10 @@ def test_bad_batches_are_refused_one_by_one() -> None:
     for given_, batch, error in cases:
         before = leading(**given_)
         after = append_records(SETUP, before, 7, 1, 0, Table([(TP, batch)]), NOW)
-        assert told(after).error == error
+        assert reported(after).error == error
         assert error == NONE or taken(after)[0]._replace(stats=before.stats) == before
     refused = append_records(SETUP, broker(TP), 7, 1, 0, Table([(TP, ProducedBatch(1, corrupt=True))]), NOW)
-    assert told(refused).error == NOT_LEADER_OR_FOLLOWER
+    assert reported(refused).error == NOT_LEADER_OR_FOLLOWER
 
 
 def test_what_is_produced_is_counted() -> None:
@@ -230,11 +230,11 @@ def test_every_produce_is_answered_once_and_only_for_committed_records(fetches: 
         manager = fetched(manager, replica, min(offset, 10 + batches))
     partition = online(manager, TP)
     assert partition is not None
-    for answer in answers(manager):
-        if isinstance(answer, ProduceAnswer):
-            assert answer.responses is not None
-            assert answer.responses[TP].base_offset < partition.log.hw
-    ended = answers(purgatory.expire(SETUP, manager, NOW + 1000))
-    produces = sorted(a.request for a in ended if isinstance(a, ProduceAnswer))
+    for response in responses(manager):
+        if isinstance(response, ProduceResponse):
+            assert response.responses is not None
+            assert response.responses[TP].base_offset < partition.log.hw
+    ended = responses(purgatory.expire(SETUP, manager, NOW + 1000))
+    produces = sorted(a.request for a in ended if isinstance(a, ProduceResponse))
     assert produces == list(range(batches))
     assert set(partition.state.isr) <= set(ALL)

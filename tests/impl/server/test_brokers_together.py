@@ -11,15 +11,15 @@ from tidegauge.impl.client_messages import (
     FetchParams,
     PartitionFetch,
     PartitionRead,
-    ProduceAnswer,
     ProducedBatch,
+    ProduceResponse,
 )
 from tidegauge.impl.control import replication_control as c
 from tidegauge.impl.control.partition_change import PartitionRegistration
 from tidegauge.impl.control.replication_control import AlterPartition, BrokerRegistration, ReplicationControl
 from tidegauge.impl.fetching import fetcher_manager as fetchers_
 from tidegauge.impl.fetching import fetcher_thread as t
-from tidegauge.impl.fetching.fetcher_thread import Answer, BrokerEndPoint, FetcherThread
+from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint, FetcherThread, PartitionResponse
 from tidegauge.impl.messages import BrokerState, FetchRequest, ListOffsets
 from tidegauge.impl.profiles import REPAIRED, Setup
 from tidegauge.impl.replica import isr
@@ -83,14 +83,14 @@ class Together(RuleBasedStateMachine):
         return online(self.managers[b], TP) or Partition(b)
 
     def becomes(self, b: int, manager: ReplicaManager) -> None:
-        manager, answers = taken(manager)
+        manager, responses = taken(manager)
         self.managers[b] = manager
-        for answer in answers:
-            if not isinstance(answer, ProduceAnswer):
+        for received in responses:
+            if not isinstance(received, ProduceResponse):
                 continue
-            self.answered[answer.request] += 1
-            assert answer.responses is not None
-            response = answer.responses[TP]
+            self.answered[received.request] += 1
+            assert received.responses is not None
+            response = received.responses[TP]
             if response.error == NONE:
                 offset = response.base_offset
                 self.acknowledged[offset] = epoch_at(self.partition(b).log, offset)
@@ -121,22 +121,22 @@ class Together(RuleBasedStateMachine):
         """One pass of each fetcher thread: truncate, ask, process."""
         for key, thread in self.managers[b].fetchers.threads.items():
             manager = self.managers[b]
-            none: Table[TopicPartition, t.EpochAnswer] = Table()
+            none: Table[TopicPartition, t.EpochEndOffset] = Table()
             done = t.maybe_truncate(SETUP, thread, logs(manager), Table(), none, self.now, 100)
             asked = t.build_fetch(done.thread, done.logs, b, self.now, broker_epoch=10 + b)
             session, request = h.build(self.handlers.get((b, key), FetchSessionHandler()), follower_fetch(manager, asked))
             if request is not None:
-                session, answers = self.serve(key[0], session, request, manager)
+                session, responses = self.serve(key[0], session, request, manager)
                 in_session = Table((tp, fetch.request) for tp, fetch in session.partitions.items())
-                done = t.process_fetch_response(SETUP, done.thread, done.logs, in_session, answers, self.now, 100)
+                done = t.process_fetch_response(SETUP, done.thread, done.logs, in_session, responses, self.now, 100)
             self.handlers[b, key] = session
             manager = manager._replace(fetchers=fetchers_.after_pass(manager.fetchers, key, done))
             self.becomes(b, with_logs(manager, done.logs))
 
     def serve(
         self, leader: int, session: FetchSessionHandler, request: SessionFetch, manager: ReplicaManager
-    ) -> tuple[FetchSessionHandler, Table[TopicPartition, Answer]]:
-        """A fetch in its session: what the leader has nothing new to say about is not in the answer."""
+    ) -> tuple[FetchSessionHandler, Table[TopicPartition, PartitionResponse]]:
+        """A fetch in its session: what the leader has nothing new to say about is not in the response."""
         self.requests += 1
         self.sessions[leader], context = s.new_context(self.sessions[leader], request, self.now)
         reads: Table[TopicPartition, PartitionRead] = Table()
@@ -146,12 +146,12 @@ class Together(RuleBasedStateMachine):
             (fetched,) = [a for a in serving.answered if isinstance(a, FetchedPartitions)]
             self.becomes(leader, serving)
             reads = fetched.reads
-        self.sessions[leader], answer = s.answer(self.sessions[leader], context, reads, self.now, is_follower=True)
-        session, taken_over = h.handle_response(session, answer)
+        self.sessions[leader], received = s.received(self.sessions[leader], context, reads, self.now, is_follower=True)
+        session, taken_over = h.handle_response(session, received)
         log = self.partition(leader).log
         offsets = ListOffsets(log.start, log.end)
-        told = answer.reads.items() if taken_over else ()
-        return session, Table((tp, Answer(read.response, offsets)) for tp, read in told)
+        reported = received.reads.items() if taken_over else ()
+        return session, Table((tp, PartitionResponse(read.response, offsets)) for tp, read in reported)
 
     @rule(b=BROKERS)
     def shrink(self, b: int) -> None:
@@ -160,16 +160,16 @@ class Together(RuleBasedStateMachine):
 
     @rule(b=BROKERS)
     def alter_partition(self, b: int) -> None:
-        """A pending proposal reaches the controller, and the answer the leader."""
+        """A pending proposal reaches the controller, and the response the leader."""
         before = self.partition(b)
         if not before.is_leader or not before.state.is_inflight:
             return
         request = isr.alter_partition_request(before, 10 + b)
         sent = AlterPartition(b, 10 + b, Table([(TP, request)]))
-        self.control, error, answers = c.alter_partition(self.control, sent)
+        self.control, error, responses = c.alter_partition(self.control, sent)
         assert error == NONE
         after, _ = isr.handle_alter_partition_response(
-            SETUP, before, before.state, answers[TP], self.managers[b].metadata, self.now
+            SETUP, before, before.state, responses[TP], self.managers[b].metadata, self.now
         )
         manager = with_partition(self.managers[b], TP, after)
         if purgatory.high_watermark_incremented(before, after):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.impl.brokers import NOW, OTHER, SETUP, TP, answers, asked, broker, change, follower, leading
-from tidegauge.impl.client_messages import INVALID_TOPIC_EXCEPTION, DeleteRecordsAnswer, PartitionDelete
+from tests.impl.brokers import NOW, OTHER, SETUP, TP, asked, broker, change, follower, leading, responses
+from tidegauge.impl.client_messages import INVALID_TOPIC_EXCEPTION, DeleteRecordsResponse, PartitionDelete
 from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT, UNKNOWN_TOPIC_OR_PARTITION, BrokerState
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED
 from tidegauge.impl.server import purgatory
@@ -18,7 +18,7 @@ INTERNAL = TopicPartition("__consumer_offsets", 0)
 
 
 def fetched(manager: ReplicaManager, replica: int, log_start: int) -> ReplicaManager:
-    """A follower at the log end that has cut up to `log_start`."""
+    """A follower at the log end that has truncated up to `log_start`."""
     fetch = asked(replica, 10)
     fetch = fetch._replace(request=fetch.request._replace(log_start=log_start))
     return fetch_messages(SETUP, manager, 100 + replica, follower(replica, 0), Table([(TP, fetch)]), NOW)
@@ -33,12 +33,12 @@ def deleted(manager: ReplicaManager, offset: int, *tps: TopicPartition, timeout_
     return delete_records(SETUP, manager, 7, timeout_ms, Table((tp, offset) for tp in tps or (TP,)), NOW)
 
 
-def told(manager: ReplicaManager, tp: TopicPartition = TP) -> PartitionDelete:
-    (answer,) = [a for a in answers(manager) if isinstance(a, DeleteRecordsAnswer)]
-    return answer.responses[tp]
+def reported(manager: ReplicaManager, tp: TopicPartition = TP) -> PartitionDelete:
+    (response,) = [a for a in responses(manager) if isinstance(a, DeleteRecordsResponse)]
+    return response.responses[tp]
 
 
-def test_the_leader_cuts_at_once_and_the_answer_waits_for_the_followers() -> None:
+def test_the_leader_truncates_at_once_and_the_response_waits_for_the_followers() -> None:
     """Until the last living one has said, with a fetch, that its log starts there."""
     waiting = deleted(committed(), 6)
     partition = online(waiting, TP)
@@ -47,34 +47,34 @@ def test_the_leader_cuts_at_once_and_the_answer_waits_for_the_followers() -> Non
     waiting = fetched(waiting, 2, 6)
     assert tuple(waiting.deletes) == (7,)
     done = fetched(waiting, 3, 8)
-    assert (told(done), len(done.deletes)) == (PartitionDelete(NONE, 6), 0)
+    assert (reported(done), len(done.deletes)) == (PartitionDelete(NONE, 6), 0)
 
 
 def test_minus_one_is_the_high_watermark() -> None:
     """As it is when the request is looked at."""
     waiting = deleted(committed(), -1)
     assert waiting.deletes[7].statuses[TP].required == 10
-    assert told(fetched(fetched(waiting, 2, 10), 3, 10)) == PartitionDelete(NONE, 10)
+    assert reported(fetched(fetched(waiting, 2, 10), 3, 10)) == PartitionDelete(NONE, 10)
 
 
 def test_what_every_replica_has_already_is_answered_at_once() -> None:
     """With the low watermark, which may be higher than what was asked for."""
     done = fetched(fetched(deleted(committed(), 6), 2, 6), 3, 6)
     again = deleted(done._replace(answered=()), 2)
-    assert (told(again), len(again.deletes)) == (PartitionDelete(NONE, 6), 0)
+    assert (reported(again), len(again.deletes)) == (PartitionDelete(NONE, 6), 0)
 
 
 def test_a_replica_that_is_gone_is_not_waited_for() -> None:
     """A fenced one is; the metadata cache says which."""
     without = committed()._replace(metadata=(BrokerState(2, epoch=12), BrokerState(3, epoch=None)))
-    assert told(fetched(deleted(without, 6), 2, 6)) == PartitionDelete(NONE, 6)
+    assert reported(fetched(deleted(without, 6), 2, 6)) == PartitionDelete(NONE, 6)
 
 
 def test_the_deadline_answers_with_what_is_reached() -> None:
-    """A partition that still waits has timed out, and is told the low watermark of when it was cut."""
+    """A partition that still waits has timed out, and is told the low watermark of when it was truncated."""
     manager = deleted(committed(), 6)
-    assert not [a for a in answers(purgatory.expire(SETUP, manager, NOW + 999)) if isinstance(a, DeleteRecordsAnswer)]
-    assert told(purgatory.expire(SETUP, manager, NOW + 1000)) == PartitionDelete(REQUEST_TIMED_OUT, 0)
+    assert not [a for a in responses(purgatory.expire(SETUP, manager, NOW + 999)) if isinstance(a, DeleteRecordsResponse)]
+    assert reported(purgatory.expire(SETUP, manager, NOW + 1000)) == PartitionDelete(REQUEST_TIMED_OUT, 0)
 
 
 @pytest.mark.parametrize(
@@ -86,26 +86,26 @@ def test_the_deadline_answers_with_what_is_reached() -> None:
         (INTERNAL, 0, INVALID_TOPIC_EXCEPTION),
     ],
 )
-def test_an_error_is_told_at_once_and_cuts_nothing(tp: TopicPartition, offset: int, error: int) -> None:
+def test_an_error_is_told_at_once_and_truncates_nothing(tp: TopicPartition, offset: int, error: int) -> None:
     """Above the high watermark, negative, not here, internal."""
     before = committed()
     after = deleted(before, offset, tp)
-    assert told(after, tp) == PartitionDelete(error, UNDEFINED)
+    assert reported(after, tp) == PartitionDelete(error, UNDEFINED)
     assert after._replace(answered=()) == before._replace(answered=())
 
 
 def test_a_partition_with_an_error_does_not_wait_and_the_others_do() -> None:
-    """The answer comes for all together."""
+    """The response comes for all together."""
     waiting = deleted(committed(), 6, TP, OTHER)
     done = fetched(fetched(waiting, 2, 6), 3, 6)
-    assert (told(done).error, told(done, OTHER).error) == (NONE, UNKNOWN_TOPIC_OR_PARTITION)
+    assert (reported(done).error, reported(done, OTHER).error) == (NONE, UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def test_only_a_leader_deletes() -> None:
     """A follower follows its leader's log start; an offline log fails."""
     following = make_followers(SETUP, broker(TP), Table([(TP, change(2, 3))]), NOW).manager
-    assert told(deleted(following, 6)).error == NOT_LEADER_OR_FOLLOWER
-    assert told(deleted(mark_offline(committed(), TP), 6)).error == KAFKA_STORAGE_ERROR
+    assert reported(deleted(following, 6)).error == NOT_LEADER_OR_FOLLOWER
+    assert reported(deleted(mark_offline(committed(), TP), 6)).error == KAFKA_STORAGE_ERROR
 
 
 def test_who_may_delete_internal_topics_does() -> None:
@@ -121,8 +121,8 @@ def test_losing_the_leadership_is_found_out_at_the_next_look() -> None:
     waiting = deleted(committed(), 6)
     following = make_followers(SETUP, waiting, Table([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
     assert tuple(following.deletes) == (7,)
-    assert told(purgatory.check_deletes(following, TP)) == PartitionDelete(NOT_LEADER_OR_FOLLOWER, UNDEFINED)
-    assert told(purgatory.expire(SETUP, following, NOW + 1000)).error == REQUEST_TIMED_OUT
+    assert reported(purgatory.check_deletes(following, TP)) == PartitionDelete(NOT_LEADER_OR_FOLLOWER, UNDEFINED)
+    assert reported(purgatory.expire(SETUP, following, NOW + 1000)).error == REQUEST_TIMED_OUT
 
 
 def test_a_look_at_another_partition_changes_nothing() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.impl.brokers import BATCH_OF_ONE, NOW, OTHER, SETUP, TP, answers, asked, change, follower, leading
+from tests.impl.brokers import BATCH_OF_ONE, NOW, OTHER, SETUP, TP, asked, change, follower, leading, responses
 from tidegauge.impl.client_messages import (
     FUTURE_LOCAL_REPLICA,
     FetchedPartitions,
@@ -43,13 +43,13 @@ def fetched(
 
 
 def read(manager: ReplicaManager, tp: TopicPartition = TP) -> PartitionRead:
-    (answer,) = answers(manager)
-    assert isinstance(answer, FetchedPartitions)
-    return answer.reads[tp]
+    (received,) = responses(manager)
+    assert isinstance(received, FetchedPartitions)
+    return received.reads[tp]
 
 
 def appended(manager: ReplicaManager, records: int = 1, tp: TopicPartition = TP) -> ReplicaManager:
-    """Produced with acks = 0, whose answer (nothing) is taken away."""
+    """Produced with acks = 0, whose response (nothing) is taken away."""
     after = append_records(SETUP, manager, 9, 0, 0, Table([(tp, ProducedBatch(records))]), NOW)
     return after._replace(answered=tuple(a for a in after.answered if a.request != 9))
 
@@ -71,7 +71,7 @@ def test_followers_read_to_the_log_end_and_consumers_do_not(params: FetchParams,
 
 
 def test_a_consumer_sees_nothing_above_the_high_watermark_and_no_error() -> None:
-    """Between the bound and the log end the answer is empty."""
+    """Between the bound and the log end the response is empty."""
     manager = appended(leading())
     assert read(fetched(manager, FetchParams(2, max_wait_ms=0))).records == (Batch(10, 10, 2),)
     assert read(fetched(manager, CONSUMER._replace(max_wait_ms=0))).response == FetchResponse(NONE, 0, 0)
@@ -83,10 +83,10 @@ def test_what_is_answered_at_once() -> None:
     """No wait allowed, nothing asked, bytes, an error, a divergence. An empty read alone waits."""
     manager = leading()
     assert fetched(manager, follower(2)).fetches
-    assert answers(fetched(manager, follower(2, wait=0)))
-    assert answers(fetch_messages(SETUP, manager, 1, follower(2), Table(), NOW)) == (FetchedPartitions(1, Table()),)
-    assert answers(fetched(appended(manager), follower(2)))
-    assert answers(fetched(manager, follower(2), asked(2, 10, epoch=1)))
+    assert responses(fetched(manager, follower(2, wait=0)))
+    assert responses(fetch_messages(SETUP, manager, 1, follower(2), Table(), NOW)) == (FetchedPartitions(1, Table()),)
+    assert responses(fetched(appended(manager), follower(2)))
+    assert responses(fetched(manager, follower(2), asked(2, 10, epoch=1)))
     assert read(fetched(manager, follower(2), asked(2, 8, last=0))).response.diverging_end == 5
 
 
@@ -97,7 +97,7 @@ def test_min_bytes_are_counted_over_all_partitions() -> None:
     params = follower(2, min_bytes=2 * BATCH_OF_ONE)
     waiting = fetch_messages(SETUP, manager, 1, params, both, NOW)
     assert waiting.fetches
-    assert answers(appended(waiting, tp=OTHER))
+    assert responses(appended(waiting, tp=OTHER))
 
 
 def test_max_bytes_take_whole_batches_and_at_least_one() -> None:
@@ -106,8 +106,8 @@ def test_max_bytes_take_whole_batches_and_at_least_one() -> None:
     manager = appended(manager)
     both = Table([(TP, asked(2, 10, max_bytes=1)), (OTHER, asked(2, 10))])
     params = follower(2)._replace(max_bytes=1)
-    answer = fetch_messages(SETUP, manager, 1, params, both, NOW)
-    assert [len(read(answer, tp).records) for tp in (TP, OTHER)] == [1, 0]
+    received = fetch_messages(SETUP, manager, 1, params, both, NOW)
+    assert [len(read(received, tp).records) for tp in (TP, OTHER)] == [1, 0]
     roomy = fetch_messages(SETUP, manager, 1, follower(2)._replace(max_bytes=2 * BATCH_OF_ONE), both, NOW)
     assert [len(read(roomy, tp).records) for tp in (TP, OTHER)] == [1, 1]
     one = asked(2, 10, max_bytes=2 * BATCH_OF_ONE - 1)
@@ -134,7 +134,7 @@ def test_an_offline_partition_and_another_topic_id_are_errors() -> None:
 
 
 def test_an_append_wakes_a_follower_that_waits() -> None:
-    """Its answer has the records and the high watermark of now; its state was updated by the first read only."""
+    """Its response has the records and the high watermark of now; its state was updated by the first read only."""
     waiting = fetched(leading(isr=(1, 2)), follower(2))
     after = appended(waiting)
     assert read(after).records == (Batch(10, 10, 2),)
@@ -196,17 +196,17 @@ def test_a_truncated_leader_a_rolled_segment_and_a_divergence_complete() -> None
     assert waiting.fetches
     partition = online(waiting, TP)
     assert partition is not None
-    cut, _ = log_.truncate_to(SETUP, partition.log, 5)
-    after = purgatory.check_all(SETUP, with_partition(waiting, TP, partition._replace(log=cut)), TP, NOW)
-    assert answers(after)
+    truncated, _ = log_.truncate_to(SETUP, partition.log, 5)
+    after = purgatory.check_all(SETUP, with_partition(waiting, TP, partition._replace(log=truncated)), TP, NOW)
+    assert responses(after)
     rolled = with_partition(waiting, TP, partition._replace(log=log_.roll(partition.log)))
     assert read(purgatory.check_all(SETUP, rolled, TP, NOW)).records == (Batch(10, 10, 2),)
     throttled = rolled._replace(throttled=frozenset({TP}))
-    assert answers(purgatory.check_all(SETUP, throttled, TP, NOW))  # in the ISR: not throttled
+    assert responses(purgatory.check_all(SETUP, throttled, TP, NOW))  # in the ISR: not throttled
     other = log_.truncate_to(SETUP, partition.log, 10)[0]
     rewritten, _ = log_.append_as_leader(SETUP, other, 1, 4)
     diverged = with_partition(waiting, TP, partition._replace(log=rewritten))
-    assert answers(purgatory.check_all(SETUP, diverged, TP, NOW))
+    assert responses(purgatory.check_all(SETUP, diverged, TP, NOW))
 
 
 def test_data_on_an_older_segment_is_answered_however_little_it_is() -> None:
@@ -226,7 +226,7 @@ def test_a_leader_that_no_longer_knows_the_followers_epoch_completes() -> None:
     partition = online(waiting, TP)
     assert partition is not None
     emptied = partition._replace(log=log_.truncate_fully_and_start_at(partition.log, 10))
-    assert answers(purgatory.check_all(SETUP, with_partition(waiting, TP, emptied), TP, NOW))
+    assert responses(purgatory.check_all(SETUP, with_partition(waiting, TP, emptied), TP, NOW))
 
 
 def test_a_throttled_follower_outside_the_isr_gets_nothing_and_waits_on() -> None:
@@ -291,7 +291,7 @@ def test_a_consumer_that_says_where_it_stands_may_read_from_a_follower() -> None
     st.integers(0, 300),
 )
 def test_every_fetch_is_answered_once(steps: list[tuple[str, int]], min_bytes: int) -> None:
-    """Whatever is appended and asked meanwhile; an answer before the deadline has enough bytes, or is an error."""
+    """Whatever is appended and asked meanwhile; a response before the deadline has enough bytes, or is an error."""
     manager, asked_for = leading(), 0
     for number, (what, value) in enumerate(steps):
         if what == "append":
@@ -300,11 +300,11 @@ def test_every_fetch_is_answered_once(steps: list[tuple[str, int]], min_bytes: i
         asked_for += 1
         params = follower(2, min_bytes=min_bytes)
         manager = fetch_messages(SETUP, manager, number + 1000, params, Table([(TP, asked(2, value))]), NOW)
-    for answer in answers(manager):
-        assert isinstance(answer, FetchedPartitions)
-        response = answer.reads[TP].response
+    for received in responses(manager):
+        assert isinstance(received, FetchedPartitions)
+        response = received.reads[TP].response
         size = sum(61 + 10 * (b.last - b.base + 1) for b in response.records)
         assert size >= min_bytes or response.error != NONE
     ended = purgatory.expire(SETUP, manager, NOW + 500)
-    assert len(answers(ended)) == asked_for
+    assert len(responses(ended)) == asked_for
     assert not ended.fetches

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tests.impl.brokers import ALL, NOW, OTHER, SETUP, TP, answers, broker, change, leading
-from tidegauge.impl.client_messages import ProduceAnswer, ProducedBatch
+from tests.impl.brokers import ALL, NOW, OTHER, SETUP, TP, broker, change, leading, responses
+from tidegauge.impl.client_messages import ProducedBatch, ProduceResponse
 from tidegauge.impl.fetching import fetcher_manager as fetchers_
 from tidegauge.impl.messages import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
@@ -137,17 +137,17 @@ def test_a_broken_log_directory_takes_its_partition_offline() -> None:
 def test_what_waits_is_answered_when_the_leader_steps_down() -> None:
     """A produce with acks=all: NOT_LEADER_OR_FOLLOWER."""
     waiting = append_records(SETUP, leading(), 7, -1, 1000, Table([(TP, ProducedBatch(1))]), NOW)
-    (answer,) = answers(delta(waiting, (TP, change(2, 3, partition_epoch=2))).manager)
-    assert isinstance(answer, ProduceAnswer)
-    assert answer.responses is not None
-    assert answer.responses[TP].error == NOT_LEADER_OR_FOLLOWER
+    (response,) = responses(delta(waiting, (TP, change(2, 3, partition_epoch=2))).manager)
+    assert isinstance(response, ProduceResponse)
+    assert response.responses is not None
+    assert response.responses[TP].error == NOT_LEADER_OR_FOLLOWER
 
 
 def test_a_leader_alone_commits_its_tail_and_answers() -> None:
     """makeLeader moves the high watermark, which completes what waits."""
     waiting = append_records(SETUP, leading(), 7, -1, 1000, Table([(TP, ProducedBatch(1))]), NOW)
     after = delta(waiting, (TP, change(1, 2, (1,), 2))).manager
-    assert len(answers(after)) == 1
+    assert len(responses(after)) == 1
     assert high_watermarks(after)[TP] == 11
     assert under_replicated_partitions(after) == 1
 
@@ -244,7 +244,7 @@ def test_a_refused_partition_is_hosted_from_then_on() -> None:
 
 
 def test_a_dead_leader_changes_nothing_but_makes_the_log() -> None:
-    """The answer is NONE, no fetcher starts, and the old role stays: with ZooKeeper a leader does not step down."""
+    """The response is NONE, no fetcher starts, and the old role stays: with ZooKeeper a leader does not step down."""
     led = leading(OTHER)
     after, response = become_leader_or_follower(
         SETUP,

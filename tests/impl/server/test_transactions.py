@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.impl.brokers import NOW, SETUP, TP, answers, asked, leading
+from tests.impl.brokers import NOW, SETUP, TP, asked, leading, responses
 from tidegauge.impl.client_messages import FetchedPartitions, FetchParams, Isolation, PartitionRead, ProducedBatch
 from tidegauge.impl.records import Batch, Marker, Transaction
 from tidegauge.impl.server.append_records import append_records
@@ -63,7 +63,7 @@ def test_an_unfinished_transaction_that_begins_below_the_log_start_holds_there()
     assert first_unstable_offset(log_of(ONE, COMMIT_1)) is None
 
 
-def test_a_cut_opens_the_transaction_whose_marker_it_took() -> None:
+def test_a_truncation_opens_the_transaction_whose_marker_it_took() -> None:
     """The producer state is built anew from what is left."""
     log, _ = truncate_to(SETUP, log_of(ONE, None, COMMIT_1), 2)
     assert last_stable_offset(log) == 0
@@ -82,7 +82,7 @@ def test_each_isolation_has_its_bound() -> None:
     assert [read_bound(log, isolation) for isolation in Isolation] == [4, 3, 1]
 
 
-def test_an_answer_lists_the_aborted_transactions_it_has_records_of() -> None:
+def test_a_response_lists_the_aborted_transactions_it_has_records_of() -> None:
     """From the first batch that is read to the last, marker included."""
     log = log_of(ONE, ABORT_1, None, ONE, None, ABORT_1)
     first, second = AbortedTransaction(1, 0, 1), AbortedTransaction(1, 3, 5)
@@ -107,8 +107,8 @@ def produced(manager: ReplicaManager, transaction: Transaction | None) -> Replic
 
 def read(manager: ReplicaManager, offset: int, params: FetchParams = COMMITTED) -> PartitionRead:
     after = fetch_messages(SETUP, manager._replace(answered=()), 1, params, Table([(TP, asked(-1, offset))]), NOW)
-    (answer,) = [a for a in answers(after) if isinstance(a, FetchedPartitions)]
-    return answer.reads[TP]
+    (response,) = [a for a in responses(after) if isinstance(a, FetchedPartitions)]
+    return response.reads[TP]
 
 
 def test_who_reads_committed_stops_at_an_open_transaction_and_others_do_not() -> None:
@@ -134,12 +134,12 @@ def test_a_fetch_of_committed_records_waits_for_the_marker() -> None:
     waits = COMMITTED._replace(max_wait_ms=500)
     open_ = produced(leading(isr=(1,)), ONE)
     waiting = fetch_messages(SETUP, open_._replace(answered=()), 1, waits, Table([(TP, asked(-1, 10))]), NOW)
-    assert not answers(waiting)
+    assert not responses(waiting)
     more = produced(waiting, ONE)
-    assert [a for a in answers(more) if isinstance(a, FetchedPartitions)] == []
+    assert [a for a in responses(more) if isinstance(a, FetchedPartitions)] == []
     done = produced(more, COMMIT_1)
-    (answer,) = [a for a in answers(done) if isinstance(a, FetchedPartitions)]
-    assert len(answer.reads[TP].records) == 3
+    (response,) = [a for a in responses(done) if isinstance(a, FetchedPartitions)]
+    assert len(response.reads[TP].records) == 3
     partition = online(done, TP)
     assert partition is not None
     assert last_stable_offset(partition.log) == partition.log.end

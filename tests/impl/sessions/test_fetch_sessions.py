@@ -18,11 +18,11 @@ from tidegauge.impl.sessions.fetch_metadata import (
     LARGEST_EPOCH,
     LEGACY,
     FetchMetadata,
-    SessionAnswer,
     SessionFetch,
+    SessionResponse,
     next_epoch,
 )
-from tidegauge.impl.sessions.fetch_session import Kind
+from tidegauge.impl.sessions.fetch_session import SessionKind
 from tidegauge.impl.sessions.fetch_session_cache import CachedPartition, FetchSessionCache
 from tidegauge.impl.sessions.fetch_session_handler import FetchSessionHandler
 from tidegauge.impl.table import Table
@@ -37,7 +37,7 @@ def test_an_incremental_request_names_what_is_new_or_changed() -> None:
     assert request == SessionFetch(FetchMetadata(session_id, 1), wants(d=4, a=7), ((C, "id-t"),))
     assert tuple(handler.partitions) == (A, B, D)
     _, context = s.new_context(cache, request, 10)
-    assert (context.kind, context.fetches) == (Kind.INCREMENTAL, wants(a=7, b=2, d=4))
+    assert (context.kind, context.fetches) == (SessionKind.INCREMENTAL, wants(a=7, b=2, d=4))
 
 
 def test_an_unchanged_session_is_asked_for_without_a_name() -> None:
@@ -61,8 +61,8 @@ def test_a_topic_that_was_made_anew_is_another_partition() -> None:
     assert request.to_forget == ((A, "id-t"),)
     cache, context = s.new_context(cache, request, 0)
     assert tuple(context.fetches) == (B, A)
-    _, answer = s.answer(cache, context, reads((A, B)), 0, is_follower=True)
-    assert tuple(answer.reads) == (A,)
+    _, response = s.respond(cache, context, reads((A, B)), 0, is_follower=True)
+    assert tuple(response.reads) == (A,)
     unnamed = h.FetchSessionHandler(FetchMetadata(1, 1), Table([(A, fetch(1, None))]))
     _, named = h.build(unnamed, wants(a=1))
     assert named == SessionFetch(FetchMetadata(1, 1), wants(a=1))
@@ -84,23 +84,23 @@ def test_a_session_without_partitions_ends() -> None:
     handler, request = h.build(handler, Table())
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
-    assert (context.kind, session_id in cache.sessions) == (Kind.SESSIONLESS, False)
-    cache, answer = s.answer(cache, context, Table(), 0, is_follower=True)
-    handler, taken = h.handle_response(handler, answer)
+    assert (context.kind, session_id in cache.sessions) == (SessionKind.SESSIONLESS, False)
+    cache, response = s.respond(cache, context, Table(), 0, is_follower=True)
+    handler, taken = h.handle_response(handler, response)
     assert (taken, handler.next_metadata) == (True, INITIAL)
 
 
 def test_a_full_request_closes_the_session_it_names() -> None:
     """And opens another, unless its epoch is the final one."""
     cache, _, session_id = opened(wants(a=1))
-    for epoch, kind in ((0, Kind.FULL), (FINAL_EPOCH, Kind.SESSIONLESS)):
+    for epoch, kind in ((0, SessionKind.FULL), (FINAL_EPOCH, SessionKind.SESSIONLESS)):
         closed, context = s.new_context(cache, SessionFetch(FetchMetadata(session_id, epoch), wants(a=1)), 0)
         assert (context.kind, len(closed.sessions)) == (kind, 0)
-        closed, answer = s.answer(closed, context, reads([A]), 0, is_follower=True)
-        assert (answer.session_id == INVALID_SESSION_ID) is (kind is Kind.SESSIONLESS)
-        assert tuple(answer.reads) == (A,)
+        closed, response = s.respond(closed, context, reads([A]), 0, is_follower=True)
+        assert (response.session_id == INVALID_SESSION_ID) is (kind is SessionKind.SESSIONLESS)
+        assert tuple(response.reads) == (A,)
     _, legacy = s.new_context(cache, SessionFetch(LEGACY, wants(a=1)), 0)
-    assert legacy.kind is Kind.SESSIONLESS
+    assert legacy.kind is SessionKind.SESSIONLESS
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def test_a_session_error_is_answered_with_nothing_else(
     cache, handler, _ = opened(wants(a=1))
     request = SessionFetch(FetchMetadata(*metadata), wants(a=2), uses_topic_ids=uses_topic_ids)
     after, context = s.new_context(cache, request, 0)
-    assert (after, context.kind, context.fetches) == (cache, Kind.SESSION_ERROR, Table())
-    after, answer = s.answer(after, context, Table(), 0, is_follower=True)
-    assert (after, answer) == (cache, SessionAnswer(error))
-    handler, taken = h.handle_response(handler._replace(next_metadata=FetchMetadata(*metadata)), answer)
+    assert (after, context.kind, context.fetches) == (cache, SessionKind.SESSION_ERROR, Table())
+    after, response = s.respond(after, context, Table(), 0, is_follower=True)
+    assert (after, response) == (cache, SessionResponse(error))
+    handler, taken = h.handle_response(handler._replace(next_metadata=FetchMetadata(*metadata)), response)
     assert (taken, handler.next_metadata) == (False, following)
 
 
@@ -134,7 +134,7 @@ def test_session_epochs_skip_zero() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "is_told"),
+    ("reported", "is_reported"),
     [
         (read(), False),
         (read(6), True),
@@ -145,15 +145,15 @@ def test_session_epochs_skip_zero() -> None:
         (read()._replace(preferred_read_replica=3), True),
     ],
 )
-def test_a_partition_with_nothing_new_is_left_out(told: PartitionRead, is_told: bool) -> None:
+def test_a_partition_with_nothing_new_is_left_out(reported: PartitionRead, is_reported: bool) -> None:
     """Same high watermark and log start as last told, no records, error, divergence or preferred replica."""
     cache, handler, _ = opened(wants(a=1, b=2))
     handler, request = h.build(handler, wants(a=1, b=2))
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
-    _, answer = s.answer(cache, context, Table([(A, told), (B, read())]), 0, is_follower=True)
-    assert tuple(answer.reads) == ((A,) if is_told else ())
-    assert h.handle_response(handler, answer)[1]
+    _, response = s.respond(cache, context, Table([(A, reported), (B, read())]), 0, is_follower=True)
+    assert tuple(response.reads) == ((A,) if is_reported else ())
+    assert h.handle_response(handler, response)[1]
 
 
 def test_after_an_error_the_partition_is_told_again() -> None:
@@ -164,7 +164,7 @@ def test_after_an_error_the_partition_is_told_again() -> None:
     assert s.maybe_update_response_data(cached, read()) == (CachedPartition(fetch(1), 5, 0), True)
 
 
-def test_a_diverging_answer_counts_as_having_told_its_high_watermark() -> None:
+def test_a_diverging_response_counts_as_having_told_its_high_watermark() -> None:
     """The follower ignores it there, and hears of it only when it changes."""
     cached, _ = s.maybe_update_response_data(CachedPartition(fetch(1), 5, 0), read(8, diverging_epoch=0, diverging_end=3))
     assert s.maybe_update_response_data(cached, read(8)) == (cached, False)
@@ -177,23 +177,23 @@ def test_what_got_records_goes_to_the_end_of_the_session() -> None:
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
     given = Table([(A, read(records=DATA)), (B, read(7)), (C, read())])
-    cache, _ = s.answer(cache, context, given, 0, is_follower=True)
+    cache, _ = s.respond(cache, context, given, 0, is_follower=True)
     assert tuple(cache.sessions[session_id].partitions) == (B, C, A)
 
 
 def test_a_request_that_comes_twice_is_noticed() -> None:
-    """By its epoch; and an answer that another request overtook is an error, too."""
+    """By its epoch; and a response that another request overtook is an error, too."""
     cache, handler, session_id = opened(wants(a=1))
     handler, request = h.build(handler, wants(a=1))
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
     assert s.new_context(cache, request, 0)[1].error == INVALID_FETCH_SESSION_EPOCH
     overtaken, _ = s.new_context(cache, SessionFetch(FetchMetadata(session_id, 2), Table()), 0)
-    assert s.answer(overtaken, context, reads([A]), 0, is_follower=True)[1] == SessionAnswer(
+    assert s.respond(overtaken, context, reads([A]), 0, is_follower=True)[1] == SessionResponse(
         INVALID_FETCH_SESSION_EPOCH, session_id
     )
-    assert s.throttled(overtaken, context, 9) == SessionAnswer(INVALID_FETCH_SESSION_EPOCH, session_id, throttle_ms=9)
-    assert s.throttled(cache, context, 9) == SessionAnswer(NONE, session_id, throttle_ms=9)
+    assert s.throttled(overtaken, context, 9) == SessionResponse(INVALID_FETCH_SESSION_EPOCH, session_id, throttle_ms=9)
+    assert s.throttled(cache, context, 9) == SessionResponse(NONE, session_id, throttle_ms=9)
 
 
 def test_a_session_that_was_driven_out_still_answers() -> None:
@@ -202,34 +202,34 @@ def test_a_session_that_was_driven_out_still_answers() -> None:
     _, request = h.build(handler, wants(a=1))
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
-    gone, answer = s.answer(c.remove(cache, session_id), context, reads([A], 6), 0, is_follower=True)
-    assert (gone.sessions, answer.session_id, tuple(answer.reads)) == (Table(), session_id, (A,))
-    assert s.throttled(gone, context, 9) == SessionAnswer(NONE, session_id, throttle_ms=9)
+    gone, response = s.respond(c.remove(cache, session_id), context, reads([A], 6), 0, is_follower=True)
+    assert (gone.sessions, response.session_id, tuple(response.reads)) == (Table(), session_id, (A,))
+    assert s.throttled(gone, context, 9) == SessionResponse(NONE, session_id, throttle_ms=9)
 
 
-def test_a_full_answer_has_to_name_what_was_asked() -> None:
+def test_a_full_response_has_to_name_what_was_asked() -> None:
     """More or less is not taken; throttled it is empty (KIP-219) and asked again; without an id there is no session."""
     handler, request = h.build(FetchSessionHandler(), wants(a=1, b=2))
     assert request is not None
     _, full = s.new_context(FetchSessionCache(), request, 0)
-    for answer in (
-        SessionAnswer(reads=reads([A])),
-        SessionAnswer(reads=reads([A, B, C])),
+    for response in (
+        SessionResponse(reads=reads([A])),
+        SessionResponse(reads=reads([A, B, C])),
         s.throttled(c.FetchSessionCache(), full, 5),
     ):
-        assert h.handle_response(handler, answer) == (handler, False)
-    assert h.handle_response(handler, SessionAnswer(NONE, INVALID_SESSION_ID, reads([A, B]))) == (handler, True)
-    after, taken = h.handle_response(handler, SessionAnswer(NONE, 7, reads([A, B])))
+        assert h.handle_response(handler, response) == (handler, False)
+    assert h.handle_response(handler, SessionResponse(NONE, INVALID_SESSION_ID, reads([A, B]))) == (handler, True)
+    after, taken = h.handle_response(handler, SessionResponse(NONE, 7, reads([A, B])))
     assert (taken, after.next_metadata) == (True, FetchMetadata(7, 1))
 
 
-def test_an_incremental_answer_names_nothing_but_the_session() -> None:
+def test_an_incremental_response_names_nothing_but_the_session() -> None:
     """Something else closes the session; without an id the leader has closed it; otherwise it goes on."""
     _, handler, session_id = opened(wants(a=1))
-    wrong, taken = h.handle_response(handler, SessionAnswer(NONE, session_id, reads([B])))
+    wrong, taken = h.handle_response(handler, SessionResponse(NONE, session_id, reads([B])))
     assert (taken, wrong.next_metadata) == (False, FetchMetadata(session_id, 0))
-    closed, taken = h.handle_response(handler, SessionAnswer())
+    closed, taken = h.handle_response(handler, SessionResponse())
     assert (taken, closed.next_metadata) == (True, INITIAL)
-    after, taken = h.handle_response(handler, SessionAnswer(NONE, session_id))
+    after, taken = h.handle_response(handler, SessionResponse(NONE, session_id))
     assert (taken, after.next_metadata) == (True, FetchMetadata(session_id, 2))
     assert h.handle_error(after).next_metadata == FetchMetadata(session_id, 0)

@@ -15,7 +15,7 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 
 class Sessions(RuleBasedStateMachine):
-    """Two followers, a leader with one slot, requests and answers that get lost, sessions that are driven out."""
+    """Two followers, a leader with one slot, requests and responses that get lost, sessions that are driven out."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Sessions(RuleBasedStateMachine):
     def wait(self, ms: int) -> None:
         self.now += ms
 
-    @rule(f=st.integers(0, 1), lost=st.sampled_from(("", "", "request", "answer")))
+    @rule(f=st.integers(0, 1), lost=st.sampled_from(("", "", "request", "response")))
     def exchange(self, f: int, lost: str) -> None:
         self.handlers[f], request = h.build(self.handlers[f], self.wanted[f])
         if request is None:
@@ -54,16 +54,16 @@ class Sessions(RuleBasedStateMachine):
         if context.error == NONE:
             assert dict(context.fetches.items()) == dict(self.wanted[f].items())
         given = Table((tp, read(self.leader[tp])) for tp in context.fetches)
-        self.cache, answer = s.answer(self.cache, context, given, self.now, is_follower=True)
-        if lost == "answer":
+        self.cache, response = s.respond(self.cache, context, given, self.now, is_follower=True)
+        if lost == "response":
             self.handlers[f] = h.handle_error(self.handlers[f])
             return
         full_one = request.metadata.is_full
-        self.handlers[f], taken = h.handle_response(self.handlers[f], answer)
-        assert taken is (answer.error == NONE)
+        self.handlers[f], taken = h.handle_response(self.handlers[f], response)
+        assert taken is (response.error == NONE)
         if taken:
             self.known[f] = {} if full_one else {tp: hw for tp, hw in self.known[f].items() if tp in self.wanted[f]}
-            self.known[f] |= {tp: one.response.hw for tp, one in answer.reads.items()}
+            self.known[f] |= {tp: one.response.hw for tp, one in response.reads.items()}
             assert self.known[f] == {tp: self.leader[tp] for tp in self.wanted[f]}
 
     @invariant()

@@ -41,7 +41,7 @@ def test_assign_evicts_what_conflicts(epoch: int, start: int, expected: tuple[tu
     [(50, 3), (36, 3), (35, 2), (34, 2), (20, 1), (10, 0), (0, 0), (-1, 3)],
 )
 def test_truncating_the_end_removes_entries_at_and_above(end: int, expected: int) -> None:
-    """An entry at the cut goes too (KAFKA-10706); a negative offset cuts nothing."""
+    """An entry at the truncation goes too (KAFKA-10706); a negative offset truncates nothing."""
     assert len(ec.truncate_from_end(SETUP, CACHE, end).epochs) == expected
 
 
@@ -56,31 +56,31 @@ def test_truncating_the_start_raises_the_entry_that_covers_it(start: int, expect
 
 def test_a_crash_brings_back_what_a_queued_truncation_removed() -> None:
     """Since KAFKA-16541 the file is written later: a crash before that finds the old entries."""
-    cut = ec.truncate_from_end(SETUP, CACHE, 20)
-    assert cut.queued
-    assert ec.reload(SETUP, cut).memory == ENTRIES
-    assert ec.reload(SETUP, ec.flush(cut)).memory == cut.memory
+    truncated = ec.truncate_from_end(SETUP, CACHE, 20)
+    assert truncated.queued
+    assert ec.reload(SETUP, truncated).memory == ENTRIES
+    assert ec.reload(SETUP, ec.flush(truncated)).memory == truncated.memory
 
 
 def test_what_was_written_is_not_queued_any_more() -> None:
     """Neither after the scheduler ran nor after a restart; nothing queued, nothing changes."""
-    cut = ec.truncate_from_end(SETUP, CACHE, 20)
-    assert [ec.flush(cut).queued, ec.reload(SETUP, cut).queued] == [False, False]
+    truncated = ec.truncate_from_end(SETUP, CACHE, 20)
+    assert [ec.flush(truncated).queued, ec.reload(SETUP, truncated).queued] == [False, False]
     assert ec.flush(CACHE) == CACHE
 
 
 def test_assigning_nothing_writes_nothing() -> None:
     """Entries handed in together are written once, needed or not; no entries leave a queued file alone."""
-    cut = ec.truncate_from_end(SETUP, CACHE, 20)
-    assert ec.assign_all(SETUP, cut, ()) == cut
-    assert ec.assign_all(SETUP, cut, ((2, 10),)).disk == cut.memory
+    truncated = ec.truncate_from_end(SETUP, CACHE, 20)
+    assert ec.assign_all(SETUP, truncated, ()) == truncated
+    assert ec.assign_all(SETUP, truncated, ((2, 10),)).disk == truncated.memory
 
 
 def test_before_that_change_a_truncation_was_written_at_once() -> None:
     """With the older switch nothing is queued and nothing comes back."""
-    cut = ec.truncate_from_end(AT_ONCE, CACHE, 20)
-    assert not cut.queued
-    assert ec.reload(AT_ONCE, cut).memory == cut.memory
+    truncated = ec.truncate_from_end(AT_ONCE, CACHE, 20)
+    assert not truncated.queued
+    assert ec.reload(AT_ONCE, truncated).memory == truncated.memory
 
 
 def test_clearing_memory_leaves_the_file() -> None:

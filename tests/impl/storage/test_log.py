@@ -75,18 +75,18 @@ def test_a_refused_epoch_leaves_the_cache_of_the_batches_before_it() -> None:
     assert left.cache.memory.pairs()[-1] == (2, 15)
 
 
-def test_a_cut_inside_a_batch_drops_it_and_keeps_the_cut_as_log_end() -> None:
+def test_a_truncation_inside_a_batch_drops_it_and_keeps_the_truncation_as_log_end() -> None:
     """The next append then starts at the leader's batch base."""
-    log, cut = l.truncate_to(SETUP, FIVES._replace(hw=12), 12)
-    assert cut
+    log, truncated = l.truncate_to(SETUP, FIVES._replace(hw=12), 12)
+    assert truncated
     assert (log.end, log.hw, log.batches[-1]) == (12, 12, Batch(5, 9, 1))
 
 
-def test_a_cut_at_the_end_only_removes_entries_without_records() -> None:
+def test_a_truncation_at_the_end_only_removes_entries_without_records() -> None:
     """An entry that starts at the log end goes (KAFKA-10706), nothing else changes."""
     elected = l.assign_epoch_start_offset(SETUP, FIVES, 7, 15)
-    log, cut = l.truncate_to(SETUP, elected, 15)
-    assert not cut
+    log, truncated = l.truncate_to(SETUP, elected, 15)
+    assert not truncated
     assert log.cache.memory == FIVES.cache.memory
     assert log.batches == FIVES.batches
 
@@ -97,17 +97,17 @@ def test_a_full_truncation_may_raise_the_high_watermark() -> None:
     assert (log.start, log.hw, log.end, log.batches, log.cache.epochs) == (40, 40, 40, (), ())
 
 
-def test_a_cut_below_the_first_segment_is_a_full_one() -> None:
+def test_a_truncation_below_the_first_segment_is_a_full_one() -> None:
     """UnifiedLog#truncateTo below the base of the first local segment."""
     log = l.truncate_fully_and_start_at(FIVES, 40)
     log, _ = l.truncate_to(SETUP, log, 30)
     assert (log.start, log.hw, log.end, log.segments) == (30, 30, 30, (30,))
 
 
-def test_a_cut_at_the_first_segments_base_is_not_a_full_one() -> None:
+def test_a_truncation_at_the_first_segments_base_is_not_a_full_one() -> None:
     """It empties the log all the same, but the cache's file is written later."""
-    log, cut = l.truncate_to(SETUP, FIVES, 0)
-    assert cut
+    log, truncated = l.truncate_to(SETUP, FIVES, 0)
+    assert truncated
     assert (log.start, log.end, log.batches, log.cache.epochs) == (0, 0, (), ())
     assert log.cache.disk == FIVES.cache.memory
     assert l.truncate_fully_and_start_at(FIVES, 0).cache.disk.epochs == ()
@@ -176,13 +176,13 @@ def test_a_position_is_found_from_the_log_start_to_the_log_end() -> None:
 
 
 def test_a_read_stays_in_one_segment() -> None:
-    """A roll bounds what one answer carries."""
+    """A roll bounds what one response carries."""
     rolled, _ = l.append_as_leader(SETUP, l.roll(FIVES), 2, 1)
     assert l.read(rolled, 12, 17, 99) == (Batch(10, 14, 1),)
 
 
 def test_a_restart_forgets_an_epoch_without_records() -> None:
-    """A leader that never wrote loses its entry: the cache is cut at the log end when it is loaded."""
+    """A leader that never wrote loses its entry: the cache is truncated at the log end when it is loaded."""
     elected = l.assign_epoch_start_offset(SETUP, FIVES, 7, 15)
     assert loader.load(SETUP, elected).cache.memory == FIVES.cache.memory
 
@@ -233,9 +233,9 @@ def test_what_was_flushed_is_recovered_and_no_further() -> None:
         10,
         15,
     ]
-    cut, _ = l.truncate_to(SETUP, FIVES, 5)
-    assert cut.cache.disk != cut.cache.memory
-    assert loader.flush_cache(cut).cache.disk == cut.cache.memory
+    truncated, _ = l.truncate_to(SETUP, FIVES, 5)
+    assert truncated.cache.disk != truncated.cache.memory
+    assert loader.flush_cache(truncated).cache.disk == truncated.cache.memory
 
 
 def test_recovery_adds_the_epochs_that_the_cache_file_lacks() -> None:
@@ -248,8 +248,8 @@ def test_recovery_adds_the_epochs_that_the_cache_file_lacks() -> None:
 
 
 @given(st.lists(st.integers(1, 3), max_size=8), st.integers(0, 30), st.integers(0, 30))
-def test_a_cut_keeps_the_high_watermark_in_the_log(sizes: list[int], hw: int, target: int) -> None:
-    """Log start <= high watermark <= log end after any cut."""
+def test_a_truncation_keeps_the_high_watermark_in_the_log(sizes: list[int], hw: int, target: int) -> None:
+    """Log start <= high watermark <= log end after any truncation."""
     log = Log()
     for epoch, size in enumerate(sizes):
         log, _ = l.append_as_leader(SETUP, log, size, epoch // 2)

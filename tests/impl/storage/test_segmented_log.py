@@ -62,14 +62,14 @@ def test_an_index_refuses_what_kafka_refuses() -> None:
 
 
 @given(st.lists(st.integers(1, 5), max_size=20), st.integers(0, 120))
-def test_a_cut_index_answers_below_the_cut_as_before(steps: list[int], cut: int) -> None:
+def test_a_truncated_index_answers_below_the_truncation_as_before(steps: list[int], truncated: int) -> None:
     """And has no entry at or above it."""
     index = OffsetIndex(0)
     for number in range(1, len(steps) + 1):
         index = offset_index.append(index, sum(steps[:number]), number)
-    shorter = offset_index.truncate_to(index, cut)
-    assert all(entry.offset < cut for entry in shorter.entries)
-    assert all(offset_index.lookup(shorter, t) == offset_index.lookup(index, t) for t in range(cut))
+    shorter = offset_index.truncate_to(index, truncated)
+    assert all(entry.offset < truncated for entry in shorter.entries)
+    assert all(offset_index.lookup(shorter, t) == offset_index.lookup(index, t) for t in range(truncated))
 
 
 def test_an_entry_is_made_when_enough_bytes_came_since_the_last() -> None:
@@ -119,7 +119,7 @@ def test_a_refused_append_rolls_nothing() -> None:
     assert s.append_as_follower(SETUP, log, (Batch(30, 31, 9),), 1, size_of, 0)[0] == log
 
 
-# Look-up and cuts
+# Look-up and truncates
 
 
 def test_a_batch_is_found_through_the_index() -> None:
@@ -142,13 +142,17 @@ def test_a_batch_is_found_through_the_index() -> None:
     assert s.find(later, 49) is None
 
 
-def test_a_cut_drops_segments_and_the_entries_above_it() -> None:
-    """A cut below the first segment starts anew there."""
+def test_a_truncation_drops_segments_and_the_entries_above_it() -> None:
+    """A truncation below the first segment starts anew there."""
     log = appended(s.empty(SMALL, 0), 11, 1, 1, 17, 5)
-    cut, did = s.truncate_to(SETUP, log, 12, 0)
+    truncated, did = s.truncate_to(SETUP, log, 12, 0)
     assert did
-    assert (bases(cut), cut.log.end, cut.segments[0].offsets.entries) == ([0], 12, (OffsetPosition(11, 110),))
-    assert cut.segments[0].bytes_since_last_index_entry == 0
+    assert (bases(truncated), truncated.log.end, truncated.segments[0].offsets.entries) == (
+        [0],
+        12,
+        (OffsetPosition(11, 110),),
+    )
+    assert truncated.segments[0].bytes_since_last_index_entry == 0
     same, did = s.truncate_to(SETUP, log, 99, 0)
     assert (same, did) == (log, False)
     later = s.truncate_fully_and_start_at(log, 50, 7)
@@ -219,7 +223,7 @@ def test_a_log_takes_the_brokers_settings() -> None:
 
 
 class SegmentedLogs(RuleBasedStateMachine):
-    """Appends, cuts, retention, crashes: files and log never disagree, and every batch is found where it lies."""
+    """Appends, truncates, retention, crashes: files and log never disagree, and every batch is found where it lies."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -246,7 +250,7 @@ class SegmentedLogs(RuleBasedStateMachine):
         self.log = self.log._replace(log=log_.update_high_watermark(SETUP, self.log.log, hw))
 
     @rule(back=st.integers(0, 60))
-    def cut(self, back: int) -> None:
+    def truncated(self, back: int) -> None:
         self.log, _ = s.truncate_to(SETUP, self.log, max(0, self.log.log.end - back), 0)
 
     @rule()

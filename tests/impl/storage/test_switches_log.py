@@ -22,21 +22,21 @@ def test_before_kafka_7415_conflicts_in_the_cache_were_ignored() -> None:
 
 
 def test_before_kafka_7415_a_new_leader_did_not_mark_its_epoch() -> None:
-    """S5: asked for the epoch before its own it has no answer, and the follower cuts at its high watermark."""
+    """S5: asked for the epoch before its own it has no response, and the follower truncates at its high watermark."""
     assert led(without(strict_cache=False)).log.cache.epochs == (0, 1)
     assert led(TODAY).log.cache.epochs == (0, 1, 2)
 
 
-def test_a_cut_that_cuts_nothing_once_kept_the_cache() -> None:
+def test_a_truncation_that_truncates_nothing_once_kept_the_cache() -> None:
     """KAFKA-10706."""
     marked = log_.assign_epoch_start_offset(TODAY, LOG, 5, 10)
     assert log_.truncate_to(TODAY, marked, 10)[0].cache.epochs == (0, 1)
-    older = without(cut_clears_cache=False)
+    older = without(truncation_clears_cache=False)
     assert log_.truncate_to(older, marked, 10) == (marked, False)
     assert log_.truncate_to(older, marked, 5)[0].end == 5
 
 
-def test_a_cut_once_left_the_high_watermark_above_the_log() -> None:
-    """Up to 2.3, until the next answer."""
+def test_a_truncation_once_left_the_high_watermark_above_the_log() -> None:
+    """Up to 2.3, until the next response."""
     high = log_.update_high_watermark(TODAY, LOG, 10)
-    assert [log_.truncate_to(s, high, 5)[0].hw for s in (TODAY, without(cut_lowers_hw=False))] == [5, 10]
+    assert [log_.truncate_to(s, high, 5)[0].hw for s in (TODAY, without(truncation_lowers_hw=False))] == [5, 10]

@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. Every number comes from the cluster or from the plain rules; which answer a leader gives is asked of the rules.
+1. Every number comes from the cluster or from the plain rules; which response a leader gives is asked of the rules.
 2. The cluster commits in a step of its own, Kafka in the event that let it: that event has the high watermark after it.
 3. A step that an event of the schema cannot say as the rules have it raises; nothing is told that brokers would not do.
 """
@@ -15,12 +15,12 @@ from tidegauge.impl import rules
 from tidegauge.impl.messages import INELIGIBLE_REPLICA
 from tidegauge.spec.errors import SpecError
 from tidegauge.spec.proofs.committed.cluster import ACCEPTED
-from tidegauge.spec.proofs.committed.plain_cluster import Cluster
+from tidegauge.spec.proofs.committed.plain_cluster import PlainCluster
 from tidegauge.spec.proofs.committed.runs import Step
 from tidegauge.traces.model.views import CONTROLLER
 from tidegauge.traces.schema import Event
 
-COMPOSITE: dict[str, Callable[[Cluster, int], tuple[Step, ...]]] = {
+COMPOSITE: dict[str, Callable[[PlainCluster, int], tuple[Step, ...]]] = {
     "shrink": lambda c, out: (("propose_shrink", c.current, out), ("accept",), ("hear_isr", c.current)),
     "expand": lambda c, r: (("propose_expand", c.current, r), ("accept",), ("hear_isr", c.current)),
 }
@@ -28,17 +28,17 @@ RAISES = ("LeaderAppend", "HandleFetch", "HandleAlterPartitionResponse", "Become
 """Events at a leader that may raise its high watermark."""
 
 
-class Teller:
+class Reporter:
     """Takes steps of a cluster and tells the events."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: PlainCluster) -> None:
         self.cluster = cluster
         self.before = cluster
         self.events: list[Event] = []
         self.partition_epoch = -1
         self.caches: dict[int, list[tuple[int, int]]] = {self.node(b): [] for b in range(cluster.brokers)}
         for b in range(cluster.brokers):
-            self.tell(b, "Start", clean=True, leo=0, hw=0, log_start=0, epochs=[])
+            self.report(b, "Start", clean=True, leo=0, hw=0, log_start=0, epochs=[])
         self.registered()
 
     def step(self, step: Step) -> int | None:
@@ -51,8 +51,8 @@ class Teller:
         self.before = deepcopy(self.cluster)
         if not getattr(self.cluster, name)(*arguments):
             return None
-        told = getattr(self, name)(*arguments)
-        return row if told is None else int(told)
+        reported = getattr(self, name)(*arguments)
+        return row if reported is None else int(reported)
 
     # -- words of a trace
 
@@ -69,9 +69,9 @@ class Teller:
         """The ids of all brokers."""
         return tuple(self.nodes(range(self.cluster.brokers)))
 
-    def tell(self, b: int, event: str, **told: object) -> None:
+    def report(self, b: int, event: str, **reported: object) -> None:
         """An event at a broker."""
-        self.events.append(Event(self.node(b), event, told))
+        self.events.append(Event(self.node(b), event, reported))
 
     def moved(self, b: int) -> dict[str, int]:
         """Log end and high watermark before and after the step."""
@@ -114,7 +114,7 @@ class Teller:
         if self.cluster.leader[e] == b:
             end = len(self.cluster.log[b])
             self.assign(b, e, end)
-            self.tell(
+            self.report(
                 b, "BecomeLeader", leader_epoch=e, isr=self.nodes(self.cluster.view[e]), epoch_start=end, **self.moved(b)
             )
         else:
@@ -125,9 +125,9 @@ class Teller:
         e = self.cluster.known[b]
         leader, state = self.cluster.leader[e], {"leo": len(self.cluster.log[b]), "hw": self.cluster.hw[b]}
         if leader == b:
-            self.tell(b, "BecomeLeader", leader_epoch=e, isr=self.nodes(self.cluster.view[e]), **state)
+            self.report(b, "BecomeLeader", leader_epoch=e, isr=self.nodes(self.cluster.view[e]), **state)
         else:
-            self.tell(b, "BecomeFollower", leader=self.node(leader), leader_epoch=e, **state)
+            self.report(b, "BecomeFollower", leader=self.node(leader), leader_epoch=e, **state)
 
     # -- logs
 
@@ -135,7 +135,7 @@ class Teller:
         """LeaderAppend."""
         b, end = self.cluster.leader[e], len(self.cluster.hist[e])
         self.assign(b, e, end - 1)
-        self.tell(b, "LeaderAppend", leader_epoch=e, rec_base=end - 1, rec_end=end, rec_epoch=e, **self.moved(b))
+        self.report(b, "LeaderAppend", leader_epoch=e, rec_base=end - 1, rec_end=end, rec_epoch=e, **self.moved(b))
 
     def commit(self, e: int) -> int:
         """The last event at the leader has raised its high watermark."""
@@ -156,36 +156,42 @@ class Teller:
         decided, epoch, diverges = rules.fetch_decision(*self.cache(leader), start, end, offset, last)
         if decided != decision:
             raise SpecError(f"expected the rules to answer {decision} to {asked}; seen {decided}")
-        self.tell(f, "SendFetch", peer=self.node(leader), **asked)
+        self.report(f, "SendFetch", peer=self.node(leader), **asked)
         return leader, asked, (epoch, diverges)
 
     def fetch(self, f: int, new_end: int) -> None:
         """Sent, handled and answered."""
         leader, asked, _ = self.asks(f, rules.READ)
         base, records = asked["req_offset"], self.cluster.log[f]
-        answer = {"error": rules.NONE, "res_hw": self.before.hw[leader], "rec_base": base, "rec_end": new_end}
+        response = {"error": rules.NONE, "res_hw": self.before.hw[leader], "rec_base": base, "rec_end": new_end}
         if new_end > base:
-            answer["rec_epoch"] = records[-1]
+            response["rec_epoch"] = records[-1]
         counted = {"remote_leo": base, **self.moved(leader)}
-        self.tell(leader, "HandleFetch", peer=self.node(f), **asked, **answer, **counted)
+        self.report(leader, "HandleFetch", peer=self.node(f), **asked, **response, **counted)
         for offset in range(base, new_end):
             self.assign(f, records[offset], offset)
-        taken = {"req_epoch": asked["req_epoch"], "req_offset": base, **answer, **self.moved(f)}
-        self.tell(f, "HandleFetchResponse", peer=self.node(leader), **taken)
+        taken = {"req_epoch": asked["req_epoch"], "req_offset": base, **response, **self.moved(f)}
+        self.report(f, "HandleFetchResponse", peer=self.node(leader), **taken)
 
-    def cut(self, f: int, target: int) -> None:
-        """A fetch that diverges. Where the rules cut elsewhere than the run does, the run cannot be told."""
+    def truncate(self, f: int, target: int) -> None:
+        """A fetch that diverges. Where the rules truncate elsewhere than the run does, the run cannot be told."""
         leader, asked, (epoch, end) = self.asks(f, rules.DIVERGING)
         offset = asked["req_offset"]
         row, seen, _ = rules.truncation_target(*self.cache(f), offset, offset, epoch, end)
         if seen != target:
-            raise SpecError(f"expected a cut at {target}; seen {seen}")
-        answer = {"div_epoch": epoch, "div_end": end}
+            raise SpecError(f"expected a truncation at {target}; seen {seen}")
+        response = {"div_epoch": epoch, "div_end": end}
         hw = self.cluster.hw[leader]
-        self.tell(leader, "HandleFetch", peer=self.node(f), **asked, error=rules.NONE, **answer, hw=hw)
+        self.report(leader, "HandleFetch", peer=self.node(f), **asked, error=rules.NONE, **response, hw=hw)
         self.truncated(f, target)
-        told = {"req_epoch": asked["req_epoch"], "req_offset": offset, **answer, "target": target, "completed": row != 4}
-        self.tell(f, "HandleDivergingResponse", peer=self.node(leader), **told, **self.moved(f))
+        reported = {
+            "req_epoch": asked["req_epoch"],
+            "req_offset": offset,
+            **response,
+            "target": target,
+            "completed": row != 4,
+        }
+        self.report(f, "HandleDivergingResponse", peer=self.node(leader), **reported, **self.moved(f))
 
     # -- the ISR
 
@@ -196,17 +202,17 @@ class Teller:
     def propose_shrink(self, e: int, *_: int) -> None:
         """ShrinkIsr."""
         b = self.cluster.leader[e]
-        self.tell(b, "ShrinkIsr", **self.proposal(e), leo=len(self.cluster.log[b]), hw=self.cluster.hw[b])
+        self.report(b, "ShrinkIsr", **self.proposal(e), leo=len(self.cluster.log[b]), hw=self.cluster.hw[b])
 
     def propose_expand(self, e: int, r: int) -> None:
         """ExpandIsr."""
-        told = {"peer": self.node(r), **self.proposal(e), "remote_leo": self.cluster.remote[e, r]}
-        self.tell(self.cluster.leader[e], "ExpandIsr", **told)
+        reported = {"peer": self.node(r), **self.proposal(e), "remote_leo": self.cluster.remote[e, r]}
+        self.report(self.cluster.leader[e], "ExpandIsr", **reported)
 
     def judged(self, e: int, members: Iterable[int], error: int) -> None:
         """AlterPartition."""
-        told = {"peer": self.node(self.cluster.leader[e]), "leader_epoch": e, "isr": self.nodes(members), "error": error}
-        self.events.append(Event(CONTROLLER, "AlterPartition", told))
+        reported = {"peer": self.node(self.cluster.leader[e]), "leader_epoch": e, "isr": self.nodes(members), "error": error}
+        self.events.append(Event(CONTROLLER, "AlterPartition", reported))
 
     def accept(self) -> None:
         """AlterPartition, ChangePartition."""
@@ -232,7 +238,7 @@ class Teller:
             return
         hw = {"hw_before": self.before.hw[b], "hw": self.cluster.hw[b]}
         isr = self.nodes(self.cluster.view[e])
-        self.tell(b, "HandleAlterPartitionResponse", isr=isr, error=rules.NONE, **hw)
+        self.report(b, "HandleAlterPartitionResponse", isr=isr, error=rules.NONE, **hw)
 
     def remove(self, _: int) -> None:
         """ChangePartition."""
@@ -242,12 +248,12 @@ class Teller:
 
     def restart(self, b: int, _: int) -> None:
         """Crash, Start, and the role that its metadata gives it."""
-        self.tell(b, "Crash", clean=False)
+        self.report(b, "Crash", clean=False)
         c = self.cluster
         state = {"leo": len(c.log[b]), "hw": c.hw[b], "log_start": c.log_start[b]}
         self.truncated(b, len(c.log[b]))
         epochs = [list(entry) for entry in self.caches[self.node(b)]]
-        self.tell(b, "Start", clean=False, **state, epochs=epochs)
+        self.report(b, "Start", clean=False, **state, epochs=epochs)
         self.role(b)
 
     def lose_tail(self, b: int, end: int) -> None:
@@ -260,15 +266,15 @@ class Teller:
         covers = rules.truncate_from_start_covers(self.cache(b)[1], start)
         if covers:
             self.caches[self.node(b)] = [(entries[covers - 1][0], start), *entries[covers:]]
-        self.tell(b, "LogStartMoved", log_start=start, hw=self.cluster.hw[b])
+        self.report(b, "LogStartMoved", log_start=start, hw=self.cluster.hw[b])
 
     def reset(self, f: int) -> None:
         """A fetch out of range, and a new beginning at the leader's log start."""
         leader, asked, _ = self.asks(f, rules.OUT_OF_RANGE)
         error = rules.OFFSET_OUT_OF_RANGE
-        self.tell(leader, "HandleFetch", peer=self.node(f), **asked, error=error, hw=self.cluster.hw[leader])
+        self.report(leader, "HandleFetch", peer=self.node(f), **asked, error=error, hw=self.cluster.hw[leader])
         self.caches[self.node(f)] = []
         point = {"req_epoch": asked["req_epoch"], "req_offset": asked["req_offset"]}
         reach = {"leader_start": self.cluster.log_start[leader], "leader_end": len(self.cluster.log[leader])}
         log = {"target": self.cluster.log_start[f], **self.moved(f), "log_start": self.cluster.log_start[f]}
-        self.tell(f, "HandleOutOfRange", peer=self.node(leader), **point, **reach, **log)
+        self.report(f, "HandleOutOfRange", peer=self.node(leader), **point, **reach, **log)

@@ -1,0 +1,84 @@
+"""One word per idea: names use Kafka's and TLA+'s words, docs/glossary.md says which they do not use."""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("impl", "spec", "traces", "conformance", "spark_check", "commands", "benchmarks", "tests")
+VERBS = re.compile(r"(MC)?answer_?(fetch|produce)|\w*Moves?_?(Log_?Start|Vars|Init|Next|Spec|TypeOK|View)\w*", re.IGNORECASE)
+"""Names of actions, where to answer is the verb; and of log starts, which move."""
+
+
+@cache
+def banned() -> Mapping[str, str]:
+    """Word -> what to say instead, plurals included."""
+    table = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").partition("## Words that names do not use")[2]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("| ")]
+    words = {word.strip(): row[1] for row in rows[1:] for word in row[0].split(",")}
+    return words | {f"{word}s": instead for word, instead in words.items()}
+
+
+def words_of(name: str) -> set[str]:
+    """A name in parts: truncate_to, TruncationPoint."""
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
+
+
+def python_names(text: str) -> Iterator[tuple[int, str]]:
+    """What a module defines or binds, but for the sentences that tests are called by."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            if not node.name.startswith(("test_", "a_", "an_", "every_")):
+                yield node.lineno, node.name
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+
+
+def tla_names(text: str) -> Iterator[tuple[int, str]]:
+    """The operators and variables a module defines."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for name in re.findall(r"^\s*(\w+)(?:\(.*?\))? ==", line):
+            yield number, name
+
+
+def wrong_names() -> Iterator[str]:
+    """Each name with a banned word, as file:line."""
+    for room in ROOMS:
+        for suffix, names in ((".py", python_names), (".tla", tla_names)):
+            for path in sorted((ROOT / room).rglob(f"*{suffix}")):
+                yield from wrong_in(path.relative_to(ROOT).as_posix(), list(names(path.read_text(encoding="utf-8"))))
+
+
+def wrong_in(where: str, names: list[tuple[int, str]]) -> Iterator[str]:
+    """Those of one file."""
+    for line, name in names:
+        found = set() if VERBS.fullmatch(name) else words_of(name) & banned().keys()
+        for word in sorted(found):
+            yield f"{where}:{line}: {name}: expected {banned()[word]}, seen {word}"
+
+
+def test_names_have_one_word_per_idea() -> None:
+    """Else: rename it, or argue the word in the glossary."""
+    assert list(wrong_names()) == []
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "wrong"),
+    [
+        (python_names, "def cut_at(target): ...", ["f:1: cut_at: expected truncate, truncation, seen cut"]),
+        (python_names, "for answer in (): pass", ["f:1: answer: expected response, seen answer"]),
+        (python_names, "class FetchAnswer: ...", ["f:1: FetchAnswer: expected response, seen answer"]),
+        (python_names, "def answer_fetch(unanswered): ...", []),
+        (python_names, "move_log_start, move = 1, 2", ["f:1: move: expected transition, seen move"]),
+        (tla_names, "  NoAnswerIsOld == TRUE", ["f:1: NoAnswerIsOld: expected response, seen answer"]),
+    ],
+)
+def test_a_banned_word_is_found(reader, text: str, wrong: list[str]) -> None:  # type: ignore[no-untyped-def]
+    """In functions, variables, classes and operators; a verb of an action is none."""
+    assert list(wrong_in("f", list(reader(text)))) == wrong

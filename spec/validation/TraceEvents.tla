@@ -8,7 +8,7 @@
  traces that begin alike share nodes, so what they share is tried once.
    Events                 the different events: [node, event, fields]
    Children[n]            pairs of an event and the node that it leads to from node n
-   TruncatesAtHighWatermark    profile hw-only: a follower tells that it truncatedddd
+   TruncatesAtHighWatermark    profile hw-only: a follower tells that it truncated
 
  A trace is accepted when its last node is reached, so a trace may end in the middle of
  a step.  Fields are named as in docs/traces.md and left open where an event lacks them.

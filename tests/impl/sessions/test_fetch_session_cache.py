@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.impl.sessions import TPS, fetch
+from tests.impl.fetch_session import TPS, fetch
 from tidegauge.impl.sessions import fetch_session_cache as c
 from tidegauge.impl.sessions.fetch_metadata import INVALID_SESSION_ID
 from tidegauge.impl.sessions.fetch_session_cache import CachedPartition, FetchSessionCache

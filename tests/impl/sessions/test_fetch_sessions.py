@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.impl.sessions import DATA, A, B, C, D, fetch, opened, read, reads, wants
+from tests.impl.fetch_session import DATA, A, B, C, D, fetch, opened, read, reads, wants
 from tidegauge.impl.client_messages import PartitionRead
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 from tidegauge.impl.sessions import fetch_session as s

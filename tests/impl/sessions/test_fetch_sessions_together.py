@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tests.impl.sessions import TPS, fetch, read, wants
+from tests.impl.fetch_session import TPS, fetch, read, wants
 from tidegauge.impl.rules import NONE
 from tidegauge.impl.sessions import fetch_session as s
 from tidegauge.impl.sessions import fetch_session_handler as h

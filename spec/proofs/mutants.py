@@ -38,9 +38,10 @@ KILLING_SIZE = 2
 """Every mutant that dies at all dies on caches of two entries."""
 
 
-def mutants() -> list[Mutant]:
-    """Every mutant of every rule, in the order of the text."""
-    return mutants_of(inspect.getsource(rules), _replacements)
+@cache
+def mutants() -> tuple[Mutant, ...]:
+    """Every mutant of every rule, in the order of the text; each is a text of the whole module, so they are made once."""
+    return tuple(mutants_of(inspect.getsource(rules), _replacements))
 
 
 def _replacements(node: ast.expr) -> Iterator[ast.expr]:

@@ -62,8 +62,15 @@ def test_the_premises_hold_for_real_logs(leader: Any, follower: Any, common: int
         ("values[n] <= bound", "values[n] < bound", "loops"),
         ("counted[i] and values[i] < lowest", "values[i] < lowest", "loops"),
         ("return epochs[known - 1], starts[known]  # L5", "return requested, starts[known]  # L5", "any-step"),
-        ("return 4, min(own_end, log_end), False", "return 4, min(own_end, log_end), True", "any-step"),
-        ("epoch < last_fetched_epoch or end < fetch_offset", "end < fetch_offset", "any-step"),
+        pytest.param(
+            "return 4, min(own_end, log_end), False",
+            "return 4, min(own_end, log_end), True",
+            "any-step",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "epoch < last_fetched_epoch or end < fetch_offset", "end < fetch_offset", "any-step", marks=pytest.mark.long
+        ),
         ("return requested, starts[0]  # L4", "return requested, starts[1]  # L4", "any-tables"),
     ],
 )
@@ -104,7 +111,7 @@ def test_a_text_that_is_not_the_code_is_refused() -> None:
         split("latest_epoch", namespace)
 
 
-@pytest.mark.parametrize("premise", [ONE_PAST, LEADER_NEWEST])
+@pytest.mark.parametrize("premise", [ONE_PAST, pytest.param(LEADER_NEWEST, marks=pytest.mark.long)])
 def test_without_a_premise_the_step_is_not_proved(premise: str) -> None:
     """Dropping premise 2 or 3 costs the step at any length a goal, too."""
     tally = explore(

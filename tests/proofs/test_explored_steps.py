@@ -202,7 +202,7 @@ STEPS = {
 """Whoever is fenced leaves the ISR at once, so a change with it is never refused for it: it is made from an older ISR."""
 
 
-@pytest.mark.parametrize(("brokers", "walks"), [(2, 60), (3, 80)])
+@pytest.mark.parametrize(("brokers", "walks"), [pytest.param(2, 60, marks=pytest.mark.long), (3, 80)])
 def test_the_reference_takes_steps_of_the_proofs_and_keeps_the_invariant(brokers: int, walks: int) -> None:
     """Step by step both are the same; every step of the proofs that the reference has happens, ISR changes in flight too."""
     happened, states, broken = walked(Bounds(brokers, 3, 3, 2), REPAIRED, walks)

@@ -19,7 +19,9 @@ def broken(old: str, new: str) -> str:
     return SOURCE.replace(old, new)
 
 
-@pytest.mark.parametrize("name", list(all_groups()))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long if name == "committed" else ()) for name in all_groups()]
+)
 def test_every_group_is_proved(name: str) -> None:
     """Each group holds for caches of up to two entries; `tidegauge prove` goes on to four."""
     result = prove_group(all_groups()[name], max_entries=2)

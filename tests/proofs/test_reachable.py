@@ -43,7 +43,13 @@ def premises_broken(leader: LogValue, follower: LogValue) -> list[str]:
     return broken
 
 
-@pytest.mark.parametrize("bounds", [Bounds(2, 2, 1, 1), Bounds(2, 1, 3, 0)], ids=["small", "epochs"])
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        pytest.param(Bounds(2, 2, 1, 1), id="small"),
+        pytest.param(Bounds(2, 1, 3, 0), id="epochs", marks=pytest.mark.long),
+    ],
+)
 def test_every_leader_and_follower_that_meet_keep_the_premises(bounds: Bounds) -> None:
     """In every reachable state, a leader and a follower of the same epoch keep all three premises, and converge."""
     pairs = set()

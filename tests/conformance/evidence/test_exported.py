@@ -114,7 +114,14 @@ def test_the_erased_proposal_is_a_trace_that_loses_a_record() -> None:
 
 
 @pytest.mark.tlc
-@pytest.mark.parametrize("name", ["HwOnly", "ReachRowFive", "ReachNoLeader", "ReachLastKnown", "ReachLeaderStart"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "HwOnly",
+        "ReachNoLeader",
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("ReachRowFive", "ReachLastKnown", "ReachLeaderStart")),
+    ],
+)
 def test_the_command_writes_the_same_bytes_again(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is shipped is what TLC finds, and the trace beside it is of the same run, with where it came from."""
     model = find_model(name)
@@ -147,13 +154,13 @@ def test_isr_changes_become_the_same_trace_again(tmp_path: Path) -> None:
     ("name", "rule"),
     [
         ("NoDivergenceCheck", "FETCH-05"),
-        ("NoMaximalIsr", "HW-02"),
-        ("NoHwClamp", "HW-05"),
-        ("AnybodyJoins", "ISR-01"),
+        pytest.param("NoMaximalIsr", "HW-02", marks=pytest.mark.long),
+        pytest.param("NoHwClamp", "HW-05", marks=pytest.mark.long),
+        pytest.param("AnybodyJoins", "ISR-01", marks=pytest.mark.long),
         ("PastHw", "HW-10"),
-        ("ResetsToEnd", "OOR-01"),
-        ("NoMinIsr", "HW-03"),
-        ("StaysInIsr", "CTRL-04"),
+        pytest.param("ResetsToEnd", "OOR-01", marks=pytest.mark.long),
+        pytest.param("NoMinIsr", "HW-03", marks=pytest.mark.long),
+        pytest.param("StaysInIsr", "CTRL-04", marks=pytest.mark.long),
         ("FencedLastKnown", "CTRL-01"),
         ("AckAtLogEnd", "ACK-01"),
     ],
@@ -202,34 +209,37 @@ def test_generations_are_told_by_what_their_cfgs_put_in() -> None:
 
 
 @pytest.mark.tlc
-def test_simulated_runs_beyond_the_bounds_conform_once_repaired(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runs", [12, pytest.param(60, marks=pytest.mark.long)])
+def test_simulated_runs_beyond_the_bounds_conform_once_repaired(runs: int, tmp_path: Path) -> None:
     """Three brokers, nine records, seven epochs: no rule fails; and their origin survives both ways of writing."""
     bounds = {"MaxLog": 9, "MaxEpoch": 7, "MaxCrash": 2}
-    traces = simulated(find_model("RepairedFromInit"), 60, steps=60, seed=11, bounds=bounds)
-    assert len({tuple(map(str, trace.events)) for trace in traces}) == 60
+    traces = simulated(find_model("RepairedFromInit"), runs, steps=60, seed=11, bounds=bounds)
+    assert len({tuple(map(str, trace.events)) for trace in traces}) == runs
     assert set().union(*map(failing, traces)) == set()
     assert max(event.fields.get("leader_epoch") or 0 for trace in traces for event in trace.events) > 3
     origin = traces[0].config.extra["spec"]
     assert (origin["cfg"], origin["seed"], origin["bounds"]) == ("MCReplication/RepairedFromInit.cfg", 11, bounds)
     write(traces, tmp_path / "runs.ndjson")
     write(traces, tmp_path / "runs.parquet")
-    assert [trace.config.extra["spec"] for trace in ndjson.read(tmp_path / "runs.ndjson").traces] == [origin] * 60
+    assert [trace.config.extra["spec"] for trace in ndjson.read(tmp_path / "runs.ndjson").traces] == [origin] * runs
     with parquet.Reader(tmp_path / "runs.parquet") as reader:
         assert reader.config.extra["spec"] == origin
 
 
 @pytest.mark.tlc
-def test_simulated_runs_of_kafka_as_it_is_break_known_rules_alone() -> None:
+@pytest.mark.parametrize("runs", [20, pytest.param(150, marks=pytest.mark.long)])
+def test_simulated_runs_of_kafka_as_it_is_break_known_rules_alone(runs: int) -> None:
     """Finding F2 may show: a leader that missed an epoch commits too much, and what follows from that."""
-    traces = simulated(find_model("Small"), 150, steps=60, seed=3, brokers=3, bounds={"MaxLog": 6, "MaxEpoch": 9})
+    traces = simulated(find_model("Small"), runs, steps=60, seed=3, brokers=3, bounds={"MaxLog": 6, "MaxEpoch": 9})
     assert set().union(*map(failing, traces)) <= {"HW-08", "DATA-01", "DATA-02", "DATA-03"}
 
 
 @pytest.mark.tlc
-def test_simulated_runs_with_log_starts_that_move_conform() -> None:
+@pytest.mark.parametrize("runs", [12, pytest.param(60, marks=pytest.mark.long)])
+def test_simulated_runs_with_log_starts_that_move_conform(runs: int) -> None:
     """Two brokers, eight records, five epochs, deletions anywhere: no rule fails, and followers do start again."""
     bounds = {"MaxLog": 8, "MaxEpoch": 5, "MaxStart": 8, "MaxCrash": 2}
-    traces = simulated(find_model("MovingStart"), 60, steps=60, seed=5, bounds=bounds)
+    traces = simulated(find_model("MovingStart"), runs, steps=60, seed=5, bounds=bounds)
     assert set().union(*map(failing, traces)) == set()
     reported = {event.event for trace in traces for event in trace.events}
     assert {"LogStartMoved", "HandleOutOfRange"} <= reported
@@ -237,10 +247,11 @@ def test_simulated_runs_with_log_starts_that_move_conform() -> None:
 
 @pytest.mark.tlc
 @pytest.mark.parametrize("name", ["Kip966", "LastKnownLoses"])
-def test_simulated_runs_with_elr_conform(name: str) -> None:
+@pytest.mark.parametrize("runs", [12, pytest.param(60, marks=pytest.mark.long)])
+def test_simulated_runs_with_elr_conform(name: str, runs: int) -> None:
     """Three brokers that lose the ends of their logs, four times a run; leaders from the ELR, and as a last resort."""
     bounds = {"MaxLog": 12, "MaxEpoch": 12, "MaxCrash": 4}
-    traces = simulated(find_model(name), 60, steps=80, seed=3, brokers=3, bounds=bounds)
+    traces = simulated(find_model(name), runs, steps=80, seed=3, brokers=3, bounds=bounds)
     assert {(trace.config.profile, trace.config.min_isr) for trace in traces} == {("elr", 2)}
     assert set().union(*map(failing, traces)) == set()
     elections = [event.fields for trace in traces for event in trace.events if event.event == "ChangePartition"]

@@ -29,7 +29,7 @@ def test_a_model_that_differs_is_told_and_ends_with_1(
     reported = capsys.readouterr().out
     assert "first divergence after" in reported
     assert "different: Interleaved" in reported
-    monkeypatch.setattr(graphs, "WHOLE", (Compared("Interleaved", "kip320", {"MaxEpoch": 5}, "SeedInterleaved"),))
+    monkeypatch.setattr(graphs, "WHOLE", (Compared("Interleaved", "kip320", {"MaxLog": 2}, "SeedInterleaved"),))
     assert main([]) == 1
     assert "expected 259 states, as models.toml has it; seen" in capsys.readouterr().out
 

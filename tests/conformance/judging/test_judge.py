@@ -20,7 +20,8 @@ from tests.conformance.hand import (
     start,
     without,
 )
-from tidegauge.conformance.evidence.golden import DIRECTORY, file_of, golden_traces
+from tidegauge.conformance.evidence.golden import DIRECTORY, STORIES, WITNESSES, Story, file_of, golden_traces
+from tidegauge.conformance.evidence.kill_matrix import Fate, kill
 from tidegauge.conformance.judging.judge import ROOM, Judgement, judge, judge_with
 from tidegauge.conformance.judging.verdicts import Verdict, verdict_of
 from tidegauge.conformance.kernel.compiled import compiled
@@ -36,6 +37,7 @@ from tidegauge.traces.model.impl_walks import impl_walks
 from tidegauge.traces.model.walks import draw
 from tidegauge.traces.schema import Config, Trace
 
+TINY = Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1)
 SMALL = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)
 EPOCHS = Bounds(brokers=2, max_log=1, max_epoch=3, max_crashes=0)
 
@@ -73,9 +75,10 @@ def golden() -> Iterator[Trace]:
         yield from ndjson.read(path).traces
 
 
-def test_every_edge_of_the_graph_is_accepted() -> None:
+@pytest.mark.parametrize("bounds", [TINY, pytest.param(SMALL, marks=pytest.mark.long)])
+def test_every_edge_of_the_graph_is_accepted(bounds: Bounds) -> None:
     """Walks that take each edge at least once break no rule, and every check that can be decided is."""
-    table = table_of(explore(SMALL))
+    table = table_of(explore(bounds))
     drawn = draw(table, 2 * len(table.target), 24, np.random.default_rng(11))
     assert len(np.unique(drawn.edges[drawn.edges < len(table.target)])) == len(table.target)
     seen = judge_with(compiled(), table.columns(drawn.edges, drawn.lengths), table.config)
@@ -100,6 +103,7 @@ def test_every_edge_with_elr_is_accepted(bounds: Bounds) -> None:
     assert {rule for rule, tally in seen.tallies.items() if tally.undecided} == set()
 
 
+@pytest.mark.long
 def test_many_leader_epochs_are_accepted() -> None:
     """Walks through the graph with four leader epochs break no rule, and nothing is left undecided."""
     table = table_of(explore(EPOCHS))
@@ -114,26 +118,39 @@ def test_the_old_profile_loses_committed_data_and_the_judge_sees_it() -> None:
     assert failing(judge_with(compiled(), walks(table, 3), table.config)) == {"DATA-01", "DATA-02"}
 
 
-@pytest.mark.parametrize("name", sorted(set(faults.FAULTS) - SAME_WITHIN_BOUNDS - {"assign-never-evicts"}))
+FOUND = sorted(set(faults.FAULTS) - SAME_WITHIN_BOUNDS - {"assign-never-evicts"})
+
+
+@pytest.mark.parametrize("name", FOUND)
 def test_every_fault_is_found(name: str) -> None:
-    """Each wrong rule of impl.explored.faults makes some walk break a rule."""
+    """Each wrong rule of impl.explored.faults makes some walk break a rule, in the smallest graph that shows it."""
+    assert kill(faults.FAULTS[name], seed=5).fate is Fate.CAUGHT
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FOUND)
+def test_every_fault_is_found_within_its_bounds(name: str) -> None:
+    """So it is where a search finds what the fault costs."""
     fault = faults.FAULTS[name]
     table = table_of(explore(fault.bounds, rules_override=fault.rules))
     assert failing(judge_with(compiled(), walks(table, 5, 0.2), table.config)) != set()
 
 
-@pytest.mark.parametrize(("name", "rule"), [("cut-at-the-leaders-end", "TRUNC-01"), ("joins-at-hw", "ISR-01")])
-def test_faults_that_small_bounds_hide_are_found_on_longer_logs(name: str, rule: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "rule", "count"), [("cut-at-the-leaders-end", "TRUNC-01", 40), ("joins-at-hw", "ISR-01", 150)]
+)
+def test_faults_that_small_bounds_hide_are_found_on_longer_logs(name: str, rule: str, count: int) -> None:
     """Three brokers and twelve records show what two brokers and two records cannot."""
-    traces = list(impl_walks(150, rules=faults.FAULTS[name].rules))
+    traces = list(impl_walks(count, rules=faults.FAULTS[name].rules))
     assert rule in failing(judge(to_columns(traces, traces[0].config), traces[0].config, compile_from=1))
 
 
-def test_walks_beyond_the_graph_break_nothing_but_the_finding() -> None:
+@pytest.mark.parametrize("count", [120, pytest.param(300, marks=pytest.mark.long)])
+def test_walks_beyond_the_graph_break_nothing_but_the_finding(count: int) -> None:
     """Kafka as it is breaks HW-08 with three brokers (finding F2), and nothing else."""
-    traces = list(impl_walks(300, seed=4))
+    traces = list(impl_walks(count, seed=4))
     seen = judge(to_columns(traces, traces[0].config), traces[0].config, compile_from=1)
-    assert failing(seen) <= {"HW-08"}
+    assert failing(seen) == {"HW-08"}
 
 
 def test_compiled_and_uncompiled_say_the_same() -> None:
@@ -148,11 +165,25 @@ def test_compiled_and_uncompiled_say_the_same() -> None:
     assert len(one.final) == len(traces)
 
 
-def test_golden_traces_are_what_the_reference_does() -> None:
+OF_SMALL = tuple(story for story in STORIES if (story.bounds, story.profile) == (SMALL, "fetch-truncation"))
+
+
+@pytest.mark.parametrize(
+    ("stories", "witnesses"),
+    [
+        pytest.param(OF_SMALL, ("hw-is-own-log-end",), id="small"),
+        pytest.param(STORIES, WITNESSES, id="all", marks=pytest.mark.long),
+    ],
+)
+def test_golden_traces_are_what_the_reference_does(stories: tuple[Story, ...], witnesses: tuple[str, ...]) -> None:
     """Made again, they are the committed files, byte for byte."""
-    made = {file_of(trace): "".join(f"{line}\n" for line in ndjson.lines(trace)) for trace in golden_traces()}
+    made = {
+        file_of(trace): "".join(f"{line}\n" for line in ndjson.lines(trace)) for trace in golden_traces(stories, witnesses)
+    }
     kept = {path: path.read_text(encoding="utf-8") for path in DIRECTORY.glob("*.ndjson")}
-    assert made == kept
+    assert made == {path: kept[path] for path in made}
+    assert len(made) == len(stories) + len(witnesses) + 1
+    assert (len(made) == len(kept)) == (stories == STORIES)
 
 
 def test_golden_traces_pass_or_break_what_they_say() -> None:

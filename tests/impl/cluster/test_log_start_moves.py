@@ -124,7 +124,10 @@ def test_what_was_exposed_before_it_was_deleted_is_remembered() -> None:
     assert committed_with((0, 0), (-1, 1, 2)) == (0, 1, 2)
 
 
-@pytest.mark.parametrize("bounds", [BOUNDS._replace(max_log=1, max_start=1), BOUNDS._replace(max_crashes=0)])
+@pytest.mark.parametrize(
+    "bounds",
+    [BOUNDS._replace(max_log=1, max_start=1), pytest.param(BOUNDS._replace(max_crashes=0), marks=pytest.mark.long)],
+)
 def test_every_invariant_holds_while_log_starts_move(bounds: Bounds) -> None:
     """In every state within the bounds of MCLogStartMovementMovingStart and MovingStartTwo."""
     assert find_violation(bounds) is None

@@ -19,7 +19,8 @@ DEEP = Bounds(2, 2, 2, 0)
 
 
 @pytest.mark.parametrize(
-    ("bounds", "states", "transitions", "depth"), [(SMALL, 22_393, 106_606, 29), (EPOCHS, 74_999, 361_579, 30)]
+    ("bounds", "states", "transitions", "depth"),
+    [(SMALL, 22_393, 106_606, 29), pytest.param(EPOCHS, 74_999, 361_579, 30, marks=pytest.mark.long)],
 )
 def test_a_graph_has_the_size_that_tlc_counts(bounds: Bounds, states: int, transitions: int, depth: int) -> None:
     """Pinned: states, distinct labelled transitions and depth of the models that TLC runs."""
@@ -34,7 +35,7 @@ def test_the_same_bounds_give_the_same_graph() -> None:
     assert explore(Bounds(2, 1, 1, 1)) == explore(Bounds(2, 1, 1, 1))
 
 
-@pytest.mark.parametrize("bounds", [SMALL, Bounds(2, 1, 2, 1)])
+@pytest.mark.parametrize("bounds", [SMALL, pytest.param(Bounds(2, 1, 2, 1), marks=pytest.mark.long)])
 def test_todays_kafka_holds_every_invariant(bounds: Bounds) -> None:
     """Within the bounds, in every state."""
     assert find_violation(bounds) is None

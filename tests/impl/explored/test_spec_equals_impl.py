@@ -1,4 +1,7 @@
-"""The specification and the implementation are the same labelled graph."""
+"""The specification and the implementation are the same labelled graph.
+
+The graphs here are of a second or two; the tests marked `long` take the bounds of the models.
+"""
 
 import re
 from collections.abc import Mapping
@@ -11,6 +14,7 @@ from tidegauge.impl.profiles import Rules
 from tidegauge.spec.checker.models import find_model
 
 
+@pytest.mark.long
 @pytest.mark.tlc
 def test_every_transition_of_the_specification_is_one_of_the_implementation_and_back() -> None:
     """The whole graph of the small model, both directions."""
@@ -21,14 +25,21 @@ def test_every_transition_of_the_specification_is_one_of_the_implementation_and_
 
 @pytest.mark.tlc
 @pytest.mark.parametrize(
-    ("model", "profile", "states", "transitions"),
-    [("Kip101", "kip101", 22_442, 102_121), ("Kip279", "kip279", 22_313, 101_641), ("Kip320", "kip320", 15_329, 68_674)],
+    ("model", "profile", "epochs", "states", "transitions"),
+    [
+        ("Kip101", "kip101", 1, 2_064, 8_090),
+        ("Kip279", "kip279", 1, 2_064, 8_090),
+        ("Kip320", "kip320", 1, 1_854, 7_334),
+        pytest.param("Kip101", "kip101", 2, 22_442, 102_121, marks=pytest.mark.long),
+        pytest.param("Kip279", "kip279", 2, 22_313, 101_641, marks=pytest.mark.long),
+        pytest.param("Kip320", "kip320", 2, 15_329, 68_674, marks=pytest.mark.long),
+    ],
 )
 def test_generations_that_ask_for_epoch_ends_are_the_same_graph(
-    model: str, profile: str, states: int, transitions: int
+    model: str, profile: str, epochs: int, states: int, transitions: int
 ) -> None:
-    """Three leader epochs, one record: rounds, refusals and stale responses. Longer logs fork, and the spec has no cache."""
-    equality = compare(Compared(model, profile, {"MaxLog": 1, "MaxEpoch": 2}))
+    """2 or 3 leader epochs, one record: rounds, refusals, late responses. Longer logs fork, and the spec has no cache."""
+    equality = compare(Compared(model, profile, {"MaxLog": 1, "MaxEpoch": epochs}))
     assert equality.divergence is None, equality.divergence
     assert (equality.states, equality.transitions) == (states, transitions)
 
@@ -38,8 +49,8 @@ def test_generations_that_ask_for_epoch_ends_are_the_same_graph(
     "compared",
     [
         Compared("LateDivergingDropped", "fetch-truncation", {}, "SeedLateDiverging"),
-        Compared("MissedEpochRepaired", "repaired", {}, "SeedMissedEpoch"),
-        Compared("Interleaved", "kip320", {}, "SeedInterleaved"),
+        pytest.param(Compared("MissedEpochRepaired", "repaired", {}, "SeedMissedEpoch"), marks=pytest.mark.long),
+        pytest.param(Compared("Interleaved", "kip320", {}, "SeedInterleaved"), marks=pytest.mark.long),
     ],
     ids=lambda compared: compared.model,
 )
@@ -50,6 +61,7 @@ def test_models_that_start_deep_are_the_same_graph(compared: Compared) -> None:
     assert equality.states == find_model(compared.model).distinct
 
 
+@pytest.mark.long
 @pytest.mark.tlc
 def test_from_a_deep_start_a_difference_is_seen() -> None:
     """From where an epoch was missed, a leader that keeps what it recorded goes elsewhere than one that forgets it."""
@@ -59,18 +71,27 @@ def test_from_a_deep_start_a_difference_is_seen() -> None:
 
 
 @pytest.mark.tlc
-@pytest.mark.parametrize(("model", "transitions"), [("MovingStart", 59_384), ("MovingStartTwo", 155_844)])
-def test_log_starts_that_move_are_the_same_graph(model: str, transitions: int) -> None:
+@pytest.mark.parametrize(
+    ("model", "tight", "states", "transitions"),
+    [
+        ("MovingStart", {"MaxEpoch": 0}, 808, 2_763),
+        pytest.param("MovingStart", {}, find_model("MovingStart").distinct, 59_384, marks=pytest.mark.long),
+        pytest.param("MovingStartTwo", {}, find_model("MovingStartTwo").distinct, 155_844, marks=pytest.mark.long),
+    ],
+)
+def test_log_starts_that_move_are_the_same_graph(
+    model: str, tight: Mapping[str, int], states: int, transitions: int
+) -> None:
     """Also with a crash, and with two records deleted."""
-    equality = compare(Compared(model, "fetch-truncation", {}))
+    equality = compare(Compared(model, "fetch-truncation", tight))
     assert equality.divergence is None, equality.divergence
-    assert (equality.states, equality.transitions) == (find_model(model).distinct, transitions)
+    assert (equality.states, equality.transitions) == (states, transitions)
 
 
 @pytest.mark.tlc
 def test_a_log_start_in_the_wrong_place_is_a_difference() -> None:
     """A follower that starts again at the leader's end is seen where it does so."""
-    tight = {"MaxCrash": 0, "MaxLog": 2}
+    tight = {"MaxCrash": 0, "MaxLog": 2, "MaxEpoch": 0}
     equality = compare(Compared("MovingStart", "fetch-truncation", tight), FAULTS["starts-at-the-leaders-end"].rules)
     assert equality.divergence is not None
     assert "HandleOutOfRange" in equality.divergence
@@ -80,10 +101,14 @@ def test_a_log_start_in_the_wrong_place_is_a_difference() -> None:
 @pytest.mark.parametrize(
     ("model", "tight", "states", "transitions"),
     [
-        ("Kip966MinIsrOne", {"MaxEpoch": 1}, 7_714, 37_725),
-        ("OnMinIsr", {"MaxEpoch": 1}, 7_472, 35_119),
-        ("LastKnownLoses", {"MaxLog": 0, "MaxEpoch": 2}, 8_117, 43_141),
-        ("UncleanLoses", {"MaxLog": 0, "MaxEpoch": 2}, 8_161, 43_315),
+        ("Kip966MinIsrOne", {"MaxEpoch": 0}, 555, 1_960),
+        ("OnMinIsr", {"MaxEpoch": 0}, 609, 2_019),
+        ("LastKnownLoses", {"MaxLog": 0, "MaxEpoch": 1}, 2_046, 9_482),
+        ("UncleanLoses", {"MaxLog": 0, "MaxEpoch": 1}, 2_046, 9_482),
+        pytest.param("Kip966MinIsrOne", {"MaxEpoch": 1}, 7_714, 37_725, marks=pytest.mark.long),
+        pytest.param("OnMinIsr", {"MaxEpoch": 1}, 7_472, 35_119, marks=pytest.mark.long),
+        pytest.param("LastKnownLoses", {"MaxLog": 0, "MaxEpoch": 2}, 8_117, 43_141, marks=pytest.mark.long),
+        pytest.param("UncleanLoses", {"MaxLog": 0, "MaxEpoch": 2}, 8_161, 43_315, marks=pytest.mark.long),
     ],
 )
 def test_with_elr_it_is_the_same_graph(model: str, tight: Mapping[str, int], states: int, transitions: int) -> None:

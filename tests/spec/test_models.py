@@ -30,10 +30,10 @@ SEEDS = [model for model in load_models() if model.module == "MCSeeds"]
 TRIED = [
     model
     for model in in_tier("small")
-    if (model.expect != "success" and not model.name.startswith("Reach")) or model.name in {"Small", "SkipsEqual", "Live"}
+    if (model.expect != "success" and not model.name.startswith("Reach")) or model.name in {"Small", "SkipsEqual"}
 ]
-OF_EACH_KIND = {"HwOnly", "NotRefined", "SkipsEqual", "OlderImageToo", "Live", "SeedInterleaved"}
-"""A loss, a refinement that fails, a module that holds and fails, liveness, a way to a deep state: a second or two each."""
+OF_EACH_KIND = {"HwOnly", "NotRefined", "SkipsEqual", "OlderImageToo", "SeedInterleaved"}
+"""A loss, a refinement that fails, a module that holds and fails, a way to a deep state: a second or two each."""
 
 
 @pytest.mark.tlc

@@ -10,7 +10,9 @@ from tidegauge.commands.terminal import aside, colour, echo, silent
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("path", nargs="+", help="NDJSON or Parquet file, or a directory of Kafka broker logs")
+    parser.add_argument(
+        "path", nargs="+", help="NDJSON or Parquet file, or a directory of Kafka broker logs or log directories"
+    )
     profiles.arguments(parser, "judge by this profile instead of the one the trace names")
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) there")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
@@ -18,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge traces: NDJSON or Parquet files, or directories of Kafka broker logs."""
+    """Judge traces: NDJSON or Parquet files, or directories of Kafka broker logs or of their segments."""
     from tidegauge.conformance.judging.check import check
     from tidegauge.conformance.judging.report.html import write_html
     from tidegauge.conformance.judging.report.json_report import as_json, write_json

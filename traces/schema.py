@@ -19,6 +19,9 @@ from typing import Any
 
 VERSION = 1
 
+UNCLEAN_ELECTIONS = "unclean_elections"
+"""Key of a Config: false says that no unclean election took place, where nothing in the trace tells of elections."""
+
 
 class FieldKind(Enum):
     """How the value of a field reads in NDJSON."""

@@ -23,6 +23,7 @@ from tidegauge.conformance.kernel.state import (
     BLOCKS_UNDER_MIN_ISR,
     BROKERS,
     DUPLICATES,
+    ELECTIONS_CLEAN,
     ELR,
     EPOCH_RESPONSES_CHECKED,
     FAILED_COUNT,
@@ -59,7 +60,7 @@ from tidegauge.impl.releases import named
 from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns
 from tidegauge.traces.files.distinct import Distinct
 from tidegauge.traces.model.behaviour import DUPLICATES as REPEATS
-from tidegauge.traces.schema import Config
+from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config
 
 ROOM = 16
 MOST_ROOM = 4096
@@ -188,6 +189,7 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     options[EPOCH_RESPONSES_CHECKED] = profile.epoch_responses_checked
     options[ELR] = profile.elr
     options[DUPLICATES] = config.extra.get(REPEATS) is True
+    options[ELECTIONS_CLEAN] = config.extra.get(UNCLEAN_ELECTIONS) is False
     reports = config.extra.get(REPORTS)
     for option, events in CAPABILITIES:
         options[option] = reports is None or any(event in reports for event in events)

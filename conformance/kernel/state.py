@@ -136,7 +136,8 @@ T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_COMMITTED, T_ACKED = range(6)
     EPOCH_RESPONSES_CHECKED,
     ELR,
     GOES_ON,  # a trace is judged piece by piece: nothing is forgotten in between
-) = range(22)
+    ELECTIONS_CLEAN,  # the source says that none was unclean, though it tells of none
+) = range(23)
 
 # Columns of a failure
 F_TRACE, F_ROW, F_RULE, F_FIELD, F_EXPECTED, F_ACTUAL = range(6)

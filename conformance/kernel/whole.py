@@ -9,6 +9,7 @@ from tidegauge.conformance.kernel.state import (
     C_ISR,
     CACHED,
     DELETED,
+    ELECTIONS_CLEAN,
     FINAL,
     HW,
     LEO,
@@ -57,7 +58,7 @@ def agree(st: State, a: int, b: int) -> None:
         undecided(st, DATA_02, 1 << field.EPOCHS)
         return
     upto = agree_until(st, a, st[REPLICAS + a, CACHED], b, st[REPLICAS + b, CACHED], start, end)
-    if upto < end and st[WHOLE, C_EPOCH] == UNKNOWN:
+    if upto < end and st[WHOLE, C_EPOCH] == UNKNOWN and st[OPTION, ELECTIONS_CLEAN] == 0:
         undecided(st, DATA_02, 1 << field.CLEAN)
     else:
         decide(st, DATA_02, upto >= end, field.HW, end, upto)

@@ -16,7 +16,7 @@ from pathlib import Path
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
 from tidegauge.impl.releases import of_release
-from tidegauge.traces.kafka.checkpoints import read_checkpoints
+from tidegauge.traces.kafka.disks import left_unread, read_disk, read_disks
 from tidegauge.traces.kafka.exchanges import EARLIEST, LATEST, Exchanges
 from tidegauge.traces.kafka.levels import silent_controller, silent_loggers
 from tidegauge.traces.kafka.lines import clock
@@ -72,6 +72,10 @@ def read(directory: str | Path) -> Capture:
     """Every topic-partition the logs under `directory` tell about."""
     folder = Path(directory)
     nodes, problems = _nodes(folder)
+    if not nodes:
+        replicas, of_disks = read_disks(folder)
+        if replicas:
+            return Capture(replicas, of_disks, _of_disks(replicas))
     controller = max(nodes, key=lambda node: (changes_reported(node), -node.id), default=None)
     if controller is not None and changes_reported(controller) == 0:
         controller = None
@@ -257,14 +261,23 @@ def _leader_range(step: LoggedStep, asked: list[tuple[int, int]]) -> None:
 def _observe(node: Node) -> list[Problem]:
     """What the disk of a node that stopped in order says at the end."""
     if not node.runs or not node.stopped:
-        return []
-    found, problems = read_checkpoints(node.folder, node.label)
+        return left_unread(node.folder, node.label)
+    found, problems = read_disk(node.folder, node.label, {tp: one.epochs for tp, one in node.broker.replicas.items()})
     run = node.runs[-1]
-    for tp, (file, fields) in sorted(found.items()):
+    place = (run.number, END, 1, run.last)
+    for tp, observations in sorted(found.items()):
         if tp in node.broker.replicas:
-            place = (run.number, END, 1, run.last)
-            node.broker.steps.append(LoggedStep(node.id, tp, "Observe", fields, file, run.last, place))
+            node.broker.steps += [
+                LoggedStep(node.id, tp, "Observe", fields, at, run.last, place) for at, fields in observations
+            ]
     return problems
+
+
+def _of_disks(replicas: Sequence[Trace]) -> Summary:
+    """No line was read: only what the disks hold."""
+    nodes = sorted({node for trace in replicas for node in trace.config.nodes})
+    events = sum(len(trace.events) for trace in replicas)
+    return Summary(tuple(nodes), None, "", 0, 0, 0, 0, 0, events, 0, 0, 0, 0, 0)
 
 
 def _release(nodes: Sequence[Node]) -> str:

@@ -86,9 +86,7 @@ def read_lines(path: Path, label: str) -> tuple[list[Line], list[Problem]]:
         return [], problems
     if b"\0" in content[:4096]:
         problems.append(
-            Problem(
-                label, 1, "a text log", "a binary file", "leave segment files out, they are not read; only text logs are"
-            )
+            Problem(label, 1, "a text log", "a binary file", "a segment file is read under the name Kafka gave it")
         )
         return [], problems
     lines: list[Line] = []

@@ -12,14 +12,14 @@ Rules of this file
 2. Decoding and encoding are inverse to each other on values, and on bytes where nothing is compressed.
 3. What is no batch is a CorruptBatchError with the place, what was expected and what was seen; never another exception.
 4. The leader epoch stands before the checksum: a leader stamps it without computing the checksum again.
-5. Source: org.apache.kafka.common.record.DefaultRecordBatch, DefaultRecord.
+5. The checksum needs google-crc32c, the extra `segments`. Without it batches are read unchecked and cannot be written.
+6. Source: org.apache.kafka.common.record.DefaultRecordBatch, DefaultRecord.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from mmap import mmap
 from typing import NamedTuple
-
-import google_crc32c
 
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.records import Batch
@@ -36,6 +36,7 @@ OVERHEAD = 12
 
 MAGIC_AT = 16
 CHECKED_FROM = 21
+COUNT_AT = 57
 
 CODEC = 0x07
 LOG_APPEND_TIME = 0x08
@@ -43,6 +44,21 @@ TRANSACTIONAL = 0x10
 CONTROL = 0x20
 
 Header = tuple[str, bytes | None]
+Bytes = bytes | mmap
+"""What batches are read from; a slice of either is bytes."""
+
+
+def _checksum() -> Callable[[bytes], int] | None:
+    try:
+        from google_crc32c import value  # noqa: PLC0415  an extra
+    except ModuleNotFoundError:
+        return None
+    computed: Callable[[bytes], int] = value
+    return computed
+
+
+CHECKSUM = _checksum()
+"""CRC-32C, or None where the package is not installed."""
 
 
 class CorruptBatchError(TidegaugeError):
@@ -53,6 +69,10 @@ class CorruptBatchError(TidegaugeError):
         self.position = position
         self.expected = expected
         self.seen = seen
+
+
+class TornBatchError(CorruptBatchError):
+    """A batch that goes on behind the end of the bytes."""
 
 
 class Record(NamedTuple):
@@ -113,10 +133,12 @@ def batch_of(base: int, epoch: int, values: Iterable[bytes], timestamp: int = 0,
 
 def encode(batch: RecordBatch) -> bytes:
     """The bytes of a batch. DefaultRecordBatch#writeHeader, DefaultRecord#writeTo."""
+    if CHECKSUM is None:
+        raise ModuleNotFoundError("a batch is not written without its checksum", name="google_crc32c")
     _refuse_outside(batch)
     records = compress(batch.codec, b"".join(_record(batch, record) for record in batch.records))
     checked = _packed(batch, 0, 0)[CHECKED_FROM:] + records
-    return _packed(batch, HEADER.size - OVERHEAD + len(records), google_crc32c.value(checked)) + records
+    return _packed(batch, HEADER.size - OVERHEAD + len(records), CHECKSUM(checked)) + records
 
 
 def _refuse_outside(batch: RecordBatch) -> None:
@@ -181,14 +203,10 @@ def varint(number: int) -> bytes:
 # Reading
 
 
-def decode(data: bytes, at: int = 0) -> tuple[RecordBatch, int]:
+def decode(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
     """The batch at `at`, and where the next one begins."""
-    end = end_of(data, at)
-    fields = HEADER.unpack_from(data, at)
-    base, _, epoch, _, _, attributes, delta, base_timestamp, max_timestamp, *producer, count = fields
-    if delta < 0:
-        raise CorruptBatchError(at, "a last offset at or above the base", f"delta {delta}")
-    batch = RecordBatch(base, base + delta, epoch, (), attributes, base_timestamp, max_timestamp, *producer)
+    batch, end = header(data, at)
+    (count,) = struct.unpack_from(">i", data, at + COUNT_AT)
     try:
         records = _Records(decompress(batch.codec, data[at + HEADER.size : end]), at).all(batch, count)
     except CompressionError as error:
@@ -196,11 +214,21 @@ def decode(data: bytes, at: int = 0) -> tuple[RecordBatch, int]:
     return batch._replace(records=records), end
 
 
-def end_of(data: bytes, at: int) -> int:
+def header(data: Bytes, at: int = 0) -> tuple[RecordBatch, int]:
+    """The same without its records: nothing is unpacked, offsets and epoch stand in front of what is compressed."""
+    end = end_of(data, at)
+    fields = HEADER.unpack_from(data, at)
+    base, _, epoch, _, _, attributes, delta, base_timestamp, max_timestamp, *producer, _ = fields
+    if delta < 0:
+        raise CorruptBatchError(at, "a last offset at or above the base", f"delta {delta}")
+    return RecordBatch(base, base + delta, epoch, (), attributes, base_timestamp, max_timestamp, *producer), end
+
+
+def end_of(data: Bytes, at: int) -> int:
     """Where the batch at `at` ends, once its length, magic and checksum are right. FileLogInputStream, #ensureValid."""
     left = len(data) - at
     if left < HEADER.size:
-        raise CorruptBatchError(at, f"a batch of at least {HEADER.size} bytes", f"the last {left} bytes")
+        raise TornBatchError(at, f"a batch of at least {HEADER.size} bytes", f"the last {left} bytes")
     (length,) = struct.unpack_from(">i", data, at + LENGTH_AT)
     if length < HEADER.size - OVERHEAD:
         raise CorruptBatchError(at, f"a batch length of at least {HEADER.size - OVERHEAD}", str(length))
@@ -209,9 +237,9 @@ def end_of(data: bytes, at: int) -> int:
         raise CorruptBatchError(at, "magic 2 (message formats 0 and 1 ended with Kafka 4.0)", f"magic {magic}")
     end = at + OVERHEAD + int(length)
     if end > len(data):
-        raise CorruptBatchError(at, f"a batch of {OVERHEAD + length} bytes", f"the last {left} bytes")
+        raise TornBatchError(at, f"a batch of {OVERHEAD + length} bytes", f"the last {left} bytes")
     (reported,) = struct.unpack_from(">I", data, at + MAGIC_AT + 1)
-    computed = int(google_crc32c.value(data[at + CHECKED_FROM : end]))
+    computed = reported if CHECKSUM is None else CHECKSUM(data[at + CHECKED_FROM : end])
     if reported != computed:
         raise CorruptBatchError(at, f"checksum {computed:08x}", f"{reported:08x}")
     return end

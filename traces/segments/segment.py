@@ -7,12 +7,24 @@ Rules of this file
 2. A file's name is its base offset in twenty digits.
 """
 
+import gzip
+import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from tidegauge.impl.records import Batch
-from tidegauge.traces.segments.record_batch import CorruptBatchError, RecordBatch, decode, encode
+from tidegauge.traces.segments.record_batch import (
+    Bytes,
+    CorruptBatchError,
+    RecordBatch,
+    TornBatchError,
+    decode,
+    encode,
+    header,
+)
 
 
 @dataclass(frozen=True)
@@ -22,6 +34,8 @@ class SegmentProblem:
     position: int
     expected: str
     seen: str
+    torn: bool = False
+    """The last batch is not all there: what a broker that was killed, or still writes, leaves."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +45,8 @@ class Segment:
     batches: tuple[RecordBatch, ...]
     valid_bytes: int
     fault: SegmentProblem | None = None
+    positions: tuple[int, ...] = ()
+    """Where each batch begins."""
 
     @property
     def log_batches(self) -> tuple[Batch, ...]:
@@ -57,27 +73,41 @@ def segment_bytes(batches: Iterable[RecordBatch]) -> bytes:
     return b"".join(map(encode, batches))
 
 
-def parse(data: bytes) -> Segment:
-    """The batches in `data`, up to the first that a recovery would cut off."""
+def parse(data: Bytes, records: bool = True, after: int | None = None) -> Segment:
+    """The batches in `data`, all above offset `after`, up to the first that a recovery would cut off.
+
+    Without `records` nothing is unpacked: offsets, epochs and checksums are read, the batches stay empty.
+    """
+    one = decode if records else header
     batches: list[RecordBatch] = []
-    at = 0
+    positions: list[int] = []
+    at, fault = 0, None
     while at < len(data):
         try:
-            batch, end = decode(data, at)
-        except CorruptBatchError as fault:
-            return Segment(tuple(batches), at, SegmentProblem(at, fault.expected, fault.seen))
-        if batches and batch.base <= batches[-1].last:
-            return Segment(
-                tuple(batches), at, SegmentProblem(at, f"a base offset above {batches[-1].last}", str(batch.base))
-            )
+            batch, end = one(data, at)
+        except CorruptBatchError as error:
+            fault = SegmentProblem(at, error.expected, error.seen, isinstance(error, TornBatchError))
+            break
+        if after is not None and batch.base <= after:
+            fault = SegmentProblem(at, f"a base offset above {after}", str(batch.base))
+            break
         batches.append(batch)
-        at = end
-    return Segment(tuple(batches), at)
+        positions.append(at)
+        at, after = end, batch.last
+    return Segment(tuple(batches), at, fault, tuple(positions))
 
 
-def read(path: Path) -> Segment:
-    """The segment in a file."""
-    return parse(path.read_bytes())
+def read(path: Path, records: bool = True, after: int | None = None) -> Segment:
+    """The segment in a file, which may be gzipped. Raises OSError; a gzip file that is none is a Fault."""
+    if path.suffix == ".gz":
+        try:
+            return parse(gzip.decompress(path.read_bytes()), records, after)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            return Segment((), 0, SegmentProblem(0, "a whole gzip file", str(error)))
+    if path.stat().st_size == 0:
+        return Segment((), 0)
+    with path.open("rb") as file, closing(mmap(file.fileno(), 0, access=ACCESS_READ)) as data:
+        return parse(data, records, after)
 
 
 def write(directory: Path, batches: Sequence[RecordBatch], base: int | None = None) -> Path:

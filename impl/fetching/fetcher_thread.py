@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from tidegauge.impl.errors import KafkaError
 from tidegauge.impl.messages import FetchRequest, FetchResponse, FetchResponseInFlight, ListOffsets
-from tidegauge.impl.meter import Meter, mark
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import fetcher as fetcher_
@@ -64,15 +63,15 @@ class Entry(NamedTuple):
 class FetcherThread(NamedTuple):
     """One thread. `dead`: an exception that belongs to no partition ended it (DeadThreadCount).
 
-    `requests`, `bytes`: FetcherStats, RequestsPerSec and BytesPerSec; a record takes `record_bytes`.
+    `requests`, `bytes`: what FetcherStats' RequestsPerSec and BytesPerSec have counted; a record takes `record_bytes`.
     """
 
     leader: BrokerEndPoint
     fetcher_id: int
     entries: Table[TopicPartition, Entry] = Table()
     dead: bool = False
-    requests: Meter = Meter()
-    bytes: Meter = Meter()
+    requests: int = 0
+    bytes: int = 0
     record_bytes: int = RECORD_BYTES
 
     @property
@@ -149,7 +148,7 @@ def delay_partitions(
 
 def request_failed(thread: FetcherThread, now: int, backoff_ms: int) -> FetcherThread:
     """No response to the whole request: every entry backs off. AbstractFetcherThread#processFetchRequest."""
-    thread = thread._replace(requests=mark(thread.requests, 1, now))
+    thread = thread._replace(requests=thread.requests + 1)
     return delay_partitions(thread, tuple(thread.entries), now, backoff_ms)
 
 
@@ -209,7 +208,7 @@ def process_fetch_response(
     A response to a partition that was not asked about is dropped. `asked` is what the fetch session holds.
     """
     if asked:
-        thread = thread._replace(requests=mark(thread.requests, 1, now))
+        thread = thread._replace(requests=thread.requests + 1)
     done, delayed = Pass(thread, logs), []
     order = sorted(responses.items(), key=lambda item: item[1].response.is_diverging)
     for tp, response in order:
@@ -231,12 +230,12 @@ def process_fetch_response(
                 done, tp, entry, after, now, truncated=response.response.is_diverging, restarts=setup.profile.delay_restarts
             )
             if response.response.records and after.log.end > before.log.end:
-                done = done._replace(thread=_received(done.thread, response.response.records, now))
+                done = done._replace(thread=_received(done.thread, response.response.records))
     return done._replace(thread=delay_partitions(done.thread, tuple(delayed), now, backoff_ms))
 
 
-def _received(thread: FetcherThread, records: tuple[Batch, ...], now: int) -> FetcherThread:
-    return thread._replace(bytes=mark(thread.bytes, bytes_of(records, thread.record_bytes), now))
+def _received(thread: FetcherThread, records: tuple[Batch, ...]) -> FetcherThread:
+    return thread._replace(bytes=thread.bytes + bytes_of(records, thread.record_bytes))
 
 
 def _replaced(

@@ -89,7 +89,7 @@ def append_to_local_log(
     appended: Appended = Table()
     moved: frozenset[TopicPartition] = frozenset()
     for tp, batch in produced.items():
-        manager = counted(manager, tp, now, total_produce_requests=1)
+        manager = counted(manager, tp, total_produce_requests=1)
         error = _refusal(manager, tp, internal_topics_allowed)
         before = online(manager, tp)
         if error != NONE or before is None:
@@ -99,16 +99,16 @@ def append_to_local_log(
             setup, before, batch.records, acks, manager.metadata, now, batch.transaction
         )
         if error == NOT_ENOUGH_REPLICAS:  # the one error here that Kafka counts: clients bring about the others
-            manager = counted(manager, tp, now, failed_produce_requests=1)
+            manager = counted(manager, tp, failed_produce_requests=1)
         if error == NONE:
             error = _bad_batch(manager, batch)
             if error == MESSAGE_TOO_LARGE:
-                manager = counted(manager, tp, now, bytes_rejected=_size(manager, batch))
+                manager = counted(manager, tp, bytes_rejected=_size(manager, batch))
         if error != NONE:
             appended = appended.put(tp, (PartitionAppend(error), UNDEFINED))
             continue
         manager = with_partition(manager, tp, after)
-        manager = counted(manager, tp, now, bytes_in=_size(manager, batch), messages_in=batch.records)
+        manager = counted(manager, tp, bytes_in=_size(manager, batch), messages_in=batch.records)
         moved |= {tp} if after.log.hw > before.log.hw else frozenset()
         appended = appended.put(tp, (PartitionAppend(NONE, info.first, after.log.start), info.last))
     return manager, appended, moved

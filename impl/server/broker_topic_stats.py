@@ -1,12 +1,16 @@
-"""BrokerTopicStats: what clients and followers ask of a broker, per topic and in all.
+"""BrokerTopicStats: what clients and followers ask of a broker, per topic and in all, as counts.
 
-What a follower appends counts in none of them. A fetch counts once for each of its partitions each time it is read, whoever
-asks. Source: org.apache.kafka.storage.log.metrics.BrokerTopicStats, BrokerTopicMetrics.
+Rules of this file
+
+1. Kafka keeps each as a meter with rates of one, five and fifteen minutes. Nothing in the protocol asks for a rate, and a
+   count and a clock give any: what is kept is Meter#count.
+2. What a follower appends counts in none of them. A fetch counts once for each of its partitions each time it is read,
+   whoever asks.
+3. Source: org.apache.kafka.storage.log.metrics.BrokerTopicStats, BrokerTopicMetrics.
 """
 
 from typing import NamedTuple
 
-from tidegauge.impl.meter import Meter, mark
 from tidegauge.impl.table import Table
 
 
@@ -15,12 +19,12 @@ class TopicStats(NamedTuple):
     TotalFetchRequestsPerSec.
     """
 
-    total_produce_requests: Meter = Meter()
-    failed_produce_requests: Meter = Meter()
-    bytes_in: Meter = Meter()
-    messages_in: Meter = Meter()
-    bytes_rejected: Meter = Meter()
-    total_fetch_requests: Meter = Meter()
+    total_produce_requests: int = 0
+    failed_produce_requests: int = 0
+    bytes_in: int = 0
+    messages_in: int = 0
+    bytes_rejected: int = 0
+    total_fetch_requests: int = 0
 
 
 class BrokerTopicStats(NamedTuple):
@@ -30,11 +34,11 @@ class BrokerTopicStats(NamedTuple):
     topics: Table[str, TopicStats] = Table()
 
 
-def marked(stats: BrokerTopicStats, topic: str, now: int, **events: int) -> BrokerTopicStats:
+def marked(stats: BrokerTopicStats, topic: str, **events: int) -> BrokerTopicStats:
     """So many events of each kind happened to a topic: BrokerTopicStats#topicStats and #allTopicsStats are marked alike."""
     of_topic = stats.topics.get(topic) or TopicStats()
-    return BrokerTopicStats(_marked(stats.all_topics, now, events), stats.topics.put(topic, _marked(of_topic, now, events)))
+    return BrokerTopicStats(_marked(stats.all_topics, events), stats.topics.put(topic, _marked(of_topic, events)))
 
 
-def _marked(stats: TopicStats, now: int, events: dict[str, int]) -> TopicStats:
-    return stats._replace(**{name: mark(getattr(stats, name), number, now) for name, number in events.items()})
+def _marked(stats: TopicStats, events: dict[str, int]) -> TopicStats:
+    return stats._replace(**{name: getattr(stats, name) + number for name, number in events.items()})

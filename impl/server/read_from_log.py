@@ -54,7 +54,7 @@ def read_from_log(
     reads: Table[TopicPartition, Read] = Table()
     left, at_least_one = params.max_bytes, True
     for tp, fetch in fetches.items():
-        manager = counted(manager, tp, now, total_fetch_requests=1)
+        manager = counted(manager, tp, total_fetch_requests=1)
         manager, read = _read(setup, manager, params, tp, fetch, now, update=not from_purgatory)
         fitting = _fitting(manager, read.records, min(fetch.max_bytes, left), at_least_one=at_least_one)
         if should_leader_throttle(manager, params, tp):

@@ -35,9 +35,9 @@ class Hosted(NamedTuple):
     offline: bool = False
 
 
-def counted(manager: "ReplicaManager", tp: TopicPartition, now: int, **events: int) -> "ReplicaManager":
+def counted(manager: "ReplicaManager", tp: TopicPartition, **events: int) -> "ReplicaManager":
     """The manager after so many events of each kind, by their names in TopicStats."""
-    return manager._replace(stats=marked(manager.stats, tp.topic, now, **events))
+    return manager._replace(stats=marked(manager.stats, tp.topic, **events))
 
 
 class ReplicaManager(NamedTuple):

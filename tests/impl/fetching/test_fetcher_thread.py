@@ -78,11 +78,11 @@ def test_a_request_that_fails_backs_all_entries_off() -> None:
 def test_requests_and_received_bytes_are_counted() -> None:
     """A request that failed is one too. Of a response counts what was appended; nothing asked, nothing counted."""
     after = processed(added(), {TPS[0]: DATA, TPS[1]: EMPTY, TPS[2]: PartitionResponse(FetchResponse(KAFKA_STORAGE_ERROR))})
-    assert after.thread.requests.total == 1
-    assert after.thread.bytes.total == bytes_of(DATA.response.records, RECORD_BYTES) == 61 + 2 * 10
-    assert t.request_failed(after.thread, 5, BACKOFF).requests.total == 2
+    assert after.thread.requests == 1
+    assert after.thread.bytes == bytes_of(DATA.response.records, RECORD_BYTES) == 61 + 2 * 10
+    assert t.request_failed(after.thread, 5, BACKOFF).requests == 2
     behind = PartitionResponse(FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(20, 30))
-    assert processed(added(), {TPS[0]: behind}).thread.bytes.total == 0
+    assert processed(added(), {TPS[0]: behind}).thread.bytes == 0
 
 
 def test_a_response_nobody_asked_for_is_dropped() -> None:

@@ -22,14 +22,13 @@ from tidegauge.impl.messages import (
     REQUEST_TIMED_OUT,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from tidegauge.impl.meter import Meter
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.replica.isr import maybe_shrink_isr
 from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER
 from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.append_records import append_records
-from tidegauge.impl.server.broker_topic_stats import TopicStats
+from tidegauge.impl.server.broker_topic_stats import BrokerTopicStats, TopicStats, marked
 from tidegauge.impl.server.fetch_messages import fetch_messages
 from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online, taken, with_partition
 from tidegauge.impl.server.role_changes import make_followers, stop_partitions
@@ -208,16 +207,21 @@ def test_what_is_produced_is_counted() -> None:
     """Requests per partition, bytes and messages that were appended; of the errors only a lack of replicas."""
     setup = Setup(min_insync_replicas=2)
     manager = produced(leading(TP, setup=setup), 1, TP, OTHER)
-    assert counts(manager.stats.all_topics) == (2, 0, BATCH_OF_ONE, 1, 0, 0)
-    assert manager.stats.topics[TP.topic].bytes_in == Meter(BATCH_OF_ONE, BATCH_OF_ONE, NOW, NOW)
+    assert manager.stats.all_topics == (2, 0, BATCH_OF_ONE, 1, 0, 0)
+    assert manager.stats.topics[TP.topic].bytes_in == BATCH_OF_ONE
     refused = produced(leading(isr=(1,), setup=setup), -1, setup=setup)
-    assert counts(refused.stats.all_topics) == (1, 1, 0, 0, 0, 0)
+    assert refused.stats.all_topics == (1, 1, 0, 0, 0, 0)
     large = produced(leading(**{"message.max.bytes": BATCH_OF_ONE - 1}), 1)
-    assert counts(large.stats.all_topics) == (1, 0, 0, 0, BATCH_OF_ONE, 0)
+    assert large.stats.all_topics == (1, 0, 0, 0, BATCH_OF_ONE, 0)
 
 
-def counts(stats: TopicStats) -> tuple[int, ...]:
-    return tuple(meter.total for meter in stats)
+def test_a_topic_is_counted_for_itself_and_in_all() -> None:
+    """Two topics: each has its own, all topics have both."""
+    stats = marked(BrokerTopicStats(), "a", bytes_in=70, messages_in=1)
+    stats = marked(stats, "b", bytes_in=80)
+    assert (stats.topics["a"].bytes_in, stats.topics["b"].bytes_in) == (70, 80)
+    assert stats.all_topics == TopicStats(bytes_in=150, messages_in=1)
+    assert stats.topics["b"].messages_in == 0
 
 
 @given(st.lists(st.tuples(st.sampled_from((2, 3)), st.integers(0, 14)), max_size=12), st.integers(1, 4))

@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from tidegauge.traces.files.ndjson import LARGEST
-from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, FieldKind
+from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, EventType, FieldKind
+
+CARRIED = "carried, not judged"
+"""How a field is marked that an event may tell and no rule reads."""
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA_FILE = ROOT / "traces" / "schema.json"
@@ -44,7 +47,7 @@ def json_schema() -> dict[str, Any]:
             "corr": {"description": "correlation id, or what stands for it"},
             "at": {"type": "string", "description": "where it was read, such as n1/server.log:116"},
         },
-        "allOf": [_when("Config", _config()), *(_when(name, _event(event.fields)) for name, event in EVENTS.items())],
+        "allOf": [_when("Config", _config()), *(_when(name, _event(event)) for name, event in EVENTS.items())],
     }
 
 
@@ -66,16 +69,25 @@ def _config() -> dict[str, Any]:
     }
 
 
-def _event(fields: Iterable[str]) -> dict[str, Any]:
+def _event(event: EventType) -> dict[str, Any]:
     seq = {"type": "integer", "description": "counts the events of a node from its Start on, without gaps"}
-    reported = {name: {**_TYPES[FIELDS[name].kind], "description": FIELDS[name].says} for name in fields}
+    reported = {name: {**_TYPES[FIELDS[name].kind], "description": _says(event, name)} for name in event.fields}
     return {"required": ["node"], "properties": {"node": _NODE, "seq": seq, **reported}}
+
+
+def _says(event: EventType, name: str) -> str:
+    return f"{FIELDS[name].says} ({CARRIED})" if name in event.carried else FIELDS[name].says
 
 
 def event_table() -> str:
     """The events, as a Markdown table."""
-    rows = (f"| `{name}` | {e.code} | {e.who} | {e.says} | {_code(e.fields)} |" for name, e in EVENTS.items())
-    return "\n".join(("| event | code | told by | says | fields |", "|---|---|---|---|---|", *rows))
+    head = (f"| event | code | told by | says | fields | {CARRIED} |", "|---|---|---|---|---|---|")
+    rows = (
+        f"| `{name}` | {e.code} | {e.who} | {e.says} | {_code(one for one in e.fields if one not in e.carried)} "
+        f"| {_code(e.carried)} |"
+        for name, e in EVENTS.items()
+    )
+    return "\n".join((*head, *rows))
 
 
 def field_table() -> str:

@@ -86,26 +86,39 @@ FIELDS: Mapping[str, Field] = {
 
 _REQUEST = ("req_epoch", "req_offset", "req_last_epoch", "req_log_start", "req_broker_epoch")
 _RESPONSE = ("error", "res_hw", "res_log_start", "div_epoch", "div_end", "rec_base", "rec_end", "rec_epoch", "epochs")
+_UNREAD_REQUEST = ("req_log_start", "req_broker_epoch")
 _LOG = ("leo_before", "hw_before", "leo", "hw", "log_start")
 
 
 @dataclass(frozen=True)
 class EventType:
-    """An event: its number in columns, who it happens to, the fields it may tell, and what it means."""
+    """An event: its number in columns, who it happens to, the fields it may tell, and what it means.
+
+    `carried` are those of the fields that no rule of the judge reads: they are kept and shown, and cost no verdict.
+    """
 
     code: int
     who: str
     fields: tuple[str, ...]
     says: str
+    carried: tuple[str, ...] = ()
 
 
 EVENTS: Mapping[str, EventType] = {
     # roles
     "BecomeLeader": EventType(
-        1, "broker", ("leader_epoch", "partition_epoch", "isr", "epoch_start", *_LOG), "metadata makes this replica leader"
+        1,
+        "broker",
+        ("leader_epoch", "partition_epoch", "isr", "epoch_start", *_LOG),
+        "metadata makes this replica leader",
+        carried=("partition_epoch", "log_start"),
     ),
     "BecomeFollower": EventType(
-        2, "broker", ("leader", "leader_epoch", "partition_epoch", *_LOG), "metadata makes this replica follower"
+        2,
+        "broker",
+        ("leader", "leader_epoch", "partition_epoch", *_LOG),
+        "metadata makes this replica follower",
+        carried=("partition_epoch",),
     ),
     # appends and fetches
     "LeaderAppend": EventType(
@@ -113,35 +126,51 @@ EVENTS: Mapping[str, EventType] = {
         "leader",
         ("leader_epoch", "rec_base", "rec_end", "rec_epoch", "acks", *_LOG),
         "records from a producer are appended",
+        carried=("acks", "log_start"),
     ),
-    "SendFetch": EventType(4, "follower", ("peer", *_REQUEST), "a fetch leaves for the leader"),
+    "SendFetch": EventType(4, "follower", ("peer", *_REQUEST), "a fetch leaves for the leader", carried=_UNREAD_REQUEST),
     "HandleFetch": EventType(
         5,
         "leader",
         ("peer", *_REQUEST, *_RESPONSE, "remote_leo", *_LOG),
         "a fetch is read and recorded; res_hw is the high watermark before it counted. Answer fields are left out when "
         "the response leaves later",
+        carried=(*_UNREAD_REQUEST, "res_log_start", "epochs", "log_start"),
     ),
     "AnswerFetch": EventType(
-        6, "leader", ("peer", *_REQUEST, *_RESPONSE), "a response leaves later than its fetch was recorded (delayed fetch)"
+        6,
+        "leader",
+        ("peer", *_REQUEST, *_RESPONSE),
+        "a response leaves later than its fetch was recorded (delayed fetch)",
+        carried=(*_UNREAD_REQUEST, "res_log_start", "epochs"),
     ),
     "HandleFetchResponse": EventType(
-        7, "follower", ("peer", *_REQUEST, *_RESPONSE, *_LOG), "records and high watermark of a response are taken over"
+        7,
+        "follower",
+        ("peer", *_REQUEST, *_RESPONSE, *_LOG),
+        "records and high watermark of a response are taken over",
+        carried=(*_UNREAD_REQUEST, "div_epoch", "div_end"),
     ),
     "HandleDivergingResponse": EventType(
         8,
         "follower",
         ("peer", *_REQUEST, *_RESPONSE, "target", "completed", *_LOG),
         "a diverging response truncates the log",
+        carried=(*_UNREAD_REQUEST, "res_hw", "res_log_start", "rec_base", "rec_end", "rec_epoch", "epochs", "log_start"),
     ),
     "HandleOutOfRange": EventType(
         9,
         "follower",
         ("peer", *_REQUEST, "leader_start", "leader_end", "target", *_LOG),
         "an out-of-range response resets the fetch offset",
+        carried=_UNREAD_REQUEST,
     ),
     "HandleFetchError": EventType(
-        10, "follower", ("peer", *_REQUEST, "error"), "an error response delays or fails the partition"
+        10,
+        "follower",
+        ("peer", *_REQUEST, "error"),
+        "an error response delays or fails the partition",
+        carried=("req_epoch", "req_offset", *_UNREAD_REQUEST, "error"),
     ),
     # OffsetsForLeaderEpoch
     "SendEpochRequest": EventType(
@@ -155,31 +184,55 @@ EVENTS: Mapping[str, EventType] = {
         "follower",
         ("peer", "req_epoch", "req_last_epoch", "error", "div_epoch", "div_end", "target", "completed", *_LOG),
         "the response truncates the log",
+        carried=("log_start",),
     ),
     "TruncateToHighWatermark": EventType(
-        14, "follower", ("target", *_LOG), "a follower truncates at its own high watermark: hw-only, or an empty epoch cache"
+        14,
+        "follower",
+        ("target", *_LOG),
+        "a follower truncates at its own high watermark: hw-only, or an empty epoch cache",
+        carried=("log_start",),
     ),
     # in-sync replicas
     "ExpandIsr": EventType(
-        15, "leader", ("peer", "isr", "partition_epoch", "remote_leo"), "the leader proposes a larger ISR"
+        15,
+        "leader",
+        ("peer", "isr", "partition_epoch", "remote_leo"),
+        "the leader proposes a larger ISR",
+        carried=("partition_epoch",),
     ),
-    "ShrinkIsr": EventType(16, "leader", ("isr", "partition_epoch", "leo", "hw"), "the leader proposes a smaller ISR"),
+    "ShrinkIsr": EventType(
+        16,
+        "leader",
+        ("isr", "partition_epoch", "leo", "hw"),
+        "the leader proposes a smaller ISR",
+        carried=("partition_epoch",),
+    ),
     "AlterPartition": EventType(
-        17, "controller", ("peer", "leader_epoch", "partition_epoch", "isr", "error"), "the controller judges a proposal"
+        17,
+        "controller",
+        ("peer", "leader_epoch", "partition_epoch", "isr", "error"),
+        "the controller judges a proposal",
+        carried=("partition_epoch",),
     ),
     "HandleAlterPartitionResponse": EventType(
-        18, "leader", ("isr", "partition_epoch", "error", "hw_before", "hw"), "the leader learns what became of its proposal"
+        18,
+        "leader",
+        ("isr", "partition_epoch", "error", "hw_before", "hw"),
+        "the leader learns what became of its proposal",
+        carried=("partition_epoch",),
     ),
     "ChangePartition": EventType(
         19,
         "controller",
         ("peer", "leader", "leader_epoch", "partition_epoch", "isr", "live", "clean"),
         "the registration changes",
+        carried=("peer",),
     ),
     # process and log
     "Start": EventType(20, "broker", ("clean", "leo", "hw", "log_start", "epochs"), "a replica is loaded from disk"),
-    "Stop": EventType(21, "broker", ("clean",), "a broker stops in order"),
-    "Crash": EventType(22, "broker", ("clean",), "a broker dies"),
+    "Stop": EventType(21, "broker", ("clean",), "a broker stops in order", carried=("clean",)),
+    "Crash": EventType(22, "broker", ("clean",), "a broker dies", carried=("clean",)),
     "LogStartMoved": EventType(23, "broker", ("log_start", "hw"), "the log start moves up"),
     "EpochCacheEntry": EventType(24, "broker", ("leader_epoch", "epoch_start"), "an entry is added to the epoch cache"),
     "HwCheckpoint": EventType(25, "broker", ("hw",), "the high watermark is written to its checkpoint file"),
@@ -187,8 +240,10 @@ EVENTS: Mapping[str, EventType] = {
         26, "broker", ("leo", "hw", "log_start", "epochs"), "a snapshot of a replica, from disk or a query"
     ),
     # clients
-    "ProduceAck": EventType(27, "leader", ("acks", "rec_base", "rec_end", "error"), "a produce request is answered"),
-    "Read": EventType(28, "leader", ("bound", "rec_base", "rec_end"), "a consumer is shown records"),
+    "ProduceAck": EventType(
+        27, "leader", ("acks", "rec_base", "rec_end", "error"), "a produce request is answered", carried=("rec_base",)
+    ),
+    "Read": EventType(28, "leader", ("bound", "rec_base", "rec_end"), "a consumer is shown records", carried=("rec_base",)),
 }
 
 

@@ -4,9 +4,11 @@ Rules of this file
 
 1. They are made, not written: each is a shortest path of the explored graph to a step worth showing, or a shortest run of
    a faulty variant to a broken invariant. traces/golden/ holds them as NDJSON; a test makes them again and compares.
+   `python -m tidegauge.conformance.evidence.golden` writes them anew, or into the directory it is given.
 2. A trace that must fail names the rules it breaks in its Config, under `breaks`.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -31,6 +33,8 @@ DIRECTORY = Path(str(files("tidegauge.traces"))) / "golden"
 SMALL = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)
 EPOCHS = Bounds(brokers=2, max_log=1, max_epoch=3, max_crashes=0)
 RETURNS = Bounds(brokers=2, max_log=1, max_epoch=2, max_crashes=1)
+ASKED = Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=0)
+ELIGIBLE = Bounds(brokers=2, max_log=1, max_epoch=0, max_crashes=1, min_insync_replicas=2)
 
 
 class Taken(NamedTuple):
@@ -100,6 +104,8 @@ STORIES = (
     Story("append", "LeaderAppend", lambda step: step.before.epoch == 1),
     Story("crash", "Crash", lambda step: step.before.role == LEADER),
     Story("out-of-range", "HandleOutOfRange", lambda step: step.truncated > 0, SMALL, "hw-only"),
+    Story("epoch-response-cut", "HandleEpochResponse", lambda step: step.truncated > 0, ASKED, "kip320"),
+    Story("stop-in-order", "Register", lambda step: step.before.leo == 1, ELIGIBLE, "elr"),
 )
 
 WITNESSES = ("no-divergence-check", "answer-of-any-epoch", "hw-is-own-log-end", "joins-at-epoch-start", "hw-not-clamped")
@@ -137,7 +143,8 @@ def _shortest(graph: Graph, table: EdgeTable, story: Story) -> Trace:
     edges.reverse()
     states = [graph.states[0], *(graph.states[int(table.target[edge])] for edge in edges)]
     labels = [graph.labels[int(table.label_of[edge])] for edge in edges]
-    return _judged(trace_of_path(states, labels, story.name, story.profile, "impl"))
+    min_isr = story.bounds.min_insync_replicas
+    return _judged(trace_of_path(states, labels, story.name, story.profile, "impl", min_isr=min_isr))
 
 
 def _witness(name: str, bounds: Bounds, profile: str, rules: Any, invariants: Sequence[str] = tuple(INVARIANTS)) -> Trace:
@@ -166,12 +173,17 @@ def file_of(trace: Trace, directory: Path = DIRECTORY) -> Path:
     return directory / f"{trace.name.removeprefix('golden/')}.ndjson"
 
 
-def write_golden(directory: Path = DIRECTORY) -> list[Path]:
+def main(argv: Sequence[str] = ()) -> int:
     """Make all golden traces again."""
+    directory = Path(argv[0]) if argv else DIRECTORY
     directory.mkdir(parents=True, exist_ok=True)
-    paths = []
+    written = 0
     for trace in golden_traces():
-        path = file_of(trace, directory)
-        ndjson.write([trace], path)
-        paths.append(path)
-    return paths
+        ndjson.write([trace], file_of(trace, directory))
+        written += 1
+    print(f"{directory}: {written} golden traces written")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -74,4 +74,10 @@ class InvalidOffsetError(KafkaError):
 
 
 class CheckpointError(KafkaError):
-    """A checkpoint file that is not what Kafka writes."""
+    """A checkpoint file that is not what Kafka writes, from `line` on."""
+
+    def __init__(self, name: str, line: int, expected: str, seen: str) -> None:
+        super().__init__(f"{name}:{line}: expected {expected}; seen {seen}; restore the file")
+        self.line = line
+        self.expected = expected
+        self.seen = seen

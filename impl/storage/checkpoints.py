@@ -14,7 +14,6 @@ from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
-RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_FILE = "log-start-offset-checkpoint"
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
 
@@ -56,18 +55,16 @@ def _entries(text: str, name: str, fields: tuple[str, ...]) -> list[list[str]]:
     for number, what in ((1, "a version"), (2, "a number of entries")):
         if len(lines) < number or not _is_number(lines[number - 1]):
             seen = repr(lines[number - 1]) if len(lines) >= number else "the end of the file"
-            raise CheckpointError(f"{name}:{number}: expected {what}; seen {seen}; restore the file")
+            raise CheckpointError(name, number, what, seen)
     if int(lines[0]) != VERSION:
-        raise CheckpointError(f"{name}:1: expected version {VERSION}; seen {lines[0]}; write it in that version")
+        raise CheckpointError(name, 1, f"version {VERSION}", lines[0])
     if len(lines) - 2 != int(lines[1]):
-        raise CheckpointError(f"{name}:2: expected {lines[1]} entries; seen {len(lines) - 2}; restore the file")
+        raise CheckpointError(name, 2, f"{lines[1]} entries", str(len(lines) - 2))
     found = [line.split() for line in lines[2:]]
     for number, words in enumerate(found, 3):
         numbers = words[len(fields) - 2 :]
         if len(words) != len(fields) or not all(_is_number(word) for word in numbers):
-            raise CheckpointError(
-                f"{name}:{number}: expected {' '.join(fields)}; seen {lines[number - 1]!r}; restore the file"
-            )
+            raise CheckpointError(name, number, " ".join(fields), repr(lines[number - 1]))
     return found
 
 

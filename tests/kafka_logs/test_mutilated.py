@@ -144,10 +144,10 @@ def test_two_folders_of_one_node(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "seen"),
     [
-        ("hello\n", "expected version 0 and a number of entries"),
-        ("0\n2\nalpha 0 5\n", "expected an entry, saw ''"),
-        ("0\n1\nalpha 0 five\n", "expected an entry, saw 'alpha 0 five'"),
-        ("0\n3\nalpha 0 5", "expected 3 entries, saw 1"),
+        ("hello\n", ":1: expected a version"),
+        ("0\n2\nalpha 0 5\n", ":2: expected 2 entries"),
+        ("0\n1\nalpha 0 five\n", ":3: expected topic partition offset"),
+        ("0\n3\nalpha 0 5", ":2: expected 3 entries"),
     ],
 )
 def test_a_damaged_checkpoint_is_said(tmp_path: Path, content: str, seen: str) -> None:

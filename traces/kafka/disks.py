@@ -19,7 +19,8 @@ from pathlib import Path
 
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.rules import truncate_from_end_keeps
-from tidegauge.traces.kafka.checkpoints import LOG_START_FILE, read_checkpoints
+from tidegauge.impl.storage.checkpoints import LOG_START_FILE
+from tidegauge.traces.kafka.checkpoints import read_checkpoints
 from tidegauge.traces.kafka.node import node_id
 from tidegauge.traces.kafka.segment_files import (
     Epochs,

@@ -22,8 +22,6 @@ from tidegauge.impl import rules
 from tidegauge.spec.proofs.engine.paths import Path
 from tidegauge.spec.proofs.engine.symbolic import AnySeq, Int, symbolic_rules, term
 
-STATE = "__state__"
-
 
 @dataclass(frozen=True)
 class Loop:

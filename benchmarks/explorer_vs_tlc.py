@@ -16,7 +16,7 @@ MODELS = tuple(compared for compared in WHOLE if find_model(compared.model).tier
 
 def tlc(name: str) -> Result:
     model = find_model(name)
-    result = run_tlc(model.module, model.config())
+    result = run_tlc(model.module, model.config().text())
     if result.outcome is not Outcome.SUCCESS:
         raise SystemExit(f"TLC on {name}: {result.outcome.value}: {result.message}")
     return result

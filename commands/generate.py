@@ -49,11 +49,11 @@ def run(args: argparse.Namespace) -> int:
             "model's bounds"
         )
 
-    from tidegauge.conformance.evidence.spec_equals_impl import bounds_of
     from tidegauge.impl.explored.explore import explore
     from tidegauge.impl.explored.faults import fault_named
     from tidegauge.impl.profiles import FETCH_TRUNCATION
     from tidegauge.spec.checker.models import find_model
+    from tidegauge.traces.model.bounds import bounds_of
     from tidegauge.traces.model.edges import edge_table
     from tidegauge.traces.model.walks import generate
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tidegauge.conformance.evidence.spec_equals_impl import bounds_of
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.play.arguments import action_text
 from tidegauge.conformance.play.directives import Player
@@ -35,6 +34,7 @@ from tidegauge.spec.checker.tlc import Limits, run_tlc
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson, parquet
 from tidegauge.traces.model.behaviour import trace_of_path
+from tidegauge.traces.model.bounds import bounds_of
 from tidegauge.traces.model.isr_changes import trace_of_isr_changes
 from tidegauge.traces.model.views import View
 from tidegauge.traces.schema import Trace
@@ -101,7 +101,7 @@ def setting_of(model: Model) -> ModelSetting:
 
 
 def _substitutions(model: Model) -> frozenset[str]:
-    return frozenset(re.findall(r"^  (\w+ <- \w+)$", model.config(), flags=re.MULTILINE))
+    return frozenset(f"{name} <- {operator}" for name, operator in model.config().substitutions.items())
 
 
 def trace_of(run: Behaviour, model: Model, name: str, **how: Any) -> Trace:
@@ -133,7 +133,7 @@ def export(model: Model, directory: Path) -> Exported:
     """
     text = ""
     if model.module == "MCAlterPartition":
-        result = run_tlc(model.module, model.config(), limits=Limits(brief=True))
+        result = run_tlc(model.module, model.config().text(), limits=Limits(brief=True))
         failed, states = result.property, len(result.counterexample)
         if not result.counterexample:
             raise ExportError(f"{model.cfg}: expected a safety failure to show, seen {result.outcome.value}")
@@ -250,11 +250,9 @@ def _shown(model: Model, run: Behaviour) -> str:
 
 
 def _header(model: Model, run: Behaviour, broken: bool) -> Sequence[str]:
-    reported = " ".join(line.removeprefix("\\*").strip() for line in model.config().splitlines() if line.startswith("\\*"))
-    claim = re.sub(r"\s*Expected: [^.]*\.", "", reported)
     outcome = "BROKEN" if broken else "HOLDS"
     return [
-        *(f"# {line}" for line in _wrapped(claim)),
+        *(f"# {line}" for line in _wrapped(model.config().claim)),
         "#",
         f"# Rule under test: {run.property} fails, {len(run.states)} states. Expected: {outcome}.",
         f"# Source: spec/models/{model.cfg}; written by `tidegauge model {model.name} --export DIR`.",

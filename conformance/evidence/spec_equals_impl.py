@@ -5,23 +5,22 @@ Rules of this file
 1. The whole bounded graph is compared, in both directions. A sample would say nothing about what it left out.
 2. A difference is told where a reader can follow it: at the first state, in breadth-first order, from which the two sides
    do not take the same steps, with a shortest path to it.
-3. Bounds are read from the model's cfg: they are stated there and nowhere else.
+3. Bounds are those of the model's cfg (traces.model.bounds).
 4. Each module is explored by the system of impl that has its steps: impl.cluster.cluster, or impl.explored.isr_cluster for
    MCAlterPartition.
 5. A model that starts from a deep state is compared from there. MCSeeds says how a partition gets there from Init; the
    implementation goes the same way first.
 """
 
-import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from tidegauge.impl.cluster.cluster import Cluster, initial
-from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN, model_of
+from tidegauge.impl.cluster.transitions import model_of
 from tidegauge.impl.explored import describe, describe_isr, isr_cluster
-from tidegauge.impl.explored.explore import Bounds, Graph, Walker, explore_from
+from tidegauge.impl.explored.explore import Graph, Walker, explore_from
 from tidegauge.impl.profiles import Profile, Rules
 from tidegauge.impl.releases import named
 from tidegauge.spec.checker.behaviour import view_of
@@ -29,6 +28,7 @@ from tidegauge.spec.checker.graph import labelled_graph
 from tidegauge.spec.checker.models import Model, find_model
 from tidegauge.spec.checker.tlc import Limits, run_tlc
 from tidegauge.spec.errors import SpecError
+from tidegauge.traces.model.bounds import bounds_of, isr_bounds_of
 
 View: TypeAlias = tuple[Any, ...]
 Label: TypeAlias = tuple[Any, ...]
@@ -84,48 +84,6 @@ class Equality:
     divergence: str | None
 
 
-LAST_RESORTS = {"MCLastKnownSpec": LAST_KNOWN, "MCAnybodySpec": ANYBODY}
-
-
-def bounds_of(model: Model, **constants: int) -> Bounds:
-    """The explorer's bounds for a model's cfg."""
-    brokers, most = _stated(model, constants, "Broker", ("MaxLog", "MaxEpoch", "MaxCrash", "MaxFetch"))
-    bounds = Bounds(brokers, most["MaxLog"], most["MaxEpoch"], most["MaxCrash"], most["MaxFetch"])
-    bounds = bounds._replace(max_start=most.get("MaxStart", 0))
-    if model.module == "MCELR":
-        return _with_elr(bounds, most["MinIsr"], model.config())
-    if model.module != "MCAcks":
-        return bounds
-    # One producer for each record there can be: all of them may wait.
-    return bounds._replace(max_waiting=most["MaxLog"], min_insync_replicas=most["MinIsr"])
-
-
-def _with_elr(bounds: Bounds, min_isr: int, config: str) -> Bounds:
-    """What a cfg of MCELR says beside its numbers: whether logs lose their ends, and whom its SPECIFICATION elects last."""
-    resorts = (resort for spec, resort in LAST_RESORTS.items() if f"SPECIFICATION {spec}\n" in config)
-    loses_tails = "SurvivesCrash <- AnyTailMayGo" in config
-    return bounds._replace(min_insync_replicas=min_isr, loses_tails=loses_tails, last_resort=next(resorts, ""))
-
-
-def isr_bounds_of(model: Model, **constants: int) -> isr_cluster.IsrBounds:
-    """The same for a model of MCAlterPartition."""
-    followers, most = _stated(model, constants, "Follower", ("MaxEnd", "MaxPartitionEpoch", "MaxRestarts"))
-    return isr_cluster.IsrBounds(followers, most["MaxEnd"], most["MaxPartitionEpoch"], most["MaxRestarts"])
-
-
-def _stated(
-    model: Model, constants: Mapping[str, int], members: str, names: tuple[str, ...]
-) -> tuple[int, Mapping[str, int]]:
-    """What a cfg says: how many `members` there are, and the bounds."""
-    text = model.config(**constants)
-    brokers = re.search(rf"^\s*{members} = \{{([^}}]*)\}}", text, flags=re.MULTILINE)
-    found = {name: int(value) for name, value in re.findall(r"^\s*(M\w+) = (\d+)$", text, flags=re.MULTILINE)}
-    missing = set(names) - set(found)
-    if brokers is None or missing:
-        raise SpecError(f"{model.cfg}: expected {members}, {', '.join(names)}; seen no {missing or members}")
-    return len(brokers[1].split(",")), found
-
-
 class System(NamedTuple):
     """What of impl has the steps of a module: where it starts, its graph from there, how its labels and views read."""
 
@@ -164,7 +122,7 @@ def _at_the_end_of(seed: Model) -> Cluster:
     """Where the implementation is after the steps that TLC takes to a deep state."""
     walker = Walker(bounds_of(seed))
     cluster = walker.start
-    for step in run_tlc(seed.module, seed.config(), limits=Limits(brief=True)).counterexample[1:]:
+    for step in run_tlc(seed.module, seed.config().text(), limits=Limits(brief=True)).counterexample[1:]:
         wanted = view_of(step.state)
         after = next((state for _, state in walker.successors(cluster) if walker.view(state) == wanted), None)
         if after is None:

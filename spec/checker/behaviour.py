@@ -9,13 +9,13 @@ Rules of this file
 3. A label or a state that was never reported would be a fault of ours and is raised.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tidegauge.spec.checker.graph import REPORT, Label, Steps, View, without_checks
+from tidegauge.spec.checker.cfg import named_brokers
+from tidegauge.spec.checker.graph import Label, Steps, View, reporting
 from tidegauge.spec.checker.models import Model
 from tidegauge.spec.checker.tlc import Limits, Outcome, Result, run_tlc
 from tidegauge.spec.checker.values import ModelValue
@@ -115,7 +115,7 @@ def counterexample(model: Model, limits: Limits | None = None) -> Behaviour:
     """The shortest failing run of a model that fails. Raises SpecError when it holds, or has no views."""
     limits = limits or Limits(brief=model.tier == "small")
     walked = _walked(model)
-    result = run_tlc(model.module, model.config(), limits=limits)
+    result = run_tlc(model.module, model.config().text(), limits=limits)
     if result.outcome is not Outcome.SAFETY:
         said = result.message or result.outcome.value
         raise SpecError(f"{model.cfg}: expected a safety failure to show, seen {said}")
@@ -126,8 +126,7 @@ def counterexample(model: Model, limits: Limits | None = None) -> Behaviour:
 
 def _walked(model: Model) -> Walked:
     """The SPECIFICATION of a model whose states have a view."""
-    found = re.search(r"^SPECIFICATION (\w+)$", model.config(), re.MULTILINE)
-    named = (model.module, found[1] if found else "none")
+    named = (model.module, model.config().specification or "none")
     if named not in SPECIFICATIONS:
         known = ", ".join(f"{specification} of {module}" for module, specification in SPECIFICATIONS)
         raise SpecError(
@@ -150,9 +149,9 @@ def _labels(model: Model, walked: Walked, states: Sequence[View], actions: Seque
         f"AlongNext == along < Len(Path) /\\ {walked.next} /\\ View' = Path[along + 1] /\\ along' = along + 1\n"
         f"AlongSpec == AlongInit /\\ [][AlongNext]_<<{walked.variables}, along>>\n====\n"
     )
-    config = re.sub(r"^SPECIFICATION \w+$", "SPECIFICATION AlongSpec", without_checks(model.config()), flags=re.MULTILINE)
+    config = reporting(model.config())._replace(specification="AlongSpec")
     steps = Steps()
-    run_tlc("Along", config + REPORT, extra_modules={"Along.tla": along}, limits=Limits(brief=True), on_line=steps.take)
+    run_tlc("Along", config.text(), extra_modules={"Along.tla": along}, limits=Limits(brief=True), on_line=steps.take)
     tried = steps.graph.edges()
     for action, (source, target) in zip(actions, pairwise(states), strict=True):
         found = sorted(
@@ -177,13 +176,12 @@ def simulate(
     The same model, bounds and seed give the same runs with the same version of TLC.
     """
     _walked(model)
-    config = without_checks(model.config(**constants))
+    config = reporting(model.config(**constants))
     if brokers is not None:
-        named = ", ".join(f"b{number}" for number in range(1, brokers + 1))
-        config = re.sub(r"^  Broker = .*$", f"  Broker = {{{named}}}", config, flags=re.MULTILINE)
+        config = config.with_constants(Broker=named_brokers(brokers))
     steps_tried = Steps()
     flags = ("-simulate", f"num={count}", "-depth", str(steps + 2), "-seed", str(seed))
-    result = run_tlc(model.module, config + REPORT, flags=flags, limits=Limits(brief=True), on_line=steps_tried.take)
+    result = run_tlc(model.module, config.text(), flags=flags, limits=Limits(brief=True), on_line=steps_tried.take)
     if result.outcome is not Outcome.SUCCESS:
         raise SpecError(f"{model.cfg}: expected TLC to simulate, seen {result.outcome.value}: {result.message}")
     runs = list(_runs(steps_tried, steps, result))

@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from tidegauge.spec.checker.cfg import Cfg
 from tidegauge.spec.checker.models import Model
 from tidegauge.spec.checker.tlc import Limits, Outcome, Result, run_tlc
 from tidegauge.spec.checker.transcript import OnProgress
@@ -18,8 +19,6 @@ from tidegauge.spec.errors import SpecError
 
 View: TypeAlias = tuple[Any, ...]
 Label: TypeAlias = tuple[Any, ...]
-
-REPORT = "\nCONSTANTS\n  ReportInit <- PrintInit\n  ReportStep <- PrintStep\n"
 
 
 @dataclass
@@ -98,15 +97,17 @@ class Steps(Reporter):
         return step
 
 
-def without_checks(config: str) -> str:
-    """A cfg without its properties: the whole graph is wanted even where one of them fails."""
-    return "\n".join(line for line in config.splitlines() if not line.startswith(("INVARIANT", "PROPERTY"))) + "\n"
+def reporting(config: Cfg) -> Cfg:
+    """A cfg that checks nothing and has each transition reported: MCReplication.tla has the operators that print."""
+    return config.without_properties().with_substitutions(ReportInit="PrintInit", ReportStep="PrintStep")
 
 
-def report(module: str, config: str, on_progress: OnProgress | None = None) -> tuple[LabelledGraph, Result]:
-    """Run a cfg with each transition reported."""
+def report(module: str, config: Cfg, on_progress: OnProgress | None = None) -> tuple[LabelledGraph, Result]:
+    """Run a cfg with each transition reported and nothing checked."""
     reporter = Reporter()
-    result = run_tlc(module, config + REPORT, limits=Limits(brief=True), on_line=reporter.take, on_progress=on_progress)
+    result = run_tlc(
+        module, reporting(config).text(), limits=Limits(brief=True), on_line=reporter.take, on_progress=on_progress
+    )
     if result.outcome is Outcome.ERROR:
         raise SpecError(f"{module}: expected TLC to report its transitions, seen: {result.message}")
     return reporter.graph, result
@@ -114,7 +115,7 @@ def report(module: str, config: str, on_progress: OnProgress | None = None) -> t
 
 def labelled_graph(model: Model, *, on_progress: OnProgress | None = None, **constants: int) -> LabelledGraph:
     """The whole graph of a model, under other bounds if named (MaxLog=1). Raises SpecError when TLC counted another one."""
-    graph, result = report(model.module, without_checks(model.config(**constants)), on_progress)
+    graph, result = report(model.module, model.config(**constants), on_progress)
     if len(graph.states) != result.distinct:
         raise SpecError(
             f"{model.cfg}: expected as many reported states as TLC found distinct ones, {result.distinct}, seen "

@@ -21,6 +21,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from tidegauge.spec.checker.cfg import Cfg, parse_cfg
 from tidegauge.spec.checker.java import Java, find_java
 from tidegauge.spec.checker.tlc import Limits, Outcome, Result, run_tlc
 from tidegauge.spec.checker.transcript import OnProgress
@@ -55,14 +56,10 @@ class Model:
     length: int | None = None
     seconds: float | None = None
 
-    def config(self, **constants: int) -> str:
-        """The text of its cfg, with other numbers for the constants named: MaxLog=1."""
+    def config(self, **constants: int) -> Cfg:
+        """Its cfg, with other numbers for the constants named: MaxLog=1."""
         text = (SPEC / "models" / self.cfg).read_text(encoding="utf-8")
-        for name, value in constants.items():
-            text, found = re.subn(rf"^  {name} = .*$", f"  {name} = {value}", text, flags=re.MULTILINE)
-            if not found:
-                raise SpecError(f"{self.cfg}: expected a line for the constant {name}, seen none")
-        return text
+        return parse_cfg(text, self.cfg).with_constants(**constants)
 
 
 @dataclass(frozen=True)
@@ -137,8 +134,8 @@ def find_model(name: str) -> Model:
 
 def _only_property(model: Model) -> str:
     """The temporal property a model checks; "" when it checks none or several."""
-    checked = re.findall(r"^PROPERTY (\w+)$", model.config(), flags=re.MULTILINE)
-    return str(checked[0]) if len(checked) == 1 else ""
+    checked = model.config().properties
+    return checked[0] if len(checked) == 1 else ""
 
 
 def compare(model: Model, result: Result) -> Comparison:
@@ -174,7 +171,7 @@ def run_model(
     """Run TLC on one model and compare. `warm` is what spec/checker/warm_start.py gave for this Java."""
     limits = limits or Limits(brief=model.tier == "small")
     flags = warm if limits.brief else ()
-    found = run_tlc(model.module, model.config(), limits=limits, on_progress=on_progress, java=java, jvm_flags=flags)
+    found = run_tlc(model.module, model.config().text(), limits=limits, on_progress=on_progress, java=java, jvm_flags=flags)
     return compare(model, found)
 
 

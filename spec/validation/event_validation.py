@@ -84,8 +84,8 @@ def validate_events(
     started = time.monotonic()
     result = run_tlc(
         "TraceEvents",
-        trace_config(model, brokers, MaxFetch=max_fetch),
-        extra_modules={"TraceTree.tla": tree.module("TruncateOnBecomeFollower <-" in model.config())},
+        trace_config(model, brokers, MaxFetch=max_fetch).text(),
+        extra_modules={"TraceTree.tla": tree.module("TruncateOnBecomeFollower" in model.config().substitutions)},
         limits=limits,
         on_line=lambda line: reached.add(int(line.strip("<> "))),
     )

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import NamedTuple
 
-from tidegauge.spec.checker.graph import Label, View, without_checks
+from tidegauge.spec.checker.cfg import Cfg, named_brokers
+from tidegauge.spec.checker.graph import Label, View
 from tidegauge.spec.checker.models import Model
 from tidegauge.spec.checker.tlc import Limits, Outcome, run_tlc
 from tidegauge.spec.errors import SpecError
@@ -98,13 +99,12 @@ def _written(traces: Sequence[Sequence[Observation]]) -> str:
     return f"---- MODULE Traces ----\nEXTENDS Integers\nTraces == <<\n{body}\n>>\n====\n"
 
 
-def trace_config(model: Model, brokers: int, **constants: int) -> str:
+def trace_config(model: Model, brokers: int, **constants: int) -> Cfg:
     """The cfg of `model` for traces of so many brokers, without its checks; other constants if named (MaxFetch=4)."""
     if not 1 <= brokers <= 3:
         raise SpecError(f"expected 1 to 3 brokers, as MCReplication.tla names three; seen {brokers}")
-    named = ", ".join(f"b{number}" for number in range(1, brokers + 1))
-    lines = without_checks(model.config(**constants)).replace("SPECIFICATION MCSpec", "SPECIFICATION TraceSpec").splitlines()
-    return "\n".join(f"  Broker = {{{named}}}" if line.strip().startswith("Broker =") else line for line in lines) + "\n"
+    config = model.config(**constants).without_properties().with_constants(Broker=named_brokers(brokers))
+    return config._replace(specification="TraceSpec")
 
 
 def validate(
@@ -122,7 +122,7 @@ def validate(
     started = time.monotonic()
     result = run_tlc(
         "TraceReplication",
-        trace_config(model, brokers),
+        trace_config(model, brokers).text(),
         extra_modules={"Traces.tla": _written(traces)},
         limits=limits,
         on_line=take,

@@ -1,16 +1,15 @@
 """TLC's labelled graph is the graph of the implementation, both ways."""
 
-import re
-
 import pytest
 
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explored.explore import Graph, Walker, explore
 from tidegauge.spec.checker.behaviour import Behaviour
-from tidegauge.spec.checker.graph import REPORT, Reporter, labelled_graph, without_checks
+from tidegauge.spec.checker.graph import Reporter, labelled_graph, reporting
 from tidegauge.spec.checker.models import find_model
 from tidegauge.spec.checker.tlc import run_tlc
 from tidegauge.spec.errors import SpecError
+from tidegauge.traces.model.bounds import bounds_of
 
 
 def edges_of(graph: Graph) -> set[tuple[object, ...]]:
@@ -63,7 +62,7 @@ def test_a_view_that_hides_a_variable_is_found(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_bound_that_is_not_there_is_an_error() -> None:
     """A misspelt constant is not silently left as it was."""
-    with pytest.raises(SpecError, match="the constant MaxLogs, seen none"):
+    with pytest.raises(SpecError, match=r"Small\.cfg: expected a constant, .*; seen MaxLogs"):
         labelled_graph(find_model("Small"), MaxLogs=1)
 
 
@@ -71,8 +70,7 @@ def test_a_bound_that_is_not_there_is_an_error() -> None:
 def test_the_pinned_counts_are_the_explorers(name: str) -> None:
     """States and depth in models.toml are what the implementation has under the bounds of the cfg."""
     model = find_model(name)
-    bounds = {key: int(value) for key, value in re.findall(r"^  (Max\w+) = (\d+)$", model.config(), re.MULTILINE)}
-    ours = explore(Bounds(2, bounds["MaxLog"], bounds["MaxEpoch"], bounds["MaxCrash"], bounds["MaxFetch"]))
+    ours = explore(bounds_of(model))
     assert (len(ours.states), ours.depth) == (model.distinct, model.depth)
 
 
@@ -109,7 +107,7 @@ def test_a_counterexample_is_a_path_of_the_explorer(hw_only_loss: Behaviour) -> 
 
 def test_checks_are_taken_out_and_constants_stay() -> None:
     """The whole graph of a failing model is asked for without its properties."""
-    config = without_checks(find_model("HwOnly").config())
-    assert "INVARIANT" not in config
-    assert "TruncateOnBecomeFollower <- TruncateToHighWatermark" in config
-    assert "PrintStep" in REPORT
+    config = reporting(find_model("HwOnly").config())
+    assert not config.checked
+    assert config.substitutions["TruncateOnBecomeFollower"] == "TruncateToHighWatermark"
+    assert config.substitutions["ReportStep"] == "PrintStep"

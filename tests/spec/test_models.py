@@ -67,15 +67,9 @@ def test_everything_is_pinned(model: Model) -> None:
 @pytest.mark.parametrize("path", sorted(set(ROOM.rglob("*.cfg")) - {ROOM / "MCRules/MCRules.cfg"}), ids=lambda p: p.stem)
 def test_a_cfg_opens_with_its_purpose_and_is_listed(path: Path) -> None:
     """Each cfg starts with a comment that ends in the expected result, and models.toml has it once."""
-    comment = []
-    for line in path.read_text().splitlines():
-        if not line.startswith("\\*"):
-            break
-        comment.append(line)
     model = find_model(path.stem)
-    assert "Expected:" in " ".join(comment)
-    expected = " ".join(comment).split("Expected:")[1]
-    assert (model.property or "success") in expected
+    assert model.config().claim
+    assert (model.property or "success") in model.config().expected
 
 
 def test_a_model_that_holds_checks_every_property() -> None:
@@ -87,16 +81,15 @@ def test_a_model_that_holds_checks_every_property() -> None:
     }
     looked_at = 0
     for model in load_models():
-        lines = model.config().splitlines()
-        plain = "SPECIFICATION MCSpec" in lines or "SPECIFICATION AtomicSpec" in lines
+        plain = model.config().specification in {"MCSpec", "AtomicSpec"}
         if model.expect == "success" and model.module in {"MCReplication", "MCAtomic"} and plain:
-            assert every <= {line.split()[1] for line in lines if line.startswith(("INVARIANT", "PROPERTY"))}, model.cfg
+            assert every <= checked(model), model.cfg
             looked_at += 1
     assert looked_at > 10
 
 
 def checked(model: Model) -> set[str]:
-    return {line.split()[1] for line in model.config().splitlines() if line.startswith(("INVARIANT", "PROPERTY"))}
+    return set(model.config().checked)
 
 
 def test_what_is_checked_is_known_to_be_able_to_fail() -> None:
@@ -123,8 +116,8 @@ def test_what_the_proof_rests_on_is_checked() -> None:
 
 def test_every_deep_state_that_a_model_starts_from_is_reached_in_another() -> None:
     """A model whose Init is replaced has a script beside it that leads there from Init."""
-    starts = {name for model in load_models() for name in re.findall(r"^  Init <- (\w+)Init$", model.config(), re.MULTILINE)}
-    assert starts == {model.name.removeprefix("Seed") for model in SEEDS}
+    starts = {model.config().substitutions.get("Init", "Init") for model in load_models()} - {"Init"}
+    assert starts == {model.name.removeprefix("Seed") + "Init" for model in SEEDS}
 
 
 def test_a_tier_is_told_in_the_order_of_the_file(monkeypatch: pytest.MonkeyPatch) -> None:

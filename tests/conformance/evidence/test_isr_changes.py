@@ -21,7 +21,7 @@ def failing(trace: Trace) -> set[str]:
 def test_a_refusal_names_what_was_proposed() -> None:
     """It carries no ISR, so the leader can only say which proposal it gives up; the judge compares the two."""
     model = find_model("ReachRefused")
-    steps = run_tlc(model.module, model.config()).counterexample
+    steps = run_tlc(model.module, model.config().text()).counterexample
     last = steps[-1]
     asked = last.state["channel"]["asked"]
     given_up = {**last.state, "channel": {"type": "nothing"}, "pending": frozenset()}

@@ -2,10 +2,9 @@
 
 import pytest
 
-from tidegauge.conformance.evidence.spec_equals_impl import Compared, bounds_of, compare, first_divergence
+from tidegauge.conformance.evidence.spec_equals_impl import Compared, compare, first_divergence
 from tidegauge.impl.explored.explore import Bounds, explore
 from tidegauge.impl.explored.faults import FAULTS
-from tidegauge.spec.checker.models import find_model
 
 TINY = Compared("Small", "fetch-truncation", {"MaxLog": 1, "MaxCrash": 0})
 
@@ -41,9 +40,3 @@ def test_a_missing_transition_is_told_with_the_shortest_path() -> None:
     assert reported.count("impl: not possible") == 1
     with pytest.raises(ValueError, match="two that agree"):
         first_divergence(start, edges, edges)
-
-
-def test_bounds_come_from_the_cfg() -> None:
-    """The explorer's bounds are those the cfg states, unless narrowed."""
-    assert bounds_of(find_model("Small")) == Bounds(2, 2, 1, 1, 1)
-    assert bounds_of(find_model("Small"), MaxLog=1) == Bounds(2, 1, 1, 1, 1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegauge.conformance.evidence.spec_equals_impl import Compared, compare, isr_bounds_of
+from tidegauge.conformance.evidence.spec_equals_impl import Compared, compare
 from tidegauge.impl.explored.describe_isr import label_text, view_text
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.explored.isr_cluster import (
@@ -18,6 +18,7 @@ from tidegauge.impl.explored.isr_cluster import (
 from tidegauge.impl.profiles import FETCH_TRUNCATION, SKIPS_EQUAL, Profile
 from tidegauge.spec.checker.graph import labelled_graph
 from tidegauge.spec.checker.models import find_model
+from tidegauge.traces.model.bounds import isr_bounds_of
 
 TWICE = IsrBounds(followers=2, max_end=1, max_partition_epoch=2, max_restarts=0)
 TIGHT = {"MaxPartitionEpoch": 2}
@@ -148,12 +149,6 @@ def test_every_action_and_every_message_reads_as_a_sentence() -> None:
         assert line in shown
     start = view(initial(TWICE))
     assert view_text((*start[:-1], 4)).splitlines()[2].endswith("caught up within the lag limit")
-
-
-def test_bounds_come_from_the_cfg() -> None:
-    """Unless narrowed."""
-    assert isr_bounds_of(find_model("SkipsEqual")) == IsrBounds(2, 1, 3, 1)
-    assert isr_bounds_of(find_model("ProposalsEnd"), MaxEnd=2) == IsrBounds(1, 2, 2, 0)
 
 
 def test_kafka_as_it_is_is_what_is_explored_unless_said() -> None:

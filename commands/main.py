@@ -8,10 +8,9 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Protocol
 
-from tidegauge.commands import bugs, check, conformance, convert, doctor, generate, model, play, prove, scenario
+from tidegauge.commands import bugs, check, checkout, conformance, convert, doctor, generate, model, play, prove, scenario
 from tidegauge.commands.terminal import BAD, CONFORMS, INTERRUPTED, aside
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.spec.errors import SpecError
@@ -53,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
         description="Tells whether a broker's high watermark can be trusted.",
         epilog="exit codes: 0 conforms, 1 a rule fails, 2 bad usage or bad input, 3 nothing could be decided",
     )
-    top.add_argument("--version", action="version", version=f"tidegauge {_version()}")
+    top.add_argument("--version", action="version", version=f"tidegauge {checkout.version()}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
     for name, command in COMMANDS.items():
         doc = (command.run.__doc__ or "").strip()
@@ -62,13 +61,6 @@ def parser() -> argparse.ArgumentParser:
         added.add_argument("--quiet", action="store_true", help="no progress, only results")
         command.arguments(added)
     return top
-
-
-def _version() -> str:
-    try:
-        return version("tidegauge")
-    except PackageNotFoundError:
-        return "from a checkout"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -91,7 +83,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CONFORMS
-
-
-if __name__ == "__main__":
-    sys.exit(main())

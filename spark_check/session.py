@@ -35,7 +35,7 @@ ROOT = Path(tidegauge.__file__).parent.parent
 def session(master: str = "local[2]") -> Iterator["SparkSession"]:
     """A session on `master`, stopped at the end. Raises SparkUnavailable when PySpark or Java is missing."""
     try:
-        from pyspark.sql import SparkSession  # noqa: PLC0415  optional: `import spark_check` works without
+        from pyspark.sql import SparkSession  # noqa: PLC0415  optional: `import tidegauge.spark_check` works without
     except ImportError as error:
         raise SparkUnavailable(
             "expected PySpark, saw no module of that name; run: pip install 'tidegauge[spark]'"

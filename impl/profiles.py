@@ -8,8 +8,8 @@ Rules of this file
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import NamedTuple
+from types import FunctionType, MappingProxyType
+from typing import Any, NamedTuple
 
 from tidegauge.impl import rules
 from tidegauge.impl.rules import Ints
@@ -156,17 +156,38 @@ class Rules(NamedTuple):
     high_watermark_after_truncation: Callable[[int, int], int] = rules.high_watermark_after_truncation
     out_of_range_reset: Callable[[int, int, int], tuple[int, int]] = rules.out_of_range_reset
     check_leader_epoch: Callable[[int, int], int] = rules.check_leader_epoch
+    request_error: Callable[[int, int, bool, bool], int] = rules.request_error
+    fetch_error: Callable[[int, int, bool, bool, bool], int] = rules.fetch_error
     fetch_decision: Callable[[Ints, Ints, int, int, int, int], tuple[int, int, int]] = rules.fetch_decision
     accepts_fetch_response: Callable[[int, int, bool, int, int, bool], bool] = rules.accepts_fetch_response
+    accepts_epoch_response: Callable[[int, bool, int, bool], bool] = rules.accepts_epoch_response
     batches_accepted: Callable[[Ints, int], int] = rules.batches_accepted
     initial_fetch_offset: Callable[[Ints, int, int], int] = rules.initial_fetch_offset
     follower_high_watermark: Callable[[int, int, int], int] = rules.follower_high_watermark
+    high_watermark_after_log_start: Callable[[int, int], int] = rules.high_watermark_after_log_start
+    forgets_log_ends: Callable[[int, int, bool, bool], bool] = rules.forgets_log_ends
     counts_for_high_watermark: Callable[[bool, bool, bool], bool] = rules.counts_for_high_watermark
     under_min_isr: Callable[[int, int, int], bool] = rules.under_min_isr
     leader_high_watermark: Callable[[int, int, Ints, Sequence[bool], bool], int] = rules.leader_high_watermark
     is_caught_up: Callable[[int, int, int, int, int], bool] = rules.is_caught_up
     last_caught_up_time: Callable[[int, int, int, int, int, int], int] = rules.last_caught_up_time
     may_join_isr: Callable[[int, int, int], bool] = rules.may_join_isr
+    proposal_after: Callable[[int], int] = rules.proposal_after
+
+    @classmethod
+    def with_rule(cls, name: str, rule: Callable[..., Any]) -> "Rules":
+        """The decisions with one replaced, also where others call it.
+
+        A rule that calls it, directly or through another, is made again from its own code in a namespace in which the
+        replacement stands under that name. Rules stand behind those they call.
+        """
+        namespace = {**vars(rules), name: rule}
+        changed = {name: rule}
+        for caller in cls._fields:
+            code = getattr(rules, caller).__code__
+            if caller != name and changed.keys() & set(code.co_names):
+                changed[caller] = namespace[caller] = FunctionType(code, namespace, caller)
+        return cls(**changed)
 
 
 class Setup(NamedTuple):

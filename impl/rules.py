@@ -24,9 +24,16 @@ UNDEFINED = -1
 # Kafka's protocol error codes (org.apache.kafka.common.protocol.Errors)
 NONE = 0
 OFFSET_OUT_OF_RANGE = 1
+UNKNOWN_TOPIC_OR_PARTITION = 3
 NOT_LEADER_OR_FOLLOWER = 6
+INVALID_REQUEST = 42
+OPERATION_NOT_ATTEMPTED = 55
 FENCED_LEADER_EPOCH = 74
 UNKNOWN_LEADER_EPOCH = 75
+INVALID_UPDATE_VERSION = 95
+NEW_LEADER_ELECTED = 97
+UNKNOWN_TOPIC_ID = 100
+INELIGIBLE_REPLICA = 107
 
 # What a leader does with a fetch that passed fencing (fetch_decision)
 READ = 0
@@ -37,6 +44,12 @@ OUT_OF_RANGE = 2
 RESET_TO_LEADER_END = 1
 RESET_TO_LEADER_START = 2
 RESET_TO_LOG_END = 3
+
+# What becomes of an ISR proposal when it is responded to (proposal_after)
+COMMITTED = 0
+GIVEN_UP = 1
+WAITS_FOR_METADATA = 2
+SENT_AGAIN = 3
 
 Ints = Sequence[int]
 
@@ -189,6 +202,32 @@ def check_leader_epoch(requested: int, local: int) -> int:
     return UNKNOWN_LEADER_EPOCH
 
 
+def request_error(requested: int, local: int, serves: bool, fences: bool) -> int:
+    """The error for a request made in epoch `requested`: the epoch is tested before leadership. Partition#getLocalLog.
+
+    A follower that is asked in an epoch it has not heard of says so, and the sender asks again instead of looking for
+    another leader. `serves`: it leads, or the request is content with any replica (KIP-392). `fences` is KIP-320 (2.1).
+    """
+    error = check_leader_epoch(requested, local) if fences else NONE
+    if error == NONE and not serves:
+        return NOT_LEADER_OR_FOLLOWER
+    return error
+
+
+def fetch_error(requested: int, local: int, serves: bool, assigned: bool, fences: bool) -> int:
+    """The error for a fetch: `request_error`, then the assignment. Partition#fetchRecords, #followerReplicaOrThrow.
+
+    A replica the leader does not know is from metadata the leader has not read yet: with an epoch in the request that is
+    UNKNOWN_LEADER_EPOCH, although the epochs are equal. A consumer counts as assigned.
+    """
+    error = request_error(requested, local, serves, fences)
+    if error != NONE or assigned:
+        return error
+    if requested == UNDEFINED:
+        return NOT_LEADER_OR_FOLLOWER
+    return UNKNOWN_LEADER_EPOCH
+
+
 def fetch_decision(
     epochs: Ints, starts: Ints, log_start: int, log_end: int, fetch_offset: int, last_fetched_epoch: int
 ) -> tuple[int, int, int]:
@@ -219,6 +258,15 @@ def accepts_fetch_response(
     return not epoch_checked or request_epoch == UNDEFINED or request_epoch == entry_epoch
 
 
+def accepts_epoch_response(entry_epoch: int, truncating: bool, request_epoch: int, epoch_checked: bool) -> bool:
+    """Whether a follower's entry takes an OffsetsForLeaderEpoch response. AbstractFetcherThread#truncateToEpochEndOffsets.
+
+    `truncating`: the entry still waits for one. `epoch_checked` is KAFKA-7786 (2.1.1): without it a response from before
+    an election truncates by the log of a leader that is no more.
+    """
+    return truncating and (not epoch_checked or request_epoch == entry_epoch)
+
+
 def batches_accepted(batch_epochs: Ints, leader_epoch: int) -> int:
     """How many leading batches a follower in `leader_epoch` appends. UnifiedLog#appendAsFollower (KAFKA-18723)."""
     return count_at_most(batch_epochs, leader_epoch)
@@ -240,6 +288,20 @@ def follower_high_watermark(leader_hw: int, log_start: int, log_end: int) -> int
     if leader_hw < log_start:
         return log_start
     return min(leader_hw, log_end)
+
+
+def high_watermark_after_log_start(hw: int, log_start: int) -> int:
+    """A log start that moves above the high watermark lifts it. UnifiedLog#updateLogStartOffset."""
+    return max(hw, log_start)
+
+
+def forgets_log_ends(known_epoch: int, leader_epoch: int, was_leader: bool, keeps: bool) -> bool:
+    """Whether a leader of `leader_epoch` forgets the log ends it recorded of its followers. Replica#resetReplicaState.
+
+    Partition#makeLeader resets them in a new leader epoch only. `keeps`: one that led in the last epoch it knows keeps
+    them, whatever other leader there was in between and whatever was truncated under it: finding F2, Kafka up to 4.3.1.
+    """
+    return leader_epoch > known_epoch and not (keeps and was_leader)
 
 
 def counts_for_high_watermark(in_maximal_isr: bool, caught_up: bool, eligible: bool) -> bool:
@@ -286,3 +348,20 @@ def last_caught_up_time(
 def may_join_isr(leo: int, hw: int, epoch_start: int) -> bool:
     """A follower has reached the high watermark and this leader's epoch start. Partition#isFollowerInSync (KAFKA-7128)."""
     return leo >= hw and leo >= epoch_start
+
+
+def proposal_after(error: int) -> int:
+    """What becomes of an ISR proposal that is responded to with `error`. Partition#handleAlterPartitionError.
+
+    GIVEN_UP where the controller cannot have taken it: back to the committed ISR. Where it may have, or knows better, the
+    proposal goes on counting (WAITS_FOR_METADATA): to give it up could commit past a member that the controller has added.
+    """
+    if error == NONE:
+        return COMMITTED
+    if error == OPERATION_NOT_ATTEMPTED or error == INELIGIBLE_REPLICA:
+        return GIVEN_UP
+    if error == UNKNOWN_TOPIC_OR_PARTITION or error == UNKNOWN_TOPIC_ID or error == INVALID_REQUEST:
+        return WAITS_FOR_METADATA
+    if error == FENCED_LEADER_EPOCH or error == INVALID_UPDATE_VERSION or error == NEW_LEADER_ELECTED:
+        return WAITS_FOR_METADATA
+    return SENT_AGAIN

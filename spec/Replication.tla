@@ -174,7 +174,8 @@ Expose(records, h) == committed' = IF h > Len(committed) THEN Prefix(records, h)
 (* Decisions in which profiles differ; a .cfg replaces them by name *)
 
 \* The leader turns a request of another epoch away (KIP-320).
-RefusesEpoch(requested, local) == CheckLeaderEpoch(requested, local) # "none"
+FencesEpochs == TRUE
+Refuses(l, requested) == RequestError(requested, epoch[l], role[l] = "leader", FencesEpochs) # "none"
 
 \* The leader compares the follower's last epoch with its own cache (truncation on fetch).
 Decide(l, offset, lastEpoch) == FetchDecision(Cache(l), LogStartOf(l), Leo(l), offset, lastEpoch)
@@ -185,10 +186,9 @@ Matches(f, m) == AcceptsFetchResponse(Leo(f), epoch[f], m.offset, m.epoch)
 \* A follower may join the ISR.
 InSync(l, offset) == MayJoinIsr(offset, hw[l], EpochStart(l))
 
-\* A leader of a new epoch forgets the log ends of its followers: unless it was leader before, even if it missed an epoch in
-\* between and they have truncated their logs since.  Kafka, 4.3.1 still, is so; MCReplication/MissedEpoch.cfg shows what it costs.
-\* KAFKA: Replica#resetReplicaState.
-ForgetsFollowers(b) == role[b] # "leader"
+\* A leader keeps the log ends of its followers from one epoch it leads to the next.  Kafka, 4.3.1 still, is so;
+\* MCReplication/MissedEpoch.cfg shows what it costs.
+ForgetsFollowers(b) == ForgetsLogEnds(epoch[b], controller.epoch, role[b] = "leader", TRUE)
 
 \* What a broker still knows of other log ends once it follows: nothing.  KAFKA: Partition#makeFollower.
 KnownToFollower(b) == NobodyKnown
@@ -203,7 +203,7 @@ StartsTruncating(b) == FALSE
 EpochEndFound(l, asked) == EndOffsetFor(Cache(l), Leo(l), asked)
 
 \* Whether it takes the response (KIP-320), and where it truncates then: with no response at its high watermark.
-EpochEndMatches(f, m) == m.epoch = epoch[f]
+EpochEndMatches(f, m) == AcceptsEpochResponse(epoch[f], m.epoch)
 TruncateAtEpochEnd(f, m) == TruncationTarget(Cache(f), Leo(f), hw[f], m.endEpoch, m.endOffset)
 
 \* The controller considers a proposal made on the ISR that it has itself.
@@ -305,7 +305,7 @@ HandleFetch(l, f, expand) ==
          decision == Decide(l, m.offset, m.lastEpoch)
          point == [epoch |-> m.epoch, offset |-> m.offset]
          nothingRecorded == ~expand /\ UNCHANGED <<remoteLeo, pending, hw, committed>>
-     IN  IF ~up[l] \/ RefusesEpoch(m.epoch, epoch[l]) \/ role[l] # "leader"
+     IN  IF ~up[l] \/ Refuses(l, m.epoch)
          THEN nothingRecorded /\ Reply(f, l, Nothing)
          ELSE CASE decision.kind = "diverging" ->
                      /\ nothingRecorded
@@ -449,7 +449,7 @@ HandleEpochRequest(l, f) ==
   /\ net[f][l].type = "epoch request"
   /\ LET m == net[f][l]
          found == EpochEndFound(l, m.lastEpoch)
-         refused == ~up[l] \/ RefusesEpoch(m.epoch, epoch[l]) \/ role[l] # "leader"
+         refused == ~up[l] \/ Refuses(l, m.epoch)
      IN  Reply(f, l, IF refused THEN Nothing
                      ELSE [type |-> "epoch end", epoch |-> m.epoch, endEpoch |-> found.epoch, endOffset |-> found.end])
   /\ UNCHANGED <<disk, memory, controller, committed, crashes>>
@@ -490,7 +490,7 @@ BecomeLeader(b) ==
   /\ b \in controller.live
   /\ controller.leader = b
   /\ LET newEpoch == controller.epoch > epoch[b]
-         remote == IF newEpoch /\ ForgetsFollowers(b) THEN NobodyKnown ELSE remoteLeo[b]
+         remote == IF ForgetsFollowers(b) THEN NobodyKnown ELSE remoteLeo[b]
          h == LeaderHw(b, hw[b], Leo(b), remote, controller.isr, {})
      IN  /\ mark' = IF newEpoch THEN [mark EXCEPT ![b] = MarkOfNewLeader(b)] ELSE mark
          /\ remoteLeo' = [remoteLeo EXCEPT ![b] = remote]

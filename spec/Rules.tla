@@ -47,6 +47,12 @@ CheckLeaderEpoch(requested, local) ==
   ELSE IF requested < local                          THEN "fenced"
   ELSE                                                    "unknown"
 
+\* Why a request is refused: the epoch is looked at before leadership.  With fences = FALSE the epoch is not looked at.
+\* KAFKA: Partition#getLocalLog (NOT_LEADER_OR_FOLLOWER).
+RequestError(requested, local, serves, fences) ==
+  LET epochError == IF fences THEN CheckLeaderEpoch(requested, local) ELSE "none"
+  IN  IF epochError = "none" /\ ~serves THEN "not leader" ELSE epochError
+
 \* What a leader does with a fetch that passed the epoch check.  Out of range is tested before divergence (KAFKA-12996).
 \* KAFKA: Partition#fetchRecords, #readRecords.
 FetchDecision(cache, logStart, logEnd, offset, lastEpoch) ==
@@ -63,6 +69,10 @@ FetchDecision(cache, logStart, logEnd, offset, lastEpoch) ==
 \* KAFKA: AbstractFetcherThread#processFetchRequest.
 AcceptsFetchResponse(entryOffset, entryEpoch, offset, epoch) ==
   offset = entryOffset /\ (epoch = Undefined \/ epoch = entryEpoch)
+
+\* The same for an OffsetsForLeaderEpoch response, which has no offset (KAFKA-7786).
+\* KAFKA: AbstractFetcherThread#truncateToEpochEndOffsets.
+AcceptsEpochResponse(entryEpoch, epoch) == epoch = entryEpoch
 
 ----------------------------------------------------------------------------------
 (* Truncation on the follower *)
@@ -96,6 +106,11 @@ FollowerHighWatermark(leaderHw, logStart, logEnd) ==
 
 \* Up to the lowest log end among those that count, never down.  KAFKA: Partition#maybeIncrementLeaderHW.
 LeaderHighWatermark(h, logEnd, leos) == MaxOf({h, MinOf({logEnd} \cup leos)})
+
+\* Whether a leader of newEpoch forgets what it recorded of its followers: not if it led in the last epoch it knows and keeps
+\* them, as Kafka does, even if it missed an epoch in between and they have truncated their logs since.
+\* KAFKA: Partition#makeLeader, Replica#resetReplicaState.
+ForgetsLogEnds(knownEpoch, newEpoch, wasLeader, keeps) == newEpoch > knownEpoch /\ ~(wasLeader /\ keeps)
 
 \* KAFKA: Partition#isFollowerInSync; the second half is KAFKA-7128.
 MayJoinIsr(leo, h, epochStart) == leo >= h /\ leo >= epochStart

@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 from tidegauge.impl import rules
-from tidegauge.impl.messages import INELIGIBLE_REPLICA
+from tidegauge.impl.rules import INELIGIBLE_REPLICA
 from tidegauge.spec.errors import SpecError
 from tidegauge.spec.proofs.committed.cluster import ACCEPTED
 from tidegauge.spec.proofs.committed.plain_cluster import PlainCluster

@@ -42,8 +42,7 @@ from tidegauge.conformance.kernel.state import (
 )
 from tidegauge.conformance.kernel.tally import decide, same, undecided
 from tidegauge.conformance.kernel.terms import acknowledge
-from tidegauge.impl.messages import INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED
-from tidegauge.impl.rules import NONE, may_join_isr
+from tidegauge.impl.rules import GIVEN_UP, NONE, may_join_isr, proposal_after
 from tidegauge.traces.columns import UNKNOWN
 
 
@@ -146,7 +145,7 @@ def shrink_isr(st: State, b: int, isr: int, leo: int, hw: int) -> None:
 
 
 def handle_alter_partition_response(st: State, b: int, isr: int, error: int, hw_before: int, hw: int) -> None:
-    """Partition#handleAlterPartitionUpdate: success commits, INELIGIBLE_REPLICA and a lost attempt give up the proposal."""
+    """ISR-03: what the response makes of the proposal. Partition#handleAlterPartitionUpdate, #handleAlterPartitionError."""
     alive(st, b)
     hw_unmoved(st, b, hw_before, field.HW_BEFORE)
     if error == UNKNOWN:
@@ -160,7 +159,7 @@ def handle_alter_partition_response(st: State, b: int, isr: int, error: int, hw_
     else:
         if UNKNOWN not in (isr, st[REPLICAS + b, PENDING]):
             same(st, ISR_03, field.ISR, st[REPLICAS + b, PENDING], isr, 0)
-        if error in (INELIGIBLE_REPLICA, OPERATION_NOT_ATTEMPTED):
+        if proposal_after(error) == GIVEN_UP:
             st[REPLICAS + b, PENDING] = 0
         hw_unmoved(st, b, hw, field.HW)
     within(st, b)

@@ -65,6 +65,7 @@ from tidegauge.conformance.kernel.state import (
     term,
 )
 from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.impl.rules import high_watermark_after_log_start
 from tidegauge.traces.columns import UNKNOWN
 
 
@@ -173,7 +174,8 @@ def log_start_moved(st: State, b: int, log_start: int, hw: int) -> None:
     starts_at(st, b, log_start)
     cache_raise(st, b, log_start)
     if st[REPLICAS + b, HW] != UNKNOWN:
-        same(st, HW_10, field.HW, max(st[REPLICAS + b, HW], log_start), hw if hw != UNKNOWN else st[REPLICAS + b, HW], 0)
+        lifted = high_watermark_after_log_start(st[REPLICAS + b, HW], log_start)
+        same(st, HW_10, field.HW, lifted, hw if hw != UNKNOWN else st[REPLICAS + b, HW], 0)
     if hw != UNKNOWN:
         set_hw(st, b, hw)
     within(st, b)

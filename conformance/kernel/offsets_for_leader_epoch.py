@@ -41,7 +41,7 @@ from tidegauge.conformance.kernel.state import (
 )
 from tidegauge.conformance.kernel.tally import decide, same, undecided
 from tidegauge.conformance.kernel.truncations import truncate
-from tidegauge.impl.rules import NONE, end_offset_for
+from tidegauge.impl.rules import NONE, accepts_epoch_response, end_offset_for
 from tidegauge.traces.columns import UNKNOWN
 
 
@@ -96,8 +96,8 @@ def awaited(st: State, b: int, leader: int, epoch: int) -> None:
         undecided(st, FETCH_09, 1 << field.REQ_EPOCH)
         return
     follows = role == FOLLOWING and fits(st[REPLICAS + b, LEADER], leader)
-    current = epoch == own or st[OPTION, EPOCH_RESPONSES_CHECKED] == 0
-    decide(st, FETCH_09, follows and current, field.REQ_EPOCH, own, epoch)
+    taken = accepts_epoch_response(own, follows, epoch, st[OPTION, EPOCH_RESPONSES_CHECKED] == 1)
+    decide(st, FETCH_09, taken, field.REQ_EPOCH, own, epoch)
 
 
 def handle_epoch_response(

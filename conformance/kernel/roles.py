@@ -49,6 +49,7 @@ from tidegauge.conformance.kernel.state import (
 )
 from tidegauge.conformance.kernel.tally import decide, same, undecided
 from tidegauge.conformance.kernel.terms import one_leader, open_term, was_registered
+from tidegauge.impl.rules import forgets_log_ends
 from tidegauge.traces.columns import UNKNOWN
 
 
@@ -120,12 +121,12 @@ def become_leader(
     elif old == UNKNOWN and epoch_start == UNKNOWN:
         st[REPLICAS + b, TERM] = -1
     elif old == UNKNOWN or epoch > old:
-        elected(st, b, epoch, role, epoch_start)
+        elected(st, b, old, epoch, role, epoch_start)
     advance(st, b, hw, 1)
     within(st, b)
 
 
-def elected(st: State, b: int, epoch: int, role: int, epoch_start: int) -> None:
+def elected(st: State, b: int, old: int, epoch: int, role: int, epoch_start: int) -> None:
     """A new leader epoch: EPOCH-01, what was recorded of the others, a new term."""
     leo = st[REPLICAS + b, LEO]
     same(st, EPOCH_01, field.EPOCH_START, leo, epoch_start, 1 << field.LEO)
@@ -136,7 +137,7 @@ def elected(st: State, b: int, epoch: int, role: int, epoch_start: int) -> None:
     cache_in_order(st, b)
     if role == UNKNOWN:
         forget_recorded(st, b, UNKNOWN)
-    elif role != LEADING or st[OPTION, KEEPS_REMOTE_LEO] == 0:
+    elif forgets_log_ends(old, epoch, role == LEADING, st[OPTION, KEEPS_REMOTE_LEO] == 1):
         forget_recorded(st, b, -1)
     open_term(st, b)
 

@@ -64,14 +64,14 @@ from tidegauge.impl.rules import (
     OUT_OF_RANGE,
     READ,
     UNKNOWN_LEADER_EPOCH,
-    check_leader_epoch,
     fetch_decision,
+    request_error,
 )
 from tidegauge.traces.columns import UNKNOWN
 
 
 def fenced(st: State, b: int, epoch: int, error: int) -> None:
-    """FENCE-01, FENCE-02: who may be answered. Partition#checkCurrentLeaderEpoch comes before the leader check."""
+    """FENCE-01, FENCE-02: who may be answered."""
     role, own = st[REPLICAS + b, ROLE], st[REPLICAS + b, EPOCH]
     served = error in (NONE, OFFSET_OUT_OF_RANGE)
     if served and role != UNKNOWN:
@@ -81,11 +81,7 @@ def fenced(st: State, b: int, epoch: int, error: int) -> None:
         return
     if not served and error not in (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH):
         return
-    expected = NONE
-    if st[OPTION, FENCING] == 1 and role != NO_ROLE:
-        expected = check_leader_epoch(epoch, own)
-    if expected == NONE and role != LEADING:
-        expected = NOT_LEADER_OR_FOLLOWER
+    expected = request_error(epoch, own, role == LEADING, st[OPTION, FENCING] == 1 and role != NO_ROLE)
     if role == NO_ROLE and error == UNKNOWN_LEADER_EPOCH:
         expected = error  # a partition of a broker just started has leader epoch -1: Partition#leaderEpoch
     if st[OPTION, FENCING] == 0 and role != LEADING and not served:

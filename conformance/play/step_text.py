@@ -16,8 +16,7 @@ from tidegauge.impl.cluster.cluster import Cluster, Label, record_epochs
 from tidegauge.impl.explored import describe
 from tidegauge.impl.explored.describe import Values, broker_name, controller_text, message_text, names
 from tidegauge.impl.explored.view import view
-from tidegauge.impl.messages import INELIGIBLE_REPLICA
-from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.rules import INELIGIBLE_REPLICA, UNDEFINED
 from tidegauge.traces.model.behaviour import events_of_step
 
 WIDTH = 7

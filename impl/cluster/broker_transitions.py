@@ -23,9 +23,9 @@ from tidegauge.impl.cluster.transitions import (
     only,
     uncounted,
 )
-from tidegauge.impl.messages import INELIGIBLE_REPLICA, AlterPartitionRequest
+from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.replica import isr
-from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, UNDEFINED
 
 
 @all_at_once

@@ -6,14 +6,15 @@ Source: org.apache.kafka.controller.ReplicationControlManager#validateAlterParti
 from collections.abc import Callable
 
 from tidegauge.impl.control.partition_change import PartitionRegistration, RecoveryState
-from tidegauge.impl.messages import (
+from tidegauge.impl.messages import NOT_CONTROLLER, AlterPartitionRequest
+from tidegauge.impl.rules import (
+    FENCED_LEADER_EPOCH,
     INELIGIBLE_REPLICA,
     INVALID_REQUEST,
     INVALID_UPDATE_VERSION,
-    NOT_CONTROLLER,
-    AlterPartitionRequest,
+    NONE,
+    UNDEFINED,
 )
-from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED
 
 Eligible = Callable[[int, int], bool]
 """Whether a broker may be in the ISR, given the broker epoch that the leader means: UNDEFINED, or KIP-903."""

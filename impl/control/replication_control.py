@@ -22,14 +22,9 @@ from tidegauge.impl.control.partition_change import (
     build,
     clear_elr,
 )
-from tidegauge.impl.messages import (
-    NEW_LEADER_ELECTED,
-    UNKNOWN_TOPIC_OR_PARTITION,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-)
+from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
-from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.rules import NEW_LEADER_ELECTED, NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 

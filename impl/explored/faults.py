@@ -50,7 +50,7 @@ def _instead_of(
 
     def made(wrong: Rule) -> Rule:
         name = wrong.__name__.strip("_").replace("_", "-")
-        _ALL.append(Fault(name, says, resembles, rule, Rules()._replace(**{rule: wrong}), breaks, bounds))
+        _ALL.append(Fault(name, says, resembles, rule, Rules.with_rule(rule, wrong), breaks, bounds))
         return wrong
 
     return made
@@ -256,6 +256,17 @@ def _joins_at_epoch_start(leo: int, hw: int, epoch_start: int) -> bool:
 )
 def _joins_one_low(leo: int, hw: int, epoch_start: int) -> bool:
     return leo + 1 >= hw and leo + 1 >= epoch_start
+
+
+@_instead_of(
+    "proposal_after",
+    says="a leader goes on waiting for a proposal that the controller has refused",
+    resembles="a slip: INELIGIBLE_REPLICA taken for an error that metadata settles",
+    breaks=None,
+)
+def _refused_and_still_pending(error: int) -> int:
+    after = rules.proposal_after(error)
+    return rules.WAITS_FOR_METADATA if after == rules.GIVEN_UP else after
 
 
 @_instead_of("truncate_from_end_keeps", says="a cache entry at the truncation is kept", resembles="KAFKA-10706", breaks=None)

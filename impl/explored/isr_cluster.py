@@ -27,7 +27,7 @@ from tidegauge.impl.replica import isr
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
 from tidegauge.impl.replica.replica import Replica
-from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.rules import NONE, UNDEFINED, WAITS_FOR_METADATA
 from tidegauge.impl.storage import log_loader
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -150,7 +150,7 @@ def _judged(
     control, _, responses = control_.alter_partition(state.control, asked)
     response = responses[TP]
     after = _registered(state, control)
-    if response.error in isr.WAITS_FOR_METADATA:
+    if state.setup.rules.proposal_after(response.error) == WAITS_FOR_METADATA:
         lost = arrived = after._replace(exchange=None)
     else:
         lost, arrived = after, after._replace(exchange=Exchange(response, proposed))

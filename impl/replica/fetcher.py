@@ -118,7 +118,9 @@ def truncate_to_epoch_end_offset(
     AbstractFetcherThread#truncateToEpochEndOffsets drops it when the entry's epoch has moved (KAFKA-7786).
     """
     entry = fetcher.entry
-    if entry is None or (setup.profile.epoch_responses_checked and entry.current_leader_epoch != asked_in):
+    if entry is None or not setup.rules.accepts_epoch_response(
+        entry.current_leader_epoch, True, asked_in, setup.profile.epoch_responses_checked
+    ):
         return fetcher
     if error == FENCED_LEADER_EPOCH:
         fetcher, moved_on = on_partition_fenced(setup, fetcher, asked_in)

@@ -10,14 +10,7 @@ Rules of this file
 """
 
 from tidegauge.impl.messages import (
-    INELIGIBLE_REPLICA,
-    INVALID_REQUEST,
-    INVALID_UPDATE_VERSION,
-    NEW_LEADER_ELECTED,
     NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    OPERATION_NOT_ATTEMPTED,
-    UNKNOWN_TOPIC_ID,
-    UNKNOWN_TOPIC_OR_PARTITION,
     AlterPartitionRequest,
     AlterPartitionResponse,
     Metadata,
@@ -25,21 +18,8 @@ from tidegauge.impl.messages import (
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import replica as replica_
 from tidegauge.impl.replica.partition_state import Partition, PartitionState, remote
-from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
+from tidegauge.impl.rules import COMMITTED, GIVEN_UP, NONE, NOT_LEADER_OR_FOLLOWER, SENT_AGAIN, UNDEFINED
 from tidegauge.impl.storage import log as log_
-
-WAITS_FOR_METADATA = frozenset(
-    {
-        UNKNOWN_TOPIC_OR_PARTITION,
-        INVALID_REQUEST,
-        FENCED_LEADER_EPOCH,
-        INVALID_UPDATE_VERSION,
-        NEW_LEADER_ELECTED,
-        UNKNOWN_TOPIC_ID,
-    }
-)
-"""AlterPartition errors that leave a proposal pending until new metadata arrives."""
-
 
 # ---------------------------------------------------------------------------------------------------------------------
 # High watermark
@@ -176,12 +156,11 @@ def handle_alter_partition_response(
     """
     if partition.state != proposed:
         return partition, False
-    if response.error in {OPERATION_NOT_ATTEMPTED, INELIGIBLE_REPLICA}:
+    becomes = setup.rules.proposal_after(response.error)
+    if becomes == GIVEN_UP:
         return partition._replace(state=PartitionState(partition.state.isr)), False
-    if response.error in WAITS_FOR_METADATA:
-        return partition, False
-    if response.error != NONE:
-        return partition, True
+    if becomes != COMMITTED:
+        return partition, becomes == SENT_AGAIN
     if response.leader_epoch != partition.leader_epoch or response.partition_epoch < partition.partition_epoch:
         return partition, False
     committed = partition._replace(state=PartitionState(response.isr), partition_epoch=response.partition_epoch)

@@ -23,7 +23,6 @@ from tidegauge.impl.rules import (
     OFFSET_OUT_OF_RANGE,
     OUT_OF_RANGE,
     UNDEFINED,
-    UNKNOWN_LEADER_EPOCH,
 )
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.log import AppendInfo, Log
@@ -61,7 +60,10 @@ def make_leader(
         epoch_start = log.end
         if setup.profile.strict_cache:
             log = log_.assign_epoch_start_offset(setup, log, leader_epoch, epoch_start)
-        remotes = tuple(replica_.reset(setup, r, now, log.end, not was_leader, r.broker_id in isr) for r in remotes)
+        forgets = setup.rules.forgets_log_ends(
+            partition.leader_epoch, leader_epoch, was_leader, setup.profile.keeps_remote_leo
+        )
+        remotes = tuple(replica_.reset(r, now, log.end, forgets=forgets, in_isr=r.broker_id in isr) for r in remotes)
     led = partition._replace(
         log=log,
         leader_id=partition.broker_id,
@@ -145,19 +147,12 @@ def delete_records(setup: Setup, partition: Partition, offset: int) -> tuple[Par
 # Fetch
 
 
-def _check_request(setup: Setup, partition: Partition, current_leader_epoch: int, *, only_leader: bool = True) -> int:
-    if setup.profile.fencing:
-        error = setup.rules.check_leader_epoch(current_leader_epoch, partition.leader_epoch)
-        if error != NONE:
-            return error
-    return NONE if partition.is_leader or not only_leader else NOT_LEADER_OR_FOLLOWER
-
-
 def last_offset_for_leader_epoch(
     setup: Setup, partition: Partition, current_leader_epoch: int, requested: int, *, only_leader: bool = True
 ) -> tuple[int, int, int]:
     """OffsetsForLeaderEpoch: (error, epoch, end offset). Partition#lastOffsetForLeaderEpoch."""
-    error = _check_request(setup, partition, current_leader_epoch, only_leader=only_leader)
+    serves = partition.is_leader or not only_leader
+    error = setup.rules.request_error(current_leader_epoch, partition.leader_epoch, serves, setup.profile.fencing)
     if error != NONE:
         return error, UNDEFINED, UNDEFINED
     epoch, end = log_.end_offset_for_epoch(setup, partition.log, requested)
@@ -182,7 +177,14 @@ def fetch_records(
     fetch one response later. A diverging fetch changes nothing at the leader. A follower reads to the log end;
     `update` is off when a delayed fetch is read again, `only_leader` when a consumer may read from a follower (KIP-392).
     """
-    error = _check_fetch(setup, partition, request, only_leader=only_leader)
+    entry = remote(partition, request.replica_id)
+    error = setup.rules.fetch_error(
+        request.current_leader_epoch,
+        partition.leader_epoch,
+        partition.is_leader or not only_leader,
+        entry is not None or not request.is_from_follower,
+        setup.profile.fencing,
+    )
     if error != NONE:
         return partition, FetchResponse(error)
     log = partition.log
@@ -201,19 +203,11 @@ def fetch_records(
     except OffsetOutOfRangeError:
         return partition, FetchResponse(OFFSET_OUT_OF_RANGE)
     after = partition._replace(log=located)
-    entry = remote(after, request.replica_id)
     if entry is not None and update:
         after, error = update_follower_fetch_state(setup, after, entry, request, log.end, metadata, now)
     if error != NONE:
         return partition, FetchResponse(error)
     return after, FetchResponse(NONE, log.hw, log.start, records)
-
-
-def _check_fetch(setup: Setup, partition: Partition, request: FetchRequest, *, only_leader: bool) -> int:
-    error = _check_request(setup, partition, request.current_leader_epoch, only_leader=only_leader)
-    if error != NONE or not request.is_from_follower or remote(partition, request.replica_id) is not None:
-        return error
-    return NOT_LEADER_OR_FOLLOWER if request.current_leader_epoch == UNDEFINED else UNKNOWN_LEADER_EPOCH
 
 
 def update_follower_fetch_state(

@@ -25,13 +25,10 @@ class Replica(NamedTuple):
     broker_epoch: int | None = None
 
 
-def reset(setup: Setup, replica: Replica, now: int, leader_end: int, is_new_leader: bool, in_isr: bool) -> Replica:
-    """What a new leader epoch does to the entry. Replica#resetReplicaState.
-
-    A leader that stays leader keeps the recorded log end even if another broker led in between: finding F2 of the spec.
-    """
+def reset(replica: Replica, now: int, leader_end: int, *, forgets: bool, in_isr: bool) -> Replica:
+    """What a new leader epoch does to the entry. Replica#resetReplicaState; `forgets` is rules.forgets_log_ends."""
     caught_up = now if in_isr else 0
-    if is_new_leader or not setup.profile.keeps_remote_leo:
+    if forgets:
         return Replica(replica.broker_id, last_fetch_leader_end=UNDEFINED, last_caught_up_time=caught_up)
     return replica._replace(
         last_fetch_leader_end=leader_end, last_fetch_time=now if in_isr else 0, last_caught_up_time=caught_up

@@ -12,10 +12,10 @@ Rules of this file
 from typing import NamedTuple
 
 from tidegauge.impl.fetching import fetcher_manager as fetchers_
-from tidegauge.impl.messages import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION
+from tidegauge.impl.messages import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica.partition_state import Partition
-from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED
+from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server.replica_manager import Hosted, ReplicaManager, partition_error
 from tidegauge.impl.server.role_changes import Changes, PartitionChange, make_followers, make_leaders, stop_partitions
 from tidegauge.impl.table import Table

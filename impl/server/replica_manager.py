@@ -15,11 +15,11 @@ from typing import NamedTuple
 from tidegauge.impl.client_messages import ClientResponse, FetchParams, PartitionFetch
 from tidegauge.impl.fetching.fetcher_manager import FetcherManager, remove_fetcher_for_partitions
 from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint, Logs
-from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION, FetchRequest, Metadata
+from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, FetchRequest, Metadata
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.replica_settings import DEFAULTS, ReplicaSettings
-from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
+from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server.broker_topic_stats import BrokerTopicStats, marked
 from tidegauge.impl.server.waiting import DelayedDeleteRecords, DelayedFetch, DelayedProduce
 from tidegauge.impl.storage.batch_bytes import RECORD_BYTES, bytes_of

@@ -255,6 +255,7 @@ def maybe_increment_log_start(setup: Setup, log: Log, start: int) -> tuple[Log, 
         return log, False
     raised = log._replace(
         start=start,
+        hw=setup.rules.high_watermark_after_log_start(log.hw, start),
         recovery_point=max(log.recovery_point, start),
         cache=epoch_cache.truncate_from_start(setup, log.cache, start),
     )

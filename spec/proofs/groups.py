@@ -10,7 +10,7 @@ from tidegauge.spec.proofs.engine import loops
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import GoalTally, Path, explore
 from tidegauge.spec.proofs.engine.verdicts import GoalResult
-from tidegauge.spec.proofs.lemmas import any_convergence, any_length, bounds, convergence, deletion, tables
+from tidegauge.spec.proofs.lemmas import any_convergence, any_length, bounds, convergence, deletion, refusals, tables
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
 
@@ -113,20 +113,26 @@ BOUNDED: tuple[Group, ...] = (
     ),
     Group(
         "high-watermark",
-        "the leader's rule, the follower's clamp, the truncation",
+        "the leader's rule and what it forgets, the follower's clamp, the truncation, the lift",
         (
             *_lemmas(one_cache, bounds.leader_rule, bounds.lowest_counted),
             *_lemmas(
                 once, bounds.follower_clamp, bounds.truncated_high_watermark, bounds.minimum_isr, bounds.counted_replicas
             ),
+            *_lemmas(once, bounds.lifted_high_watermark, bounds.forgotten_log_ends),
         ),
     ),
-    Group("isr", "who may join, who is caught up", _lemmas(once, bounds.isr_admission, bounds.caught_up)),
+    Group(
+        "isr",
+        "who may join, who is caught up, what becomes of a proposal",
+        _lemmas(once, bounds.isr_admission, bounds.caught_up, refusals.proposals),
+    ),
     Group(
         "fencing",
-        "which requests, answers and batches are taken",
+        "which requests, responses and batches are taken",
         (
             *_lemmas(once, bounds.fencing, bounds.responses_accepted),
+            *_lemmas(once, refusals.refusals, refusals.fetch_refusals, refusals.epoch_responses),
             *_lemmas(one_cache, bounds.batches, bounds.first_fetch),
         ),
     ),

@@ -59,7 +59,9 @@ def _replacements(node: ast.expr) -> Iterator[ast.expr]:
 
 
 SEQUENCES = {"values", "counted", "epochs", "starts", "leos", "batch_epochs"}
-TRUTHS = {"ready", "epoch_checked", "in_maximal_isr", "caught_up", "eligible", "too_few"}
+TRUTHS = {"ready", "epoch_checked", "in_maximal_isr", "caught_up", "eligible", "too_few"} | {
+    *("serves", "assigned", "fences", "truncating", "was_leader", "keeps")
+}
 
 
 def _is_sequence(node: ast.expr) -> bool:

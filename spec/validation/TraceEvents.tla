@@ -64,12 +64,12 @@ Sent(f) ==
            IN  <<IF m.type = "request" THEN Event(Index(f), "SendFetch", Point(m, l) @@ Asked(m, l))
                  ELSE Event(Index(f), "SendEpochRequest", Asked(m, l))>>
 
-\* The epoch is looked at before the role, where the profile looks at it; a broker without metadata has none.
-\* KAFKA: Partition#getLocalLog.
+\* The error of a request that was refused; a broker without metadata has no epoch to look at.
 Refusal(l, requested) ==
-  IF      role[l] = "none" \/ ~RefusesEpoch(requested, epoch[l]) THEN NotLeaderOrFollower
-  ELSE IF CheckLeaderEpoch(requested, epoch[l]) = "fenced"       THEN FencedLeaderEpoch
-  ELSE                                                               UnknownLeaderEpoch
+  LET error == RequestError(requested, epoch[l], FALSE, FencesEpochs /\ role[l] # "none")
+  IN  IF      error = "fenced"  THEN FencedLeaderEpoch
+      ELSE IF error = "unknown" THEN UnknownLeaderEpoch
+      ELSE                           NotLeaderOrFollower
 
 AppendReported(l) ==
   <<Event(Index(l), "LeaderAppend",

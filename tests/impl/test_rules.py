@@ -3,8 +3,19 @@
 import pytest
 
 from tidegauge.impl import rules
+from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import Rules
-from tidegauge.impl.rules import DIVERGING, FENCED_LEADER_EPOCH, NONE, OUT_OF_RANGE, READ, UNDEFINED, UNKNOWN_LEADER_EPOCH
+from tidegauge.impl.rules import (
+    DIVERGING,
+    FENCED_LEADER_EPOCH,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    OUT_OF_RANGE,
+    READ,
+    UNDEFINED,
+    UNKNOWN_LEADER_EPOCH,
+    Ints,
+)
 
 # Leader: batches of epoch 0 at 0-1, 3 at 2-7, 4 at 8-12, 7 at 13, 9 at 14-16; it leads epoch 10 (PartitionTest)
 LEADER = ((0, 3, 4, 7, 9, 10), (0, 2, 8, 13, 14, 17))
@@ -125,6 +136,74 @@ def test_the_leader_never_lowers_and_waits_for_every_counted_replica() -> None:
 def test_the_follower_clamps_into_its_log_and_may_fall() -> None:
     """Below the log start it is the log start, above the log end the log end."""
     assert [rules.follower_high_watermark(hw, 2, 6) for hw in (0, 2, 4, 9)] == [2, 2, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("requested", "serves", "assigned", "error"),
+    [
+        (2, True, True, FENCED_LEADER_EPOCH),
+        (2, False, False, FENCED_LEADER_EPOCH),
+        (4, False, True, UNKNOWN_LEADER_EPOCH),
+        (3, False, False, NOT_LEADER_OR_FOLLOWER),
+        (UNDEFINED, False, True, NOT_LEADER_OR_FOLLOWER),
+        (3, True, False, UNKNOWN_LEADER_EPOCH),
+        (UNDEFINED, True, False, NOT_LEADER_OR_FOLLOWER),
+        (3, True, True, NONE),
+        (UNDEFINED, True, True, NONE),
+    ],
+)
+def test_a_fetch_is_refused_for_its_epoch_then_for_the_role_then_for_the_assignment(
+    requested: int, serves: bool, assigned: bool, error: int
+) -> None:
+    """Asked of a broker in epoch 3; any other request is refused for the first two."""
+    assert rules.fetch_error(requested, 3, serves, assigned, True) == error
+    if assigned:
+        assert rules.request_error(requested, 3, serves, True) == error
+
+
+def test_without_fencing_only_the_role_and_the_assignment_count() -> None:
+    """Before KIP-320 requests have no epoch to compare."""
+    assert [rules.request_error(2, 3, serves, False) for serves in (True, False)] == [NONE, NOT_LEADER_OR_FOLLOWER]
+    assert rules.fetch_error(2, 3, True, True, False) == NONE
+
+
+def test_an_epoch_response_is_taken_in_the_epoch_it_was_asked_in() -> None:
+    """KAFKA-7786; before it, by any entry that waits for one."""
+    assert [rules.accepts_epoch_response(5, True, epoch, True) for epoch in (4, 5, UNDEFINED)] == [False, True, False]
+    assert [rules.accepts_epoch_response(5, truncating, 4, False) for truncating in (True, False)] == [True, False]
+
+
+def test_a_log_start_lifts_the_high_watermark() -> None:
+    """Up to itself, never down."""
+    assert [rules.high_watermark_after_log_start(hw, 5) for hw in (3, 5, 8)] == [5, 5, 8]
+
+
+def test_a_leader_forgets_in_a_new_epoch_unless_it_led_and_keeps() -> None:
+    """Finding F2: Kafka's leader that is elected again keeps what it recorded."""
+    assert [rules.forgets_log_ends(3, 5, was_leader, True) for was_leader in (False, True)] == [True, False]
+    assert rules.forgets_log_ends(3, 5, True, False)
+    assert not rules.forgets_log_ends(5, 5, False, False)
+
+
+def test_what_becomes_of_a_proposal() -> None:
+    """The table of Partition#handleAlterPartitionError; REQUEST_TIMED_OUT stands for all other errors."""
+    after = {error: rules.proposal_after(error) for error in (0, 3, 7, 42, 55, 74, 95, 97, 100, 107)}
+    assert after == {0: 0, 3: 2, 7: 3, 42: 2, 55: 1, 74: 2, 95: 2, 97: 2, 100: 2, 107: 1}
+
+
+def test_a_replaced_rule_reaches_every_rule_that_calls_it() -> None:
+    """Directly, as fetch_decision calls end_offset_for, or through another; what does not call it stays the same."""
+
+    def no_end(epochs: Ints, starts: Ints, log_end: int, requested: int) -> tuple[int, int]:
+        return UNDEFINED, UNDEFINED
+
+    replaced = Rules.with_rule("end_offset_for", no_end)
+    assert replaced.truncation_target((0,), (0,), 9, 5, 0, 3) == (3, 3, True)
+    assert replaced.fetch_decision((0,), (0,), 0, 9, 5, 0)[0] == OUT_OF_RANGE
+    assert replaced.may_join_isr is rules.may_join_isr
+    unfenced = FAULTS["never-fenced"].rules
+    assert unfenced.fetch_error(2, 3, True, True, True) == NONE
+    assert rules.fetch_error(2, 3, True, True, True) == FENCED_LEADER_EPOCH
 
 
 def test_the_rules_a_core_runs_with_are_these() -> None:

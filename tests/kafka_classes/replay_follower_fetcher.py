@@ -9,8 +9,6 @@ from tidegauge.impl.messages import (
     INCONSISTENT_TOPIC_ID,
     KAFKA_STORAGE_ERROR,
     OFFSET_NOT_AVAILABLE,
-    UNKNOWN_TOPIC_ID,
-    UNKNOWN_TOPIC_OR_PARTITION,
     FetchResponse,
     FetchResponseInFlight,
     ListOffsets,
@@ -27,6 +25,8 @@ from tidegauge.impl.rules import (
     OFFSET_OUT_OF_RANGE,
     UNDEFINED,
     UNKNOWN_LEADER_EPOCH,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
 )
 
 CODES = {

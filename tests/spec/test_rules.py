@@ -24,6 +24,8 @@ CALLS: dict[str, Callable[..., Any]] = {
     "end_offset_for": lambda entries, end, asked: rules.end_offset_for(*split(entries), end, asked),
     "latest_epoch": lambda entries: rules.latest_epoch(split(entries)[0]),
     "check_leader_epoch": rules.check_leader_epoch,
+    "request_error": rules.request_error,
+    "forgets_log_ends": rules.forgets_log_ends,
     "fetch_decision": lambda entries, *rest: rules.fetch_decision(*split(entries), *rest),
     "truncation_target": lambda entries, *rest: rules.truncation_target(*split(entries), *rest),
     "out_of_range_reset": rules.out_of_range_reset,
@@ -32,6 +34,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "follower_high_watermark": rules.follower_high_watermark,
     "leader_high_watermark": lambda hw, end, *leos: rules.leader_high_watermark(hw, end, leos, [True] * len(leos), False),
     "accepts_fetch_response": lambda own, at, asked, of: rules.accepts_fetch_response(own, at, True, asked, of, True),
+    "accepts_epoch_response": lambda at, of: rules.accepts_epoch_response(at, True, of, True),
 }
 
 

@@ -14,6 +14,7 @@ Rules of this file
 
 from collections.abc import Callable, Mapping
 
+from tidegauge.impl.rules import high_watermark_after_log_start
 from tidegauge.traces.kafka import leader
 from tidegauge.traces.kafka.phrases import fetch_line
 from tidegauge.traces.kafka.said import Said
@@ -228,7 +229,7 @@ def _log_start(broker: LoggedBroker, said: Said) -> None:
         broker.add(step, log_start=replica.log_start)
         return
     if replica.hw is not None:
-        replica.hw = max(replica.hw, replica.log_start)
+        replica.hw = high_watermark_after_log_start(replica.hw, replica.log_start)
     broker.step(said, "LogStartMoved", reported(log_start=replica.log_start, hw=replica.hw))
 
 

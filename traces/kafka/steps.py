@@ -12,6 +12,7 @@ Rules of this file
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from tidegauge.impl import rules
 from tidegauge.traces.kafka.phrases import Asked
 from tidegauge.traces.kafka.said import Said
 
@@ -50,34 +51,38 @@ class LoggedReplica:
     isr: frozenset[int] = frozenset()
 
     def add_epoch(self, epoch: int, start: int) -> None:
-        """LeaderEpochFileCache#assign: what the new entry contradicts goes."""
+        """LeaderEpochFileCache#assign."""
         if self.epochs is None:
             return
-        self.epochs = [entry for entry in self.epochs if entry[0] < epoch and entry[1] < start]
-        self.epochs.append((epoch, start))
+        epochs, starts = [known for known, _ in self.epochs], [known for _, known in self.epochs]
+        keeps = rules.assign_keeps(epochs, starts, epoch, start)
+        if keeps != rules.UNDEFINED:
+            self.epochs = [*self.epochs[:keeps], (epoch, start)]
 
     def truncate_epochs_at_end(self, end: int) -> None:
         """LeaderEpochFileCache#truncateFromEnd."""
         if self.epochs is not None:
-            self.epochs = [entry for entry in self.epochs if entry[1] < end]
+            self.epochs = self.epochs[: rules.truncate_from_end_keeps([start for _, start in self.epochs], end)]
 
     def truncate_epochs_at_start(self, start: int) -> None:
         """LeaderEpochFileCache#truncateFromStart: the last entry at or below `start` stays, raised to it."""
         if self.epochs is None:
             return
-        covered = [entry for entry in self.epochs if entry[1] <= start]
-        above = [entry for entry in self.epochs if entry[1] > start]
-        self.epochs = [(covered[-1][0], start), *above] if covered else above
+        covered = rules.truncate_from_start_covers([entry[1] for entry in self.epochs], start)
+        if covered > 0:
+            self.epochs = [(self.epochs[covered - 1][0], start), *self.epochs[covered:]]
 
     def epochs_of(self, base: int, end: int) -> list[list[int]] | None:
         """The epochs of the records in [base, end) as runs [epoch, first offset]; None when the cache is not known."""
         if self.epochs is None:
             return None
-        before = [entry for entry in self.epochs if entry[1] <= base]
-        inside = [entry for entry in self.epochs if base < entry[1] < end]
-        if base < end and not before:
+        if base >= end:
+            return []
+        starts = [start for _, start in self.epochs]
+        known, inside = rules.count_at_most(starts, base), rules.count_below(starts, end)
+        if known == 0:
             return None
-        return [[before[-1][0], base], *([epoch, start] for epoch, start in inside)] if base < end else []
+        return [[self.epochs[known - 1][0], base], *(list(entry) for entry in self.epochs[known:inside])]
 
 
 def record_fields(replica: LoggedReplica, base: int, end: int) -> Fields:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from tidegauge.impl import rules
-from tidegauge.impl.messages import INELIGIBLE_REPLICA
+from tidegauge.impl.rules import INELIGIBLE_REPLICA
 from tidegauge.traces.model.event_parts import report
 from tidegauge.traces.model.follower_events import (
     become_follower,

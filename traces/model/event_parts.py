@@ -31,11 +31,10 @@ def answered_start(data: Sequence[Any]) -> dict[str, int]:
     return {"res_log_start": log_start_in(data)} if log_start_in(data) else {}
 
 
-def refusal(leader: BrokerView, request_epoch: int, profile: str) -> int:
-    """Partition#getLocalLog: the epoch is checked first, leadership after; without a role there is no epoch to check."""
-    if leader.role == NO_ROLE or not named(profile).fencing:
-        return rules.NOT_LEADER_OR_FOLLOWER
-    return rules.check_leader_epoch(request_epoch, leader.epoch) or rules.NOT_LEADER_OR_FOLLOWER
+def refusal(leader: BrokerView, request_epoch: int, profile: str, *, serves: bool = False) -> int:
+    """The error for a request that was refused, or that may be; without a role there is no epoch to compare."""
+    fences = named(profile).fencing and leader.role != NO_ROLE
+    return rules.request_error(request_epoch, leader.epoch, serves, fences)
 
 
 def epoch_end(response: Sequence[int]) -> dict[str, int | None]:

@@ -85,7 +85,7 @@ def handle_epoch_response(src: View, label: Label, dst: View, profile: str) -> I
     response = before.slots[leader]
     epoch = response[1]
     waits = bool(before.up) and before.role == TRUNCATING and before.leader == leader
-    if waits and (epoch == before.epoch or not named(profile).epoch_responses_checked):
+    if rules.accepts_epoch_response(before.epoch, waits, epoch, named(profile).epoch_responses_checked):
         yield report(
             follower,
             "HandleEpochResponse",

@@ -13,8 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from tidegauge.impl.messages import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION
-from tidegauge.impl.rules import NONE
+from tidegauge.impl.rules import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE
 from tidegauge.spec.checker.tlc import TlcStep
 from tidegauge.spec.checker.values import ModelValue
 from tidegauge.traces.model.behaviour import config_for, numbered

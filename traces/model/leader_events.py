@@ -116,8 +116,7 @@ def handle_duplicate(src: View, label: Label, dst: View, profile: str) -> Iterat
 
 
 def _refused(leader: BrokerView, epoch: int, profile: str) -> int:
-    fenced = named(profile).fencing and rules.check_leader_epoch(epoch, leader.epoch) != rules.NONE
-    return refusal(leader, epoch, profile) if leader.role != LEADER or fenced else rules.NONE
+    return refusal(leader, epoch, profile, serves=leader.role == LEADER)
 
 
 def _cache(leader: BrokerView) -> tuple[list[int], list[int]]:

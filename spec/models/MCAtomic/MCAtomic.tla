@@ -24,8 +24,7 @@ IsHeard(l) == controller.leader = l /\ controller.epoch = epoch[l] /\ controller
 AtomicFetch(f, l, expand) ==
   /\ Follows(f, l)
   /\ up[l]
-  /\ role[l] = "leader"
-  /\ ~RefusesEpoch(epoch[f], epoch[l])
+  /\ ~Refuses(l, epoch[f])
   /\ LET decision == Decide(l, Leo(f), LatestEpoch(Cache(f)))
          truncateTo(target) == ~expand /\ TruncateAt(f, target) /\ UNCHANGED <<isr, remoteLeo, controller, committed>>
      IN  CASE decision.kind = "diverging" ->

@@ -141,7 +141,7 @@ Refines == Abstract!Spec
 (* Older profiles: decisions put in by name *)
 
 \* hw-only, before KIP-101: no epochs in the protocol; a follower first truncates at its own high watermark.
-AnyEpoch(requested, local) == FALSE
+NobodyIsFenced == FALSE
 DecideByOffset(l, offset, lastEpoch) == FetchDecision(<<>>, LogStart, Leo(l), offset, Undefined)
 MatchesOffset(f, m) == m.offset = Leo(f)
 InSyncByHw(l, offset) == offset >= hw[l]
@@ -190,8 +190,8 @@ ElectedAnEpochEarlier(k, newIsr, live) ==
 AnyOtherEpochIsNews(b) == up[b] /\ controller.epoch # epoch[b]
 
 \* Repairs: a new leader epoch always starts without knowledge of the followers; or when somebody else may have led before.
-AlwaysForgets(b) == TRUE
-ForgetsAfterGap(b) == role[b] # "leader" \/ controller.epoch > epoch[b] + 1
+AlwaysForgets(b) == ForgetsLogEnds(epoch[b], controller.epoch, role[b] = "leader", FALSE)
+ForgetsAfterGap(b) == ForgetsLogEnds(epoch[b], controller.epoch, role[b] = "leader", controller.epoch = epoch[b] + 1)
 
 ----------------------------------------------------------------------------------
 (* Unclean restart: a log that loses its end, or all of it.  What it takes to stand that is in ELR.tla *)

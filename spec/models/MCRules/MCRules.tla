@@ -25,7 +25,7 @@ Plain(cache) == [i \in 1..Len(cache) |-> <<cache[i].epoch, cache[i].start>>]
 Row(name, arguments, value) == PrintT(ToString(<<"row", name, arguments, value>>))
 Bit(boolean) == IF boolean THEN 1 ELSE 0
 
-Errors == [none |-> 0, fenced |-> 74, unknown |-> 75]
+Errors == "none" :> 0 @@ "not leader" :> 6 @@ "fenced" :> 74 @@ "unknown" :> 75
 Kinds == "read" :> 0 @@ "diverging" :> 1 @@ "out of range" :> 2
 Resets == "to leader end" :> 1 @@ "to leader start" :> 2 @@ "to log end" :> 3
 
@@ -40,6 +40,15 @@ ASSUME LatestEpochRows ==
 ASSUME CheckLeaderEpochRows ==
   \A requested, local \in OrUndefined(Epochs) :
     Row("check_leader_epoch", <<requested, local>>, Errors[CheckLeaderEpoch(requested, local)])
+
+ASSUME RequestErrorRows ==
+  \A requested, local \in OrUndefined(Epochs) : \A serves, fences \in BOOLEAN :
+    Row("request_error", <<requested, local, Bit(serves), Bit(fences)>>,
+        Errors[RequestError(requested, local, serves, fences)])
+
+ASSUME ForgetsLogEndsRows ==
+  \A known \in OrUndefined(Epochs), new \in Epochs : \A wasLeader, keeps \in BOOLEAN :
+    Row("forgets_log_ends", <<known, new, Bit(wasLeader), Bit(keeps)>>, Bit(ForgetsLogEnds(known, new, wasLeader, keeps)))
 
 ASSUME FetchDecisionRows ==
   \A cache \in Caches : \A end \in EndsOf(cache), start \in {0, 1}, offset \in Offsets, last \in OrUndefined(Epochs) :
@@ -63,6 +72,7 @@ ASSUME SmallRows ==
 
 ASSUME AcceptsRows ==
   \A own, asked \in Offsets : \A at, of \in OrUndefined(Epochs) :
-    Row("accepts_fetch_response", <<own, at, asked, of>>, Bit(AcceptsFetchResponse(own, at, asked, of)))
+    /\ Row("accepts_fetch_response", <<own, at, asked, of>>, Bit(AcceptsFetchResponse(own, at, asked, of)))
+    /\ Row("accepts_epoch_response", <<at, of>>, Bit(AcceptsEpochResponse(at, of)))
 
 ==================================================================================

@@ -37,7 +37,8 @@ class PlainCluster(Ghosts):
             self.known_version[e] = max(0, self.version[e] - behind)
             self.view[e] = set(self.image[e, self.known_version[e]])
             last = self.known[b]
-            if self.without == Premise.FORGET_LOG_ENDS and last >= 0 and self.leader[last] == b:
+            was_leader, as_kafka = last >= 0 and self.leader[last] == b, self.without == Premise.FORGET_LOG_ENDS
+            if not rules.forgets_log_ends(last, e, was_leader, as_kafka):
                 self.remote.update({(e, r): self.remote[last, r] for r in range(self.brokers)})
             self.deleted[e], self.shown[e], self.shown_from[e] = self.log_start[b], self.hw[b], self.origin[b]
         self.known[b] = e

@@ -72,7 +72,9 @@ def learn(path: Path, s: State) -> State:
     version = path.integer("version", low=0)
     path.assume(version <= s.version(epoch))
     last = s.known(b)
-    keeps = z3.And(Premise.FORGET_LOG_ENDS in path.dropped, last >= 0, s.leader(last) == b)
+    was_leader = z3.And(last >= 0, s.leader(last) == b)
+    as_kafka = z3.BoolVal(Premise.FORGET_LOG_ENDS in path.dropped)
+    forgets = path.call("forgets_log_ends", last, epoch, was_leader, as_kafka)
 
     def earlier(e: Any) -> Any:
         return z3.And(e >= 0, e < epoch)
@@ -91,7 +93,7 @@ def learn(path: Path, s: State) -> State:
         hist_end=lambda e: z3.If(e == epoch, s.log_end(b), s.hist_end(e)),
         known_version=lambda e: z3.If(e == epoch, version, s.known_version(e)),
         view=lambda e, r: z3.If(e == epoch, s.image(e, version, r), s.view(e, r)),
-        remote=lambda e, r: z3.If(z3.And(e == epoch, keeps), s.remote(last, r), s.remote(e, r)),
+        remote=lambda e, r: z3.If(z3.And(e == epoch, z3.Not(forgets)), s.remote(last, r), s.remote(e, r)),
         deleted=lambda e: z3.If(e == epoch, s.log_start(b), s.deleted(e)),
         shown=lambda e: z3.If(e == epoch, hw, s.shown(e)),
         shown_from=lambda e: z3.If(e == epoch, s.origin(b), s.shown_from(e)),

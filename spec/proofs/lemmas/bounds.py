@@ -35,6 +35,27 @@ def truncated_high_watermark(path: Path, size: int) -> None:
     path.goal("the lower of the two", z3.And(after <= hw, after <= target, z3.Or(after == hw, after == target)))
 
 
+def lifted_high_watermark(path: Path, size: int) -> None:
+    """UnifiedLog#updateLogStartOffset: the high watermark does not stay below the log start."""
+    del size
+    hw, log_start = path.integer("hw", low=0), path.integer("log_start", low=0)
+    after = path.call("high_watermark_after_log_start", hw, log_start)
+    path.goal("the higher of the two", z3.And(after >= hw, after >= log_start, z3.Or(after == hw, after == log_start)))
+
+
+def forgotten_log_ends(path: Path, size: int) -> None:
+    """Replica#resetReplicaState: what a leader still knows of its followers in a new leader epoch."""
+    del size
+    known, epoch = path.integer("known_epoch", low=UNDEFINED), path.integer("leader_epoch", low=0)
+    was_leader, keeps = path.boolean("was_leader"), path.boolean("keeps")
+    forgets = path.call("forgets_log_ends", known, epoch, was_leader, keeps)
+    path.goal("nothing is forgotten within an epoch", z3.Implies(epoch == known, z3.Not(forgets)))
+    path.goal("nor by metadata of an older one", z3.Implies(epoch < known, z3.Not(forgets)))
+    path.goal("who did not lead begins without", z3.Implies(z3.And(epoch > known, z3.Not(was_leader)), forgets))
+    path.goal("repaired, every leader does", z3.Implies(z3.And(epoch > known, z3.Not(keeps)), forgets))
+    path.goal("Kafka's leader keeps what it recorded (F2)", z3.Implies(z3.And(was_leader, keeps), z3.Not(forgets)))
+
+
 def leader_rule(path: Path, replicas: int) -> None:
     """Partition#maybeIncrementLeaderHW: at or below every counted LEO, never down, and as high as that allows."""
     hw, log_end = path.integer("hw", low=0), path.integer("log_end", low=0)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tidegauge.conformance.judging.judge import judge
-from tidegauge.impl.messages import INELIGIBLE_REPLICA
+from tidegauge.impl.rules import INELIGIBLE_REPLICA
 from tidegauge.spec.checker.models import find_model
 from tidegauge.spec.checker.tlc import run_tlc
 from tidegauge.traces.columns import to_columns

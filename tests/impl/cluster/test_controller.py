@@ -4,15 +4,16 @@ import pytest
 
 from tidegauge.impl.cluster import controller as c
 from tidegauge.impl.cluster.controller import Controller
-from tidegauge.impl.messages import (
+from tidegauge.impl.messages import NOT_CONTROLLER, AlterPartitionRequest
+from tidegauge.impl.profiles import ELR, Setup
+from tidegauge.impl.rules import (
+    FENCED_LEADER_EPOCH,
     INELIGIBLE_REPLICA,
     INVALID_REQUEST,
     INVALID_UPDATE_VERSION,
-    NOT_CONTROLLER,
-    AlterPartitionRequest,
+    NONE,
+    UNDEFINED,
 )
-from tidegauge.impl.profiles import ELR, Setup
-from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED
 
 ALL = (0, 1, 2)
 SETUP = Setup()

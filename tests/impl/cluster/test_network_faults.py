@@ -15,10 +15,10 @@ from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.explore import Walker, explore, find_violation
 from tidegauge.impl.explored.invariants import violated
 from tidegauge.impl.explored.view import view
-from tidegauge.impl.messages import INELIGIBLE_REPLICA, AlterPartitionRequest
+from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.releases import named
-from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, UNDEFINED
 
 TWICE = Bounds(2, 2, 1, 1, 1, max_duplicates=9)
 DISKS = Bounds(2, 2, 2, 2, 1, max_lost_disks=2)

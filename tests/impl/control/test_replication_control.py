@@ -7,17 +7,18 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tidegauge.impl.control import replication_control as c
 from tidegauge.impl.control.partition_change import ChangeRequest, Election, PartitionRegistration, RecoveryState, build
 from tidegauge.impl.control.replication_control import AlterPartition, BrokerRegistration, ReplicationControl
-from tidegauge.impl.messages import (
+from tidegauge.impl.messages import NOT_CONTROLLER, AlterPartitionRequest
+from tidegauge.impl.profiles import FETCH_TRUNCATION
+from tidegauge.impl.rules import (
+    FENCED_LEADER_EPOCH,
     INELIGIBLE_REPLICA,
     INVALID_REQUEST,
     INVALID_UPDATE_VERSION,
     NEW_LEADER_ELECTED,
-    NOT_CONTROLLER,
+    NONE,
+    UNDEFINED,
     UNKNOWN_TOPIC_OR_PARTITION,
-    AlterPartitionRequest,
 )
-from tidegauge.impl.profiles import FETCH_TRUNCATION
-from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 

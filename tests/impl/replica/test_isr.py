@@ -2,18 +2,13 @@
 
 import pytest
 
-from tidegauge.impl.messages import (
-    INELIGIBLE_REPLICA,
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    AlterPartitionResponse,
-    BrokerState,
-)
+from tidegauge.impl.messages import NOT_ENOUGH_REPLICAS_AFTER_APPEND, AlterPartitionResponse, BrokerState
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import isr
 from tidegauge.impl.replica import partition as p
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
-from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
+from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
 from tidegauge.impl.storage.log import Log, append_as_follower
 
 SETUP = Setup()

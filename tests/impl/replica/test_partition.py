@@ -3,14 +3,7 @@
 import pytest
 
 from tidegauge.impl.errors import UnexpectedAppendOffsetError
-from tidegauge.impl.messages import (
-    INELIGIBLE_REPLICA,
-    REQUEST_TIMED_OUT,
-    AlterPartitionResponse,
-    BrokerState,
-    FetchRequest,
-    FetchResponse,
-)
+from tidegauge.impl.messages import REQUEST_TIMED_OUT, AlterPartitionResponse, BrokerState, FetchRequest, FetchResponse
 from tidegauge.impl.profiles import FETCH_TRUNCATION, KIP320, Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import isr
@@ -18,6 +11,7 @@ from tidegauge.impl.replica import partition as p
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
+    INELIGIBLE_REPLICA,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,

@@ -20,12 +20,11 @@ from tidegauge.impl.messages import (
     NOT_ENOUGH_REPLICAS,
     NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     REQUEST_TIMED_OUT,
-    UNKNOWN_TOPIC_OR_PARTITION,
 )
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.replica.isr import maybe_shrink_isr
 from tidegauge.impl.replica.partition_state import PartitionState
-from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER
+from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.append_records import append_records
 from tidegauge.impl.server.broker_topic_stats import BrokerTopicStats, TopicStats, marked

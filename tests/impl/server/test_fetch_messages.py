@@ -14,15 +14,17 @@ from tidegauge.impl.client_messages import (
     PartitionRead,
     ProducedBatch,
 )
-from tidegauge.impl.messages import (
-    INCONSISTENT_TOPIC_ID,
-    KAFKA_STORAGE_ERROR,
-    UNKNOWN_TOPIC_OR_PARTITION,
-    FetchResponse,
-)
+from tidegauge.impl.messages import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, FetchResponse
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica.tiered import OFFSET_MOVED_TO_TIERED_STORAGE
-from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED
+from tidegauge.impl.rules import (
+    FENCED_LEADER_EPOCH,
+    NONE,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_OUT_OF_RANGE,
+    UNDEFINED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.append_records import append_records
 from tidegauge.impl.server.fetch_messages import fetch_messages

@@ -31,6 +31,7 @@ from tidegauge.conformance.kernel import (
     flight,
     follower,
     forks,
+    groups,
     judge_kernel,
     leader,
     leader_hw,
@@ -52,6 +53,7 @@ from tidegauge.traces.columns import INT_FIELDS
 MODULES = (
     rules,
     state,
+    groups,
     tally,
     forks,
     lineage,
@@ -159,7 +161,9 @@ def _fingerprint() -> str:
     parts = [sys.version, numba.__version__, binding.get_host_cpu_name(), str(binding.get_host_cpu_features())]
     for module in (*MODULES, sys.modules[__name__]):
         parts += [_loaded(value) for value in vars(module).values() if isinstance(value, FunctionType)]
-    return hashlib.sha256("\0".join([*parts, *sorted(RARE), *INT_FIELDS]).encode()).hexdigest()[:20]
+    return hashlib.sha256(
+        "\0".join([*parts, *sorted(RARE), *INT_FIELDS, *(repr(group._fields) for group in groups.GROUPS)]).encode()
+    ).hexdigest()[:20]
 
 
 def _loaded(function: FunctionType) -> str:
@@ -178,17 +182,18 @@ def _text(code: CodeType) -> str:
 
 
 COLUMN = types.Array(types.int64, 1, "C", readonly=True)
-_NUMBA_TYPES = {
+_NUMBA_TYPES: dict[Any, Any] = {
     int: types.int64,
     bool: types.boolean,
     rules.Ints: types.int64[::1],
     Sequence[bool]: types.int64[::1],
     state.Ints: COLUMN,
     state.State: types.int64[:, ::1],
-    judge_kernel.Columns: types.UniTuple(COLUMN, len(INT_FIELDS)),  # type: ignore[no-untyped-call]
+    groups.Columns: types.UniTuple(COLUMN, len(INT_FIELDS)),  # type: ignore[no-untyped-call]
     judge_kernel.Flags: types.Array(types.boolean, 1, "C", readonly=True),
     state.Final: types.int64[:, :, ::1],
     state.Caches: types.int64[:, :, :, ::1],
+    **{group: types.NamedUniTuple(types.int64, len(group._fields), group) for group in groups.GROUPS},  # type: ignore[no-untyped-call]
 }
 
 

@@ -8,6 +8,7 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.groups import Request
 from tidegauge.conformance.kernel.rule_ids import FETCH_04, FETCH_10, TRUNC_02
 from tidegauge.conformance.kernel.state import (
     ADRIFT,
@@ -85,13 +86,13 @@ def ask(st: State, b: int, leader: int, kind: int, epoch: int, offset: int, last
     st[p, REQ_LAST] = last
 
 
-def request_handled(st: State, p: int, f: int, sent: int, epoch: int, offset: int, last: int, again: bool) -> None:
+def request_handled(st: State, p: int, f: int, sent: int, asked: Request, again: bool) -> None:
     """FETCH-04: the leader handles the request that is in flight, or one that another has overtaken.
 
     A follower that tells nothing of its own, as when one broker's log is all there is, may have sent anything; and nobody
     knows which of them it is when it may have come `again`.
     """
-    kind = st[p, KIND]
+    kind, epoch, offset, last = st[p, KIND], asked.epoch, asked.offset, asked.last_epoch
     current = kind == sent and matches(st, p, REQ_EPOCH, REQ_OFFSET, REQ_LAST, epoch, offset, last)
     overtaken = fits(sent, st[p, OLD_KIND]) and matches(st, p, OLD_EPOCH, OLD_OFFSET, OLD_LAST, epoch, offset, last)
     reports = REPORTS_SEND_FETCH if sent == REQUEST else REPORTS_SEND_EPOCH_REQUEST

@@ -7,6 +7,7 @@ the follower stands at (AbstractFetcherThread#processFetchRequest).
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.flight import as_answered, ask, fits, given, without_error
 from tidegauge.conformance.kernel.forks import fork_end
+from tidegauge.conformance.kernel.groups import Log, Records, Request, Response
 from tidegauge.conformance.kernel.lineage import cache_assign, cache_latest, cache_raise, copy_entries, starts_at
 from tidegauge.conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, within
 from tidegauge.conformance.kernel.rule_ids import (
@@ -87,12 +88,14 @@ def send_fetch(st: State, b: int, leader: int, epoch: int, offset: int, last: in
     follows(st, b, leader, epoch)
     leo, n = st[REPLICAS + b, LEO], st[REPLICAS + b, CACHED]
     initial = leo
+    # without epochs a new follower starts, and truncates, at its high watermark (ReplicaManager#initialFetchOffset)
     if n == 0 and leo != UNKNOWN and st[REPLICAS + b, HW] != UNKNOWN:
         initial = initial_fetch_offset(entries(st, epochs_row(st, b), 0), leo, st[REPLICAS + b, HW])
     if offset == initial and offset != UNKNOWN:
         decide(st, FETCH_01, True, field.REQ_OFFSET, offset, offset)
     else:
         same(st, FETCH_01, field.REQ_OFFSET, leo, offset, 1 << field.LEO)
+    # before IBP 2.7-IV1 a fetch carries no lastFetchedEpoch; one that is reported all the same is held to the rule
     if st[OPTION, TRUNCATION_ON_FETCH] == 1 or last != UNKNOWN:
         same(st, FETCH_02, field.REQ_LAST_EPOCH, cache_latest(st, b), last, 1 << field.EPOCHS)
     ask(st, b, leader, REQUEST, epoch, offset, last)
@@ -120,27 +123,21 @@ def handle_fetch_response(
     st: State,
     b: int,
     leader: int,
-    epoch: int,
-    offset: int,
-    error: int,
-    res_hw: int,
-    res_log_start: int,
-    base: int,
-    end: int,
-    rec_epoch: int,
-    leo_before: int,
-    hw_before: int,
-    leo: int,
-    hw: int,
+    asked: Request,
+    response: Response,
+    data: Records,
+    before: Log,
+    after: Log,
     log_start: int,
     reported: bool,
     pairs: Ints,
 ) -> None:
     """ReplicaFetcherThread#processPartitionData: append, then the high watermark, then the log start."""
     alive(st, b)
-    found(st, b, leo_before, hw_before)
+    found(st, b, before)
     p = pair(st, b, leader)
-    without_error(st, error)
+    epoch, offset, res_hw = asked.epoch, asked.offset, response.hw
+    without_error(st, response.error)
     kind = st[p, KIND]
     if kind in (DATA, HELD, DIVERGED):
         epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
@@ -148,35 +145,36 @@ def handle_fetch_response(
     accepted(st, b, leader, epoch, offset)
     t = term_of(st, leader, epoch) if st[OPTION, FENCING] == 1 else -1
     if kind == DIVERGED:
-        moved = st[REPLICAS + b, HW] != UNKNOWN and hw not in (UNKNOWN, st[REPLICAS + b, HW])
-        decide(st, HW_06, not moved and not end > base, field.HW, st[REPLICAS + b, HW], hw)
+        moved = st[REPLICAS + b, HW] != UNKNOWN and after.hw not in (UNKNOWN, st[REPLICAS + b, HW])
+        decide(st, HW_06, not moved and not data.end > data.base, field.HW, st[REPLICAS + b, HW], after.hw)
     elif given(st, p, leader, DATA, epoch, offset, False):
         as_answered(st, field.RES_HW, st[p, ANS_HW], res_hw)
-        as_answered(st, field.REC_BASE, st[p, ANS_BASE], base)
-        as_answered(st, field.REC_END, st[p, ANS_END], end)
-        as_answered(st, field.REC_EPOCH, st[p, ANS_REC_EPOCH], rec_epoch)
+        as_answered(st, field.REC_BASE, st[p, ANS_BASE], data.base)
+        as_answered(st, field.REC_END, st[p, ANS_END], data.end)
+        as_answered(st, field.REC_EPOCH, st[p, ANS_REC_EPOCH], data.epoch)
         res_hw = st[p, ANS_HW] if res_hw == UNKNOWN else res_hw
-        base = st[p, ANS_BASE] if base == UNKNOWN else base
-        end = st[p, ANS_END] if end == UNKNOWN else end
-        rec_epoch = st[p, ANS_REC_EPOCH] if rec_epoch == UNKNOWN else rec_epoch
+        data = Records(
+            st[p, ANS_BASE] if data.base == UNKNOWN else data.base,
+            st[p, ANS_END] if data.end == UNKNOWN else data.end,
+            st[p, ANS_REC_EPOCH] if data.epoch == UNKNOWN else data.epoch,
+        )
         if st[OPTION, FENCING] == 0:
             t = st[p, ANS_TERM]
+    # a row T4 response asks for another round (KIP-279): records before it would be appended above a fork
     if st[REPLICAS + b, MORE_ROUNDS] == 1 and st[OPTION, REPORTS_SEND_FETCH] == 1:
         decide(st, TRUNC_02, False, field.COMPLETED, 1, 0)
         st[REPLICAS + b, MORE_ROUNDS] = 0
-    append_answered(st, b, t, base, end, rec_epoch, leo, reported, pairs)
-    follow_hw(st, b, res_hw, hw)
-    raise_log_start(st, b, res_log_start, log_start)
+    append_answered(st, b, t, data, after.leo, reported, pairs)
+    follow_hw(st, b, res_hw, after.hw)
+    raise_log_start(st, b, response.log_start, log_start)
     if kind != DIVERGED:
         st[p, KIND] = NOTHING
     within(st, b)
 
 
-def append_answered(
-    st: State, b: int, t: int, base: int, end: int, rec_epoch: int, leo: int, reported: bool, pairs: Ints
-) -> None:
+def append_answered(st: State, b: int, t: int, data: Records, leo: int, reported: bool, pairs: Ints) -> None:
     """APPEND-02: answered records go to the follower's log end, none of an epoch above its own (KAFKA-18723)."""
-    before = st[REPLICAS + b, LEO]
+    before, base, end, rec_epoch = st[REPLICAS + b, LEO], data.base, data.end, data.epoch
     if reported:
         for i in range(len(pairs) // 2):
             cache_assign(st, b, pairs[2 * i], pairs[2 * i + 1])

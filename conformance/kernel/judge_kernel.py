@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. It calls one function per event, and names the fields each event may tell in the order of that function's parameters;
-   `c[FIELD][i]` is UNKNOWN where the source is silent.
+1. It calls one function per event, and hands it the fields that event may report, those that belong together as one group
+   (conformance.kernel.groups); `c[FIELD][i]` is UNKNOWN where the source is silent.
 2. The same text runs uncompiled (explanation, small inputs) and compiled (conformance/kernel/compiled.py).
 3. Nothing is allocated per event.
 """
@@ -16,6 +16,15 @@ from numpy.typing import NDArray
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.controller import alter_partition, change_partition
 from tidegauge.conformance.kernel.follower import handle_fetch_error, handle_fetch_response, send_fetch
+from tidegauge.conformance.kernel.groups import (
+    Columns,
+    log_after,
+    log_before,
+    records_of,
+    request_of,
+    response_of,
+    truncation_of,
+)
 from tidegauge.conformance.kernel.leader import (
     consumer_read,
     expand_isr,
@@ -54,7 +63,6 @@ from tidegauge.conformance.kernel.truncations import (
 )
 from tidegauge.conformance.kernel.whole import keep, logs_agree
 
-Columns: TypeAlias = tuple[Ints, ...]
 Flags: TypeAlias = NDArray[np.bool_]
 
 
@@ -108,18 +116,7 @@ def judge_traces(
             elif code == field.CRASH:
                 stop(st, b, 0)
             elif code == field.LEADER_APPEND:
-                leader_append(
-                    st,
-                    b,
-                    c[field.LEADER_EPOCH][i],
-                    c[field.REC_BASE][i],
-                    c[field.REC_END][i],
-                    c[field.REC_EPOCH][i],
-                    c[field.LEO_BEFORE][i],
-                    c[field.HW_BEFORE][i],
-                    c[field.LEO][i],
-                    c[field.HW][i],
-                )
+                leader_append(st, b, c[field.LEADER_EPOCH][i], records_of(c, i), log_before(c, i), log_after(c, i))
             elif code == field.BECOME_LEADER:
                 become_leader(
                     st,
@@ -127,10 +124,8 @@ def judge_traces(
                     c[field.LEADER_EPOCH][i],
                     c[field.ISR][i],
                     c[field.EPOCH_START][i],
-                    c[field.LEO_BEFORE][i],
-                    c[field.HW_BEFORE][i],
-                    c[field.LEO][i],
-                    c[field.HW][i],
+                    log_before(c, i),
+                    log_after(c, i),
                 )
             elif code == field.BECOME_FOLLOWER:
                 become_follower(
@@ -138,10 +133,8 @@ def judge_traces(
                     b,
                     c[field.LEADER][i],
                     c[field.LEADER_EPOCH][i],
-                    c[field.LEO_BEFORE][i],
-                    c[field.HW_BEFORE][i],
-                    c[field.LEO][i],
-                    c[field.HW][i],
+                    log_before(c, i),
+                    log_after(c, i),
                     c[field.LOG_START][i],
                 )
             elif code == field.SHRINK_ISR:
@@ -162,9 +155,7 @@ def judge_traces(
             elif code == field.READ:
                 consumer_read(st, b, c[field.BOUND][i], c[field.REC_END][i])
             elif code == field.TRUNCATE_TO_HIGH_WATERMARK:
-                truncate_to_high_watermark(
-                    st, b, c[field.TARGET][i], c[field.LEO_BEFORE][i], c[field.HW_BEFORE][i], c[field.LEO][i], c[field.HW][i]
-                )
+                truncate_to_high_watermark(st, b, c[field.TARGET][i], log_before(c, i), log_after(c, i))
             elif peer < 0 or peer >= n or peer == b:
                 nobody(st, code, peer)
                 learn(st, b, c[field.LEO][i], c[field.HW][i])
@@ -175,21 +166,12 @@ def judge_traces(
                     st,
                     b,
                     peer,
-                    c[field.REQ_EPOCH][i],
-                    c[field.REQ_OFFSET][i],
-                    c[field.REQ_LAST_EPOCH][i],
-                    c[field.ERROR][i],
-                    c[field.RES_HW][i],
-                    c[field.DIV_EPOCH][i],
-                    c[field.DIV_END][i],
-                    c[field.REC_BASE][i],
-                    c[field.REC_END][i],
-                    c[field.REC_EPOCH][i],
+                    request_of(c, i),
+                    response_of(c, i),
+                    records_of(c, i),
                     c[field.REMOTE_LEO][i],
-                    c[field.LEO_BEFORE][i],
-                    c[field.HW_BEFORE][i],
-                    c[field.LEO][i],
-                    c[field.HW][i],
+                    log_before(c, i),
+                    log_after(c, i),
                 )
             elif code == field.HANDLE_FETCH_RESPONSE:
                 own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
@@ -197,38 +179,18 @@ def judge_traces(
                     st,
                     b,
                     peer,
-                    c[field.REQ_EPOCH][i],
-                    c[field.REQ_OFFSET][i],
-                    c[field.ERROR][i],
-                    c[field.RES_HW][i],
-                    c[field.RES_LOG_START][i],
-                    c[field.REC_BASE][i],
-                    c[field.REC_END][i],
-                    c[field.REC_EPOCH][i],
-                    c[field.LEO_BEFORE][i],
-                    c[field.HW_BEFORE][i],
-                    c[field.LEO][i],
-                    c[field.HW][i],
+                    request_of(c, i),
+                    response_of(c, i),
+                    records_of(c, i),
+                    log_before(c, i),
+                    log_after(c, i),
                     c[field.LOG_START][i],
                     reported[i],
                     own,
                 )
             elif code == field.HANDLE_DIVERGING_RESPONSE:
                 handle_diverging_response(
-                    st,
-                    b,
-                    peer,
-                    c[field.REQ_EPOCH][i],
-                    c[field.REQ_OFFSET][i],
-                    c[field.ERROR][i],
-                    c[field.DIV_EPOCH][i],
-                    c[field.DIV_END][i],
-                    c[field.TARGET][i],
-                    c[field.COMPLETED][i],
-                    c[field.LEO_BEFORE][i],
-                    c[field.HW_BEFORE][i],
-                    c[field.LEO][i],
-                    c[field.HW][i],
+                    st, b, peer, request_of(c, i), response_of(c, i), truncation_of(c, i), log_before(c, i), log_after(c, i)
                 )
             elif code == field.EXPAND_ISR:
                 expand_isr(st, b, peer, c[field.ISR][i], c[field.REMOTE_LEO][i])
@@ -237,64 +199,25 @@ def judge_traces(
                     st,
                     b,
                     peer,
-                    c[field.REQ_EPOCH][i],
-                    c[field.REQ_OFFSET][i],
+                    request_of(c, i),
                     c[field.LEADER_START][i],
                     c[field.LEADER_END][i],
                     c[field.TARGET][i],
-                    c[field.LEO_BEFORE][i],
-                    c[field.HW_BEFORE][i],
-                    c[field.LEO][i],
-                    c[field.HW][i],
+                    log_before(c, i),
+                    log_after(c, i),
                     c[field.LOG_START][i],
                 )
             elif code == field.RESPONSE_FETCH:
-                answer_fetch(
-                    st,
-                    b,
-                    peer,
-                    c[field.REQ_EPOCH][i],
-                    c[field.REQ_OFFSET][i],
-                    c[field.REQ_LAST_EPOCH][i],
-                    c[field.ERROR][i],
-                    c[field.RES_HW][i],
-                    c[field.DIV_EPOCH][i],
-                    c[field.DIV_END][i],
-                    c[field.REC_BASE][i],
-                    c[field.REC_END][i],
-                    c[field.REC_EPOCH][i],
-                )
+                answer_fetch(st, b, peer, request_of(c, i), response_of(c, i), records_of(c, i))
             elif code == field.HANDLE_FETCH_ERROR:
                 handle_fetch_error(st, b, peer)
             elif code == field.SEND_EPOCH_REQUEST:
                 send_offsets_for_leader_epoch_request(st, b, peer, c[field.REQ_EPOCH][i], c[field.REQ_LAST_EPOCH][i])
             elif code == field.HANDLE_EPOCH_REQUEST:
-                handle_offsets_for_leader_epoch_request(
-                    st,
-                    b,
-                    peer,
-                    c[field.REQ_EPOCH][i],
-                    c[field.REQ_LAST_EPOCH][i],
-                    c[field.ERROR][i],
-                    c[field.DIV_EPOCH][i],
-                    c[field.DIV_END][i],
-                )
+                handle_offsets_for_leader_epoch_request(st, b, peer, request_of(c, i), response_of(c, i))
             elif code == field.HANDLE_EPOCH_RESPONSE:
                 handle_epoch_response(
-                    st,
-                    b,
-                    peer,
-                    c[field.REQ_EPOCH][i],
-                    c[field.REQ_LAST_EPOCH][i],
-                    c[field.ERROR][i],
-                    c[field.DIV_EPOCH][i],
-                    c[field.DIV_END][i],
-                    c[field.TARGET][i],
-                    c[field.COMPLETED][i],
-                    c[field.LEO_BEFORE][i],
-                    c[field.HW_BEFORE][i],
-                    c[field.LEO][i],
-                    c[field.HW][i],
+                    st, b, peer, request_of(c, i), response_of(c, i), truncation_of(c, i), log_before(c, i), log_after(c, i)
                 )
         logs_agree(st)
         if st[WHOLE, OVERFLOW] == 1:

@@ -7,6 +7,7 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.groups import Log, Records
 from tidegauge.conformance.kernel.leader_hw import advance
 from tidegauge.conformance.kernel.lineage import cache_assign
 from tidegauge.conformance.kernel.log_checks import (
@@ -46,35 +47,22 @@ from tidegauge.impl.rules import GIVEN_UP, NONE, may_join_isr, proposal_after
 from tidegauge.traces.columns import UNKNOWN
 
 
-def leader_append(
-    st: State,
-    b: int,
-    epoch: int,
-    base: int,
-    end: int,
-    rec_epoch: int,
-    leo_before: int,
-    hw_before: int,
-    leo: int,
-    hw: int,
-) -> None:
+def leader_append(st: State, b: int, epoch: int, data: Records, before: Log, after: Log) -> None:
     """UnifiedLog#appendAsLeader: its own epoch, at its LEO."""
     alive(st, b)
-    found(st, b, leo_before, hw_before)
+    found(st, b, before)
     own = st[REPLICAS + b, EPOCH]
     if epoch != UNKNOWN and own != UNKNOWN:
         same(st, APPEND_01, field.LEADER_EPOCH, own, epoch, 0)
     if st[REPLICAS + b, ROLE] != UNKNOWN:
         decide(st, APPEND_01, st[REPLICAS + b, ROLE] == LEADING, field.ROLE, LEADING, st[REPLICAS + b, ROLE])
-    if rec_epoch != UNKNOWN:
-        same(st, APPEND_01, field.REC_EPOCH, own, rec_epoch, 1 << field.LEADER_EPOCH)
-    else:
-        rec_epoch = own
-    same(st, APPEND_01, field.REC_BASE, st[REPLICAS + b, LEO], base, 1 << field.LEO)
-    cache_assign(st, b, rec_epoch, base)
-    leo_becomes(st, b, APPEND_01, end, leo, 1 << field.REC_END)
+    if data.epoch != UNKNOWN:
+        same(st, APPEND_01, field.REC_EPOCH, own, data.epoch, 1 << field.LEADER_EPOCH)
+    same(st, APPEND_01, field.REC_BASE, st[REPLICAS + b, LEO], data.base, 1 << field.LEO)
+    cache_assign(st, b, data.epoch if data.epoch != UNKNOWN else own, data.base)
+    leo_becomes(st, b, APPEND_01, data.end, after.leo, 1 << field.REC_END)
     cache_in_order(st, b)
-    advance(st, b, hw, 1)
+    advance(st, b, after.hw, 1)
     within(st, b)
 
 
@@ -108,6 +96,7 @@ def expand_isr(st: State, b: int, f: int, isr: int, remote_leo: int) -> None:
         decide(st, ISR_01, False, field.REMOTE_LEO, max(hw, epoch_start), joins)
     else:
         undecided(st, ISR_01, 1 << field.REMOTE_LEO)
+    # it is the fetch that brings the replica up that proposes it (Partition#updateFollowerFetchState, #maybeExpandIsr)
     if remote_leo != UNKNOWN:
         fetched_there(st, pair(st, f, b), remote_leo)
     old = st[REPLICAS + b, ISR]
@@ -148,6 +137,7 @@ def handle_alter_partition_response(st: State, b: int, isr: int, error: int, hw_
     """ISR-03: what the response makes of the proposal. Partition#handleAlterPartitionUpdate, #handleAlterPartitionError."""
     alive(st, b)
     hw_unmoved(st, b, hw_before, field.HW_BEFORE)
+    # committed, given up or still pending: with the error unknown it may be any of them
     if error == UNKNOWN:
         st[REPLICAS + b, PENDING] = UNKNOWN
         st[REPLICAS + b, ISR] = UNKNOWN

@@ -93,6 +93,7 @@ def idle(st: State, b: int) -> None:
         if st[asked, KIND] in (REQUEST, EPOCH_REQUEST):
             overtake(st, asked)
             st[asked, KIND] = ADRIFT
+        # a purgatory dies with its broker, but the response may have left before without a line
         elif st[asked, KIND] == HELD:
             st[asked, KIND] = UNKNOWN
 
@@ -123,6 +124,7 @@ def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, repo
         st[REPLICAS + b, HIGHEST_HW] = hw
     if leo != UNKNOWN:
         cache_truncate(st, b, leo)
+    # LogLoader#recoverLog rebuilds the cache from the batches only after an unclean stop
     if clean != 1:
         reload_fork(st, b, leo)
     if log_start != UNKNOWN:

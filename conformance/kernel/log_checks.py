@@ -8,6 +8,7 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.groups import Log
 from tidegauge.conformance.kernel.lineage import cache_truncate, starts_at, well_formed
 from tidegauge.conformance.kernel.rule_ids import (
     EPOCH_02,
@@ -82,10 +83,10 @@ def hw_unmoved(st: State, b: int, reported: int, fieldno: int) -> None:
     set_hw(st, b, reported)
 
 
-def found(st: State, b: int, leo_before: int, hw_before: int) -> None:
+def found(st: State, b: int, before: Log) -> None:
     """What an event finds is what the one before it left."""
-    leo_unmoved(st, b, leo_before, field.LEO_BEFORE)
-    hw_unmoved(st, b, hw_before, field.HW_BEFORE)
+    leo_unmoved(st, b, before.leo, field.LEO_BEFORE)
+    hw_unmoved(st, b, before.hw, field.HW_BEFORE)
 
 
 def log_start_unmoved(st: State, b: int, reported: int) -> None:

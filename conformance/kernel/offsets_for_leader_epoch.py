@@ -7,6 +7,7 @@ from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.copies import FIRST, put_back, repetition
 from tidegauge.conformance.kernel.flight import as_answered, ask, fits, given, request_handled
 from tidegauge.conformance.kernel.follower import follows
+from tidegauge.conformance.kernel.groups import Log, Request, Response, Truncation
 from tidegauge.conformance.kernel.lineage import cache_latest, inputs_missing
 from tidegauge.conformance.kernel.log_checks import alive, found
 from tidegauge.conformance.kernel.rule_ids import EPOCH_05, FETCH_02, FETCH_09
@@ -53,17 +54,20 @@ def send_offsets_for_leader_epoch_request(st: State, b: int, leader: int, epoch:
     ask(st, b, leader, EPOCH_REQUEST, epoch, UNKNOWN, last)
 
 
-def handle_offsets_for_leader_epoch_request(
-    st: State, b: int, f: int, epoch: int, last: int, error: int, div_epoch: int, div_end: int
-) -> None:
+def handle_offsets_for_leader_epoch_request(st: State, b: int, f: int, asked: Request, response: Response) -> None:
     """EPOCH-05: the response table of OffsetsForLeaderEpoch; before KIP-279 the response is an end alone."""
     alive(st, b)
     p = pair(st, f, b)
-    repeated = repetition(st, p, epoch, UNKNOWN, last, EPOCH_REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
-    request_handled(st, p, f, EPOCH_REQUEST, epoch, UNKNOWN, last, repeated != FIRST)
+    asked = Request(asked.epoch, UNKNOWN, asked.last_epoch)
+    repeated = (
+        repetition(st, p, asked.epoch, UNKNOWN, asked.last_epoch, EPOCH_REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
+    )
+    request_handled(st, p, f, EPOCH_REQUEST, asked, repeated != FIRST)
     epoch, last = st[p, REQ_EPOCH], st[p, REQ_LAST]
+    error, div_epoch, div_end = response.error, response.div_epoch, response.div_end
     if error == UNKNOWN and div_end != UNKNOWN:
         error = NONE
+    # unlike a fetch it changes nothing at the leader: Partition#lastOffsetForLeaderEpoch only reads
     st[p, KIND] = EPOCH_RESPONSE if error in (NONE, UNKNOWN) else REFUSED
     st[p, ANS_ERROR] = error
     st[p, ANS_DIV_EPOCH] = div_epoch
@@ -83,6 +87,7 @@ def handle_offsets_for_leader_epoch_request(
     expected_epoch, expected_end = end_offset_for(
         entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), leo, last
     )
+    # KIP-101 responds with an end alone; the epoch came with KIP-279 (2.0)
     if st[OPTION, RESPONSES_EPOCH] == 0:
         expected_epoch = -1
     same(st, EPOCH_05, field.DIV_END, expected_end, div_end, 0)
@@ -104,33 +109,28 @@ def handle_epoch_response(
     st: State,
     b: int,
     leader: int,
-    epoch: int,
-    last: int,
-    error: int,
-    div_epoch: int,
-    div_end: int,
-    target: int,
-    completed: int,
-    leo_before: int,
-    hw_before: int,
-    leo: int,
-    hw: int,
+    asked: Request,
+    response: Response,
+    truncated: Truncation,
+    before: Log,
+    after: Log,
 ) -> None:
     """AbstractFetcherThread#truncateToEpochEndOffsets."""
     alive(st, b)
-    found(st, b, leo_before, hw_before)
+    found(st, b, before)
     p = pair(st, b, leader)
-    seen = st[p, KIND]
+    seen, epoch = st[p, KIND], asked.epoch
+    error, div_epoch, div_end = response.error, response.div_epoch, response.div_end
     if epoch == UNKNOWN and seen in (EPOCH_RESPONSE, REFUSED):
         epoch = st[p, REQ_EPOCH]
     awaited(st, b, leader, epoch)
     refused = error not in (NONE, UNKNOWN) or (UNKNOWN == error == div_end and seen == REFUSED)
     if given(st, p, leader, REFUSED if refused else EPOCH_RESPONSE, epoch, UNKNOWN, True):
-        as_answered(st, field.REQ_LAST_EPOCH, st[p, REQ_LAST], last)
+        as_answered(st, field.REQ_LAST_EPOCH, st[p, REQ_LAST], asked.last_epoch)
         as_answered(st, field.ERROR, st[p, ANS_ERROR], error)
         as_answered(st, field.DIV_EPOCH, st[p, ANS_DIV_EPOCH], div_epoch)
         as_answered(st, field.DIV_END, st[p, ANS_DIV_END], div_end)
     st[p, KIND] = NOTHING
     if not refused:
         offset = UNKNOWN if div_end == -1 else 0
-        truncate(st, b, offset, div_epoch, div_end, target, completed, leo, hw)
+        truncate(st, b, offset, div_epoch, div_end, truncated, after)

@@ -5,6 +5,7 @@ Until it has caught up with the controller such a role is learned but opens no t
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.groups import Log
 from tidegauge.conformance.kernel.leader_hw import advance
 from tidegauge.conformance.kernel.lineage import cache_assign, cache_latest
 from tidegauge.conformance.kernel.log_checks import (
@@ -85,13 +86,12 @@ def metadata_of(st: State, b: int, epoch: int, leader: int, isr: int) -> None:
             undecided(st, CTRL_03, 1 << field.ISR)
 
 
-def become_leader(
-    st: State, b: int, epoch: int, isr: int, epoch_start: int, leo_before: int, hw_before: int, leo: int, hw: int
-) -> None:
+def become_leader(st: State, b: int, epoch: int, isr: int, epoch_start: int, before: Log, after: Log) -> None:
     """Partition#makeLeader, for a new leader epoch or for news about the ISR in the same one."""
     alive(st, b)
-    found(st, b, leo_before, hw_before)
-    leo_unmoved(st, b, leo, field.LEO)
+    found(st, b, before)
+    leo_unmoved(st, b, after.leo, field.LEO)
+    # a leader that hears of an ISR change alone stays in its epoch, and may say no epoch (Partition#makeLeader)
     if epoch == UNKNOWN and st[REPLICAS + b, ROLE] == LEADING:
         epoch = st[REPLICAS + b, EPOCH]
     old, role = st[REPLICAS + b, EPOCH], st[REPLICAS + b, ROLE]
@@ -111,7 +111,7 @@ def become_leader(
         st[REPLICAS + b, TERM] = -1
         if cache_latest(st, b) < epoch:
             st[REPLICAS + b, CACHED] = UNKNOWN
-        hw_unmoved(st, b, hw, field.HW)
+        hw_unmoved(st, b, after.hw, field.HW)
         return
     st[REPLICAS + b, FRESH] = 0
     if epoch == UNKNOWN:
@@ -122,7 +122,7 @@ def become_leader(
         st[REPLICAS + b, TERM] = -1
     elif old == UNKNOWN or epoch > old:
         elected(st, b, old, epoch, role, epoch_start)
-    advance(st, b, hw, 1)
+    advance(st, b, after.hw, 1)
     within(st, b)
 
 
@@ -135,6 +135,7 @@ def elected(st: State, b: int, old: int, epoch: int, role: int, epoch_start: int
     st[REPLICAS + b, EPOCH_START] = st[REPLICAS + b, LEO]
     cache_assign(st, b, epoch, st[REPLICAS + b, LEO])
     cache_in_order(st, b)
+    # who may have led before may have kept what it recorded (Replica#resetReplicaState): neither can be said
     if role == UNKNOWN:
         forget_recorded(st, b, UNKNOWN)
     elif forgets_log_ends(old, epoch, role == LEADING, st[OPTION, KEEPS_REMOTE_LEO] == 1):
@@ -142,20 +143,19 @@ def elected(st: State, b: int, old: int, epoch: int, role: int, epoch_start: int
     open_term(st, b)
 
 
-def become_follower(
-    st: State, b: int, leader: int, epoch: int, leo_before: int, hw_before: int, leo: int, hw: int, log_start: int
-) -> None:
+def become_follower(st: State, b: int, leader: int, epoch: int, before: Log, after: Log, log_start: int) -> None:
     """Partition#makeFollower: log and HW stay as they are."""
     alive(st, b)
-    found(st, b, leo_before, hw_before)
-    leo_unmoved(st, b, leo, field.LEO)
-    hw_unmoved(st, b, hw, field.HW)
+    found(st, b, before)
+    leo_unmoved(st, b, after.leo, field.LEO)
+    hw_unmoved(st, b, after.hw, field.HW)
     log_start_unmoved(st, b, log_start)
     old = st[REPLICAS + b, EPOCH]
     if epoch != UNKNOWN:
         metadata_of(st, b, epoch, leader, UNKNOWN)
     if st[WHOLE, C_EPOCH] == UNKNOWN or epoch >= st[WHOLE, C_EPOCH]:
         st[REPLICAS + b, FRESH] = 0
+    # within an epoch the fetcher is not restarted (KAFKA-13790), so what it is about to ask stays
     if epoch == UNKNOWN or epoch != old:
         st[REPLICAS + b, MORE_ROUNDS] = 0
         st[REPLICAS + b, HW_MOVED] = -1

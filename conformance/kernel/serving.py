@@ -7,6 +7,7 @@ of a response is.
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.copies import FIRST, put_back, repetition
 from tidegauge.conformance.kernel.flight import fits, request_handled
+from tidegauge.conformance.kernel.groups import Log, Records, Request, Response
 from tidegauge.conformance.kernel.leader_hw import advance
 from tidegauge.conformance.kernel.lineage import epoch_at, inputs_missing
 from tidegauge.conformance.kernel.log_checks import alive, found, hw_unmoved, leo_unmoved, within
@@ -121,52 +122,34 @@ def handle_fetch(
     st: State,
     b: int,
     f: int,
-    epoch: int,
-    offset: int,
-    last: int,
-    error: int,
-    res_hw: int,
-    div_epoch: int,
-    div_end: int,
-    base: int,
-    end: int,
-    rec_epoch: int,
+    asked: Request,
+    response: Response,
+    data: Records,
     remote_leo: int,
-    leo_before: int,
-    hw_before: int,
-    leo: int,
-    hw: int,
+    before: Log,
+    after: Log,
 ) -> None:
     """ReplicaManager#fetchMessages and Partition#fetchRecords for a follower."""
     alive(st, b)
-    found(st, b, leo_before, hw_before)
-    leo_unmoved(st, b, leo, field.LEO)
+    found(st, b, before)
+    leo_unmoved(st, b, after.leo, field.LEO)
     p = pair(st, f, b)
-    repeated = repetition(st, p, epoch, offset, last, REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
-    request_handled(st, p, f, REQUEST, epoch, offset, last, repeated != FIRST)
-    answered(st, b, f, p, error, res_hw, div_epoch, div_end, base, end, rec_epoch, remote_leo, hw)
+    repeated = (
+        repetition(st, p, asked.epoch, asked.offset, asked.last_epoch, REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
+    )
+    request_handled(st, p, f, REQUEST, asked, repeated != FIRST)
+    answered(st, b, f, p, response, data, remote_leo, after.hw)
+    # a request that arrived twice is recorded, but nobody listens to its response: the other one stays in flight
     if repeated != FIRST:
         put_back(st, p, repeated)
 
 
-def answered(
-    st: State,
-    b: int,
-    f: int,
-    p: int,
-    error: int,
-    res_hw: int,
-    div_epoch: int,
-    div_end: int,
-    base: int,
-    end: int,
-    rec_epoch: int,
-    remote_leo: int,
-    hw: int,
-) -> None:
+def answered(st: State, b: int, f: int, p: int, response: Response, data: Records, remote_leo: int, hw: int) -> None:
     """The response to the request that stands in the pair, and what the leader recorded."""
-    epoch = st[p, REQ_EPOCH]
-    if error == UNKNOWN and (remote_leo != UNKNOWN or div_epoch != UNKNOWN or base != UNKNOWN or res_hw != UNKNOWN):
+    epoch, error = st[p, REQ_EPOCH], response.error
+    something = remote_leo != UNKNOWN or response.div_epoch != UNKNOWN or data.base != UNKNOWN or response.hw != UNKNOWN
+    # a refusal has no body: what has one was served (Partition#fetchRecords throws before it reads)
+    if error == UNKNOWN and something:
         error = NONE
     if error == UNKNOWN:
         undecided(st, FENCE_01, 1 << field.ERROR)
@@ -179,17 +162,18 @@ def answered(
         st[p, ANS_ERROR] = error
         hw_unmoved(st, b, hw, field.HW)
         return
-    reported = decision(st, b, p, error, div_epoch, div_end)
+    reported = decision(st, b, p, error, response.div_epoch, response.div_end)
+    # only a read is recorded: a diverging or out-of-range fetch has left Partition#fetchRecords before that
     if reported == READ:
-        read(st, b, p, res_hw, base, end, rec_epoch, remote_leo, hw)
+        read(st, b, p, response.hw, data, remote_leo, hw)
         return
     if remote_leo != UNKNOWN:
         same(st, FETCH_07, field.REMOTE_LEO, st[p, REMOTE], remote_leo, 1 << field.REMOTE_LEO)
         st[p, REMOTE] = remote_leo
     hw_unmoved(st, b, hw, field.HW)
     st[p, KIND] = RANGE if reported == OUT_OF_RANGE else DIVERGED
-    st[p, ANS_DIV_EPOCH] = div_epoch
-    st[p, ANS_DIV_END] = div_end
+    st[p, ANS_DIV_EPOCH] = response.div_epoch
+    st[p, ANS_DIV_END] = response.div_end
 
 
 def forget_response(st: State, b: int, f: int, hw: int) -> None:
@@ -200,10 +184,10 @@ def forget_response(st: State, b: int, f: int, hw: int) -> None:
     advance(st, b, hw, UNKNOWN)
 
 
-def read(st: State, b: int, p: int, res_hw: int, base: int, end: int, rec_epoch: int, remote_leo: int, hw: int) -> None:
+def read(st: State, b: int, p: int, res_hw: int, data: Records, remote_leo: int, hw: int) -> None:
     """FETCH-06, FETCH-07, FETCH-08: records are answered, the offset is recorded, the HW may follow."""
     offset = st[p, REQ_OFFSET]
-    records(st, b, offset, base, end, rec_epoch)
+    records(st, b, offset, data)
     if res_hw != UNKNOWN:
         same(st, FETCH_08, field.RES_HW, st[REPLICAS + b, HW], res_hw, 1 << field.HW)
     same(st, FETCH_07, field.REMOTE_LEO, offset, remote_leo, 1 << field.REQ_OFFSET)
@@ -214,10 +198,11 @@ def read(st: State, b: int, p: int, res_hw: int, base: int, end: int, rec_epoch:
     st[p, KIND] = DATA if res_hw != UNKNOWN else HELD
     st[p, ANS_LOW_HW] = st[REPLICAS + b, HW]
     st[p, ANS_HW] = res_hw
-    st[p, ANS_BASE] = base
-    st[p, ANS_END] = end
-    st[p, ANS_REC_EPOCH] = rec_epoch
+    st[p, ANS_BASE] = data.base
+    st[p, ANS_END] = data.end
+    st[p, ANS_REC_EPOCH] = data.epoch
     st[p, ANS_TERM] = st[REPLICAS + b, TERM]
+    # Partition#updateFollowerFetchState tries to raise the high watermark only if the recorded end has changed
     trigger = UNKNOWN
     if before != UNKNOWN and after != UNKNOWN:
         trigger = 1 if before != after else 0
@@ -225,8 +210,9 @@ def read(st: State, b: int, p: int, res_hw: int, base: int, end: int, rec_epoch:
     within(st, b)
 
 
-def records(st: State, b: int, offset: int, base: int, end: int, rec_epoch: int) -> None:
+def records(st: State, b: int, offset: int, data: Records) -> None:
     """FETCH-06: what is answered starts at the fetch offset and stands in the leader's log."""
+    base, end, rec_epoch = data.base, data.end, data.epoch
     if base == UNKNOWN:
         undecided(st, FETCH_06, 1 << field.REC_BASE)
         return
@@ -238,30 +224,18 @@ def records(st: State, b: int, offset: int, base: int, end: int, rec_epoch: int)
         same(st, FETCH_06, field.REC_EPOCH, epoch_at(st, b, n, end - 1), rec_epoch, 1 << field.EPOCHS)
 
 
-def answer_fetch(
-    st: State,
-    b: int,
-    f: int,
-    epoch: int,
-    offset: int,
-    last: int,
-    error: int,
-    res_hw: int,
-    div_epoch: int,
-    div_end: int,
-    base: int,
-    end: int,
-    rec_epoch: int,
-) -> None:
+def answer_fetch(st: State, b: int, f: int, asked: Request, response: Response, data: Records) -> None:
     """A delayed fetch is answered: DelayedFetch reads again, so the HW is one the leader had meanwhile (FETCH-08)."""
     alive(st, b)
     p = pair(st, f, b)
     kind = st[p, KIND]
-    asked = fits(epoch, st[p, REQ_EPOCH]) and fits(offset, st[p, REQ_OFFSET])
-    held = kind == HELD and asked
-    if kind not in (UNKNOWN, HELD, REQUEST, ADRIFT) or not asked:
+    this_one = fits(asked.epoch, st[p, REQ_EPOCH]) and fits(asked.offset, st[p, REQ_OFFSET])
+    held = kind == HELD and this_one
+    if kind not in (UNKNOWN, HELD, REQUEST, ADRIFT) or not this_one:
         return
-    leads = st[REPLICAS + b, ROLE] == LEADING and fits(st[REPLICAS + b, EPOCH], epoch)
+    leads = st[REPLICAS + b, ROLE] == LEADING and fits(st[REPLICAS + b, EPOCH], asked.epoch)
+    error, res_hw, div_epoch, div_end = response.error, response.hw, response.div_epoch, response.div_end
+    # a delayed fetch is read again (DelayedFetch#onComplete), and the leader may have been deposed or elected again since
     if held and leads and error == NONE and res_hw != UNKNOWN:
         low, high = st[p, ANS_LOW_HW], st[REPLICAS + b, HW]
         if UNKNOWN in (low, high):
@@ -269,9 +243,9 @@ def answer_fetch(
         else:
             decide(st, FETCH_08, low <= res_hw <= high, field.RES_HW, high, res_hw)
     if kind != HELD:
-        st[p, REQ_EPOCH] = epoch
-        st[p, REQ_OFFSET] = offset
-        st[p, REQ_LAST] = last
+        st[p, REQ_EPOCH] = asked.epoch
+        st[p, REQ_OFFSET] = asked.offset
+        st[p, REQ_LAST] = asked.last_epoch
     if error not in (NONE, UNKNOWN):
         st[p, KIND] = RANGE if error == OFFSET_OUT_OF_RANGE else REFUSED
         return
@@ -283,10 +257,10 @@ def answer_fetch(
         st[p, ANS_DIV_END] = div_end
         return
     if leads:
-        records(st, b, st[p, REQ_OFFSET], base, end, rec_epoch)
+        records(st, b, st[p, REQ_OFFSET], data)
     st[p, KIND] = DATA
     st[p, ANS_HW] = res_hw
-    st[p, ANS_BASE] = base
-    st[p, ANS_END] = end
-    st[p, ANS_REC_EPOCH] = rec_epoch
+    st[p, ANS_BASE] = data.base
+    st[p, ANS_END] = data.end
+    st[p, ANS_REC_EPOCH] = data.epoch
     st[p, ANS_TERM] = st[REPLICAS + b, TERM] if leads else -1

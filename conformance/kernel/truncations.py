@@ -10,6 +10,7 @@ from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.flight import as_answered, given, without_error
 from tidegauge.conformance.kernel.follower import accepted
 from tidegauge.conformance.kernel.forks import truncate_fork
+from tidegauge.conformance.kernel.groups import Log, Request, Response, Truncation
 from tidegauge.conformance.kernel.lineage import cache_truncate, inputs_missing, starts_at
 from tidegauge.conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, set_hw, within
 from tidegauge.conformance.kernel.rule_ids import HW_06, HW_07, OOR_01, TRUNC_01, TRUNC_03, TRUNC_05
@@ -48,10 +49,9 @@ from tidegauge.impl.rules import (
 from tidegauge.traces.columns import UNKNOWN
 
 
-def truncate(
-    st: State, b: int, offset: int, div_epoch: int, div_end: int, target: int, completed: int, leo: int, hw: int
-) -> None:
+def truncate(st: State, b: int, offset: int, div_epoch: int, div_end: int, truncated: Truncation, after: Log) -> None:
     """TRUNC-01 by the T-table, TRUNC-03 and HW-07 for what the truncation leaves."""
+    target, completed = truncated.target, truncated.completed
     n, before = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO]
     if UNKNOWN in (n, before, offset, div_epoch, div_end):
         missing = inputs_missing(n, before, 0, offset, 0)
@@ -69,19 +69,20 @@ def truncate(
             target = expected
         if completed == UNKNOWN:
             completed = 1 if done else 0
-    truncate_at(st, b, target, leo, hw)
+    truncate_at(st, b, target, after)
     st[REPLICAS + b, MORE_ROUNDS] = 1 if completed == 0 else 0
 
 
-def truncate_at(st: State, b: int, target: int, leo: int, hw: int) -> None:
+def truncate_at(st: State, b: int, target: int, after: Log) -> None:
     """TRUNC-03 and HW-07: UnifiedLog#truncateTo."""
     before = st[REPLICAS + b, LEO]
     end = UNKNOWN if UNKNOWN in (before, target) else min(before, target)
-    leo_becomes(st, b, TRUNC_03, end, leo, 1 << field.TARGET | 1 << field.LEO_BEFORE)
+    leo_becomes(st, b, TRUNC_03, end, after.leo, 1 << field.TARGET | 1 << field.LEO_BEFORE)
     old = st[REPLICAS + b, HW]
     lowered = UNKNOWN if UNKNOWN in (old, target) else high_watermark_after_truncation(old, target)
-    hw_becomes(st, b, HW_07, lowered, hw, 1 << field.TARGET | 1 << field.HW_BEFORE)
+    hw_becomes(st, b, HW_07, lowered, after.hw, 1 << field.TARGET | 1 << field.HW_BEFORE)
     cache_truncate(st, b, target)
+    # below its start the whole log goes and begins again at the target (UnifiedLog#truncateTo, #truncateFullyAndStartAt)
     if target != UNKNOWN and st[REPLICAS + b, LOG_START] > target:
         st[REPLICAS + b, LOG_START] = target
     cache_in_order(st, b)
@@ -92,23 +93,18 @@ def handle_diverging_response(
     st: State,
     b: int,
     leader: int,
-    epoch: int,
-    offset: int,
-    error: int,
-    div_epoch: int,
-    div_end: int,
-    target: int,
-    completed: int,
-    leo_before: int,
-    hw_before: int,
-    leo: int,
-    hw: int,
+    asked: Request,
+    response: Response,
+    truncated: Truncation,
+    before: Log,
+    after: Log,
 ) -> None:
     """AbstractFetcherThread#truncateOnFetchResponse."""
     alive(st, b)
-    found(st, b, leo_before, hw_before)
+    found(st, b, before)
     p = pair(st, b, leader)
-    without_error(st, error)
+    epoch, offset, div_epoch, div_end = asked.epoch, asked.offset, response.div_epoch, response.div_end
+    without_error(st, response.error)
     if st[p, KIND] in (DIVERGED, HELD):
         epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
@@ -123,14 +119,14 @@ def handle_diverging_response(
         undecided(st, HW_06, 1 << field.HW)
     else:
         decide(st, HW_06, moved == -1, field.HW, moved, st[REPLICAS + b, HW])
-    truncate(st, b, offset, div_epoch, div_end, target, completed, leo, hw)
+    truncate(st, b, offset, div_epoch, div_end, truncated, after)
     st[p, KIND] = NOTHING
 
 
-def truncate_to_high_watermark(st: State, b: int, target: int, leo_before: int, hw_before: int, leo: int, hw: int) -> None:
+def truncate_to_high_watermark(st: State, b: int, target: int, before: Log, after: Log) -> None:
     """TRUNC-05: AbstractFetcherThread#truncateToHighWatermark is for a follower that has no epochs."""
     alive(st, b)
-    found(st, b, leo_before, hw_before)
+    found(st, b, before)
     n, old = st[REPLICAS + b, CACHED], st[REPLICAS + b, HW]
     if st[OPTION, TRUNCATION_ON_FETCH] == 1 and n == UNKNOWN:
         undecided(st, TRUNC_05, 1 << field.EPOCHS)
@@ -140,48 +136,46 @@ def truncate_to_high_watermark(st: State, b: int, target: int, leo_before: int, 
         same(st, TRUNC_05, field.TARGET, old, target, 1 << field.HW)
     else:
         target = old
-    truncate_at(st, b, target, leo, hw)
+    truncate_at(st, b, target, after)
 
 
 def handle_out_of_range(
     st: State,
     b: int,
     leader: int,
-    epoch: int,
-    offset: int,
+    asked: Request,
     leader_start: int,
     leader_end: int,
     target: int,
-    leo_before: int,
-    hw_before: int,
-    leo: int,
-    hw: int,
+    before: Log,
+    after: Log,
     log_start: int,
 ) -> None:
     """OOR-01: AbstractFetcherThread#fetchOffsetAndTruncate, three cases."""
     alive(st, b)
-    found(st, b, leo_before, hw_before)
-    p = pair(st, b, leader)
+    found(st, b, before)
+    p, epoch, offset = pair(st, b, leader), asked.epoch, asked.offset
     if st[p, KIND] in (RANGE, HELD):
         epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
         offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
     accepted(st, b, leader, epoch, offset)
     given(st, p, leader, RANGE, epoch, offset, False)
     st[p, KIND] = NOTHING
-    before = st[REPLICAS + b, LEO]
-    if UNKNOWN in (leader_start, leader_end, before):
+    had = st[REPLICAS + b, LEO]
+    if UNKNOWN in (leader_start, leader_end, had):
         undecided(st, OOR_01, 1 << field.LEADER_START | 1 << field.LEADER_END | 1 << field.LEO)
-        set_hw(st, b, hw)
-        leo_becomes(st, b, OOR_01, UNKNOWN, leo, 1 << field.LEADER_END)
+        set_hw(st, b, after.hw)
+        leo_becomes(st, b, OOR_01, UNKNOWN, after.leo, 1 << field.LEADER_END)
         starts_at(st, b, log_start)
         st[REPLICAS + b, CACHED] = UNKNOWN
         return
-    case, expected = out_of_range_reset(leader_start, leader_end, before)
+    case, expected = out_of_range_reset(leader_start, leader_end, had)
     if target != UNKNOWN:
         same(st, OOR_01, field.TARGET, expected, target, 0)
+    # only a log wholly below the leader's start is dropped (UnifiedLog#truncateFullyAndStartAt)
     if case == RESET_TO_LEADER_START:
-        leo_becomes(st, b, OOR_01, expected, leo, 0)
-        hw_becomes(st, b, OOR_01, expected, hw, 0)
+        leo_becomes(st, b, OOR_01, expected, after.leo, 0)
+        hw_becomes(st, b, OOR_01, expected, after.hw, 0)
         starts_at(st, b, expected)
         st[REPLICAS + b, CACHED] = 0
         truncate_fork(st, b, 0)
@@ -189,8 +183,8 @@ def handle_out_of_range(
             same(st, OOR_01, field.LOG_START, expected, log_start, 0)
     else:
         old = st[REPLICAS + b, HW]
-        leo_becomes(st, b, OOR_01, expected, leo, 0)
+        leo_becomes(st, b, OOR_01, expected, after.leo, 0)
         lowered = UNKNOWN if old == UNKNOWN else high_watermark_after_truncation(old, expected)
-        hw_becomes(st, b, OOR_01, lowered, hw, 1 << field.HW_BEFORE)
+        hw_becomes(st, b, OOR_01, lowered, after.hw, 1 << field.HW_BEFORE)
         cache_truncate(st, b, expected)
     within(st, b)

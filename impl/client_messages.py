@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from tidegauge.impl.messages import FetchRequest, FetchResponse
-from tidegauge.impl.records import Batch, Transaction
+from tidegauge.impl.records import Batch, Producer, Transaction
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -18,6 +18,10 @@ MESSAGE_TOO_LARGE = 10
 INVALID_TOPIC_EXCEPTION = 17
 RECORD_LIST_TOO_LARGE = 18
 INVALID_REQUIRED_ACKS = 21
+OUT_OF_ORDER_SEQUENCE_NUMBER = 45
+DUPLICATE_SEQUENCE_NUMBER = 46
+INVALID_PRODUCER_EPOCH = 47
+UNKNOWN_PRODUCER_ID = 59
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """org.apache.kafka.common.internals.Topic#INTERNAL_TOPICS: only coordinators write there."""
@@ -29,6 +33,7 @@ class ProducedBatch(NamedTuple):
     records: int
     corrupt: bool = False
     transaction: Transaction | None = None
+    producer: Producer | None = None
 
 
 class PartitionAppend(NamedTuple):
@@ -40,10 +45,11 @@ class PartitionAppend(NamedTuple):
 
 
 class ProduceResponse(NamedTuple):
-    """`responses` None: acks = 0 is never answered; a failed one closes the connection, so the producer notices."""
+    """With acks = 0 it is not `sent`; a failed one closes the connection, so the producer notices."""
 
     request: int
-    responses: Table[TopicPartition, PartitionAppend] | None
+    responses: Table[TopicPartition, PartitionAppend]
+    sent: bool = True
     closes_connection: bool = False
 
 
@@ -69,6 +75,30 @@ class Isolation(Enum):
     TXN_COMMITTED = "TXN_COMMITTED"
 
 
+class OffsetSpec(Enum):
+    """The timestamps of a ListOffsets request that name an offset. Records have no timestamps here."""
+
+    LATEST = -1
+    EARLIEST = -2
+    EARLIEST_LOCAL = -4
+
+
+class ListOffsetsPartition(NamedTuple):
+    """One partition of a ListOffsets request."""
+
+    spec: OffsetSpec
+    current_leader_epoch: int = UNDEFINED
+
+
+class ListedOffset(NamedTuple):
+    """One partition of its response."""
+
+    error: int = NONE
+    offset: int = UNDEFINED
+    leader_epoch: int = UNDEFINED
+
+
+DEBUGGING_REPLICA = -2
 FUTURE_LOCAL_REPLICA = -3
 
 

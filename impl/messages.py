@@ -56,10 +56,19 @@ class FetchResponse(NamedTuple):
 
 
 class ListOffsets(NamedTuple):
-    """Answers to the two ListOffsets requests of an out-of-range reset. They are no consistent snapshot."""
+    """Responses to the two ListOffsets requests of an out-of-range reset, each with its error. They are no one snapshot."""
 
     earliest: int
     latest: int
+    earliest_error: int = 0
+    latest_error: int = 0
+
+    def error(self, log_end: int) -> int:
+        """The first error that a follower meets: one that is ahead of its leader does not ask for the earliest offset.
+
+        AbstractFetcherThread#fetchOffsetAndTruncate: latest first.
+        """
+        return self.latest_error or (0 if self.latest < log_end else self.earliest_error)
 
 
 class FetchResponseInFlight(NamedTuple):
@@ -113,7 +122,7 @@ class AlterPartitionResponse(NamedTuple):
 
 
 class BrokerState(NamedTuple):
-    """What the metadata cache says about a broker; `epoch` None when no alive incarnation is known."""
+    """What the metadata cache says about a broker; `epoch` None while no incarnation is alive (KRaft: also while fenced)."""
 
     broker_id: int
     fenced: bool = False

@@ -36,7 +36,7 @@ class Profile(NamedTuple):
     fetcher_restart: str  # what restarts a fetcher: "leader" 0.8, "leader-or-jump" 2.0.1, "leader-or-epoch" 2.1, "epoch" 3.3
     epoch_bump_on_shrink: bool  # an ISR that shrinks gets a new leader epoch (KRaft below MV 3.6)
     registration_leaves_isr: bool  # another incarnation leaves every ISR when it registers (KAFKA-18106, 4.0)
-    strict_cache: bool  # own epoch marked at election, conflicts evicted, asked below its first entry (KAFKA-7415, 2.0.1)
+    strict_cache: bool  # own epoch marked at election, conflicts evicted, answers below its first entry (KAFKA-7415, 2.0.1)
     epoch_in_response: bool  # OffsetsForLeaderEpoch responses with the epoch it found (KIP-279, 2.0)
     initial_offset: str  # a follower starts at: its "hw"; its "log-end" 0.11 and 1.0; "log-end-or-hw" 2.8
     epoch_responses_checked: bool  # an epoch response of another epoch is dropped (KAFKA-7786, 2.1.1)
@@ -56,6 +56,9 @@ class Profile(NamedTuple):
     hw_after_isr_response: bool  # a committed ISR may raise the high watermark (all but 2.7 to 3.0, KAFKA-13091)
     eligibility: str  # who may join the ISR: "alive"; "unfenced" 3.3 (KIP-841); "incarnation" 3.5 (KIP-903)
     rejects_stale_fetch: bool  # a fetch of an older incarnation is refused (KIP-903, 3.7)
+    latest_needs_hw: bool  # consumers get no latest offset while the HW is below the epoch start (KIP-207, 2.2)
+    unknown_producer: str  # a sequence above 0 of an unknown producer: "out-of-order"; "unknown" 1.0; "taken" 2.5 (KIP-360)
+    old_batch_is_duplicate: bool  # a batch below the remembered ones is a duplicate, not out of order (1.0.0 and 1.0.1)
     hw_wakes_followers: bool  # a high watermark that moved completes a follower's fetch (2.4 and 2.5, KAFKA-9952)
     elr: bool  # eligible leader replicas (KIP-966, default for clusters made at MV 4.1)
 
@@ -96,6 +99,9 @@ FETCH_TRUNCATION = Profile(
     hw_after_isr_response=True,
     eligibility="incarnation",
     rejects_stale_fetch=True,
+    latest_needs_hw=True,
+    unknown_producer="taken",
+    old_batch_is_duplicate=False,
     hw_wakes_followers=False,
 )
 

@@ -1,7 +1,8 @@
 """Records, as far as the protocol looks at them: offsets, leader epochs, transactions.
 
-A batch is (base, last, epoch), both offsets inclusive, and the transaction it belongs to, which only readers of committed
-transactions look at. Contents do not matter to the protocol. Source: org.apache.kafka.common.record.RecordBatch.
+A batch is (base, last, epoch), both offsets inclusive, the transaction it belongs to, which only readers of committed
+transactions look at, and its idempotent producer, which only an append at a leader looks at. Contents do not matter to the
+protocol. Source: org.apache.kafka.common.record.RecordBatch.
 """
 
 from enum import Enum
@@ -22,6 +23,14 @@ class Transaction(NamedTuple):
     marker: Marker | None = None
 
 
+class Producer(NamedTuple):
+    """Who wrote a batch, so that it is written once and in its order; sequence numbers are those of records."""
+
+    producer_id: int
+    epoch: int
+    base_sequence: int
+
+
 class Batch(NamedTuple):
     """Offsets of the first and last record, and the leader epoch stamped by the leader that wrote it."""
 
@@ -29,3 +38,4 @@ class Batch(NamedTuple):
     last: int
     epoch: int
     transaction: Transaction | None = None
+    producer: Producer | None = None

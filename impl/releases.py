@@ -46,6 +46,7 @@ _FALSE_UNTIL: Mapping[str, Version] = MappingProxyType(
         "counts_maximal_isr": (2, 7),
         "counts_only_eligible": (3, 6),
         "rejects_stale_fetch": (3, 7),
+        "latest_needs_hw": (2, 2),
         "registration_leaves_isr": (4, 0),
         "elr": (4, 1),
     }
@@ -71,6 +72,8 @@ SINCE: Mapping[str, tuple[tuple[Version, bool | str], ...]] = MappingProxyType(
         "keeps_last_epoch": ((START, True), ((3, 5, 1), False), ((3, 7), True)),
         "hw_after_isr_response": ((START, True), ((2, 7), False), ((3, 1), True)),
         "eligibility": ((START, "alive"), ((3, 3), "unfenced"), ((3, 5), "incarnation")),
+        "unknown_producer": ((START, "out-of-order"), ((1, 0), "unknown"), ((2, 5), "taken")),
+        "old_batch_is_duplicate": ((START, False), ((1, 0), True), ((1, 0, 2), False)),
         "hw_wakes_followers": ((START, False), ((2, 4), True), ((2, 6), False)),
         "epoch_bump_on_shrink": ((START, False), ((2, 8), True), ((3, 6), False)),
     }

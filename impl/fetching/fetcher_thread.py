@@ -20,7 +20,7 @@ from tidegauge.impl.profiles import Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import fetcher as fetcher_
 from tidegauge.impl.replica.fetch_state import Fetcher, PartitionFetchState
-from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
+from tidegauge.impl.rules import OFFSET_OUT_OF_RANGE, UNDEFINED
 from tidegauge.impl.storage.batch_bytes import RECORD_BYTES, bytes_of
 from tidegauge.impl.storage.log import Log
 from tidegauge.impl.table import Table
@@ -85,7 +85,6 @@ class PartitionResponse(NamedTuple):
 
     response: FetchResponse
     offsets: ListOffsets | None = None
-    offsets_error: int = NONE
     corrupt: bool = False
 
 
@@ -220,7 +219,7 @@ def process_fetch_response(
             request.current_leader_epoch, request.fetch_offset, response.response, response.offsets
         )
         try:
-            after = fetcher_.process_fetch_response(setup, before, received, response.offsets_error, response.corrupt)
+            after = fetcher_.process_fetch_response(setup, before, received, response.corrupt)
         except KafkaError:  # before KIP-461 it escapes
             return done._replace(thread=done.thread._replace(dead=True))
         if after.entry is not None and after.entry.delayed and before.entry != after.entry:

@@ -43,13 +43,13 @@ def add_partition(
     """Put the partition into the thread. AbstractFetcherThread#addPartitions, #partitionFetchState.
 
     An entry of the same epoch is left alone; a negative offset asks the leader; otherwise truncation on fetch decides
-    whether fetching can start at once. `offsets` None with a negative offset: the leader answered with an error.
+    whether fetching can start at once. An error of the leader, or no response, leaves the thread's caller with it.
     """
     fetcher = fetcher._replace(failed=False)
     if fetcher.entry is not None and fetcher.entry.current_leader_epoch == leader_epoch:
         return fetcher
     if initial_offset < 0:
-        if offsets is None:
+        if offsets is None or offsets.error(fetcher.log.end) != NONE:
             raise IllegalStateError(
                 "initial offset: expected >= 0, or a response to ListOffsets with it; seen neither", left_behind=fetcher
             )
@@ -133,11 +133,12 @@ def truncate_to_epoch_end_offset(
 def _truncate_by_response(
     setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, leader_epoch: int, leader_end: int
 ) -> Fetcher:
-    log = fetcher.log
+    log, cache = fetcher.log, fetcher.log.cache
     fallback = log.hw if setup.profile.initial_offset == "log-end" else entry.fetch_offset
-    _, offset, completed = setup.rules.truncation_target(
-        log.cache.epochs, log.cache.starts, log.end, fallback, leader_epoch, leader_end
-    )
+    # An epoch that the own cache has no in_flight for is as if it were empty: 2.0.0 had none below the first entry either
+    known = log_.end_offset_for_epoch(setup, log, leader_epoch) != (UNDEFINED, UNDEFINED)
+    epochs, starts = (cache.epochs, cache.starts) if known else ((), ())
+    _, offset, completed = setup.rules.truncation_target(epochs, starts, log.end, fallback, leader_epoch, leader_end)
     return _truncate(setup, fetcher, entry, offset, completed)
 
 
@@ -168,7 +169,7 @@ def accepts(setup: Setup, entry: PartitionFetchState | None, in_flight: FetchRes
 
 
 def process_fetch_response(
-    setup: Setup, fetcher: Fetcher, in_flight: FetchResponseInFlight, offsets_error: int = NONE, corrupt: bool = False
+    setup: Setup, fetcher: Fetcher, in_flight: FetchResponseInFlight, corrupt: bool = False
 ) -> Fetcher:
     """One partition of a fetch response. AbstractFetcherThread#processFetchRequest, #truncateOnFetchResponse.
 
@@ -186,7 +187,7 @@ def process_fetch_response(
             return _truncate_by_response(setup, fetcher, entry, response.diverging_epoch, response.diverging_end)
         return _process_data(setup, fetcher, entry, response, corrupt)
     if response.error == OFFSET_OUT_OF_RANGE:
-        return _handle_out_of_range(setup, fetcher, entry, in_flight, offsets_error)
+        return _handle_out_of_range(setup, fetcher, entry, in_flight)
     if response.error == FENCED_LEADER_EPOCH:
         fetcher, moved_on = on_partition_fenced(setup, fetcher, in_flight.request_epoch)
         return delay(fetcher) if moved_on else fetcher
@@ -254,13 +255,16 @@ def fetch_offset_and_truncate(setup: Setup, fetcher: Fetcher, leader_epoch: int,
 
 
 def _handle_out_of_range(
-    setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, in_flight: FetchResponseInFlight, offsets_error: int
+    setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, in_flight: FetchResponseInFlight
 ) -> Fetcher:
     """AbstractFetcherThread#handleOutOfRangeError. A fenced ListOffsets in an older epoch is retried without delay."""
-    if offsets_error == FENCED_LEADER_EPOCH:
+    if in_flight.offsets is None:
+        return delay(fetcher)
+    error = in_flight.offsets.error(fetcher.log.end)
+    if error == FENCED_LEADER_EPOCH:
         fetcher, moved_on = on_partition_fenced(setup, fetcher, in_flight.request_epoch)
         return fetcher if moved_on else delay(fetcher)
-    if offsets_error != NONE or in_flight.offsets is None:
+    if error != NONE:
         return delay(fetcher)
     try:
         return fetch_offset_and_truncate(setup, fetcher, entry.current_leader_epoch, in_flight.offsets)

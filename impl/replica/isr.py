@@ -47,6 +47,12 @@ def is_under_min_isr(setup: Setup, partition: Partition) -> bool:
     )
 
 
+def is_at_min_isr(setup: Setup, partition: Partition) -> bool:
+    """Whether one member less would be too few. Partition#isAtMinIsr."""
+    effective = min(setup.min_insync_replicas, _cap(setup, partition))
+    return partition.is_leader and len(partition.state.isr) == effective
+
+
 def _cap(setup: Setup, partition: Partition) -> int:
     """Partition#effectiveMinIsr: no more than there are replicas, since KAFKA-15583; as configured before."""
     return len(partition.remotes) + 1 if setup.profile.blocks_under_min_isr else setup.min_insync_replicas

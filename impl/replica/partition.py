@@ -7,11 +7,11 @@ Rules of this file
 3. Source: kafka.cluster.Partition.
 """
 
-from tidegauge.impl.client_messages import Isolation
+from tidegauge.impl.client_messages import Isolation, ListedOffset, OffsetSpec
 from tidegauge.impl.errors import OffsetOutOfRangeError, UnexpectedAppendOffsetError
-from tidegauge.impl.messages import NOT_ENOUGH_REPLICAS, FetchRequest, FetchResponse, Metadata
+from tidegauge.impl.messages import NOT_ENOUGH_REPLICAS, OFFSET_NOT_AVAILABLE, FetchRequest, FetchResponse, Metadata
 from tidegauge.impl.profiles import Setup
-from tidegauge.impl.records import Batch, Transaction
+from tidegauge.impl.records import Batch, Producer, Transaction
 from tidegauge.impl.replica import replica as replica_
 from tidegauge.impl.replica.isr import is_under_min_isr, maybe_expand_isr, maybe_increment_leader_hw
 from tidegauge.impl.replica.partition_state import Partition, PartitionState, remote
@@ -24,6 +24,7 @@ from tidegauge.impl.rules import (
     OUT_OF_RANGE,
     UNDEFINED,
 )
+from tidegauge.impl.storage import epoch_cache, producer_sequences
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.log import AppendInfo, Log
 from tidegauge.impl.storage.producer_state import read_bound
@@ -99,13 +100,22 @@ def append_records_to_leader(
     metadata: Metadata,
     now: int,
     transaction: Transaction | None = None,
+    producer: Producer | None = None,
 ) -> tuple[Partition, int, AppendInfo]:
     """A produce request: the partition, an error code, what was appended. Partition#appendRecordsToLeader."""
     if not partition.is_leader:
         return partition, NOT_LEADER_OR_FOLLOWER, AppendInfo()
     if acks == -1 and is_under_min_isr(setup, partition):
         return partition, NOT_ENOUGH_REPLICAS, AppendInfo()
-    log, info = log_.append_as_leader(setup, partition.log, records, partition.leader_epoch, transaction)
+    log, written = partition.log, None
+    if producer is not None:
+        error, written = producer_sequences.check(setup, log.batches, producer, records)
+        if error != NONE:
+            return partition, error, AppendInfo()
+    if written is not None:  # sent again: UnifiedLog#append leaves the log alone and says where the batch stands
+        info = AppendInfo(written.base, written.last, written.epoch, 0)
+    else:
+        log, info = log_.append_as_leader(setup, log, records, partition.leader_epoch, transaction, producer)
     return maybe_increment_leader_hw(setup, partition._replace(log=log), metadata, now), NONE, info
 
 
@@ -157,6 +167,31 @@ def last_offset_for_leader_epoch(
         return error, UNDEFINED, UNDEFINED
     epoch, end = log_.end_offset_for_epoch(setup, partition.log, requested)
     return NONE, epoch if setup.profile.epoch_in_response else UNDEFINED, end
+
+
+def fetch_offset_for_timestamp(
+    setup: Setup, partition: Partition, spec: OffsetSpec, current_leader_epoch: int, isolation: Isolation, only_leader: bool
+) -> ListedOffset:
+    """ListOffsets, up to where this requester may read. Partition#fetchOffsetForTimestamp.
+
+    A new leader whose high watermark is below its epoch start has no latest offset for consumers yet: the one that it knows
+    may be lower than what they got before (KIP-207). Other brokers get the log end. UnifiedLog#fetchOffsetByTimestamp.
+    """
+    serves = partition.is_leader or not only_leader
+    error = setup.rules.request_error(current_leader_epoch, partition.leader_epoch, serves, setup.profile.fencing)
+    if error != NONE:
+        return ListedOffset(error)
+    log, cache = partition.log, partition.log.cache
+    if spec is OffsetSpec.LATEST:
+        lags = isolation is not Isolation.LOG_END and partition.epoch_start > log.hw
+        if lags and setup.profile.latest_needs_hw:
+            return ListedOffset(OFFSET_NOT_AVAILABLE)
+        return ListedOffset(NONE, read_bound(log, isolation), partition.leader_epoch)
+    if spec is OffsetSpec.EARLIEST:
+        first = epoch_cache.earliest_entry(cache)
+        return ListedOffset(NONE, log.start, first[0] if first is not None and first[1] <= log.start else UNDEFINED)
+    local = max(log.start, log.segments[0])
+    return ListedOffset(NONE, local, epoch_cache.epoch_for_offset(setup, cache, local))
 
 
 def fetch_records(

@@ -9,11 +9,15 @@ Rules of this file
 
 from tidegauge.impl.client_messages import (
     CORRUPT_MESSAGE,
+    DUPLICATE_SEQUENCE_NUMBER,
     INTERNAL_TOPICS,
+    INVALID_PRODUCER_EPOCH,
     INVALID_REQUIRED_ACKS,
     INVALID_TOPIC_EXCEPTION,
     MESSAGE_TOO_LARGE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
     RECORD_LIST_TOO_LARGE,
+    UNKNOWN_PRODUCER_ID,
     PartitionAppend,
     ProducedBatch,
     ProduceResponse,
@@ -24,20 +28,26 @@ from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.delayed_produce import checked, delayed_produce, is_complete
-from tidegauge.impl.server.delayed_produce import respond as produce_response
+from tidegauge.impl.server.delayed_produce import delayed_produce
 from tidegauge.impl.server.replica_manager import (
     ReplicaManager,
     counted,
     online,
     partition_error,
     size_in_bytes,
+    topic_setup,
     with_partition,
 )
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 VALID_ACKS = frozenset({-1, 0, 1})
+
+PRODUCER_ERRORS = frozenset(
+    {OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, UNKNOWN_PRODUCER_ID}
+)
+COUNTED = PRODUCER_ERRORS | {NOT_ENOUGH_REPLICAS}
+"""Errors that Kafka counts as failed, and answers with the log start: the others are common. #processFailedRecord."""
 
 Produced = Table[TopicPartition, ProducedBatch]
 Appended = Table[TopicPartition, tuple[PartitionAppend, int]]
@@ -60,26 +70,21 @@ def append_records(
         refused = Table((tp, PartitionAppend(INVALID_REQUIRED_ACKS)) for tp in produced)
         return purgatory.respond(manager, ProduceResponse(request, refused))
     manager, appended, moved = append_to_local_log(setup, manager, acks, produced, now, internal_topics_allowed)
-    manager = _answered_or_waiting(setup, manager, request, acks, now + timeout_ms, appended)
+    manager = _answered_or_waiting(setup, manager, request, acks, now + timeout_ms, appended, now)
     for tp, (response, _) in appended.items():
         if response.error == NONE:
-            manager = purgatory.check_fetches(setup, manager, tp, now)
-            if tp in moved:
-                manager = purgatory.check_produces(setup, manager, tp)
+            manager = purgatory.check_after_append(setup, manager, tp, now, hw_incremented=tp in moved)
     return manager
 
 
 def _answered_or_waiting(
-    setup: Setup, manager: ReplicaManager, request: int, acks: int, deadline: int, appended: Appended
+    setup: Setup, manager: ReplicaManager, request: int, acks: int, deadline: int, appended: Appended, now: int
 ) -> ReplicaManager:
     failed = [response.error != NONE for response, _ in appended.values()]
     if acks == -1 and not all(failed):  # ReplicaManager#delayedProduceRequestRequired
-        waiting = checked(setup, manager, delayed_produce(request, deadline, appended))
-        if is_complete(waiting):
-            return purgatory.respond(manager, produce_response(waiting))
-        return manager._replace(produces=manager.produces.put(request, waiting))
-    responses = None if acks == 0 else Table((tp, response) for tp, (response, _) in appended.items())
-    return purgatory.respond(manager, ProduceResponse(request, responses, acks == 0 and any(failed)))
+        return purgatory.watch_produce(setup, manager, delayed_produce(request, deadline, appended), now)
+    responses = Table((tp, response) for tp, (response, _) in appended.items())
+    return purgatory.respond(manager, ProduceResponse(request, responses, acks != 0, acks == 0 and any(failed)))
 
 
 def append_to_local_log(
@@ -96,14 +101,23 @@ def append_to_local_log(
             appended = appended.put(tp, (PartitionAppend(error), UNDEFINED))
             continue
         after, error, info = partition_.append_records_to_leader(
-            setup, before, batch.records, acks, manager.metadata, now, batch.transaction
+            topic_setup(setup, manager, tp),
+            before,
+            batch.records,
+            acks,
+            manager.metadata,
+            now,
+            batch.transaction,
+            batch.producer,
         )
-        if error == NOT_ENOUGH_REPLICAS:  # the one error here that Kafka counts: clients bring about the others
-            manager = counted(manager, tp, failed_produce_requests=1)
-        if error == NONE:
-            error = _bad_batch(manager, batch)
+        if error == NONE or error in PRODUCER_ERRORS:  # the records are looked at before their producer
+            error = _bad_batch(manager, batch) or error
             if error == MESSAGE_TOO_LARGE:
                 manager = counted(manager, tp, bytes_rejected=_size(manager, batch))
+        if error in COUNTED:
+            manager = counted(manager, tp, failed_produce_requests=1)
+            appended = appended.put(tp, (PartitionAppend(error, log_start=before.log.start), UNDEFINED))
+            continue
         if error != NONE:
             appended = appended.put(tp, (PartitionAppend(error), UNDEFINED))
             continue

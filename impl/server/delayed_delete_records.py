@@ -4,15 +4,16 @@ Rules of this file
 
 1. A partition stops waiting when its low watermark, the least log start of the leader and the living replicas, has reached
    the offset asked for, or when it cannot be asked any more. Followers raise their log start with the leader's answers.
-2. A change of role does not end the wait: the deadline does, or a look for another reason.
-3. Source: kafka.server.DelayedDeleteRecords.
+2. One that is not hosted any more is unknown, whatever the metadata cache says of it: unlike in the request itself.
+3. A change of role does not end the wait: the deadline does, or a look for another reason.
+4. Source: kafka.server.DelayedDeleteRecords.
 """
 
 from tidegauge.impl.client_messages import DeleteRecordsResponse, PartitionDelete
-from tidegauge.impl.messages import REQUEST_TIMED_OUT
+from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT
 from tidegauge.impl.replica import isr
-from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
-from tidegauge.impl.server.replica_manager import ReplicaManager, online, partition_error
+from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
+from tidegauge.impl.server.replica_manager import ReplicaManager, online
 from tidegauge.impl.server.waiting import DelayedDeleteRecords, DeleteRecordsStatus
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -49,7 +50,7 @@ def checked(manager: ReplicaManager, delayed: DelayedDeleteRecords) -> DelayedDe
 def _low_watermark(manager: ReplicaManager, tp: TopicPartition) -> tuple[int, int]:
     partition = online(manager, tp)
     if partition is None:
-        return partition_error(manager, tp), UNDEFINED
+        return KAFKA_STORAGE_ERROR if tp in manager.hosted else UNKNOWN_TOPIC_OR_PARTITION, UNDEFINED
     if not partition.is_leader:
         return NOT_LEADER_OR_FOLLOWER, UNDEFINED
     return NONE, isr.low_watermark(partition, manager.metadata)

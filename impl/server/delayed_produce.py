@@ -13,7 +13,7 @@ from tidegauge.impl.messages import REQUEST_TIMED_OUT
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import isr
 from tidegauge.impl.rules import NONE
-from tidegauge.impl.server.replica_manager import ReplicaManager, online, partition_error
+from tidegauge.impl.server.replica_manager import ReplicaManager, online, partition_error, topic_setup
 from tidegauge.impl.server.waiting import DelayedProduce, ProduceStatus
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -51,7 +51,7 @@ def _reached(setup: Setup, manager: ReplicaManager, tp: TopicPartition, required
     partition = online(manager, tp)
     if partition is None:
         return False, partition_error(manager, tp)
-    return isr.check_enough_replicas_reach_offset(setup, partition, required)
+    return isr.check_enough_replicas_reach_offset(topic_setup(setup, manager, tp), partition, required)
 
 
 def is_complete(delayed: DelayedProduce) -> bool:

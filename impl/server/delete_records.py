@@ -13,7 +13,7 @@ from tidegauge.impl.replica import isr
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.delayed_delete_records import Deleted, checked, delayed_delete_records
+from tidegauge.impl.server.delayed_delete_records import Deleted, delayed_delete_records
 from tidegauge.impl.server.replica_manager import ReplicaManager, online, partition_error, with_partition
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -37,8 +37,7 @@ def delete_records(
     if not any(r.error == NONE and r.low_watermark < requested for r, requested in deleted.values()):
         reported = Table((tp, response) for tp, (response, _) in deleted.items())
         return purgatory.respond(manager, DeleteRecordsResponse(request, reported))
-    waiting = checked(manager, delayed_delete_records(request, now + timeout_ms, deleted))
-    return manager._replace(deletes=manager.deletes.put(request, waiting))
+    return purgatory.watch_delete(manager, delayed_delete_records(request, now + timeout_ms, deleted), now)
 
 
 def _delete(

@@ -107,7 +107,7 @@ def _hosted(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
 
 def _judged(manager: ReplicaManager, tp: TopicPartition, state: PartitionChange, *, kraft: bool) -> tuple[int, bool]:
     """(error, whether the state is taken over)."""
-    partition, topic_id, offline = manager.hosted[tp]
+    partition, topic_id, offline, _ = manager.hosted[tp]
     if offline:
         return KAFKA_STORAGE_ERROR, False
     if None not in {state.topic_id, topic_id} and state.topic_id != topic_id:

@@ -8,18 +8,23 @@ Rules of this file
 3. Source: org.apache.kafka.server.purgatory.DelayedOperationPurgatory, kafka.cluster.DelayedOperations.
 """
 
+from typing import TypeVar
+
 from tidegauge.impl.client_messages import ClientResponse, FetchedPartitions
+from tidegauge.impl.fetching.fetcher_thread import Logs
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import isr
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.server import delayed_delete_records as delete_
 from tidegauge.impl.server import delayed_produce as produce_
 from tidegauge.impl.server.delayed_fetch import is_satisfied
-from tidegauge.impl.server.read_from_log import read_from_log
-from tidegauge.impl.server.replica_manager import ReplicaManager
-from tidegauge.impl.server.waiting import DelayedFetch
+from tidegauge.impl.server.read_from_log import Reading, read_next
+from tidegauge.impl.server.replica_manager import ReplicaManager, online, with_logs
+from tidegauge.impl.server.waiting import DelayedDeleteRecords, DelayedFetch, DelayedProduce
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
+
+Waiting = TypeVar("Waiting", DelayedProduce, DelayedFetch, DelayedDeleteRecords)
 
 
 def respond(manager: ReplicaManager, answered: ClientResponse) -> ReplicaManager:
@@ -61,7 +66,7 @@ def check_fetches(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now
         if request in manager.fetches and tp in delayed.statuses:
             manager, satisfied = is_satisfied(setup, manager, delayed)
             if satisfied:
-                manager = _complete_fetch(setup, manager, delayed, now)
+                manager = complete_fetch(setup, manager, delayed, now)
     return manager
 
 
@@ -78,6 +83,39 @@ def check_deletes(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager
     return manager
 
 
+def watch_produce(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce, now: int) -> ReplicaManager:
+    """A new one ends at once if it is complete or has no time. DelayedOperationPurgatory#tryCompleteElseWatch."""
+    delayed = produce_.checked(setup, manager, delayed)
+    if produce_.is_complete(delayed) or delayed.deadline <= now:
+        return respond(manager, produce_.respond(delayed))
+    return manager._replace(produces=manager.produces.put(delayed.request, delayed))
+
+
+def watch_delete(manager: ReplicaManager, delayed: DelayedDeleteRecords, now: int) -> ReplicaManager:
+    """The same for a DeleteRecords."""
+    delayed = delete_.checked(manager, delayed)
+    if delete_.is_complete(delayed) or delayed.deadline <= now:
+        return respond(manager, delete_.respond(delayed))
+    return manager._replace(deletes=manager.deletes.put(delayed.request, delayed))
+
+
+def watch_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch, now: int) -> ReplicaManager:
+    """The same for a fetch: others that wait for its partitions are not looked at."""
+    manager, satisfied = is_satisfied(setup, manager, delayed)
+    if satisfied or delayed.deadline <= now:
+        return complete_fetch(setup, manager, delayed, now)
+    return manager._replace(fetches=manager.fetches.put(delayed.request, delayed))
+
+
+def check_after_append(
+    setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int, *, hw_incremented: bool
+) -> ReplicaManager:
+    """After the append of a produce request; its own order. ReplicaManager#addCompletePurgatoryAction."""
+    if not hw_incremented:
+        return check_fetches(setup, manager, tp, now)
+    return check_deletes(check_fetches(setup, check_produces(setup, manager, tp), tp, now), tp)
+
+
 def check_all(setup: Setup, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
     """Look at everything that waits for `tp`. DelayedOperations#checkAndCompleteAll: fetches, produces, deletes."""
     return check_deletes(check_produces(setup, check_fetches(setup, manager, tp, now), tp), tp)
@@ -88,24 +126,39 @@ def check_when_not_leader(setup: Setup, manager: ReplicaManager, tp: TopicPartit
     return check_fetches(setup, check_produces(setup, manager, tp), tp, now)
 
 
-def _complete_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch, now: int) -> ReplicaManager:
-    fetches = Table((tp, status.fetch) for tp, status in delayed.statuses.items())
-    manager, reads = read_from_log(setup, manager, delayed.params, fetches, now, from_purgatory=True)
+def with_fetched_logs(setup: Setup, manager: ReplicaManager, changed: Logs, now: int) -> ReplicaManager:
+    """Take over what a fetcher thread's pass made of its logs; a high watermark that moved wakes the fetches that wait here.
+
+    ReplicaFetcherThread#doWork, ReplicaManager#completeDelayedFetchRequests: a follower serves consumers too (KIP-392).
+    """
+    before, manager = manager, with_logs(manager, changed)
+    for tp in changed:
+        old, new = online(before, tp), online(manager, tp)
+        if old is not None and new is not None and old.log.hw != new.log.hw:
+            manager = check_fetches(setup, manager, tp, now)
+    return manager
+
+
+def complete_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch, now: int) -> ReplicaManager:
+    """Read again, and respond. DelayedFetch#onComplete."""
+    reading = Reading(delayed.params.max_bytes)
+    for tp, status in delayed.statuses.items():
+        manager, reading = read_next(setup, manager, delayed.params, reading, tp, status.fetch, now, from_purgatory=True)
     manager = manager._replace(fetches=manager.fetches.without(delayed.request))
-    return respond(manager, FetchedPartitions(delayed.request, Table((tp, r.partition) for tp, r in reads.items())))
+    done = Table((tp, read.partition) for tp, read in reading.reads.items())
+    return respond(manager, FetchedPartitions(delayed.request, done))
 
 
 def expire(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaManager:
-    """End every request whose deadline has come."""
-    for fetch in manager.fetches.values():
-        if fetch.deadline <= now:
-            manager = _complete_fetch(setup, manager, fetch, now)
-    for produce in manager.produces.values():
-        if produce.deadline <= now:
-            manager = manager._replace(produces=manager.produces.without(produce.request))
-            manager = respond(manager, produce_.respond(produce))
-    for delete in manager.deletes.values():
-        if delete.deadline <= now:
-            manager = manager._replace(deletes=manager.deletes.without(delete.request))
-            manager = respond(manager, delete_.respond(delete))
+    """End every request whose deadline has come, the earliest first; each kind has a timer of its own."""
+    for produce in _overdue(manager.produces, now):
+        manager = respond(manager._replace(produces=manager.produces.without(produce.request)), produce_.respond(produce))
+    for fetch in _overdue(manager.fetches, now):
+        manager = complete_fetch(setup, manager, fetch, now)
+    for delete in _overdue(manager.deletes, now):
+        manager = respond(manager._replace(deletes=manager.deletes.without(delete.request)), delete_.respond(delete))
     return manager
+
+
+def _overdue(waiting: Table[int, Waiting], now: int) -> list[Waiting]:
+    return sorted((delayed for delayed in waiting.values() if delayed.deadline <= now), key=lambda delayed: delayed.deadline)

@@ -3,7 +3,8 @@
 Rules of this file
 
 1. Partitions are read in the order of the request. Each takes from what is left of maxBytes; until something was read, one
-   batch comes back however large (KIP-74), afterwards only what fits.
+   batch comes back however large (KIP-74), afterwards only what fits. What is read is a slice of the file: where a batch is
+   cut off at its end, the client leaves that out, but its bytes count.
 2. The first read updates what the leader knows of the follower, in Partition#fetchRecords, partition by partition (an
    article of Kafka 2.5 has a second pass after all reads). A read from the purgatory updates nothing.
 3. Source: kafka.server.ReplicaManager#readFromLog, #findPreferredReadReplica; RackAwareReplicaSelector.
@@ -25,6 +26,7 @@ from tidegauge.impl.server.replica_manager import (
     online,
     partition_error,
     size_in_bytes,
+    topic_setup,
     with_partition,
 )
 from tidegauge.impl.server.waiting import FetchStatus
@@ -41,29 +43,41 @@ Fetches = Table[TopicPartition, PartitionFetch]
 
 
 class Read(NamedTuple):
-    """One partition as it was read: the response, and where a waiting fetch stands."""
+    """One partition as it was read: the response, where a waiting fetch stands, the bytes that were read."""
 
     partition: PartitionRead
     status: FetchStatus
+    size: int
 
 
-def read_from_log(
-    setup: Setup, manager: ReplicaManager, params: FetchParams, fetches: Fetches, now: int, *, from_purgatory: bool = False
-) -> tuple[ReplicaManager, Table[TopicPartition, Read]]:
-    """ReplicaManager#readFromLog."""
+class Reading(NamedTuple):
+    """A fetch whose partitions are being read: what is left of maxBytes, what was read."""
+
+    left: int
     reads: Table[TopicPartition, Read] = Table()
-    left, at_least_one = params.max_bytes, True
-    for tp, fetch in fetches.items():
-        manager = counted(manager, tp, total_fetch_requests=1)
-        manager, read = _read(setup, manager, params, tp, fetch, now, update=not from_purgatory)
-        fitting = _fitting(manager, read.records, min(fetch.max_bytes, left), at_least_one=at_least_one)
-        if should_leader_throttle(manager, params, tp):
-            fitting = ()
-        left = max(0, left - size_in_bytes(manager, fitting))
-        at_least_one = at_least_one and not fitting
-        read = _with_transactions(manager, params, tp, read._replace(response=read.response._replace(records=fitting)))
-        reads = reads.put(tp, Read(read, _status(manager, tp, fetch)))
-    return manager, reads
+
+
+def read_next(
+    setup: Setup,
+    manager: ReplicaManager,
+    params: FetchParams,
+    reading: Reading,
+    tp: TopicPartition,
+    fetch: PartitionFetch,
+    now: int,
+    *,
+    from_purgatory: bool = False,
+) -> tuple[ReplicaManager, Reading]:
+    """One more partition of a fetch. ReplicaManager#readFromLog."""
+    manager = counted(manager, tp, total_fetch_requests=1)
+    manager, read = _read(setup, manager, params, tp, fetch, now, update=not from_purgatory)
+    at_least_one = not any(earlier.size for earlier in reading.reads.values())
+    throttled = should_leader_throttle(manager, params, tp)
+    limit = min(fetch.max_bytes, reading.left)
+    fitting, size = ((), 0) if throttled else _fitting(manager, read.records, limit, at_least_one=at_least_one)
+    read = _with_transactions(manager, params, tp, read._replace(response=read.response._replace(records=fitting)))
+    reads = reading.reads.put(tp, Read(read, _status(manager, tp, fetch), size))
+    return manager, Reading(max(0, reading.left - size), reads)
 
 
 def _with_transactions(
@@ -85,13 +99,18 @@ def should_leader_throttle(manager: ReplicaManager, params: FetchParams, tp: Top
     return hosted is None or params.replica_id not in hosted.partition.state.isr
 
 
-def _fitting(manager: ReplicaManager, batches: tuple[Batch, ...], limit: int, *, at_least_one: bool) -> tuple[Batch, ...]:
-    taken: tuple[Batch, ...] = ()
-    for batch in batches:
-        if size_in_bytes(manager, (*taken, batch)) > limit and not (at_least_one and not taken):
-            break
-        taken = (*taken, batch)
-    return taken
+def _fitting(
+    manager: ReplicaManager, batches: tuple[Batch, ...], limit: int, *, at_least_one: bool
+) -> tuple[tuple[Batch, ...], int]:
+    """The whole batches in what is read, and its bytes. LogSegment#read."""
+    if at_least_one:
+        limit = max(limit, size_in_bytes(manager, batches[:1]))
+    size = 0
+    for taken, batch in enumerate(batches):
+        size += size_in_bytes(manager, (batch,))
+        if size > limit:
+            return batches[:taken], limit if taken else 0
+    return batches, size
 
 
 def _status(manager: ReplicaManager, tp: TopicPartition, fetch: PartitionFetch) -> FetchStatus:
@@ -126,7 +145,7 @@ def _read(
     if preferred is not None:
         return manager, PartitionRead(FetchResponse(NONE, before.log.hw, before.log.start), preferred)
     after, response = partition_.fetch_records(
-        setup,
+        topic_setup(setup, manager, tp),
         before,
         fetch.request,
         manager.metadata,

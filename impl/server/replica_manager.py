@@ -16,7 +16,9 @@ from tidegauge.impl.client_messages import ClientResponse, FetchParams, Partitio
 from tidegauge.impl.fetching.fetcher_manager import FetcherManager, remove_fetcher_for_partitions
 from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint, Logs
 from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, FetchRequest, Metadata
+from tidegauge.impl.profiles import Setup
 from tidegauge.impl.records import Batch
+from tidegauge.impl.replica import isr
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.replica_settings import DEFAULTS, ReplicaSettings
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
@@ -28,11 +30,15 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 
 class Hosted(NamedTuple):
-    """HostedPartition. Offline: its log cannot be used until the broker starts again."""
+    """HostedPartition. Offline: its log cannot be used until the broker starts again.
+
+    `registered` is the partition epoch of its last registration in the metadata image, None without one.
+    """
 
     partition: Partition
     topic_id: str | None = None
     offline: bool = False
+    registered: int | None = None
 
 
 def counted(manager: "ReplicaManager", tp: TopicPartition, **events: int) -> "ReplicaManager":
@@ -40,11 +46,20 @@ def counted(manager: "ReplicaManager", tp: TopicPartition, **events: int) -> "Re
     return manager._replace(stats=marked(manager.stats, tp.topic, **events))
 
 
+class IsrUpdates(NamedTuple):
+    """IsrExpandsPerSec, IsrShrinksPerSec, FailedIsrUpdatesPerSec, as counts."""
+
+    expands: int = 0
+    shrinks: int = 0
+    failed: int = 0
+
+
 class ReplicaManager(NamedTuple):
     """One broker. `live` is who the metadata cache lists as alive, `known` the partitions it lists, hosted here or not.
 
     `broken`: partitions whose log directory fails at its next use. `throttled`: partitions the leader's quota holds back.
     `tiered`: partitions whose older segments lie in remote storage.
+    `min_insync_replicas`: of the topics that have one of their own.
     `racks` are the brokers' racks. `checkpointing`: the thread that writes high watermarks to disk was started.
     """
 
@@ -61,6 +76,7 @@ class ReplicaManager(NamedTuple):
     broken: frozenset[TopicPartition] = frozenset()
     throttled: frozenset[TopicPartition] = frozenset()
     tiered: frozenset[TopicPartition] = frozenset()
+    min_insync_replicas: Table[str, int] = Table()
     shutting_down: bool = False
     checkpointing: bool = False
     produces: Table[int, DelayedProduce] = Table()
@@ -68,6 +84,7 @@ class ReplicaManager(NamedTuple):
     deletes: Table[int, DelayedDeleteRecords] = Table()
     record_bytes: int = RECORD_BYTES
     stats: BrokerTopicStats = BrokerTopicStats()
+    isr_updates: IsrUpdates = IsrUpdates()
     answered: tuple[ClientResponse, ...] = ()
 
 
@@ -94,6 +111,12 @@ def with_partition(manager: ReplicaManager, tp: TopicPartition, partition: Parti
     """The manager with a changed partition, hosted from now on if it was not."""
     hosted = manager.hosted.get(tp) or Hosted(partition)
     return manager._replace(hosted=manager.hosted.put(tp, hosted._replace(partition=partition)))
+
+
+def topic_setup(setup: Setup, manager: ReplicaManager, tp: TopicPartition) -> Setup:
+    """The setup with the topic's own min.insync.replicas, if it has one: LogConfig of its log."""
+    own = manager.min_insync_replicas.get(tp.topic)
+    return setup if own is None else setup._replace(min_insync_replicas=own)
 
 
 def mark_offline(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
@@ -152,7 +175,7 @@ def high_watermarks(manager: ReplicaManager) -> Table[TopicPartition, int]:
 
 def leader_count(manager: ReplicaManager) -> int:
     """LeaderCount."""
-    return sum(not h.offline and h.partition.is_leader for h in manager.hosted.values())
+    return len(_led(manager))
 
 
 def partition_count(manager: ReplicaManager) -> int:
@@ -167,5 +190,19 @@ def offline_replica_count(manager: ReplicaManager) -> int:
 
 def under_replicated_partitions(manager: ReplicaManager) -> int:
     """UnderReplicatedPartitions: led here, with an ISR smaller than the assignment. Partition#isUnderReplicated."""
-    led = (h.partition for h in manager.hosted.values() if not h.offline and h.partition.is_leader)
-    return sum(len(p.state.isr) < len(p.remotes) + 1 for p in led)
+    return sum(len(p.state.isr) < len(p.remotes) + 1 for _, p in _led(manager))
+
+
+def under_min_isr_partition_count(setup: Setup, manager: ReplicaManager) -> int:
+    """UnderMinIsrPartitionCount."""
+    return sum(isr.is_under_min_isr(topic_setup(setup, manager, tp), p) for tp, p in _led(manager))
+
+
+def at_min_isr_partition_count(setup: Setup, manager: ReplicaManager) -> int:
+    """AtMinIsrPartitionCount (KIP-351)."""
+    return sum(isr.is_at_min_isr(topic_setup(setup, manager, tp), p) for tp, p in _led(manager))
+
+
+def _led(manager: ReplicaManager) -> tuple[tuple[TopicPartition, Partition], ...]:
+    online_ = ((tp, hosted.partition) for tp, hosted in manager.hosted.items() if not hosted.offline)
+    return tuple((tp, partition) for tp, partition in online_ if partition.is_leader)

@@ -20,7 +20,15 @@ from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.replica_manager import ReplicaManager, logs, mark_offline, online, with_logs, with_partition
+from tidegauge.impl.server.replica_manager import (
+    ReplicaManager,
+    logs,
+    mark_offline,
+    online,
+    topic_setup,
+    with_logs,
+    with_partition,
+)
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -62,7 +70,7 @@ def _make_leader(setup: Setup, done: Transition, tp: TopicPartition, change: Par
         return Transition(mark_offline(manager, tp), changed, errors.put(tp, KAFKA_STORAGE_ERROR))
     before = _partition(setup, manager, tp)
     after, was_new = partition_.make_leader(
-        setup,
+        topic_setup(setup, manager, tp),
         before,
         change.leader_epoch,
         change.partition_epoch,
@@ -163,12 +171,13 @@ def stop_partitions(setup: Setup, manager: ReplicaManager, stopped: Table[TopicP
 def apply_delta(setup: Setup, manager: ReplicaManager, changes: Changes, now: int) -> Transition:
     """Every partition whose registration changed. ReplicaManager#applyDelta: deletes, leaders, followers, idle threads.
 
-    No controller or broker epoch is compared: the metadata log has an order. An ISR change alone comes here too.
+    No controller or broker epoch is compared: the metadata log has an order. An ISR change alone comes here too. What the
+    image has already, by its partition epoch, is no change, whatever the leader has proposed since: TopicDelta#localChanges.
     """
     gone = Table((tp, True) for tp, c in changes.items() if manager.broker_id not in c.replicas and tp in manager.hosted)
     manager = stop_partitions(setup, manager, gone, now)
-    mine = [(tp, c) for tp, c in changes.items() if manager.broker_id in c.replicas and _is_usable(manager, tp)]
-    manager = _with_topic_ids(manager, mine)
+    mine = [(tp, c) for tp, c in changes.items() if manager.broker_id in c.replicas and _is_news(manager, tp, c)]
+    manager = _registered(manager, mine)
     led = make_leaders(setup, manager, Table((tp, c) for tp, c in mine if c.leader == manager.broker_id), now)
     followed = _apply_local_followers(
         setup, led.manager, Table((tp, c) for tp, c in mine if c.leader != manager.broker_id), now
@@ -179,16 +188,17 @@ def apply_delta(setup: Setup, manager: ReplicaManager, changes: Changes, now: in
     return Transition(manager, (*led.changed, *followed.changed), errors)
 
 
-def _is_usable(manager: ReplicaManager, tp: TopicPartition) -> bool:
+def _is_news(manager: ReplicaManager, tp: TopicPartition, change: PartitionChange) -> bool:
     hosted = manager.hosted.get(tp)
-    return hosted is None or not hosted.offline
+    return hosted is None or not (hosted.offline or hosted.registered == change.partition_epoch)
 
 
-def _with_topic_ids(manager: ReplicaManager, mine: list[tuple[TopicPartition, PartitionChange]]) -> ReplicaManager:
+def _registered(manager: ReplicaManager, mine: list[tuple[TopicPartition, PartitionChange]]) -> ReplicaManager:
     for tp, change in mine:
         manager = with_partition(manager, tp, online(manager, tp) or Partition(manager.broker_id))
         hosted = manager.hosted[tp]
-        manager = manager._replace(hosted=manager.hosted.put(tp, hosted._replace(topic_id=change.topic_id)))
+        hosted = hosted._replace(topic_id=change.topic_id, registered=change.partition_epoch)
+        manager = manager._replace(hosted=manager.hosted.put(tp, hosted))
     return manager
 
 

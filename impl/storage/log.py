@@ -22,7 +22,7 @@ from tidegauge.impl.errors import (
     UnexpectedAppendOffsetError,
 )
 from tidegauge.impl.profiles import Setup
-from tidegauge.impl.records import Batch, Transaction
+from tidegauge.impl.records import Batch, Producer, Transaction
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import epoch_cache
 from tidegauge.impl.storage.epoch_cache import EpochCache
@@ -84,10 +84,15 @@ def assign_epoch_start_offset(setup: Setup, log: Log, epoch: int, start: int) ->
 
 
 def append_as_leader(
-    setup: Setup, log: Log, records: int, epoch: int, transaction: Transaction | None = None
+    setup: Setup,
+    log: Log,
+    records: int,
+    epoch: int,
+    transaction: Transaction | None = None,
+    producer: Producer | None = None,
 ) -> tuple[Log, AppendInfo]:
     """Append one batch of `records` records at the end, stamped with `epoch`. UnifiedLog#appendAsLeader."""
-    batch = Batch(log.end, log.end + records - 1, epoch, transaction)
+    batch = Batch(log.end, log.end + records - 1, epoch, transaction, producer)
     return _written(setup, log, (batch,)), AppendInfo(batch.base, batch.last, epoch, 1)
 
 
@@ -226,9 +231,13 @@ def locate_high_watermark(setup: Setup, log: Log) -> Log:
 
 
 def update_high_watermark(setup: Setup, log: Log, hw: int) -> Log:
-    """Take over a value, clamped into the log; it may fall. UnifiedLog#updateHighWatermark."""
-    hw = setup.rules.follower_high_watermark(hw, log.start, log.end)
-    return log._replace(hw=hw, hw_segment=active_segment(log) if hw == log.end else UNDEFINED)
+    """Take over a value, clamped into the log; it may fall. UnifiedLog#updateHighWatermark.
+
+    Its position is known if it is the log end, unless it was raised there: to the log start of an empty log.
+    """
+    clamped = setup.rules.follower_high_watermark(hw, log.start, log.end)
+    located = clamped == log.end and hw >= log.start
+    return log._replace(hw=clamped, hw_segment=active_segment(log) if located else UNDEFINED)
 
 
 def maybe_increment_high_watermark(setup: Setup, log: Log, hw: int, *, located: bool = False) -> tuple[Log, int | None]:
@@ -269,13 +278,11 @@ def maybe_increment_log_start(setup: Setup, log: Log, start: int) -> tuple[Log, 
 def roll(log: Log, first: int = 0) -> Log:
     """Start a new segment at the log end, or at `first` above it, unless the active one starts there. UnifiedLog#roll.
 
-    A high watermark at the log end moves to the new segment (KAFKA-9196).
+    A high watermark at the log end moves to the new segment (KAFKA-9196); its position is known from then on.
     """
     base = max(first, log.end)
-    if active_segment(log) == base:
-        return log
-    hw_segment = base if log.hw == log.end else log.hw_segment
-    return log._replace(segments=(*log.segments, base), hw_segment=hw_segment)
+    rolled = log._replace(hw_segment=base if log.hw == log.end else log.hw_segment)
+    return rolled if active_segment(log) == base else rolled._replace(segments=(*log.segments, base))
 
 
 def delete_old_segments(log: Log) -> tuple[Log, int]:

@@ -44,9 +44,11 @@ CODES = {
 
 
 def _offsets(step: Step) -> ListOffsets | None:
-    if "leaderLatest" not in step or step.get("listError"):
+    if "leaderLatest" not in step:
         return None
-    return ListOffsets(step["leaderEarliest"], step["leaderLatest"])
+    listing = {None: NONE, "FencedLeaderEpochException": FENCED_LEADER_EPOCH}
+    error = listing.get(step.get("listError"), UNKNOWN_TOPIC_OR_PARTITION)
+    return ListOffsets(step["leaderEarliest"], step["leaderLatest"], error, error)
 
 
 def _truncate_pass(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher, dict[str, int] | None]:
@@ -78,9 +80,7 @@ def _fetch(setup: Setup, fetcher: Fetcher, step: Step) -> Fetcher:
         FetchResponse(CODES[response["error"]], response["hw"], response["ls"], batches, epoch, end),
         _offsets(step),
     )
-    listing = {None: NONE, "FencedLeaderEpochException": FENCED_LEADER_EPOCH}
-    offsets_error = listing.get(step.get("listError"), UNKNOWN_TOPIC_OR_PARTITION)
-    return f.process_fetch_response(setup, fetcher, in_flight, offsets_error, corrupt=bool(response.get("corrupt")))
+    return f.process_fetch_response(setup, fetcher, in_flight, corrupt=bool(response.get("corrupt")))
 
 
 def applied(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher, dict[str, int] | None]:

@@ -10,6 +10,7 @@ from tests.kafka_classes import (
     replay_epoch_cache,
     replay_follower_fetcher,
     replay_leader_partition,
+    replay_replica_manager,
     replay_unified_log,
 )
 from tests.kafka_classes.replay import Replay, run
@@ -24,6 +25,7 @@ REPLAYS: dict[str, Callable[[Rules], Replay]] = {
     "unified_log_4.1.1": replay_unified_log.replay_with,
     "follower_fetcher_4.1.1": replay_follower_fetcher.replay_with,
     "leader_partition_4.1.1": replay_leader_partition.replay_with,
+    "replica_manager_4.1.1": replay_replica_manager.replay_with,
 }
 
 # Steps compared and what was left out, in the tables that come with the project. Reasons: EXCLUDED of each replay.
@@ -33,6 +35,7 @@ BUNDLED: dict[str, tuple[int, dict[str, int]]] = {
     "unified_log_4.1.1": (33_102, {}),
     "follower_fetcher_4.1.1": (18_061, {}),
     "leader_partition_4.1.1": (40_189, {"currentLeaderEpoch -1": 54}),
+    "replica_manager_4.1.1": (36_964, {}),
 }
 
 
@@ -57,14 +60,14 @@ def test_every_exclusion_has_a_reason() -> None:
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        ("epoch_cache_4.1.1", "entry-at-the-cut-stays"),
+        ("epoch_cache_4.1.1", "entry-at-the-truncation-stays"),
         ("epoch_cache_3.4.1", "assign-never-evicts"),
         ("unified_log_4.1.1", "hw-survives-truncation"),
         ("unified_log_4.1.1", "hw-not-clamped"),
-        ("follower_fetcher_4.1.1", "cut-at-the-leaders-end"),
-        ("follower_fetcher_4.1.1", "cut-one-high"),
-        ("follower_fetcher_4.1.1", "answer-of-any-epoch"),
-        ("follower_fetcher_4.1.1", "any-answer"),
+        ("follower_fetcher_4.1.1", "truncates-at-the-leaders-end"),
+        ("follower_fetcher_4.1.1", "truncates-one-high"),
+        ("follower_fetcher_4.1.1", "response-of-any-epoch"),
+        ("follower_fetcher_4.1.1", "any-response"),
         ("follower_fetcher_4.1.1", "follower-exposes-its-log"),
         ("leader_partition_4.1.1", "no-divergence-check"),
         ("leader_partition_4.1.1", "diverging-end-one-high"),
@@ -73,6 +76,10 @@ def test_every_exclusion_has_a_reason() -> None:
         ("leader_partition_4.1.1", "joins-at-hw"),
         ("leader_partition_4.1.1", "lagging-members-do-not-count"),
         ("leader_partition_4.1.1", "hw-by-majority"),
+        ("replica_manager_4.1.1", "never-fenced"),
+        ("replica_manager_4.1.1", "no-divergence-check"),
+        ("replica_manager_4.1.1", "joins-at-hw"),
+        ("replica_manager_4.1.1", "hw-by-majority"),
     ],
 )
 def test_a_wrong_rule_disagrees_with_kafka(name: str, fault: str, table: Table) -> None:

@@ -139,11 +139,13 @@ def test_out_of_range_has_three_cases(offsets: tuple[int, int], end: int, start:
 
 def test_a_fenced_list_offsets_fails_in_the_current_epoch_and_is_retried_at_once_otherwise() -> None:
     """Kafka's inverted answer of onPartitionFenced: no delay in that branch."""
-    out = respond(FetchResponse(OFFSET_OUT_OF_RANGE))
-    assert f.process_fetch_response(SETUP, READY, out, FENCED_LEADER_EPOCH).failed
-    older = respond(FetchResponse(OFFSET_OUT_OF_RANGE), epoch=UNDEFINED)
-    assert f.process_fetch_response(SETUP, READY, older, FENCED_LEADER_EPOCH) == READY
-    assert f.process_fetch_response(SETUP, READY, out, UNKNOWN_LEADER_EPOCH) == fetch_state.delay(READY)
+    fenced = ListOffsets(0, 20, FENCED_LEADER_EPOCH)
+    out = respond(FetchResponse(OFFSET_OUT_OF_RANGE), offsets=fenced)
+    assert f.process_fetch_response(SETUP, READY, out).failed
+    older = respond(FetchResponse(OFFSET_OUT_OF_RANGE), epoch=UNDEFINED, offsets=fenced)
+    assert f.process_fetch_response(SETUP, READY, older) == READY
+    unknown = out._replace(offsets=ListOffsets(0, 20, latest_error=UNKNOWN_LEADER_EPOCH))
+    assert f.process_fetch_response(SETUP, READY, unknown) == fetch_state.delay(READY)
 
 
 def test_a_request_says_where_the_entry_stands() -> None:

@@ -61,20 +61,27 @@ def test_a_fenced_fetch_response_waits_only_if_the_thread_has_moved_on(asked_in:
 
 
 @pytest.mark.parametrize(
-    ("error", "offsets"), [(UNKNOWN_LEADER_EPOCH, ListOffsets(0, 5)), (UNKNOWN_LEADER_EPOCH, None), (NONE, None)]
+    "offsets", [ListOffsets(0, 5, latest_error=UNKNOWN_LEADER_EPOCH), ListOffsets(0, 12, UNKNOWN_LEADER_EPOCH), None]
 )
-def test_a_reset_without_offsets_backs_off(error: int, offsets: ListOffsets | None) -> None:
+def test_a_reset_without_offsets_backs_off(offsets: ListOffsets | None) -> None:
     """Without both a response and no error nothing is truncated."""
     out = FetchResponseInFlight(4, 9, FetchResponse(OFFSET_OUT_OF_RANGE), offsets)
-    assert f.process_fetch_response(SETUP, READY, out, error) == fetch_state.delay(READY)
+    assert f.process_fetch_response(SETUP, READY, out) == fetch_state.delay(READY)
+
+
+def test_a_follower_ahead_of_its_leader_does_not_ask_for_the_earliest_offset() -> None:
+    """So it cannot fail: the two look-ups have errors of their own."""
+    out = FetchResponseInFlight(4, 9, FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(0, 5, UNKNOWN_LEADER_EPOCH))
+    assert f.process_fetch_response(SETUP, READY, out).log.end == 5
 
 
 def test_a_reset_that_is_fenced_in_an_older_epoch_is_tried_again_at_once() -> None:
     """Kafka's polarity is the other way round here: no back-off where the thread has moved on, one after a failure."""
     setup = Setup(profile=FETCH_TRUNCATION._replace(response_epoch_checked=False))
-    older = FetchResponseInFlight(3, 9, FetchResponse(OFFSET_OUT_OF_RANGE), ListOffsets(0, 5))
-    assert f.process_fetch_response(setup, READY, older, FENCED_LEADER_EPOCH) == READY
-    current = f.process_fetch_response(setup, READY, older._replace(request_epoch=4), FENCED_LEADER_EPOCH)
+    fenced = ListOffsets(0, 5, latest_error=FENCED_LEADER_EPOCH)
+    older = FetchResponseInFlight(3, 9, FetchResponse(OFFSET_OUT_OF_RANGE), fenced)
+    assert f.process_fetch_response(setup, READY, older) == READY
+    current = f.process_fetch_response(setup, READY, older._replace(request_epoch=4))
     assert (current.entry, current.failed) == (None, True)
 
 

@@ -18,6 +18,8 @@ from tidegauge.impl.rules import (
     UNDEFINED,
 )
 from tidegauge.impl.storage import log as log_
+from tidegauge.impl.storage.epoch_cache import Entries, EpochCache
+from tidegauge.impl.storage.log import Log
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -39,6 +41,15 @@ def test_without_a_response_0_11_truncate_at_its_high_watermark_of_now() -> None
         alone = f.truncate_to_high_watermark(setup, moved).entry
         assert alone is not None
         assert alone.fetch_offset == end
+
+
+def test_an_epoch_below_the_own_cache_was_once_truncated_at_the_leaders_offset() -> None:
+    """2.0.0 looked it up in vain (KAFKA-7415): its own first entry, at 5, was no bound."""
+    log = Log(5, 12, 5, (Batch(5, 11, 3),), EpochCache(Entries((3,), (5,)), Entries((3,), (5,))), (5,))
+    for setup, offset in ((Setup(profile=of_release("2.0.0")), 8), (Setup(profile=of_release("2.0.1")), 5)):
+        fetcher = f.add_partition(setup, Fetcher(log), 4, 5)
+        truncated = f.truncate_to_epoch_end_offset(setup, fetcher, 4, NONE, 2, 8)
+        assert [call.offset for call in truncated.calls] == [offset]
 
 
 def test_an_epoch_response_of_another_epoch_was_once_taken() -> None:

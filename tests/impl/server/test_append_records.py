@@ -11,6 +11,7 @@ from tidegauge.impl.client_messages import (
     INVALID_TOPIC_EXCEPTION,
     MESSAGE_TOO_LARGE,
     RECORD_LIST_TOO_LARGE,
+    FetchParams,
     PartitionAppend,
     ProducedBatch,
     ProduceResponse,
@@ -48,7 +49,6 @@ def fetched(manager: ReplicaManager, replica: int, offset: int, setup: Setup = S
 
 def reported(manager: ReplicaManager, tp: TopicPartition = TP) -> PartitionAppend:
     (response,) = [a for a in responses(manager) if isinstance(a, ProduceResponse)]
-    assert response.responses is not None
     return response.responses[tp]
 
 
@@ -69,9 +69,11 @@ def test_acks_1_is_answered_after_the_local_append() -> None:
 
 
 def test_acks_0_is_not_answered_and_a_failure_closes_the_connection() -> None:
-    """The only way to tell a producer that does not listen."""
-    assert responses(produced(leading(), 0)) == (ProduceResponse(7, None),)
-    assert responses(produced(leading(), 0, OTHER)) == (ProduceResponse(7, None, closes_connection=True),)
+    """The only way to tell a producer that does not listen; what came of the append does not leave the broker."""
+    done, failed = PartitionAppend(NONE, 10, 0), PartitionAppend(UNKNOWN_TOPIC_OR_PARTITION)
+    assert responses(produced(leading(), 0)) == (ProduceResponse(7, Table([(TP, done)]), sent=False),)
+    closed = ProduceResponse(7, Table([(OTHER, failed)]), sent=False, closes_connection=True)
+    assert responses(produced(leading(), 0, OTHER)) == (closed,)
 
 
 def test_acks_all_waits_until_the_high_watermark_has_passed_the_records() -> None:
@@ -111,7 +113,7 @@ def test_too_few_in_sync_replicas_refuse_acks_all_and_take_acks_1() -> None:
     """NOT_ENOUGH_REPLICAS, nothing appended. min.insync.replicas is capped by the replicas (an older release: not)."""
     setup = Setup(min_insync_replicas=2)
     refused = produced(leading(isr=(1,), setup=setup), -1, setup=setup)
-    assert reported(refused).error == NOT_ENOUGH_REPLICAS
+    assert reported(refused) == PartitionAppend(NOT_ENOUGH_REPLICAS, log_start=0)
     assert not refused.produces
     assert reported(produced(leading(isr=(1,), setup=setup), 1, setup=setup)).error == NONE
 
@@ -134,6 +136,32 @@ def test_a_wait_ends_at_its_deadline() -> None:
     after = purgatory.expire(SETUP, waiting, NOW + 1000)
     assert reported(after) == PartitionAppend(REQUEST_TIMED_OUT, 10, 0)
     assert not after.produces
+
+
+def test_a_request_that_has_no_time_does_not_wait() -> None:
+    """A timeout of 0 that cannot be answered has timed out when it would begin to wait."""
+    after = append_records(SETUP, leading(), 7, -1, 0, Table([(TP, ONE)]), NOW)
+    assert reported(after) == PartitionAppend(REQUEST_TIMED_OUT, 10, 0)
+    assert not after.produces
+
+
+def test_deadlines_end_requests_in_their_order() -> None:
+    """Not in the order in which they came."""
+    manager = append_records(SETUP, leading(), 1, -1, 2000, Table([(TP, ONE)]), NOW)
+    manager = append_records(SETUP, manager, 2, -1, 1000, Table([(TP, ONE)]), NOW)
+    assert [a.request for a in responses(purgatory.expire(SETUP, manager, NOW + 2000))] == [2, 1]
+
+
+def test_an_append_that_raises_the_high_watermark_looks_at_produces_before_fetches() -> None:
+    """ReplicaManager's own order; a follower's fetch that raises it has the other one."""
+    consumer = FetchParams(max_wait_ms=500)
+    waiting = fetch_messages(SETUP, leading(), 1, consumer, Table([(TP, asked(-1, 0))]), NOW)
+    waiting = append_records(SETUP, waiting, 2, -1, 1000, Table([(TP, ONE)]), NOW)
+    partition = online(waiting, TP)
+    assert partition is not None
+    alone = with_partition(waiting, TP, partition._replace(state=PartitionState((1,)), remotes=()))
+    after = append_records(SETUP, alone, 3, 1, 1000, Table([(TP, ONE)]), NOW)
+    assert [a.request for a in responses(after)] == [3, 2, 1]
 
 
 def test_a_leader_that_steps_down_answers_what_waits() -> None:
@@ -235,7 +263,6 @@ def test_every_produce_is_answered_once_and_only_for_committed_records(fetches: 
     assert partition is not None
     for response in responses(manager):
         if isinstance(response, ProduceResponse):
-            assert response.responses is not None
             assert response.responses[TP].base_offset < partition.log.hw
     ended = responses(purgatory.expire(SETUP, manager, NOW + 1000))
     produces = sorted(a.request for a in ended if isinstance(a, ProduceResponse))

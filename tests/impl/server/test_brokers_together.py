@@ -35,7 +35,6 @@ from tidegauge.impl.server.replica_manager import (
     logs,
     online,
     taken,
-    with_logs,
     with_partition,
 )
 from tidegauge.impl.server.role_changes import PartitionChange, apply_delta
@@ -89,7 +88,6 @@ class Together(RuleBasedStateMachine):
             if not isinstance(received, ProduceResponse):
                 continue
             self.answered[received.request] += 1
-            assert received.responses is not None
             response = received.responses[TP]
             if response.error == NONE:
                 offset = response.base_offset
@@ -131,7 +129,7 @@ class Together(RuleBasedStateMachine):
                 done = t.process_fetch_response(SETUP, done.thread, done.logs, in_session, responses, self.now, 100)
             self.handlers[b, key] = session
             manager = manager._replace(fetchers=fetchers_.after_pass(manager.fetchers, key, done))
-            self.becomes(b, with_logs(manager, done.logs))
+            self.becomes(b, purgatory.with_fetched_logs(SETUP, manager, done.logs, self.now))
 
     def serve(
         self, leader: int, session: FetchSessionHandler, request: SessionFetch, manager: ReplicaManager
@@ -146,7 +144,7 @@ class Together(RuleBasedStateMachine):
             (fetched,) = [a for a in serving.answered if isinstance(a, FetchedPartitions)]
             self.becomes(leader, serving)
             reads = fetched.reads
-        self.sessions[leader], received = s.received(self.sessions[leader], context, reads, self.now, is_follower=True)
+        self.sessions[leader], received = s.respond(self.sessions[leader], context, reads, self.now, is_follower=True)
         session, taken_over = h.handle_response(session, received)
         log = self.partition(leader).log
         offsets = ListOffsets(log.start, log.end)

@@ -10,7 +10,7 @@ from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.delete_records import delete_records
 from tidegauge.impl.server.fetch_messages import fetch_messages
 from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online
-from tidegauge.impl.server.role_changes import make_followers
+from tidegauge.impl.server.role_changes import make_followers, stop_partitions
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -111,9 +111,24 @@ def test_only_a_leader_deletes() -> None:
 def test_who_may_delete_internal_topics_does() -> None:
     """Kafka's own coordinators."""
     manager = leading(INTERNAL)
-    done = delete_records(SETUP, manager, 7, 0, Table([(INTERNAL, 0)]), NOW, internal_topics_allowed=True)
-    assert purgatory.expire(SETUP, done, NOW).answered
+    done = delete_records(SETUP, manager, 7, 1, Table([(INTERNAL, 0)]), NOW, internal_topics_allowed=True)
     assert done.deletes[7].statuses[INTERNAL].acks_pending
+    assert purgatory.expire(SETUP, done, NOW + 1).answered
+
+
+def test_a_request_that_has_no_time_does_not_wait() -> None:
+    """It is told what is reached."""
+    done = deleted(committed(), 6, timeout_ms=0)
+    assert (reported(done), len(done.deletes)) == (PartitionDelete(REQUEST_TIMED_OUT, 0), 0)
+
+
+def test_a_partition_that_left_is_unknown_whatever_the_metadata_cache_lists() -> None:
+    """The request itself would be told NOT_LEADER_OR_FOLLOWER; one in an offline directory a storage error."""
+    waiting = deleted(committed(), 6)
+    gone = stop_partitions(SETUP, waiting._replace(known=frozenset({TP})), Table([(TP, True)]), NOW)
+    assert reported(purgatory.check_deletes(gone, TP)) == PartitionDelete(UNKNOWN_TOPIC_OR_PARTITION, UNDEFINED)
+    offline = mark_offline(waiting, TP)
+    assert reported(purgatory.check_deletes(offline, TP)) == PartitionDelete(KAFKA_STORAGE_ERROR, UNDEFINED)
 
 
 def test_losing_the_leadership_is_found_out_at_the_next_look() -> None:

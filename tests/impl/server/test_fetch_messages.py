@@ -158,6 +158,40 @@ def test_a_high_watermark_that_moves_wakes_a_consumer_and_no_follower() -> None:
     assert read(after).records == (Batch(0, 4, 0), Batch(5, 9, 1), Batch(10, 10, 2))
 
 
+def test_a_fetch_that_cannot_wait_leaves_the_others_alone() -> None:
+    """Above its bound it is answered at once, although another one for the partition is fenced by now, unnoticed."""
+    waiting = fetched(appended(leading()), follower(2), asked(2, 11))
+    partition = online(waiting, TP)
+    assert partition is not None
+    waiting = with_partition(waiting, TP, partition._replace(leader_epoch=3))
+    above = Table([(TP, asked(-1, 11, epoch=3))])
+    after = fetch_messages(SETUP, waiting, 3, CONSUMER, above, NOW)
+    assert [a.request for a in responses(after)] == [3]
+    assert list(after.fetches) == [1]
+
+
+def test_what_a_partition_wakes_is_read_before_the_next_partition() -> None:
+    """The consumer gets what the first partition's high watermark lets through, not yet the second's."""
+    manager = appended(appended(leading(TP, OTHER, isr=(1, 2))), tp=OTHER)
+    both = Table([(TP, asked(-1, 10)), (OTHER, asked(-1, 10))])
+    for tp in (TP, OTHER):
+        manager = fetched(manager, follower(2, wait=0), asked(2, 10), tp)._replace(answered=())
+    waiting = fetch_messages(SETUP, manager, 1, CONSUMER, both, NOW)
+    followed = Table([(TP, asked(2, 11)), (OTHER, asked(2, 11))])
+    after = fetch_messages(SETUP, waiting, 2, follower(2), followed, NOW)
+    assert [len(read(after, tp).records) for tp in (TP, OTHER)] == [1, 0]
+
+
+def test_a_batch_that_is_cut_off_counts_with_its_bytes() -> None:
+    """A read is a slice of the file: its end may lie inside a batch, which then is in no client's records."""
+    manager = appended(appended(appended(leading(TP, OTHER))), tp=OTHER)
+    limit = 2 * BATCH_OF_ONE - 1
+    both = Table([(TP, asked(2, 10, max_bytes=limit)), (OTHER, asked(2, 10))])
+    waiting = fetch_messages(SETUP, manager, 1, follower(2, min_bytes=limit + BATCH_OF_ONE), both, NOW)
+    assert [len(read(waiting, tp).records) for tp in (TP, OTHER)] == [1, 1]
+    assert fetch_messages(SETUP, manager, 1, follower(2, min_bytes=limit + BATCH_OF_ONE + 1), both, NOW).fetches
+
+
 def test_the_deadline_answers_with_what_there_is() -> None:
     """Nothing, too."""
     waiting = fetched(leading(), follower(2))

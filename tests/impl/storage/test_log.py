@@ -139,6 +139,25 @@ def test_a_look_up_rounds_the_high_watermark_to_a_batch() -> None:
     assert l.locate_high_watermark(older, log).hw == 7
 
 
+def test_a_segment_that_is_rolled_again_tells_the_position_of_the_high_watermark() -> None:
+    """So a gap behind it does not move it, as it moves one of which only the offset is known."""
+    log, _ = l.maybe_increment_high_watermark(SETUP, written((0, 4, 0)), 5)
+    rolled = l.roll(l.roll(log)._replace(hw_segment=UNDEFINED))
+    assert rolled.segments == (0, 5)
+    gap, _ = l.append_as_follower(SETUP, rolled, (Batch(8, 9, 0),), 0)
+    assert l.locate_high_watermark(SETUP, gap).hw == 5
+    assert l.locate_high_watermark(SETUP, gap._replace(hw_segment=UNDEFINED)).hw == 8
+
+
+def test_a_high_watermark_raised_to_the_start_of_an_empty_log_is_only_an_offset() -> None:
+    """A gap behind it moves it; at the log end by its own value it has a position."""
+    empty = l.truncate_fully_and_start_at(Log(), 5)
+    for value, hw in ((3, 8), (5, 5)):
+        updated = l.update_high_watermark(SETUP, empty, value)
+        gap, _ = l.append_as_follower(SETUP, updated, (Batch(8, 9, 0),), 0)
+        assert l.locate_high_watermark(SETUP, gap).hw == hw
+
+
 def test_the_log_start_may_not_pass_the_high_watermark() -> None:
     """It is tested before whether the log start would move at all."""
     log = l.update_high_watermark(SETUP, FIVES, 10)
@@ -222,7 +241,7 @@ def test_segments_below_the_log_start_are_deleted() -> None:
         kept, deleted = l.delete_old_segments(raised)
         assert (kept.segments, deleted) == (segments, 3 - len(segments))
         assert all(batch.base >= segments[0] for batch in kept.batches)
-    assert l.roll(rolled) == rolled
+    assert l.roll(rolled).segments == rolled.segments
 
 
 def test_what_was_flushed_is_recovered_and_no_further() -> None:

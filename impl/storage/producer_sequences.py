@@ -1,0 +1,85 @@
+"""Whether a leader takes an idempotent producer's batch: its epoch and its sequence numbers.
+
+Rules of this file
+
+1. A producer's state is its latest epoch and its last five batches in that epoch. It follows from the log's batches, so a
+   follower that becomes leader knows it. What went with deleted segments is forgotten here; Kafka keeps it in a snapshot.
+2. A batch that is one of the five is not appended again: the response names where it stands. Any other has to continue the
+   sequence, begin it at 0 in a new epoch, or come from a producer that nothing is known of (KIP-360).
+3. Only an append at a leader asks: what a leader took, a follower takes.
+4. Source: org.apache.kafka.storage.internals.log.ProducerAppendInfo, ProducerStateEntry;
+   UnifiedLog#analyzeAndValidateProducerState.
+"""
+
+from typing import NamedTuple
+
+from tidegauge.impl.client_messages import (
+    DUPLICATE_SEQUENCE_NUMBER,
+    INVALID_PRODUCER_EPOCH,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    UNKNOWN_PRODUCER_ID,
+)
+from tidegauge.impl.profiles import Setup
+from tidegauge.impl.records import Batch, Producer
+from tidegauge.impl.rules import NONE
+
+RETAINED = 5
+"""ProducerStateEntry.NUM_BATCHES_TO_RETAIN: as many requests as an idempotent producer may have in flight."""
+
+SEQUENCES = 1 << 31
+"""Sequence numbers are Java ints that start again at 0 (DefaultRecordBatch#incrementSequence)."""
+
+
+class ProducerEntry(NamedTuple):
+    """ProducerStateEntry: the latest epoch, and its last batches as (base sequence, batch)."""
+
+    epoch: int
+    batches: tuple[tuple[int, Batch], ...]
+
+    @property
+    def last_sequence(self) -> int:
+        """Of the last record that was taken."""
+        base, batch = self.batches[-1]
+        return last_sequence(base, batch.last - batch.base + 1)
+
+
+def last_sequence(base_sequence: int, records: int) -> int:
+    """Sequence number of a batch's last record."""
+    return (base_sequence + records - 1) % SEQUENCES
+
+
+def producer_entry(batches: tuple[Batch, ...], producer_id: int) -> ProducerEntry | None:
+    """What a log's batches say of a producer; None: nothing. ProducerStateManager#lastEntry."""
+    entry: ProducerEntry | None = None
+    for batch in batches:
+        if batch.producer is None or batch.producer.producer_id != producer_id:
+            continue
+        _, epoch, base = batch.producer
+        earlier = entry.batches if entry is not None and entry.epoch == epoch else ()
+        entry = ProducerEntry(epoch, (*earlier, (base, batch))[-RETAINED:])
+    return entry
+
+
+def check(setup: Setup, batches: tuple[Batch, ...], producer: Producer, records: int) -> tuple[int, Batch | None]:
+    """An error code, and the batch that stands in the log already. ProducerAppendInfo#maybeValidateDataBatch."""
+    entry = producer_entry(batches, producer.producer_id)
+    if entry is None:
+        return _check_unknown(setup, producer), None
+    if producer.epoch < entry.epoch:
+        return INVALID_PRODUCER_EPOCH, None
+    if producer.epoch > entry.epoch:
+        return OUT_OF_ORDER_SEQUENCE_NUMBER if producer.base_sequence != 0 else NONE, None
+    last = last_sequence(producer.base_sequence, records)
+    for base, batch in entry.batches:
+        if (base, last_sequence(base, batch.last - batch.base + 1)) == (producer.base_sequence, last):
+            return NONE, batch
+    if setup.profile.old_batch_is_duplicate and last != 0 and last < entry.batches[0][0]:
+        return DUPLICATE_SEQUENCE_NUMBER, None
+    in_sequence = producer.base_sequence == (entry.last_sequence + 1) % SEQUENCES
+    return NONE if in_sequence else OUT_OF_ORDER_SEQUENCE_NUMBER, None
+
+
+def _check_unknown(setup: Setup, producer: Producer) -> int:
+    if producer.base_sequence == 0 or setup.profile.unknown_producer == "taken":
+        return NONE
+    return UNKNOWN_PRODUCER_ID if setup.profile.unknown_producer == "unknown" else OUT_OF_ORDER_SEQUENCE_NUMBER

@@ -5,15 +5,17 @@ import json
 from pathlib import Path
 
 from tidegauge.commands import profiles
+from tidegauge.commands.layouts import layout_argument
 from tidegauge.commands.terminal import aside, colour, echo, silent
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument(
-        "path", nargs="+", help="NDJSON or Parquet file, or a directory of Kafka broker logs or log directories"
+        "path", nargs="+", help="NDJSON or Parquet file, a Kafka broker log, or a directory of logs or log directories"
     )
     profiles.arguments(parser, "judge by this profile instead of the one the trace names")
+    layout_argument(parser)
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) there")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--all", action="store_true", help="list the rules that passed or were not exercised, too")
@@ -27,7 +29,8 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.conformance.judging.report.junit import write_junit
     from tidegauge.conformance.judging.report.text import as_text
 
-    report = check(args.path, profiles.chosen(args), echo=silent if args.quiet or args.json else aside)
+    echo_to = silent if args.quiet or args.json else aside
+    report = check(args.path, profiles.chosen(args), echo=echo_to, layout=args.layout)
     if args.out:
         out = Path(args.out)
         out.mkdir(parents=True, exist_ok=True)

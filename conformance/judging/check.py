@@ -3,7 +3,7 @@
 Rules of this file
 
 1. What a path is, its content decides: a directory is a set of broker logs, a file that begins like Parquet is Parquet,
-   everything else is NDJSON.
+   one whose lines are a broker's is a log, everything else is NDJSON.
 2. A large NDJSON file is judged as columns; where something failed it is read again line by line, to say where.
 3. Bad input never stops the rest: it is set aside, counted and reported with file and line. What fails behind a lost line
    is undecided (conformance.judging.damage).
@@ -127,15 +127,17 @@ def check(
     profile: str | None = None,
     explained: int = EXPLAINED,
     echo: Echo = lambda _line: None,
+    layout: str | None = None,
 ) -> Report:
-    """Judge the traces in `paths`; `profile` replaces the one their configs name."""
+    """Judge the traces in `paths`; `profile` replaces the one their configs name, `layout` is the pattern of broker logs."""
     begin = time.perf_counter()
     inputs: list[Input] = []
     kept: list[Judged] = []
     judgements: list[Judgement] = []
+    notes: list[str] = []
     for path in paths:
         problems: list[Problem] = []
-        kind, batches = read(Path(path), problems)
+        kind, batches = read(Path(path), problems, layout, notes)
         traces = events = 0
         for one in (one for batch in batches for one in _judged(batch, profile, problems)):
             judgements.append(replace(one.judgement, failures=(), final=()))
@@ -155,7 +157,7 @@ def check(
         explanations=tuple(_explained(kept, explained)),
         failures=sum(tally.failed_traces for j in judgements for tally in j.tallies.values()),
         seconds=time.perf_counter() - begin,
-        notes=tuple(note for j in judgements for note in j.notes),
+        notes=(*notes, *(note for j in judgements for note in j.notes)),
         judged=tuple(kept),
     )
 
@@ -205,12 +207,19 @@ def _explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
 # Reading
 
 
-def read(path: Path, problems: list[Problem]) -> tuple[str, Iterator[InputBatch]]:
-    """What a path holds: the kind of source, and its batches. What is wrong with it goes to `problems`."""
+def read(
+    path: Path, problems: list[Problem], layout: str | None = None, notes: list[str] | None = None
+) -> tuple[str, Iterator[InputBatch]]:
+    """What a path holds: the kind of source, and its batches.
+
+    What is wrong with it goes to `problems`, how it was read to `notes`; `layout` is the pattern broker logs are written in.
+    """
     if path.is_dir():
-        return "broker logs", _logs(path, problems)
+        return "broker logs", _logs(path, problems, layout, notes if notes is not None else [])
     if is_parquet(path):
         return "Parquet", _parquet(path, problems)
+    if path.is_file() and (layout is not None or kafka.is_log(path)):
+        return "broker logs", _logs(path, problems, layout, notes if notes is not None else [])
     return "NDJSON", _ndjson(path, problems)
 
 
@@ -244,9 +253,10 @@ def _ndjson(path: Path, problems: list[Problem]) -> Iterator[InputBatch]:
         yield InputBatch(str(path), batch.columns, batch.config, None, batch.numbered, partial(by_line, batch.config))
 
 
-def _logs(path: Path, problems: list[Problem]) -> Iterator[InputBatch]:
-    capture = kafka.read(path)
+def _logs(path: Path, problems: list[Problem], layout: str | None, notes: list[str]) -> Iterator[InputBatch]:
+    capture = kafka.read(path, layout)
     problems.extend(capture.problems)
+    notes.extend(f"{path}: {note}" for note in capture.summary.notes())
     yield from _batches(capture.traces, str(path))
 
 

@@ -26,10 +26,13 @@ class Converted:
     problems: tuple[Problem, ...]
 
 
-def convert(source: Path, target: Path) -> Converted:
-    """Read `source`, write `target`. Raises UsageError when Parquet cannot hold what the source says."""
+def convert(source: Path, target: Path, layout: str | None = None) -> Converted:
+    """Read `source` (broker logs in `layout`, if it is given), write `target`.
+
+    Raises UsageError when Parquet cannot hold what the source says.
+    """
     problems: list[Problem] = []
-    batches = list(read(source, problems)[1])
+    batches = list(read(source, problems, layout)[1])
     if target.suffix == ".parquet":
         if len(batches) > 1 and any(batch.config != batches[0].config for batch in batches):
             raise UsageError(

@@ -44,9 +44,12 @@ def test_a_directory_that_is_not_there() -> None:
 
 
 def test_a_file_in_place_of_a_directory(tmp_path: Path) -> None:
-    """A log file alone is not enough: request logs and checkpoints belong to it."""
+    """One file alone is read; what is missing beside it is said."""
     (tmp_path / "server.log").write_text("")
-    assert said(read(tmp_path / "server.log").problems, "saw a file")
+    assert said(read(tmp_path / "server.log").problems, "server.log: expected log lines, saw an empty file")
+    capture = read(unpack(SMALL, tmp_path) / "n1" / "server.log")
+    assert capture.summary.nodes == (1,)
+    assert capture.summary.lines > 0
 
 
 def test_a_directory_without_logs(tmp_path: Path) -> None:
@@ -102,17 +105,18 @@ def test_stack_traces_and_dumps_of_many_lines_are_no_problem(tmp_path: Path) -> 
         "[2026-11-21 08:27:15,637] INFO [main] KafkaConfig values: \n\tbroker.id = 1\n (kafka.server.KafkaConfig)\n"
         "[2026-11-21 08:27:15,638] INFO [main] Kafka version: 4.2.0 (org.apache.kafka.common.utils.AppInfoParser)\n"
     )
-    lines, problems = read_lines(log, "server.log")
-    assert problems == []
-    assert [(line.number, line.logger) for line in lines] == [(4, "AppInfoParser")]
+    file = read_lines(log, "server.log")
+    assert file.problems == []
+    assert [(line.number, line.logger) for line in file.lines] == [(4, "AppInfoParser")]
 
 
 def test_a_layout_without_thread_is_read_as_one_thread(tmp_path: Path) -> None:
     """Kafka's default layout."""
     log = tmp_path / "server.log"
     log.write_text("[2026-11-21 08:27:15,637] INFO Kafka version: 4.2.0 (org.apache.kafka.common.utils.AppInfoParser)\n")
-    (line,), problems = read_lines(log, "server.log")
-    assert (line.thread, line.message, problems) == ("", "Kafka version: 4.2.0", [])
+    file = read_lines(log, "server.log")
+    (line,) = file.lines
+    assert (line.thread, line.message, file.problems) == ("", "Kafka version: 4.2.0", [])
 
 
 def test_another_layout_is_said(tmp_path: Path) -> None:
@@ -127,9 +131,9 @@ def test_a_damaged_gzip_file_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     """A copy that was truncated."""
     whole = shipped()["4.2.0/b-kill-leader"] / "n1" / "server.log.gz"
     (tmp_path / "server.log.gz").write_bytes(whole.read_bytes()[:-5000])
-    lines, problems = read_lines(tmp_path / "server.log.gz", "server.log")
-    assert len(lines) > 300
-    assert said(problems, "server.log: expected a whole gzip file, saw one that ends early or is damaged")
+    file = read_lines(tmp_path / "server.log.gz", "server.log")
+    assert len(file.lines) > 300
+    assert said(file.problems, "server.log: expected a whole gzip file, saw one that ends early or is damaged")
 
 
 def test_two_folders_of_one_node(tmp_path: Path) -> None:

@@ -1,33 +1,22 @@
-"""A directory of broker logs -> one trace per topic-partition.
-
-Rules of this file
-
-1. Two layouts: a folder with one sub-folder per node, or the logs of one broker in the folder itself.
-2. Reading never raises for what the files hold. What could not be read is a Problem; what was read is there.
-3. One controller is read: the node whose lines tell most partition changes (each controller of a quorum prints them all).
-"""
+"""A directory of broker logs -> one trace per topic-partition: the passes of `passes.py`, then one order per partition."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
 from tidegauge.impl.releases import of_release
-from tidegauge.traces.kafka.disks import left_unread, read_disk, read_disks
-from tidegauge.traces.kafka.exchanges import EARLIEST, LATEST, Exchanges
-from tidegauge.traces.kafka.levels import silent_controller, silent_loggers
+from tidegauge.traces.kafka.disks import read_disks
+from tidegauge.traces.kafka.files import find_nodes
+from tidegauge.traces.kafka.layout.found import DOCUMENTED, KAFKAS
 from tidegauge.traces.kafka.lines import clock
-from tidegauge.traces.kafka.match import match
 from tidegauge.traces.kafka.merge import Merged, merge
-from tidegauge.traces.kafka.node import Node, changes_reported, log_files, read_node, topic_ids
-from tidegauge.traces.kafka.process import END
-from tidegauge.traces.kafka.requests import Fetch, LoggedRequest, Sessions
-from tidegauge.traces.kafka.steps import LoggedStep, Send
-from tidegauge.traces.kafka.timeline import fetches_before_what_they_raised
-from tidegauge.traces.kafka.unlogged import tie_unlogged
+from tidegauge.traces.kafka.node import Node, node_of
+from tidegauge.traces.kafka.passes import PASSES, Reading
+from tidegauge.traces.kafka.steps import LoggedStep
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, FieldKind, Trace
 
@@ -35,12 +24,17 @@ REPORTED = [name for name in EVENTS if name not in {"SendEpochRequest", "HandleE
 """What lines and requests tell. A follower logs no OffsetsForLeaderEpoch request; the request log of its leader has it."""
 
 
+NAMED = 5
+"""Files named in a note; the others are counted."""
+
+
 @dataclass(frozen=True)
 class Summary:
     """What was read, and how sure the order is.
 
     `unexplained` are answers whose high watermark no place in their time window explains. `concurrent` are pairs of a
-    commit and a possible loss on two nodes that nothing but clocks orders.
+    commit and a possible loss on two nodes that nothing but clocks orders. `layouts` counts the files written in each way,
+    `passed_over` names the files that were not read.
     """
 
     nodes: tuple[int, ...]
@@ -57,6 +51,20 @@ class Summary:
     concurrent: int
     moved: int
     unexplained: int
+    layouts: Mapping[str, int] = field(default_factory=dict)
+    passed_over: tuple[str, ...] = ()
+
+    def notes(self) -> Iterator[str]:
+        """How files were read, where a reader may wonder: the documented layouts go without saying."""
+        for layout, files in sorted(self.layouts.items()):
+            if layout not in (DOCUMENTED, KAFKAS):
+                yield f"{files} files written as {layout}"
+        if KAFKAS in self.layouts:
+            yield f"{self.layouts[KAFKAS]} files without the thread of each line: some rules cannot be decided"
+        if self.passed_over:
+            yield f"{len(self.passed_over)} files passed over: {', '.join(self.passed_over[:NAMED])}" + (
+                ", .." if len(self.passed_over) > NAMED else ""
+            )
 
 
 @dataclass(frozen=True)
@@ -68,55 +76,31 @@ class Capture:
     summary: Summary
 
 
-def read(directory: str | Path) -> Capture:
-    """Every topic-partition the logs under `directory` tell about."""
+def read(directory: str | Path, layout: str | None = None) -> Capture:
+    """Every topic-partition the logs under `directory` (or of one file) tell about; `layout` is a pattern of log4j2."""
     folder = Path(directory)
-    nodes, problems = _nodes(folder)
-    if not nodes:
+    found = find_nodes(folder, layout)
+    if not found.nodes:
         replicas, of_disks = read_disks(folder)
         if replicas:
             return Capture(replicas, of_disks, _of_disks(replicas))
-    controller = max(nodes, key=lambda node: (changes_reported(node), -node.id), default=None)
-    if controller is not None and changes_reported(controller) == 0:
-        controller = None
-    for node in nodes:
-        node.read(node is controller)
-    names = topic_ids(nodes)
-    for node in nodes:
-        node.broker.topic_ids = dict(names)
-    fetches = {node.id: _fetches(node, names) for node in nodes}
-    incomplete = silent_controller(controller, nodes) if controller is not None else None
-    if controller is not None and incomplete is not None:
-        controller.problems.append(incomplete)
-        controller.silence_controller()
-    for node in nodes:
-        fetched = _was_fetched(node, nodes, fetches[node.id])
-        silent = list(silent_loggers(node, fetched))
-        node.problems += silent
-        if silent:
-            node.silence()
-            fetches[node.id] = []
-    sends = [send for node in nodes for send in node.broker.sends]
-    matched = match(sends, fetches)
-    moved, unexplained = _exchange(nodes, fetches, matched)
-    tie_unlogged(nodes, fetches, sends, matched)
-    moved += sum(fetches_before_what_they_raised(node.broker.steps) for node in nodes)
-    for node in nodes:
-        problems += node.problems + _observe(node)
-    steps = [step for node in nodes for step in node.broker.steps]
+    reading = Reading([node_of(files) for files in found.nodes], found.problems)
+    for one_pass in PASSES:
+        one_pass(reading)
+    nodes, controller = reading.nodes, reading.controller
     by_partition: dict[str, list[LoggedStep]] = defaultdict(list)
-    for step in steps:
+    for step in (step for node in nodes for step in node.broker.steps):
         by_partition[step.tp].append(step)
     merged = {tp: merge(of_partition) for tp, of_partition in sorted(by_partition.items())}
     known = {tp: replicas for node in nodes for tp, replicas in node.controller.replicas.items()}
     traces = [
-        _trace(folder.name, tp, one, nodes=nodes, controller=controller, replicas=known.get(tp, ()), names=names)
+        _trace(folder.name, tp, one, nodes=nodes, controller=controller, replicas=known.get(tp, ()), names=reading.names)
         for tp, one in merged.items()
     ]
-    followers = sum(1 for of_leader in fetches.values() for fetch in of_leader if fetch.replica >= 0)
+    followers = sum(1 for of_leader in reading.fetches.values() for fetch in of_leader if fetch.replica >= 0)
     return Capture(
         traces,
-        problems,
+        reading.problems,
         Summary(
             nodes=tuple(node.id for node in nodes),
             controller=None if controller is None else controller.id,
@@ -124,153 +108,18 @@ def read(directory: str | Path) -> Capture:
             lines=sum(len(node.lines) for node in nodes),
             understood=sum(node.heard.total() for node in nodes),
             requests=sum(len(node.requests) for node in nodes),
-            fetches_matched=len(matched),
-            fetches_unmatched=followers - len(matched),
+            fetches_matched=len(reading.matched),
+            fetches_unmatched=followers - len(reading.matched),
             events=sum(len(trace.events) for trace in traces),
             ties=sum(one.ties for one in merged.values()),
             ties_dropped=sum(one.dropped for one in merged.values()),
             concurrent=sum(one.concurrent for one in merged.values()),
-            moved=moved,
-            unexplained=unexplained,
+            moved=reading.moved,
+            unexplained=reading.unexplained,
+            layouts=found.layouts,
+            passed_over=tuple(found.passed_over),
         ),
     )
-
-
-def _nodes(folder: Path) -> tuple[list[Node], list[Problem]]:
-    if not folder.is_dir():
-        seen = "a file" if folder.exists() else "nothing"
-        return [], [Problem(str(folder), None, "a directory with broker logs", seen, "name the directory the logs are in")]
-    if log_files(folder):
-        return [read_node(folder, "", 0)], []
-    folders = sorted((sub for sub in folder.iterdir() if sub.is_dir() and log_files(sub)), key=lambda sub: sub.name)
-    if not folders:
-        return [], [
-            Problem(
-                str(folder),
-                None,
-                "*.log or *.log.gz files, or one folder with such files per node",
-                f"{sum(1 for _ in folder.iterdir())} entries, no log among them",
-                "copy each broker's server.log and request.log into n<id>/; see docs/kafka-logs.md",
-            )
-        ]
-    nodes: list[Node] = []
-    problems: list[Problem] = []
-    for number, sub in enumerate(folders):
-        node = read_node(sub, f"{sub.name}/", -1 - number)
-        twin = next((other for other in nodes if other.id == node.id), None)
-        if twin is None:
-            nodes.append(node)
-        else:
-            problems += node.problems
-            problems.append(
-                Problem(
-                    f"{sub.name}/",
-                    None,
-                    "one folder per node",
-                    f"node {node.id} again, as in {twin.label}",
-                    "put the logs of one node into one folder",
-                )
-            )
-    return sorted(nodes, key=lambda node: node.id), problems
-
-
-def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[Fetch]) -> bool:
-    """Whether a follower was answered: by the request log, or by followers that went on fetching."""
-    answered = any(
-        fetch.replica >= 0 and any(one.error == 0 and not one.diverging for one in fetch.responses.values())
-        for fetch in fetches
-    )
-    return (
-        answered or sum(1 for other in nodes for send in other.broker.sends if send.leader == node.id and not send.lost) > 2
-    )
-
-
-def _fetches(node: Node, names: Mapping[str, str]) -> list[Fetch]:
-    sessions = Sessions(names)
-    in_log_order = sorted((request for request in node.requests if request.name == "FETCH"), key=lambda one: one.line.number)
-    fetches = []
-    for request in in_log_order:
-        with _as_problem(request, node.problems):
-            fetches.append(sessions.fetch(request))
-    return sorted(fetches, key=lambda fetch: fetch.request.dequeued)
-
-
-@contextmanager
-def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[None]:
-    """A document that is JSON but not of Kafka's shape is left out."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        problems.append(
-            Problem(
-                request.line.file,
-                request.line.number,
-                f"a {request.name} request and its response as Kafka's request log has them",
-                f"{type(error).__name__}: {error}",
-                "the line is left out; if it is unchanged, its Kafka release is not known to this reader",
-                lost=1,
-            )
-        )
-
-
-def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched: Mapping[int, Send]) -> tuple[int, int]:
-    """Requests into steps; returns how many places were moved, and how many responses stay unexplained."""
-    moved = unexplained = 0
-    asked: dict[tuple[int, int, str], list[tuple[int, int]]] = defaultdict(list)
-    taken = {
-        (key, step.tp): step
-        for node in nodes
-        for step in node.broker.steps
-        if step.name == "HandleFetchResponse"
-        for key in step.awaits
-    }
-    for node in nodes:
-        if not node.runs:
-            continue
-        exchanges = Exchanges(node.broker, node.runs, matched, taken)
-        for fetch in fetches[node.id]:
-            exchanges.fetch(fetch)
-        handlers = {
-            "PRODUCE": exchanges.produce,
-            "OFFSET_FOR_LEADER_EPOCH": exchanges.offsets_request,
-            "ALTER_PARTITION": exchanges.alter_partition,
-        }
-        for request in node.requests:
-            with _as_problem(request, node.problems):
-                if request.name in handlers:
-                    handlers[request.name](request)
-                elif request.name == "LIST_OFFSETS":
-                    for replica, tp, which, offset in exchanges.list_offsets(request):
-                        asked[replica, node.id, tp].append((which, offset))
-        moved, unexplained = moved + exchanges.moved, unexplained + exchanges.unexplained
-    for node in nodes:
-        for step in node.broker.steps:
-            if step.name == "HandleOutOfRange":
-                _leader_range(step, asked[node.id, int(str(step.fields["peer"])), step.tp])
-    return moved, unexplained
-
-
-def _leader_range(step: LoggedStep, asked: list[tuple[int, int]]) -> None:
-    """A fetcher that is out of range asks for the leader's end, and for its start if that did not settle it."""
-    if asked and asked[0][0] == LATEST:
-        step.fields.setdefault("leader_end", asked.pop(0)[1])
-        if asked and asked[0][0] == EARLIEST:
-            step.fields.setdefault("leader_start", asked.pop(0)[1])
-
-
-def _observe(node: Node) -> list[Problem]:
-    """What the disk of a node that stopped in order says at the end."""
-    if not node.runs or not node.stopped:
-        return left_unread(node.folder, node.label)
-    found, problems = read_disk(node.folder, node.label, {tp: one.epochs for tp, one in node.broker.replicas.items()})
-    run = node.runs[-1]
-    place = (run.number, END, 1, run.last)
-    for tp, observations in sorted(found.items()):
-        if tp in node.broker.replicas:
-            node.broker.steps += [
-                LoggedStep(node.id, tp, "Observe", fields, at, run.last, place) for at, fields in observations
-            ]
-    return problems
 
 
 def _of_disks(replicas: Sequence[Trace]) -> Summary:

@@ -21,7 +21,7 @@ from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.rules import truncate_from_end_keeps
 from tidegauge.impl.storage.checkpoints import LOG_START_FILE
 from tidegauge.traces.kafka.checkpoints import read_checkpoints
-from tidegauge.traces.kafka.node import node_id
+from tidegauge.traces.kafka.files import node_id
 from tidegauge.traces.kafka.segment_files import (
     Epochs,
     ReplicaLog,
@@ -153,7 +153,7 @@ def _node(log_dir: Path, folder: Path, fallback: int) -> int:
     if said is not None:
         return int(said[1])
     parts = log_dir.relative_to(folder).parts
-    return node_id(folder / parts[0] if parts else folder, (), fallback)
+    return node_id(folder / parts[0] if parts else folder, fallback)
 
 
 def _trace(name: str, tp: str, nodes: Mapping[int, Sequence[Observation]]) -> Trace:

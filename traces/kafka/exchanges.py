@@ -5,7 +5,7 @@ Rules of this file
 1. A fetch the leader counted has a `Recorded replica` line already; the request adds what it asked and, if the response left
    at once, what was answered. The n-th counted request of a replica at an offset is the n-th line that records it.
 2. A response that left later is a step of its own, AnswerFetch, when it was completed. So is one that left in the handler
-   thread but was read after the fetch was counted.
+   thread but was read after the fetch was counted: it has another high watermark, or records that came after it.
 3. A fetch that was refused or found to diverge is not recorded: the request is the only source.
 4. Record counts are not in the JSON, only bytes. What the records of a response were, the follower that appended them tells.
 """
@@ -101,7 +101,7 @@ class Exchanges:
         step.awaits.append(("sent", origin))
         answering = step
         responses = _responses(asked, response) | self._records(origin, tp, response)
-        if together:
+        if together and run.had(tp, step.place, responses.get("rec_end")):
             step.fields.update(responses)
         else:
             fields = {"peer": fetch.replica} | asks | responses

@@ -23,6 +23,7 @@ from tidegauge.traces.kafka.steps import LoggedBroker, LoggedStep, Risen, or_nul
 def _leader(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo, replica.hw, replica.leader_epoch = said.number("leo"), said.number("hw"), said.number("leader_epoch")
+    replica.leader = broker.node
     replica.recorded.clear()
     replica.isr = frozenset(said.ids())
     _learn_topic(broker, said)
@@ -63,6 +64,7 @@ def _leader_again(broker: LoggedBroker, said: Said) -> None:
 def _follower(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo, replica.hw, replica.leader_epoch = said.number("leo"), said.number("hw"), said.number("leader_epoch")
+    replica.leader = said.number("leader")
     step = broker.begin(
         said,
         "BecomeFollower",
@@ -148,8 +150,10 @@ def _recorded(broker: LoggedBroker, said: Said) -> None:
     fields = reported(peer=peer, req_offset=position, remote_leo=position, hw_before=replica.hw, hw=replica.hw)
     step = broker.step(said, "HandleFetch", fields)
     step.since = broker.busy.get(said.line.thread, -1)
-    broker.kept.pop(key, None)
-    risen = broker.risen.pop(key, None)
+    kept = broker.kept.pop(key, None)
+    # without thread names: this fetch has its `Skipping update` line, so the raise before that is another one's
+    another = not said.line.thread and kept is not None and key in broker.risen
+    risen = None if another else broker.risen.pop(key, None)
     if risen is not None and (risen.append is None or replica.isr != {broker.node}):
         step.fields.update(hw_before=risen.said.number("hw_before"), hw=risen.said.number("hw"))
         step.place = risen.place

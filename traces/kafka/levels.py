@@ -13,10 +13,14 @@ from tidegauge.traces.problems import Problem
 _SEE = "switch it on and see docs/kafka-logs.md section 1; the replicas of this node are not judged"
 
 
-def silent_loggers(node: Node, fetched: bool) -> Iterator[Problem]:
-    """One problem per logger that was off; `fetched` is whether followers were answered by this node."""
+def silent_loggers(node: Node, fetched: bool, responded: bool) -> Iterator[Problem]:
+    """One problem per logger that was off; `fetched` is whether followers went on fetching from this node.
+
+    `responded` is whether a follower took a response of it, of whatever kind: a leader for a moment may have given one, and
+    only its request log says what it was.
+    """
     heard = node.heard
-    if not heard["log-loaded"] and not fetched:
+    if not heard["log-loaded"] and not fetched and not responded:
         return
     if heard["log-loaded"] and not heard["high-watermark"]:
         yield _off(node, "UnifiedLog at TRACE", "logs that are loaded, and no `Setting high watermark`")
@@ -24,7 +28,7 @@ def silent_loggers(node: Node, fetched: bool) -> Iterator[Problem]:
         yield _off(node, "ReplicaFetcherThread at TRACE", "`Added fetcher`, and no `Sending fetch request`")
     if heard["log-created"] and heard["appended"] and not heard["epoch-entry"]:
         yield _off(node, "LeaderEpochFileCache at DEBUG", "appends to a new log, and no `Appended new epoch entry`")
-    if fetched and not node.requests:
+    if (fetched or responded) and not node.requests:
         # refused and diverging fetches, and those fenced while they waited, stand nowhere else
         yield _off(node, "kafka.request.logger at DEBUG", "fetches of followers, and no request")
     if fetched and not heard["recorded"] and not heard["leader-high-watermark"]:

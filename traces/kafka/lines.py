@@ -1,11 +1,11 @@
-"""Log files as lines: the envelope, compressed or not, half-written or not.
+"""Log files as lines: compressed or not, half-written or not, in whatever layout (`layout/`).
 
 Rules of this file
 
-1. A line is `[time] LEVEL [thread] message (logger)`. Kafka's default layout leaves out the thread; then it is empty, and
-   the whole file counts as one thread. One line without a thread decides for the whole file.
-2. What does not begin with a bracketed time continues the line before it (stack traces, configuration dumps); it is not
-   read. Only the end of such a message has the logger, so a line without one that nothing continues was cut off.
+1. How a file is written is found by looking at its first thousand lines. `[time] LEVEL [thread] message (logger)` is the
+   layout to have; Kafka's default layout leaves out the thread; then it is empty, and the whole file counts as one thread.
+2. What does not begin as a line does continues the line before it (stack traces, configuration dumps); it is not read.
+   Only the end of such a message has the logger, so a line without one that nothing continues was cut off.
 3. A line number is the number in the uncompressed file.
 4. A file never raises: what is empty, binary, half-written or unreadable becomes a Problem.
 """
@@ -13,27 +13,19 @@ Rules of this file
 import gzip
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from datetime import timedelta
 from pathlib import Path
+from typing import NamedTuple
 
+from tidegauge.traces.kafka.layout.dates import EPOCH
+from tidegauge.traces.kafka.layout.found import Layout, find
+from tidegauge.traces.kafka.layout.prefixes import peel
 from tidegauge.traces.problems import Problem, shown
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-_TIME = r"\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3,6})\] (?P<level>[A-Z]+) "
-_REST = r"(?P<message>.*?)(?: \((?P<logger>[\w.$]+)\))?\s*"
-_WITH_THREAD = re.compile(_TIME + r"\[(?P<thread>[^\]]*)\] " + _REST)
-_WITHOUT_THREAD = re.compile(_TIME + r"(?P<thread>)" + _REST)
-_PREFIXES = (
-    "Broker id=|Partition |ReplicaFetcher replicaId=|ReplicaFetcherManager on |UnifiedLog partition=|LocalLog partition="
-    "|LeaderEpochCache |QuorumController id=|Controller [0-9]"
-)
-_NO_THREAD = re.compile(rf"\[[\d\- :,]+\] [A-Z]+ (?!\[)|\[[\d\- :,]+\] [A-Z]+ \[(?:{_PREFIXES})")
-"""A line that shows its layout to lack the thread: no bracket, or the bracket a message of Kafka begins with."""
-_BEGINS = re.compile(r"\[\d{4}-\d\d-")
+SEE = "[time] LEVEL [thread] message (logger)"
+_TEXT = re.compile(rb"[^\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,81 +45,93 @@ class Line:
         return f"{self.file}:{self.number}"
 
 
-def microseconds(text: str) -> int:
-    """`2026-11-21 08:27:15,637445` (4.x can print six digits, 3.x prints three) as microseconds since 1970."""
-    when, _, fraction = text.partition(",")
-    return _whole_seconds(when) + int(fraction.ljust(6, "0"))
+class LogFile(NamedTuple):
+    """One file read; `sources` has the lines by who wrote them where the layout says so (docker compose, journald)."""
 
-
-@lru_cache(maxsize=1024)
-def _whole_seconds(when: str) -> int:
-    return (datetime.strptime(when, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+    label: str
+    lines: list[Line]
+    problems: list[Problem]
+    layout: str = ""
+    sources: dict[str, list[Line]] = {}  # noqa: RUF012
 
 
 def clock(time: int) -> str:
-    """The inverse of `microseconds`, in ISO form."""
+    """Microseconds since 1970 in ISO form."""
     return (EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%S.%f")
 
 
-def read_lines(path: Path, label: str) -> tuple[list[Line], list[Problem]]:
-    """The lines of one log file; `label` is the name of the file in `at` and in problems, without `.gz`."""
+def read_lines(path: Path, label: str, given: str | None = None) -> LogFile:
+    """The lines of one log file; `label` is its name in `at` and in problems, `given` its layout if it is known."""
     content, problems = _content(path, label)
     if not content:
         if not problems:
-            problems.append(
-                Problem(
-                    label,
-                    None,
-                    "log lines",
-                    "an empty file",
-                    "check that the logger was on; the other files are read without it",
-                )
-            )
-        return [], problems
-    if b"\0" in content[:4096]:
-        problems.append(
-            Problem(label, 1, "a text log", "a binary file", "a segment file is read under the name Kafka gave it")
-        )
-        return [], problems
+            do = "check that the logger was on; the other files are read without it"
+            problems.append(Problem(label, None, "log lines", "an empty file", do))
+        return LogFile(label, [], problems)
+    if _binary(content):
+        do = "a segment file is read under the name Kafka gave it"
+        problems.append(Problem(label, 1, "a text log", "a binary file", do))
+        return LogFile(label, [], problems)
+    texts = _decoded(content).removesuffix("\n").split("\n")
+    layout = find([text.rpartition("\0")[2] for text in texts[:2000]], given)
+    if layout is None:
+        seen = shown(next((text for text in texts if text.strip("\0 \r")), ""))
+        do = "name its layout with --layout, or use [%d] %p [%t] %m (%c)%n; see docs/kafka-logs.md"
+        problems.append(Problem(label, 1, SEE, seen, do))
+        return LogFile(label, [], problems)
+    numbers: Sequence[int] = range(1, len(texts) + 1)
+    names: Sequence[str] = ()
+    if layout.wrappers:
+        positions, texts, names = peel(texts, layout.wrappers)
+        numbers = [position + 1 for position in positions]
+    lines, sources = _lines(label, layout, numbers, texts, names, problems)
+    return LogFile(label, lines, problems, layout.name, sources)
+
+
+def _lines(
+    label: str,
+    layout: Layout,
+    numbers: Sequence[int],
+    texts: Sequence[str],
+    names: Sequence[str],
+    problems: list[Problem],
+) -> tuple[list[Line], dict[str, list[Line]]]:
     lines: list[Line] = []
-    texts = content.decode("utf-8", errors="replace").removesuffix("\n").split("\n")
-    envelope = _WITHOUT_THREAD if any(_NO_THREAD.match(text) for text in texts) else _WITH_THREAD
-    for number, text in enumerate(texts, 1):
-        found = envelope.fullmatch(text)
-        continued = number < len(texts) and _BEGINS.match(texts[number]) is None
-        line = _line(label, number, found) if found is not None and found["logger"] else None
-        if line is not None:
+    sources: dict[str, list[Line]] = {}
+    entry = layout.entry
+    for position, text in enumerate(texts):
+        found = entry(text)
+        if found is None:
+            pieces = [piece for piece in text.removeprefix("\ufeff").split("\0") if piece.strip()]
+            entries = [entry(piece) for piece in pieces]
+            found = entries[-1] if entries else None
+            torn = len(pieces) > 1 or "\ufffd" in text or (found is None and "\0" in text.strip("\0"))
+            continued = position + 1 < len(texts) and not layout.begins(texts[position + 1])
+            if torn or (found is None and layout.begins(text) and not continued):
+                do = "the line is left out; a full disk or a copy that was truncated can cause this"
+                problems.append(Problem(label, numbers[position], SEE, shown(text), do, lost=1))
+        if found is not None:
+            line = Line(label, numbers[position], *found)
             lines.append(line)
-        elif (_BEGINS.match(text) and not continued) or "\0" in text or "\ufffd" in text:
-            problems.append(
-                Problem(
-                    label,
-                    number,
-                    "[time] LEVEL [thread] message (logger)",
-                    shown(text),
-                    "the line is left out; a full disk or a copy that was truncated can cause this",
-                    lost=1,
-                )
-            )
-    if not lines and not problems:
-        problems.append(
-            Problem(
-                label,
-                1,
-                "[time] LEVEL [thread] message (logger)",
-                shown(content[:200].decode("utf-8", errors="replace")),
-                "use the layout [%d] %p [%t] %m (%c)%n; see docs/kafka-logs.md",
-            )
-        )
-    return lines, problems
+            if names:
+                sources.setdefault(names[position], []).append(line)
+    return lines, sources
 
 
-def _line(label: str, number: int, found: re.Match[str]) -> Line | None:
-    try:
-        time = microseconds(found["time"])
-    except ValueError:
-        return None  # no such day
-    return Line(label, number, time, found["thread"], found["message"], found["logger"].rpartition(".")[2])
+def _decoded(content: bytes) -> str:
+    """UTF-8, or UTF-16 with a byte order mark (a Windows shell's `>`)."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", errors="replace")
+    return content.decode("utf-8-sig", errors="replace")
+
+
+def _binary(content: bytes) -> bool:
+    """More than a third of its beginning is no text. NUL alone does not make a file binary: a file that was truncated
+    while it was written (logrotate's copytruncate) begins with a hole, one that a host's crash cut ends with one."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return False
+    head = content.replace(b"\0", b"")[:4096] if b"\0" in content[:4096] else content[:4096]
+    return 3 * len(_TEXT.sub(b"", head)) >= max(1, len(head))
 
 
 def _content(path: Path, label: str) -> tuple[bytes, list[Problem]]:
@@ -135,21 +139,14 @@ def _content(path: Path, label: str) -> tuple[bytes, list[Problem]]:
         raw = path.read_bytes()
     except OSError as error:
         return b"", [Problem(label, None, "a readable file", str(error.strerror), "check the path and its permissions")]
-    if path.suffix != ".gz":
+    if not raw.startswith(b"\x1f\x8b"):
         return raw, []
     try:
         return gzip.decompress(raw), []
     except (OSError, EOFError, zlib.error):
         unpacked = b"".join(_as_far_as_it_goes(raw))
-        return unpacked, [
-            Problem(
-                label,
-                None,
-                "a whole gzip file",
-                "one that ends early or is damaged",
-                "copy it again; what could be unpacked is read",
-            )
-        ]
+        seen, do = "one that ends early or is damaged", "copy it again; what could be unpacked is read"
+        return unpacked, [Problem(label, None, "a whole gzip file", seen, do)]
 
 
 def _as_far_as_it_goes(raw: bytes) -> Iterator[bytes]:

@@ -2,36 +2,26 @@
 
 Rules of this file
 
-1. A folder is one node's if log files stand in it. Its id is what its lines say (`[Broker id=1]`); the folder's name
-   (`n1`, `broker-1`, `1`) decides where they do not say.
-2. Kafka's default layout spreads one process over several files (server.log, state-change.log, controller.log). They are
-   woven by that node's own clock, each file in its own order.
-3. Request logs are told by their content, not by name.
+1. Kafka's default layout spreads one process over several files (server.log, state-change.log, controller.log). They are
+   woven by that node's own clock, each file in its own order (`weave.py`).
+2. Requests are known by their lines, not by the name of their file: a console has them among the others.
 """
 
-import heapq
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidegauge.traces.kafka import follower, leader, process
 from tidegauge.traces.kafka.controller import LoggedController
-from tidegauge.traces.kafka.lines import Line, incarnations, read_lines
+from tidegauge.traces.kafka.files import NodeFiles
+from tidegauge.traces.kafka.lines import Line, incarnations
 from tidegauge.traces.kafka.requests import LoggedRequest, read_request
 from tidegauge.traces.kafka.said import Said, parse
 from tidegauge.traces.kafka.steps import LoggedBroker
 from tidegauge.traces.kafka.timeline import Run
+from tidegauge.traces.kafka.weave import weave
 from tidegauge.traces.problems import Problem
-
-_LOG_FILE = re.compile(r".*\.log(\.\d[\d\-.]*)?(\.gz)?")
-_SEGMENT = re.compile(r".*\d{20}\.log(\.gz)?")
-_FOLDER = re.compile(r"(?:n|node-?|broker-?|kafka-?|controller-?)?(\d+)")
-_SAYS_ID = re.compile(
-    r"^\[(?:Broker id=|BrokerServer id=|ReplicaFetcherManager on broker |QuorumController id=|ControllerServer id="
-    r"|Controller )(\d+)"
-)
 
 _OF_A_FETCH = frozenset({"high-watermark", "leader-high-watermark", "leader-high-watermark-kept", "expand-isr", "recorded"})
 
@@ -122,53 +112,29 @@ def changes_reported(node: Node) -> int:
     return sum(1 for line in node.lines if line.logger == "ReplicationControlManager" and "partition" in line.message)
 
 
-def log_files(folder: Path) -> list[Path]:
-    """Text logs directly in `folder`; record segments (twenty digits) are no text."""
-    return sorted(
-        path
-        for path in folder.iterdir()
-        if path.is_file() and _LOG_FILE.fullmatch(path.name) and not _SEGMENT.fullmatch(path.name)
-    )
+def node_of(files: NodeFiles) -> Node:
+    """The node whose logs these are: its lines, and its requests in the order they were logged."""
+    lines: list[list[Line]] = []
+    asked: list[list[Line]] = []
+    for stream in files.streams:
+        requests = [line for line in stream if _is_request(line)]
+        asked.append(requests)
+        if len(requests) < len(stream):
+            lines.append([line for line in stream if not _is_request(line)] if requests else stream)
+    problems = list(files.problems)
+    read: list[LoggedRequest] = []
+    for order, line in enumerate(weave([stream for stream in asked if stream])):
+        request = read_request(line, order)
+        if isinstance(request, Problem):
+            problems.append(request)
+        elif request is not None:
+            read.append(request)
+    read.sort(key=lambda request: request.handled)
+    return Node(files.id, files.folder, files.label, weave([stream for stream in lines if stream]), read, problems)
 
 
-def read_node(folder: Path, label: str, fallback_id: int) -> Node:
-    """The node whose logs stand in `folder`; `label` goes before file names (`n1/`)."""
-    files: list[list[Line]] = []
-    requests: list[LoggedRequest] = []
-    problems: list[Problem] = []
-    for path in log_files(folder):
-        lines, found = read_lines(path, f"{label}{path.name.removesuffix('.gz')}")
-        problems += found
-        if lines and lines[0].message.startswith("Completed request"):
-            for line in lines:
-                request = read_request(line)
-                if isinstance(request, Problem):
-                    problems.append(request)
-                elif request is not None:
-                    requests.append(request)
-        else:
-            files.append(lines)
-    woven = list(heapq.merge(*(_monotone(lines) for lines in files), key=lambda pair: pair[0])) if len(files) > 1 else None
-    lines = [line for _, line in woven] if woven is not None else (files[0] if files else [])
-    requests.sort(key=lambda request: request.handled)
-    return Node(node_id(folder, lines, fallback_id), folder, label, lines, requests, problems)
-
-
-def _monotone(lines: Sequence[Line]) -> Iterator[tuple[int, Line]]:
-    latest = 0
-    for line in lines:
-        latest = max(latest, line.time)
-        yield latest, line
-
-
-def node_id(folder: Path, lines: Sequence[Line], fallback: int) -> int:
-    """What the lines say, else the name of the folder, else `fallback`."""
-    for line in lines:
-        found = _SAYS_ID.match(line.message)
-        if found is not None:
-            return int(found[1])
-    named = _FOLDER.fullmatch(folder.name)
-    return int(named[1]) if named else fallback
+def _is_request(line: Line) -> bool:
+    return line.logger == "logger" and line.message.startswith("Completed request")
 
 
 def topic_ids(nodes: Sequence[Node]) -> Mapping[str, str]:

@@ -3,7 +3,8 @@
 A replica starts when `Log loaded` names its high watermark; its LEO and log start come from `Completed load of Log` before
 it, or are 0 when the log was created. The epoch cache is not logged: it is carried over from the process before, truncated
 at the loaded LEO, and known only if the log was created in this capture. A process ends after all its requests were handled:
-those in flight outlive it, and a process told to stop may go on fetching after its last line.
+those in flight outlive it, and a process told to stop may go on serving and fetching after its last line (4.x: log4j2 stops
+first). What it loads the next time beyond what it had by then was appended in between.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,9 +44,25 @@ def _log_created(broker: LoggedBroker, said: Said) -> None:
 
 def _log_completed(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
+    if broker.unheard_from is not None and replica.leo is not None and replica.leo < said.number("leo"):
+        _served_on(broker, said, replica, replica.leo, broker.unheard_from)
     replica.leo, replica.log_start = said.number("leo"), said.number("log_start")
     replica.created = False
     replica.truncate_epochs_at_end(replica.leo)
+
+
+def _served_on(broker: LoggedBroker, said: Said, replica: LoggedReplica, leo: int, time: int) -> None:
+    """Records that came behind the last line of the process before: of a producer, or of the leader it followed.
+
+    What the high watermark became meanwhile, nothing says.
+    """
+    leads = replica.leader == broker.node
+    fields = reported(rec_base=leo, rec_end=said.number("leo"), leo_before=leo, leo=said.number("leo"))
+    if not leads:
+        fields |= reported(peer=replica.leader, error=0)
+        replica.epochs = None  # whose records they are is not said
+    step = broker.step(said, "LeaderAppend" if leads else "HandleFetchResponse", fields)
+    step.time, step.place = time, (broker.run - 1, END - 1, 1, time)
 
 
 def _log_loaded(broker: LoggedBroker, said: Said) -> None:
@@ -88,6 +105,7 @@ def end_of_run(broker: LoggedBroker, last: Said | None, followed: bool, clean: b
                 step.awaits.append(("handled", broker.node, broker.run))
     for replica in broker.replicas.values():
         replica.loaded, replica.leader_epoch, replica.hw = False, None, None
+    broker.unheard_from = last.line.time if last is not None and broker.stopping and not broker.logs_closed else None
     broker.open.clear()
     broker.fetchers.clear()
     broker.risen.clear()

@@ -31,7 +31,7 @@ NAMES: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One finished request; times in microseconds of the node's clock."""
+    """One finished request, the `order`-th its node logged; times in microseconds of the node's clock."""
 
     line: Line
     name: str
@@ -42,9 +42,10 @@ class LoggedRequest:
     handled: int
     completed: int
     at_once: bool
+    order: int = 0
 
 
-def read_request(line: Line) -> LoggedRequest | Problem | None:
+def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
     """The request of a line, None when it is of a kind nobody asks for."""
     begin = line.message.find("{")
     try:
@@ -53,7 +54,7 @@ def read_request(line: Line) -> LoggedRequest | Problem | None:
         name = NAMES.get(header["requestApiKey"])
         if name is None:
             return None
-        return _request(line, name, str(header["clientId"]), document)
+        return _request(line, order, name, str(header["clientId"]), document)
     except (ValueError, KeyError, TypeError) as error:
         return Problem(
             line.file,
@@ -65,7 +66,7 @@ def read_request(line: Line) -> LoggedRequest | Problem | None:
         )
 
 
-def _request(line: Line, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:
+def _request(line: Line, order: int, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:
     def micros(field_name: str) -> int:
         return round(float(document[field_name]) * 1000)
 
@@ -74,7 +75,7 @@ def _request(line: Line, name: str, client: str, document: Mapping[str, Any]) ->
     completed = handled + micros("remoteTimeMs")
     at_once = micros("remoteTimeMs") == 0
     return LoggedRequest(
-        line, name, client, document["request"], document["response"], dequeued, handled, completed, at_once
+        line, name, client, document["request"], document["response"], dequeued, handled, completed, at_once, order
     )
 
 

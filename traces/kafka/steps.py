@@ -45,6 +45,7 @@ class LoggedReplica:
     log_start: int | None = None
     epochs: list[tuple[int, int]] | None = None
     leader_epoch: int | None = None
+    leader: int | None = None
     loaded: bool = False
     created: bool = False
     recorded: dict[int, int] = field(default_factory=dict)
@@ -147,8 +148,9 @@ class LoggedBroker:
     """The lines of one node, read in order: the replicas, the fetcher threads, and the steps so far.
 
     `open` holds, per thread and topic-partition, the step that more lines of the thread may belong to. `risen` and `kept`
-    hold high watermark lines whose cause is yet to come. `busy` is, per thread, its last line that belonged to something
-    other than the fetch it is handling.
+    hold high watermark lines whose cause is yet to come. `unheard_from` is the time of the last line of a process that was
+    told to stop and logged no end. `busy` is, per thread, its last line that belonged to something other than the fetch it
+    is handling.
     """
 
     node: int
@@ -169,6 +171,7 @@ class LoggedBroker:
     clean_start: bool | None = None
     stopping: bool = False
     logs_closed: bool = False
+    unheard_from: int | None = None
 
     def replica(self, tp: str) -> LoggedReplica:
         """What is known of a replica of this broker."""

@@ -90,6 +90,11 @@ class Run:
             mark for mark in marks[at + 1 :] if mark.index <= last
         ]
 
+    def had(self, tp: str, place: Place, end: object) -> bool:
+        """Whether the log reached `end` at `place`, as far as lines tell: another thread may have appended just after."""
+        (mark, *_) = self.marks(tp, place[1], place[1])
+        return not isinstance(end, int) or mark.leo is None or mark.leo >= end
+
     def choose(
         self, tp: str, window: tuple[int, int], time: int, fits: Callable[[Mark], bool], *, latest: bool
     ) -> Place | None:

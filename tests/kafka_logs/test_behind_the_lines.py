@@ -1,0 +1,129 @@
+"""What happened behind the last line, beside another thread's line, or at a node that logged no requests."""
+# ruff: noqa: E501, ISC004
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.kafka_logs.test_small_logs import (
+    FETCHER,
+    FOLLOWS,
+    LEADS,
+    LOADED,
+    RF,
+    appended,
+    broker,
+    events,
+    recorded,
+    request,
+    risen,
+    sends,
+)
+from tidegauge.conformance.judging.check import check
+from tidegauge.conformance.judging.verdicts import Verdict
+from tidegauge.traces.kafka import Capture, read
+from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.schema import Event
+
+STARTED = ("main", "LoggingSignalHandler", "Registered signal handlers for TERM, INT, HUP")
+STOPPING = ("SIGTERM handler", "LoggingSignalHandler", "Terminating process due to signal SIGTERM")
+CLEAN = ("main", "LogManager", "Skipping recovery of 1 logs from /d since clean shutdown file was found")
+
+
+def failing(path: Path) -> set[str]:
+    return {rule.rule.id for rule in check([path]).rules if rule.verdict is Verdict.FAIL}
+
+
+def loaded_at(leo: int) -> tuple[tuple[str, str, str], ...]:
+    return tuple((thread, logger, message.replace("40", str(leo))) for thread, logger, message in LOADED)
+
+
+@pytest.mark.parametrize("role", ["leader", "follower"])
+def test_a_broker_that_serves_on_behind_its_last_line(role: str, tmp_path: Path) -> None:
+    """4.x: nothing is logged between SIGTERM and the end; one record more is there at the restart. Nothing was lost."""
+    takes_role = (*LEADS[:2], LEADS[2].format("1")) if role == "leader" else FOLLOWS
+    capture = broker(tmp_path, STARTED, *LOADED, takes_role, STOPPING, STARTED, CLEAN, *loaded_at(41))
+    (more,) = events(capture, "LeaderAppend", "HandleFetchResponse")
+    assert more.event == ("LeaderAppend" if role == "leader" else "HandleFetchResponse")
+    assert (more.fields["rec_base"], more.fields["rec_end"], more.fields["leo"]) == (40, 41, 41)
+    assert [event.event for event in capture.traces[0].events][-3:] == [more.event, "Stop", "Start"]
+    assert failing(tmp_path) == set()
+
+
+def test_a_log_that_grew_while_it_was_shut_is_still_told(tmp_path: Path) -> None:
+    """A process that logged its end served no more: what is loaded beyond it was not there."""
+    closed = ("main", "LogManager", "Shutdown complete.")
+    led = (*LEADS[:2], LEADS[2].format("1"))
+    broker(tmp_path, STARTED, *LOADED, led, STOPPING, closed, STARTED, CLEAN, *loaded_at(41))
+    assert failing(tmp_path) == {"LOAD-01"}
+
+
+FETCHED_40 = request(
+    1,
+    {"replicaId": 1, "sessionId": 77, "sessionEpoch": 1, "topics": [{"topicId": "T", "partitions": [
+        {"partition": 0, "currentLeaderEpoch": 3, "fetchOffset": 40, "lastFetchedEpoch": 2, "logStartOffset": 0}]}]},
+    {"errorCode": 0, "sessionId": 77, "responses": [{"topicId": "T", "partitions": [
+        {"partitionIndex": 0, "errorCode": 0, "highWatermark": 40, "logStartOffset": 0, "recordsSizeInBytes": 70}]}]},
+)  # fmt: skip
+
+
+def test_a_response_with_records_another_thread_appended_meanwhile(tmp_path: Path) -> None:
+    """3.6.1: a fetch is counted, another thread appends, the fetch reads again and finds the record: it is two steps."""
+    of_two = [
+        (thread, logger, message.replace("Broker id=1", "Broker id=2").replace("broker=1", "broker=2"))
+        for thread, logger, message in (*LOADED, (*LEADS[:2], LEADS[2].format("1,2")), recorded(1, 40), appended(40))
+    ]
+    broker(tmp_path / "n2", *of_two[:-1], ("other", *of_two[-1][1:]), requests=(FETCHED_40,))
+    broker(
+        tmp_path / "n1",
+        *LOADED,
+        FOLLOWS,
+        sends(40),
+        (FETCHER, "ReplicaFetcherThread", f"{RF}Follower has replica log end offset 40 for partition alpha-0. Received 70 bytes of messages and leader hw 40"),
+        (FETCHER, "UnifiedLog", appended(40)[2]),
+        (FETCHER, "ReplicaFetcherThread", f"{RF}Follower has replica log end offset 41 after appending 70 bytes of messages for partition alpha-0"),
+    )  # fmt: skip
+    (trace,) = read(tmp_path).traces
+    at_leader = [event.event for event in trace.events if event.node == 2]
+    assert at_leader[-3:] == ["HandleFetch", "LeaderAppend", "AnswerFetch"]
+    assert failing(tmp_path) == set()
+
+
+def test_without_threads_a_fetch_that_raised_nothing_takes_no_raise(tmp_path: Path) -> None:
+    """Kafka's default layout: replica 3's fetch raised the high watermark, replica 2's line came first, with its own excuse."""
+    kept = ("rh", "Partition", "[Partition alpha-0 broker=1] Skipping update high watermark since new hw (offset=40, segment=[0:0]) is not larger "
+            "than old value. All current LEOs are Set(replica 2: (offset=41, segment=[0:0]), replica 3: (offset=40, segment=[0:0]), replica 1: (offset=41, segment=[0:0]))")  # fmt: skip
+    lines = (
+        *LOADED,
+        (*LEADS[:2], LEADS[2].format("1,2,3")),
+        appended(40),
+        kept,
+        risen(41),
+        kept,
+        recorded(2, 41),
+        recorded(3, 41),
+    )
+    broker(tmp_path, *lines)
+    log = tmp_path / "server.log"
+    log.write_text(re.sub(r"^(\[[^\]]*\] [A-Z]+) \[[^\]]*\]", r"\1", log.read_text(), flags=re.MULTILINE))
+    fetches = {event.fields["peer"]: event for event in handled(read(tmp_path))}
+    assert (fetches[2].fields["hw_before"], fetches[2].fields["hw"]) == (40, 40)
+    assert (fetches[3].fields["hw_before"], fetches[3].fields["hw"]) == (40, 41)
+
+
+def handled(capture: Capture) -> list[Event]:
+    return [event for trace in capture.traces for event in trace.events if event.event == "HandleFetch"]
+
+
+@pytest.mark.parametrize("name", ["4.2.0/k-epoch-jump", "4.2.0/k-epoch-jump-control"])
+def test_no_request_log_at_a_leader_for_a_moment(name: str, tmp_path: Path) -> None:
+    """It gave one diverging response, which stands in its request log alone: undecided, and said."""
+    for path in shipped()[name].glob("n*/*"):
+        if path.parent.name == "n100" or not path.name.startswith("request.log"):
+            copy = tmp_path / path.relative_to(shipped()[name])
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    report = check([tmp_path])
+    assert "FETCH-10" not in {rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL}
+    assert any("n3/: expected lines of kafka.request.logger at DEBUG" in str(problem) for problem in report.problems)

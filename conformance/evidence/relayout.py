@@ -294,14 +294,14 @@ PREFIXES: Mapping[str, Callable[[str], str]] = {
 
 
 def in_parts_of_16_kib(tree: Tree) -> Tree:
-    """Kubernetes cuts long lines: `P` parts, then `F`. Cut at 500 bytes here, so that it happens."""
+    """Kubernetes splits long lines: `P` parts, then `F`. At 500 bytes here, so that it happens."""
 
-    def cut(text: str) -> str:
+    def split(text: str) -> str:
         pieces = [text[at : at + 500] for at in range(0, len(text), 500)] or [""]
         marked = [*(("P", piece) for piece in pieces[:-1]), ("F", pieces[-1])]
         return "\n".join(f"2026-11-22T01:02:03.123456789Z stdout {mark} {piece}" for mark, piece in marked)
 
-    return of_lines(cut, tree)
+    return of_lines(split, tree)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

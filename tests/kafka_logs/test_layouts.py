@@ -161,7 +161,7 @@ def test_json_that_is_no_log_line(text: str) -> None:
 
 
 def test_a_hole_in_a_file_costs_only_the_lines_it_tore(tmp_path: Path) -> None:
-    """NUL bytes: what stands before and behind them is read, what was cut is named."""
+    """NUL bytes: what stands before and behind them is read, what is lost is named."""
     line = f"[2026-11-21 08:27:15,637] INFO [main] {VERSION} ({LOGGER})\n"
     log = tmp_path / "server.log"
     log.write_bytes((line * 3 + line[:30] + "\0" * 100 + line * 2).encode())

@@ -127,7 +127,7 @@ def _decoded(content: bytes) -> str:
 
 def _binary(content: bytes) -> bool:
     """More than a third of its beginning is no text. NUL alone does not make a file binary: a file that was truncated
-    while it was written (logrotate's copytruncate) begins with a hole, one that a host's crash cut ends with one."""
+    while it was written (logrotate's copytruncate) begins with a hole, one that a host's crash broke off ends with one."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return False
     head = content.replace(b"\0", b"")[:4096] if b"\0" in content[:4096] else content[:4096]

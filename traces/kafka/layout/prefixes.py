@@ -3,7 +3,7 @@
 Rules of this file
 
 1. A wrapper takes a line and gives back what the broker wrote, or None if the line is not wrapped so.
-2. Containers cut lines at 16 KiB: `whole` is false for a part that the next line of the same stream continues.
+2. Containers split lines at 16 KiB: `whole` is false for a part that the next line of the same stream continues.
 3. `source` is who wrote the line, where the wrapper says so: the lines of several brokers may stand in one file.
 """
 

@@ -61,6 +61,14 @@ class Profile(NamedTuple):
     old_batch_is_duplicate: bool  # a batch below the remembered ones is a duplicate, not out of order (1.0.0 and 1.0.1)
     hw_wakes_followers: bool  # a high watermark that moved completes a follower's fetch (2.4 and 2.5, KAFKA-9952)
     elr: bool  # eligible leader replicas (KIP-966, default for clusters made at MV 4.1)
+    elr_keeps_removed: bool  # a replica that is removed, or only being added, stays eligible (F4, all releases with ELR)
+    min_isr_by_partition_zero: bool  # effective min ISR counts the replicas of partition 0 (F4, all releases with ELR)
+    min_isr_change_clears_elr: bool  # a new min.insync.replicas forgets every ELR (F5, all releases with ELR)
+    indexes_go_stale: bool  # what forgets an ELR or deletes a topic leaves the controller's indexes (F6, all releases)
+    completes_by_adding: bool  # a reassignment waits for those it adds, not for all (KAFKA-19975, 4.3)
+    reassignment_keeps_adding: bool  # one that adds nobody keeps the list of the one before (F7, harmful since 4.3)
+    heartbeat_in_one_pass: bool  # an unfencing does not see the directories its heartbeat says failed (F8, all releases)
+    assigns_dirs_without_elr: bool  # AssignReplicasToDirs forgets the ELR (up to 4.2)
 
 
 FETCH_TRUNCATION = Profile(
@@ -81,6 +89,14 @@ FETCH_TRUNCATION = Profile(
     epoch_bump_on_shrink=False,
     registration_leaves_isr=True,
     elr=False,
+    elr_keeps_removed=True,
+    min_isr_by_partition_zero=True,
+    min_isr_change_clears_elr=True,
+    indexes_go_stale=True,
+    completes_by_adding=True,
+    reassignment_keeps_adding=True,
+    heartbeat_in_one_pass=True,
+    assigns_dirs_without_elr=False,
     strict_cache=True,
     epoch_in_response=True,
     initial_offset="log-end-or-hw",

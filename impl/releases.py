@@ -49,6 +49,7 @@ _FALSE_UNTIL: Mapping[str, Version] = MappingProxyType(
         "latest_needs_hw": (2, 2),
         "registration_leaves_isr": (4, 0),
         "elr": (4, 1),
+        "completes_by_adding": (4, 3),
     }
 )
 
@@ -59,6 +60,13 @@ SINCE: Mapping[str, tuple[tuple[Version, bool | str], ...]] = MappingProxyType(
         "batch_epoch_filter": ((START, False), ((3, 9, 1), True), ((4, 0, 0), False), ((4, 0, 1), True)),
         "keeps_remote_leo": ((START, True),),
         "reads_equal_partition_epoch": ((START, True),),
+        "elr_keeps_removed": ((START, True),),
+        "min_isr_by_partition_zero": ((START, True),),
+        "min_isr_change_clears_elr": ((START, True),),
+        "indexes_go_stale": ((START, True),),
+        "reassignment_keeps_adding": ((START, True),),
+        "heartbeat_in_one_pass": ((START, True),),
+        "assigns_dirs_without_elr": ((START, True), ((4, 3), False)),
         "fetcher_restart": (
             (START, "leader"),
             ((2, 0, 1), "leader-or-jump"),

@@ -201,13 +201,14 @@ ElectLastKnown(k) ==
   /\ lastLeader' = NoBroker
   /\ UNCHANGED <<disk, memory, net, committed, crashes, elr, clean, reborn>>
 
-\* WHO the controller, where unclean.leader.election.enable is set.  WHAT elects anybody, when it can elect nobody cleanly.
+\* WHO the controller, where unclean.leader.election.enable is set.  WHAT elects anybody, when it can elect nobody cleanly;
+\* nobody stays eligible beside a leader that may lack records.  KAFKA: PartitionChangeBuilder#maybeUpdateRecordElr.
 ElectAnybody(k) ==
   /\ controller.leader = NoBroker
   /\ (IF controller.isr # {} THEN controller.isr ELSE elr) \cap controller.live = {}
   /\ k \in controller.live
   /\ controller' = Elected(k, {k}, controller.live)
-  /\ elr' = elr \ {k}
+  /\ elr' = {}
   /\ lastLeader' = NoBroker
   /\ UNCHANGED <<disk, memory, net, committed, crashes, clean, reborn>>
 

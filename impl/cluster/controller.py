@@ -11,7 +11,8 @@ Rules of this file
 from typing import NamedTuple
 
 from tidegauge.impl.control.alter_partition import validate
-from tidegauge.impl.control.partition_change import ChangeRequest, Election, PartitionRegistration, build
+from tidegauge.impl.control.partition_change import ChangeRequest, Election, build
+from tidegauge.impl.control.partition_registration import PartitionRegistration, merge
 from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -51,9 +52,11 @@ def _changed(
 ) -> Controller:
     """What PartitionChangeBuilder makes of a request while `live` may lead; the same value when nothing changes."""
     before = _registration(controller, preference)
-    after = build(setup.profile, before, request, live.__contains__, setup.min_insync_replicas)
-    if after is before and live == controller.live:
-        return controller
+    min_isr = min(setup.min_insync_replicas, len(preference))
+    changed = build(setup.profile, before, request, live.__contains__, min_isr)
+    if changed is None:
+        return controller if live == controller.live else controller._replace(live=live)
+    after = merge(before, changed)
     return controller._replace(
         leader=after.leader,
         leader_epoch=after.leader_epoch,

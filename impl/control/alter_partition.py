@@ -1,20 +1,32 @@
-"""What the controller answers to a proposed ISR: the checks in Kafka's order, the first thing wrong decides.
+"""AlterPartition: the checks of a proposed ISR in Kafka's order, the first thing wrong decides, and what a good one makes.
 
-Source: org.apache.kafka.controller.ReplicationControlManager#validateAlterPartitionData.
+Rules of this file
+
+1. The sender's broker epoch stands for the whole request, everything else for one partition.
+2. Source: org.apache.kafka.controller.ReplicationControlManager#alterPartition, #validateAlterPartitionData.
 """
 
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
-from tidegauge.impl.control.partition_change import PartitionRegistration, RecoveryState
-from tidegauge.impl.messages import NOT_CONTROLLER, AlterPartitionRequest
+from tidegauge.impl.control.partition_change import ChangeRequest
+from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState, merge
+from tidegauge.impl.control.records import ControllerResult, PartitionChangeRecord
+from tidegauge.impl.control.replication_control import ReplicationControl, by_config, change, has_topic, is_active
+from tidegauge.impl.messages import NOT_CONTROLLER, STALE_BROKER_EPOCH, AlterPartitionRequest, AlterPartitionResponse
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
     INELIGIBLE_REPLICA,
     INVALID_REQUEST,
     INVALID_UPDATE_VERSION,
+    NEW_LEADER_ELECTED,
     NONE,
     UNDEFINED,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
 )
+from tidegauge.impl.topic_partition import TopicPartition
 
 Eligible = Callable[[int, int], bool]
 """Whether a broker may be in the ISR, given the broker epoch that the leader means: UNDEFINED, or KIP-903."""
@@ -43,3 +55,62 @@ def validate(
         return INVALID_REQUEST
     epochs = proposal.isr_epochs or (UNDEFINED,) * len(proposal.isr)
     return NONE if all(map(eligible, proposal.isr, epochs)) else INELIGIBLE_REPLICA
+
+
+class Proposal(NamedTuple):
+    """What a leader proposes for one partition."""
+
+    tp: TopicPartition
+    isr: AlterPartitionRequest
+    recovery: RecoveryState = RecoveryState.RECOVERED
+
+
+class AlterPartition(NamedTuple):
+    """The request of a leader: its broker epoch, and what it proposes."""
+
+    broker_id: int
+    broker_epoch: int
+    proposals: tuple[Proposal, ...]
+
+
+class AlterPartitionResult(NamedTuple):
+    """An error for the whole request, or a response for each proposal."""
+
+    error: int
+    responses: tuple[AlterPartitionResponse, ...] = ()
+
+
+def alter_partition(control: ReplicationControl, request: AlterPartition) -> ControllerResult[AlterPartitionResult]:
+    """ReplicationControlManager#alterPartition."""
+    sender = control.brokers.get(request.broker_id)
+    if sender is None or sender.epoch != request.broker_epoch:
+        return ControllerResult((), AlterPartitionResult(STALE_BROKER_EPOCH))
+    results = [_alter_one(control, request.broker_id, proposal) for proposal in request.proposals]
+    records = tuple(record for result in results for record in result.records)
+    return ControllerResult(records, AlterPartitionResult(NONE, tuple(result.response for result in results)))
+
+
+def _alter_one(control: ReplicationControl, sender: int, proposal: Proposal) -> ControllerResult[AlterPartitionResponse]:
+    partition = control.partitions.get(proposal.tp)
+    if partition is None:
+        known = has_topic(control, proposal.tp.topic)
+        return _refused(UNKNOWN_TOPIC_OR_PARTITION if known else UNKNOWN_TOPIC_ID)
+    error = validate(partition, sender, proposal.isr, partial(_is_eligible, control), proposal.recovery)
+    if error != NONE:
+        return _refused(error)
+    request = ChangeRequest(proposal.isr.isr, by_config(control, proposal.tp.topic), proposal.recovery)
+    records = change(control, proposal.tp, request)
+    after = merge(partition, records[0].fields) if records else partition
+    if after.leader != sender:
+        return _refused(NEW_LEADER_ELECTED, records)  # the change is made all the same
+    response = AlterPartitionResponse(NONE, after.leader_epoch, after.partition_epoch, after.isr)
+    return ControllerResult(records, response)
+
+
+def _refused(error: int, records: tuple[PartitionChangeRecord, ...] = ()) -> ControllerResult[AlterPartitionResponse]:
+    return ControllerResult(records, AlterPartitionResponse(error))
+
+
+def _is_eligible(control: ReplicationControl, broker: int, epoch: int) -> bool:
+    """Not fenced or shutting down (KIP-841), and the incarnation the leader means (KIP-903)."""
+    return is_active(control, broker) and epoch in {UNDEFINED, control.brokers[broker].epoch}

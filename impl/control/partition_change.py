@@ -1,45 +1,39 @@
-"""PartitionChangeBuilder: what a change of one partition's registration becomes, elections included.
+"""PartitionChangeBuilder: what is asked of a partition, as the record that changes its registration, elections included.
 
 Rules of this file
 
-1. Every change adds one to the partition epoch. The leader epoch grows if and only if the change says a leader: a new one,
-   none, or the same on purpose (PartitionRegistration#merge).
-2. An election goes through its candidates in order: the leader of now, the ISR, the ELR, the last known leader, anybody.
-   Only the last two lose data, and mark the partition RECOVERING.
-3. Without ELR the ISR never becomes empty. With it, members that leave while the ISR is below min.insync.replicas become
+1. An election goes through its candidates in order: the leader of now, the ISR, the ELR, the last known leader, anybody.
+   Only the last two lose data: they empty the ELR and mark the partition RECOVERING.
+2. Without ELR the ISR never becomes empty. With it, members that leave while the ISR is below min.insync.replicas become
    eligible leaders: they hold everything committed (KIP-966).
-4. Source: org.apache.kafka.controller.PartitionChangeBuilder, org.apache.kafka.metadata.PartitionRegistration.
+3. A record has what changes and nothing else; it is made from the registration of now, whatever stands before it in the
+   same batch.
+4. Source: org.apache.kafka.controller.PartitionChangeBuilder.
 """
 
 from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from tidegauge.impl.control.partition_reassignment import completed
+from tidegauge.impl.control.partition_registration import (
+    NO_CHANGE,
+    ChangedFields,
+    PartitionRegistration,
+    RecoveryState,
+    directory,
+    given,
+)
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
+
+T = TypeVar("T")
 
 Acceptable = Callable[[int], bool]
 """Whether a broker may lead: registered, not fenced, not shutting down, its log directory online."""
 
-
-class RecoveryState(Enum):
-    """LeaderRecoveryState: RECOVERING after an unclean election, until the leader says otherwise."""
-
-    RECOVERED = 0
-    RECOVERING = 1
-
-
-class PartitionRegistration(NamedTuple):
-    """What the controller has of one partition. `replicas` in order of preference."""
-
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    leader: int
-    leader_epoch: int = 0
-    partition_epoch: int = 0
-    recovery: RecoveryState = RecoveryState.RECOVERED
-    elr: tuple[int, ...] = ()
-    last_known_elr: tuple[int, ...] = ()
+DefaultDirectory = Callable[[int], str]
+"""Where a broker puts a replica that nobody has placed. ClusterDescriber#defaultDir."""
 
 
 class Election(Enum):
@@ -51,7 +45,7 @@ class Election(Enum):
 
 
 class ChangeRequest(NamedTuple):
-    """What is asked of a partition. `isr` None leaves it. `unclean_shutdown`: brokers that lost what was not flushed."""
+    """What is asked of a partition; None leaves it as it is. `unclean_shutdown`: brokers that lost what was not flushed."""
 
     isr: tuple[int, ...] | None = None
     election: Election = Election.ONLINE
@@ -59,6 +53,9 @@ class ChangeRequest(NamedTuple):
     unclean_shutdown: frozenset[int] = frozenset()
     replicas: tuple[int, ...] | None = None
     elects_last_known: bool = True  # PartitionChangeBuilder#setUseLastKnownLeaderInBalancedRecovery
+    adding: tuple[int, ...] | None = None
+    removing: tuple[int, ...] | None = None
+    directory: tuple[int, str] | None = None  # this replica lies there now
 
 
 class Elected(NamedTuple):
@@ -71,13 +68,16 @@ class Elected(NamedTuple):
 def elect_leader(
     target: PartitionRegistration, election: Election, acceptable: Acceptable, *, elr: bool, last_known: bool = True
 ) -> Elected:
-    """PartitionChangeBuilder#electLeader; UNDEFINED for none. `target` has the ISR and ELR that the change aims at."""
-    from_elr = target.elr if elr and not target.isr else ()
+    """PartitionChangeBuilder#electLeader; UNDEFINED for none. `target` has the ISR and ELR that the change aims at.
+
+    An ELR left over from when the feature was on elects; a last known leader does not.
+    """
+    eligible = target.isr or target.elr
     first = target.replicas[:1] if election is Election.PREFERRED else ()
     for broker in (*first, target.leader, *target.replicas):
-        if broker in {*target.isr, *from_elr} and acceptable(broker):
+        if broker in eligible and acceptable(broker):
             return Elected(broker)
-    if elr and last_known and not target.isr and not target.elr and len(target.last_known_elr) == 1:
+    if elr and last_known and not eligible and len(target.last_known_elr) == 1:
         last = target.last_known_elr[0]
         if acceptable(last):  # KAFKA-19522
             return Elected(last, unclean=True)
@@ -88,66 +88,123 @@ def elect_leader(
 
 
 def build(
-    profile: Profile, partition: PartitionRegistration, request: ChangeRequest, acceptable: Acceptable, min_isr: int
-) -> PartitionRegistration:
-    """The registration after the request; the same value when nothing changes. PartitionChangeBuilder#build."""
-    replicas = partition.replicas if request.replicas is None else request.replicas
-    wanted = partition.isr if request.isr is None else request.isr
-    recovery = partition.recovery if request.recovery is None else request.recovery
-    target = partition._replace(replicas=replicas, isr=tuple(b for b in wanted if b in replicas), recovery=recovery)
-    target = _with_elr(profile, partition, target, request.unclean_shutdown, min_isr)
-    last_known = request.elects_last_known
-    elected = elect_leader(target, request.election, acceptable, elr=profile.elr, last_known=last_known)
-    after = target._replace(leader=elected.leader)
-    if elected.unclean:
-        after = after._replace(isr=(elected.leader,), recovery=RecoveryState.RECOVERING)
-    elif elected.leader != UNDEFINED and elected.leader not in target.isr:
-        after = after._replace(isr=(elected.leader,), elr=tuple(b for b in target.elr if b != elected.leader))
-    elif not target.isr and not profile.elr:
-        after = after._replace(isr=partition.isr)
-    if profile.elr:
-        after = after._replace(last_known_elr=_last_known(partition, after))
-    return _merged(partition, after, bumps=_bumps_on_purpose(profile, partition, after))
+    profile: Profile,
+    partition: PartitionRegistration,
+    request: ChangeRequest,
+    acceptable: Acceptable,
+    min_isr: int,
+    default_directory: DefaultDirectory | None = None,
+) -> ChangedFields | None:
+    """What changes, as a record says it; None when nothing does. PartitionChangeBuilder#build.
+
+    `min_isr` is the effective one. `default_directory` is None while metadata.version knows no directories.
+    """
+    target = _with_elr(profile, partition, completed(profile, _target(partition, request)), request, min_isr)
+    elected = elect_leader(target, request.election, acceptable, elr=profile.elr, last_known=request.elects_last_known)
+    moves = elected.leader != partition.leader
+    unclean = moves and elected.unclean
+    if moves and (elected.unclean or elected.leader in target.elr):
+        target = target._replace(isr=(elected.leader,), elr=_without(target.elr, elected.leader))
+    if unclean or not profile.elr:
+        target = target._replace(elr=())
+    leader = elected.leader if moves else None
+    if leader is None and not set(partition.replicas) <= set(target.replicas):
+        leader = partition.leader
+    isr = _isr_written(profile, partition, target, unclean=unclean)
+    if leader is None and isr is not None and profile.epoch_bump_on_shrink and not set(partition.isr) <= set(isr):
+        leader = partition.leader  # a broker below MV 3.6 needs it (KAFKA-15021)
+    fields = ChangedFields(
+        isr=isr,
+        leader=leader,
+        recovery=_recovery_written(partition, target, unclean=unclean),
+        elr=_written(partition.elr, target.elr),
+        last_known_elr=_last_known_written(profile, partition, target, leader),
+        replicas=_written(partition.replicas, target.replicas),
+        adding=_written(partition.adding, target.adding),
+        removing=_written(partition.removing, target.removing),
+        directories=_directories_written(partition, target, request, default_directory),
+    )
+    return None if fields == NO_CHANGE else fields
 
 
-def _last_known(before: PartitionRegistration, after: PartitionRegistration) -> tuple[int, ...]:
-    """Remembered when there is no leader any more, forgotten when there is one. #maybeUpdateLastKnownLeader (4.1.1)."""
-    if after.leader != UNDEFINED:
-        return ()
-    return before.last_known_elr or ((before.leader,) if before.leader != UNDEFINED else ())
-
-
-def _bumps_on_purpose(profile: Profile, before: PartitionRegistration, after: PartitionRegistration) -> bool:
-    """A replica is taken away, or the ISR shrank before MV 3.6 (KAFKA-15021)."""
-    if not set(before.replicas) <= set(after.replicas):
-        return True
-    return profile.epoch_bump_on_shrink and not set(before.isr) <= set(after.isr)
-
-
-def _merged(before: PartitionRegistration, after: PartitionRegistration, *, bumps: bool) -> PartitionRegistration:
-    """PartitionRegistration#merge."""
-    if after == before and not bumps:
-        return before
-    grows = bumps or after.leader != before.leader
-    return after._replace(leader_epoch=before.leader_epoch + grows, partition_epoch=before.partition_epoch + 1)
+def _target(partition: PartitionRegistration, request: ChangeRequest) -> PartitionRegistration:
+    """The registration with what is asked, as the setters of PartitionChangeBuilder leave it."""
+    return partition._replace(
+        isr=given(request.isr, partition.isr),
+        recovery=given(request.recovery, partition.recovery),
+        replicas=given(request.replicas, partition.replicas),
+        adding=given(request.adding, partition.adding),
+        removing=given(request.removing, partition.removing),
+    )
 
 
 def _with_elr(
-    profile: Profile,
-    before: PartitionRegistration,
-    target: PartitionRegistration,
-    unclean_shutdown: frozenset[int],
-    min_isr: int,
+    profile: Profile, before: PartitionRegistration, target: PartitionRegistration, request: ChangeRequest, min_isr: int
 ) -> PartitionRegistration:
-    """PartitionChangeBuilder#maybePopulateTargetElr."""
-    if not profile.elr or len(target.isr) >= min(min_isr, len(target.replicas)):
-        return target._replace(elr=(), last_known_elr=())
-    members = {*before.elr, *before.isr} & set(target.replicas)
-    return target._replace(elr=tuple(sorted(members - set(target.isr) - unclean_shutdown)))
+    """PartitionChangeBuilder#maybePopulateTargetElr. Its order is that of a Java hash set of small numbers.
+
+    A replica that is removed, or only being added, has no log that could be trusted; Kafka keeps it (finding F4).
+    """
+    ghosts = set() if profile.elr_keeps_removed else {*before.elr, *before.isr, *before.last_known_elr}
+    ghosts -= set(target.replicas) - set(target.adding)
+    if ghosts:
+        kept = tuple(b for b in target.last_known_elr if b not in ghosts)
+        target = target._replace(last_known_elr=kept)
+    if not profile.elr:
+        return target
+    if len(target.isr) >= min_isr:
+        return target._replace(elr=())
+    members = {*before.elr, *before.isr} - set(target.isr) - request.unclean_shutdown - ghosts
+    return target._replace(elr=tuple(sorted(members)))
 
 
-def clear_elr(partition: PartitionRegistration) -> PartitionRegistration:
-    """min.insync.replicas changed: ELRs are forgotten, without a change record. ClearElrRecord (4.0)."""
-    if not partition.elr and not partition.last_known_elr:
-        return partition
-    return partition._replace(elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
+def _isr_written(
+    profile: Profile, partition: PartitionRegistration, target: PartitionRegistration, *, unclean: bool
+) -> tuple[int, ...] | None:
+    """An unclean election says the ISR even where it was that; without ELR it is never written empty."""
+    if unclean:
+        return target.isr
+    return _written(partition.isr, target.isr) if target.isr or profile.elr else None
+
+
+def _recovery_written(
+    partition: PartitionRegistration, target: PartitionRegistration, *, unclean: bool
+) -> RecoveryState | None:
+    if target.recovery is partition.recovery and unclean and partition.recovery is RecoveryState.RECOVERED:
+        return RecoveryState.RECOVERING
+    return _written(partition.recovery, target.recovery)
+
+
+def _last_known_written(
+    profile: Profile, partition: PartitionRegistration, target: PartitionRegistration, leader: int | None
+) -> tuple[int, ...] | None:
+    """Remembered when the leader goes, forgotten when there is a new one. #maybeUpdateLastKnownLeader (4.1.1)."""
+    if not profile.elr or leader is None:
+        return _written(partition.last_known_elr, target.last_known_elr)
+    if leader != UNDEFINED:
+        return _written(partition.last_known_elr, ())
+    return _written(partition.last_known_elr, target.last_known_elr or (partition.leader,))
+
+
+def _directories_written(
+    partition: PartitionRegistration,
+    target: PartitionRegistration,
+    request: ChangeRequest,
+    default_directory: DefaultDirectory | None,
+) -> tuple[str, ...] | None:
+    """Replicas keep their directories, new ones get the default. PartitionChangeBuilder#setAssignmentChanges."""
+    if default_directory is None or (target.replicas == partition.replicas and request.directory is None):
+        return None
+    known = {b: directory(partition, b) for b in partition.replicas}
+    if request.directory is not None:
+        known[request.directory[0]] = request.directory[1]
+    named = tuple(known[b] if b in known else default_directory(b) for b in target.replicas)
+    return _written(tuple(directory(partition, b) for b in partition.replicas), named)
+
+
+def _written(before: T, after: T) -> T | None:
+    return None if after == before else after
+
+
+def _without(brokers: tuple[int, ...], broker: int) -> tuple[int, ...]:
+    return tuple(b for b in brokers if b != broker)

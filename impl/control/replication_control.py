@@ -1,56 +1,67 @@
-"""ReplicationControlManager: broker registrations, AlterPartition, what happens to partitions when brokers come and go.
+"""ReplicationControlManager: what the metadata log says of brokers and partitions, and how a partition changes.
 
 Rules of this file
 
-1. The sender's broker epoch stands for the whole of an AlterPartition, everything else for one partition: that is
-   impl.control.alter_partition.
-2. A broker that is fenced, shuts down, or comes back as another incarnation leaves every ISR. Coming back only looks at
-   partitions without a leader.
-3. Source: org.apache.kafka.controller.ReplicationControlManager, ClusterControlManager, BrokersToIsrs.
+1. Every change of a partition is asked for here: who may lead now, how many must be in sync, what the topic allows.
+2. Whatever a request has written already does not count before the next one: all its records are made from one state.
+3. A broker that is fenced, shuts down, or comes back as another incarnation leaves every ISR. Coming back looks at every
+   partition without a leader.
+4. Source: org.apache.kafka.controller.ReplicationControlManager, ClusterControlManager, BrokersToIsrs.
 """
 
-from functools import partial
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from tidegauge.impl.control.alter_partition import validate
-from tidegauge.impl.control.partition_change import (
-    Acceptable,
-    ChangeRequest,
-    Election,
-    PartitionRegistration,
-    RecoveryState,
-    build,
-    clear_elr,
-)
-from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse
+from tidegauge.impl.control import brokers_to_elrs
+from tidegauge.impl.control.brokers_to_elrs import BrokersToElrs
+from tidegauge.impl.control.features import Features
+from tidegauge.impl.control.partition_change import Acceptable, ChangeRequest, Election, build
+from tidegauge.impl.control.partition_registration import MIGRATING, UNASSIGNED, PartitionRegistration, directory, is_online
+from tidegauge.impl.control.records import BROKER, TOPIC, ConfigResource, PartitionChangeRecord
+from tidegauge.impl.errors import IllegalArgumentError, IllegalStateError
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
-from tidegauge.impl.rules import NEW_LEADER_ELECTED, NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
+from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
-STALE_BROKER_EPOCH = 77
-ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
-PREFERRED_LEADER_NOT_AVAILABLE = 80
-ELECTION_NOT_NEEDED = 84
+MIN_IN_SYNC_REPLICAS = "min.insync.replicas"
+UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
+CLUSTER = ConfigResource(BROKER, "")
+
+Configs = Table[str, str]
 
 
 class BrokerRegistration(NamedTuple):
-    """One incarnation of a broker. `offline_dirs`: partitions whose log directory failed there."""
+    """One incarnation of a broker. `directories` are the log directories it can read, `offset` where it registered."""
 
     epoch: int
     fenced: bool = False
     in_controlled_shutdown: bool = False
-    offline_dirs: frozenset[TopicPartition] = frozenset()
+    directories: tuple[str, ...] = ()
+    incarnation: int = 0
+    offset: int = 0
 
 
 class ReplicationControl(NamedTuple):
-    """The controller. `unclean`: unclean.leader.election.enable."""
+    """The state that the metadata log makes. `min_isr` and `unclean` are the controller's static configuration.
+
+    `profile` is the generation with the features in force. `deleted_in` are directories in which a topic lay whose ISR
+    was empty when it was deleted: Kafka's index keeps it there (finding F6).
+    """
 
     brokers: Table[int, BrokerRegistration] = Table()
     partitions: Table[TopicPartition, PartitionRegistration] = Table()
     profile: Profile = FETCH_TRUNCATION
     min_isr: int = 1
     unclean: bool = False
+    features: Features = Features()
+    configs: Table[ConfigResource, Configs] = Table()
+    brokers_to_elrs: BrokersToElrs = Table()
+    deleted_in: frozenset[str] = frozenset()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Look-ups
 
 
 def is_active(control: ReplicationControl, broker: int) -> bool:
@@ -59,161 +70,135 @@ def is_active(control: ReplicationControl, broker: int) -> bool:
     return registration is not None and not registration.fenced and not registration.in_controlled_shutdown
 
 
-def acceptable_for(control: ReplicationControl, tp: TopicPartition, but: int = UNDEFINED) -> Acceptable:
-    """Who may lead `tp`; `but` is on its way out."""
+def acceptable_for(
+    control: ReplicationControl, tp: TopicPartition, active: Callable[[int], bool] | None = None
+) -> Acceptable:
+    """Who may lead `tp`: active, and its directory online. ReplicationControlManager.LeaderAcceptor.
+
+    It is asked of replicas only: of another broker it has no directory.
+    """
+    partition = control.partitions[tp]
 
     def acceptable(broker: int) -> bool:
-        return broker != but and is_active(control, broker) and tp not in control.brokers[broker].offline_dirs
+        if not (is_active(control, broker) if active is None else active(broker)):
+            return False
+        if broker not in partition.replicas:
+            raise IllegalArgumentError(f"{tp}: expected a replica, one of {partition.replicas}; seen {broker}")
+        registration = control.brokers.get(broker)
+        return registration is not None and is_online(directory(partition, broker), registration.directories)
 
     return acceptable
 
 
-def _changed(
-    control: ReplicationControl, tp: TopicPartition, request: ChangeRequest, but: int = UNDEFINED
-) -> ReplicationControl:
-    partition = control.partitions[tp]
-    if control.unclean and request.election is Election.ONLINE:
-        request = request._replace(election=Election.UNCLEAN)
-    after = build(control.profile, partition, request, acceptable_for(control, tp, but), control.min_isr)
-    return control if after is partition else control._replace(partitions=control.partitions.put(tp, after))
+def default_directory(control: ReplicationControl, broker: int) -> str:
+    """Its only one; which of several, the broker says later. ClusterControlManager#defaultDir."""
+    registration = control.brokers.get(broker)
+    directories = () if registration is None else registration.directories
+    if registration is not None and not directories:
+        return MIGRATING
+    return directories[0] if len(directories) == 1 else UNASSIGNED
+
+
+def topic_config(control: ReplicationControl, topic: str, key: str) -> str | None:
+    """Its own value, else that of the cluster; None where only the static configuration has one. #getTopicConfig."""
+    for resource in (ConfigResource(TOPIC, topic), CLUSTER):
+        configs = control.configs.get(resource)
+        value = None if configs is None else configs.get(key)
+        if value is not None:
+            return value
+    return None
+
+
+def min_isr(control: ReplicationControl, topic: str) -> int:
+    """min.insync.replicas in force."""
+    value = topic_config(control, topic, MIN_IN_SYNC_REPLICAS)
+    return control.min_isr if value is None else int(value)
+
+
+def unclean_enabled(control: ReplicationControl, topic: str) -> bool:
+    """unclean.leader.election.enable in force. #uncleanLeaderElectionEnabledForTopic."""
+    value = topic_config(control, topic, UNCLEAN_LEADER_ELECTION)
+    return control.unclean if value is None else value.lower() == "true"
+
+
+def effective_min_isr(control: ReplicationControl, tp: TopicPartition) -> int:
+    """No more than there are replicas. Kafka counts those of the topic's partition 0. #getTopicEffectiveMinIsr."""
+    first = control.partitions.get(tp._replace(partition=0)) if control.profile.min_isr_by_partition_zero else None
+    return min(min_isr(control, tp.topic), len((first or control.partitions[tp]).replicas))
+
+
+def has_topic(control: ReplicationControl, topic: str) -> bool:
+    """Whether a topic is there."""
+    return any(tp.topic == topic for tp in control.partitions)
+
+
+def with_broker_in_isr(control: ReplicationControl, broker: int) -> tuple[TopicPartition, ...]:
+    """BrokersToIsrs#partitionsWithBrokerInIsr."""
+    return tuple(tp for tp, partition in control.partitions.items() if broker in partition.isr)
+
+
+def with_no_leader(control: ReplicationControl) -> tuple[TopicPartition, ...]:
+    """BrokersToIsrs#partitionsWithNoLeader."""
+    return tuple(tp for tp, partition in control.partitions.items() if partition.leader == UNDEFINED)
+
+
+def has_leaderships(control: ReplicationControl, broker: int) -> bool:
+    """BrokersToIsrs#hasLeaderships: a leader outside its ISR is none there."""
+    return any(broker == partition.leader and broker in partition.isr for partition in control.partitions.values())
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# AlterPartition
+# Changes of partitions
 
 
-class AlterPartition(NamedTuple):
-    """The request of a leader: its broker epoch, and what it proposes for each partition."""
-
-    broker_id: int
-    broker_epoch: int
-    partitions: Table[TopicPartition, AlterPartitionRequest]
-    recovery: RecoveryState = RecoveryState.RECOVERED
-
-
-def alter_partition(
-    control: ReplicationControl, request: AlterPartition
-) -> tuple[ReplicationControl, int, Table[TopicPartition, AlterPartitionResponse]]:
-    """The controller, an error for the whole request, a response per partition. ReplicationControlManager#alterPartition."""
-    sender = control.brokers.get(request.broker_id)
-    responses: Table[TopicPartition, AlterPartitionResponse] = Table()
-    if sender is None or sender.epoch != request.broker_epoch:
-        return control, STALE_BROKER_EPOCH, responses
-    for tp, proposal in request.partitions.items():
-        control, response = _alter_one(control, tp, request.broker_id, proposal, request.recovery)
-        responses = responses.put(tp, response)
-    return control, NONE, responses
-
-
-def _alter_one(
-    control: ReplicationControl, tp: TopicPartition, sender: int, proposal: AlterPartitionRequest, recovery: RecoveryState
-) -> tuple[ReplicationControl, AlterPartitionResponse]:
-    partition = control.partitions.get(tp)
-    if partition is None:
-        return control, AlterPartitionResponse(UNKNOWN_TOPIC_OR_PARTITION)
-    error = validate(partition, sender, proposal, partial(_is_eligible, control), recovery)
-    if error != NONE:
-        return control, AlterPartitionResponse(error)
-    control = _changed(control, tp, ChangeRequest(proposal.isr, recovery=recovery))
-    after = control.partitions[tp]
-    if after.leader != partition.leader:
-        return control, AlterPartitionResponse(NEW_LEADER_ELECTED)
-    return control, AlterPartitionResponse(NONE, after.leader_epoch, after.partition_epoch, after.isr)
-
-
-def _is_eligible(control: ReplicationControl, broker: int, epoch: int) -> bool:
-    """Not fenced or shutting down (KIP-841), and the incarnation the leader means (KIP-903)."""
-    return is_active(control, broker) and epoch in {UNDEFINED, control.brokers[broker].epoch}
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# Brokers
-
-
-def register_broker(
-    control: ReplicationControl, broker: int, epoch: int, *, previous_epoch: int = UNDEFINED
-) -> ReplicationControl:
-    """Another incarnation, fenced at first. ClusterControlManager#registerBroker.
-
-    Clean if and only if it names the epoch it was stopped in. Since 4.0 it leaves every ISR before its registration is
-    written, so an old proposal can not bring it back (KAFKA-18106); a broker that did not stop cleanly is in no ELR.
-    """
-    known = control.brokers.get(broker)
-    if known is not None and control.profile.registration_leaves_isr:
-        clean = previous_epoch == known.epoch
-        lost = frozenset() if clean else frozenset({broker})
-        control = _without(control, broker, lost)
-    return control._replace(brokers=control.brokers.put(broker, BrokerRegistration(epoch, fenced=True)))
-
-
-def fence_broker(control: ReplicationControl, broker: int) -> ReplicationControl:
-    """Its session ran out. ReplicationControlManager#handleBrokerFenced."""
-    registration = control.brokers[broker]._replace(fenced=True)
-    return _without(control._replace(brokers=control.brokers.put(broker, registration)), broker)
-
-
-def begin_controlled_shutdown(control: ReplicationControl, broker: int) -> ReplicationControl:
-    """It asks to leave. ReplicationControlManager#handleBrokerInControlledShutdown."""
-    registration = control.brokers[broker]._replace(in_controlled_shutdown=True)
-    return _without(control._replace(brokers=control.brokers.put(broker, registration)), broker)
-
-
-def log_dir_failed(control: ReplicationControl, broker: int, tps: frozenset[TopicPartition]) -> ReplicationControl:
-    """It leaves the ISR of the partitions that lay there. ReplicationControlManager#handleDirectoriesOffline."""
-    known = control.brokers[broker]
-    registration = known._replace(offline_dirs=known.offline_dirs | tps)
-    return _without(control._replace(brokers=control.brokers.put(broker, registration)), broker, only=tps)
-
-
-def unfence_broker(control: ReplicationControl, broker: int) -> ReplicationControl:
-    """It caught up with the metadata: partitions without a leader may get one. #handleBrokerUnfenced."""
-    registration = control.brokers[broker]._replace(fenced=False, in_controlled_shutdown=False)
-    control = control._replace(brokers=control.brokers.put(broker, registration))
-    for tp, partition in control.partitions.items():
-        if partition.leader == UNDEFINED and broker in partition.replicas:
-            control = _changed(control, tp, ChangeRequest())
-    return control
-
-
-def _without(
+def change(
     control: ReplicationControl,
-    broker: int,
-    lost: frozenset[int] = frozenset(),
-    only: frozenset[TopicPartition] | None = None,
-) -> ReplicationControl:
-    """It leaves every ISR, and ELR when it lost data. ReplicationControlManager#generateLeaderAndIsrUpdates."""
-    for tp, partition in control.partitions.items():
-        if only is not None and tp not in only:
-            continue
-        if broker not in {*partition.isr, *(partition.elr if lost else ())}:
-            continue
-        isr = tuple(b for b in partition.isr if b != broker)
-        control = _changed(control, tp, ChangeRequest(isr, unclean_shutdown=lost), but=broker)
-    return control
+    tp: TopicPartition,
+    request: ChangeRequest,
+    active: Callable[[int], bool] | None = None,
+    profile: Profile | None = None,
+) -> tuple[PartitionChangeRecord, ...]:
+    """The record that a request of one partition makes; none when nothing changes."""
+    fields = build(
+        profile or control.profile,
+        control.partitions[tp],
+        request,
+        acceptable_for(control, tp, active),
+        effective_min_isr(control, tp),
+        (lambda broker: default_directory(control, broker)) if control.features.has_directories else None,
+    )
+    return () if fields is None else (PartitionChangeRecord(tp, fields),)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Requests
+def by_config(control: ReplicationControl, topic: str) -> Election:
+    """The election of a change that asks for none: unclean where the topic enables it."""
+    return Election.UNCLEAN if unclean_enabled(control, topic) else Election.ONLINE
 
 
-def elect_leader(control: ReplicationControl, tp: TopicPartition, election: Election) -> tuple[ReplicationControl, int]:
-    """ElectLeaders, PREFERRED or UNCLEAN. ReplicationControlManager#electLeader."""
-    partition = control.partitions.get(tp)
-    if partition is None:
-        return control, UNKNOWN_TOPIC_OR_PARTITION
-    has_preferred = partition.leader == partition.replicas[0]
-    if has_preferred if election is Election.PREFERRED else partition.leader != UNDEFINED:
-        return control, ELECTION_NOT_NEEDED
-    after = _changed(control, tp, ChangeRequest(election=election))
-    if after is not control:
-        return after, NONE
-    preferred = election is Election.PREFERRED
-    return control, PREFERRED_LEADER_NOT_AVAILABLE if preferred else ELIGIBLE_LEADERS_NOT_AVAILABLE
+def generate_leader_and_isr_updates(
+    control: ReplicationControl,
+    tps: Iterable[TopicPartition],
+    *,
+    remove: int = UNDEFINED,
+    add: int = UNDEFINED,
+    unclean_shutdown: int = UNDEFINED,
+) -> tuple[PartitionChangeRecord, ...]:
+    """ReplicationControlManager#generateLeaderAndIsrUpdates.
 
+    `remove` leaves the ISR and may not lead; so does `unclean_shutdown`, and it leaves the ELR; `add` may lead although
+    it is fenced still. A partition that is named twice gets two records made from the same registration.
+    """
+    gone = {remove, unclean_shutdown}
 
-def set_min_isr(control: ReplicationControl, min_isr: int) -> ReplicationControl:
-    """min.insync.replicas changes: with ELR on, every ELR is forgotten."""
-    control = control._replace(min_isr=min_isr)
-    if not control.profile.elr:
-        return control
-    return control._replace(partitions=Table((tp, clear_elr(p)) for tp, p in control.partitions.items()))
+    def active(broker: int) -> bool:
+        return broker not in gone and (broker == add or is_active(control, broker))
+
+    lost = frozenset() if unclean_shutdown == UNDEFINED else frozenset({unclean_shutdown})
+    records: list[PartitionChangeRecord] = []
+    for tp in tps:
+        if tp.topic == brokers_to_elrs.DELETED or tp not in control.partitions:
+            raise IllegalStateError(f"{tp}: expected a topic that is there, as the index says; seen none (finding F6)")
+        isr = tuple(b for b in control.partitions[tp].isr if b not in gone)
+        request = ChangeRequest(isr, by_config(control, tp.topic), unclean_shutdown=lost)
+        records += change(control, tp, request, active)
+    return tuple(records)

@@ -3,8 +3,7 @@
 Rules of this file
 
 1. Who proposes, who counts, what is committed, which response and which image is taken: impl.replica.partition,
-   impl.replica.isr and impl.control.replication_control decide. Here stands what is in flight between them, and what may
-   happen next.
+   impl.replica.isr and impl.control decide. Here stands what is in flight between them, and what may happen next.
 2. One request at a time: while one is under way AlterPartitionManager takes no other, and nothing is proposed.
 3. A follower is a log end: in one leader epoch its records are the leader's. It has fetched once when things begin.
 4. The metadata cache of the leader may think that nobody is eligible, at any fetch, or know all broker epochs. A broker
@@ -17,9 +16,12 @@ from itertools import combinations
 from typing import NamedTuple
 
 from tidegauge.impl.cluster.transitions import mask
-from tidegauge.impl.control import replication_control as control_
-from tidegauge.impl.control.partition_change import PartitionRegistration
-from tidegauge.impl.control.replication_control import AlterPartition, BrokerRegistration, ReplicationControl
+from tidegauge.impl.control import broker_states
+from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
+from tidegauge.impl.control.partition_registration import PartitionRegistration
+from tidegauge.impl.control.records import RegisterBrokerRecord
+from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl
 from tidegauge.impl.explored.search import Graph, Label, Search, View, Violation
 from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse, BrokerState, FetchRequest, Metadata
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules, Setup
@@ -146,10 +148,10 @@ def _judged(
     state: IsrCluster, request: AlterPartitionRequest, proposed: PartitionState
 ) -> Iterator[tuple[Label, IsrCluster]]:
     """HandleAlterPartition: a request whose response is lost is sent again. A response that changes nothing is none."""
-    asked = AlterPartition(LEADER, state.control.brokers[LEADER].epoch, Table([(TP, request)]))
-    control, _, responses = control_.alter_partition(state.control, asked)
-    response = responses[TP]
-    after = _registered(state, control)
+    asked = AlterPartition(LEADER, state.control.brokers[LEADER].epoch, (Proposal(TP, request),))
+    records, result = alter_partition(state.control, asked)
+    (response,) = result.responses
+    after = _registered(state, replayed(state.control, records))
     if state.setup.rules.proposal_after(response.error) == WAITS_FOR_METADATA:
         lost = arrived = after._replace(exchange=None)
     else:
@@ -167,13 +169,19 @@ def _answered(state: IsrCluster, response: AlterPartitionResponse, proposed: Par
 def _comes_and_goes(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
     """FenceBroker where that changes the ISR; RestartEmpty."""
     control = state.control
-    fenced = _registered(state, control_.unfence_broker(control_.fence_broker(control, f), f))
+    away = replayed(control, broker_states.broker_fenced(control, f))
+    fenced = _registered(state, _unfenced(away, f))
     if state.may_change and fenced.images != state.images:
         yield ("FenceBroker", f), fenced
     if state.restarts < state.bounds.max_restarts:
-        registered = control_.register_broker(control, f, control.brokers[f].epoch + 1)
-        after = _registered(state, control_.unfence_broker(registered, f))
+        again = RegisterBrokerRecord(f, control.brokers[f].epoch + 1, control.brokers[f].incarnation + 1)
+        registered = replayed(control, broker_states.broker_registered(control, again))
+        after = _registered(state, _unfenced(registered, f))
         yield ("RestartEmpty", f), after._replace(ends=_put(state.ends, f, 0))
+
+
+def _unfenced(control: ReplicationControl, f: int) -> ReplicationControl:
+    return replayed(control, broker_states.broker_unfenced(control, f))
 
 
 def _metadata(state: IsrCluster, *, eligible: bool) -> Metadata:

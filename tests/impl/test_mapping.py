@@ -34,7 +34,16 @@ def test_every_row_has_a_function_and_something_that_holds_it() -> None:
 
 def test_every_module_of_the_implementation_is_named() -> None:
     """Nothing of it is outside the page, but what only carries values or text."""
-    values = {"errors", "records", "messages", "client_messages", "table", "replica.partition_state", "server.waiting"}
+    values = {
+        "errors",
+        "records",
+        "control.records",
+        "messages",
+        "client_messages",
+        "table",
+        "replica.partition_state",
+        "server.waiting",
+    }
     text = {"explored.describe", "explored.describe_isr", "explored.view"}
     paths = (path.relative_to(ROOT / "impl") for path in (ROOT / "impl").rglob("*.py") if path.name != "__init__.py")
     modules = {".".join(path.with_suffix("").parts) for path in paths} - values - text

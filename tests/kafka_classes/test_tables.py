@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.kafka_classes import (
+    replay_controller,
     replay_epoch_cache,
     replay_follower_fetcher,
     replay_leader_partition,
@@ -15,7 +16,7 @@ from tests.kafka_classes import (
 )
 from tests.kafka_classes.replay import Replay, run
 from tidegauge.impl.explored.faults import FAULTS
-from tidegauge.impl.profiles import Rules
+from tidegauge.impl.profiles import Profile, Rules
 
 Table = Callable[[str], Iterator[dict[str, Any]]]
 
@@ -26,6 +27,8 @@ REPLAYS: dict[str, Callable[[Rules], Replay]] = {
     "follower_fetcher_4.1.1": replay_follower_fetcher.replay_with,
     "leader_partition_4.1.1": replay_leader_partition.replay_with,
     "replica_manager_4.1.1": replay_replica_manager.replay_with,
+    "controller_4.1.1": replay_controller.replay_with,
+    "controller_4.3.1": replay_controller.replay_with,
 }
 
 # Steps compared and what was left out, in the tables that come with the project. Reasons: EXCLUDED of each replay.
@@ -36,6 +39,8 @@ BUNDLED: dict[str, tuple[int, dict[str, int]]] = {
     "follower_fetcher_4.1.1": (18_061, {}),
     "leader_partition_4.1.1": (40_189, {"currentLeaderEpoch -1": 54}),
     "replica_manager_4.1.1": (36_964, {}),
+    "controller_4.1.1": (55_768, {}),
+    "controller_4.3.1": (55_647, {}),
 }
 
 
@@ -87,3 +92,34 @@ def test_a_wrong_rule_disagrees_with_kafka(name: str, fault: str, table: Table) 
     tally = run(islice(table(name), 500), REPLAYS[name](FAULTS[fault].rules))
     assert tally.disagreements
     assert "as Kafka has it" in str(tally.disagreements[0])
+
+
+@pytest.mark.parametrize("release", ["4.1.1", "4.3.1"])
+@pytest.mark.parametrize(
+    "switch",
+    [
+        "registration_leaves_isr",
+        "elr_keeps_removed",
+        "min_isr_by_partition_zero",
+        "min_isr_change_clears_elr",
+        "indexes_go_stale",
+        "completes_by_adding",
+        "reassignment_keeps_adding",
+        "heartbeat_in_one_pass",
+        "assigns_dirs_without_elr",
+    ],
+)
+def test_a_controller_with_another_switch_is_not_that_release(switch: str, release: str, table: Table) -> None:
+    """What a finding repairs, and what a release changed, is seen in the histories; F7's list also where it does no harm."""
+
+    def turned(profile: Profile) -> Profile:
+        return profile._replace(**{switch: not getattr(profile, switch)})
+
+    tally = run(islice(table(f"controller_{release}"), 200), replay_controller.replay_as(turned))
+    assert tally.disagreements
+
+
+def test_every_operation_of_the_controller_is_replayed(table: Table) -> None:
+    """None is left out, and each kind of change is there."""
+    seen = {step["op"] for sequence in islice(table("controller_4.3.1"), 200) for step in sequence["steps"]}
+    assert seen == set(replay_controller.OPERATIONS)

@@ -4,10 +4,20 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tidegauge.impl.control import replication_control as c
-from tidegauge.impl.control.partition_change import ChangeRequest, Election, PartitionRegistration, RecoveryState, build
-from tidegauge.impl.control.replication_control import AlterPartition, BrokerRegistration, ReplicationControl
-from tidegauge.impl.messages import NOT_CONTROLLER, AlterPartitionRequest
+from tests.impl.control import controls as c
+from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
+from tidegauge.impl.control.partition_change import ChangeRequest, Election, build
+from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState, merge
+from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl, is_active
+from tidegauge.impl.messages import (
+    ELECTION_NOT_NEEDED,
+    ELIGIBLE_LEADERS_NOT_AVAILABLE,
+    NOT_CONTROLLER,
+    PREFERRED_LEADER_NOT_AVAILABLE,
+    STALE_BROKER_EPOCH,
+    AlterPartitionRequest,
+)
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
@@ -17,6 +27,7 @@ from tidegauge.impl.rules import (
     NEW_LEADER_ELECTED,
     NONE,
     UNDEFINED,
+    UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from tidegauge.impl.table import Table
@@ -47,11 +58,10 @@ def proposed(
     on: ReplicationControl | None = None,
 ) -> tuple[ReplicationControl, int]:
     request = AlterPartitionRequest(sender, leader_epoch, partition_epoch, isr, epochs)
-    after, error, responses = c.alter_partition(
-        on or control(), AlterPartition(sender, 10 + sender, Table([(TP, request)]), recovery)
-    )
-    assert error == NONE
-    return after, responses[TP].error
+    before = on or control()
+    records, result = alter_partition(before, AlterPartition(sender, 10 + sender, (Proposal(TP, request, recovery),)))
+    assert result.error == NONE
+    return replayed(before, records), result.responses[0].error
 
 
 # AlterPartition
@@ -60,8 +70,8 @@ def proposed(
 def test_a_sender_of_another_incarnation_is_refused_as_a_whole() -> None:
     """Older, newer, or not registered."""
     for sender, epoch in ((1, 10), (1, 12), (9, 19)):
-        after, error, responses = c.alter_partition(control(), AlterPartition(sender, epoch, Table()))
-        assert (after, error, len(responses)) == (control(), c.STALE_BROKER_EPOCH, 0)
+        records, result = alter_partition(control(), AlterPartition(sender, epoch, ()))
+        assert (records, result.error, result.responses) == ((), STALE_BROKER_EPOCH, ())
 
 
 @pytest.mark.parametrize(
@@ -122,10 +132,14 @@ def test_an_accepted_change_moves_the_partition_epoch_and_not_the_leader_epoch()
 def test_an_unknown_partition_and_a_change_that_moves_the_leader_are_said() -> None:
     """The leader that shuts down may still ask; the change is made and it learns that another one leads."""
     request = AlterPartitionRequest(1, 0, 0, (1,))
-    other = TopicPartition("none", 0)
-    _, _, responses = c.alter_partition(control(), AlterPartition(1, 11, Table([(other, request)])))
-    assert responses[other].error == UNKNOWN_TOPIC_OR_PARTITION
-    failed = control()._replace(brokers=control().brokers.put(1, BrokerRegistration(11, offline_dirs=frozenset({TP}))))
+    for other, expected in (
+        (TopicPartition("none", 0), UNKNOWN_TOPIC_ID),
+        (TopicPartition("t", 9), UNKNOWN_TOPIC_OR_PARTITION),
+    ):
+        _, result = alter_partition(control(), AlterPartition(1, 11, (Proposal(other, request),)))
+        assert result.responses[0].error == expected
+    placed = control(LED._replace(directories=("1A", "2A", "3A")))
+    failed = placed._replace(brokers=placed.brokers.put(1, BrokerRegistration(11, directories=("1B",))))
     after, error = proposed((1, 2), on=failed)
     assert error == NEW_LEADER_ELECTED
     assert after.partitions[TP].leader == 2
@@ -139,8 +153,6 @@ def test_a_leader_that_is_fenced_hands_over_to_the_next_in_the_isr() -> None:
     assert c.fence_broker(control(), 1).partitions[TP] == PartitionRegistration(ALL, (2, 3), 2, 6, 9)
     assert c.fence_broker(control(), 3).partitions[TP] == LED._replace(isr=(1, 2), partition_epoch=9)
     assert c.begin_controlled_shutdown(control(), 1).partitions[TP].leader == 2
-    assert c.log_dir_failed(control(), 1, frozenset({TP})).partitions[TP].leader == 2
-    assert c.log_dir_failed(control(), 1, frozenset()).partitions[TP] == LED
 
 
 def test_the_last_member_stays_in_the_isr_without_a_leader_and_leads_again() -> None:
@@ -158,29 +170,31 @@ def test_an_unclean_election_makes_the_leader_the_isr_and_says_recovering() -> N
     expected = PartitionRegistration(ALL, (2,), 2, 6, 9, RecoveryState.RECOVERING)
     assert c.fence_broker(alone._replace(unclean=True), 1).partitions[TP] == expected
     fenced = c.fence_broker(alone, 1)
-    assert c.elect_leader(alone, TP, Election.UNCLEAN) == (alone, c.ELECTION_NOT_NEEDED)
+    assert c.elect_leader(alone, TP, Election.UNCLEAN) == (alone, ELECTION_NOT_NEEDED)
     after, error = c.elect_leader(fenced, TP, Election.UNCLEAN)
     assert (error, after.partitions[TP].isr) == (NONE, (2,))
     nobody = c.fence_broker(c.fence_broker(fenced, 2), 3)
-    assert c.elect_leader(nobody, TP, Election.UNCLEAN) == (nobody, c.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+    assert c.elect_leader(nobody, TP, Election.UNCLEAN) == (nobody, ELIGIBLE_LEADERS_NOT_AVAILABLE)
 
 
 def test_a_preferred_election_moves_to_the_first_replica_if_it_may_lead() -> None:
     """Otherwise nothing changes."""
     moved = control(LED._replace(leader=2))
     assert c.elect_leader(moved, TP, Election.PREFERRED)[0].partitions[TP] == LED._replace(leader_epoch=6, partition_epoch=9)
-    assert c.elect_leader(control(), TP, Election.PREFERRED) == (control(), c.ELECTION_NOT_NEEDED)
+    assert c.elect_leader(control(), TP, Election.PREFERRED) == (control(), ELECTION_NOT_NEEDED)
     out = control(LED._replace(leader=2, isr=(2, 3)))
-    assert c.elect_leader(out, TP, Election.PREFERRED) == (out, c.PREFERRED_LEADER_NOT_AVAILABLE)
+    assert c.elect_leader(out, TP, Election.PREFERRED) == (out, PREFERRED_LEADER_NOT_AVAILABLE)
     assert c.elect_leader(out, TopicPartition("none", 0), Election.PREFERRED)[1] == UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_replica_that_is_taken_away_moves_the_leader_epoch() -> None:
     """Although the leader stays: a fetch of the old replica is fenced."""
-    after = build(FETCH_TRUNCATION, LED, ChangeRequest(replicas=(1, 2)), lambda _: True, 1)
-    assert after == PartitionRegistration((1, 2), (1, 2), 1, 6, 9)
-    added = build(FETCH_TRUNCATION, LED, ChangeRequest(replicas=(1, 2, 3, 4)), lambda _: True, 1)
-    assert (added.leader_epoch, added.partition_epoch) == (5, 9)
+    fewer = build(FETCH_TRUNCATION, LED, ChangeRequest((1, 2), replicas=(1, 2)), lambda _: True, 1)
+    assert fewer is not None
+    assert merge(LED, fewer) == PartitionRegistration((1, 2), (1, 2), 1, 6, 9)
+    more = build(FETCH_TRUNCATION, LED, ChangeRequest(replicas=(1, 2, 3, 4)), lambda _: True, 1)
+    assert more is not None
+    assert merge(LED, more)[3:5] == (5, 9)
 
 
 # Incarnations
@@ -190,7 +204,7 @@ def test_another_incarnation_leaves_every_isr_when_it_registers() -> None:
     """Since 4.0, clean or not; before, it stayed until it was fenced. The last member stays anyway."""
     after = c.register_broker(control(), 3, 23, previous_epoch=13)
     assert after.partitions[TP].isr == (1, 2)
-    assert after.brokers[3] == BrokerRegistration(23, fenced=True)
+    assert (after.brokers[3].epoch, after.brokers[3].fenced) == (23, True)
     older = control(profile=FETCH_TRUNCATION._replace(registration_leaves_isr=False))
     assert c.register_broker(older, 3, 23).partitions[TP] == LED
     alone = c.register_broker(control(LED._replace(isr=(1,))), 1, 21)
@@ -287,15 +301,15 @@ class Controllers(RuleBasedStateMachine):
         request = AlterPartitionRequest(
             partition.leader, partition.leader_epoch, partition.partition_epoch, tuple(sorted(isr))
         )
-        sent = AlterPartition(partition.leader, self.now.brokers[partition.leader].epoch, Table([(TP, request)]))
-        self.becomes(c.alter_partition(self.now, sent)[0])
+        sent = AlterPartition(partition.leader, self.now.brokers[partition.leader].epoch, (Proposal(TP, request),))
+        self.becomes(replayed(self.now, alter_partition(self.now, sent).records))
 
     @invariant()
     def a_leader_is_an_active_member_of_the_isr(self) -> None:
         partition = self.now.partitions[TP]
         if partition.leader != UNDEFINED:
             assert partition.leader in partition.isr
-            assert c.is_active(self.now, partition.leader)
+            assert is_active(self.now, partition.leader)
 
     @invariant()
     def isr_and_elr_are_replicas_and_have_nothing_in_common(self) -> None:

@@ -14,9 +14,11 @@ from tidegauge.impl.client_messages import (
     ProducedBatch,
     ProduceResponse,
 )
-from tidegauge.impl.control import replication_control as c
-from tidegauge.impl.control.partition_change import PartitionRegistration
-from tidegauge.impl.control.replication_control import AlterPartition, BrokerRegistration, ReplicationControl
+from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
+from tidegauge.impl.control.broker_states import broker_fenced, broker_unfenced
+from tidegauge.impl.control.partition_registration import PartitionRegistration
+from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl
 from tidegauge.impl.fetching import fetcher_manager as fetchers_
 from tidegauge.impl.fetching import fetcher_thread as t
 from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint, FetcherThread, PartitionResponse
@@ -163,11 +165,11 @@ class Together(RuleBasedStateMachine):
         if not before.is_leader or not before.state.is_inflight:
             return
         request = isr.alter_partition_request(before, 10 + b)
-        sent = AlterPartition(b, 10 + b, Table([(TP, request)]))
-        self.control, error, responses = c.alter_partition(self.control, sent)
-        assert error == NONE
+        records, result = alter_partition(self.control, AlterPartition(b, 10 + b, (Proposal(TP, request),)))
+        assert result.error == NONE
+        self.control = replayed(self.control, records)
         after, _ = isr.handle_alter_partition_response(
-            SETUP, before, before.state, responses[TP], self.managers[b].metadata, self.now
+            SETUP, before, before.state, result.responses[0], self.managers[b].metadata, self.now
         )
         manager = with_partition(self.managers[b], TP, after)
         if purgatory.high_watermark_incremented(before, after):
@@ -176,11 +178,11 @@ class Together(RuleBasedStateMachine):
 
     @rule(b=BROKERS)
     def fence(self, b: int) -> None:
-        self.control = c.fence_broker(self.control, b)
+        self.control = replayed(self.control, broker_fenced(self.control, b))
 
     @rule(b=BROKERS)
     def unfence(self, b: int) -> None:
-        self.control = c.unfence_broker(self.control, b)
+        self.control = replayed(self.control, broker_unfenced(self.control, b))
 
     @rule(ms=st.sampled_from((1, 500, 2000)))
     def time(self, ms: int) -> None:

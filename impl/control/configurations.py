@@ -1,0 +1,77 @@
+"""Configurations and features that change, and what that writes besides: with ELR on, min.insync.replicas forgets ELRs.
+
+Source: org.apache.kafka.controller.ConfigurationControlManager.
+"""
+
+from typing import NamedTuple
+
+from tidegauge.impl.control.features import ELR_VERSION, FeatureUpdate, update_error
+from tidegauge.impl.control.records import (
+    BROKER,
+    TOPIC,
+    ClearElrRecord,
+    ConfigRecord,
+    ConfigResource,
+    ControllerResult,
+    FeatureLevelRecord,
+    Record,
+)
+from tidegauge.impl.control.replication_control import CLUSTER, MIN_IN_SYNC_REPLICAS, ReplicationControl
+from tidegauge.impl.messages import INVALID_CONFIG
+from tidegauge.impl.rules import NONE
+
+
+class ConfigChange(NamedTuple):
+    """A key of an IncrementalAlterConfigs request; a value of None deletes it."""
+
+    resource: ConfigResource
+    key: str
+    value: str | None
+
+
+def incremental_alter_configs(control: ReplicationControl, asked: tuple[ConfigChange, ...]) -> ControllerResult[int]:
+    """A topic's value that is that already writes nothing. ConfigurationControlManager#incrementalAlterConfigs."""
+    records = tuple(ConfigRecord(*c) for c in asked if c.resource.type == BROKER or _differs(control, c))
+    if any(_is_forbidden(control, record) for record in records):
+        return ControllerResult((), INVALID_CONFIG)
+    return ControllerResult((*records, *clear_elr_records(control, records)), NONE)
+
+
+def _differs(control: ReplicationControl, change: ConfigChange) -> bool:
+    known = control.configs.get(change.resource)
+    return (None if known is None else known.get(change.key)) != change.value
+
+
+def _is_forbidden(control: ReplicationControl, record: ConfigRecord) -> bool:
+    """With ELR on, brokers have no min.insync.replicas of their own, and the cluster always has one."""
+    is_brokers = record.resource.type == BROKER and record.key == MIN_IN_SYNC_REPLICAS
+    return control.profile.elr and is_brokers and (record.resource != CLUSTER or record.value is None)
+
+
+def clear_elr_records(control: ReplicationControl, written: tuple[ConfigRecord, ...]) -> tuple[Record, ...]:
+    """ConfigurationControlManager#createClearElrRecordsAsNeeded."""
+    changed = (record.resource for record in written if record.key == MIN_IN_SYNC_REPLICAS)
+    return tuple(ClearElrRecord(r.name if r.type == TOPIC else "") for r in changed if control.profile.elr)
+
+
+def update_features(control: ReplicationControl, update: FeatureUpdate, latest: int) -> ControllerResult[int]:
+    """`latest` is the highest metadata.version that controller and brokers know. #updateFeatures."""
+    error = update_error(control.features, update, latest)
+    if error != NONE:
+        return ControllerResult((), error)
+    level = FeatureLevelRecord(update.name, update.level)
+    safety = _elr_safety_records(control) if update.name == ELR_VERSION and update.level > 0 else ()
+    return ControllerResult((*safety, level), NONE)
+
+
+def _elr_safety_records(control: ReplicationControl) -> tuple[Record, ...]:
+    """The cluster gets a min.insync.replicas, brokers lose theirs. #maybeGenerateElrSafetyRecords."""
+    cluster = control.configs.get(CLUSTER)
+    has_one = cluster is not None and MIN_IN_SYNC_REPLICAS in cluster
+    own = () if has_one else (ConfigRecord(CLUSTER, MIN_IN_SYNC_REPLICAS, str(control.min_isr)),)
+    others = sorted(
+        resource
+        for resource, configs in control.configs.items()
+        if resource.type == BROKER and resource != CLUSTER and MIN_IN_SYNC_REPLICAS in configs
+    )
+    return (*own, *(ConfigRecord(resource, MIN_IN_SYNC_REPLICAS, None) for resource in others))

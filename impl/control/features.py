@@ -1,0 +1,73 @@
+"""metadata.version and the features that depend on it: what a level has, and who may change it to what.
+
+Rules of this file
+
+1. A profile has the generation of a release; what a feature level decides within it is set when the level is replayed:
+   the ELR, and the leader epoch that grows when the ISR shrinks.
+2. Source: org.apache.kafka.controller.FeatureControlManager, org.apache.kafka.server.common.MetadataVersion,
+   EligibleLeaderReplicasVersion.
+"""
+
+from typing import NamedTuple
+
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.rules import INVALID_UPDATE_VERSION, NONE
+
+METADATA_VERSION = "metadata.version"
+ELR_VERSION = "eligible.leader.replicas.version"
+
+IBP_3_3_IV3 = 7
+IBP_3_6_IV0 = 12  # the leader epoch no longer grows with a shrink (KAFKA-15021)
+IBP_3_7_IV2 = 17  # log directories are assigned (KIP-858)
+IBP_4_0_IV1 = 23  # eligible leader replicas (KIP-966)
+IBP_4_1_IV1 = 27
+IBP_4_3_IV0 = 30
+CHANGED_METADATA = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
+"""Levels that wrote something new, so that nobody goes back across them. MetadataVersion#didMetadataChange."""
+
+
+class Features(NamedTuple):
+    """The finalized levels."""
+
+    metadata_version: int = IBP_4_3_IV0
+    elr: int = 0
+
+    @property
+    def has_directories(self) -> bool:
+        """MetadataVersion#isDirectoryAssignmentSupported."""
+        return self.metadata_version >= IBP_3_7_IV2
+
+
+def in_force(profile: Profile, features: Features) -> Profile:
+    """The generation with these levels."""
+    bumps = features.metadata_version < IBP_3_6_IV0
+    return profile._replace(elr=features.elr > 0, epoch_bump_on_shrink=bumps)
+
+
+def partition_change_record_version(features: Features) -> int:
+    """MetadataVersion#partitionChangeRecordVersion."""
+    return (features.metadata_version >= IBP_3_7_IV2) + (features.metadata_version >= IBP_4_0_IV1)
+
+
+class FeatureUpdate(NamedTuple):
+    """One feature of an UpdateFeatures request. `upgrade` False is a safe downgrade."""
+
+    name: str
+    level: int
+    upgrade: bool = True
+
+
+def update_error(features: Features, update: FeatureUpdate, latest: int) -> int:
+    """Whether an update may be written, by a controller and brokers that know `latest`. #updateFeature."""
+    is_version = update.name == METADATA_VERSION
+    now = features.metadata_version if is_version else features.elr
+    lowest, highest = (IBP_3_3_IV3, latest) if is_version else (0, 1)
+    if not lowest <= update.level <= highest:
+        return INVALID_UPDATE_VERSION
+    if update.level < now if update.upgrade else update.level > now:
+        return INVALID_UPDATE_VERSION
+    if is_version and any(level in CHANGED_METADATA for level in range(update.level + 1, now + 1)):
+        return INVALID_UPDATE_VERSION
+    if not is_version and update.level > 0 and features.metadata_version < IBP_4_0_IV1:
+        return INVALID_UPDATE_VERSION
+    return NONE

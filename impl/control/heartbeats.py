@@ -1,0 +1,134 @@
+"""BrokerHeartbeatManager: what only the active controller knows of brokers, and what a heartbeat makes of one.
+
+Rules of this file
+
+1. No clock: which sessions are over is handed in. A session belongs to an incarnation: broker and broker epoch.
+2. A registration that is replayed forgets what the broker last reported.
+3. Source: org.apache.kafka.controller.BrokerHeartbeatManager, BrokerHeartbeatTracker.
+"""
+
+from enum import Enum
+from typing import NamedTuple
+
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.table import Table
+
+Session = tuple[int, int]
+"""BrokerIdAndEpoch."""
+
+
+class BrokerControlState(Enum):
+    """org.apache.kafka.controller.BrokerControlState."""
+
+    FENCED = "FENCED"
+    UNFENCED = "UNFENCED"
+    CONTROLLED_SHUTDOWN = "CONTROLLED_SHUTDOWN"
+    SHUTDOWN_NOW = "SHUTDOWN_NOW"
+
+    @property
+    def fenced(self) -> bool:
+        """Whether a broker in this state is fenced."""
+        return self in {BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW}
+
+
+class BrokerHeartbeatState(NamedTuple):
+    """What a broker reported last; the offset at which its controlled shutdown ends, if it is in one."""
+
+    fenced: bool
+    metadata_offset: int = UNDEFINED
+    shutdown_offset: int = UNDEFINED
+
+    @property
+    def current(self) -> BrokerControlState:
+        """BrokerHeartbeatManager#currentBrokerState."""
+        if self.shutdown_offset >= 0:
+            return BrokerControlState.CONTROLLED_SHUTDOWN
+        return BrokerControlState.FENCED if self.fenced else BrokerControlState.UNFENCED
+
+
+class Heartbeats(NamedTuple):
+    """Brokers, sessions that are valid, and sessions that are over and were not looked at yet."""
+
+    brokers: Table[int, BrokerHeartbeatState] = Table()
+    sessions: frozenset[Session] = frozenset()
+    expired: frozenset[Session] = frozenset()
+
+
+class BrokerHeartbeat(NamedTuple):
+    """A BrokerHeartbeat request. `offline` are its failed log directories."""
+
+    broker_id: int
+    broker_epoch: int
+    metadata_offset: int
+    want_fence: bool = False
+    want_shut_down: bool = False
+    offline: tuple[str, ...] = ()
+
+
+def contact(heartbeats: Heartbeats, session: Session) -> Heartbeats:
+    """Whoever calls is alive, in whatever incarnation. BrokerHeartbeatTracker#updateContactTime."""
+    return heartbeats._replace(sessions=heartbeats.sessions | {session}, expired=heartbeats.expired - {session})
+
+
+def expire(heartbeats: Heartbeats, session: Session) -> Heartbeats:
+    """Time passed. BrokerHeartbeatTracker#isExpired."""
+    gone = heartbeats.sessions & {session}
+    return heartbeats._replace(sessions=heartbeats.sessions - gone, expired=heartbeats.expired | gone)
+
+
+def register(heartbeats: Heartbeats, broker: int, *, fenced: bool) -> Heartbeats:
+    """BrokerHeartbeatManager#register: what it reported is kept only where the fencing is news."""
+    known = heartbeats.brokers.get(broker)
+    news = known is not None and known.fenced != fenced
+    return touch(
+        heartbeats, broker, fenced=fenced, offset=known.metadata_offset if known is not None and news else UNDEFINED
+    )
+
+
+def remove(heartbeats: Heartbeats, broker: int) -> Heartbeats:
+    """BrokerHeartbeatManager#remove."""
+    return heartbeats._replace(brokers=heartbeats.brokers.without(broker))
+
+
+def fence(heartbeats: Heartbeats, broker: int) -> Heartbeats:
+    """BrokerHeartbeatManager#fence."""
+    return heartbeats._replace(brokers=heartbeats.brokers.put(broker, heartbeats.brokers[broker]._replace(fenced=True)))
+
+
+def touch(heartbeats: Heartbeats, broker: int, *, fenced: bool, offset: int) -> Heartbeats:
+    """A fenced broker is in no controlled shutdown any more. BrokerHeartbeatManager#touch."""
+    known = heartbeats.brokers.get(broker) or BrokerHeartbeatState(fenced)
+    state = BrokerHeartbeatState(fenced, offset, UNDEFINED if fenced else known.shutdown_offset)
+    return heartbeats._replace(brokers=heartbeats.brokers.put(broker, state))
+
+
+def begin_shutdown(heartbeats: Heartbeats, broker: int, offset: int) -> Heartbeats:
+    """The first heartbeat says where it ends. BrokerHeartbeatManager#maybeUpdateControlledShutdownOffset."""
+    known = heartbeats.brokers[broker]
+    if known.shutdown_offset >= 0:
+        return heartbeats
+    return heartbeats._replace(brokers=heartbeats.brokers.put(broker, known._replace(shutdown_offset=offset)))
+
+
+def next_state(heartbeats: Heartbeats, request: BrokerHeartbeat, registered_at: int, *, leads: bool) -> BrokerControlState:
+    """What the broker is from now on. BrokerHeartbeatManager#calculateNextBrokerState.
+
+    A controlled shutdown is over when it leads nothing and every active broker has seen that.
+    """
+    known = heartbeats.brokers[request.broker_id]
+    match known.current:
+        case BrokerControlState.FENCED:
+            if request.want_shut_down:
+                return BrokerControlState.SHUTDOWN_NOW
+            catches_up = not request.want_fence and request.metadata_offset >= registered_at
+            return BrokerControlState.UNFENCED if catches_up else BrokerControlState.FENCED
+        case BrokerControlState.UNFENCED:
+            if not request.want_shut_down:
+                return BrokerControlState.FENCED if request.want_fence else BrokerControlState.UNFENCED
+            waits = leads and not request.want_fence
+            return BrokerControlState.CONTROLLED_SHUTDOWN if waits else BrokerControlState.SHUTDOWN_NOW
+        case _:
+            active = (b.metadata_offset for b in heartbeats.brokers.values() if b.current is BrokerControlState.UNFENCED)
+            seen_by_all = all(known.shutdown_offset <= offset for offset in active)
+            over = not leads and seen_by_all
+            return BrokerControlState.SHUTDOWN_NOW if over else BrokerControlState.CONTROLLED_SHUTDOWN

@@ -1,0 +1,43 @@
+"""A reassignment under way: when it is complete, and what taking it back leaves.
+
+Source: org.apache.kafka.controller.PartitionReassignmentReplicas, PartitionReassignmentRevert.
+"""
+
+from typing import NamedTuple
+
+from tidegauge.impl.control.partition_registration import PartitionRegistration, is_reassigning
+from tidegauge.impl.profiles import Profile
+
+
+def completed(profile: Profile, target: PartitionRegistration) -> PartitionRegistration:
+    """The target without what is removed, once enough of the new replicas are in sync. #maybeCompleteReassignment.
+
+    Enough is all of them; since KAFKA-19975 those that are added, and all of them only where the replication factor sinks.
+    """
+    isr, replicas = _without(target.isr, target.removing), _without(target.replicas, target.removing)
+    if not is_reassigning(target) or (target.removing and not (isr and replicas)):
+        return target
+    needed = set(target.adding if profile.completes_by_adding else replicas)
+    if len(target.adding) < len(target.removing):
+        needed |= set(replicas)
+    if not needed <= set(isr):
+        return target
+    return target._replace(replicas=replicas, isr=isr, adding=(), removing=())
+
+
+class Revert(NamedTuple):
+    """What a cancelled reassignment goes back to. `unclean`: nobody in sync is among the original replicas."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    unclean: bool
+
+
+def revert(partition: PartitionRegistration) -> Revert:
+    """The replicas without those that were added; if none of them is in sync, the first of them has to do."""
+    replicas, isr = _without(partition.replicas, partition.adding), _without(partition.isr, partition.adding)
+    return Revert(replicas, isr or replicas[:1], unclean=not isr)
+
+
+def _without(brokers: tuple[int, ...], gone: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(b for b in brokers if b not in gone)

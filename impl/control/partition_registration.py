@@ -1,0 +1,107 @@
+"""What the controller has of one partition, and a record that changes some of it.
+
+Rules of this file
+
+1. Every change adds one to the partition epoch. The leader epoch grows if and only if the record says a leader: a new one,
+   none, or the same on purpose (PartitionRegistration#merge).
+2. A field of a record that is None is not written: the registration keeps what it had.
+3. `directories` is parallel to the replicas; empty stands for MIGRATING in every place, which nothing has assigned yet.
+4. Source: org.apache.kafka.metadata.PartitionRegistration, PartitionChangeRecord, org.apache.kafka.common.DirectoryId.
+"""
+
+from enum import Enum
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+UNASSIGNED = "UNASSIGNED"
+LOST = "LOST"
+MIGRATING = "MIGRATING"
+RESERVED = frozenset({UNASSIGNED, LOST, MIGRATING})
+
+
+class RecoveryState(Enum):
+    """LeaderRecoveryState: RECOVERING after an unclean election, until the leader says otherwise."""
+
+    RECOVERED = 0
+    RECOVERING = 1
+
+
+class PartitionRegistration(NamedTuple):
+    """What the controller has of one partition. `replicas` in order of preference."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    recovery: RecoveryState = RecoveryState.RECOVERED
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    directories: tuple[str, ...] = ()
+
+
+class ChangedFields(NamedTuple):
+    """The fields of a PartitionChangeRecord that are written."""
+
+    isr: tuple[int, ...] | None = None
+    leader: int | None = None
+    recovery: RecoveryState | None = None
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+    replicas: tuple[int, ...] | None = None
+    adding: tuple[int, ...] | None = None
+    removing: tuple[int, ...] | None = None
+    directories: tuple[str, ...] | None = None
+
+
+NO_CHANGE = ChangedFields()
+
+
+def merge(partition: PartitionRegistration, fields: ChangedFields) -> PartitionRegistration:
+    """PartitionRegistration#merge."""
+    directories = given(fields.directories, partition.directories)
+    return PartitionRegistration(
+        given(fields.replicas, partition.replicas),
+        given(fields.isr, partition.isr),
+        given(fields.leader, partition.leader),
+        partition.leader_epoch + (fields.leader is not None),
+        partition.partition_epoch + 1,
+        given(fields.recovery, partition.recovery),
+        given(fields.elr, partition.elr),
+        given(fields.last_known_elr, partition.last_known_elr),
+        given(fields.adding, partition.adding),
+        given(fields.removing, partition.removing),
+        directories if set(directories) != {MIGRATING} else (),
+    )
+
+
+def given(value: T | None, otherwise: T) -> T:
+    """The value, if there is one."""
+    return otherwise if value is None else value
+
+
+def clear_elr(partition: PartitionRegistration) -> PartitionRegistration:
+    """Both are forgotten without a change record; nothing to forget is no change. #removeTopicElrs (4.0)."""
+    if not partition.elr and not partition.last_known_elr:
+        return partition
+    return partition._replace(elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
+
+
+def is_reassigning(partition: PartitionRegistration) -> bool:
+    """PartitionReassignmentReplicas#isReassignmentInProgress."""
+    return bool(partition.adding or partition.removing)
+
+
+def directory(partition: PartitionRegistration, replica: int) -> str:
+    """Where a replica lies. PartitionRegistration#directory."""
+    return partition.directories[partition.replicas.index(replica)] if partition.directories else MIGRATING
+
+
+def is_online(name: str, online: tuple[str, ...]) -> bool:
+    """Whether a replica there can be read; a broker that named no directory lost none. DirectoryId#isOnline."""
+    if name == LOST:
+        return False
+    return name in {UNASSIGNED, MIGRATING} or not online or name in online

@@ -1,0 +1,166 @@
+"""QuorumController: the active controller, one request after the other, each with its records applied as one batch.
+
+Rules of this file
+
+1. Beside the state of the log stands what the active controller alone knows: heartbeats, and the end of the log.
+2. What Kafka throws where nothing should be thrown is UNKNOWN_SERVER_ERROR here: nothing is written, and the real process
+   resigns (finding F6).
+3. Source: org.apache.kafka.controller.QuorumController.
+"""
+
+from typing import NamedTuple
+
+from tidegauge.impl.control import broker_states
+from tidegauge.impl.control import heartbeats as heartbeats_
+from tidegauge.impl.control.heartbeats import BrokerControlState, BrokerHeartbeat, Heartbeats, Session
+from tidegauge.impl.control.records import (
+    BrokerRegistrationChangeRecord,
+    ControllerResult,
+    Record,
+    RegisterBrokerRecord,
+    UnregisterBrokerRecord,
+)
+from tidegauge.impl.control.replay import replay, replayed
+from tidegauge.impl.control.replication_control import ReplicationControl, has_leaderships
+from tidegauge.impl.errors import IllegalStateError
+from tidegauge.impl.messages import (
+    BROKER_ID_NOT_REGISTERED,
+    DUPLICATE_BROKER_REGISTRATION,
+    STALE_BROKER_EPOCH,
+    UNKNOWN_SERVER_ERROR,
+)
+from tidegauge.impl.rules import NONE, UNDEFINED
+
+
+class QuorumController(NamedTuple):
+    """The state of the log up to `end`, the offset of its last record, and the soft state."""
+
+    control: ReplicationControl
+    heartbeats: Heartbeats = Heartbeats()
+    end: int = UNDEFINED
+
+
+class HeartbeatResponse(NamedTuple):
+    """BrokerHeartbeatReply."""
+
+    error: int
+    caught_up: bool = False
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    should_shut_down: bool = False
+
+
+def append(controller: QuorumController, records: tuple[Record, ...]) -> QuorumController:
+    """A batch is written and replayed. QuorumController#appendWriteEvent."""
+    for record in records:
+        control = replay(controller.control, record, controller.end + 1)
+        heartbeats = _replayed(controller.heartbeats, control, record)
+        controller = QuorumController(control, heartbeats, controller.end + 1)
+    return controller
+
+
+def _replayed(heartbeats: Heartbeats, control: ReplicationControl, record: Record) -> Heartbeats:
+    """What ClusterControlManager#replay does to the heartbeat manager."""
+    match record:
+        case RegisterBrokerRecord(broker):
+            fenced = control.brokers[broker].fenced
+            return heartbeats_.register(heartbeats_.remove(heartbeats, broker), broker, fenced=fenced)
+        case BrokerRegistrationChangeRecord(broker):
+            return heartbeats_.register(heartbeats, broker, fenced=control.brokers[broker].fenced)
+        case UnregisterBrokerRecord(broker):
+            return heartbeats_.remove(heartbeats, broker)
+        case _:
+            return heartbeats
+
+
+Handled = tuple[QuorumController, ControllerResult[int]]
+
+
+def register_broker(controller: QuorumController, asked: RegisterBrokerRecord, previous_epoch: int = UNDEFINED) -> Handled:
+    """Its broker epoch is the next offset. A broker whose session is valid is not replaced. #registerBroker."""
+    control, broker = controller.control, asked.broker_id
+    known = control.brokers.get(broker)
+    is_new = known is None or known.incarnation != asked.incarnation
+    if known is not None and is_new and (broker, known.epoch) in controller.heartbeats.sessions:
+        return controller, ControllerResult((), DUPLICATE_BROKER_REGISTRATION)
+    asked = asked._replace(
+        epoch=controller.end + 1, directories=asked.directories if control.features.has_directories else ()
+    )
+    try:
+        records = broker_states.broker_registered(control, asked, previous_epoch)
+    except IllegalStateError:
+        return controller, ControllerResult((), UNKNOWN_SERVER_ERROR)
+    return append(controller, records), ControllerResult(records, NONE)
+
+
+def unregister_broker(controller: QuorumController, broker: int) -> Handled:
+    """QuorumController#unregisterBroker."""
+    if broker not in controller.control.brokers:
+        return controller, ControllerResult((), BROKER_ID_NOT_REGISTERED)
+    try:
+        records = broker_states.broker_unregistered(controller.control, broker)
+    except IllegalStateError:
+        return controller, ControllerResult((), UNKNOWN_SERVER_ERROR)
+    return append(controller, records), ControllerResult(records, NONE)
+
+
+def process_broker_heartbeat(
+    controller: QuorumController, request: BrokerHeartbeat
+) -> tuple[QuorumController, ControllerResult[HeartbeatResponse]]:
+    """It renews the session first, whatever comes of it. QuorumController#processBrokerHeartbeat."""
+    control, broker = controller.control, request.broker_id
+    session = heartbeats_.contact(controller.heartbeats, (broker, request.broker_epoch))
+    controller = controller._replace(heartbeats=session)
+    known = control.brokers.get(broker)
+    if known is None or known.epoch != request.broker_epoch:
+        return controller, ControllerResult((), HeartbeatResponse(STALE_BROKER_EPOCH))
+    leads = has_leaderships(control, broker)
+    now = session.brokers[broker].current
+    after = heartbeats_.next_state(session, request, known.offset, leads=leads)
+    touched = heartbeats_.touch(session, broker, fenced=after.fenced, offset=request.metadata_offset)
+    try:
+        failed = () if control.profile.heartbeat_in_one_pass else _failed(control, request)
+        moved = _moved(replayed(control, failed), broker, after) if after is not now else ()
+        controller = controller._replace(heartbeats=touched)
+        records = (*failed, *moved, *(_failed(control, request) if control.profile.heartbeat_in_one_pass else ()))
+    except IllegalStateError:
+        return controller, ControllerResult((), HeartbeatResponse(UNKNOWN_SERVER_ERROR))
+    controller = append(controller, records)
+    in_shutdown = after is BrokerControlState.CONTROLLED_SHUTDOWN
+    if in_shutdown:
+        shutting = heartbeats_.begin_shutdown(controller.heartbeats, broker, controller.end)
+        controller = controller._replace(heartbeats=shutting)
+    shut_down = after is BrokerControlState.SHUTDOWN_NOW
+    caught_up = request.metadata_offset >= known.offset
+    response = HeartbeatResponse(NONE, caught_up, after.fenced, in_shutdown, shut_down)
+    return controller, ControllerResult(records, response)
+
+
+def _moved(control: ReplicationControl, broker: int, after: BrokerControlState) -> tuple[Record, ...]:
+    match after:
+        case BrokerControlState.UNFENCED:
+            return broker_states.broker_unfenced(control, broker)
+        case BrokerControlState.CONTROLLED_SHUTDOWN:
+            return broker_states.broker_in_controlled_shutdown(control, broker)
+        case _:
+            return broker_states.broker_fenced(control, broker)
+
+
+def _failed(control: ReplicationControl, request: BrokerHeartbeat) -> tuple[Record, ...]:
+    if not control.features.has_directories:
+        return ()
+    return broker_states.directories_offline(control, request.broker_id, request.offline)
+
+
+def fence_stale_broker(controller: QuorumController, session: Session) -> tuple[QuorumController, ControllerResult[bool]]:
+    """One look at the sessions found this one over: fenced, if it is an incarnation of now. #maybeFenceOneStaleBroker."""
+    broker, epoch = session
+    found = session in controller.heartbeats.expired
+    heartbeats = controller.heartbeats._replace(expired=controller.heartbeats.expired - {session})
+    controller = controller._replace(heartbeats=heartbeats)
+    known = controller.control.brokers.get(broker)
+    if not found or known is None or known.epoch != epoch:
+        return controller, ControllerResult((), found)
+    records = broker_states.broker_fenced(controller.control, broker)
+    fenced = controller._replace(heartbeats=heartbeats_.fence(heartbeats, broker))
+    return append(fenced, records), ControllerResult(records, response=True)

@@ -1,0 +1,126 @@
+"""What a record of the metadata log makes of the controller's state, indexes included.
+
+Source: the `replay` methods of org.apache.kafka.controller.ReplicationControlManager, ClusterControlManager,
+ConfigurationControlManager, FeatureControlManager.
+"""
+
+from collections.abc import Iterable
+
+from tidegauge.impl.control import brokers_to_elrs
+from tidegauge.impl.control.features import METADATA_VERSION, in_force
+from tidegauge.impl.control.partition_registration import RESERVED, PartitionRegistration, clear_elr, merge
+from tidegauge.impl.control.records import (
+    TOPIC,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ConfigRecord,
+    ConfigResource,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    Record,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+    UnregisterBrokerRecord,
+)
+from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl, effective_min_isr
+from tidegauge.impl.table import Table
+from tidegauge.impl.topic_partition import TopicPartition
+
+
+def replayed(control: ReplicationControl, records: Iterable[Record], offset: int = 0) -> ReplicationControl:
+    """The state after a batch whose first record has this offset."""
+    for at, record in enumerate(records, start=offset):
+        control = replay(control, record, at)
+    return control
+
+
+def replay(control: ReplicationControl, record: Record, offset: int = 0) -> ReplicationControl:
+    """The state after one record."""
+    match record:
+        case PartitionChangeRecord(tp, fields):
+            return _with_partition(control, tp, merge(control.partitions[tp], fields))
+        case PartitionRecord(tp, partition):
+            return control._replace(partitions=control.partitions.put(tp, partition))
+        case RegisterBrokerRecord(broker, epoch, incarnation, fenced, shutting_down, directories):
+            registration = BrokerRegistration(epoch, fenced, shutting_down, directories, incarnation, offset)
+            return control._replace(brokers=control.brokers.put(broker, registration))
+        case BrokerRegistrationChangeRecord():
+            return _with_registration_change(control, record)
+        case UnregisterBrokerRecord(broker):
+            return control._replace(brokers=control.brokers.without(broker))
+        case TopicRecord():
+            return control
+        case RemoveTopicRecord(topic):
+            return _without_topic(control, topic)
+        case ConfigRecord():
+            return _with_config(control, record)
+        case ClearElrRecord(topic):
+            return _without_elrs(control, topic)
+        case FeatureLevelRecord(name, level):
+            is_version = name == METADATA_VERSION
+            features = control.features._replace(**{"metadata_version" if is_version else "elr": level})
+            return control._replace(features=features, profile=in_force(control.profile, features))
+
+
+def _with_partition(control: ReplicationControl, tp: TopicPartition, after: PartitionRegistration) -> ReplicationControl:
+    """ReplicationControlManager#updatePartitionInfo."""
+    before = control.partitions[tp]
+    control = control._replace(partitions=control.partitions.put(tp, after))
+    if before.elr == after.elr:
+        return control
+    index = brokers_to_elrs.update(control.brokers_to_elrs, tp, before.elr, after.elr)
+    return control._replace(brokers_to_elrs=index)
+
+
+def _with_registration_change(control: ReplicationControl, record: BrokerRegistrationChangeRecord) -> ReplicationControl:
+    """Unfencing does not end a controlled shutdown. ClusterControlManager#replayRegistrationChange."""
+    known = control.brokers[record.broker_id]
+    registration = known._replace(
+        fenced=known.fenced if record.fenced is None else record.fenced,
+        in_controlled_shutdown=known.in_controlled_shutdown or bool(record.in_controlled_shutdown),
+        directories=record.directories or known.directories,
+    )
+    return control._replace(brokers=control.brokers.put(record.broker_id, registration))
+
+
+def _without_topic(control: ReplicationControl, topic: str) -> ReplicationControl:
+    """The index of directories is visited once for each member of the ISR: not at all where that is empty."""
+    gone = {tp: partition for tp, partition in control.partitions.items() if tp.topic == topic}
+    stale = control.profile.indexes_go_stale
+    listed = {b for p in gone.values() for b in p.elr} if stale else {b for b, _ in control.brokers_to_elrs}
+    left_in = {d for p in gone.values() if stale and not p.isr for d in p.directories} - RESERVED
+    return control._replace(
+        partitions=control.partitions.without(*gone),
+        configs=control.configs.without(ConfigResource(TOPIC, topic)),
+        brokers_to_elrs=brokers_to_elrs.remove_topic(control.brokers_to_elrs, topic, listed),
+        deleted_in=control.deleted_in | left_in,
+    )
+
+
+def _with_config(control: ReplicationControl, record: ConfigRecord) -> ReplicationControl:
+    known = control.configs.get(record.resource) or Table()
+    after = known.without(record.key) if record.value is None else known.put(record.key, record.value)
+    configs = control.configs.put(record.resource, after) if len(after) else control.configs.without(record.resource)
+    return control._replace(configs=configs)
+
+
+def _without_elrs(control: ReplicationControl, topic: str) -> ReplicationControl:
+    """Kafka forgets every ELR, and leaves the index as it was (findings F5 and F6). #removeTopicElrs.
+
+    KIP-966 removes an ELR only where the ISR satisfies the new min.insync.replicas: nobody else is needed there.
+    """
+    for tp, partition in control.partitions.items():
+        if topic not in {"", tp.topic}:
+            continue
+        if not control.profile.min_isr_change_clears_elr and len(partition.isr) < effective_min_isr(control, tp):
+            continue
+        cleared = clear_elr(partition)
+        if cleared is partition:
+            continue
+        if control.profile.indexes_go_stale:
+            control = control._replace(partitions=control.partitions.put(tp, cleared))
+        else:
+            control = _with_partition(control, tp, cleared)
+    return control

@@ -101,7 +101,7 @@ def default_directory(control: ReplicationControl, broker: int) -> str:
 
 def topic_config(control: ReplicationControl, topic: str, key: str) -> str | None:
     """Its own value, else that of the cluster; None where only the static configuration has one. #getTopicConfig."""
-    for resource in (ConfigResource(TOPIC, topic), CLUSTER):
+    for resource in (ConfigResource(TOPIC, topic), CLUSTER) if len(control.configs) else ():
         configs = control.configs.get(resource)
         value = None if configs is None else configs.get(key)
         if value is not None:

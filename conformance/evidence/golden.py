@@ -88,9 +88,9 @@ STORIES = (
     Story("commit", "HandleFetchResponse", lambda step: step.after.hw == 2),
     Story("send-after-refusal", "SendFetch", lambda step: step.before.epoch == 1),
     Story("fenced-fetch", "HandleFetch", lambda step: step.before.epoch > _asked(step)),
-    Story("diverging-cut", "HandleDivergingResponse", lambda step: step.truncated > 0),
-    Story("cut-to-nothing", "HandleDivergingResponse", lambda step: step.truncated == 2),
-    Story("lost-answer", "LoseResponse", lambda step: step.after.leo == 1),
+    Story("diverging-truncation", "HandleDivergingResponse", lambda step: step.truncated > 0),
+    Story("truncation-to-nothing", "HandleDivergingResponse", lambda step: step.truncated == 2),
+    Story("lost-response", "LoseResponse", lambda step: step.after.leo == 1),
     Story("isr-shrinks", "ShrinkIsr", lambda step: step.before.leo > 0),
     Story("isr-grows-again", "AlterPartition", lambda step: controller(step.dst).isr > controller(step.src).isr),
     Story("isr-growth-refused", "AlterPartition", lambda step: controller(step.src) == controller(step.dst)),
@@ -104,11 +104,11 @@ STORIES = (
     Story("append", "LeaderAppend", lambda step: step.before.epoch == 1),
     Story("crash", "Crash", lambda step: step.before.role == LEADER),
     Story("out-of-range", "HandleOutOfRange", lambda step: step.truncated > 0, SMALL, "hw-only"),
-    Story("epoch-response-cut", "HandleEpochResponse", lambda step: step.truncated > 0, ASKED, "kip320"),
+    Story("epoch-response-truncation", "HandleEpochResponse", lambda step: step.truncated > 0, ASKED, "kip320"),
     Story("stop-in-order", "Register", lambda step: step.before.leo == 1, ELIGIBLE, "elr"),
 )
 
-WITNESSES = ("no-divergence-check", "answer-of-any-epoch", "hw-is-own-log-end", "joins-at-epoch-start", "hw-not-clamped")
+WITNESSES = ("no-divergence-check", "response-of-any-epoch", "hw-is-own-log-end", "joins-at-epoch-start", "hw-not-clamped")
 """Faults whose shortest run to a broken invariant is kept."""
 
 

@@ -68,7 +68,7 @@ def test_a_sample_is_agreed_upon() -> None:
 @pytest.mark.tlc
 def test_what_is_not_told_is_open_and_nodes_are_told_in_any_order_that_their_messages_allow() -> None:
     """Fields left out, a line of another node inside a step, an end inside a step; no message is read before it left."""
-    trace = next(trace for trace in golden("fetch-truncation") if trace.name == "golden/lost-answer")
+    trace = next(trace for trace in golden("fetch-truncation") if trace.name == "golden/lost-response")
     reported_by = [(event.node, event.event) for event in trace.events]
     assert reported_by[5:11] == [
         (1, "LeaderAppend"),

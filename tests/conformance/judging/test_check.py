@@ -22,7 +22,7 @@ from tidegauge.traces.kafka.shipped import shipped
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.schema import Event, Trace
 
-LINES = DIRECTORY / "diverging-cut.ndjson"
+LINES = DIRECTORY / "diverging-truncation.ndjson"
 WRONG = DIRECTORY / "fails-hw-is-own-log-end.ndjson"
 
 

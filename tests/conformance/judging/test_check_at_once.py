@@ -38,7 +38,7 @@ def test_the_columns_of_a_right_file_are_judged_without_its_lines(
     at_once: Callable[[Path], Report], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The line reader is not asked, so that its time is not spent."""
-    right = DIRECTORY / "diverging-cut.ndjson"
+    right = DIRECTORY / "diverging-truncation.ndjson"
     expected = check([right])
     monkeypatch.setattr(ndjson, "read", lambda _: pytest.fail("read line by line"))
     assert said(at_once(right)) == said(expected)

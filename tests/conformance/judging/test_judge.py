@@ -52,7 +52,7 @@ OPENING_AND_GROWTH = (
     change(1, 0, (1, 2)),
 )
 
-SAME_WITHIN_BOUNDS = {"cut-at-the-leaders-end", "joins-at-hw", "hw-survives-truncation"}
+SAME_WITHIN_BOUNDS = {"truncates-at-the-leaders-end", "joins-at-hw", "hw-survives-truncation"}
 """Faults whose graph within their bounds is the right one: nothing there is to be seen. Longer logs show the first two."""
 
 
@@ -138,7 +138,7 @@ def test_every_fault_is_found_within_its_bounds(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "rule", "count"), [("cut-at-the-leaders-end", "TRUNC-01", 40), ("joins-at-hw", "ISR-01", 150)]
+    ("name", "rule", "count"), [("truncates-at-the-leaders-end", "TRUNC-01", 40), ("joins-at-hw", "ISR-01", 150)]
 )
 def test_faults_that_small_bounds_hide_are_found_on_longer_logs(name: str, rule: str, count: int) -> None:
     """Three brokers and twelve records show what two brokers and two records cannot."""

@@ -101,13 +101,13 @@ def build(
     """
     target = _with_elr(profile, partition, completed(profile, _target(partition, request)), request, min_isr)
     elected = elect_leader(target, request.election, acceptable, elr=profile.elr, last_known=request.elects_last_known)
-    moves = elected.leader != partition.leader
-    unclean = moves and elected.unclean
-    if moves and (elected.unclean or elected.leader in target.elr):
+    changes_leader = elected.leader != partition.leader
+    unclean = changes_leader and elected.unclean
+    if changes_leader and (elected.unclean or elected.leader in target.elr):
         target = target._replace(isr=(elected.leader,), elr=_without(target.elr, elected.leader))
     if unclean or not profile.elr:
         target = target._replace(elr=())
-    leader = elected.leader if moves else None
+    leader = elected.leader if changes_leader else None
     if leader is None and not set(partition.replicas) <= set(target.replicas):
         leader = partition.leader
     isr = _isr_written(profile, partition, target, unclean=unclean)

@@ -80,7 +80,7 @@ def test_a_broken_rule_exits_with_one() -> None:
 
 def test_an_unknown_group_is_named() -> None:
     """Asking for a group that does not exist says which ones do."""
-    with pytest.raises(SpecError, match=r"expected groups among answers, .*; seen truth"):
+    with pytest.raises(SpecError, match=r"expected groups among responses, .*; seen truth"):
         prove(["truth"])
 
 

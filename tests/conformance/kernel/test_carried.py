@@ -1,6 +1,7 @@
 """Which fields the kernel reads of which event, from its own text; the schema marks the others as carried, not judged.
 
-That a handler uses each of its parameters, the linter checks.
+That a handler uses each of its parameters, the linter checks; of a group (conformance.kernel.groups) it reads what it names,
+or what those read that it hands the group on to.
 """
 
 import ast
@@ -11,11 +12,13 @@ from types import FunctionType
 
 from tidegauge.conformance.judging import unknown_caches
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel import groups
+from tidegauge.conformance.kernel.groups import response_of
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.traces.schema import EVENTS, FIELDS
 
 NAMES = {event.code: name for name, event in EVENTS.items()}
-VARIABLES = {"peer": "peer", "told": "epochs"}
+VARIABLES = {"peer": "peer", "reported": "epochs"}
 """What the loop reads before it knows the event."""
 
 
@@ -46,6 +49,7 @@ def test_a_field_that_is_read_no_longer_would_be_noticed() -> None:
     assert fields_read(_reads)["Observe"] == {"leo", "hw"}
     assert fields_read(_reads)["AlterPartition"] == {"peer"}
     assert fields_read(_reads)["Stop"] == {"clean"}
+    assert fields_read(_reads)["HandleFetch"] == {"res_hw", "error"}
 
 
 def fields_read(loop: FunctionType) -> Mapping[str, set[str]]:
@@ -79,14 +83,51 @@ def _names(node: ast.AST) -> set[str]:
 
 def _fields(node: ast.AST, function: FunctionType) -> Iterator[str]:
     for one in ast.walk(node):
-        if isinstance(one, ast.Attribute) and one.attr.lower() in FIELDS:
+        if isinstance(one, ast.Attribute) and _names(one.value) == {"field"} and one.attr.lower() in FIELDS:
             yield one.attr.lower()
         elif isinstance(one, ast.Name) and one.id in VARIABLES:
             yield VARIABLES[one.id]
-        elif isinstance(one, ast.Call) and any(_names(given) == {"c"} for given in one.args):
-            assert isinstance(one.func, ast.Name)
-            helper = vars(sys.modules[function.__module__])[one.func.id]
-            yield from _fields(_tree(helper), helper)
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name):
+            called = vars(sys.modules[function.__module__]).get(one.func.id)
+            if any(_names(given) == {"c"} for given in one.args) and one.func.id not in GROUPS:
+                yield from _fields(_tree(called), called)
+            for at, given in enumerate(one.args):
+                group = given.func.id if isinstance(given, ast.Call) and isinstance(given.func, ast.Name) else ""
+                if group in GROUPS:
+                    yield from (GROUPS[group][name] for name in _of_group(called, at))
+
+
+def _of_group(function: FunctionType, at: int) -> set[str]:
+    """What a function reads of the group that is its parameter `at`, itself or through those it hands the group on to."""
+    tree = _tree(function)
+    name = list(inspect.signature(function).parameters)[at]
+    read: set[str] = set()
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == name:
+            read.add(one.attr)
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name):
+            for place, given in enumerate(one.args):
+                if isinstance(given, ast.Name) and given.id == name:
+                    read |= _of_group(vars(sys.modules[function.__module__])[one.func.id], place)
+    return read
+
+
+def _members(maker: FunctionType) -> Mapping[str, str]:
+    """The field behind each member of the group that `maker` makes."""
+    (made,) = (one for one in ast.walk(_tree(maker)) if isinstance(one, ast.Return))
+    assert isinstance(made.value, ast.Call)
+    assert isinstance(made.value.func, ast.Name)
+    members = getattr(groups, made.value.func.id)._fields
+    return dict(zip(members, (next(_fields(given, maker)) for given in made.value.args), strict=True))
+
+
+GROUPS: dict[str, Mapping[str, str]] = {}
+GROUPS |= {
+    name: _members(made)
+    for name, made in vars(groups).items()
+    if isinstance(made, FunctionType) and made.__module__ == groups.__name__ and not isinstance(made, type)
+}
+"""What makes a group -> its members with the fields they hold."""
 
 
 def _reads(c: list[list[int]], i: int, code: int, peer: int) -> object:
@@ -96,9 +137,19 @@ def _reads(c: list[list[int]], i: int, code: int, peer: int) -> object:
         return _ends(c, i)
     elif code == field.ALTER_PARTITION:
         return peer
+    elif code == field.HANDLE_FETCH:
+        return _served(1, response_of(c, i))
     elif peer < 0:
         return c[field.CLEAN][i]
     return None
+
+
+def _served(_st: int, response: groups.Response) -> int:
+    return response.hw + _refused(response)
+
+
+def _refused(response: groups.Response) -> int:
+    return response.error
 
 
 def _ends(c: list[list[int]], i: int) -> tuple[int, int]:

@@ -164,7 +164,7 @@ def test_the_last_member_of_the_isr_loses_what_was_committed() -> None:
 
 def test_a_proposal_for_an_incarnation_that_is_gone_is_refused() -> None:
     """KIP-903: the follower was about to join, lost its disk and is back; the controller knows it is another one."""
-    now = controller.LoggedController((0, 1), 0, 3, (0,), (0, 1), incarnations=(REGISTERED, REGISTERED))
+    now = controller.Controller((0, 1), 0, 3, (0,), (0, 1), incarnations=(REGISTERED, REGISTERED))
     for reported, error in ((EARLIER, INELIGIBLE_REPLICA), (REGISTERED, NONE), (UNDEFINED, NONE)):
         request = AlterPartitionRequest(0, 3, 0, (0, 1), (REGISTERED, reported))
         assert controller.alter_partition(Setup(), now, request)[1].error == error

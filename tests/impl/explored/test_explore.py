@@ -137,7 +137,7 @@ def test_a_fault_breaks_what_it_says(fault: Fault) -> None:
         ("HwWithinLog", "hw-not-clamped", SMALL),
         ("LogMatchingBelowHw", "no-divergence-check", SMALL),
         ("LeaderCompleteness", "joins-one-low", SMALL),
-        ("IsrCompleteness", "answer-of-any-epoch", EPOCHS),
+        ("IsrCompleteness", "response-of-any-epoch", EPOCHS),
         ("NoFalseExposure", "follower-exposes-its-log", SMALL),
         ("EpochCacheWellFormed", "assign-never-evicts", SMALL),
         ("EpochsMonotone", "no-divergence-check", DEEP),

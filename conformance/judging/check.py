@@ -7,7 +7,7 @@ Rules of this file
 2. A large NDJSON file is judged as columns; where something failed it is read again line by line, to say where.
 3. Bad input never stops the rest: it is set aside, counted and reported with file and line. What fails behind a lost line
    is undecided (conformance.judging.damage).
-4. Exit codes: 1 a MUST rule fails; else 2 some input was bad; else 3 nothing could be decided; else 0.
+4. Exit codes: 1 a MUST rule fails; else 2 some input was bad; else 3 nothing could be decided, or not everything; else 0.
 """
 
 import time
@@ -19,12 +19,20 @@ from pathlib import Path
 from tidegauge.conformance.judging.damage import set_aside
 from tidegauge.conformance.judging.explain import Explanation, explain
 from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally, judge
+from tidegauge.conformance.judging.partial import Doubt, standing
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.conformance.judging.sequence import RULE as SEQUENCE
 from tidegauge.conformance.judging.sequence import judge_sequence
 from tidegauge.conformance.judging.unknown_caches import RULE as UNKNOWN_CACHES
 from tidegauge.conformance.judging.unknown_caches import judge_unknown_caches
-from tidegauge.conformance.judging.verdicts import RuleVerdict, Verdict, rule_verdicts, run_verdict, total
+from tidegauge.conformance.judging.verdicts import (
+    RuleVerdict,
+    Verdict,
+    decides_data_path,
+    rule_verdicts,
+    run_verdict,
+    total,
+)
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import named
 from tidegauge.traces import kafka
@@ -39,6 +47,7 @@ CONFORMS, FAILS, BAD, UNDECIDED = 0, 1, 2, 3
 EXPLAINED = 10
 """Failures explained in a report; the others are counted."""
 
+LOGS = "broker logs"
 AT_ONCE_FROM = 4_000_000
 """Bytes from which NDJSON is read as columns; less is read line by line in a second."""
 
@@ -48,7 +57,8 @@ class InputBatch:
     """Traces with one config as columns; `traces` where there are lines behind them.
 
     Lines read at once have `numbered` of them in sequence, and `by_line` reads them again one by one. A trace that lost a
-    line stands alone, and `damaged` is the row in front of which it did.
+    line stands alone, and `damaged` is the row in front of which it did. So does one with `doubts`: logs that lines are
+    missing from. Events that a reader has `counted` itself have numbers that say nothing.
     """
 
     source: str
@@ -58,6 +68,21 @@ class InputBatch:
     numbered: int = 0
     by_line: Callable[[], Iterator["InputBatch"]] | None = field(default=None, repr=False, compare=False)
     damaged: int | None = None
+    doubts: tuple[Doubt, ...] = ()
+    counted: bool = False
+
+
+@dataclass
+class Found:
+    """What comes up while a path is read, besides its batches: all of it is there when these have been taken.
+
+    `problems` are what is wrong with it, `notes` how it was read; `covered` and `missing` as in `Input`.
+    """
+
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    covered: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -77,6 +102,10 @@ class Input:
     traces: int
     events: int
     problems: tuple[Problem, ...]
+    covered: tuple[str, ...] = ()
+    """Which part of the life of each node was heard, where a source says so."""
+    missing: tuple[str, ...] = ()
+    """What would have to be added for a verdict on everything that happened."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +130,11 @@ class Report:
     def traces(self) -> int:
         """Traces judged."""
         return sum(one.traces for one in self.inputs)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What the inputs lack."""
+        return tuple(said for one in self.inputs for said in one.missing)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -136,10 +170,11 @@ def check(
     judgements: list[Judgement] = []
     notes: list[str] = []
     for path in paths:
-        problems: list[Problem] = []
-        kind, batches = read(Path(path), problems, layout, notes)
+        found = Found()
+        kind, batches = read(Path(path), found, layout)
         traces = events = 0
-        for one in (one for batch in batches for one in _judged(batch, profile, problems)):
+        before = len(judgements)
+        for one in (one for batch in batches for one in _judged(batch, profile, found.problems)):
             judgements.append(replace(one.judgement, failures=(), final=()))
             traces += one.judgement.traces
             events += one.judgement.events
@@ -148,11 +183,16 @@ def check(
             ):
                 kept.append(one)
             echo(f"{path}: {traces:,} traces, {events:,} events judged")
-        inputs.append(Input(str(path), kind, traces, events, tuple(problems)))
+        if found.covered and events and not decides_data_path(total(judgements[before:])):
+            found.missing.append("the data path: no rule about what a broker does with records could be decided")
+        notes += found.notes
+        inputs.append(
+            Input(str(path), kind, traces, events, tuple(found.problems), tuple(found.covered), tuple(found.missing))
+        )
     rules = rule_verdicts(total(judgements))
     return Report(
         inputs=tuple(inputs),
-        verdict=run_verdict(rules, sum(one.events for one in inputs)),
+        verdict=run_verdict(rules, sum(one.events for one in inputs), whole=not any(one.missing for one in inputs)),
         rules=rules,
         explanations=tuple(_explained(kept, explained)),
         failures=sum(tally.failed_traces for j in judgements for tally in j.tallies.values()),
@@ -176,10 +216,13 @@ def _judged(batch: InputBatch, profile: str | None, problems: list[Problem]) -> 
     batch = replace(batch, config=config)
     judgement = judge(batch.columns, config, final=0 if batch.traces is None else len(batch.traces))
     if batch.traces is not None:
-        judgement = judge_sequence(judgement, batch.traces, batch.columns)
+        if not batch.counted:
+            judgement = judge_sequence(judgement, batch.traces, batch.columns)
         judgement = judge_unknown_caches(judgement, batch.traces, batch.columns, config)
         if batch.damaged is not None:
             judgement = set_aside(judgement, batch.damaged, batch.traces[0].name)
+        if batch.doubts:
+            judgement = standing(judgement, batch.traces[0], config, batch.doubts)
     elif batch.by_line is not None:
         if judgement.failures or judgement.tallies[UNKNOWN_CACHES].undecided:
             for again in batch.by_line():
@@ -207,20 +250,18 @@ def _explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
 # Reading
 
 
-def read(
-    path: Path, problems: list[Problem], layout: str | None = None, notes: list[str] | None = None
-) -> tuple[str, Iterator[InputBatch]]:
-    """What a path holds: the kind of source, and its batches.
+def read(path: Path, found: Found, layout: str | None = None) -> tuple[str, Iterator[InputBatch]]:
+    """What a path holds: the kind of source, and its batches; what else comes up goes to `found`.
 
-    What is wrong with it goes to `problems`, how it was read to `notes`; `layout` is the pattern broker logs are written in.
+    `layout` is the pattern broker logs are written in.
     """
     if path.is_dir():
-        return "broker logs", _logs(path, problems, layout, notes if notes is not None else [])
+        return LOGS, _logs(path, found, layout)
     if is_parquet(path):
-        return "Parquet", _parquet(path, problems)
+        return "Parquet", _parquet(path, found.problems)
     if path.is_file() and (layout is not None or kafka.is_log(path)):
-        return "broker logs", _logs(path, problems, layout, notes if notes is not None else [])
-    return "NDJSON", _ndjson(path, problems)
+        return LOGS, _logs(path, found, layout)
+    return "NDJSON", _ndjson(path, found.problems)
 
 
 def is_parquet(path: Path) -> bool:
@@ -253,21 +294,28 @@ def _ndjson(path: Path, problems: list[Problem]) -> Iterator[InputBatch]:
         yield InputBatch(str(path), batch.columns, batch.config, None, batch.numbered, partial(by_line, batch.config))
 
 
-def _logs(path: Path, problems: list[Problem], layout: str | None, notes: list[str]) -> Iterator[InputBatch]:
+def _logs(path: Path, found: Found, layout: str | None) -> Iterator[InputBatch]:
     capture = kafka.read(path, layout)
-    problems.extend(capture.problems)
-    notes.extend(f"{path}: {note}" for note in capture.summary.notes())
-    yield from _batches(capture.traces, str(path))
+    found.problems += capture.problems
+    found.notes += [f"{path}: {note}" for note in capture.summary.notes()]
+    found.covered += [str(life) for life in capture.lives]
+    found.missing += capture.missing
+    yield from _batches([trace for trace in capture.traces if not capture.doubts.get(trace.name)], str(path), counted=True)
+    for trace in capture.traces:
+        doubts = tuple(Doubt(*rows, str(gap)) for rows, gap in capture.doubts.get(trace.name, ()))
+        if doubts and trace.events:
+            columns = to_columns([trace], trace.config)
+            yield InputBatch(str(path), columns, trace.config, (trace,), doubts=doubts, counted=True)
 
 
-def _batches(traces: Sequence[Trace], source: str) -> Iterator[InputBatch]:
+def _batches(traces: Sequence[Trace], source: str, counted: bool = False) -> Iterator[InputBatch]:
     """Traces that share a config are judged together."""
     groups: dict[str, list[Trace]] = {}
     for trace in traces:
         groups.setdefault(repr(trace.config), []).append(trace)
     for group in groups.values():
         if any(trace.events for trace in group):
-            yield InputBatch(source, to_columns(group, group[0].config), group[0].config, tuple(group))
+            yield InputBatch(source, to_columns(group, group[0].config), group[0].config, tuple(group), counted=counted)
 
 
 def _parquet(path: Path, problems: list[Problem]) -> Iterator[InputBatch]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from tidegauge.conformance.judging.check import InputBatch, read
+from tidegauge.conformance.judging.check import Found, InputBatch, read
 from tidegauge.conformance.judging.events import event_at
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces.files import ndjson, parquet
@@ -31,8 +31,8 @@ def convert(source: Path, target: Path, layout: str | None = None) -> Converted:
 
     Raises UsageError when Parquet cannot hold what the source says.
     """
-    problems: list[Problem] = []
-    batches = list(read(source, problems, layout)[1])
+    found = Found()
+    batches = list(read(source, found, layout)[1])
     if target.suffix == ".parquet":
         if len(batches) > 1 and any(batch.config != batches[0].config for batch in batches):
             raise UsageError(
@@ -47,7 +47,7 @@ def convert(source: Path, target: Path, layout: str | None = None) -> Converted:
     else:
         ndjson.write((trace for batch in batches for trace in _traces(batch)), target)
     traces = sum(len(batch.columns.trace_starts) - 1 for batch in batches)
-    return Converted(traces, sum(len(batch.columns) for batch in batches), tuple(problems))
+    return Converted(traces, sum(len(batch.columns) for batch in batches), tuple(found.problems))
 
 
 def _traces(batch: InputBatch) -> Iterator[Trace]:

@@ -6,7 +6,7 @@ Rules of this file
    not be decided. A rule that was never decided is inconclusive and names the fields that would have decided it.
 2. A check that failed behind a lost line fails nothing, but its rule does not pass.
 3. A run fails when a MUST rule fails. A run in which nothing was decided, or a check failed behind a lost line, has not
-   passed.
+   passed. Nor has one over logs that are not whole: what they do not tell, nobody has checked.
 """
 
 from collections.abc import Iterable, Mapping
@@ -67,7 +67,16 @@ def rule_verdicts(tallies: Mapping[str, RuleTally]) -> tuple[RuleVerdict, ...]:
     return tuple(RuleVerdict(rules[rule], verdict_of(tallies[rule]), tallies[rule]) for rule in RULE_IDS)
 
 
-def run_verdict(verdicts: Iterable[RuleVerdict], events: int) -> Verdict:
+DATA_PATH = ("HW-", "FETCH-", "APPEND-")
+"""Rules about what a broker does with records, by the beginning of their ids."""
+
+
+def decides_data_path(tallies: Mapping[str, RuleTally]) -> bool:
+    """Whether at least one check of what a broker does with records was decided."""
+    return any(tally.held or tally.failed for rule, tally in tallies.items() if rule.startswith(DATA_PATH))
+
+
+def run_verdict(verdicts: Iterable[RuleVerdict], events: int, whole: bool = True) -> Verdict:
     """The verdict on a run: a run without events has checked nothing, and that is an error."""
     verdicts = tuple(verdicts)
     seen = {v.verdict for v in verdicts if v.rule.level == "MUST" or v.verdict is not Verdict.FAIL}
@@ -75,7 +84,7 @@ def run_verdict(verdicts: Iterable[RuleVerdict], events: int) -> Verdict:
         return Verdict.SUITE_ERROR
     if Verdict.FAIL in seen:
         return Verdict.FAIL
-    if any(v.tally.after_loss for v in verdicts):
+    if not whole or any(v.tally.after_loss for v in verdicts):
         return Verdict.INCONCLUSIVE
     return Verdict.PASS if Verdict.PASS in seen else Verdict.INCONCLUSIVE
 

@@ -55,13 +55,13 @@ def test_a_log_that_grew_while_it_was_shut_is_still_told(tmp_path: Path) -> None
     """A process that logged its end served no more: what is loaded beyond it was not there."""
     closed = ("main", "LogManager", "Shutdown complete.")
     led = (*LEADS[:2], LEADS[2].format("1"))
-    broker(tmp_path, STARTED, *LOADED, led, STOPPING, closed, STARTED, CLEAN, *loaded_at(41))
+    broker(tmp_path, STARTED, *LOADED, led, STOPPING, closed, STARTED, CLEAN, *loaded_at(41), STOPPING, closed)
     assert failing(tmp_path) == {"LOAD-01"}
 
 
 FETCHED_40 = request(
     1,
-    {"replicaId": 1, "sessionId": 77, "sessionEpoch": 1, "topics": [{"topicId": "T", "partitions": [
+    {"replicaId": 1, "sessionId": 77, "sessionEpoch": 0, "topics": [{"topicId": "T", "partitions": [
         {"partition": 0, "currentLeaderEpoch": 3, "fetchOffset": 40, "lastFetchedEpoch": 2, "logStartOffset": 0}]}]},
     {"errorCode": 0, "sessionId": 77, "responses": [{"topicId": "T", "partitions": [
         {"partitionIndex": 0, "errorCode": 0, "highWatermark": 40, "logStartOffset": 0, "recordsSizeInBytes": 70}]}]},

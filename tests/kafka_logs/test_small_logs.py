@@ -35,7 +35,7 @@ LOG = "[UnifiedLog partition=alpha-0, dir=/d] "
 PART = "[Partition alpha-0 broker=1] "
 
 
-def sends(offset: int, last: str = "[2]", session: int = 1) -> tuple[str, str, str]:
+def sends(offset: int, last: str = "[2]", session: int = 0) -> tuple[str, str, str]:
     return (
         FETCHER,
         "ReplicaFetcherThread",
@@ -85,7 +85,7 @@ def test_an_out_of_range_response_drops_the_log(tmp_path: Path) -> None:
         (FETCHER, "UnifiedLog", f"{LOG}Setting high watermark (offset=128, segment=[128:0])"),
         (FETCHER, "ReplicaFetcherThread", f"{RF}Current offset 40 for partition alpha-0 is out of range, which typically implies a "
          "leader change. Reset fetch offset to 128"),
-        sends(128, ".empty", 2),
+        sends(128, ".empty", 1),
     )  # fmt: skip
     (reset,) = events(capture, "HandleOutOfRange")
     assert dict(reset.fields) == {
@@ -140,7 +140,7 @@ def test_two_rounds_of_truncation_are_two_events(tmp_path: Path) -> None:
         sends(40),
         truncates(37, False, 2, 38),
         (FETCHER, "UnifiedLog", f"{LOG}Truncating to offset 37"),
-        sends(37, "[1]", 2),
+        sends(37, "[1]", 1),
         truncates(35, True, 0, 35),
         (FETCHER, "UnifiedLog", f"{LOG}Truncating to offset 35"),
     )

@@ -9,14 +9,17 @@ from pathlib import Path
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
 from tidegauge.impl.releases import of_release
+from tidegauge.traces.kafka.coverage import Life, lives, missing
 from tidegauge.traces.kafka.disks import read_disks
 from tidegauge.traces.kafka.files import find_nodes
+from tidegauge.traces.kafka.gaps import Gap
 from tidegauge.traces.kafka.layout.found import DOCUMENTED, KAFKAS
 from tidegauge.traces.kafka.lines import clock
 from tidegauge.traces.kafka.merge import Merged, merge
 from tidegauge.traces.kafka.node import Node, node_of
 from tidegauge.traces.kafka.passes import PASSES, Reading
 from tidegauge.traces.kafka.steps import LoggedStep
+from tidegauge.traces.kafka.unmatched import doubtful
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, FieldKind, Trace
 
@@ -69,11 +72,19 @@ class Summary:
 
 @dataclass(frozen=True)
 class Capture:
-    """Traces, what could not be read, and how the reading went."""
+    """Traces, what could not be read, and how the reading went.
+
+    `gaps` are where lines are missing; `doubts`, by the name of a trace, between which of its events each of them lies.
+    `lives` and `missing` say how much of what happened the logs tell.
+    """
 
     traces: list[Trace]
     problems: list[Problem]
     summary: Summary
+    gaps: tuple[Gap, ...] = ()
+    lives: tuple[Life, ...] = ()
+    missing: tuple[str, ...] = ()
+    doubts: Mapping[str, Sequence[tuple[tuple[int, int], Gap]]] = field(default_factory=dict)
 
 
 def read(directory: str | Path, layout: str | None = None) -> Capture:
@@ -97,6 +108,8 @@ def read(directory: str | Path, layout: str | None = None) -> Capture:
         _trace(folder.name, tp, one, nodes=nodes, controller=controller, replicas=known.get(tp, ()), names=reading.names)
         for tp, one in merged.items()
     ]
+    brokers = {broker for trace in traces for broker in trace.config.nodes}
+    doubts = {trace.name: doubtful(reading.gaps, merged[trace.tp].steps) for trace in traces}
     followers = sum(1 for of_leader in reading.fetches.values() for fetch in of_leader if fetch.replica >= 0)
     return Capture(
         traces,
@@ -119,6 +132,10 @@ def read(directory: str | Path, layout: str | None = None) -> Capture:
             layouts=found.layouts,
             passed_over=tuple(found.passed_over),
         ),
+        tuple(reading.gaps),
+        lives(nodes, reading.gaps),
+        (*missing(nodes, controller, reading.gaps, brokers), *found.not_judged),
+        doubts,
     )
 
 

@@ -55,10 +55,11 @@ class NodeFiles:
 
 @dataclass
 class Found:
-    """What a directory (or one file) holds."""
+    """What a directory (or one file) holds; `not_judged` are logs that are there, and why they are of no use."""
 
     nodes: list[NodeFiles] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    not_judged: list[str] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
     layouts: dict[str, int] = field(default_factory=dict)
 
@@ -140,8 +141,9 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, 
     ids = sorted({said for _, _, said in parts if said is not None})
     if len(ids) > 1:
         if len({path.parent for path in paths}) > 1 and label:
-            problems.append(_several(label, ids))
             found.problems += problems
+            seen, do = f"nodes {', '.join(map(str, ids))} in folders of it", "check that folder by itself"
+            _leave(Problem(label, None, "the logs of one node", seen, do, lost=1), found)
             return
         found.problems += problems
         _split(folder, parts, ids, found)
@@ -196,7 +198,7 @@ def _split(folder: Path, parts: Sequence[tuple[Path, list[Line], int | None]], i
         elif lines:
             expected = f"lines or a name that say which of the nodes {', '.join(map(str, ids))} wrote it"
             do = f"name it after its node (n{ids[0]}-{path.name}), or put each node's files into a folder n<id>/"
-            found.problems.append(Problem(path.name, None, expected, "neither", do, lost=1))
+            _leave(Problem(path.name, None, expected, "neither", do, lost=1), found)
     for node, of_one in sorted(of_node.items()):
         # checkpoint files of several nodes would have the same names: there are none to be read
         _add(NodeFiles(node, folder / f"n{node}", f"n{node}: ", _streams(of_one), []), found)
@@ -208,12 +210,14 @@ def _add(node: NodeFiles, found: Found) -> None:
         found.nodes.append(node)
         return
     seen, do = f"node {node.id} again, as in {twin.label}", "put the logs of one node into one folder"
-    found.problems += [*node.problems, Problem(node.label, None, "one folder per node", seen, do)]
+    found.problems += node.problems
+    _leave(Problem(node.label, None, "one folder per node", seen, do), found)
 
 
-def _several(label: str, ids: Sequence[int]) -> Problem:
-    seen, do = f"nodes {', '.join(map(str, ids))} in folders of it", "check that folder by itself"
-    return Problem(label, None, "the logs of one node", seen, do, lost=1)
+def _leave(problem: Problem, found: Found) -> None:
+    """Logs that nothing is made of: a verdict on the others is none on everything."""
+    found.problems.append(problem)
+    found.not_judged.append(f"{problem.path}: expected {problem.expected}, seen {problem.seen}; it is not judged")
 
 
 def _streams(files: Iterable[tuple[Path, list[Line]]]) -> list[list[Line]]:

@@ -38,7 +38,9 @@ def _sending(broker: LoggedBroker, said: Said) -> None:
     for topic, topic_id in request.topic_ids.items():
         broker.topic_ids[topic_id] = topic
     fetcher = broker.fetchers.setdefault(_fetcher(said), LoggedFetcher())
-    asked = {} if request.session_epoch <= 0 else fetcher.asked
+    # behind a request that no line tells of, the session asks for what nobody knows
+    goes_on = fetcher.send is not None and request.session_epoch == fetcher.send.session_epoch + 1 > 0
+    asked = fetcher.asked if goes_on and request.session_epoch > 0 else {}
     fetcher.asked = {tp: one for tp, one in asked.items() if tp not in request.removed} | dict(request.asked)
     fetcher.send = Send(
         broker.node,

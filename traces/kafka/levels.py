@@ -49,9 +49,8 @@ def silent_controller(controller: Node, nodes: Iterable[Node]) -> Problem | None
         "lines of org.apache.kafka.controller at DEBUG",
         "partition epochs without a `partition change`",
         "switch it on and see docs/kafka-logs.md section 1; elections and ISRs of the controller are not judged",
-        lost=1,
     )
 
 
 def _off(node: Node, logger: str, seen: str) -> Problem:
-    return Problem(f"{node.label or '.'}", None, f"lines of {logger}", seen, _SEE, lost=1)
+    return Problem(f"{node.label or '.'}", None, f"lines of {logger}", seen, _SEE)

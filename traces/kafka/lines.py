@@ -25,6 +25,7 @@ from tidegauge.traces.kafka.layout.prefixes import peel
 from tidegauge.traces.problems import Problem, shown
 
 SEE = "[time] LEVEL [thread] message (logger)"
+_DIGIT = re.compile(r"\d")
 _TEXT = re.compile(rb"[^\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]")
 
 
@@ -98,7 +99,7 @@ def _lines(
 ) -> tuple[list[Line], dict[str, list[Line]]]:
     lines: list[Line] = []
     sources: dict[str, list[Line]] = {}
-    entry = layout.entry
+    entry, shape = layout.entry, ""
     for position, text in enumerate(texts):
         found = entry(text)
         if found is None:
@@ -107,15 +108,23 @@ def _lines(
             found = entries[-1] if entries else None
             torn = len(pieces) > 1 or "\ufffd" in text or (found is None and "\0" in text.strip("\0"))
             continued = position + 1 < len(texts) and not layout.begins(texts[position + 1])
-            if torn or (found is None and layout.begins(text) and not continued):
+            begins = layout.begins(text) or (shape != "" and _shape(text) == shape)
+            if torn or (found is None and begins and not continued):
                 do = "the line is left out; a full disk or a copy that was truncated can cause this"
                 problems.append(Problem(label, numbers[position], SEE, shown(text), do, lost=1))
         if found is not None:
+            shape = shape or _shape(text)
             line = Line(label, numbers[position], *found)
             lines.append(line)
             if names:
                 sources.setdefault(names[position], []).append(line)
     return lines, sources
+
+
+def _shape(text: str) -> str:
+    """How a line begins, `[0000-00-`: one broken off within its date is not the rest of another. "" without a date."""
+    shape = _DIGIT.sub("0", text[:9])
+    return shape if shape.count("0") >= 4 else ""
 
 
 def _decoded(content: bytes) -> str:

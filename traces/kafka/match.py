@@ -6,12 +6,13 @@ Rules of this file
 2. Full fetches have no such name. They match by order and by what they ask for, among the requests one replica sent to one
    leader; requests the sender knows to be lost are taken last.
 3. Clocks are not looked at.
+4. Where the leader's log lacks a request of a session, what the session asks for from there on is what its sender says.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from tidegauge.traces.kafka.requests import Fetch
+from tidegauge.traces.kafka.requests import Fetch, LoggedResponse
 from tidegauge.traces.kafka.steps import Send
 
 
@@ -37,6 +38,9 @@ def match(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -> dict[int
                 taken[key] = taken[key] if position is None else position + 1
             if found is not None:
                 matched[id(fetch)] = found
+                for tp in found.asked.keys() - fetch.asked.keys() if fetch.responses else ():
+                    fetch.asked[tp] = found.asked[tp]
+                    fetch.responses[tp] = LoggedResponse(0, None, None)
     return matched
 
 

@@ -14,7 +14,9 @@ from pathlib import Path
 
 from tidegauge.traces.kafka import follower, leader, process
 from tidegauge.traces.kafka.controller import LoggedController
+from tidegauge.traces.kafka.copies import reported_once
 from tidegauge.traces.kafka.files import NodeFiles
+from tidegauge.traces.kafka.gaps import Gap, Watch
 from tidegauge.traces.kafka.lines import Line, incarnations
 from tidegauge.traces.kafka.requests import LoggedRequest, read_request
 from tidegauge.traces.kafka.said import Said, parse
@@ -43,9 +45,11 @@ class Node:
     broker: LoggedBroker = field(init=False)
     controller: LoggedController = field(init=False)
     runs: list[Run] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
     heard: Counter[str] = field(default_factory=Counter)
     stopped: bool = False
     silenced: bool = False
+    silenced_controller: bool = False
 
     def __post_init__(self) -> None:
         self.broker = LoggedBroker(self.id)
@@ -54,16 +58,20 @@ class Node:
     def read(self, with_controller: bool) -> None:
         """All lines, process by process, into steps."""
         runs = incarnations(self.lines)
+        watch = Watch(self.broker)
         for number, lines in enumerate(runs):
             self.broker.run = number
-            last = self._read_run(lines, with_controller)
-            clean = True if self.broker.logs_closed else _next_start(runs[number + 1 :])
+            last = self._read_run(lines, with_controller, watch)
+            next_start = _next_start(runs[number + 1 :])
+            clean = True if self.broker.logs_closed else next_start
             self.stopped = self.broker.stopping
+            watch.ends(lines[-1], next_start, number + 1 < len(runs))
             leader.settle_all(self.broker)
             process.end_of_run(self.broker, last, number + 1 < len(runs), clean)
             self.runs.append(Run(number, lines))
         for run in self.runs:
             run.mark(self.broker.steps)
+        self.gaps += watch.gaps
 
     def silence(self) -> None:
         """Forget what this node's lines told of its replicas; what it told as a controller stays."""
@@ -75,11 +83,13 @@ class Node:
 
     def silence_controller(self) -> None:
         """Forget what this node told as a controller."""
+        self.silenced_controller = True
         self.broker.steps = [step for step in self.broker.steps if step.name not in _OF_A_CONTROLLER]
         self.requests = [request for request in self.requests if request.name != "ALTER_PARTITION"]
 
-    def _read_run(self, lines: Sequence[Line], with_controller: bool) -> Said | None:
+    def _read_run(self, lines: Sequence[Line], with_controller: bool, watch: Watch) -> Said | None:
         said = None
+        watch.begins(next((found for line in lines if (found := parse(line)) is not None), None), lines[0])
         for index, line in enumerate(lines):
             self.broker.index = index
             said = parse(line)
@@ -88,6 +98,7 @@ class Node:
             if said is None:
                 continue
             self.heard[said.what] += 1
+            watch.see(said)
             handler = HANDLERS.get(said.what)
             if handler is not None:
                 handler(self.broker, said)
@@ -116,12 +127,13 @@ def node_of(files: NodeFiles) -> Node:
     """The node whose logs these are: its lines, and its requests in the order they were logged."""
     lines: list[list[Line]] = []
     asked: list[list[Line]] = []
-    for stream in files.streams:
+    streams, copies = reported_once(files.streams)
+    for stream in streams:
         requests = [line for line in stream if _is_request(line)]
         asked.append(requests)
         if len(requests) < len(stream):
             lines.append([line for line in stream if not _is_request(line)] if requests else stream)
-    problems = list(files.problems)
+    problems = [*files.problems, *copies]
     read: list[LoggedRequest] = []
     for order, line in enumerate(weave([stream for stream in asked if stream])):
         request = read_request(line, order)

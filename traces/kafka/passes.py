@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 from tidegauge.traces.kafka.disks import left_unread, read_disk
 from tidegauge.traces.kafka.exchanges import EARLIEST, LATEST, Exchanges
+from tidegauge.traces.kafka.gaps import END as END_OF_LOG
+from tidegauge.traces.kafka.gaps import Gap
 from tidegauge.traces.kafka.levels import silent_controller, silent_loggers
 from tidegauge.traces.kafka.match import match
 from tidegauge.traces.kafka.node import Node, changes_reported, topic_ids
@@ -22,6 +24,7 @@ from tidegauge.traces.kafka.requests import Fetch, LoggedRequest, Sessions
 from tidegauge.traces.kafka.steps import LoggedStep, Send
 from tidegauge.traces.kafka.timeline import fetches_before_what_they_raised
 from tidegauge.traces.kafka.unlogged import tie_unlogged
+from tidegauge.traces.kafka.unmatched import torn_lines, unmatched, without_send
 from tidegauge.traces.problems import Problem
 
 TAKES_RESPONSES = frozenset({"HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleFetchError"})
@@ -29,7 +32,10 @@ TAKES_RESPONSES = frozenset({"HandleFetchResponse", "HandleDivergingResponse", "
 
 @dataclass
 class Reading:
-    """What is known so far; `fetches` are by leader, `sends` and `matched` (by id of the fetch) by follower."""
+    """What is known so far; `fetches` are by leader, `sends` and `matched` (by id of the fetch) by follower.
+
+    `gaps` are where lines are missing.
+    """
 
     nodes: list[Node]
     problems: list[Problem]
@@ -38,6 +44,7 @@ class Reading:
     fetches: dict[int, list[Fetch]] = field(default_factory=dict)
     sends: list[Send] = field(default_factory=list)
     matched: dict[int, Send] = field(default_factory=dict)
+    gaps: list[Gap] = field(default_factory=list)
     moved: int = 0
     unexplained: int = 0
 
@@ -106,9 +113,19 @@ def requests_into_steps(reading: Reading) -> None:
     reading.unexplained += unexplained
 
 
+def find_gaps(reading: Reading) -> None:
+    """Where lines are missing: what each node's own lines show, what the logs show of each other, what is torn."""
+    reading.gaps += [gap for node in reading.nodes for gap in node.gaps]
+    reading.gaps += unmatched(reading.nodes, reading.fetches, reading.matched)
+    problems = [*reading.problems, *(problem for node in reading.nodes for problem in node.problems)]
+    reading.gaps += torn_lines(reading.nodes, problems)
+
+
 def tie_what_one_side_logged(reading: Reading) -> None:
-    """Requests of processes that ended before they could log them."""
-    tie_unlogged(reading.nodes, reading.fetches, reading.sends, reading.matched)
+    """Requests of processes that ended before they could log them; what has no sender shows a gap."""
+    gapped = {gap.node for gap in reading.gaps}
+    without = tie_unlogged(reading.nodes, reading.fetches, reading.sends, reading.matched, gapped)
+    reading.gaps += [without_send(node, step) for node, step in without]
 
 
 def order_fetches(reading: Reading) -> None:
@@ -117,9 +134,13 @@ def order_fetches(reading: Reading) -> None:
 
 
 def observe_disks(reading: Reading) -> None:
-    """Checkpoint files of nodes that stopped in order, after all their steps."""
+    """Checkpoint files of nodes that stopped in order, after all their steps.
+
+    The disk is older than logs that go on, and younger than logs that end early.
+    """
+    ends_early = any(gap.end == END_OF_LOG for gap in reading.gaps)
     for node in reading.nodes:
-        reading.problems += node.problems + _observe(node)
+        reading.problems += node.problems + _observe(node, ends_early)
 
 
 PASSES: tuple[Callable[[Reading], None], ...] = (
@@ -131,7 +152,8 @@ PASSES: tuple[Callable[[Reading], None], ...] = (
     silence_nodes,  # needs the fetches: who was fetched from should have said so
     match_sends,  # what was silenced is matched with nothing
     requests_into_steps,  # a request takes from its match what its records were
-    tie_what_one_side_logged,  # what is left over when every request has had its match
+    find_gaps,  # when requests stand beside the lines: one that only one side logged shows
+    tie_what_one_side_logged,  # what is left over when every request has had its match, and where no line is missing
     order_fetches,  # last of those that move steps: it compares what all of them tell
     observe_disks,
 )
@@ -231,10 +253,12 @@ def _leader_range(step: LoggedStep, asked: list[tuple[int, int]]) -> None:
             step.fields.setdefault("leader_start", asked.pop(0)[1])
 
 
-def _observe(node: Node) -> list[Problem]:
+def _observe(node: Node, ends_early: bool) -> list[Problem]:
     """What the disk of a node that stopped in order says at the end."""
     if not node.runs or not node.stopped:
         return left_unread(node.folder, node.label)
+    if ends_early:
+        return []
     found, problems = read_disk(node.folder, node.label, {tp: one.epochs for tp, one in node.broker.replicas.items()})
     run = node.runs[-1]
     place = (run.number, END, 1, run.last)

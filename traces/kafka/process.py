@@ -44,7 +44,8 @@ def _log_created(broker: LoggedBroker, said: Said) -> None:
 
 def _log_completed(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
-    if broker.unheard_from is not None and replica.leo is not None and replica.leo < said.number("leo"):
+    known = replica.leader is not None  # whoever led behind a gap, nothing says
+    if broker.unheard_from is not None and known and replica.leo is not None and replica.leo < said.number("leo"):
         _served_on(broker, said, replica, replica.leo, broker.unheard_from)
     replica.leo, replica.log_start = said.number("leo"), said.number("log_start")
     replica.created = False
@@ -98,8 +99,9 @@ def end_of_run(broker: LoggedBroker, last: Said | None, followed: bool, clean: b
     """The last line of a process: Stop if it was told to stop, Crash if another one follows, else it still runs."""
     if last is not None and (broker.stopping or followed):
         name = "Stop" if broker.stopping else "Crash"
+        heard = {step.tp for step in broker.steps if step.place[0] == broker.run}
         for tp, replica in broker.replicas.items():
-            if replica.loaded:
+            if replica.loaded or tp in heard:  # the line that loads it may be missing
                 step = broker.step(last, name, reported(clean=clean) if broker.stopping else {}, tp)
                 step.place = (broker.run, END, 0, 0)
                 step.awaits.append(("handled", broker.node, broker.run))

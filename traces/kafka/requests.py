@@ -9,6 +9,7 @@ Rules of this file
 3. Fetch requests of version 13 and later name topics by id only; sessions leave out what did not change, in both
    directions (KIP-227). `Sessions` puts back what was left out.
 4. What Kafka's JSON lacks stays unknown; what is not JSON becomes a Problem.
+5. A session counts its requests. Behind one that is missing nothing is put back: what it changed is unknown.
 """
 
 import json
@@ -99,7 +100,10 @@ class LoggedResponse:
 
 @dataclass(eq=False, slots=True)
 class Fetch:
-    """A fetch of a replica (or of a consumer: replica -1) with everything its session stands for."""
+    """A fetch of a replica (or of a consumer: replica -1) with everything its session stands for.
+
+    It is not `whole` when the request before it in its session is not in the log.
+    """
 
     request: LoggedRequest
     replica: int
@@ -113,6 +117,7 @@ class Fetch:
 
 @dataclass(eq=False, slots=True)
 class _Session:
+    epoch: int = 0
     asked: dict[str, Asked] = field(default_factory=dict)
     reported: dict[str, LoggedResponse] = field(default_factory=dict)
 
@@ -130,11 +135,14 @@ class Sessions:
         state = body.get("replicaState") or {}
         replica = int(state.get("replicaId", body.get("replicaId", -1)))
         session_id, session_epoch = int(body.get("sessionId", 0)), int(body.get("sessionEpoch", -1))
-        known = session_epoch <= 0 or session_id in self._sessions
-        before = _Session() if session_epoch <= 0 else self._sessions.get(session_id, _Session())
+        before = _Session() if session_epoch <= 0 else self._sessions.get(session_id, _Session(epoch=-1))
+        known = session_epoch <= 0 or session_epoch == before.epoch + 1
+        if not known:
+            before = _Session()
         travelled = {tp: _asked(part) for tp, part in self._partitions(body.get("topics", ()))}
         forgotten = {tp for tp, _ in self._partitions(body.get("forgottenTopicsData", ()))}
         session = _Session(
+            max(0, session_epoch),
             {tp: one for tp, one in before.asked.items() if tp not in forgotten} | travelled,
             {tp: one for tp, one in before.reported.items() if tp not in forgotten},
         )

@@ -51,6 +51,12 @@ class LoggedReplica:
     recorded: dict[int, int] = field(default_factory=dict)
     isr: frozenset[int] = frozenset()
 
+    def forget(self) -> None:
+        """Lines are missing: what was known may have changed."""
+        self.leo = self.hw = self.log_start = self.epochs = self.leader_epoch = self.leader = None
+        self.recorded.clear()
+        self.isr = frozenset()
+
     def add_epoch(self, epoch: int, start: int) -> None:
         """LeaderEpochFileCache#assign."""
         if self.epochs is None:

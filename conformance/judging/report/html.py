@@ -38,7 +38,7 @@ def page(report: Report, title: str = "Tidegauge") -> str:
         summary=_summary(report),
         inputs="".join(_input_row(one) for one in report.inputs),
         rules="".join(_rule_row(one) for one in report.rules),
-        problems=_problems(report),
+        problems=_missing(report) + _problems(report),
         hidden="" if report.explanations else "hidden",
         failures=f"{len(report.explanations)} of {report.failures:,}",
     )
@@ -72,6 +72,14 @@ def _rule_row(one: Any) -> str:
         f'<td class="verdict">{one.verdict.value}</td><td>{escape(one.rule.sentence)}'
         f'<div class="says">{escape(one.says)}{escape("; looks like " + bugs) if bugs else ""}</div></td></tr>'
     )
+
+
+def _missing(report: Report) -> str:
+    """How much the verdict rests on, and what would have to be added."""
+    covered = "".join(f"<li>{escape(said)}</li>" for one in report.inputs for said in one.covered)
+    lacks = "".join(f"<li>{escape(said)}</li>" for said in (*report.missing, *report.notes))
+    parts = [f"<h2>Covered</h2><ul>{covered}</ul>" if covered else "", f"<h2>Missing</h2><ul>{lacks}</ul>" if lacks else ""]
+    return f"<section>{''.join(parts)}</section>" if any(parts) else ""
 
 
 def _problems(report: Report) -> str:

@@ -21,7 +21,15 @@ def as_json(report: Report) -> dict[str, Any]:
         "lost": report.lost,
         "seconds": round(report.seconds, 3),
         "inputs": [
-            {"path": one.path, "kind": one.kind, "traces": one.traces, "events": one.events, "problems": len(one.problems)}
+            {
+                "path": one.path,
+                "kind": one.kind,
+                "traces": one.traces,
+                "events": one.events,
+                "problems": len(one.problems),
+                "covered": list(one.covered),
+                "missing": list(one.missing),
+            }
             for one in report.inputs
         ],
         "problems": [str(problem) for problem in report.problems],

@@ -1,4 +1,5 @@
-"""A report for CI: one test case per rule. A rule nobody exercised, or nobody could decide, is skipped."""
+"""A report for CI: one test case per rule, and one for whether the input was whole. A rule nobody exercised, or nobody could
+decide, is skipped, and so is the other when something is missing."""
 
 from pathlib import Path
 from xml.etree import ElementTree as Xml
@@ -13,10 +14,13 @@ def write_junit(report: Report, path: str | Path) -> None:
     suite = Xml.Element(
         "testsuite",
         name="tidegauge check",
-        tests=str(len(report.rules)),
+        tests=str(len(report.rules) + 1),
         failures=str(sum(rule.verdict is Verdict.FAIL for rule in report.rules)),
         errors=str(int(report.verdict is Verdict.SUITE_ERROR)),
-        skipped=str(sum(rule.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_EXERCISED) for rule in report.rules)),
+        skipped=str(
+            sum(rule.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_EXERCISED) for rule in report.rules)
+            + bool(report.missing)
+        ),
         time=f"{report.seconds:.3f}",
     )
     explained = {explanation.rule.id: explanation for explanation in reversed(report.explanations)}
@@ -28,6 +32,9 @@ def write_junit(report: Report, path: str | Path) -> None:
                 failure.text = _legal(text(explained[rule.rule.id]))
         elif rule.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_EXERCISED):
             Xml.SubElement(case, "skipped", message=f"{rule.verdict.value}: {rule.says}")
+    whole = Xml.SubElement(suite, "testcase", classname="tidegauge.input", name="whole")
+    if report.missing:
+        Xml.SubElement(whole, "skipped", message=_legal(f"INCONCLUSIVE: missing: {'; '.join(report.missing)}"))
     if report.problems:
         out = Xml.SubElement(suite, "system-err")
         out.text = _legal("\n".join(map(str, report.problems)))

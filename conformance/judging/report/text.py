@@ -21,6 +21,9 @@ def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
         yield f"{one.path}: {one.kind}, {one.traces:,} traces, {one.events:,} events" + (
             f", {len(one.problems):,} problems" if one.problems else ""
         )
+        if one.covered:
+            yield f"covered: {'; '.join(one.covered)}"
+        yield from (f"missing: {said}" for said in one.missing)
     yield ""
     silent: list[str] = []
     for rule in report.rules:
@@ -58,10 +61,13 @@ def verdict_line(report: Report, colour: bool = False) -> str:
     failed = [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL]
     open_ = [rule.rule.id for rule in report.rules if rule.tally.after_loss]
     passed = sum(rule.verdict is Verdict.PASS for rule in report.rules)
+    undecided = f"undecided after lost lines: {', '.join(open_)}" if open_ else "nothing could be decided"
+    if report.missing and passed and not open_:
+        undecided = f"{passed} rules hold in what is covered, none is broken; something is missing"
     says = {
         Verdict.PASS: f"{passed} rules hold",
         Verdict.FAIL: f"broken: {', '.join(failed)}",
-        Verdict.INCONCLUSIVE: f"undecided after lost lines: {', '.join(open_)}" if open_ else "nothing could be decided",
+        Verdict.INCONCLUSIVE: undecided,
         Verdict.SUITE_ERROR: "no event was judged",
     }[report.verdict]
     return (

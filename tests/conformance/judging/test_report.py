@@ -47,11 +47,11 @@ def test_json_has_all_rules_and_reads_back(report: Report, tmp_path: Path) -> No
 
 
 def test_junit_counts_what_ci_shows(report: Report, tmp_path: Path) -> None:
-    """A case per rule; failures explained, undecided and uncalled rules skipped."""
+    """A case per rule and one for the input; failures explained, undecided and uncalled rules skipped."""
     write_junit(report, tmp_path / "r.xml")
     suite = ElementTree.parse(tmp_path / "r.xml").getroot()[0]
     cases = suite.findall("testcase")
-    assert len(cases) == int(suite.attrib["tests"]) == len(RULE_IDS)
+    assert len(cases) == int(suite.attrib["tests"]) == len(RULE_IDS) + 1
     failed = [case for case in cases if case.find("failure") is not None]
     assert [case.attrib["name"] for case in failed] == ["FETCH-05"]
     assert int(suite.attrib["failures"]) == 1

@@ -1,0 +1,221 @@
+"""`python -m tidegauge.conformance.evidence.metamorphic [DIRECTORY...]`: captures as operators have them.
+
+Rules of this file
+
+1. A capture of a healthy cluster, with lines lost or told twice, never fails: what is absent is unknown. A capture that
+   shows a broken rule still fails or is inconclusive: it never passes. How often the rule is still found is a figure.
+2. Healthy is what expected.toml says no rule fails on. It stands beside the captures, or is that of the shipped ones.
+3. Every case is made from the seed and its number, so that one line of the output makes it again: `--seed S --only N`.
+"""
+
+import argparse
+import gzip
+import random
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+from tidegauge.conformance.evidence.losses import LOSSES, Files
+from tidegauge.conformance.evidence.relayout import RELAYOUTS, Relayout, Tree, joined, write
+from tidegauge.conformance.judging.check import check
+from tidegauge.conformance.judging.verdicts import Verdict
+from tidegauge.traces.kafka.shipped import FOLDER
+
+SECOND_CLUSTER = "interleave a second cluster"
+LAYOUTS: Mapping[str, Relayout] = {name: relayout for name, relayout in RELAYOUTS.items() if name != "as-it-is"}
+TRANSFORMATIONS = (*LOSSES, SECOND_CLUSTER, *LAYOUTS)
+"""Everything that happens to logs, by the name reports use."""
+PROCESSES = 2
+CASES = 2000
+PAIRS = 0.3
+"""The share of cases that go through two transformations."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One capture through one transformation, or two."""
+
+    number: int
+    capture: Path
+    steps: tuple[str, ...]
+    fails: tuple[str, ...]
+    """The rules the whole capture breaks; none when it is healthy."""
+    other: Path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the judge says: `failing` are the rules, `error` what it raised instead."""
+
+    case: Case
+    verdict: Verdict
+    exit_code: int
+    failing: tuple[str, ...]
+    error: str = ""
+
+    @property
+    def wrong(self) -> bool:
+        """A healthy capture fails, a broken one passes, or the judge raised an exception."""
+        if self.error:
+            return True
+        return self.verdict is (Verdict.PASS if self.case.fails else Verdict.FAIL)
+
+    @property
+    def found(self) -> bool:
+        """Whether one of the rules that the whole capture breaks is still seen broken."""
+        return bool(set(self.failing) & set(self.case.fails))
+
+    def __str__(self) -> str:
+        name = f"{self.case.capture.parent.name}/{self.case.capture.name}"
+        what = self.error or f"{self.verdict.value} {', '.join(self.failing)}".rstrip()
+        return f"case {self.case.number}: {name}, {' + '.join(self.case.steps)}: {what}"
+
+
+def captures(directories: Sequence[Path]) -> dict[Path, tuple[str, ...]]:
+    """Every capture below the directories with the rules that fail on it; those nobody has said are left out."""
+    found: dict[Path, tuple[str, ...]] = {}
+    for directory in directories:
+        beside = directory / "expected.toml"
+        text = (beside if beside.exists() else FOLDER / "expected.toml").read_text(encoding="utf-8")
+        expected = tomllib.loads(text)
+        for folder in sorted(directory.glob("*/*")):
+            name = folder.relative_to(directory).as_posix()
+            if folder.is_dir() and name in expected:
+                found[folder] = tuple(expected[name]["fails"])
+    return found
+
+
+def cases(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator[Case]:
+    """`count` cases: all captures and transformations in turn, some in pairs with a loss."""
+    names, folders = TRANSFORMATIONS, list(of)
+    for number in range(count):
+        chosen = random.Random(f"{seed}/{number}")
+        step = names[number % len(names)]
+        steps = (step, chosen.choice((*LOSSES, SECOND_CLUSTER))) if chosen.random() < PAIRS else (step,)
+        folder = folders[(number // len(names) + number) % len(folders)]
+        yield Case(number, folder, steps, of[folder], chosen.choice(folders))
+
+
+@cache
+def logs(folder: Path) -> Files:
+    """The text logs of a capture."""
+    return {
+        path.relative_to(folder).as_posix().removesuffix(".gz"): _text(path).splitlines()
+        for path in sorted(folder.glob("*/*.log*"))
+        if not path.name.split(".")[0].isdigit() and "__cluster_metadata" not in path.name
+    }
+
+
+def _text(path: Path) -> str:
+    raw = path.read_bytes()
+    return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8", errors="replace")
+
+
+def transformed(case: Case, seed: int) -> Files:
+    """The lines of a case; how they are laid out, `written` does behind every loss."""
+    chosen = random.Random(f"{seed}/{case.number}/logs")
+    files = dict(logs(case.capture))
+    for step in case.steps:
+        if step == SECOND_CLUSTER:
+            files |= {f"other-{path}": lines for path, lines in logs(case.other).items()}
+        elif step in LOSSES:
+            files = LOSSES[step](chosen, files)
+    return files
+
+
+def written(files: Files, case: Case, folder: Path) -> None:
+    """The logs on disk, in their layout, with the checkpoint files that stood beside them."""
+    tree: Tree = {path: joined(lines) for path, lines in files.items()}
+    nodes = {path.partition("/")[0] for path in files}
+    for step in case.steps:
+        tree = LAYOUTS[step](tree) if step in LAYOUTS else tree
+    beside = {
+        checkpoint.relative_to(case.capture).as_posix(): checkpoint.read_bytes()
+        for checkpoint in case.capture.glob("*/*checkpoint")
+        if checkpoint.parent.name in nodes
+    }
+    write({**tree, **beside}, folder)
+
+
+def outcome(case: Case, seed: int) -> Outcome:
+    """Judge one case; an exception is an outcome, not an end."""
+    with tempfile.TemporaryDirectory(prefix="metamorphic-") as place:
+        folder = Path(place) / case.capture.name
+        folder.mkdir()
+        written(transformed(case, seed), case, folder)
+        try:
+            report = check([folder], explained=0)
+        except Exception as error:  # whatever it is, it is what the suite is for
+            return Outcome(case, Verdict.SUITE_ERROR, -1, (), f"{type(error).__name__}: {error}")
+    failing = tuple(rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL)
+    return Outcome(case, report.verdict, report.exit_code, failing)
+
+
+@dataclass
+class Count:
+    """What became of the cases of one transformation."""
+
+    healthy: Counter[Verdict]
+    broken: Counter[Verdict]
+    found: int = 0
+    wrong: int = 0
+
+    def add(self, one: Outcome) -> None:
+        """One more."""
+        (self.broken if one.case.fails else self.healthy)[one.verdict] += 1
+        self.found += one.found
+        self.wrong += one.wrong
+
+    def row(self, name: str) -> str:
+        """The line of the table."""
+        healthy, broken = (
+            f"{of[Verdict.PASS]:>6} {of[Verdict.INCONCLUSIVE] + of[Verdict.SUITE_ERROR]:>12} {of[Verdict.FAIL]:>5}"
+            for of in (self.healthy, self.broken)
+        )
+        return f"{name:<42} |{healthy} |{broken} {self.found:>5} | {self.wrong:>5}"
+
+
+HEAD = f"{'':<42} |{'healthy: PASS':>13} {'INC.':>5} {'FAIL':>5} |{'broken: PASS':>12} {'INC.':>6} {'FAIL':>5} found | wrong"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Judge every case and print the table; 1 when an outcome is wrong."""
+    parser = argparse.ArgumentParser(description="captures through what real life does to logs")
+    parser.add_argument("directories", nargs="*", type=Path, default=[FOLDER])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cases", type=int, default=CASES)
+    parser.add_argument("--only", type=int, help="the number of one case")
+    parser.add_argument("--keep", type=Path, help="with --only: write its logs here")
+    chosen = parser.parse_args(arguments)
+    of = captures(chosen.directories)
+    numbered = list(cases(of, chosen.cases, chosen.seed))
+    if chosen.only is not None:
+        numbered = [case for case in numbered if case.number == chosen.only]
+    if chosen.keep is not None:
+        for case in numbered:
+            written(transformed(case, chosen.seed), case, chosen.keep)
+    print(f"seed {chosen.seed}: {len(numbered):,} cases of {len(of)} captures, {len(TRANSFORMATIONS)} transformations")
+    counts: dict[str, Count] = {}
+    total = Count(Counter(), Counter())
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        for one in pool.map(partial(outcome, seed=chosen.seed), numbered, chunksize=4):
+            name = one.case.steps[0] if len(one.case.steps) == 1 else "pairs"
+            counts.setdefault(name, Count(Counter(), Counter())).add(one)
+            total.add(one)
+            if one.wrong:
+                print(one, flush=True)
+    print(HEAD)
+    for name in sorted(counts, key=[*TRANSFORMATIONS, "pairs"].index):
+        print(counts[name].row(name))
+    print(total.row("all"))
+    return 1 if total.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""Failures in logs that lines are missing from: which of them stand.
+
+Rules of this file
+
+1. Between two gaps the logs are whole. Each such stretch is judged again from nothing, so that all that is known in it was
+   told in it: what fails there too is broken, whatever the missing lines said.
+2. Every other failure may be made by the gap: it is undecided, and the note says which lines would have decided it.
+3. A gap is found when something does not fit, some events late: so a stretch begins and ends some events away from it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally, judge
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.schema import Config, Trace
+
+MARGIN = 24
+"""Events on either side of a gap that are judged with it: the requests that were in flight."""
+LEAST = 4
+"""A shorter stretch shows nothing."""
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Lines are missing between two events of a trace, counted from 0; `missing` says which."""
+
+    first: int
+    last: int
+    missing: str
+
+
+def stretches(doubts: Sequence[Doubt], events: int) -> Iterator[tuple[int, int]]:
+    """Where the logs are whole: (first event, one behind the last)."""
+    at = 0
+    for doubt in sorted(doubts, key=lambda one: (one.first, one.last)):
+        if doubt.first - MARGIN - at >= LEAST:
+            yield at, doubt.first - MARGIN
+        at = max(at, doubt.last + MARGIN)
+    if events - at >= LEAST:
+        yield at, events
+
+
+def standing(judgement: Judgement, trace: Trace, config: Config, doubts: Sequence[Doubt]) -> Judgement:
+    """The judgement on one trace with only those failures that no missing line explains."""
+    if not doubts or not judgement.failures:
+        return judgement
+    kept: dict[str, Failure] = {}
+    counts: dict[str, int] = {}
+    for first, end in stretches(doubts, len(trace.events)):
+        piece = replace(trace, events=trace.events[first:end])
+        again = judge(to_columns([piece], config), config)
+        for failure in again.failures:
+            kept.setdefault(failure.rule, replace(failure, row=failure.row + first))
+            counts[failure.rule] = counts.get(failure.rule, 0) + again.tallies[failure.rule].failed
+    failed = {failure.rule for failure in judgement.failures}
+    tallies = {
+        rule: _left(tally, counts.get(rule, 0)) if rule in failed else tally for rule, tally in judgement.tallies.items()
+    }
+    notes = tuple(_note(failure, trace, doubts) for failure in judgement.failures if failure.rule not in kept)
+    failures = tuple(sorted((one for rule, one in kept.items() if rule in failed), key=lambda one: one.row))
+    return replace(judgement, tallies=tallies, failures=failures, notes=(*judgement.notes, *notes))
+
+
+def _left(tally: RuleTally, failed: int) -> RuleTally:
+    return replace(tally, failed=failed, failed_traces=min(1, failed), after_loss=max(0, tally.failed - failed))
+
+
+def _note(failure: Failure, trace: Trace, doubts: Sequence[Doubt]) -> str:
+    """What would have decided it: the gap that ends last in front of it, or the first one behind."""
+    before = [doubt for doubt in doubts if doubt.first <= failure.row]
+    nearest = max(before, key=lambda one: one.last) if before else min(doubts, key=lambda one: one.first)
+    where = trace.events[failure.row].at or f"event {failure.row + 1} of {trace.name}"
+    return f"{failure.rule} fails at {where}, which may be for want of {nearest.missing}"

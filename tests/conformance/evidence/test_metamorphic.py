@@ -1,0 +1,66 @@
+"""Captures as operators have them: a quick sample of `./run metamorphic`, and that the suite can fail."""
+
+from pathlib import Path
+
+import pytest
+
+from tidegauge.conformance.evidence import metamorphic
+from tidegauge.conformance.evidence.metamorphic import Case, Outcome, captures, cases, logs, outcome, transformed
+from tidegauge.conformance.judging.verdicts import Verdict
+from tidegauge.traces.kafka.shipped import FOLDER
+
+SEED = 2026
+SMALL = {
+    folder: fails for folder, fails in captures([FOLDER]).items() if folder.name in ("k-epoch-jump", "k-epoch-jump-control")
+}
+"""One capture of a healthy cluster and one that shows a broken rule, both read in a fraction of a second."""
+
+
+@pytest.mark.parametrize(
+    "case", list(cases(SMALL, len(metamorphic.TRANSFORMATIONS), SEED)), ids=lambda case: str(case.number)
+)
+def test_no_healthy_capture_fails_and_no_broken_one_passes(case: Case) -> None:
+    """Every transformation once. The number in the name and the seed make the case again."""
+    seen = outcome(case, SEED)
+    assert not seen.wrong, f"seed {SEED}, {seen}"
+
+
+def test_the_same_seed_makes_the_same_logs() -> None:
+    """A case can be looked at again."""
+    for case in list(cases(SMALL, 12, SEED)):
+        assert transformed(case, SEED) == transformed(case, SEED)
+
+
+def test_another_seed_makes_other_logs() -> None:
+    """The seed decides what is lost."""
+    case = next(cases(SMALL, 1, SEED))
+    assert transformed(case, 1) != transformed(case, 2)
+
+
+def test_nothing_is_invented() -> None:
+    """Every line of a result is one of the capture, or the beginning of one; only a moved clock changes lines."""
+    for case in cases(SMALL, len(metamorphic.TRANSFORMATIONS), SEED):
+        if "skew a clock" in case.steps or metamorphic.SECOND_CLUSTER in case.steps:
+            continue
+        known = {line for lines in logs(case.capture).values() for line in lines}
+        other = [line for lines in transformed(case, SEED).values() for line in lines if line not in known]
+        assert len(other) <= len(case.steps), case
+        assert all(any(line.startswith(part) for line in known) for part in other)
+
+
+@pytest.mark.parametrize(
+    ("fails", "verdict", "wrong"),
+    [
+        ((), Verdict.FAIL, True),
+        ((), Verdict.INCONCLUSIVE, False),
+        ((), Verdict.PASS, False),
+        (("HW-08",), Verdict.PASS, True),
+        (("HW-08",), Verdict.INCONCLUSIVE, False),
+        (("HW-08",), Verdict.FAIL, False),
+    ],
+)
+def test_what_is_wrong(fails: tuple[str, ...], verdict: Verdict, wrong: bool) -> None:
+    """A false alarm and a silent pass; an exception always is."""
+    case = Case(0, Path("x"), ("drop a line",), fails, Path("x"))
+    assert Outcome(case, verdict, 0, ()).wrong is wrong
+    assert Outcome(case, verdict, 0, (), "KeyError: 1").wrong

@@ -1,0 +1,149 @@
+"""Lines that are missing are noticed, named, and accuse nobody."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from tidegauge.conformance.evidence.metamorphic import logs
+from tidegauge.conformance.judging.check import Report, check
+from tidegauge.conformance.judging.report.html import page
+from tidegauge.conformance.judging.report.json_report import as_json
+from tidegauge.conformance.judging.report.junit import write_junit
+from tidegauge.conformance.judging.report.text import as_text
+from tidegauge.conformance.judging.verdicts import Verdict
+from tidegauge.traces.kafka import read
+from tidegauge.traces.kafka.shipped import shipped
+
+HEALTHY, BROKEN = "4.2.0/k-epoch-jump-control", "4.2.0/k-epoch-jump"
+Filter = Callable[[str, int, str], bool]
+
+
+def copied(name: str, to: Path, keep: Filter = lambda _path, _number, _line: True) -> Path:
+    """A capture of which only the lines `keep` wants are left; it is asked with file, number from 1, and line."""
+    for path, lines in logs(shipped()[name]).items():
+        kept = [line for number, line in enumerate(lines, 1) if keep(path, number, line)]
+        if not kept:
+            continue
+        (to / path).parent.mkdir(parents=True, exist_ok=True)
+        (to / path).write_text("".join(f"{line}\n" for line in kept))
+    return to
+
+
+def number_of(name: str, path: str, words: str, which: int = 0) -> int:
+    """The number of the line that has these words."""
+    return [number for number, line in enumerate(logs(shipped()[name])[path], 1) if words in line][which]
+
+
+def without(name: str, to: Path, path: str, number: int) -> Report:
+    """The report on a capture that lost one line."""
+    return check([copied(name, to, lambda file, at, _line: (file, at) != (path, number))])
+
+
+@pytest.mark.parametrize("name", [HEALTHY, BROKEN])
+def test_whole_logs_have_no_gap(name: str) -> None:
+    """Neither does a broken rule look like a missing line, nor anything a healthy broker does."""
+    capture = read(shipped()[name])
+    assert capture.gaps == ()
+    assert capture.missing == ()
+    assert all(life.share == 1 for life in capture.lives)
+
+
+@pytest.mark.parametrize(
+    ("path", "words", "said"),
+    [
+        ("n1/server.log", "Sending fetch request", "ReplicaFetcherThread at TRACE of node 1"),
+        ("n2/request.log", '"sessionEpoch":7,', "kafka.request.logger at DEBUG of node 2"),
+        ("n1/server.log", "Appended message set", "UnifiedLog at TRACE of node 1"),
+        ("n1/server.log", "Registered signal handlers", "every logger of node 1"),
+        ("n1/server.log", "Terminating process", "every logger of node 1"),
+    ],
+)
+def test_one_line_less_is_named_and_fails_nothing(path: str, words: str, said: str, tmp_path: Path) -> None:
+    """Which logger of which node, and when."""
+    report = without(HEALTHY, tmp_path, path, number_of(HEALTHY, path, words))
+    assert report.verdict is Verdict.INCONCLUSIVE
+    assert report.exit_code == 3
+    assert any(said in line for line in report.missing), report.missing
+
+
+def test_what_a_gap_does_not_touch_still_fails(tmp_path: Path) -> None:
+    """A line lost at the end takes nothing from what was broken before."""
+    lines = logs(shipped()[BROKEN])["n1/server.log"]
+    report = without(BROKEN, tmp_path, "n1/server.log", len(lines) - 2)
+    assert "HW-08" in {rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL}
+
+
+def events_of(folder: Path) -> list[int]:
+    """How many each trace has."""
+    return [len(trace.events) for trace in read(folder).traces]
+
+
+def test_a_file_that_is_there_twice_is_read_once(tmp_path: Path) -> None:
+    """A copy says nothing new."""
+    folder = copied(HEALTHY, tmp_path)
+    once = events_of(folder)
+    (folder / "n1" / "server-old.log").write_bytes((folder / "n1" / "server.log").read_bytes())
+    assert events_of(folder) == once
+    assert any("server" in name for name in read(folder).summary.passed_over)
+
+
+@pytest.mark.parametrize("name", ["server-old.log", "server.log.1"])
+def test_lines_that_are_there_twice_are_read_once(name: str, tmp_path: Path) -> None:
+    """An old copy of a log beside it, and a rotation that begins before the one in front of it ends."""
+    folder = copied(HEALTHY, tmp_path)
+    once = events_of(folder)
+    lines = (folder / "n1" / "server.log").read_text().splitlines(keepends=True)
+    (folder / "n1" / name).write_text("".join(lines[:200]))
+    if name == "server.log.1":
+        (folder / "n1" / "server.log").write_text("".join(lines[150:]))
+    assert events_of(folder) == once
+    assert any(problem.expected == "every line once" for problem in read(folder).problems)
+
+
+def test_a_node_that_is_there_twice_is_no_pass(tmp_path: Path) -> None:
+    """Which of the two folders is the right one, nobody can say."""
+    folder = copied(HEALTHY, tmp_path)
+    shutil.copytree(folder / "n1", folder / "n1-copy")
+    report = check([folder])
+    assert report.verdict is Verdict.INCONCLUSIVE
+    assert any(line.startswith("n1-copy/: expected one folder per node") for line in report.missing)
+
+
+@pytest.mark.parametrize("length", [10, 30, 100])
+def test_a_torn_line_is_a_gap_in_whatever_layout(length: int, tmp_path: Path) -> None:
+    """All nodes in one folder, too; broken off in its date, in its thread, in its message."""
+    for path, lines in logs(shipped()[HEALTHY]).items():
+        texts = [*lines[:200], lines[200][:length], *lines[201:]] if path == "n1/server.log" else lines
+        (tmp_path / path.replace("/", "-")).write_text("".join(f"{line}\n" for line in texts))
+    assert any("every logger of node 1" in line and ":201 cannot be read" in line for line in check([tmp_path]).missing)
+
+
+def test_a_controller_alone_is_no_pass(tmp_path: Path) -> None:
+    """It is said in every report what would have to be added."""
+    report = check([copied(HEALTHY, tmp_path, lambda path, _number, _line: path.startswith("n100/"))])
+    assert report.exit_code == 3
+    words = "the data path: no rule about what a broker does with records could be decided"
+    assert f"missing: {words}" in as_text(report)
+    assert words in page(report)
+    assert words in json.loads(json.dumps(as_json(report)))["inputs"][0]["missing"]
+    write_junit(report, tmp_path / "check.xml")
+    whole = [case for case in Xml.parse(tmp_path / "check.xml").getroot().iter("testcase") if case.get("name") == "whole"]
+    assert words in str(whole[0][0].get("message"))
+
+
+def test_one_broker_of_three_is_no_pass(tmp_path: Path) -> None:
+    """The others are named."""
+    report = check([copied(HEALTHY, tmp_path, lambda path, _number, _line: path.startswith(("n1/", "n100/")))])
+    assert report.exit_code == 3
+    assert any("the logs of node 2" in line for line in report.missing)
+    assert any("the logs of node 3" in line for line in report.missing)
+
+
+def test_no_numbers_are_judged_that_the_reader_gave(tmp_path: Path) -> None:
+    """SEQ-01 is about numbers that a source tells."""
+    report = check([copied(HEALTHY, tmp_path)])
+    assert next(rule for rule in report.rules if rule.rule.id == "SEQ-01").verdict is Verdict.NOT_EXERCISED

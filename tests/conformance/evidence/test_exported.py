@@ -228,10 +228,10 @@ def test_simulated_runs_beyond_the_bounds_conform_once_repaired(runs: int, tmp_p
 
 @pytest.mark.tlc
 @pytest.mark.parametrize("runs", [20, pytest.param(150, marks=pytest.mark.long)])
-def test_simulated_runs_of_kafka_as_it_is_break_known_rules_alone(runs: int) -> None:
-    """Finding F2 may show: a leader that missed an epoch commits too much, and what follows from that."""
+def test_simulated_runs_of_kafka_as_it_is_conform_where_no_epoch_is_missed(runs: int) -> None:
+    """None of these comes to finding F2; the walks that do must break HW-08 (tests/conformance/judging/test_judge.py)."""
     traces = simulated(find_model("Small"), runs, steps=60, seed=3, brokers=3, bounds={"MaxLog": 6, "MaxEpoch": 9})
-    assert set().union(*map(failing, traces)) <= {"HW-08", "DATA-01", "DATA-02", "DATA-03"}
+    assert set().union(*map(failing, traces)) == set()
 
 
 @pytest.mark.tlc

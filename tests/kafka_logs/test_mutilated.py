@@ -61,6 +61,17 @@ def test_a_directory_without_logs(tmp_path: Path) -> None:
     assert said(capture.problems, "2 entries, no log among them", "docs/kafka-logs.md")
 
 
+def test_the_lines_that_name_the_release_are_lost(tmp_path: Path) -> None:
+    """A change that names the ELR shows that an empty ISR is no broken rule (CTRL-05)."""
+    folder = unpack("4.2.0/b-kill-leader", tmp_path)
+    for log in folder.glob("*/server.log"):
+        kept = [line for line in log.read_bytes().splitlines(keepends=True) if b"AppInfoParser" not in line]
+        log.write_bytes(b"".join(kept))
+    capture = read(folder)
+    assert capture.summary.release == ""
+    assert {trace.config.profile for trace in capture.traces} == {"elr"}
+
+
 def test_an_empty_log_is_said_and_the_others_are_read(tmp_path: Path) -> None:
     """The empty file is named, the traces are there."""
     folder = unpack(SMALL, tmp_path)

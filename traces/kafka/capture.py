@@ -151,7 +151,12 @@ def _release(nodes: Sequence[Node]) -> str:
 
 
 def _profile(nodes: Sequence[Node]) -> str:
-    """Since 4.1 clusters keep eligible leader replicas (KIP-966) unless they were upgraded: there an ISR may be empty."""
+    """Since 4.1 clusters keep eligible leader replicas (KIP-966) unless they were upgraded: there an ISR may be empty.
+
+    The line that names the release may be lost; a change that names the ELR shows the same.
+    """
+    if any(node.controller.keeps_elr for node in nodes):
+        return ELR.name
     for node in nodes:
         with suppress(UsageError):
             if of_release(node.broker.version).elr:

@@ -38,6 +38,8 @@ class LoggedController:
         self.altered: dict[str, LoggedStep] = {}
         self.epochs: dict[str, int] = {}
         self.gaps = 0
+        self.keeps_elr = False
+        """Whether a line shows eligible leader replicas (KIP-966): it holds also where no line names the release."""
         self.handlers: Mapping[str, Callable[[Said], None]] = {
             "registered": self.registered,
             "changed": self.changed,
@@ -62,6 +64,7 @@ class LoggedController:
         if "isr" in found:
             after = replace(after, isr=ids(found["isr"][1][1:-1]))
         if "elr" in found:
+            self.keeps_elr = True
             after = replace(after, elr=ids(found["elr"][1][1:-1]))
         if "leader" in found:
             after = replace(after, leader=int(found["leader"][1]))

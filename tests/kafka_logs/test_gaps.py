@@ -8,7 +8,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from tidegauge.conformance.evidence.metamorphic import logs
+from tidegauge.conformance.evidence.metamorphic.cases import logs
 from tidegauge.conformance.judging.check import Report, check
 from tidegauge.conformance.judging.report.html import page
 from tidegauge.conformance.judging.report.json_report import as_json

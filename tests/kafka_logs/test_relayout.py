@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.evidence.relayout import COARSER, RELAYOUTS, WITHOUT_CHECKPOINTS, Tree, is_log, tree_of, write
+from tidegauge.conformance.evidence.metamorphic.relayouts import COARSER, RELAYOUTS, WITHOUT_CHECKPOINTS
+from tidegauge.conformance.evidence.metamorphic.tree import Tree, is_log, tree_of, write
 from tidegauge.conformance.judging.check import Report, check
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka.shipped import shipped

@@ -4,8 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.evidence import metamorphic
-from tidegauge.conformance.evidence.metamorphic import Case, Outcome, captures, cases, logs, outcome, transformed
+from tidegauge.conformance.evidence.metamorphic.cases import (
+    SECOND_CLUSTER,
+    TRANSFORMATIONS,
+    Case,
+    Outcome,
+    captures,
+    cases,
+    logs,
+    outcome,
+    transformed,
+)
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka.shipped import FOLDER
 
@@ -16,9 +25,7 @@ SMALL = {
 """One capture of a healthy cluster and one that shows a broken rule, both read in a fraction of a second."""
 
 
-@pytest.mark.parametrize(
-    "case", list(cases(SMALL, len(metamorphic.TRANSFORMATIONS), SEED)), ids=lambda case: str(case.number)
-)
+@pytest.mark.parametrize("case", list(cases(SMALL, len(TRANSFORMATIONS), SEED)), ids=lambda case: str(case.number))
 def test_no_healthy_capture_fails_and_no_broken_one_passes(case: Case) -> None:
     """Every transformation once. The number in the name and the seed make the case again."""
     seen = outcome(case, SEED)
@@ -39,8 +46,8 @@ def test_another_seed_makes_other_logs() -> None:
 
 def test_nothing_is_invented() -> None:
     """Every line of a result is one of the capture, or the beginning of one; only a moved clock changes lines."""
-    for case in cases(SMALL, len(metamorphic.TRANSFORMATIONS), SEED):
-        if "skew a clock" in case.steps or metamorphic.SECOND_CLUSTER in case.steps:
+    for case in cases(SMALL, len(TRANSFORMATIONS), SEED):
+        if "skew a clock" in case.steps or SECOND_CLUSTER in case.steps:
             continue
         known = {line for lines in logs(case.capture).values() for line in lines}
         other = [line for lines in transformed(case, SEED).values() for line in lines if line not in known]

@@ -1,28 +1,26 @@
-"""`python -m tidegauge.conformance.evidence.metamorphic [DIRECTORY...]`: captures as operators have them.
+"""Captures as operators have them: what is done to which capture, and what the judge says of it.
 
 Rules of this file
 
-1. A capture of a healthy cluster, with lines lost or told twice, never fails: what is absent is unknown. A capture that
+1. A capture of a healthy cluster, with lines lost or there twice, never fails: what is absent is unknown. A capture that
    shows a broken rule still fails or is inconclusive: it never passes. How often the rule is still found is a figure.
 2. Healthy is what expected.toml says no rule fails on. It stands beside the captures, or is that of the shipped ones.
 3. Every case is made from the seed and its number, so that one line of the output makes it again: `--seed S --only N`.
 """
 
-import argparse
 import gzip
 import random
-import sys
 import tempfile
 import tomllib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
-from tidegauge.conformance.evidence.losses import LOSSES, Files
-from tidegauge.conformance.evidence.relayout import RELAYOUTS, Relayout, Tree, joined, write
+from tidegauge.conformance.evidence.metamorphic.files_of import Files
+from tidegauge.conformance.evidence.metamorphic.losses import LOSSES
+from tidegauge.conformance.evidence.metamorphic.relayouts import RELAYOUTS
+from tidegauge.conformance.evidence.metamorphic.tree import Relayout, Tree, joined, write
 from tidegauge.conformance.judging.check import check
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka.shipped import FOLDER
@@ -31,8 +29,6 @@ SECOND_CLUSTER = "interleave a second cluster"
 LAYOUTS: Mapping[str, Relayout] = {name: relayout for name, relayout in RELAYOUTS.items() if name != "as-it-is"}
 TRANSFORMATIONS = (*LOSSES, SECOND_CLUSTER, *LAYOUTS)
 """Everything that happens to logs, by the name reports use."""
-PROCESSES = 2
-CASES = 2000
 PAIRS = 0.3
 """The share of cases that go through two transformations."""
 
@@ -155,67 +151,3 @@ def outcome(case: Case, seed: int) -> Outcome:
             return Outcome(case, Verdict.SUITE_ERROR, -1, (), f"{type(error).__name__}: {error}")
     failing = tuple(rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL)
     return Outcome(case, report.verdict, report.exit_code, failing)
-
-
-@dataclass
-class Count:
-    """What became of the cases of one transformation."""
-
-    healthy: Counter[Verdict]
-    broken: Counter[Verdict]
-    found: int = 0
-    wrong: int = 0
-
-    def add(self, one: Outcome) -> None:
-        """One more."""
-        (self.broken if one.case.fails else self.healthy)[one.verdict] += 1
-        self.found += one.found
-        self.wrong += one.wrong
-
-    def row(self, name: str) -> str:
-        """The line of the table."""
-        healthy, broken = (
-            f"{of[Verdict.PASS]:>6} {of[Verdict.INCONCLUSIVE] + of[Verdict.SUITE_ERROR]:>12} {of[Verdict.FAIL]:>5}"
-            for of in (self.healthy, self.broken)
-        )
-        return f"{name:<42} |{healthy} |{broken} {self.found:>5} | {self.wrong:>5}"
-
-
-HEAD = f"{'':<42} |{'healthy: PASS':>13} {'INC.':>5} {'FAIL':>5} |{'broken: PASS':>12} {'INC.':>6} {'FAIL':>5} found | wrong"
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Judge every case and print the table; 1 when an outcome is wrong."""
-    parser = argparse.ArgumentParser(description="captures through what real life does to logs")
-    parser.add_argument("directories", nargs="*", type=Path, default=[FOLDER])
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--cases", type=int, default=CASES)
-    parser.add_argument("--only", type=int, help="the number of one case")
-    parser.add_argument("--keep", type=Path, help="with --only: write its logs here")
-    chosen = parser.parse_args(arguments)
-    of = captures(chosen.directories)
-    numbered = list(cases(of, chosen.cases, chosen.seed))
-    if chosen.only is not None:
-        numbered = [case for case in numbered if case.number == chosen.only]
-    if chosen.keep is not None:
-        for case in numbered:
-            written(transformed(case, chosen.seed), case, chosen.keep)
-    print(f"seed {chosen.seed}: {len(numbered):,} cases of {len(of)} captures, {len(TRANSFORMATIONS)} transformations")
-    counts: dict[str, Count] = {}
-    total = Count(Counter(), Counter())
-    with ProcessPoolExecutor(PROCESSES) as pool:
-        for one in pool.map(partial(outcome, seed=chosen.seed), numbered, chunksize=4):
-            name = one.case.steps[0] if len(one.case.steps) == 1 else "pairs"
-            counts.setdefault(name, Count(Counter(), Counter())).add(one)
-            total.add(one)
-            if one.wrong:
-                print(one, flush=True)
-    print(HEAD)
-    for name in sorted(counts, key=[*TRANSFORMATIONS, "pairs"].index):
-        print(counts[name].row(name))
-    print(total.row("all"))
-    return 1 if total.wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

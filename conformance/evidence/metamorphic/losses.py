@@ -5,40 +5,35 @@ Rules of this file
 1. A capture is its text logs as lines, by their path (`n1/server.log`); a transformation returns new ones. What it does is
    chosen by the random numbers it is given and by nothing else.
 2. Nothing is invented: every line of the result is a line of the capture, or the beginning of one. What only lays lines
-   out differently (rotation, prefixes, JSON) is no loss (`relayout.py`).
+   out differently (rotation, prefixes, JSON) is no loss (`relayouts.py`).
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-Files = dict[str, list[str]]
+from tidegauge.conformance.evidence.metamorphic.files_of import (
+    Choice,
+    Files,
+    a_broker,
+    a_node,
+    a_request_log,
+    a_server_log,
+    but_one_broker,
+    everything,
+    logs_of,
+    node,
+    request_logs,
+    the_brokers,
+    the_controller,
+)
+
 Transformation = Callable[[Random, Files], Files]
 
 _TIME = re.compile(r"\[(\d{4}-\d\d-\d\d) (\d\d):(\d\d):(\d\d),(\d+)\]")
 _LOGGER = re.compile(r"\(([\w.$]+)\)\s*$")
 _LEVEL = re.compile(r"\[[^\]]*\] ([A-Z]+) ")
 _THREAD = re.compile(r"\[[^\]]*\] [A-Z]+ \[([^\]]*)\] ")
-
-
-def node(path: str) -> str:
-    """The folder a file stands in."""
-    return path.partition("/")[0]
-
-
-def brokers(files: Files) -> list[str]:
-    """The folders that hold replicas: their requests are fetches, or their lines name a log."""
-    return sorted({node(path) for path, lines in files.items() if any("UnifiedLog partition=" in line for line in lines)})
-
-
-def _controllers(files: Files) -> list[str]:
-    return sorted({node(path) for path in files} - set(brokers(files)))
-
-
-def _logs(files: Files, name: str = ".log", least: int = 20) -> list[str]:
-    """Files worth taking something from; the longest one where none is long."""
-    fitting = sorted(path for path, lines in files.items() if path.endswith(name) and len(lines) >= least)
-    return fitting or [max(sorted(files), key=lambda path: len(files[path]))]
 
 
 def second(line: str) -> float | None:
@@ -80,7 +75,7 @@ def drop_lines(least: int, most: int, name: str = ".log") -> Transformation:
     """Single lines of one file."""
 
     def apply(random: Random, files: Files) -> Files:
-        path = random.choice(_logs(files, name))
+        path = random.choice(logs_of(files, name))
         count = min(random.randint(least, most), len(files[path]))
         return files | {path: _drop(files[path], set(random.sample(range(len(files[path])), count)))}
 
@@ -96,7 +91,7 @@ def drop_block(least: int, most: int, name: str = ".log") -> Transformation:
     """Consecutive lines of one file."""
 
     def apply(random: Random, files: Files) -> Files:
-        path = random.choice(_logs(files, name))
+        path = random.choice(logs_of(files, name))
         lines = files[path]
         size = min(random.randint(least, most), len(lines))
         begin = random.randint(0, len(lines) - size)
@@ -105,7 +100,7 @@ def drop_block(least: int, most: int, name: str = ".log") -> Transformation:
     return apply
 
 
-def drop_time(of: Callable[[Random, Files], Sequence[str]]) -> Transformation:
+def drop_time(of: Choice) -> Transformation:
     """A stretch of time from some files: a disk that was full, a rotation that was lost."""
 
     def apply(random: Random, files: Files) -> Files:
@@ -119,7 +114,7 @@ def drop_time(of: Callable[[Random, Files], Sequence[str]]) -> Transformation:
     return apply
 
 
-def drop_files(of: Callable[[Random, Files], Sequence[str]]) -> Transformation:
+def drop_files(of: Choice) -> Transformation:
     """Whole files."""
 
     def apply(random: Random, files: Files) -> Files:
@@ -129,7 +124,7 @@ def drop_files(of: Callable[[Random, Files], Sequence[str]]) -> Transformation:
     return apply
 
 
-def truncated_time(of: Callable[[Random, Files], Sequence[str]], *, late: bool, early: bool) -> Transformation:
+def truncated_time(of: Choice, *, late: bool, early: bool) -> Transformation:
     """Some files begin late, end early, or both."""
 
     def apply(random: Random, files: Files) -> Files:
@@ -141,7 +136,7 @@ def truncated_time(of: Callable[[Random, Files], Sequence[str]], *, late: bool, 
     return apply
 
 
-def drop_logger(of: Callable[[Random, Files], Sequence[str]], *, whole: bool) -> Transformation:
+def drop_logger(of: Choice, *, whole: bool) -> Transformation:
     """The lines of one logger, from the start or for a while."""
 
     def apply(random: Random, files: Files) -> Files:
@@ -159,7 +154,7 @@ def drop_logger(of: Callable[[Random, Files], Sequence[str]], *, whole: bool) ->
     return apply
 
 
-def only_levels(of: Callable[[Random, Files], Sequence[str]], levels: frozenset[str]) -> Transformation:
+def only_levels(of: Choice, levels: frozenset[str]) -> Transformation:
     """Server logs at another level; the request log stays as it is."""
 
     def apply(random: Random, files: Files) -> Files:
@@ -176,7 +171,7 @@ def only_levels(of: Callable[[Random, Files], Sequence[str]], levels: frozenset[
 
 def drop_thread(random: Random, files: Files) -> Files:
     """The lines of one thread, as a filter on threads does."""
-    path = random.choice(_logs(files, "server.log"))
+    path = random.choice(logs_of(files, "server.log"))
     threads = sorted({found[1] for line in files[path] if (found := _THREAD.match(line))})
     off = f"[{random.choice(threads)}] " if threads else "\n"
     return files | {path: [line for line in files[path] if off not in line[:120]]}
@@ -186,7 +181,7 @@ def tear(at_the_end: bool) -> Transformation:
     """A line broken off in its middle: by a full disk, or where a copy ended."""
 
     def apply(random: Random, files: Files) -> Files:
-        path = random.choice(_logs(files))
+        path = random.choice(logs_of(files))
         lines = files[path]
         at = random.randrange(len(lines))
         torn = lines[at][: random.randint(1, max(1, len(lines[at]) - 2))]
@@ -224,13 +219,13 @@ def skew(random: Random, files: Files) -> Files:
 
 def duplicate_file(random: Random, files: Files) -> Files:
     """A file under a second name, as a copy or an old rotation."""
-    path = random.choice(_logs(files))
+    path = random.choice(logs_of(files))
     return files | {f"{path.removesuffix('.log')}-copy.log": list(files[path])}
 
 
 def duplicate_block(random: Random, files: Files) -> Files:
     """Lines told twice, as a log shipper that tries again does."""
-    path = random.choice(_logs(files))
+    path = random.choice(logs_of(files))
     begin = random.randrange(len(files[path]))
     end = begin + random.randint(1, 100)
     return files | {path: files[path][:end] + files[path][begin:]}
@@ -242,45 +237,6 @@ def duplicate_node(random: Random, files: Files) -> Files:
     return files | {f"{who}-copy/{path.partition('/')[2]}": lines for path, lines in files.items() if node(path) == who}
 
 
-def _all(_random: Random, files: Files) -> list[str]:
-    return sorted(files)
-
-
-def _a_node(random: Random, files: Files) -> list[str]:
-    who = random.choice(sorted({node(path) for path in files}))
-    return sorted(path for path in files if node(path) == who)
-
-
-def _a_broker(random: Random, files: Files) -> list[str]:
-    who = random.choice(brokers(files) or [node(path) for path in files])
-    return sorted(path for path in files if node(path) == who)
-
-
-def _but_one_broker(random: Random, files: Files) -> list[str]:
-    who = random.choice(brokers(files) or [node(path) for path in files])
-    return sorted(path for path in files if node(path) != who)
-
-
-def _controller(_random: Random, files: Files) -> list[str]:
-    return sorted(path for path in files if node(path) in _controllers(files))
-
-
-def _brokers(_random: Random, files: Files) -> list[str]:
-    return sorted(path for path in files if node(path) in brokers(files))
-
-
-def _a_request_log(random: Random, files: Files) -> list[str]:
-    return [random.choice(_logs(files, "request.log"))]
-
-
-def _request_logs(_random: Random, files: Files) -> list[str]:
-    return sorted(path for path in files if path.endswith("request.log"))
-
-
-def _a_server_log(random: Random, files: Files) -> list[str]:
-    return [random.choice(_logs(files, "server.log"))]
-
-
 LOSSES: Mapping[str, Transformation] = {
     "drop a line": drop_lines(1, 1),
     "drop a line of a server log": drop_lines(1, 1, "server.log"),
@@ -290,35 +246,35 @@ LOSSES: Mapping[str, Transformation] = {
     "drop 10 % of the lines": drop_share(0.1),
     "drop a block": drop_block(5, 300),
     "drop a block of requests": drop_block(2, 60, "request.log"),
-    "drop a stretch of time everywhere": drop_time(_all),
-    "drop a stretch of time of a node": drop_time(_a_node),
-    "drop a stretch of time of a request log": drop_time(_a_request_log),
-    "drop a stretch of time of a server log": drop_time(_a_server_log),
-    "drop a request log": drop_files(_a_request_log),
-    "drop every request log": drop_files(_request_logs),
-    "drop a server log": drop_files(_a_server_log),
-    "drop a broker": drop_files(_a_broker),
-    "drop the controller": drop_files(_controller),
-    "keep one broker": drop_files(_but_one_broker),
-    "keep the controller": drop_files(_brokers),
-    "a logger off": drop_logger(_all, whole=True),
-    "a logger off at a node": drop_logger(_a_node, whole=True),
-    "a logger off for a while": drop_logger(_all, whole=False),
-    "a logger off for a while at a node": drop_logger(_a_node, whole=False),
-    "no TRACE": only_levels(_all, frozenset({"DEBUG", "INFO", "WARN", "ERROR"})),
-    "no TRACE at a node": only_levels(_a_broker, frozenset({"DEBUG", "INFO", "WARN", "ERROR"})),
-    "INFO": only_levels(_all, frozenset({"INFO", "WARN", "ERROR"})),
-    "INFO at a node": only_levels(_a_node, frozenset({"INFO", "WARN", "ERROR"})),
+    "drop a stretch of time everywhere": drop_time(everything),
+    "drop a stretch of time of a node": drop_time(a_node),
+    "drop a stretch of time of a request log": drop_time(a_request_log),
+    "drop a stretch of time of a server log": drop_time(a_server_log),
+    "drop a request log": drop_files(a_request_log),
+    "drop every request log": drop_files(request_logs),
+    "drop a server log": drop_files(a_server_log),
+    "drop a broker": drop_files(a_broker),
+    "drop the controller": drop_files(the_controller),
+    "keep one broker": drop_files(but_one_broker),
+    "keep the controller": drop_files(the_brokers),
+    "a logger off": drop_logger(everything, whole=True),
+    "a logger off at a node": drop_logger(a_node, whole=True),
+    "a logger off for a while": drop_logger(everything, whole=False),
+    "a logger off for a while at a node": drop_logger(a_node, whole=False),
+    "no TRACE": only_levels(everything, frozenset({"DEBUG", "INFO", "WARN", "ERROR"})),
+    "no TRACE at a node": only_levels(a_broker, frozenset({"DEBUG", "INFO", "WARN", "ERROR"})),
+    "INFO": only_levels(everything, frozenset({"INFO", "WARN", "ERROR"})),
+    "INFO at a node": only_levels(a_node, frozenset({"INFO", "WARN", "ERROR"})),
     "drop a thread": drop_thread,
-    "begin late": truncated_time(_all, late=True, early=False),
-    "a node begins late": truncated_time(_a_node, late=True, early=False),
-    "a request log begins late": truncated_time(_a_request_log, late=True, early=False),
-    "a server log begins late": truncated_time(_a_server_log, late=True, early=False),
-    "end early": truncated_time(_all, late=False, early=True),
-    "a node ends early": truncated_time(_a_node, late=False, early=True),
-    "a request log ends early": truncated_time(_a_request_log, late=False, early=True),
-    "a server log ends early": truncated_time(_a_server_log, late=False, early=True),
-    "a window": truncated_time(_all, late=True, early=True),
+    "begin late": truncated_time(everything, late=True, early=False),
+    "a node begins late": truncated_time(a_node, late=True, early=False),
+    "a request log begins late": truncated_time(a_request_log, late=True, early=False),
+    "a server log begins late": truncated_time(a_server_log, late=True, early=False),
+    "end early": truncated_time(everything, late=False, early=True),
+    "a node ends early": truncated_time(a_node, late=False, early=True),
+    "a request log ends early": truncated_time(a_request_log, late=False, early=True),
+    "a server log ends early": truncated_time(a_server_log, late=False, early=True),
+    "a window": truncated_time(everything, late=True, early=True),
     "tear a line": tear(at_the_end=False),
     "truncate in mid-line": tear(at_the_end=True),
     "forget a restart": forget_restart,

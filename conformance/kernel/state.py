@@ -107,7 +107,8 @@ down, so the request (now the overtaken one) may still be handled, may have been
 ) = range(24)
 
 # Columns of row registration(i): what the controller registered, or a replica was told, of a leader epoch
-R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH = range(4)
+R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH, R_UNCLEAN = range(5)
+"""R_UNCLEAN: 1 where the election of the epoch was unclean, or nobody can call it clean."""
 
 # Columns of row term(i): a leader's term; its log is log brokers + i
 T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_COMMITTED, T_ACKED = range(6)

@@ -26,6 +26,7 @@ from tidegauge.conformance.kernel.state import (
     R_ISR,
     R_LEADER,
     R_PARTITION_EPOCH,
+    R_UNCLEAN,
     REGISTRATIONS,
     REPLICAS,
     ROOM,
@@ -57,6 +58,7 @@ def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int)
     st[registration(st, n), R_LEADER] = leader
     st[registration(st, n), R_ISR] = isr
     st[registration(st, n), R_PARTITION_EPOCH] = partition_epoch
+    st[registration(st, n), R_UNCLEAN] = 1 if epoch == st[WHOLE, UNCLEAN] else 0
     st[WHOLE, REGISTRATIONS] = n + 1
 
 
@@ -152,7 +154,7 @@ def kept(st: State, earlier: int, later: int, claim: int, rule: int) -> None:
     """DATA-01, DATA-03: the later leader was elected with everything the earlier one claims."""
     if st[term(st, earlier), T_EPOCH] >= st[term(st, later), T_EPOCH]:
         return
-    if st[term(st, earlier), T_EPOCH] < st[WHOLE, UNCLEAN] <= st[term(st, later), T_EPOCH]:
+    if unclean_between(st, int(st[term(st, earlier), T_EPOCH]), int(st[term(st, later), T_EPOCH])):
         return
     end = st[term(st, earlier), claim]
     if end == 0:
@@ -172,6 +174,17 @@ def kept(st: State, earlier: int, later: int, claim: int, rule: int) -> None:
             st, n + earlier, st[term(st, earlier), T_CACHED], n + later, st[term(st, later), T_CACHED], start, end
         )
         decide(st, rule, same >= end, field.LEO, end, same)
+
+
+def unclean_between(st: State, after: int, upto: int) -> bool:
+    """Whether an election above epoch `after` up to `upto` was unclean. Any of them, not the latest alone: two brokers' terms
+    are held against each other whenever one of them is heard, and later elections may have been reported by then."""
+    if st[WHOLE, UNCLEAN] <= after:
+        return False
+    for i in range(st[WHOLE, REGISTRATIONS] - 1, -1, -1):
+        if st[registration(st, i), R_UNCLEAN] == 1 and after < st[registration(st, i), R_EPOCH] <= upto:
+            return True
+    return False
 
 
 def elections_reported(st: State, after: int, upto: int) -> bool:

@@ -70,6 +70,20 @@ def test_one_line_less_is_named_and_fails_nothing(path: str, words: str, said: s
     assert any(said in line for line in report.missing), report.missing
 
 
+def test_the_last_lines_of_a_process_that_is_killed(tmp_path: Path) -> None:
+    """What it had on disk beyond its lines, no rule holds against it (LOAD-01)."""
+    name, path = "4.2.0/d-unclean", "n1/server.log"
+    killed = number_of(name, path, "Registered signal handlers", 1)
+    last = max(
+        number
+        for number, line in enumerate(logs(shipped()[name])[path][: killed - 1], 1)
+        if "strict-0 broker=1] High watermark updated" in line
+    )
+    report = without(name, tmp_path, path, last)
+    assert any("is loaded, and no line goes beyond" in line for line in report.missing), report.missing
+    assert [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL] == []
+
+
 def test_what_a_gap_does_not_touch_still_fails(tmp_path: Path) -> None:
     """A line lost at the end takes nothing from what was broken before."""
     lines = logs(shipped()[BROKEN])["n1/server.log"]

@@ -89,6 +89,7 @@ class Watch:
         self._without_role: set[str] = set()
         self._set: dict[tuple[str, str], int] = {}
         self._reported: dict[tuple[str, str], Seen] = {}
+        self._left: dict[tuple[str, str], tuple[int, Seen]] = {}
         self._first: Seen = (BEGIN, 0)
 
     def begins(self, first: Said | None, line: Line) -> None:
@@ -102,11 +103,13 @@ class Watch:
             why = "its log does not begin with the start of a process"
             self.gaps.append(Gap(self.broker.node, EVERYTHING, BEGIN, spot, (None, line.time), why))
         self._reported.clear()
+        self._reported |= {(f"{what} before", tp): seen for (what, tp), (_, seen) in self._left.items()}
         self._first = (spot, line.time)
 
     def ends(self, line: Line, clean: bool | None, followed: bool) -> None:
         """A process, at its last line."""
         spot = (self.broker.run, self.broker.index)
+        self._leaves()
         if not self.broker.stopping and not followed:
             why = "its log ends while the process runs"
             self.gaps.append(Gap(self.broker.node, EVERYTHING, spot, END, (line.time, None), why))
@@ -114,6 +117,17 @@ class Watch:
             why = "the next process found a clean shutdown that no line tells of"
             end = (self.broker.run + 1, 0)
             self.gaps.append(Gap(self.broker.node, EVERYTHING, spot, end, (line.time, None), why))
+
+    def _leaves(self) -> None:
+        """What the next process of this node finds on disk, as far as this one's lines say; one whose last lines say that it
+        was told to stop may serve on behind them."""
+        self._left.clear()
+        if self.broker.stopping and not self.broker.logs_closed:
+            return
+        for tp, replica in self.broker.replicas.items():
+            for what, value in (("leo", replica.leo), ("hw", replica.hw)):
+                if value is not None:
+                    self._left[what, tp] = value, self._reported.get((what, tp), self._first)
 
     def see(self, said: Said) -> None:
         """One line."""
@@ -180,10 +194,20 @@ class Watch:
             yield from _differs(replica.hw, said.number("hw_before"), "hw", said.tp, PARTITION)
             if named and self._set.get((said.line.thread, said.tp)) != said.number("hw"):
                 yield LOG, ("set", said.tp), "a high watermark that no line of the log sets"
-        elif said.what == "log-loaded" and replica.loaded:
-            yield EVERYTHING, ("load", said.tp), "a replica is loaded twice by one process"
+        elif said.what == "log-completed":
+            yield from self._found(said.number("leo"), "leo", said.tp)
+        elif said.what == "log-loaded":
+            yield from self._found(said.number("hw"), "hw", said.tp)
+            if replica.loaded:
+                yield EVERYTHING, ("load", said.tp), "a replica is loaded twice by one process"
         if said.what in _OF_A_LEADER and self._leading.get(said.tp) is False:
             yield ROLES, ("role", said.tp), "a follower acts as a leader"
+
+    def _found(self, loaded: int, what: str, tp: str) -> Iterator[Break]:
+        """More on disk than the process before had: its last lines are missing, as those of a process that is killed may be."""
+        left, _ = self._left.get((what, tp), (loaded, None))
+        if loaded > left:
+            yield LOG, (f"{what} before", tp), f"{_WORDS[what]} {loaded} is loaded, and no line goes beyond {left}"
 
     def _has_a_role(self, tp: str) -> Iterator[Break]:
         if tp not in self._leading and tp not in self._without_role:
@@ -221,7 +245,9 @@ def _latest(replica: LoggedReplica) -> int:
     return replica.epochs[-1][0] if replica.epochs else -1
 
 
+_WORDS: Mapping[str, str] = {"leo": "log end", "hw": "high watermark"}
+
+
 def _differs(known: int | None, seen: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
     if known is not None and known != seen:
-        words = "log end" if what == "leo" else "high watermark"
-        yield logger, (what, tp), f"{words} {seen}, which no line brings about after {known}"
+        yield logger, (what, tp), f"{_WORDS[what]} {seen}, which no line brings about after {known}"

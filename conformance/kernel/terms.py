@@ -177,8 +177,8 @@ def kept(st: State, earlier: int, later: int, claim: int, rule: int) -> None:
 
 
 def unclean_between(st: State, after: int, upto: int) -> bool:
-    """Whether an election above epoch `after` up to `upto` was unclean. Any of them, not the latest alone: two brokers' terms
-    are held against each other whenever one of them is heard, and later elections may have been reported by then."""
+    """Whether an election above epoch `after` up to `upto` was unclean. Any of them, not the latest alone: the terms of two
+    brokers are held against each other whenever one of them is heard, and later elections may have been reported by then."""
     if st[WHOLE, UNCLEAN] <= after:
         return False
     for i in range(st[WHOLE, REGISTRATIONS] - 1, -1, -1):

@@ -84,6 +84,25 @@ def test_the_last_lines_of_a_process_that_is_killed(tmp_path: Path) -> None:
     assert [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL] == []
 
 
+def test_a_server_log_that_begins_behind_its_requests(tmp_path: Path) -> None:
+    """Another process served them: that nobody heard it end breaks no rule (LIFE-01)."""
+    name = "4.2.0/d-unclean"
+    second = number_of(name, "n1/server.log", "Registered signal handlers", 1)
+    folder = copied(name, tmp_path, lambda path, number, _line: path != "n1/server.log" or number >= second)
+    report = check([folder])
+    assert any("every logger of node 1, before" in line and "served" in line for line in report.missing), report.missing
+    assert [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL] == []
+
+
+def test_requests_lost_between_fetches_of_one_offset(tmp_path: Path) -> None:
+    """The lines that record them are not taken for those of the requests that follow (FETCH-04)."""
+    name, path = "4.2.0/d-unclean", "n1/request.log"
+    first = number_of(name, path, '"sessionEpoch":38,') - 1
+    gone = range(first, first + 9)
+    report = check([copied(name, tmp_path, lambda file, number, _line: file != path or number not in gone)])
+    assert [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL] == []
+
+
 def test_what_a_gap_does_not_touch_still_fails(tmp_path: Path) -> None:
     """A line lost at the end takes nothing from what was broken before."""
     lines = logs(shipped()[BROKEN])["n1/server.log"]

@@ -20,6 +20,8 @@ from tidegauge.traces.kafka.timeline import Mark, Run, explains
 
 LATEST, EARLIEST = -1, -2
 SECOND = 1_000_000
+NEAR = SECOND // 4
+"""Half of replica.fetch.wait.max.ms: idle fetches of one replica, all of one offset, are further apart."""
 TAKEN = 200_000
 """How long after its line a new leader epoch may be taken (seen: 109 ms, cold); at TRACE a later line tells when."""
 LATE = 20_000
@@ -122,14 +124,22 @@ class Exchanges:
         }
 
     def _find_recorded(self, run: Run, fetch: Fetch, tp: str, asked: Asked) -> LoggedStep | None:
+        """The first line that fits, near the request's own times if there is one. Where the request before it is missing
+        from the log, its line is still waiting, and may be of the same offset: there it is the closest one."""
         waiting = self._recorded[run.number, tp, fetch.replica]
-        for position, step in enumerate(waiting):
-            if step.time > fetch.request.handled + SECOND:
-                return None
-            if step.fields.get("remote_leo") == asked.offset and step.time >= fetch.request.dequeued - SECOND:
-                del waiting[: position + 1]
-                return step
-        return None
+        begin, end = fetch.request.dequeued, fetch.request.handled
+        away = {
+            position: max(begin - step.time, step.time - end, 0)
+            for position, step in enumerate(waiting)
+            if step.fields.get("remote_leo") == asked.offset and begin - SECOND <= step.time <= end + SECOND
+        }
+        if not away:
+            return None
+        near = [position for position in away if away[position] <= NEAR]
+        position = (near or list(away))[0] if fetch.whole else min(away, key=lambda one: away[one])
+        step = waiting[position]
+        del waiting[: position + 1]
+        return step
 
     def _read_before_counted(self, run: Run, step: LoggedStep, res_hw: int, request: LoggedRequest) -> bool:
         """Whether the response tells the high watermark that held before the fetch counted, as an immediate one does.

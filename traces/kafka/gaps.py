@@ -204,7 +204,7 @@ class Watch:
             yield ROLES, ("role", said.tp), "a follower acts as a leader"
 
     def _found(self, loaded: int, what: str, tp: str) -> Iterator[Break]:
-        """More on disk than the process before had: its last lines are missing, as those of a process that is killed may be."""
+        """More on disk than the process before had: its last lines are missing, as those of one that is killed may be."""
         left, _ = self._left.get((what, tp), (loaded, None))
         if loaded > left:
             yield LOG, (f"{what} before", tp), f"{_WORDS[what]} {loaded} is loaded, and no line goes beyond {left}"

@@ -36,6 +36,7 @@ def unmatched(nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], mat
         if node.requests:
             found += _sessions(node, fetches[node.id])
             found += _recorded(node)
+            found += _before_the_first_line(node)
         elif any(leader == node.id for _, leader in sends):
             found.append(
                 Gap(node.id, REQUESTS, BEGIN, END, (None, None), "fetches were sent to it, and it logged no request")
@@ -98,6 +99,14 @@ def _recorded(node: Node) -> Iterator[Gap]:
             begin = BEGIN if before is None else spot(node, before)
             end = END if after is None else _after(node, after)
             yield Gap(node.id, REQUESTS, begin, end, (before, after), f"a fetch was recorded ({step.at}), and no request")
+
+
+def _before_the_first_line(node: Node) -> Iterator[Gap]:
+    """A broker serves behind the first lines of its process: one that served before them has lost those of another one."""
+    first, served = node.lines[0].time, min(request.line.time for request in node.requests)
+    if served < first:
+        why = "it served requests before its first line"
+        yield Gap(node.id, EVERYTHING, BEGIN, (0, 1), (None, first), why)
 
 
 def _requests_without_line(node: Node) -> Iterator[Gap]:

@@ -256,6 +256,25 @@ def test_the_log_start_moves_on_its_own_or_with_a_response(tmp_path: Path) -> No
     assert events(with_response, "LogStartMoved") == []
 
 
+def test_a_log_start_that_only_a_response_names(tmp_path: Path) -> None:
+    """The line that moves it is missing: what the log deletes, a retention thread says, and its lines may be filtered."""
+    deleted = {
+        "partitionIndex": 0,
+        "errorCode": 0,
+        "highWatermark": 41,
+        "logStartOffset": 10,
+        "recordsSizeInBytes": 0,
+    }
+    response = {"errorCode": 0, "sessionId": 5, "responses": [{"topicId": "T", "partitions": [deleted]}]}
+    moved = ("cleaner", "UnifiedLog", f"{LOG}Incremented log start offset to 10 due to segment deletion")
+    lines = (*LOADED, (*LEADS[:2], LEADS[2].format("1")), appended(40), risen(41))
+    for missing, names in (((), True), ((moved,), False)):
+        capture = broker(
+            tmp_path / str(names), *lines, *missing, recorded(2, 41), requests=({**FETCHED, "response": response},)
+        )
+        assert any("names log start 10" in gap.why for gap in capture.gaps) is names
+
+
 def test_what_clients_and_old_followers_ask_is_in_the_request_log(tmp_path: Path) -> None:
     """A consumer sees up to the high watermark, or the last stable offset; OffsetForLeaderEpoch has its own event."""
 

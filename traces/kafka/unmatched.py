@@ -10,7 +10,7 @@ Rules of this file
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tidegauge.traces.kafka.gaps import BEGIN, END, EVERYTHING, FETCHER, PARTITION, REQUESTS, Gap, Spot
+from tidegauge.traces.kafka.gaps import BEGIN, END, EVERYTHING, FETCHER, LOG, PARTITION, REQUESTS, Gap, Spot
 from tidegauge.traces.kafka.lines import Line
 from tidegauge.traces.kafka.node import Node
 from tidegauge.traces.kafka.requests import Fetch
@@ -37,6 +37,7 @@ def unmatched(nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], mat
             found += _sessions(node, fetches[node.id])
             found += _recorded(node)
             found += _before_the_first_line(node)
+            found += _log_starts(node)
         elif any(leader == node.id for _, leader in sends):
             found.append(
                 Gap(node.id, REQUESTS, BEGIN, END, (None, None), "fetches were sent to it, and it logged no request")
@@ -107,6 +108,25 @@ def _before_the_first_line(node: Node) -> Iterator[Gap]:
     if served < first:
         why = "it served requests before its first line"
         yield Gap(node.id, EVERYTHING, BEGIN, (0, 1), (None, first), why)
+
+
+def _log_starts(node: Node) -> Iterator[Gap]:
+    """A response names the log start of its leader: above what the leader's own lines say, some of them are missing."""
+    said: dict[str, list[tuple[int, int]]] = {}
+    for step in sorted(node.broker.steps, key=lambda one: one.time):
+        start = step.fields.get("log_start")
+        if isinstance(start, int):
+            said.setdefault(step.tp, []).append((step.time, start))
+    for step in sorted(node.broker.steps, key=lambda one: one.time):
+        start = step.fields.get("res_log_start")
+        # another thread may write the line a little later than the response it shows in
+        known = [one for one in said.get(step.tp, ()) if one[0] <= step.time + LAST]
+        if isinstance(start, int) and known and start > max(one for _, one in known):
+            before = max(time for time, _ in known)
+            begin, end = min(spot(node, before), spot(node, step.time)), _after(node, step.time)
+            why = f"a response names log start {start} ({step.at}), and no line moves it there"
+            yield Gap(node.id, LOG, begin, end, (before, step.time), why)
+            said[step.tp].append((step.time, start))
 
 
 def _requests_without_line(node: Node) -> Iterator[Gap]:

@@ -132,6 +132,15 @@ def test_a_session_error_handles_no_partition() -> None:
     assert refused.responses == {}
 
 
+def test_behind_a_gap_records_of_a_partition_nobody_names_any_more_are_not_nothing() -> None:
+    """The session asked for it before the gap; what it asked, its sender says."""
+    (late,) = fetches(document(99, 40, [asks(5)], [reports(5), reports(7, partition=1, size=108)], 99))
+    asked = {"alpha-0": Asked(5, 0, 0, 0), "alpha-1": Asked(7, 0, 0, 0)}
+    match([Send(2, 1, 99, 40, asked, time=0, run=0)], {1: [late]})
+    assert late.asked["alpha-1"] == Asked(7, 0, 0, 0)
+    assert late.responses["alpha-1"].size == 108
+
+
 def test_a_session_begun_before_the_log_is_known_as_far_as_it_is_told() -> None:
     """The first incremental request seen names one partition: the others stay unknown, and so does a response left out."""
     (late,) = fetches(document(99, 40, [asks(5)], [], 99))

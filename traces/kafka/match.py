@@ -7,6 +7,7 @@ Rules of this file
    leader; requests the sender knows to be lost are taken last.
 3. Clocks are not looked at.
 4. Where the leader's log lacks a request of a session, what the session asks for from there on is what its sender says.
+   What the response leaves out is unchanged (CachedPartition#maybeUpdateResponseData).
 """
 
 from collections import defaultdict
@@ -38,9 +39,9 @@ def match(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -> dict[int
                 taken[key] = taken[key] if position is None else position + 1
             if found is not None:
                 matched[id(fetch)] = found
-                for tp in found.asked.keys() - fetch.asked.keys() if fetch.responses else ():
+                for tp in found.asked.keys() - fetch.asked.keys() if fetch.responses or fetch.unasked else ():
                     fetch.asked[tp] = found.asked[tp]
-                    fetch.responses[tp] = LoggedResponse(0, None, None)
+                    fetch.responses[tp] = fetch.unasked.get(tp, LoggedResponse(0, None, None))
     return matched
 
 

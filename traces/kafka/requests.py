@@ -102,7 +102,8 @@ class LoggedResponse:
 class Fetch:
     """A fetch of a replica (or of a consumer: replica -1) with everything its session stands for.
 
-    It is not `whole` when the request before it in its session is not in the log.
+    It is not `whole` when the request before it in its session is not in the log. Then its session may stand for partitions
+    that no request names any more; the responses for those are `unasked`.
     """
 
     request: LoggedRequest
@@ -113,6 +114,7 @@ class Fetch:
     asked: dict[str, Asked]
     responses: dict[str, LoggedResponse]
     whole: bool = True
+    unasked: Mapping[str, LoggedResponse] = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
@@ -173,6 +175,7 @@ class Sessions:
             dict(session.asked),
             responses,
             known,
+            {tp: one for tp, one in reported.items() if tp not in session.asked},
         )
 
     def _partitions(self, topics: Any) -> list[tuple[str, Any]]:

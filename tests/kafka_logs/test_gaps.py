@@ -103,6 +103,13 @@ def test_requests_lost_between_fetches_of_one_offset(tmp_path: Path) -> None:
     assert [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL] == []
 
 
+def test_the_requests_of_a_process_that_is_killed(tmp_path: Path) -> None:
+    """Only the last one of each replica may stand nowhere: it was never finished."""
+    path = "n1/request.log"
+    folder = copied("3.4.1/b-kill-leader", tmp_path, lambda file, number, _line: file != path or not 1 < number < 197)
+    assert any("kafka.request.logger at DEBUG of node 1" in line for line in check([folder]).missing)
+
+
 def test_what_a_gap_does_not_touch_still_fails(tmp_path: Path) -> None:
     """A line lost at the end takes nothing from what was broken before."""
     lines = logs(shipped()[BROKEN])["n1/server.log"]

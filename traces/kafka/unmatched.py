@@ -85,7 +85,9 @@ def _sessions(node: Node, fetches: Sequence[Fetch]) -> Iterator[Gap]:
 
 
 def _recorded(node: Node) -> Iterator[Gap]:
-    """A fetch that the leader recorded, and no request. The last of a replica may have lost its connection."""
+    """A fetch that the leader recorded, and no request. The last of a replica may have lost its connection, or its leader
+    was killed before it could respond; a process told to stop may have closed its log before those of its last seconds."""
+    stopped = {step.place[0] for step in node.broker.steps if step.name == "Stop"}
     times = [request.line.time for request in node.requests]
     by: dict[tuple[int, str, int], list[LoggedStep]] = {}
     for step in sorted(node.broker.steps, key=lambda one: one.place):
@@ -94,7 +96,7 @@ def _recorded(node: Node) -> Iterator[Gap]:
             by.setdefault((step.place[0], step.tp, peer), []).append(step)
     for step in (step for of in by.values() for step in of[:-1] if "req_epoch" not in step.fields):
         run = node.runs[step.place[0]]
-        if run.last - step.time > LAST:
+        if run.number not in stopped or run.last - step.time > LAST:
             before = max((time for time in times if time < step.time), default=None)
             after = min((time for time in times if time > step.time), default=None)
             begin = BEGIN if before is None else spot(node, before)

@@ -114,14 +114,13 @@ EVENTS: Mapping[str, EventType] = {
         "broker",
         ("leader_epoch", "partition_epoch", "isr", "epoch_start", *_LOG),
         "metadata makes this replica leader",
-        carried=("partition_epoch", "log_start"),
+        carried=("log_start",),
     ),
     "BecomeFollower": EventType(
         2,
         "broker",
         ("leader", "leader_epoch", "partition_epoch", *_LOG),
         "metadata makes this replica follower",
-        carried=("partition_epoch",),
     ),
     # appends and fetches
     "LeaderAppend": EventType(
@@ -223,7 +222,6 @@ EVENTS: Mapping[str, EventType] = {
         "leader",
         ("isr", "partition_epoch", "error", "hw_before", "hw"),
         "the leader learns what became of its proposal",
-        carried=("partition_epoch",),
     ),
     "ChangePartition": EventType(
         19,

@@ -31,6 +31,7 @@ from tidegauge.conformance.kernel.state import (
     FAILURES,
     FENCING,
     FINAL,
+    GUARDS_PARTITION_EPOCH,
     HELD_COUNT,
     JOIN_NEEDS_EPOCH_START,
     KEEPS_REMOTE_LEO,
@@ -188,6 +189,7 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     options[RESPONSES_EPOCH] = profile.epoch_in_response
     options[EPOCH_RESPONSES_CHECKED] = profile.epoch_responses_checked
     options[ELR] = profile.elr
+    options[GUARDS_PARTITION_EPOCH] = profile.guards_partition_epoch
     options[DUPLICATES] = config.extra.get(REPEATS) is True
     options[ELECTIONS_CLEAN] = config.extra.get(UNCLEAN_ELECTIONS) is False
     reports = config.extra.get(REPORTS)

@@ -83,7 +83,7 @@ _RARE = """
     observe log_start_moved epoch_cache_entry handle_out_of_range truncate_to_high_watermark answer_fetch
     handle_alter_partition_response produce_ack consumer_read expand_isr shrink_isr propose keep learn
     alter_partition handle_diverging_response send_epoch_request raise_log_start starts_at cache_raise snapshot term_of
-    repetition put_back awaited somebody fork copy_fork reload_fork
+    repetition put_back awaited somebody fork copy_fork reload_fork acts_on pending_after
 """
 RARE = frozenset(_RARE.split())
 """Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""

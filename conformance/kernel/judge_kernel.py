@@ -122,6 +122,7 @@ def judge_traces(
                     st,
                     b,
                     c[field.LEADER_EPOCH][i],
+                    c[field.PARTITION_EPOCH][i],
                     c[field.ISR][i],
                     c[field.EPOCH_START][i],
                     log_before(c, i),
@@ -133,6 +134,7 @@ def judge_traces(
                     b,
                     c[field.LEADER][i],
                     c[field.LEADER_EPOCH][i],
+                    c[field.PARTITION_EPOCH][i],
                     log_before(c, i),
                     log_after(c, i),
                     c[field.LOG_START][i],
@@ -141,7 +143,13 @@ def judge_traces(
                 shrink_isr(st, b, c[field.ISR][i], c[field.LEO][i], c[field.HW][i])
             elif code == field.HANDLE_ALTER_PARTITION_RESPONSE:
                 handle_alter_partition_response(
-                    st, b, c[field.ISR][i], c[field.ERROR][i], c[field.HW_BEFORE][i], c[field.HW][i]
+                    st,
+                    b,
+                    c[field.ISR][i],
+                    c[field.PARTITION_EPOCH][i],
+                    c[field.ERROR][i],
+                    c[field.HW_BEFORE][i],
+                    c[field.HW][i],
                 )
             elif code == field.LOG_START_MOVED:
                 log_start_moved(st, b, c[field.LOG_START][i], c[field.HW][i])

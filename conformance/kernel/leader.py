@@ -11,6 +11,7 @@ from tidegauge.conformance.kernel.groups import Log, Records
 from tidegauge.conformance.kernel.leader_hw import advance
 from tidegauge.conformance.kernel.lineage import cache_assign
 from tidegauge.conformance.kernel.log_checks import (
+    acts_on,
     alive,
     cache_in_order,
     found,
@@ -31,6 +32,7 @@ from tidegauge.conformance.kernel.state import (
     LEADING,
     LEO,
     OPTION,
+    PARTITION_EPOCH,
     PENDING,
     PROPOSED,
     REMOTE,
@@ -133,7 +135,9 @@ def shrink_isr(st: State, b: int, isr: int, leo: int, hw: int) -> None:
     propose(st, b, isr)
 
 
-def handle_alter_partition_response(st: State, b: int, isr: int, error: int, hw_before: int, hw: int) -> None:
+def handle_alter_partition_response(
+    st: State, b: int, isr: int, partition_epoch: int, error: int, hw_before: int, hw: int
+) -> None:
     """ISR-03: what the response makes of the proposal. Partition#handleAlterPartitionUpdate, #handleAlterPartitionError."""
     alive(st, b)
     hw_unmoved(st, b, hw_before, field.HW_BEFORE)
@@ -141,8 +145,10 @@ def handle_alter_partition_response(st: State, b: int, isr: int, error: int, hw_
     if error == UNKNOWN:
         st[REPLICAS + b, PENDING] = UNKNOWN
         st[REPLICAS + b, ISR] = UNKNOWN
+        st[REPLICAS + b, PARTITION_EPOCH] = UNKNOWN
         advance(st, b, hw, UNKNOWN)
     elif error == NONE:
+        acts_on(st, b, partition_epoch)
         st[REPLICAS + b, ISR] = isr if isr != UNKNOWN else st[REPLICAS + b, PENDING]
         st[REPLICAS + b, PENDING] = 0
         advance(st, b, hw, 1)

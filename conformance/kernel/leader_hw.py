@@ -56,6 +56,12 @@ def too_few(st: State, isr: int) -> bool:
     return bool(st[OPTION, BLOCKS_UNDER_MIN_ISR] == 1) and under_min_isr(size_of(isr, n), st[OPTION, MIN_ISR], n)
 
 
+def maximal_isr(st: State, b: int, isr: int) -> int:
+    """The ISR with the members of the proposal in flight; UNKNOWN where one of them is."""
+    pending = st[REPLICAS + b, PENDING]
+    return UNKNOWN if UNKNOWN in (isr, pending) else int(isr | pending)
+
+
 def gather(st: State, b: int, maximal: int) -> bool:
     """Fill `leos` and `counted` for the leader's rule; False when a LEO that counts is unknown."""
     n = st[OPTION, BROKERS]
@@ -89,7 +95,8 @@ def expected_hw(st: State, b: int, isr: int, trigger: int) -> int:
         return int(hw)
     if hw == UNKNOWN or leo == UNKNOWN or isr == UNKNOWN or trigger == UNKNOWN:
         return UNKNOWN
-    if not gather(st, b, isr | st[REPLICAS + b, PENDING]):
+    maximal = maximal_isr(st, b, isr)
+    if maximal == UNKNOWN or not gather(st, b, maximal):
         return UNKNOWN
     n = st[OPTION, BROKERS]
     return leader_high_watermark(hw, leo, entries(st, LEOS, n), flags(st, COUNTED, n), too_few(st, isr))
@@ -132,13 +139,16 @@ def bounded(st: State, b: int, isr: int, reported: int, trigger: int) -> None:
 
 
 def raised(st: State, b: int, isr: int, reported: int) -> None:
-    """HW-02, HW-08, HW-09: the leader has moved its HW up to `told`."""
+    """HW-02, HW-08, HW-09: the leader has moved its HW up to `reported`."""
     if isr == UNKNOWN:
         undecided(st, HW_02, 1 << field.ISR)
         undecided(st, HW_08, 1 << field.ISR)
         undecided(st, HW_09, 1 << field.ISR)
         return
-    lowest = lowest_counts(st, b, isr | st[REPLICAS + b, PENDING])
+    # a proposal of which nothing is known can only add members: those that are known count in any case
+    pending = st[REPLICAS + b, PENDING]
+    known = isr if pending == UNKNOWN else isr | pending
+    lowest = lowest_counts(st, b, known)
     if (
         st[OPTION, LAG_RULE] == 1
         and lowest != UNKNOWN
@@ -150,13 +160,15 @@ def raised(st: State, b: int, isr: int, reported: int) -> None:
             isr = st[WHOLE, C_ISR]
             st[REPLICAS + b, ISR] = isr
             st[REPLICAS + b, PENDING] = 0
-            lowest = registered
+            known, pending, lowest = isr, 0, registered
     if lowest == UNKNOWN:
         undecided(st, HW_02, 1 << field.REMOTE_LEO)
+    elif pending == UNKNOWN and reported <= lowest:
+        undecided(st, HW_02, 1 << field.ISR)
     else:
         decide(st, HW_02, reported <= lowest, field.HW, lowest, reported)
     decide(st, HW_09, not too_few(st, isr), field.HW, st[REPLICAS + b, HW], reported)
-    fetched_since(st, b, isr | st[REPLICAS + b, PENDING], reported)
+    fetched_since(st, b, known, reported)
 
 
 def fetched_since(st: State, b: int, maximal: int, reported: int) -> None:

@@ -42,6 +42,7 @@ from tidegauge.conformance.kernel.state import (
     OLD_KIND,
     OPTION,
     OVERFLOW,
+    PARTITION_EPOCH,
     PENDING,
     REPLICAS,
     REPORTS_STOPS,
@@ -85,6 +86,7 @@ def idle(st: State, b: int) -> None:
     st[REPLICAS + b, MORE_ROUNDS] = 0
     st[REPLICAS + b, HW_MOVED] = -1
     st[REPLICAS + b, TERM] = -1
+    st[REPLICAS + b, PARTITION_EPOCH] = UNKNOWN
     forget_recorded(st, b, -1)
     for other in range(n):
         st[pair(st, b, other), KIND] = NOTHING

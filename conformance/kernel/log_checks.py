@@ -12,6 +12,7 @@ from tidegauge.conformance.kernel.groups import Log
 from tidegauge.conformance.kernel.lineage import cache_truncate, starts_at, well_formed
 from tidegauge.conformance.kernel.rule_ids import (
     EPOCH_02,
+    EPOCH_06,
     FETCH_03,
     FETCH_04,
     FETCH_10,
@@ -24,10 +25,13 @@ from tidegauge.conformance.kernel.rule_ids import (
 )
 from tidegauge.conformance.kernel.state import (
     CACHED,
+    GUARDS_PARTITION_EPOCH,
     HIGHEST_HW,
     HW,
     LEO,
     LOG_START,
+    OPTION,
+    PARTITION_EPOCH,
     REPLICAS,
     UP,
     State,
@@ -43,6 +47,16 @@ def alive(st: State, b: int) -> None:
     else:
         decide(st, LIFE_01, st[REPLICAS + b, UP] == 1, field.RUNNING, 1, st[REPLICAS + b, UP])
         st[REPLICAS + b, UP] = 1
+
+
+def acts_on(st: State, b: int, partition_epoch: int) -> None:
+    """EPOCH-06: no metadata, and no response to a proposal, is older than what b acts on. Partition#makeLeader."""
+    old = st[REPLICAS + b, PARTITION_EPOCH]
+    if UNKNOWN in (old, partition_epoch):
+        undecided(st, EPOCH_06, 1 << field.PARTITION_EPOCH)
+    elif st[OPTION, GUARDS_PARTITION_EPOCH] == 1:
+        decide(st, EPOCH_06, partition_epoch >= old, field.PARTITION_EPOCH, old, partition_epoch)
+    st[REPLICAS + b, PARTITION_EPOCH] = partition_epoch
 
 
 def set_leo(st: State, b: int, leo: int) -> None:

@@ -9,6 +9,7 @@ from tidegauge.conformance.kernel.groups import Log
 from tidegauge.conformance.kernel.leader_hw import advance
 from tidegauge.conformance.kernel.lineage import cache_assign, cache_latest
 from tidegauge.conformance.kernel.log_checks import (
+    acts_on,
     alive,
     cache_in_order,
     found,
@@ -37,6 +38,7 @@ from tidegauge.conformance.kernel.state import (
     LEO,
     MORE_ROUNDS,
     OPTION,
+    PARTITION_EPOCH,
     PENDING,
     REMOTE,
     REMOTE_EPOCH,
@@ -86,7 +88,9 @@ def metadata_of(st: State, b: int, epoch: int, leader: int, isr: int) -> None:
             undecided(st, CTRL_03, 1 << field.ISR)
 
 
-def become_leader(st: State, b: int, epoch: int, isr: int, epoch_start: int, before: Log, after: Log) -> None:
+def become_leader(
+    st: State, b: int, epoch: int, partition_epoch: int, isr: int, epoch_start: int, before: Log, after: Log
+) -> None:
     """Partition#makeLeader, for a new leader epoch or for news about the ISR in the same one."""
     alive(st, b)
     found(st, b, before)
@@ -99,11 +103,14 @@ def become_leader(st: State, b: int, epoch: int, isr: int, epoch_start: int, bef
     replay = replay and epoch < st[WHOLE, C_EPOCH]
     if epoch != UNKNOWN:
         metadata_of(st, b, epoch, b, isr)
+    first = old == UNKNOWN and epoch_start != UNKNOWN and epoch_start == st[REPLICAS + b, LEO]
+    pending = pending_after(st, b, epoch, partition_epoch, isr, first)
+    acts_on(st, b, partition_epoch)
     st[REPLICAS + b, EPOCH] = epoch
     st[REPLICAS + b, ROLE] = LEADING
     st[REPLICAS + b, LEADER] = b
     st[REPLICAS + b, ISR] = isr
-    st[REPLICAS + b, PENDING] = 0
+    st[REPLICAS + b, PENDING] = pending
     st[REPLICAS + b, MORE_ROUNDS] = 0
     st[REPLICAS + b, HW_MOVED] = -1
     if replay:
@@ -126,6 +133,24 @@ def become_leader(st: State, b: int, epoch: int, isr: int, epoch_start: int, bef
     within(st, b)
 
 
+def pending_after(st: State, b: int, epoch: int, partition_epoch: int, isr: int, first: bool) -> int:
+    """What is left of a proposal when b hears that it leads: nothing, but metadata that it had before says nothing of it.
+
+    A leader that erases its proposal over such metadata counts too few (finding F3): it counts until the controller has gone
+    on (Partition#makeLeader, all releases). Who is heard of first where an epoch begins has none.
+    """
+    pending, old = st[REPLICAS + b, PENDING], st[REPLICAS + b, PARTITION_EPOCH]
+    if first or pending == 0:
+        return 0
+    if epoch != st[REPLICAS + b, EPOCH] and UNKNOWN not in (epoch, st[REPLICAS + b, EPOCH]):
+        return 0
+    if UNKNOWN not in (pending, isr) and pending | isr == isr:
+        return 0
+    if UNKNOWN in (old, partition_epoch):
+        return UNKNOWN
+    return int(pending) if partition_epoch == old else 0
+
+
 def elected(st: State, b: int, old: int, epoch: int, role: int, epoch_start: int) -> None:
     """A new leader epoch: EPOCH-01, what was recorded of the others, a new term."""
     leo = st[REPLICAS + b, LEO]
@@ -143,7 +168,9 @@ def elected(st: State, b: int, old: int, epoch: int, role: int, epoch_start: int
     open_term(st, b)
 
 
-def become_follower(st: State, b: int, leader: int, epoch: int, before: Log, after: Log, log_start: int) -> None:
+def become_follower(
+    st: State, b: int, leader: int, epoch: int, partition_epoch: int, before: Log, after: Log, log_start: int
+) -> None:
     """Partition#makeFollower: log and HW stay as they are."""
     alive(st, b)
     found(st, b, before)
@@ -153,6 +180,7 @@ def become_follower(st: State, b: int, leader: int, epoch: int, before: Log, aft
     old = st[REPLICAS + b, EPOCH]
     if epoch != UNKNOWN:
         metadata_of(st, b, epoch, leader, UNKNOWN)
+    acts_on(st, b, partition_epoch)
     if st[WHOLE, C_EPOCH] == UNKNOWN or epoch >= st[WHOLE, C_EPOCH]:
         st[REPLICAS + b, FRESH] = 0
     # within an epoch the fetcher is not restarted (KAFKA-13790), so what it is about to ask stays

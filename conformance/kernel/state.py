@@ -45,8 +45,9 @@ Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
     FRESH,  # 1 from Start to the first role
     TERM,  # its row in `terms` while it leads, else UNDEFINED
     STOPPED,  # 1 after an orderly stop
-) = range(18)
-REPLICA = 18
+    PARTITION_EPOCH,  # the latest it acts on
+) = range(19)
+REPLICA = 19
 
 NO_ROLE, LEADING, FOLLOWING = 0, 1, 2
 
@@ -138,7 +139,8 @@ T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_COMMITTED, T_ACKED = range(6)
     ELR,
     GOES_ON,  # a trace is judged piece by piece: nothing is forgotten in between
     ELECTIONS_CLEAN,  # the source says that none was unclean, though it tells of none
-) = range(23)
+    GUARDS_PARTITION_EPOCH,
+) = range(24)
 
 # Columns of a failure
 F_TRACE, F_ROW, F_RULE, F_FIELD, F_EXPECTED, F_ACTUAL = range(6)

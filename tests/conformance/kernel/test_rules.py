@@ -203,6 +203,11 @@ CASES: dict[str, tuple[Sequence[Event], Sequence[Event], Config]] = {
     "EPOCH-03": (COPIED, (*COPIED, follow(2, 1, 1, leo=1), follow(2, 1, 0, leo=1)), TWO),
     "EPOCH-04": (COPIED, (*COPIED, follow(2, 2, 0, leo=1)), TWO),
     "EPOCH-05": (ASKED, bent(ASKED, -1, div_end=0), TWO),
+    "EPOCH-06": (
+        bent(bent(SHRUNK, 3, partition_epoch=0), -1, partition_epoch=1),
+        (*bent(SHRUNK, -1, partition_epoch=1), lead(1, 0, (1, 2), leo=1, hw=1, epoch_start=0, partition_epoch=0)),
+        TWO,
+    ),
     "ISR-01": (GROWN, bent(GROWN, 13, remote_leo=0), TWO),
     "ISR-02": (SHRUNK, bent(SHRUNK, 6, isr=(2,)), TWO),
     "ISR-03": (SHRUNK, (*SHRUNK[:7], SHRUNK[6]), TWO),

@@ -68,6 +68,10 @@ class Profile(NamedTuple):
     completes_by_adding: bool  # a reassignment waits for those it adds, not for all (KAFKA-19975, 4.3)
     reassignment_keeps_adding: bool  # one that adds nobody keeps the list of the one before (F7, harmful since 4.3)
     heartbeat_in_one_pass: bool  # an unfencing does not see the directories its heartbeat says failed (F8, all releases)
+    neglects_elr_when_off: bool  # an ELR from before the feature was switched off is not kept up (F9, all releases with ELR)
+    recreated_stays_eligible: (
+        bool  # who is created again beside a directory that is gone stays eligible (F10, harmful since 4.3)
+    )
     assigns_dirs_without_elr: bool  # AssignReplicasToDirs forgets the ELR (up to 4.2)
 
 
@@ -96,6 +100,8 @@ FETCH_TRUNCATION = Profile(
     completes_by_adding=True,
     reassignment_keeps_adding=True,
     heartbeat_in_one_pass=True,
+    neglects_elr_when_off=True,
+    recreated_stays_eligible=True,
     assigns_dirs_without_elr=False,
     strict_cache=True,
     epoch_in_response=True,
@@ -130,6 +136,19 @@ SKIPS_EQUAL = FETCH_TRUNCATION._replace(name="skips-equal", reads_equal_partitio
 ELR = FETCH_TRUNCATION._replace(name="elr", elr=True)
 """Today's Kafka with eligible leader replicas (KIP-966)."""
 
+ELR_REPAIRED = ELR._replace(
+    name="elr-repaired",
+    elr_keeps_removed=False,
+    min_isr_by_partition_zero=False,
+    min_isr_change_clears_elr=False,
+    indexes_go_stale=False,
+    reassignment_keeps_adding=False,
+    heartbeat_in_one_pass=False,
+    neglects_elr_when_off=False,
+    recreated_stays_eligible=False,
+)
+"""The same with the controller mended: what the findings F4 to F10 take to be right."""
+
 KIP320 = FETCH_TRUNCATION._replace(
     name="kip320",
     truncation_on_fetch=False,
@@ -161,7 +180,7 @@ HW_ONLY = KIP101._replace(
 """A follower truncates at its own high watermark. Nobody reads the epoch cache, so how it is kept does not matter."""
 
 PROFILES: Mapping[str, Profile] = MappingProxyType(
-    {p.name: p for p in (FETCH_TRUNCATION, REPAIRED, SKIPS_EQUAL, HW_ONLY, KIP101, KIP279, KIP320, ELR)}
+    {p.name: p for p in (FETCH_TRUNCATION, REPAIRED, SKIPS_EQUAL, HW_ONLY, KIP101, KIP279, KIP320, ELR, ELR_REPAIRED)}
 )
 
 

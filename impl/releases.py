@@ -66,6 +66,8 @@ SINCE: Mapping[str, tuple[tuple[Version, bool | str], ...]] = MappingProxyType(
         "indexes_go_stale": ((START, True),),
         "reassignment_keeps_adding": ((START, True),),
         "heartbeat_in_one_pass": ((START, True),),
+        "neglects_elr_when_off": ((START, True),),
+        "recreated_stays_eligible": ((START, True),),
         "assigns_dirs_without_elr": ((START, True), ((4, 3), False)),
         "fetcher_restart": (
             (START, "leader"),

@@ -20,6 +20,7 @@ from tidegauge.impl.control.records import (
 from tidegauge.impl.control.replication_control import (
     ReplicationControl,
     generate_leader_and_isr_updates,
+    keeps_elr,
     with_broker_in_isr,
     with_no_leader,
 )
@@ -60,7 +61,7 @@ def broker_unregistered(control: ReplicationControl, broker: int) -> Records:
 def broker_shut_down(control: ReplicationControl, broker: int, *, clean: bool) -> tuple[PartitionChangeRecord, ...]:
     """An incarnation is over. ReplicationControlManager#handleBrokerShutdown."""
     in_isr = with_broker_in_isr(control, broker)
-    if not control.profile.elr or clean:
+    if clean or not keeps_elr(control):
         return generate_leader_and_isr_updates(control, in_isr, remove=broker)
     in_elr = partitions_with_broker_in_elr(control.brokers_to_elrs, broker)
     return generate_leader_and_isr_updates(control, (*in_isr, *in_elr), unclean_shutdown=broker)

@@ -16,7 +16,7 @@ from tidegauge.impl.control.records import (
     FeatureLevelRecord,
     Record,
 )
-from tidegauge.impl.control.replication_control import CLUSTER, MIN_IN_SYNC_REPLICAS, ReplicationControl
+from tidegauge.impl.control.replication_control import CLUSTER, MIN_IN_SYNC_REPLICAS, ReplicationControl, keeps_elr
 from tidegauge.impl.messages import INVALID_CONFIG
 from tidegauge.impl.rules import NONE
 
@@ -51,7 +51,7 @@ def _is_forbidden(control: ReplicationControl, record: ConfigRecord) -> bool:
 def clear_elr_records(control: ReplicationControl, written: tuple[ConfigRecord, ...]) -> tuple[Record, ...]:
     """ConfigurationControlManager#createClearElrRecordsAsNeeded."""
     changed = (record.resource for record in written if record.key == MIN_IN_SYNC_REPLICAS)
-    return tuple(ClearElrRecord(r.name if r.type == TOPIC else "") for r in changed if control.profile.elr)
+    return tuple(ClearElrRecord(r.name if r.type == TOPIC else "") for r in changed if keeps_elr(control))
 
 
 def update_features(control: ReplicationControl, update: FeatureUpdate, latest: int) -> ControllerResult[int]:

@@ -105,7 +105,8 @@ def build(
     unclean = changes_leader and elected.unclean
     if changes_leader and (elected.unclean or elected.leader in target.elr):
         target = target._replace(isr=(elected.leader,), elr=_without(target.elr, elected.leader))
-    if unclean or not profile.elr:
+    commits = len(target.isr) >= min_isr and not profile.min_isr_change_clears_elr
+    if unclean or commits or not profile.elr:
         target = target._replace(elr=())
     leader = elected.leader if changes_leader else None
     if leader is None and not set(partition.replicas) <= set(target.replicas):

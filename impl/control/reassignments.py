@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tidegauge.impl.control.partition_change import ChangeRequest
 from tidegauge.impl.control.partition_reassignment import revert
-from tidegauge.impl.control.partition_registration import is_online, is_reassigning
+from tidegauge.impl.control.partition_registration import directory, is_online, is_reassigning
 from tidegauge.impl.control.records import ControllerResult, Record
 from tidegauge.impl.control.replication_control import (
     ReplicationControl,
@@ -112,7 +112,11 @@ class DirectoryAssignment(NamedTuple):
 
 
 def assign_replicas_to_dirs(control: ReplicationControl, asked: DirectoryAssignment) -> ControllerResult[int]:
-    """A replica lies there now; in a directory that is offline it leaves the ISR. #handleAssignReplicasToDirs."""
+    """A replica lies there now; in a directory that is offline it leaves the ISR. #handleAssignReplicasToDirs.
+
+    One whose directory is gone is created again, empty: a broker moves a log only between directories that it reads. Kafka
+    keeps it eligible (finding F10).
+    """
     broker = asked.broker_id
     registration, partition = control.brokers.get(broker), control.partitions.get(asked.tp)
     if not control.features.has_directories:
@@ -125,7 +129,10 @@ def assign_replicas_to_dirs(control: ReplicationControl, asked: DirectoryAssignm
     if broker not in partition.replicas:
         return ControllerResult((), NOT_LEADER_OR_FOLLOWER)
     profile = control.profile._replace(elr=False) if control.profile.assigns_dirs_without_elr else None
-    records = change(control, asked.tp, ChangeRequest(directory=(broker, asked.directory)), profile=profile)
+    keeps_log = control.profile.recreated_stays_eligible or is_online(directory(partition, broker), registration.directories)
+    created = frozenset[int]() if keeps_log else frozenset({broker})
+    request = ChangeRequest(directory=(broker, asked.directory), unclean_shutdown=created)
+    records = change(control, asked.tp, request, profile=profile)
     if not is_online(asked.directory, registration.directories):
         records += generate_leader_and_isr_updates(control, (asked.tp,), remove=broker)
     return ControllerResult(records, NONE)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tidegauge.impl.control import brokers_to_elrs
 from tidegauge.impl.control.brokers_to_elrs import BrokersToElrs
-from tidegauge.impl.control.features import Features
+from tidegauge.impl.control.features import IBP_4_0_IV1, Features
 from tidegauge.impl.control.partition_change import Acceptable, ChangeRequest, Election, build
 from tidegauge.impl.control.partition_registration import MIGRATING, UNASSIGNED, PartitionRegistration, directory, is_online
 from tidegauge.impl.control.records import BROKER, TOPIC, ConfigResource, PartitionChangeRecord
@@ -125,6 +125,12 @@ def effective_min_isr(control: ReplicationControl, tp: TopicPartition) -> int:
     """No more than there are replicas. Kafka counts those of the topic's partition 0. #getTopicEffectiveMinIsr."""
     first = control.partitions.get(tp._replace(partition=0)) if control.profile.min_isr_by_partition_zero else None
     return min(min_isr(control, tp.topic), len((first or control.partitions[tp]).replicas))
+
+
+def keeps_elr(control: ReplicationControl) -> bool:
+    """Whether ELRs are kept up. Kafka stops where the feature is switched off, and members stay (finding F9)."""
+    has_records = control.features.metadata_version >= IBP_4_0_IV1
+    return control.profile.elr or (has_records and not control.profile.neglects_elr_when_off)
 
 
 def has_topic(control: ReplicationControl, topic: str) -> bool:

@@ -106,6 +106,7 @@ def test_a_wrong_rule_disagrees_with_kafka(name: str, fault: str, table: Table) 
         "completes_by_adding",
         "reassignment_keeps_adding",
         "heartbeat_in_one_pass",
+        "neglects_elr_when_off",
         "assigns_dirs_without_elr",
     ],
 )

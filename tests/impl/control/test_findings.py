@@ -1,19 +1,27 @@
-"""F4 to F8: what Kafka's controller does, and the same code with the switch of that finding off."""
+"""F4 to F10: what Kafka's controller does, and the same code with the switch of that finding off."""
 
 from tests.impl.control.controls import fence_broker, register_broker, unfence_broker
 from tidegauge.impl.control.broker_states import broker_registered
-from tidegauge.impl.control.configurations import ConfigChange, incremental_alter_configs
+from tidegauge.impl.control.configurations import ConfigChange, incremental_alter_configs, update_features
+from tidegauge.impl.control.features import ELR_VERSION, Features, FeatureUpdate
 from tidegauge.impl.control.heartbeats import BrokerHeartbeat, BrokerHeartbeatState, Heartbeats
-from tidegauge.impl.control.partition_registration import PartitionRegistration
+from tidegauge.impl.control.partition_change import ChangeRequest
+from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState
 from tidegauge.impl.control.quorum_controller import QuorumController, process_broker_heartbeat
 from tidegauge.impl.control.quorum_controller import register_broker as register
-from tidegauge.impl.control.reassignments import Reassignment, alter_partition_reassignments
+from tidegauge.impl.control.reassignments import (
+    DirectoryAssignment,
+    Reassignment,
+    alter_partition_reassignments,
+    assign_replicas_to_dirs,
+)
 from tidegauge.impl.control.records import TOPIC, ConfigResource, RegisterBrokerRecord
 from tidegauge.impl.control.replay import replayed
-from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, BrokerRegistration, ReplicationControl
+from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, BrokerRegistration, ReplicationControl, change
 from tidegauge.impl.control.topics import delete_topic
 from tidegauge.impl.messages import UNKNOWN_SERVER_ERROR
-from tidegauge.impl.profiles import ELR, Profile
+from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
+from tidegauge.impl.releases import of_release
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -22,11 +30,11 @@ ALL = (1, 2, 3)
 ZERO, TP = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def controller(profile: Profile, replicas: tuple[int, ...] = ALL) -> ReplicationControl:
-    """Two partitions that everybody has, min.insync.replicas 2."""
+def controller(profile: Profile, replicas: tuple[int, ...] = ALL, min_isr: int = 2) -> ReplicationControl:
+    """Two partitions that all these have."""
     brokers = Table((b, BrokerRegistration(10 + b)) for b in ALL)
     partition = PartitionRegistration(replicas, replicas, replicas[0])
-    return ReplicationControl(brokers, Table([(ZERO, partition), (TP, partition)]), profile, min_isr=2)
+    return ReplicationControl(brokers, Table([(ZERO, partition), (TP, partition)]), profile, min_isr)
 
 
 def reassigned(control: ReplicationControl, *replicas: int) -> ReplicationControl:
@@ -42,8 +50,21 @@ def with_min_isr(control: ReplicationControl, value: str) -> ReplicationControl:
     return replayed(control, incremental_alter_configs(control, (change,)).records)
 
 
+def in_sync(control: ReplicationControl, *isr: int) -> ReplicationControl:
+    """The ISR of partition 1 becomes this."""
+    return replayed(control, change(control, TP, ChangeRequest(isr)))
+
+
+def with_elr_level(control: ReplicationControl, level: int) -> ReplicationControl:
+    """The feature is switched off or on."""
+    update = FeatureUpdate(ELR_VERSION, level, upgrade=level > 0)
+    records, error = update_features(control, update, control.features.metadata_version)
+    assert error == NONE
+    return replayed(control, records)
+
+
 def test_f4_a_replica_that_was_removed_is_elected_when_it_comes_back_empty() -> None:
-    """Each half of the repair takes the ghost away."""
+    """Each half of the repair takes this ghost away."""
     lowered = reassigned(controller(ELR), 1)
     assert (lowered.partitions[TP].elr, lowered.partitions[TP].isr) == ((2, 3), (1,))
     raised = reassigned(lowered, *ALL)
@@ -53,6 +74,31 @@ def test_f4_a_replica_that_was_removed_is_elected_when_it_comes_back_empty() -> 
         repaired = reassigned(reassigned(controller(ELR._replace(**repair)), 1), *ALL)
         assert repaired.partitions[TP].elr == ()
         assert fence_broker(repaired, 1).partitions[TP].leader == UNDEFINED
+
+
+def test_f4_needs_no_second_partition() -> None:
+    """The effective min ISR is that from before the change: who is removed with min ISR 3 is a ghost at once."""
+
+    def lowered(**repair: bool) -> tuple[int, ...]:
+        control = controller(ELR._replace(**repair), min_isr=3)
+        alone = control._replace(partitions=control.partitions.without(ZERO))
+        return reassigned(alone, 1, 2).partitions[TP].elr
+
+    assert lowered() == (3,)
+    assert lowered(min_isr_by_partition_zero=False) == (3,)
+    assert lowered(elr_keeps_removed=False) == ()
+
+
+def test_f4_a_ghost_keeps_the_only_replica_from_leading() -> None:
+    """RF 1, killed and started again: it is in no ISR, and a last known leader is not elected beside an ELR."""
+
+    def restarted(profile: Profile) -> int:
+        lowered = reassigned(controller(profile), 1)
+        killed = register_broker(fence_broker(lowered, 1), 1, 31)
+        return unfence_broker(killed, 1).partitions[TP].leader
+
+    assert restarted(ELR) == UNDEFINED
+    assert restarted(ELR_REPAIRED) == 1
 
 
 def test_f5_a_new_min_isr_while_nobody_leads_leaves_the_partition_without_a_leader() -> None:
@@ -70,6 +116,16 @@ def test_f5_a_new_min_isr_while_nobody_leads_leaves_the_partition_without_a_lead
     enough = fence_broker(fence_broker(controller(ELR._replace(min_isr_change_clears_elr=False)), 3), 2)
     assert enough.partitions[TP].elr == (2,)
     assert with_min_isr(enough, "1").partitions[TP].elr == ()
+
+
+def test_f5_repaired_nobody_stays_eligible_beside_a_leader_that_commits_alone() -> None:
+    """An ELR that is kept over a lower min ISR ends with the election that meets it."""
+    down = fence_broker(fence_broker(controller(ELR_REPAIRED, (1, 2)), 2), 1)
+    kept = with_min_isr(down, "1")
+    assert kept.partitions[TP].elr == (1, 2)
+    led = unfence_broker(unfence_broker(kept, 1), 2)
+    assert (led.partitions[TP].isr, led.partitions[TP].elr) == ((1,), ())
+    assert fence_broker(led, 1).partitions[TP].leader == UNDEFINED
 
 
 def test_f6_a_stale_index_makes_every_registration_fail() -> None:
@@ -94,6 +150,23 @@ def test_f6_while_the_topic_is_there_a_partition_is_changed_twice() -> None:
     again = register_broker(control, 2, 22).partitions[TP]
     assert (again.partition_epoch - isr.partition_epoch, again.isr) == (2, (1,))
     assert len(broker_registered(control, RegisterBrokerRecord(2, 22, incarnation=22))) == 3
+
+
+def test_f6_an_entry_that_stood_there_twice_leaves_partition_0_behind() -> None:
+    """Cleared, eligible again, no longer eligible: the index has partition 0, which was in nobody's ELR."""
+
+    def left(profile: Profile) -> tuple[int, ...] | None:
+        control = controller(profile)
+        control = control._replace(partitions=control.partitions.put(ZERO, PartitionRegistration((1,), (1,), 1)))
+        for isr in ((1, 2), (1,)):
+            control = in_sync(control, *isr)
+        control = with_min_isr(control, "3")
+        for isr in ((1, 2), (1,), (1, 2)):
+            control = in_sync(control, *isr)
+        return control.brokers_to_elrs.get((2, "t"))
+
+    assert left(ELR._replace(min_isr_by_partition_zero=False)) == (0,)
+    assert left(ELR_REPAIRED) is None
 
 
 def test_f7_a_reassignment_that_is_taken_back_by_naming_the_old_replicas_never_completes() -> None:
@@ -123,3 +196,56 @@ def test_f8_one_heartbeat_unfences_and_reports_a_failed_directory() -> None:
     kafkas = after(ELR)
     assert (kafkas.leader, kafkas.isr) == (1, ())
     assert after(ELR._replace(heartbeat_in_one_pass=False)).leader == UNDEFINED
+
+
+def one_of_two_left(profile: Profile) -> ReplicationControl:
+    """Min ISR 2: broker 1 leads alone and commits nothing, broker 2 is eligible. Then the feature is switched off."""
+    down = fence_broker(controller(profile, (1, 2))._replace(features=Features(elr=1)), 2)
+    assert (down.partitions[TP].isr, down.partitions[TP].elr) == ((1,), (2,))
+    return with_elr_level(down, 0)
+
+
+def test_f9_an_elr_from_before_the_feature_was_switched_off_elects_who_lacks_what_was_committed_since() -> None:
+    """With min ISR 1 broker 1 commits alone. A clean election follows, with the feature off or on again."""
+
+    def elected(profile: Profile, level: int) -> PartitionRegistration:
+        alone = with_elr_level(with_min_isr(one_of_two_left(profile), "1"), level)
+        return fence_broker(unfence_broker(alone, 2), 1).partitions[TP]
+
+    for level in (0, 1):
+        kafkas = elected(ELR, level)
+        assert (kafkas.leader, kafkas.isr, kafkas.recovery) == (2, (2,), RecoveryState.RECOVERED)
+        assert elected(ELR_REPAIRED, level).leader == UNDEFINED
+
+
+def test_f9_who_lost_its_log_while_the_feature_was_off_stays_eligible() -> None:
+    """It registers without having stopped cleanly; with the feature off nobody looks at the ELRs."""
+
+    def elected(profile: Profile) -> int:
+        empty = unfence_broker(register_broker(one_of_two_left(profile), 2, 32), 2)
+        return fence_broker(empty, 1).partitions[TP].leader
+
+    assert elected(ELR) == 2
+    assert elected(ELR_REPAIRED) == UNDEFINED
+
+
+def test_f10_a_replica_that_is_created_again_beside_a_missing_directory_is_elected() -> None:
+    """Broker 2 stops cleanly and comes back cleanly, without the directory that the replica lay in."""
+
+    def elected(profile: Profile) -> PartitionRegistration:
+        control = controller(profile, (2, 1))._replace(features=Features(elr=1))
+        brokers = Table((b, BrokerRegistration(10 + b, directories=(f"{b}A", f"{b}B"))) for b in ALL)
+        lies = control.partitions[TP]._replace(directories=("2A", "1A"))
+        control = control._replace(brokers=brokers, partitions=control.partitions.put(TP, lies))
+        stopped = fence_broker(fence_broker(control, 2), 1)
+        again = RegisterBrokerRecord(2, 32, incarnation=32, directories=("2B",))
+        back = unfence_broker(replayed(stopped, broker_registered(stopped, again, previous_epoch=12)), 2)
+        assert back.partitions[TP].leader == UNDEFINED
+        empty = replayed(back, assign_replicas_to_dirs(back, DirectoryAssignment(2, 32, "2B", TP)).records)
+        return unfence_broker(empty, 1).partitions[TP]
+
+    kafkas = elected(ELR)
+    assert (kafkas.leader, kafkas.isr, kafkas.recovery) == (2, (2,), RecoveryState.RECOVERED)
+    assert elected(of_release("4.2.0")).leader == 1
+    repaired = elected(ELR_REPAIRED)
+    assert (repaired.leader, repaired.elr) == (1, ())

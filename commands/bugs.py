@@ -2,13 +2,14 @@
 
 import argparse
 
+from tidegauge.commands.counts import natural
 from tidegauge.commands.terminal import CONFORMS, FAILS, echo
 from tidegauge.conformance.judging.progress import SEED
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("--seed", type=int, default=SEED, help=f"seed of the walks (default {SEED})")
+    parser.add_argument("--seed", type=natural, default=SEED, help=f"seed of the walks (default {SEED})")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -15,17 +15,14 @@ import filecmp
 import json
 import os
 import sys
-import tomllib
 from collections.abc import Iterator, Sequence
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-import tidegauge
 from tidegauge.commands.terminal import aside
+from tidegauge.conformance.judging.tool import PACKAGE, installed, project, tool_version
 
-PACKAGE = Path(tidegauge.__file__).parent
 NAMED = 3
 """So many files are named in a message."""
 
@@ -57,9 +54,8 @@ def version() -> str:
     """What runs: the version, and which checkout if its files are those of one."""
     root = PACKAGE.parent
     if is_checkout(root):
-        return f"{_project(root).get('version', 'unknown')}, the checkout in {root}"
-    found = _distribution()
-    return found.version if found else f"unknown, the package in {PACKAGE}"
+        return f"{tool_version()}, the checkout in {root}"
+    return tool_version() if installed() else f"unknown, the package in {PACKAGE}"
 
 
 def checkout_of(folder: Path) -> Path | None:
@@ -70,33 +66,18 @@ def checkout_of(folder: Path) -> Path | None:
 
 def is_checkout(root: Path) -> bool:
     """Whether a folder is one: a project of that name, with the package in it."""
-    return (root / "tidegauge" / "__init__.py").is_file() and _project(root).get("name") == "tidegauge"
-
-
-def _project(root: Path) -> dict[str, object]:
-    try:
-        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return {}
-    return project if isinstance(project, dict) else {}
+    return (root / "tidegauge" / "__init__.py").is_file() and bool(project(root))
 
 
 def installed_from() -> Path | None:
     """The folder that this package was installed from, if it was installed from one."""
-    found = _distribution()
+    found = installed()
     try:
         origin = json.loads((found and found.read_text("direct_url.json")) or "{}")
     except json.JSONDecodeError:
         return None
     url = urlsplit(origin.get("url", ""))
     return Path(url2pathname(url.path)).resolve() if url.scheme == "file" and "dir_info" in origin else None
-
-
-def _distribution() -> Distribution | None:
-    try:
-        return distribution("tidegauge")
-    except PackageNotFoundError:
-        return None
 
 
 def differences(package: Path, other: Path) -> Iterator[str]:

@@ -4,6 +4,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from tidegauge.commands.counts import natural, positive
 from tidegauge.commands.terminal import echo, only_steps
 from tidegauge.conformance.judging.progress import SEED
 
@@ -12,9 +13,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("--out", default="report", metavar="DIR", help="where the reports go (default report)")
     parser.add_argument(
-        "--interleavings", type=int, default=1_000_000, help="distinct interleavings to judge (default 1000000)"
+        "--interleavings", type=positive, default=1_000_000, help="distinct interleavings to judge (default 1000000)"
     )
-    parser.add_argument("--seed", type=int, default=SEED, help=f"seed of the walks (default {SEED})")
+    parser.add_argument("--seed", type=natural, default=SEED, help=f"seed of the walks (default {SEED})")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -23,9 +24,9 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.conformance.job.job import JobStep, exit_code, run_job, summary_table, write_json, write_junit
     from tidegauge.conformance.job.job_page import write_job_page
     from tidegauge.spark_check.steps import interleavings_judged
+    from tidegauge.traces.files.replacing import directory
 
-    out = Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
+    out = directory(args.out)
     with tempfile.TemporaryDirectory(prefix="tidegauge-") as scratch:
         outcomes = run_job(
             (

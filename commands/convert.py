@@ -4,22 +4,29 @@ import argparse
 from pathlib import Path
 
 from tidegauge.commands.layouts import layout_argument
-from tidegauge.commands.terminal import BAD, CONFORMS, echo
+from tidegauge.commands.terminal import BAD, CONFORMS, aside, echo
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("source", help="NDJSON or Parquet file, a Kafka broker log, or a directory of them")
+    parser.add_argument("source", help="NDJSON or Parquet file, Kafka broker log, or directory of them; - is standard input")
     parser.add_argument("target", help="file to write: NAME.parquet is Parquet, anything else NDJSON")
     layout_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Turn Kafka broker logs, NDJSON or Parquet into NDJSON or Parquet."""
-    from tidegauge.conformance.judging.convert import convert
+    """Turn Kafka broker logs, NDJSON or Parquet into NDJSON or Parquet.
 
-    converted = convert(Path(args.source), Path(args.target), args.layout)
+    What cannot be read is left out and said, with exit code 2; without any event the target stays what it was.
+    """
+    from tidegauge.conformance.judging.convert import convert
+    from tidegauge.traces.problems import lost
+
+    converted = convert(args.source, Path(args.target), args.layout)
     for problem in converted.problems:
-        echo(str(problem))
+        aside(str(problem))
+    if not converted.events:
+        aside(f"{args.target}: not written, no event could be read; see what is expected above")
+        return BAD
     echo(f"{args.target}: {converted.traces:,} traces, {converted.events:,} events, {len(converted.problems):,} problems")
-    return BAD if not converted.events else CONFORMS
+    return BAD if lost(converted.problems) else CONFORMS

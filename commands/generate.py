@@ -1,23 +1,24 @@
 """tidegauge generate."""
 
 import argparse
-from pathlib import Path
 
 from tidegauge.commands import profiles
+from tidegauge.commands.counts import natural, positive
 from tidegauge.commands.terminal import CONFORMS, UNDECIDED, echo
 from tidegauge.conformance.judging.progress import SEED
 from tidegauge.impl.errors import TidegaugeError, UsageError
+from tidegauge.traces.files.replacing import replacing, writable
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("--out", required=True, metavar="FILE", help="Parquet file to write; with --simulate also NDJSON")
-    parser.add_argument("--traces", type=int, default=10_000, help="how many distinct interleavings (default 10000)")
+    parser.add_argument("--traces", type=positive, default=10_000, help="how many distinct interleavings (default 10000)")
     parser.add_argument("--model", default="Small", help="model whose graph is walked (default Small)")
     profiles.arguments(parser, "profile of the implementation (default fetch-truncation)")
-    parser.add_argument("--steps", type=int, default=24, help="transitions per interleaving (default 24)")
+    parser.add_argument("--steps", type=positive, default=24, help="transitions per interleaving (default 24)")
     parser.add_argument("--fault", help="walk the graph of this faulty implementation instead; tidegauge bugs lists them")
-    parser.add_argument("--seed", type=int, default=SEED, help=f"seed of the walks (default {SEED})")
+    parser.add_argument("--seed", type=natural, default=SEED, help=f"seed of the walks (default {SEED})")
     parser.add_argument(
         "--simulate", action="store_true", help="instead: random runs of the specification, taken by TLC, within any bounds"
     )
@@ -41,6 +42,7 @@ def _bound(text: str) -> tuple[str, int]:
 
 def run(args: argparse.Namespace) -> int:
     """Write distinct interleavings of a model as Parquet, or of the implementation with one faulty rule."""
+    writable(args.out)
     if args.simulate:
         return _simulate(args)
     if args.bound or args.brokers:
@@ -73,8 +75,9 @@ def run(args: argparse.Namespace) -> int:
             "take another --release, --profile or --fault, or a smaller --model"
         ) from error
     table = edge_table(graph.states, graph.labels, graph.edges, profile, source=f"{args.model} {args.fault or ''}".strip())
-    made = generate(table, args.out, args.traces, steps=args.steps, seed=args.seed)
-    echo(f"{made.path}: {made.traces:,} distinct interleavings, {made.events:,} events, seed {args.seed}")
+    with replacing(args.out) as file:
+        made = generate(table, file, args.traces, steps=args.steps, seed=args.seed)
+    echo(f"{args.out}: {made.traces:,} distinct interleavings, {made.events:,} events, seed {args.seed}")
     return CONFORMS if made.traces else UNDECIDED
 
 
@@ -92,6 +95,7 @@ def _simulate(args: argparse.Namespace) -> int:
     if not args.quiet:
         echo(f"simulating {model.name} ...")
     made = simulated(model, args.traces, steps=args.steps, seed=args.seed, brokers=args.brokers, bounds=dict(args.bound))
-    write(made, Path(args.out))
+    with replacing(args.out) as file:
+        write(made, file)
     echo(f"{args.out}: {len(made):,} simulated runs, {sum(len(trace.events) for trace in made):,} events, seed {args.seed}")
     return CONFORMS if made else UNDECIDED

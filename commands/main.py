@@ -6,14 +6,20 @@ or bad input, 3 nothing could be decided.
 
 import argparse
 import os
-import sys
+import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from tidegauge.commands import bugs, check, checkout, conformance, convert, doctor, generate, model, play, prove, scenario
-from tidegauge.commands.terminal import BAD, CONFORMS, INTERRUPTED, aside
+from tidegauge.commands.terminal import BAD, aside, interrupted, nobody_reads, written
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.spec.errors import SpecError
+
+TRACEBACK = "TIDEGAUGE_TRACEBACK"
+"""The environment variable that shows where a fault of Tidegauge itself comes from."""
+
+FAULT = "a fault of Tidegauge itself"
 
 EXTRAS = {"z3": "proofs", "pyspark": "spark", "pandas": "spark", "google_crc32c": "segments"}
 """Which extra of the distribution brings a package that not everybody needs."""
@@ -65,21 +71,30 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `tidegauge` command."""
-    args = parser().parse_args(argv)
     try:
+        args = parser().parse_args(argv)
         return int(args.run(args))
-    except (TidegaugeError, SpecError) as problem:
-        aside(f"tidegauge: {problem}")
-        return BAD
-    except ModuleNotFoundError as missing:
-        extra = EXTRAS.get((missing.name or "").split(".")[0])
-        if extra is None:
-            raise
-        aside(f"tidegauge: expected package {missing.name}, seen none; run: pip install 'tidegauge[{extra}]'")
-        return BAD
     except KeyboardInterrupt:
-        aside("tidegauge: interrupted; what was printed so far stands, nothing else was decided")
-        return INTERRUPTED
+        return interrupted()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CONFORMS
+        return nobody_reads()
+    except Exception as raised:  # whoever runs it must not have to read a traceback
+        if TRACEBACK in os.environ:
+            raise
+        aside(f"tidegauge: {sentence(raised)}")
+        return BAD if written() else nobody_reads(BAD)
+
+
+def sentence(raised: Exception) -> str:
+    """What was expected, what was seen, what to do."""
+    if isinstance(raised, TidegaugeError | SpecError):
+        return str(raised)
+    if isinstance(raised, ModuleNotFoundError) and (package := (raised.name or "").split(".")[0]) in EXTRAS:
+        return f"expected package {raised.name}, seen none; run: pip install 'tidegauge[{EXTRAS[package]}]'"
+    if isinstance(raised, OSError):
+        where = " ".join(map(str, filter(None, (raised.filename, raised.filename2)))) or "a file"
+        return f"expected to read or write {where}, seen {raised.strerror or raised}; check its name, rights and space"
+    last = traceback.extract_tb(raised.__traceback__)[-1]
+    where = f"{type(raised).__name__} at {Path(last.filename).name}:{last.lineno}"
+    said = str(raised).splitlines() or ["no message"]
+    return f"{FAULT}, no verdict: {where}: {said[0]}; please report it with what {TRACEBACK}=1 prints"

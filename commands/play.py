@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from tidegauge.commands.terminal import CONFORMS, echo
 
@@ -16,6 +15,10 @@ def run(args: argparse.Namespace) -> int:
     """Play with a small cluster by hand: write, fetch, crash, elect, show."""
     from tidegauge.conformance.play.scenario import play
     from tidegauge.conformance.play.transcript import render
+    from tidegauge.traces.files.replacing import replacing, writable
+
+    if args.save:
+        writable(args.save)
 
     def prompt() -> None:
         if sys.stdin.isatty():
@@ -23,6 +26,7 @@ def run(args: argparse.Namespace) -> int:
 
     transcript = play(sys.stdin, echo, prompt)
     if args.save:
-        Path(args.save).write_text(render(transcript), encoding="utf-8")
+        with replacing(args.save) as file:
+            file.write_text(render(transcript), encoding="utf-8")
         echo(f"saved in {args.save}; give it a claim and it is a scenario")
     return CONFORMS

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from tidegauge.commands.counts import positive, seconds
 from tidegauge.commands.terminal import CONFORMS, echo
 from tidegauge.traces.schema import Trace
 
@@ -10,9 +11,9 @@ from tidegauge.traces.schema import Trace
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("--group", action="append", help="prove only this group; may be repeated")
-    parser.add_argument("--entries", type=int, default=4, help="largest epoch cache of the bounded proofs (default 4)")
-    parser.add_argument("--processes", type=int, default=2, help="groups proved at once (default 2)")
-    parser.add_argument("--time-limit", type=float, default=300.0, metavar="SECONDS", help="per group (default 300)")
+    parser.add_argument("--entries", type=positive, default=4, help="largest epoch cache of the bounded proofs (default 4)")
+    parser.add_argument("--processes", type=positive, default=2, help="groups proved at once (default 2)")
+    parser.add_argument("--time-limit", type=seconds, default=300.0, metavar="SECONDS", help="per group (default 300)")
     parser.add_argument("--verbose", action="store_true", help="tell what is lost without each premise, too")
     parser.add_argument(
         "--mutants", action="store_true", help="instead: is every small change of a rule refuted by a proof?"

@@ -2,14 +2,21 @@
 
 import sys
 
-from tidegauge.commands.checkout import run_own_files
-from tidegauge.commands.main import main
-
 
 def run() -> int:
     """The process: what `main` does, with the files of the checkout one stands in."""
-    run_own_files(sys.argv[1:])
-    return main()
+    from tidegauge.commands.terminal import interrupted, nobody_reads  # noqa: PLC0415  Ctrl-C may come while the rest loads
+
+    try:
+        from tidegauge.commands.checkout import run_own_files  # noqa: PLC0415
+        from tidegauge.commands.main import main  # noqa: PLC0415
+
+        run_own_files(sys.argv[1:])
+        return main()
+    except KeyboardInterrupt:
+        return interrupted()
+    except BrokenPipeError:
+        return nobody_reads()
 
 
 if __name__ == "__main__":

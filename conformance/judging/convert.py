@@ -4,15 +4,16 @@ NDJSON keeps everything a trace says. Parquet holds the columns that the judge r
 events were read stay behind, and one file has one config.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from tidegauge.conformance.judging.check import Found, InputBatch, read
 from tidegauge.conformance.judging.events import event_at
+from tidegauge.conformance.judging.inputs import Found, InputBatch, opened, read
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces.files import ndjson, parquet
+from tidegauge.traces.files.replacing import replacing, writable
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace
 
@@ -26,28 +27,37 @@ class Converted:
     problems: tuple[Problem, ...]
 
 
-def convert(source: Path, target: Path, layout: str | None = None) -> Converted:
-    """Read `source` (broker logs in `layout`, if it is given), write `target`.
+def convert(path: str | Path, target: Path, layout: str | None = None) -> Converted:
+    """Read `path` (broker logs in `layout`, if it is given; `-` is standard input), write `target` if there is an event.
 
-    Raises UsageError when Parquet cannot hold what the source says.
+    Raises UsageError when Parquet cannot hold what the source says, or the target cannot be written.
     """
+    writable(target)
     found = Found()
-    batches = list(read(source, found, layout)[1])
-    if target.suffix == ".parquet":
-        if len(batches) > 1 and any(batch.config != batches[0].config for batch in batches):
-            raise UsageError(
-                f"convert: expected traces with one config for {target}, seen {len(batches)}; "
-                "write NDJSON, or convert them apart"
-            )
-        if batches:
-            fields = {name for batch in batches for name in batch.columns.ints} | {"epochs"}
-            with parquet.Writer(target, batches[0].config, tuple(fields)) as out:
-                for batch in batches:
-                    out.write(batch.columns)
-    else:
-        ndjson.write((trace for batch in batches for trace in _traces(batch)), target)
+    with opened(path) as source:
+        batches = list(read(source, found, layout)[1])
+        events = sum(len(batch.columns) for batch in batches)
+        if events:
+            _write(batches, target)
     traces = sum(len(batch.columns.trace_starts) - 1 for batch in batches)
-    return Converted(traces, sum(len(batch.columns) for batch in batches), tuple(found.problems))
+    return Converted(traces, events, tuple(found.problems))
+
+
+def _write(batches: Sequence[InputBatch], target: Path) -> None:
+    if target.suffix != ".parquet":
+        with replacing(target) as file:
+            ndjson.write((trace for batch in batches for trace in _traces(batch)), file)
+        return
+    configs = {repr(batch.config) for batch in batches}
+    if len(configs) > 1:
+        raise UsageError(
+            f"convert: expected traces with one config for {target}, seen {len(configs)}; "
+            "write NDJSON, or convert them apart"
+        )
+    fields = {name for batch in batches for name in batch.columns.ints} | {"epochs"}
+    with replacing(target) as file, parquet.Writer(file, batches[0].config, tuple(fields)) as out:
+        for batch in batches:
+            out.write(batch.columns)
 
 
 def _traces(batch: InputBatch) -> Iterator[Trace]:

@@ -47,6 +47,8 @@ class Explanation:
     steps: tuple[ExplainedStep, ...]
     left_out: int
     bugs: tuple[tuple[str, str], ...]
+    path: str = ""
+    """the input it was found in"""
 
     @property
     def event(self) -> Event:

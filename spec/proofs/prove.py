@@ -132,6 +132,7 @@ def prove(
     finally:
         for one in running:
             one.process.kill()
+            one.process.join()
     return [results[n] for n in names]
 
 

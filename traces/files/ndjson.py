@@ -52,7 +52,7 @@ class Reading(NamedTuple):
 
 def write(traces: Iterable[Trace], path: str | Path) -> None:
     """Write `traces` to `path`, one after the other."""
-    with Path(path).open("w", encoding="utf-8", newline="\n") as out:
+    with Path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:
         for trace in traces:
             out.writelines(f"{line}\n" for line in lines(trace))
 
@@ -83,13 +83,14 @@ def _json(value: Mapping[str, Any]) -> str:
 # Reading
 
 
-def read(path: str | Path) -> Reading:
-    """Everything that can be read from the file at `path`."""
+def read(path: str | Path, name: str | None = None) -> Reading:
+    """Everything that can be read from the file at `path`, which Problems call `name`."""
+    called = str(path) if name is None else name
     try:
         data = Path(path).read_bytes()
     except OSError as error:
-        return Reading([], [Problem(str(path), None, "a readable file", error.strerror or str(error), "check the path")])
-    return read_bytes(data, str(path))
+        return Reading([], [Problem(called, None, "a readable file", error.strerror or str(error), "check the path")])
+    return read_bytes(data, called)
 
 
 def read_bytes(data: bytes, path: str) -> Reading:

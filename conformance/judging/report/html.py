@@ -23,7 +23,7 @@ _CLASS = {Verdict.PASS: "pass", Verdict.FAIL: "fail", Verdict.INCONCLUSIVE: "ope
 
 def write_html(report: Report, path: str | Path, title: str = "Tidegauge") -> None:
     """Write the page."""
-    Path(path).write_text(page(report, title), encoding="utf-8")
+    Path(path).write_text(page(report, title), encoding="utf-8", errors="backslashreplace")
 
 
 def page(report: Report, title: str = "Tidegauge") -> str:

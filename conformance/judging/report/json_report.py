@@ -1,19 +1,22 @@
 """A report for programs."""
 
 import json
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from tidegauge.conformance.judging.check import Report
 from tidegauge.conformance.judging.explain import Explanation
+from tidegauge.conformance.judging.tool import tool_version
 
 VERSION = 1
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report as plain data. `version` changes when a key changes its meaning."""
+    """The report as plain data, as schema.json beside this file has it. `version` changes when a key changes its meaning."""
     return {
         "version": VERSION,
+        "tool": {"name": "tidegauge", "version": tool_version()},
         "verdict": report.verdict.value,
         "exit_code": report.exit_code,
         "traces": report.traces,
@@ -24,6 +27,7 @@ def as_json(report: Report) -> dict[str, Any]:
             {
                 "path": one.path,
                 "kind": one.kind,
+                "verdict": one.verdict.value,
                 "traces": one.traces,
                 "events": one.events,
                 "problems": len(one.problems),
@@ -57,6 +61,7 @@ def as_json(report: Report) -> dict[str, Any]:
 def _explanation(one: Explanation) -> dict[str, Any]:
     return {
         "rule": one.rule.id,
+        "path": one.path,
         "trace": one.trace,
         "tp": one.tp,
         "at": one.at,
@@ -70,4 +75,15 @@ def _explanation(one: Explanation) -> dict[str, Any]:
 
 def write_json(report: Report, path: str | Path) -> None:
     """Write the report to a file."""
-    Path(path).write_text(json.dumps(as_json(report), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    # half a surrogate pair, which JSON can say and UTF-8 cannot, becomes the escape it came from
+    Path(path).write_text(json_text(report) + "\n", encoding="utf-8", errors="backslashreplace")
+
+
+def json_text(report: Report) -> str:
+    """The report as a JSON document."""
+    return json.dumps(as_json(report), indent=2, ensure_ascii=False)
+
+
+def schema_text() -> str:
+    """The JSON Schema of the report."""
+    return files("tidegauge.conformance.judging.report").joinpath("schema.json").read_text(encoding="utf-8")

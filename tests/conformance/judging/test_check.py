@@ -59,6 +59,16 @@ def test_several_inputs_are_judged_together() -> None:
     assert report.events == sum(one.events for one in report.inputs) == 13 + 6
 
 
+def test_one_input_does_not_make_another_one_good(tmp_path: Path) -> None:
+    """Each input has its verdict; where one decides nothing, neither do all together."""
+    trace = Trace("t", "t-0", TWO, (Event(1, "HwCheckpoint", {}),))
+    ndjson.write([trace], tmp_path / "t.ndjson")
+    report = check([LINES, tmp_path / "t.ndjson"])
+    assert [one.verdict for one in report.inputs] == [Verdict.PASS, Verdict.INCONCLUSIVE]
+    assert (report.verdict, report.exit_code) == (Verdict.INCONCLUSIVE, 3)
+    assert check([LINES, WRONG]).inputs[0].verdict is Verdict.PASS
+
+
 def test_a_bad_line_is_named_and_the_rest_is_judged(tmp_path: Path) -> None:
     """Exit code 2: what could be read conforms, but not all of it could be read."""
     path = written(tmp_path / "t.ndjson", COPIED)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.conformance.evidence.golden import DIRECTORY
-from tidegauge.conformance.judging import check as room
+from tidegauge.conformance.judging import inputs as room
 from tidegauge.conformance.judging.check import Report, check
 from tidegauge.traces.files import ndjson
 

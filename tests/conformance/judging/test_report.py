@@ -3,15 +3,20 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import jsonschema
 import pytest
 
 from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging.check import Report, check
 from tidegauge.conformance.judging.report import as_json, as_text, write_html, write_json, write_junit
 from tidegauge.conformance.judging.report.html import page
+from tidegauge.conformance.judging.report.json_report import json_text, schema_text
+from tidegauge.conformance.judging.tool import tool_version
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
+from tidegauge.traces.kafka.shipped import shipped
 
 
 @pytest.fixture(scope="module")
@@ -46,17 +51,69 @@ def test_json_has_all_rules_and_reads_back(report: Report, tmp_path: Path) -> No
     assert data["explanations"][0]["at"].endswith(".ndjson:13")
 
 
-def test_junit_counts_what_ci_shows(report: Report, tmp_path: Path) -> None:
-    """A case per rule and one for the input; failures explained, undecided and uncalled rules skipped."""
+def test_junit_has_a_suite_per_input(report: Report, tmp_path: Path) -> None:
+    """In it a case per rule and one for the input; failures explained, undecided and uncalled rules skipped."""
     write_junit(report, tmp_path / "r.xml")
-    suite = ElementTree.parse(tmp_path / "r.xml").getroot()[0]
-    cases = suite.findall("testcase")
-    assert len(cases) == int(suite.attrib["tests"]) == len(RULE_IDS) + 1
-    failed = [case for case in cases if case.find("failure") is not None]
-    assert [case.attrib["name"] for case in failed] == ["FETCH-05"]
-    assert int(suite.attrib["failures"]) == 1
-    assert "expected" in failed[0].findtext("failure", "")
-    assert int(suite.attrib["skipped"]) == sum(case.find("skipped") is not None for case in cases)
+    root = ElementTree.parse(tmp_path / "r.xml").getroot()
+    assert [suite.attrib["name"] for suite in root] == [one.path for one in report.inputs]
+    for suite, broken in zip(root, (["FETCH-05"], []), strict=True):
+        cases = suite.findall("testcase")
+        assert len(cases) == int(suite.attrib["tests"]) == len(RULE_IDS) + 1
+        failed = [case for case in cases if case.find("failure") is not None]
+        assert [case.attrib["name"] for case in failed] == broken
+        assert all("expected" in case.findtext("failure", "") for case in failed)
+        assert int(suite.attrib["failures"]) == len(broken)
+        assert int(suite.attrib["skipped"]) == sum(case.find("skipped") is not None for case in cases)
+    assert {name: root.attrib[name] for name in ("failures", "errors")} == {"failures": "1", "errors": "0"}
+    assert tool_version() in root.attrib["name"]
+
+
+def test_an_input_without_events_is_an_error_for_ci(tmp_path: Path) -> None:
+    """In its own suite; the others are what they were."""
+    write_junit(check([DIRECTORY / "commit.ndjson", tmp_path / "nothing"]), tmp_path / "r.xml")
+    root = ElementTree.parse(tmp_path / "r.xml").getroot()
+    assert [suite.attrib["errors"] for suite in root] == ["0", "1"]
+    assert "a readable file" in root[1].find("testcase/error").attrib["message"]  # type: ignore[union-attr]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The published schema of the JSON report
+
+
+def strict(schema: Any) -> Any:
+    """The schema with every key named: what is written and not said there is a fault of the schema."""
+    if isinstance(schema, list):
+        return [strict(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {"additionalProperties": False} if "properties" in schema and "event" not in schema["properties"] else {}
+    return {key: strict(value) for key, value in schema.items()} | closed
+
+
+VALIDATOR = jsonschema.Draft202012Validator(strict(json.loads(schema_text())))
+
+
+LOGS = shipped()["3.4.0/b-kill-leader"]
+KINDS = [*sorted(DIRECTORY.glob("fails-*.ndjson"))[:5], DIRECTORY / "commit.ndjson", LOGS, Path("nothing")]
+
+
+@pytest.mark.parametrize("path", KINDS, ids=lambda path: path.name)
+def test_every_report_is_as_its_schema_says(path: Path) -> None:
+    """Of traces and logs, right and wrong, and of nothing at all; with the version of the tool."""
+    data = json.loads(json_text(check([path])))
+    VALIDATOR.validate(data)
+    assert data["tool"] == {"name": "tidegauge", "version": tool_version()}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("version", 2), ("verdict", "GOOD"), ("exit_code", 4), ("tool", {}), ("events", -1), ("rules", None)]
+)
+def test_what_is_no_report_is_not_valid(key: str, value: object, report: Report) -> None:
+    data = json.loads(json_text(report))
+    VALIDATOR.validate(data)
+    assert not VALIDATOR.is_valid(data | {key: value})
+    del data[key]
+    assert not VALIDATOR.is_valid(data)
 
 
 def test_the_page_needs_nothing_from_outside(report: Report, tmp_path: Path) -> None:

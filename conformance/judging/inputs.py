@@ -1,0 +1,175 @@
+"""What a path holds, as batches of traces that the judge takes.
+
+Rules of this file
+
+1. What a path is, its content decides: a directory is a set of broker logs, a file that begins like Parquet is Parquet,
+   one whose lines are a broker's is a log, everything else is NDJSON.
+2. A large NDJSON file is read as columns; `by_line` reads it again line by line, to say where something failed.
+3. Bad input never stops the rest: it is set aside and reported with file and line.
+"""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from tidegauge.conformance.judging.partial import Doubt
+from tidegauge.traces import kafka
+from tidegauge.traces.columns import Columns, to_columns
+from tidegauge.traces.files import ndjson
+from tidegauge.traces.files.ndjson_columns import read_at_once
+from tidegauge.traces.files.parquet import Reader, Unreadable
+from tidegauge.traces.problems import Problem
+from tidegauge.traces.schema import Config, Trace
+
+LOGS = "broker logs"
+AT_ONCE_FROM = 4_000_000
+"""Bytes from which NDJSON is read as columns; less is read line by line in a second."""
+
+
+@dataclass(frozen=True)
+class InputBatch:
+    """Traces with one config as columns; `traces` where there are lines behind them.
+
+    Lines read at once have `numbered` of them in sequence, and `by_line` reads them again one by one. A trace that lost a
+    line stands alone, and `damaged` is the row in front of which it did. So does one with `doubts`: logs that lines are
+    missing from. Events that a reader has `counted` itself have numbers that say nothing.
+    """
+
+    source: str
+    columns: Columns
+    config: Config
+    traces: tuple[Trace, ...] | None = None
+    numbered: int = 0
+    by_line: Callable[[], Iterator["InputBatch"]] | None = field(default=None, repr=False, compare=False)
+    damaged: int | None = None
+    doubts: tuple[Doubt, ...] = ()
+    counted: bool = False
+
+
+@dataclass
+class Found:
+    """What comes up while a path is read, besides its batches: all of it is there when these have been taken.
+
+    `problems` are what is wrong with it, `notes` how it was read; `covered` and `missing` as in `Input`.
+    """
+
+    problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    covered: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+class Source(NamedTuple):
+    """A file or directory, and what reports call it."""
+
+    path: Path
+    name: str
+
+
+STDIN = "-"
+"""The path that is standard input."""
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[Source]:
+    """The source that a path of the command line names. What comes in at `-` is kept in a file as long as it is read."""
+    if str(path) != STDIN:
+        yield Source(Path(path), str(path))
+        return
+    with tempfile.TemporaryDirectory(prefix="tidegauge-stdin-") as folder:
+        kept = Path(folder) / "stdin"
+        with kept.open("wb") as out:
+            shutil.copyfileobj(sys.stdin.buffer, out)
+        yield Source(kept, kept.name)
+
+
+def read(source: Source, found: Found, layout: str | None = None) -> tuple[str, Iterator[InputBatch]]:
+    """What a path holds: the kind of source, and its batches; what else comes up goes to `found`.
+
+    `layout` is the pattern broker logs are written in.
+    """
+    path = source.path
+    if path.is_dir():
+        return LOGS, _logs(source, found, layout)
+    if is_parquet(path):
+        return "Parquet", _parquet(source, found.problems)
+    if path.is_file() and (layout is not None or kafka.is_log(path)):
+        return LOGS, _logs(source, found, layout)
+    return "NDJSON", _ndjson(source, found.problems)
+
+
+def is_parquet(path: Path) -> bool:
+    """A Parquet file begins with its magic number."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"PAR1"
+    except OSError:
+        return False
+
+
+def _ndjson(source: Source, problems: list[Problem]) -> Iterator[InputBatch]:
+    path, name = source
+    large = path.is_file() and path.stat().st_size >= AT_ONCE_FROM
+    found = read_at_once(path.read_bytes()) if large else None
+    if found is None:
+        reading = ndjson.read(path, name)
+        problems.extend(reading.problems)
+        yield from _batches([trace for trace in reading.traces if trace.name not in reading.damaged], name)
+        for trace in reading.traces:
+            if trace.name in reading.damaged:
+                columns = to_columns([trace], trace.config)
+                yield InputBatch(name, columns, trace.config, (trace,), damaged=reading.damaged[trace.name])
+        return
+
+    def by_line(config: Config) -> Iterator[InputBatch]:
+        traces = [trace for trace in ndjson.read(path, name).traces if trace.config == config]
+        return _batches(traces, name)
+
+    for batch in found:
+        yield InputBatch(name, batch.columns, batch.config, None, batch.numbered, partial(by_line, batch.config))
+
+
+def _logs(source: Source, found: Found, layout: str | None) -> Iterator[InputBatch]:
+    path, name = source
+    capture = kafka.read(path, layout)
+    found.problems += capture.problems
+    found.notes += [f"{name}: {note}" for note in capture.summary.notes()]
+    found.covered += [str(life) for life in capture.lives]
+    found.missing += capture.missing
+    yield from _batches([trace for trace in capture.traces if not capture.doubts.get(trace.name)], name, counted=True)
+    for trace in capture.traces:
+        doubts = tuple(Doubt(*rows, str(gap)) for rows, gap in capture.doubts.get(trace.name, ()))
+        if doubts and trace.events:
+            columns = to_columns([trace], trace.config)
+            yield InputBatch(name, columns, trace.config, (trace,), doubts=doubts, counted=True)
+
+
+def _batches(traces: Sequence[Trace], source: str, counted: bool = False) -> Iterator[InputBatch]:
+    """Traces that share a config are judged together."""
+    groups: dict[str, list[Trace]] = {}
+    for trace in traces:
+        groups.setdefault(repr(trace.config), []).append(trace)
+    for group in groups.values():
+        if any(trace.events for trace in group):
+            yield InputBatch(source, to_columns(group, group[0].config), group[0].config, tuple(group), counted=counted)
+
+
+def _parquet(source: Source, problems: list[Problem]) -> Iterator[InputBatch]:
+    path, name = source
+    try:
+        with Reader(path) as reader:
+            for group in range(len(reader.row_groups())):
+                try:
+                    columns = reader.read(group)
+                except Unreadable as error:
+                    problems.append(error.problem)
+                    continue
+                yield InputBatch(f"{name}: row group {group}", columns, reader.config)
+    except Unreadable as error:
+        problems.append(error.problem)

@@ -1,0 +1,33 @@
+"""Which version of Tidegauge runs: what reports say they were made by."""
+
+import tomllib
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+import tidegauge
+
+PACKAGE = Path(tidegauge.__file__).parent
+
+
+def tool_version() -> str:
+    """The version of the checkout whose files run, else of the package that was installed."""
+    of_checkout = project(PACKAGE.parent).get("version")
+    found = installed()
+    return str(of_checkout or (found.version if found else "unknown"))
+
+
+def project(root: Path) -> dict[str, object]:
+    """The table [project] of the pyproject.toml in a folder, if it is Tidegauge's; else nothing."""
+    try:
+        found = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8")).get("project", {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return {}
+    return found if isinstance(found, dict) and found.get("name") == "tidegauge" else {}
+
+
+def installed() -> Distribution | None:
+    """The distribution that was installed, if one was."""
+    try:
+        return distribution("tidegauge")
+    except PackageNotFoundError:
+        return None

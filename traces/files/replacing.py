@@ -1,0 +1,61 @@
+"""Files that are written whole or not at all.
+
+Rules of this file
+
+1. What is written goes to a file beside the target and takes its place at the end: whatever goes wrong before, the target
+   stays what it was. A link stays a link. Something that is no file (a pipe, /dev/null) is written to as it is.
+2. What cannot be written raises UsageError, before any work is done where that can be known.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tidegauge.impl.errors import UsageError
+
+
+@contextmanager
+def replacing(target: str | Path) -> Iterator[Path]:
+    """Where to write what becomes `target`."""
+    writable(target)
+    final = Path(os.path.realpath(target))
+    if final.exists() and not final.is_file():
+        yield final
+        return
+    beside = final.with_name(f".{final.stem}.{os.getpid()}.part{final.suffix}")  # what is written goes by the suffix
+    try:
+        yield beside
+        try:
+            beside.replace(final)
+        except OSError as error:
+            raise _refused(target, "a file that can be written", error.strerror or str(error)) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def writable(target: str | Path) -> None:
+    """Raise UsageError if no file can be written at `target`."""
+    final = Path(os.path.realpath(target))
+    if final.is_dir():
+        raise _refused(target, "a file to write", "a directory")
+    if not final.parent.is_dir():
+        raise _refused(target, "a file in a directory that is there", f"no directory {final.parent}")
+    if not os.access(final.parent, os.W_OK | os.X_OK):
+        raise _refused(target, "a directory that can be written to", "none")
+
+
+def directory(target: str | Path) -> Path:
+    """The directory `target`, made if it is not there. Raises UsageError if nothing can be written into it."""
+    path = Path(target)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _refused(target, "a directory to write to", error.strerror or str(error)) from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise _refused(target, "a directory that can be written to", "one that cannot")
+    return path
+
+
+def _refused(target: str | Path, expected: str, seen: str) -> UsageError:
+    return UsageError(f"{target}: expected {expected}, seen {seen}; name another place")

@@ -5,12 +5,22 @@ import argparse
 from tidegauge.commands.terminal import BAD, CONFORMS, echo
 
 
-def arguments(_parser: argparse.ArgumentParser) -> None:
-    """What the command takes: nothing."""
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument(
+        "--logging", metavar="RELEASE", help="instead: the lines that switch on what logs of Kafka 4.x or 3.x must hold"
+    )
 
 
-def run(_args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Say what this machine has of what Tidegauge needs."""
+    if args.logging is not None:
+        from tidegauge.traces.kafka.loggers import configuration
+
+        for line in configuration(args.logging):
+            echo(line)
+        return CONFORMS
+
     from tidegauge.conformance.job.doctor import examine
 
     findings = examine()

@@ -47,8 +47,21 @@ def run(args: argparse.Namespace) -> int:
         echo(f"recorded in {models.record(done)}")
         return CONFORMS
     wrong = sum(not comparison.ok for comparison in done)
+    for comparison in () if args.quiet else done:
+        if not comparison.ok:
+            _show(comparison)
     echo(f"{len(done) - wrong} of {len(done)} models gave what is pinned")
     return FAILS if wrong else CONFORMS
+
+
+def _show(comparison: "Comparison") -> None:
+    """How a model fails otherwise than pinned."""
+    from tidegauge.conformance.evidence.failing_run import failing_run
+
+    for number, line in enumerate(failing_run(comparison)):
+        if not number:
+            echo(f"\n{comparison.model.cfg}, step by step:")
+        echo(line)
 
 
 def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:

@@ -114,8 +114,13 @@ def view_of(state: Mapping[str, Any]) -> View:
 def counterexample(model: Model, limits: Limits | None = None) -> Behaviour:
     """The shortest failing run of a model that fails. Raises SpecError when it holds, or has no views."""
     limits = limits or Limits(brief=model.tier == "small")
+    _walked(model)
+    return failing_behaviour(model, run_tlc(model.module, model.config().text(), limits=limits))
+
+
+def failing_behaviour(model: Model, result: Result) -> Behaviour:
+    """The run that TLC has found already. Raises SpecError when the model holds, or has no views."""
     walked = _walked(model)
-    result = run_tlc(model.module, model.config().text(), limits=limits)
     if result.outcome is not Outcome.SAFETY:
         said = result.message or result.outcome.value
         raise SpecError(f"{model.cfg}: expected a safety failure to show, seen {said}")

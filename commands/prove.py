@@ -36,6 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _list() -> int:
     from tidegauge.spec.proofs.committed.runs import LOSSES
+    from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
     from tidegauge.spec.proofs.premises import REMOVALS
     from tidegauge.spec.proofs.registry import all_groups
 
@@ -44,8 +45,10 @@ def _list() -> int:
     echo("scenarios (--scenario NAME): what happens without a premise")
     for name, removal in REMOVALS.items():
         echo(f"{name:<24} {removal.name}")
-    for name, loss in LOSSES.items():
-        echo(f"{name:<24} not: {loss.premise}")
+    for name, premise in [(n, loss.premise) for n, loss in LOSSES.items()] + [
+        (n, c.premise) for n, c in CLEAN_LOSSES.items()
+    ]:
+        echo(f"{name:<24} not: {premise}")
     return CONFORMS
 
 
@@ -73,13 +76,16 @@ def _prove(args: argparse.Namespace) -> int:
 def _counter_model(args: argparse.Namespace) -> int:
     from tidegauge.spec.errors import SpecError
     from tidegauge.spec.proofs.committed.runs import LOSSES
+    from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
     from tidegauge.spec.proofs.premises import REMOVALS
 
     if args.scenario in LOSSES:
         return _committed_run(args)
     if args.scenario in REMOVALS:
         return _two_logs(args)
-    raise SpecError(f"expected one of {', '.join([*REMOVALS, *LOSSES])}; seen {args.scenario}")
+    if args.scenario in CLEAN_LOSSES:
+        return _clean_loss(args)
+    raise SpecError(f"expected one of {', '.join([*REMOVALS, *LOSSES, *CLEAN_LOSSES])}; seen {args.scenario}")
 
 
 def _two_logs(args: argparse.Namespace) -> int:
@@ -104,6 +110,20 @@ def _committed_run(args: argparse.Namespace) -> int:
     for line in found.lines():
         echo(f"  {line}")
     _write(args, found.trace)
+    return CONFORMS
+
+
+def _clean_loss(args: argparse.Namespace) -> int:
+    from tidegauge.spec.errors import SpecError
+    from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
+    from tidegauge.spec.proofs.eligible.words import lines
+
+    loss = CLEAN_LOSSES[args.scenario]
+    if args.trace:
+        raise SpecError(f"--trace: expected a scenario that has a trace; seen {args.scenario}, which has none; leave it out")
+    echo(f"Suppose this does not hold: {loss.premise}")
+    for line in lines(loss):
+        echo(f"  {line}")
     return CONFORMS
 
 

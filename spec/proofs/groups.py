@@ -6,6 +6,7 @@ from itertools import product
 from typing import Any
 
 from tidegauge.spec.proofs.committed import claims as committed_claims
+from tidegauge.spec.proofs.eligible import claims as eligible_claims
 from tidegauge.spec.proofs.engine import loops
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import GoalTally, Path, explore
@@ -209,5 +210,12 @@ UNBOUNDED: tuple[Group, ...] = (
         _any_length(*committed_claims.LEMMAS),
         method="any number of brokers and epochs",
         weight=15,
+    ),
+    Group(
+        "eligible",
+        "who is elected from ISR or ELR holds everything committed, whatever leaders have not heard of yet",
+        _any_length(*eligible_claims.LEMMAS),
+        method="any number of brokers and epochs",
+        weight=5,
     ),
 )

@@ -10,23 +10,19 @@ from tidegauge.spec.proofs.committed.disk_steps import DISK_STEPS
 from tidegauge.spec.proofs.committed.invariant import INVARIANT
 from tidegauge.spec.proofs.committed.isr_steps import ISR_STEPS
 from tidegauge.spec.proofs.committed.steps import Step, a_broker, append, ask, commit, elect, learn, serve, take, truncate
+from tidegauge.spec.proofs.engine.induction import assume_all, prove_all
 from tidegauge.spec.proofs.engine.paths import Path
 
 
 def assume_invariant(path: Path, s: State) -> None:
     """Every conjunct, with its triggers."""
     path.assume(z3.And(s.brokers > 0, s.current >= 0))
-    for conjunct in INVARIANT:
-        variables = z3.Ints(conjunct.variables)
-        for trigger in conjunct.triggers(s, *variables):
-            path.forall(variables, conjunct.holds(s, *variables), *trigger)
+    assume_all(path, s, INVARIANT)
 
 
 def prove_invariant(path: Path, s: State) -> None:
     """Every conjunct, for arbitrary values of its variables."""
-    for conjunct in INVARIANT:
-        values = [path.integer(f"{conjunct.name}:{v}", show=False) for v in conjunct.variables.split()]
-        path.goal(conjunct.name, conjunct.holds(s, *values))
+    prove_all(path, s, INVARIANT)
 
 
 def keeps(step: Step) -> Callable[[Path, int], None]:

@@ -13,13 +13,13 @@ once a later leader has begun, because some ISR member of e (`witness(e)`) has m
 it asked at before (`asked`) may still be recorded.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
 
 import z3
 
+from tidegauge.spec.proofs.engine.induction import Function
 from tidegauge.spec.proofs.engine.symbolic import lower
 
 
@@ -42,8 +42,6 @@ class Premise(StrEnum):
 
 NONE, SENT, ACCEPTED, REFUSED = range(4)
 """What has become of an ISR change that a leader has proposed; its response may take any time."""
-
-Function = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -114,16 +112,6 @@ def any_state() -> State:
     names = [field.name for field in fields(State) if field.name not in numbers]
     functions = {n: z3.Function(n, *[integer] * ARITY.get(n, 1), truth if n in TRUTHS else integer) for n in names}
     return State(**numbers, **functions)
-
-
-@dataclass(frozen=True)
-class Conjunct:
-    """One statement for all values of its variables, and the terms that bring it up."""
-
-    name: str
-    variables: str
-    holds: Function
-    triggers: Function
 
 
 def is_epoch(s: State, e: Any) -> Any:

@@ -2,7 +2,8 @@
 
 import z3
 
-from tidegauge.spec.proofs.committed.cluster import Conjunct, is_broker, leading
+from tidegauge.spec.proofs.committed.cluster import is_broker, leading
+from tidegauge.spec.proofs.engine.induction import Conjunct
 
 HIGH_WATERMARKS: tuple[Conjunct, ...] = (
     Conjunct(

@@ -13,10 +13,10 @@ deleted.
 Not in it: two fetches of one follower in flight, ELR, unclean election.
 """
 
-from tidegauge.spec.proofs.committed.cluster import Conjunct
 from tidegauge.spec.proofs.committed.hw import HIGH_WATERMARKS, LOG_STARTS
 from tidegauge.spec.proofs.committed.isr import ISR
 from tidegauge.spec.proofs.committed.logs import LOGS
 from tidegauge.spec.proofs.committed.past import FETCHES, PAST
+from tidegauge.spec.proofs.engine.induction import Conjunct
 
 INVARIANT: tuple[Conjunct, ...] = (*LOGS, *ISR, *FETCHES, *PAST, *HIGH_WATERMARKS, *LOG_STARTS)

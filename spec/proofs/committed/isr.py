@@ -2,7 +2,8 @@
 
 import z3
 
-from tidegauge.spec.proofs.committed.cluster import ACCEPTED, NONE, Conjunct, counted, follows, is_epoch
+from tidegauge.spec.proofs.committed.cluster import ACCEPTED, NONE, counted, follows, is_epoch
+from tidegauge.spec.proofs.engine.induction import Conjunct
 
 ISR: tuple[Conjunct, ...] = (
     Conjunct(

@@ -9,8 +9,9 @@ from typing import Any
 
 import z3
 
-from tidegauge.spec.proofs.committed.cluster import ACCEPTED, NONE, REFUSED, SENT, Function, Premise, State, leading
+from tidegauge.spec.proofs.committed.cluster import ACCEPTED, NONE, REFUSED, SENT, Premise, State, leading
 from tidegauge.spec.proofs.committed.steps import Step, a_broker
+from tidegauge.spec.proofs.engine.induction import Function
 from tidegauge.spec.proofs.engine.paths import Path
 
 

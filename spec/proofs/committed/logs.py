@@ -2,7 +2,8 @@
 
 import z3
 
-from tidegauge.spec.proofs.committed.cluster import Conjunct, is_broker, is_epoch, leading, same
+from tidegauge.spec.proofs.committed.cluster import is_broker, is_epoch, leading, same
+from tidegauge.spec.proofs.engine.induction import Conjunct
 
 LOGS: tuple[Conjunct, ...] = (
     Conjunct(

@@ -3,7 +3,6 @@
 import z3
 
 from tidegauge.spec.proofs.committed.cluster import (
-    Conjunct,
     follows,
     is_broker,
     is_epoch,
@@ -12,6 +11,7 @@ from tidegauge.spec.proofs.committed.cluster import (
     long_enough,
     same,
 )
+from tidegauge.spec.proofs.engine.induction import Conjunct
 
 FETCHES: tuple[Conjunct, ...] = (
     Conjunct(

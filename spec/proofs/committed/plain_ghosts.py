@@ -1,6 +1,5 @@
 """The state of the committed-data invariant on plain values, and its conjuncts' own code run on it."""
 
-import types
 from collections import Counter, defaultdict
 from itertools import product
 from typing import Any
@@ -8,34 +7,12 @@ from typing import Any
 from tidegauge.spec.proofs.committed import cluster as symbolic
 from tidegauge.spec.proofs.committed.cluster import State
 from tidegauge.spec.proofs.committed.invariant import INVARIANT
+from tidegauge.spec.proofs.engine.plain import plain_conjuncts
 
 BROKERS = 3
 
 
-class Plain:
-    """The connectives of z3 on plain values."""
-
-    And = staticmethod(lambda *parts: all(parts))
-    Or = staticmethod(lambda *parts: any(parts))
-    Not = staticmethod(lambda part: not part)
-    Implies = staticmethod(lambda left, right: not left or right)
-    If = staticmethod(lambda test, yes, no: yes if test else no)
-
-
-def plain_conjuncts() -> dict[str, Any]:
-    """Every conjunct's own code object, run on plain values."""
-    overlay: dict[str, Any] = {
-        "__builtins__": __builtins__,
-        **{k: v for k, v in vars(symbolic).items() if isinstance(v, int)},
-    }
-    for name, value in vars(symbolic).items():
-        if isinstance(value, types.FunctionType) and value.__module__ == symbolic.__name__:
-            overlay[name] = types.FunctionType(value.__code__, overlay)
-    overlay |= {"z3": Plain, "lower": min}
-    return {c.name: types.FunctionType(c.holds.__code__, overlay) for c in INVARIANT}
-
-
-PLAIN = plain_conjuncts()
+PLAIN = plain_conjuncts(symbolic, INVARIANT)
 
 
 class Ghosts:

@@ -239,10 +239,10 @@ def test_f10_a_replica_that_is_created_again_beside_a_missing_directory_is_elect
         control = control._replace(brokers=brokers, partitions=control.partitions.put(TP, lies))
         stopped = fence_broker(fence_broker(control, 2), 1)
         again = RegisterBrokerRecord(2, 32, incarnation=32, directories=("2B",))
-        back = unfence_broker(replayed(stopped, broker_registered(stopped, again, previous_epoch=12)), 2)
-        assert back.partitions[TP].leader == UNDEFINED
+        back = replayed(stopped, broker_registered(stopped, again, previous_epoch=12))
+        assert unfence_broker(back, 2).partitions[TP].leader == UNDEFINED
         empty = replayed(back, assign_replicas_to_dirs(back, DirectoryAssignment(2, 32, "2B", TP)).records)
-        return unfence_broker(empty, 1).partitions[TP]
+        return unfence_broker(unfence_broker(empty, 2), 1).partitions[TP]
 
     kafkas = elected(ELR)
     assert (kafkas.leader, kafkas.isr, kafkas.recovery) == (2, (2,), RecoveryState.RECOVERED)

@@ -39,6 +39,9 @@ CONFORMS, FAILS, BAD, UNDECIDED = 0, 1, 2, 3
 EXPLAINED = 10
 """Failures explained in a report; the others are counted."""
 
+WORST = ("DATA-03", "DATA-01", "DATA-02", "READ-01", "ACK-01")
+"""The rules about what users lose: their failures are explained first."""
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -217,7 +220,7 @@ def _judged(batch: InputBatch, path: str, profile: str | None, problems: list[Pr
 
 
 def _explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
-    """One failure per rule first, then the rest, in the order they were found."""
+    """Lost records first, then one failure per rule, then the rest, in the order they were found."""
     found = [(one, failure) for one in judged for failure in one.judgement.failures]
     seen: set[str] = set()
     firsts: list[tuple[Judged, Failure]] = []
@@ -225,6 +228,7 @@ def _explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
     for pair in found:
         (others if pair[1].rule in seen else firsts).append(pair)
         seen.add(pair[1].rule)
+    firsts.sort(key=lambda pair: WORST.index(pair[1].rule) if pair[1].rule in WORST else len(WORST))
     for one, failure in (firsts + others)[:most]:
         batch = one.batch
         explanation = explain(batch.columns, batch.config, failure, batch.traces, batch.source)

@@ -40,15 +40,6 @@ def _role(replica: ReplayedReplica) -> str:
     return {None: "?", 0: "starting", 1: "leader", 2: "follower"}[replica.role]
 
 
-def epoch_of(replica: ReplayedReplica, offset: int) -> int | None:
-    """Epoch of the record at an offset, as far as the cache is known."""
-    found = None
-    for epoch, start in replica.epochs or ():
-        if start <= offset:
-            found = epoch
-    return found
-
-
 def _cells(replica: ReplayedReplica, longest: int) -> str:
     cells = []
     for offset in range(longest + 1):
@@ -56,7 +47,7 @@ def _cells(replica: ReplayedReplica, longest: int) -> str:
         if replica.leo is None:
             cells.append(f"{bar} ?" if offset < longest else bar)
         elif offset < replica.leo and offset >= (replica.log_start or 0):
-            epoch = epoch_of(replica, offset)
+            epoch = replica.epoch_of(offset)
             cells.append(f"{bar}{'?' if epoch is None else epoch:>2}")
         else:
             cells.append(f"{bar}  " if offset < longest else bar)

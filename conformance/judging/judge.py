@@ -140,13 +140,17 @@ class TooLargeError(ValueError):
 
 def judge(columns: Columns | Distinct, config: Config, final: int = 0, compile_from: int = COMPILE_FROM) -> Judgement:
     """Judge all traces; `final` asks for the last state of that many of them."""
-    run: Callable[..., None] = judge_traces
-    if len(columns) >= min(compile_from, LOAD_FROM):
+    return judge_with(execution(len(columns), compile_from), columns, config, final)
+
+
+def execution(events: int, compile_from: int = COMPILE_FROM) -> Callable[..., None]:
+    """The execution of the kernel that is done first with so many events."""
+    if events >= min(compile_from, LOAD_FROM):
         from tidegauge.conformance.kernel.compiled import compiled, is_ready  # noqa: PLC0415  (imports the compiler)
 
-        if len(columns) >= compile_from or is_ready():
-            run = compiled()
-    return judge_with(run, columns, config, final)
+        if events >= compile_from or is_ready():
+            return compiled()
+    return judge_traces
 
 
 def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Config, final: int = 0) -> Judgement:
@@ -203,18 +207,18 @@ def frozen_inputs(columns: Columns, rows: Ints | None = None) -> tuple[Any, ...]
     """The columns as the kernel takes them: read-only, and all absent ones the same array of UNKNOWN."""
     absent = np.full(len(columns), UNKNOWN, np.int64)
     return (
-        tuple(_frozen(columns.ints.get(name, absent)) for name in INT_FIELDS),
-        _frozen(columns.event),
-        _frozen(columns.node),
-        _frozen(columns.epochs_reported),
-        _frozen(columns.epochs_at),
-        _frozen(columns.epochs),
-        _frozen(np.zeros(0, np.int64) if rows is None else rows),
-        _frozen(columns.trace_starts),
+        tuple(frozen(columns.ints.get(name, absent)) for name in INT_FIELDS),
+        frozen(columns.event),
+        frozen(columns.node),
+        frozen(columns.epochs_reported),
+        frozen(columns.epochs_at),
+        frozen(columns.epochs),
+        frozen(np.zeros(0, np.int64) if rows is None else rows),
+        frozen(columns.trace_starts),
     )
 
 
-def _frozen(column: NDArray[Any]) -> NDArray[Any]:
+def frozen(column: NDArray[Any]) -> NDArray[Any]:
     """A read-only view: one type for arrays that own their memory and those that borrow it from Arrow."""
     view = np.ascontiguousarray(column).view()
     view.flags.writeable = False

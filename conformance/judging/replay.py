@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. The uncompiled kernel runs, one row at a time: what is shown is what was judged.
+1. The kernel runs one row at a time: what is shown is what was judged.
 2. Snapshots are plain data; text and HTML are made from them.
 """
 
@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tidegauge.conformance.judging.judge import FAILURES_KEPT, ROOM, frozen_inputs, known, options_of
-from tidegauge.conformance.kernel.judge_kernel import judge_traces, listen
+from tidegauge.conformance.judging.judge import FAILURES_KEPT, ROOM, execution, frozen, frozen_inputs, known, options_of
+from tidegauge.conformance.kernel.forks import fork_end, fork_start
+from tidegauge.conformance.kernel.judge_kernel import listen
 from tidegauge.conformance.kernel.state import (
     C_EPOCH,
     C_ISR,
@@ -59,6 +60,23 @@ class ReplayedReplica:
     epochs: tuple[tuple[int, int], ...] | None
     isr: int | None
     proposed: int | None
+    forked: tuple[int, int] = (0, 0)
+    """The offsets of whose records `epochs` says nothing: first, and one behind the last (conformance.kernel.forks)."""
+
+    def epoch_of(self, offset: int) -> int | None:
+        """The epoch of the record at `offset`, as far as the cache is known."""
+        if self.epochs is None or self.forked[0] <= offset < self.forked[1]:
+            return None
+        return next((epoch for epoch, start in reversed(self.epochs) if start <= offset), None)
+
+    def holds(self, offset: int, epoch: int | None) -> bool | None:
+        """Whether the record of `epoch` at `offset` is in this log; None where nobody can tell."""
+        if self.leo is not None and self.leo <= offset:
+            return False
+        own = self.epoch_of(offset)
+        if self.leo is None or own is None or epoch is None or (self.log_start or 0) > offset:
+            return None
+        return own == epoch
 
 
 @dataclass(frozen=True)
@@ -92,13 +110,13 @@ def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: in
     every_row = np.zeros(0, np.int64)
     listen(st, columns.node, every_row, first, int(columns.trace_starts[trace + 1]))
     inputs = frozen_inputs(columns)[:-1]
-    run: Any = judge_traces
     nothing = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
     begin = max(first, until + 1 - keep)
-    run(st, *inputs, np.array([first, begin]), *nothing)
+    run: Any = execution(until + 1 - first)
+    run(st, *inputs, frozen(np.array([first, begin])), *nothing)
     out = [_snapshot(st, begin - 1, len(config.nodes))]
     for row in range(begin, until + 1):
-        run(st, *inputs, np.array([row, row + 1]), *nothing)
+        run(st, *inputs, frozen(np.array([row, row + 1])), *nothing)
         out.append(_snapshot(st, row, len(config.nodes)))
     return out, bool(st[WHOLE, OVERFLOW])
 
@@ -144,4 +162,5 @@ def _replica(st: State, b: int) -> ReplayedReplica:
         epochs=epochs,
         isr=known(row[ISR]),
         proposed=known(row[PENDING]),
+        forked=(fork_start(st, b), fork_end(st, b)),
     )

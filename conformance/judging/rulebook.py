@@ -1,4 +1,11 @@
-"""The rules in words: read from catalog.toml, the one place where every sentence stands."""
+"""The rules and the known bugs in words: read from catalog.toml, the one place where every sentence stands.
+
+Rules of this file
+
+1. A known bug is named only where the release that a source names has it. A source that names none, or one that is not in
+   impl.releases, may be anybody's broker: every bug is named that looks the same.
+2. Whether a cluster keeps eligible leader replicas its release does not say: the profile it is judged by does.
+"""
 
 import tomllib
 from collections.abc import Mapping
@@ -8,17 +15,40 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.releases import RELEASE, Version, named, of_release, version_of
+from tidegauge.traces.schema import Config
+
 
 @dataclass(frozen=True)
 class Rule:
-    """A row of the catalog. `bugs` are the known bugs a failure looks like."""
+    """A row of the catalog. `means` is what follows for users where it is broken, `bugs` what a failure looks like."""
 
     id: str
     level: str
     sentence: str
+    means: str
     impl: str
     kafka: str
     bugs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A known bug. `switches` are those of impl.profiles that a release with it has; without any, `fixed` decides."""
+
+    name: str
+    says: str
+    fixed: tuple[Version, ...]
+    switches: Mapping[str, bool]
+
+    def is_in(self, release: Version, profile: Profile) -> bool:
+        """Whether a release has it; `profile` is what that release did."""
+        if self.switches:
+            return all(getattr(profile, switch) == value for switch, value in self.switches.items())
+        of_its_line = [fix for fix in self.fixed if fix[:2] == release[:2]]
+        return not any(fix <= (*release, 0) for fix in of_its_line or self.fixed)  # 2.5 is 2.5.0
 
 
 @cache
@@ -28,7 +58,13 @@ def rulebook() -> Mapping[str, Rule]:
     return MappingProxyType(
         {
             name: Rule(
-                name, row["level"], row["sentence"], row.get("impl", ""), row.get("kafka", ""), tuple(row.get("bugs", ()))
+                id=name,
+                level=row["level"],
+                sentence=row["sentence"],
+                means=row.get("means", ""),
+                impl=row.get("impl", ""),
+                kafka=row.get("kafka", ""),
+                bugs=tuple(row.get("bugs", ())),
             )
             for name, row in rows.items()
         }
@@ -36,15 +72,35 @@ def rulebook() -> Mapping[str, Rule]:
 
 
 @cache
-def bug_sentences() -> Mapping[str, str]:
-    """What a known bug does, by its name; only bugs the catalog describes."""
-    rows = _catalog().get("bug", {})
-    return MappingProxyType({name: _bug(row) for name, row in rows.items()})
+def known_bugs() -> Mapping[str, Bug]:
+    """Every bug of the catalog by its name."""
+    return MappingProxyType({name: _bug(name, row) for name, row in _catalog().get("bug", {}).items()})
 
 
-def _bug(row: Mapping[str, Any]) -> str:
-    says = str(row.get("says", row.get("sentence", "")))
-    return f"{says} Fixed in {row['fixed']}." if row.get("fixed") else says
+def _bug(name: str, row: Mapping[str, Any]) -> Bug:
+    fixed = str(row.get("fixed", ""))
+    releases = [word for word in (fixed or row.get("gone", "")).split(", ") if word and "switch" not in row]
+    says = f"{row['says']} Fixed in {fixed}." if fixed else str(row["says"])
+    return Bug(name, says, tuple(version_of(word) for word in releases), row.get("switch", {}))
+
+
+def looks_like(rule: Rule, config: Config) -> tuple[Bug, ...]:
+    """The known bugs that a failure of `rule` looks like, as far as the releases that the source names have them."""
+    bugs = tuple(known_bugs()[name] for name in rule.bugs)
+    try:
+        releases = [
+            (version_of(name), of_release(name)._replace(elr=named(config.profile).elr)) for name in releases_of(config)
+        ]
+    except UsageError:
+        return bugs
+    return tuple(bug for bug in bugs if not releases or any(bug.is_in(*release) for release in releases))
+
+
+def releases_of(config: Config) -> tuple[str, ...]:
+    """The releases of Kafka that a config names: the one it is judged by, or those that its source tells."""
+    if config.profile.startswith(RELEASE):
+        return (config.profile.removeprefix(RELEASE),)
+    return tuple(word for word in str(config.extra.get("release", "")).split(", ") if word)
 
 
 @cache

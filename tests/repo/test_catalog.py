@@ -103,6 +103,11 @@ def test_rules_are_those_the_judge_checks() -> None:
     assert set(CATALOG["rule"]) == set(RULE_IDS)
 
 
+def test_every_rule_says_what_it_means_where_it_is_broken() -> None:
+    """A report begins with it."""
+    assert [name for name, row in CATALOG["rule"].items() if not row.get("means", "").endswith(".")] == []
+
+
 def test_every_bug_a_rule_names_is_told_in_a_sentence() -> None:
     """A report can say what the bug is."""
     assert untold_bugs(CATALOG) == set()

@@ -1,4 +1,4 @@
-"""A report for programs."""
+"""A report for programs: what is broken, then what was read, then rule by rule."""
 
 import json
 from importlib.resources import files
@@ -19,6 +19,8 @@ def as_json(report: Report) -> dict[str, Any]:
         "tool": {"name": "tidegauge", "version": tool_version()},
         "verdict": report.verdict.value,
         "exit_code": report.exit_code,
+        "failures": report.failures,
+        "explanations": [_explanation(one) for one in report.explanations],
         "traces": report.traces,
         "events": report.events,
         "lost": report.lost,
@@ -53,8 +55,6 @@ def as_json(report: Report) -> dict[str, Any]:
             for one in report.rules
         ],
         "notes": list(report.notes),
-        "failures": report.failures,
-        "explanations": [_explanation(one) for one in report.explanations],
     }
 
 
@@ -62,6 +62,8 @@ def _explanation(one: Explanation) -> dict[str, Any]:
     return {
         "rule": one.rule.id,
         "path": one.path,
+        "means": one.means,
+        "because": [{"says": cause.says, "event": cause.number, "at": cause.at} for cause in one.because],
         "trace": one.trace,
         "tp": one.tp,
         "at": one.at,

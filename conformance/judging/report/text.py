@@ -1,4 +1,6 @@
-"""A report for a terminal: what was read, a line per rule, the explained failures, the verdict last."""
+"""A report for a terminal: what is broken, what it means and how it came about; the rules; what was read; the verdict last.
+
+Rules that hold are one line with their number, unless everything is asked for."""
 
 from collections.abc import Iterator
 
@@ -8,15 +10,53 @@ from tidegauge.conformance.judging.verdicts import RuleVerdict, Verdict
 
 PROBLEMS = 10
 """Problems shown; the others are counted."""
+_ORDER = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS, Verdict.NOT_EXERCISED)
 _COLOURS = {Verdict.PASS: "32", Verdict.FAIL: "31;1", Verdict.INCONCLUSIVE: "33", Verdict.SUITE_ERROR: "35;1"}
 
 
 def as_text(report: Report, colour: bool = False, everything: bool = False) -> str:
-    """The report; rules that no event called for are summed up unless `everything` is asked for."""
+    """The report; rules that hold, or that no event called for, are counted unless `everything` is asked for."""
     return "\n".join(_lines(report, colour, everything))
 
 
 def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
+    if report.explanations:
+        yield from _broken(report, colour)
+    yield from _rules(report, colour, everything)
+    yield ""
+    yield from _read(report)
+    yield verdict_line(report, colour)
+
+
+def _broken(report: Report, colour: bool) -> Iterator[str]:
+    """A sentence per failure, then each with what led there; one alone is said once."""
+    for one in report.explanations:
+        yield f"{_painted(f'{one.rule.id:<10}', Verdict.FAIL, colour)}{one.means}"
+    if len(report.explanations) == 1:
+        yield text(report.explanations[0]).partition("\n")[2]
+    else:
+        for number, explanation in enumerate(report.explanations, 1):
+            yield ""
+            yield f"--- failure {number} of {report.failures:,} " + "-" * 40
+            yield text(explanation)
+    if report.failures > len(report.explanations):
+        yield f"... and {report.failures - len(report.explanations):,} more first failures, not shown"
+    yield ""
+
+
+def _rules(report: Report, colour: bool, everything: bool) -> Iterator[str]:
+    folded = {} if everything else {Verdict.PASS: "hold", Verdict.NOT_EXERCISED: "were not called for by any event"}
+    for verdict in _ORDER:
+        rules = [rule for rule in report.rules if rule.verdict is verdict]
+        if verdict not in folded:
+            yield from (_rule_line(rule, colour) for rule in rules)
+    counted = [f"{sum(rule.verdict is verdict for rule in report.rules)} rules {word}" for verdict, word in folded.items()]
+    if counted:
+        yield f"{', '.join(counted)}; --all lists them"
+
+
+def _read(report: Report) -> Iterator[str]:
+    """What was read, how much of what happened that is, and what was wrong with it."""
     for one in report.inputs:
         yield f"{one.path}: {one.kind}, {one.traces:,} traces, {one.events:,} events" + (
             f", {len(one.problems):,} problems" if one.problems else ""
@@ -24,30 +64,13 @@ def _lines(report: Report, colour: bool, everything: bool) -> Iterator[str]:
         if one.covered:
             yield f"covered: {'; '.join(one.covered)}"
         yield from (f"missing: {said}" for said in one.missing)
-    yield ""
-    silent: list[str] = []
-    for rule in report.rules:
-        if rule.verdict is Verdict.NOT_EXERCISED and not everything:
-            silent.append(rule.rule.id)
-        else:
-            yield _rule_line(rule, colour)
-    if silent:
-        yield f"not exercised: {', '.join(silent)}"
     yield from report.notes
-    for number, explanation in enumerate(report.explanations, 1):
-        yield ""
-        yield f"--- failure {number} of {report.failures:,} " + "-" * 40
-        yield text(explanation)
-    if report.failures > len(report.explanations):
-        yield f"... and {report.failures - len(report.explanations):,} more first failures, not shown"
     if report.problems:
-        yield ""
         yield f"bad input: {len(report.problems):,} problems, {report.lost:,} events left out"
         yield from (f"  {problem}" for problem in report.problems[:PROBLEMS])
         if len(report.problems) > PROBLEMS:
             yield f"  ... and {len(report.problems) - PROBLEMS:,} more"
     yield ""
-    yield verdict_line(report, colour)
 
 
 def _rule_line(rule: RuleVerdict, colour: bool) -> str:

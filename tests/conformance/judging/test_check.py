@@ -13,7 +13,7 @@ from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging.check import check
 from tidegauge.conformance.judging.explain import STEPS, explain, text
 from tidegauge.conformance.judging.judge import RuleTally, judge
-from tidegauge.conformance.judging.rulebook import bug_sentences, rulebook
+from tidegauge.conformance.judging.rulebook import known_bugs, rulebook
 from tidegauge.conformance.judging.verdicts import Verdict, rule_verdicts, run_verdict, total, verdict_of
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.traces.columns import to_columns
@@ -136,7 +136,7 @@ def test_a_directory_of_broker_logs_is_judged() -> None:
     assert report.inputs[0].kind == "broker logs"
     first = report.explanations[0]
     assert first.at.startswith("n1/server.log:")
-    assert ("KAFKA-14704", bug_sentences()["KAFKA-14704"]) in first.bugs
+    assert ("KAFKA-14704", known_bugs()["KAFKA-14704"].says) in first.bugs
 
 
 def test_an_explanation_shows_what_concerns_it() -> None:

@@ -15,6 +15,7 @@ from tidegauge.conformance.judging.report import as_json, as_text, write_html, w
 from tidegauge.conformance.judging.report.html import page
 from tidegauge.conformance.judging.report.json_report import json_text, schema_text
 from tidegauge.conformance.judging.tool import tool_version
+from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.traces.kafka.shipped import shipped
 
@@ -24,14 +25,30 @@ def report() -> Report:
     return check([DIRECTORY / "fails-no-divergence-check.ndjson", DIRECTORY / "commit.ndjson"])
 
 
-def test_the_text_ends_with_the_verdict_and_names_the_broken_rule(report: Report) -> None:
-    """What failed stands in the last line, its sentence above, and every exercised rule has a line."""
+def test_the_text_begins_with_what_is_broken_and_ends_with_the_verdict(report: Report) -> None:
+    """What it means stands in the first line, what failed in the last; rules that hold are counted."""
     lines = as_text(report).splitlines()
+    assert lines[0].startswith("FETCH-05  n2 HandleFetch: ")
+    assert lines[0].endswith(report.explanations[0].rule.means)
     assert lines[-1].startswith("FAIL: broken: FETCH-05 (2 traces, ")
-    for rule in report.rules:
-        exercised = rule.verdict.value != "NOT EXERCISED"
-        assert any(line.startswith(rule.rule.id) for line in lines) is exercised
-    assert any(line.startswith("not exercised: ") for line in lines)
+    held = sum(rule.verdict is Verdict.PASS for rule in report.rules)
+    silent = sum(rule.verdict is Verdict.NOT_EXERCISED for rule in report.rules)
+    assert f"{held} rules hold, {silent} rules were not called for by any event; --all lists them" in lines
+
+
+def test_rules_that_hold_fold(report: Report) -> None:
+    """A rule has a line of its own where it failed or is undecided, those that failed first; or all have one."""
+    for everything in (False, True):
+        lines = as_text(report, everything=everything).splitlines()
+        own = [
+            rule.verdict
+            for rule in report.rules
+            if any(re.match(rf"{rule.rule.id} +{rule.verdict.value}", x) for x in lines)
+        ]
+        shown = [rule.verdict for rule in report.rules if everything or rule.verdict in (Verdict.FAIL, Verdict.INCONCLUSIVE)]
+        assert own == shown
+    first = next(line for line in lines if re.match(r"[A-Z]+-\d+ +[A-Z]+  ", line))
+    assert first.split()[1] == "FAIL"
 
 
 def test_colour_is_asked_for(report: Report) -> None:
@@ -47,6 +64,8 @@ def test_json_has_all_rules_and_reads_back(report: Report, tmp_path: Path) -> No
     assert data == json.loads(json.dumps(as_json(report)))
     assert [rule["rule"] for rule in data["rules"]] == list(RULE_IDS)
     assert data["exit_code"] == 1
+    assert list(data)[:6] == ["version", "tool", "verdict", "exit_code", "failures", "explanations"]
+    assert data["explanations"][0]["means"] == report.explanations[0].means
     assert data["explanations"][0]["rule"] == "FETCH-05"
     assert data["explanations"][0]["at"].endswith(".ndjson:13")
 

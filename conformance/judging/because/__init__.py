@@ -1,0 +1,41 @@
+"""Why a rule about data is broken: what it means in a sentence, and the steps of the trace that led there.
+
+Rules of this wing
+
+1. Every sentence states an event of the trace, or what the judge knew behind it (history). What it did not know is called
+   unknown or is not mentioned, and where the steps cannot be past apart there is no chain.
+2. Causes stand in the order of the trace, and each names the row of its event.
+"""
+
+from tidegauge.conformance.judging.because.causes import Because, Cause
+from tidegauge.conformance.judging.because.history import History
+from tidegauge.conformance.judging.because.logs import contradicted
+from tidegauge.conformance.judging.because.promises import promised
+from tidegauge.conformance.judging.because.records import differ, lost
+from tidegauge.conformance.judging.judge import Failure
+
+__all__ = ["Because", "Cause", "because", "has_causes"]
+
+DATA = ("DATA-", "HW-", "LOG-")
+
+
+def has_causes(rule: str) -> bool:
+    """Whether a rule is one of those whose causes are looked for."""
+    return rule.startswith(DATA)
+
+
+def because(past: History, failure: Failure, tp: str) -> Because | None:
+    """What a failure means for the partition `tp`, and because of what; None where the trace does not show enough."""
+    expected, actual = failure.expected, failure.actual
+    if expected is None or actual is None:
+        return None
+    if failure.rule in ("DATA-01", "DATA-03"):
+        return lost(past, failure, actual, expected, tp)
+    if failure.rule == "DATA-02":
+        return differ(past, failure.row, actual, expected, tp)
+    broker = past.broker(failure.row)
+    if broker is None:
+        return None
+    if failure.rule.startswith("HW-"):
+        return promised(past, failure, broker, expected, actual)
+    return contradicted(past, failure, broker, expected, actual)

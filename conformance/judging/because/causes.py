@@ -1,0 +1,84 @@
+"""A failure in a sentence and its causes, and the words that they share."""
+
+from dataclasses import dataclass
+
+from tidegauge.conformance.judging.because.history import History
+
+TRUNCATES = ("HandleDivergingResponse", "HandleEpochResponse", "HandleOutOfRange", "TruncateToHighWatermark")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A step that led to a failure, in words, and the row at which it happened."""
+
+    says: str
+    row: int
+
+
+@dataclass(frozen=True)
+class Because:
+    """What is broken, in a sentence, and the steps that led there in the order of the trace."""
+
+    says: str
+    causes: tuple[Cause, ...] = ()
+
+
+def because_of(says: str, causes: list[Cause]) -> Because:
+    """A sentence and its causes in the order of the trace."""
+    return Because(says, tuple(sorted(causes, key=lambda cause: cause.row)))
+
+
+def writes(past: History, row: int, broker: int, offset: int, epoch: int | None) -> str:
+    """A log begins to hold the record at `offset`."""
+    verb = {"LeaderAppend": "appended", "HandleFetchResponse": "copied"}.get(_event(past, row), "has")
+    return f"{name_of(past, broker)} {verb} offset {offset}" + ("." if epoch is None else f" in epoch {epoch}.")
+
+
+def loses(past: History, row: int, broker: int, offset: int) -> str:
+    """A log stops to hold the record at `offset`."""
+    before, after = past.before(row, broker).leo, past.after(row, broker).leo
+    if after is not None and after <= offset:
+        return f"{shortens(past, row, broker)}: offset {offset} is gone there."
+    return (
+        f"{name_of(past, broker)} has another record at offset {offset} than before, log end {before} ({_event(past, row)})."
+    )
+
+
+def shortens(past: History, row: int, broker: int) -> str:
+    """A log becomes shorter: truncated, loaded or found so, or shorter with the next event that tells its end."""
+    before, after = past.before(row, broker).leo, past.after(row, broker).leo
+    event = _event(past, row)
+    if event in TRUNCATES:
+        return f"{name_of(past, broker)} truncated its log from {before} to {after} ({event})"
+    verb = {"Start": "came back with", "Observe": "is found with"}.get(event, f"has with {event}")
+    return f"{name_of(past, broker)} {verb} the log end {after} instead of {before}"
+
+
+def whereabouts(past: History, row: int, offset: int, epoch: int | None) -> str:
+    """Who holds a record behind an event, and who does not."""
+    holders = past.holders(row, offset, epoch)
+    groups = (
+        f"{word} {', '.join(name_of(past, broker) for broker, holds in holders.items() if holds is value)}"
+        for word, value in (("on", True), ("not on", False), ("unknown on", None))
+        if value in holders.values()
+    )
+    return f"offset {offset} was then {'; '.join(groups)}"
+
+
+def name_of(past: History, broker: int) -> str:
+    """A broker by its node id."""
+    return f"n{past.config.nodes[broker]}"
+
+
+def broker_set(past: History, mask: int) -> str:
+    """The brokers of a mask."""
+    return "{" + ", ".join(name_of(past, broker) for broker in past.brokers() if mask >> broker & 1) + "}"
+
+
+def records(offset: int, end: int) -> str:
+    """The records from `offset` up to `end`."""
+    return f"The record at offset {offset}" if end - offset <= 1 else f"The records at offsets {offset} to {end - 1}"
+
+
+def _event(past: History, row: int) -> str:
+    return past.event(row).event

@@ -1,0 +1,116 @@
+"""What the judge knew around each event of a stretch of a trace: who held a record, who led, who promised what.
+
+Rules of this file
+
+1. Everything is read from the replay of the judge (conformance.judging.replay). What it does not know is None here, and
+   nothing is said of it.
+2. Rows are those of the columns. A history is a stretch: what lies in front of it is not asked for.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tidegauge.conformance.judging.replay import ReplayedReplica, Snapshot, replay
+from tidegauge.conformance.kernel.state import LEADING
+from tidegauge.traces.columns import Columns, positions
+from tidegauge.traces.schema import Config, Event
+
+BEFORE = 10_000
+"""Events in front of a failure that are looked at, and behind it; a longer trace has more, of which nothing is said."""
+BEHIND = 2_000
+
+
+@dataclass(frozen=True)
+class History:
+    """A stretch of a trace from row `first` on; `snapshots` has one entry more than `events`: the one before them."""
+
+    config: Config
+    first: int
+    events: tuple[Event, ...]
+    snapshots: tuple[Snapshot, ...]
+
+    @property
+    def rows(self) -> range:
+        """The rows of the stretch."""
+        return range(self.first, self.first + len(self.events))
+
+    def event(self, row: int) -> Event:
+        """The event in a row."""
+        return self.events[row - self.first]
+
+    def before(self, row: int, broker: int) -> ReplayedReplica:
+        """A replica in front of an event."""
+        return self.snapshots[row - self.first].replicas[broker]
+
+    def after(self, row: int, broker: int) -> ReplayedReplica:
+        """A replica behind it."""
+        return self.snapshots[row - self.first + 1].replicas[broker]
+
+    def broker(self, row: int) -> int | None:
+        """The broker that tells an event, as a position in the config; None for the controller."""
+        at = positions(self.config).get(self.event(row).node)
+        return at if at is not None and at < len(self.config.nodes) else None
+
+    def brokers(self) -> range:
+        """All replicas, as positions in the config."""
+        return range(len(self.config.nodes))
+
+    def upto(self, row: int) -> range:
+        """The rows in front of `row`, and it."""
+        return range(self.first, row + 1)
+
+    def leads(self, row: int, broker: int) -> bool:
+        """Whether a replica is leader behind an event."""
+        return self.after(row, broker).role == LEADING
+
+    def elects(self, row: int, broker: int) -> bool:
+        """Whether a replica begins to lead an epoch here."""
+        began = self.event(row).event == "BecomeLeader" and self.broker(row) == broker
+        return began and self.before(row, broker).epoch != self.after(row, broker).epoch
+
+    def goes_down(self, row: int, broker: int) -> bool:
+        """Whether a broker stops or crashes here."""
+        return self.broker(row) == broker and self.event(row).event in ("Stop", "Crash")
+
+    def last(self, rows: range, fits: Callable[[int], bool]) -> int | None:
+        """The last of `rows` that fits."""
+        return next((row for row in reversed(rows) if fits(row)), None)
+
+    def holders(self, row: int, offset: int, epoch: int | None) -> dict[int, bool | None]:
+        """Who holds a record behind an event."""
+        return {broker: self.after(row, broker).holds(offset, epoch) for broker in self.brokers()}
+
+    def losses(self, rows: range, offset: int, epoch: int | None) -> Iterator[tuple[int, int]]:
+        """Each (row, broker) of `rows` at which a log stops to hold a record that it held."""
+        for row in rows:
+            broker = self.broker(row)
+            held = broker is not None and self.before(row, broker).holds(offset, epoch)
+            if broker is not None and held and self.after(row, broker).holds(offset, epoch) is False:
+                yield row, broker
+
+    def shortens(self, row: int, broker: int) -> bool:
+        """Whether a log becomes shorter here."""
+        before, after = self.before(row, broker).leo, self.after(row, broker).leo
+        return self.broker(row) == broker and before is not None and after is not None and after < before
+
+    def got(self, rows: range, broker: int, offset: int, epoch: int | None) -> int | None:
+        """The last of `rows` at which a log began to hold a record."""
+        return self.last(
+            rows,
+            lambda row: (
+                bool(self.after(row, broker).holds(offset, epoch)) and not self.before(row, broker).holds(offset, epoch)
+            ),
+        )
+
+
+def history(columns: Columns, config: Config, trace: int, row: int, event_of: Callable[[int], Event]) -> History:
+    """The stretch around `row` of a trace."""
+    begin = max(int(columns.trace_starts[trace]), row - BEFORE)
+    end = min(int(columns.trace_starts[trace + 1]), row + BEHIND)
+    return stretch(columns, config, trace, begin, end, event_of)
+
+
+def stretch(columns: Columns, config: Config, trace: int, begin: int, end: int, event_of: Callable[[int], Event]) -> History:
+    """The rows from `begin` up to `end` of a trace."""
+    snapshots = replay(columns, config, trace, end - 1, end - begin)
+    return History(config, begin, tuple(event_of(row) for row in range(begin, end)), tuple(snapshots))

@@ -1,0 +1,105 @@
+"""HW-01 to HW-10: a high watermark that is not where it must be: what its replica went by, and what the others held."""
+
+from collections.abc import Iterator
+
+from tidegauge.conformance.judging.because.causes import (
+    Because,
+    Cause,
+    because_of,
+    broker_set,
+    name_of,
+    records,
+    shortens,
+    whereabouts,
+)
+from tidegauge.conformance.judging.because.history import History
+from tidegauge.conformance.judging.judge import Failure
+from tidegauge.impl.rules import NONE, UNDEFINED
+
+
+def promised(past: History, failure: Failure, broker: int, expected: int, actual: int) -> Because | None:
+    """What the high watermark is and may be, and what led to it."""
+    if failure.compared not in ("hw", "hw_before"):
+        return None
+    after, row = past.after(failure.row, broker), failure.row
+    epoch = "" if after.epoch is None or after.epoch < 0 else f" of epoch {after.epoch}"
+    role = {1: f", leader{epoch},", 2: f", follower{epoch},"}.get(after.role or 0, "")
+    if expected == UNDEFINED:
+        bound = "and has no log end recorded for a replica that counts"
+    else:
+        bound = f"where the rules allow {expected} at most" if actual > expected else f"where the rules ask for {expected}"
+    says = f"{name_of(past, broker)}{role} has the high watermark {actual} {bound}."
+    causes = list(_fetches(past, row, broker, failure.rule) if past.leads(row, broker) else _before(past, row, broker))
+    if actual > expected and (after.leo is None or actual <= after.leo):
+        where = whereabouts(past, row, actual - 1, after.epoch_of(actual - 1))
+        causes.append(Cause(f"{name_of(past, broker)} took the high watermark {actual}: {where}.", row))
+    elif actual > expected:
+        causes.append(Cause(f"{name_of(past, broker)} took the high watermark {actual}; its log ends at {after.leo}.", row))
+    if failure.rule == "HW-09" and after.isr is not None:
+        least = f"min.insync.replicas is {past.config.min_isr}"
+        causes.append(Cause(f"The ISR that {name_of(past, broker)} goes by is {broker_set(past, after.isr)}; {least}.", row))
+    if actual > expected:
+        causes += _taken_back(past, row, broker, actual)
+    return because_of(says, causes)
+
+
+def _fetches(past: History, row: int, leader: int, rule: str) -> Iterator[Cause]:
+    """What the leader had heard of each replica that counts, and what became of that replica's log since."""
+    after = past.after(row, leader)
+    counted = (after.isr or 0) | (after.proposed or 0)
+    for broker in past.brokers():
+        if broker == leader or not counted >> broker & 1:
+            continue
+        fetch = next((at for at in reversed(past.upto(row)) if _counts(past, at, leader, broker)), None)
+        if fetch is None:
+            continue
+        fields = past.event(fetch).fields
+        epoch = fields.get("req_epoch")
+        asked = f"offset {fields['req_offset']}" + ("" if epoch is None else f" in leader epoch {epoch}")
+        yield Cause(
+            f"The last fetch of {name_of(past, broker)} that {name_of(past, leader)} counted was for {asked}.", fetch
+        )
+        since = range(fetch + 1, row + 1)
+        yield from (Cause(f"{shortens(past, at, broker)}.", at) for at in since if past.shortens(at, broker))
+        if rule == "HW-08":
+            yield from _led(past, since, leader)
+
+
+def _counts(past: History, row: int, leader: int, follower: int) -> bool:
+    """Whether the leader handles a fetch of the follower here, and neither refuses it nor finds it diverging."""
+    event = past.event(row)
+    fields = event.fields
+    if event.event != "HandleFetch" or past.broker(row) != leader or fields.get("peer") != past.config.nodes[follower]:
+        return False
+    served = fields.get("error", NONE) == NONE and fields.get("div_epoch") is None
+    return served and fields.get("req_offset") is not None
+
+
+def _led(past: History, rows: range, leader: int) -> Iterator[Cause]:
+    """Who else began to lead in between."""
+    for row in rows:
+        broker = past.broker(row)
+        if broker is not None and broker != leader and past.elects(row, broker):
+            yield Cause(f"{name_of(past, broker)} became leader of epoch {past.after(row, broker).epoch}.", row)
+
+
+def _before(past: History, row: int, broker: int) -> Iterator[Cause]:
+    """The high watermark that a follower had, and the one that it was sent."""
+    had = past.last(past.upto(row - 1), lambda at: past.before(at, broker).hw != past.after(at, broker).hw)
+    if had is not None and past.after(had, broker).hw is not None:
+        event = past.event(had).event
+        yield Cause(f"{name_of(past, broker)}'s high watermark became {past.after(had, broker).hw} ({event}).", had)
+    sent = past.event(row).fields.get("res_hw")
+    peer = past.event(row).fields.get("peer")
+    if sent is not None and peer is not None:
+        yield Cause(f"The response of n{peer} carried the high watermark {sent}.", row)
+
+
+def _taken_back(past: History, row: int, broker: int, high: int) -> Iterator[Cause]:
+    """The next truncation of what was called committed."""
+    for at in range(row + 1, past.rows.stop):
+        end, before = past.after(at, broker).leo, past.before(at, broker).leo
+        if past.shortens(at, broker) and end is not None and before is not None and end < high:
+            gone = records(end, min(high, before))
+            yield Cause(f"{shortens(past, at, broker)}. {gone} had been below its high watermark.", at)
+            return

@@ -1,0 +1,226 @@
+"""DATA-01 to DATA-03: who held a record that is gone, who promised it, and which steps lost it.
+
+A record is its offset and its epoch. It is lost where a log that held it is known not to hold it any more.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tidegauge.conformance.judging.because.causes import (
+    Because,
+    Cause,
+    because_of,
+    broker_set,
+    loses,
+    name_of,
+    records,
+    whereabouts,
+    writes,
+)
+from tidegauge.conformance.judging.because.history import History
+from tidegauge.conformance.judging.judge import Failure
+from tidegauge.impl.rules import NONE
+
+ALL = -1
+"""acks=all."""
+
+
+class _Claim(NamedTuple):
+    """Records [offset, end) of `epoch` that a leader has promised in `row`."""
+
+    row: int
+    leader: int
+    offset: int
+    end: int
+    epoch: int | None
+
+
+class _Loser(NamedTuple):
+    """A replica that has to hold them and does not, in `row`."""
+
+    row: int
+    broker: int
+    leads: bool
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A record that was promised is gone
+
+
+def lost(past: History, failure: Failure, actual: int, end: int, tp: str) -> Because | None:
+    """DATA-01, DATA-03: records up to `end` were promised, and a log is right only up to `actual`."""
+    found = next(_pairs(past, failure, actual, end), None)
+    if found is None:
+        return None
+    claim, loser = found
+    who, epoch = name_of(past, loser.broker), past.after(loser.row, loser.broker).epoch
+    whose = f"leader of epoch {epoch}" if loser.leads else "a member of the ISR"
+    promised = "acknowledged to producers" if failure.rule == "DATA-03" else f"committed by {name_of(past, claim.leader)}"
+    if _replaced(past, claim, loser):
+        other = past.after(loser.row, loser.broker).epoch_of(claim.offset)
+        says = f"{records(claim.offset, claim.offset + 1)} of {tp} was {promised}, but {who}, {whose}, has another one there"
+        says += f" (epoch {other} instead of {claim.epoch})"
+    else:
+        was, is_ = ("were", "are") if claim.end - claim.offset > 1 else ("was", "is")
+        says = f"{records(claim.offset, claim.end)} of {tp} {was} {promised} and {is_} "
+        says += f"gone after {who} became {whose}" if loser.leads else f"missing on {who}, {whose}"
+    return because_of(f"{says}.", list(_steps(past, claim, loser, failure.rule == "DATA-03")))
+
+
+def _replaced(past: History, claim: _Claim, loser: _Loser) -> bool:
+    """Whether the log that lacks the record holds another one in its place."""
+    return (past.after(loser.row, loser.broker).leo or 0) > claim.offset
+
+
+def _pairs(past: History, failure: Failure, actual: int, end: int) -> Iterator[tuple[_Claim, _Loser]]:
+    """A promise up to `end`, and a replica whose log is right only up to `actual`."""
+    at = failure.row
+    broker = past.broker(at)
+    if broker is None:
+        return
+    event = past.event(at).event
+    if event in ("BecomeLeader", "Observe"):
+        loser = _Loser(at, broker, event == "BecomeLeader")
+        for row in reversed(past.upto(at - 1)):
+            yield from _held_to(past, _claim(past, row, failure.rule, actual, end), loser)
+        return
+    for row in reversed(past.upto(at)):
+        later = past.broker(row)
+        if later is not None and later != broker and past.elects(row, later):
+            yield from _held_to(past, _claim(past, at, failure.rule, actual, end), _Loser(row, later, True))
+
+
+def _held_to(past: History, claim: _Claim | None, loser: _Loser) -> Iterator[tuple[_Claim, _Loser]]:
+    """The pair, if the promise binds the replica and the replica is known to break it."""
+    if claim is None:
+        return
+    epoch, later = past.after(claim.row, claim.leader).epoch, past.after(loser.row, loser.broker)
+    binds = not loser.leads or (epoch is not None and later.epoch is not None and epoch < later.epoch)
+    if binds and later.holds(claim.offset, claim.epoch) is False:
+        yield claim, loser
+
+
+def _claim(past: History, row: int, rule: str, actual: int, end: int) -> _Claim | None:
+    """What a leader promises with an event: records up to `end` committed, or acknowledged."""
+    leader = past.broker(row)
+    if leader is None or not past.leads(row, leader):
+        return None
+    after, fields = past.after(row, leader), past.event(row).fields
+    offset = actual
+    if rule == "DATA-03":
+        acknowledged = past.event(row).event == "ProduceAck" and fields.get("acks") == ALL
+        if not acknowledged or fields.get("rec_end") != end or fields.get("error", NONE) != NONE:
+            return None
+        base = fields.get("rec_base")
+        offset = end - 1 if base is None else max(actual, base)
+    elif after.hw != end or (past.before(row, leader).hw == end and past.before(row, leader).epoch == after.epoch):
+        return None
+    return _Claim(row, leader, offset, end, after.epoch_of(offset))
+
+
+def _steps(past: History, claim: _Claim, loser: _Loser, acknowledged: bool) -> Iterator[Cause]:
+    """Written, committed, acknowledged; lost, gone down; elected without it."""
+    offset, epoch, leader = claim.offset, claim.epoch, claim.leader
+    end = max(claim.row, loser.row)
+    written = past.got(past.upto(claim.row), leader, offset, epoch)
+    if written is not None:
+        yield Cause(writes(past, written, leader, offset, epoch), written)
+    committed = past.last(past.upto(claim.row), lambda row: _commits(past, row, leader, offset))
+    if committed is not None:
+        high = past.after(committed, leader).hw
+        yield Cause(
+            f"{name_of(past, leader)}, leader of epoch {past.after(committed, leader).epoch}, raised its high watermark to "
+            f"{high}: {whereabouts(past, committed, offset, epoch)}.",
+            committed,
+        )
+    if acknowledged:
+        where = "" if committed is not None else f": {whereabouts(past, claim.row, offset, epoch)}"
+        yield Cause(f"{name_of(past, leader)} acknowledged it to a producer with acks=all{where}.", claim.row)
+    begin = written if written is not None else past.first
+    for row, broker in past.losses(range(begin, end), offset, epoch):
+        yield Cause(loses(past, row, broker, offset), row)
+    for broker, holds in past.holders(loser.row, offset, epoch).items():
+        if holds and past.after(loser.row, broker).up is False:
+            down = next((row for row in reversed(range(begin, loser.row)) if past.goes_down(row, broker)), None)
+            if down is not None:
+                verb = "crashed" if past.event(down).event == "Crash" else "stopped"
+                yield Cause(f"{name_of(past, broker)}, which holds it, {verb}.", down)
+    if _replaced(past, claim, loser):
+        other = past.after(loser.row, loser.broker).epoch_of(offset)
+        got = past.got(past.upto(loser.row), loser.broker, offset, other)
+        if got is not None:
+            yield Cause(writes(past, got, loser.broker, offset, other), got)
+    yield from _elected(past, loser, offset)
+    for row, broker in past.losses(range(end + 1, past.rows.stop), offset, epoch):
+        yield Cause(loses(past, row, broker, offset), row)
+
+
+def _commits(past: History, row: int, leader: int, offset: int) -> bool:
+    """Whether the leader's high watermark passes `offset` here."""
+    before, after = past.before(row, leader).hw, past.after(row, leader).hw
+    return past.leads(row, leader) and after is not None and after > offset and before is not None and before <= offset
+
+
+def _elected(past: History, loser: _Loser, offset: int) -> Iterator[Cause]:
+    """How the replica without the record came to have to hold it."""
+    after, name = past.after(loser.row, loser.broker), name_of(past, loser.broker)
+    node = past.config.nodes[loser.broker]
+    if not loser.leads:
+        isr = past.snapshots[loser.row - past.first + 1].isr
+        says = "" if isr is None else f", a member of the ISR {broker_set(past, isr)}"
+        yield Cause(f"{name}{says}, is found with log end {after.leo}.", loser.row)
+        return
+    elections = (row for row in past.upto(loser.row) if _elects(past, row, node, after.epoch))
+    registered = next(elections, None)
+    if registered is not None:
+        fields = past.event(registered).fields
+        kind = {True: " cleanly", False: " uncleanly", None: ""}[fields.get("clean")]
+        isr = fields.get("isr")
+        says = "" if isr is None else f", with the ISR {{{', '.join(f'n{one}' for one in isr)}}}"
+        yield Cause(f"The controller elected {name} for epoch {after.epoch}{kind}{says}.", registered)
+    has = f"its log ends at {after.leo}" if after.leo is not None and after.leo <= offset else "it has another record there"
+    yield Cause(f"{name} became leader of epoch {after.epoch}: {has}.", loser.row)
+
+
+def _elects(past: History, row: int, node: int, epoch: int | None) -> bool:
+    """Whether the controller makes a node leader of an epoch here; later changes of the ISR in it do not."""
+    event, before = past.event(row), past.snapshots[row - past.first].leader_epoch
+    registers = event.event == "ChangePartition" and event.fields.get("leader") == node
+    return registers and event.fields.get("leader_epoch") == epoch and before is not None and before != epoch
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Two logs differ where both promise
+
+
+def differ(past: History, row: int, offset: int, end: int, tp: str) -> Because | None:
+    """DATA-02: two logs differ at `offset`, and both replicas promise their records up to `end`."""
+    pairs = [(a, b) for a in past.brokers() for b in past.brokers() if a < b and _disagree(past, row, a, b, offset, end)]
+    if not pairs:
+        return None
+    causes, says = [], []
+    for broker in pairs[0]:
+        epoch = past.after(row, broker).epoch_of(offset)
+        says.append(f"{name_of(past, broker)} (epoch {epoch})")
+        got = past.got(past.upto(row), broker, offset, epoch)
+        if got is not None:
+            causes.append(Cause(writes(past, got, broker, offset, epoch), got))
+        promised = next((at for at in reversed(past.upto(row)) if _passes(past, at, broker, offset)), None)
+        if promised is not None:
+            high = past.after(promised, broker).hw
+            causes.append(Cause(f"{name_of(past, broker)} took the high watermark {high}: it calls it committed.", promised))
+    sentence = f"The record at offset {offset} of {tp} is not the same on {' and '.join(says)}, and both call it committed."
+    return because_of(sentence, causes)
+
+
+def _disagree(past: History, row: int, one: int, two: int, offset: int, end: int) -> bool:
+    a, b = past.after(row, one), past.after(row, two)
+    if a.hw is None or b.hw is None or min(a.hw, b.hw) != end:
+        return False
+    return None not in (a.epoch_of(offset), b.epoch_of(offset)) and a.epoch_of(offset) != b.epoch_of(offset)
+
+
+def _passes(past: History, row: int, broker: int, offset: int) -> bool:
+    """Whether the high watermark of a replica passes `offset` here."""
+    before, after = past.before(row, broker).hw, past.after(row, broker).hw
+    return after is not None and after > offset and (before is None or before <= offset)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tidegauge.conformance.job.job import StepOutcome, exit_code
 from tidegauge.conformance.judging.explain import Explanation
-from tidegauge.conformance.judging.report.html import asset, failures_as_json
+from tidegauge.conformance.judging.report.html import asset, broken, frame, judged_by
+from tidegauge.conformance.judging.report.timeline import Timelines
 from tidegauge.conformance.judging.verdicts import Verdict
 
 TITLE = "Tidegauge conformance"
@@ -24,18 +25,19 @@ def job_page(outcomes: Sequence[StepOutcome]) -> str:
     shown: list[Explanation] = [one for outcome in outcomes for one in outcome.result.explanations]
     cases = sum(len(outcome.result.cases) for outcome in outcomes)
     seconds = sum(outcome.seconds for outcome in outcomes)
-    return asset("job.html").format(
-        title=TITLE,
-        style=asset("page.css"),
-        script=asset("page.js"),
-        data=failures_as_json(shown),
-        verdict=verdict,
-        verdict_class="pass" if code == 0 else "fail",
-        summary=f"{len(outcomes)} steps, {cases} cases, {seconds:.0f} s",
+    lines = Timelines()
+    main = asset("job.html").format(
         steps="".join(_step_row(outcome) for outcome in outcomes),
-        cases="".join(_cases(outcome) for outcome in outcomes),
+        layout="beside" if shown else "",
         hidden="" if shown else "hidden",
         failures=len(shown),
+        said=broken(shown, lines),
+        viewer=asset("viewer.html"),
+        cases="".join(_cases(outcome) for outcome in outcomes),
+    )
+    summary = f"{len(outcomes)} steps, {cases} cases, {seconds:.0f} s"
+    return frame(
+        TITLE, (verdict, "pass" if code == 0 else "fail"), summary, judged_by(one.config for one in shown), main, lines
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from tidegauge.conformance.judging.because.history import Kept
 from tidegauge.conformance.judging.damage import set_aside
 from tidegauge.conformance.judging.explain import Explanation, explain
 from tidegauge.conformance.judging.inputs import Found, InputBatch, opened, read
@@ -229,7 +230,8 @@ def _explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
         (others if pair[1].rule in seen else firsts).append(pair)
         seen.add(pair[1].rule)
     firsts.sort(key=lambda pair: WORST.index(pair[1].rule) if pair[1].rule in WORST else len(WORST))
+    kept: Kept = {}
     for one, failure in (firsts + others)[:most]:
         batch = one.batch
-        explanation = explain(batch.columns, batch.config, failure, batch.traces, batch.source)
+        explanation = explain(batch.columns, batch.config, failure, batch.traces, batch.source, kept=kept)
         yield replace(explanation, path=one.path)

@@ -9,10 +9,10 @@ Rules of this file
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegauge.conformance.judging.because import because, has_causes
-from tidegauge.conformance.judging.because.history import history
+from tidegauge.conformance.judging.because.history import Kept, history
 from tidegauge.conformance.judging.events import event_at, event_words, words
 from tidegauge.conformance.judging.grid import grid
 from tidegauge.conformance.judging.judge import Failure
@@ -25,6 +25,40 @@ STEPS = 12
 """Events shown before the failing one."""
 STATES = ("running", "role")
 """What is compared of the replica itself, and is no field of the event."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A row of a trace of some columns; `traces` are the events that these were made from, where there are any."""
+
+    columns: Columns
+    config: Config
+    trace: int
+    row: int
+    traces: Sequence[Trace] | None = None
+    source: str = ""
+
+    @property
+    def rows(self) -> range:
+        """All rows of the trace."""
+        return range(int(self.columns.trace_starts[self.trace]), int(self.columns.trace_starts[self.trace + 1]))
+
+    @property
+    def name(self) -> str:
+        """What the trace is called."""
+        return f"trace {self.trace}" if self.traces is None else self.traces[self.trace].name
+
+    @property
+    def tp(self) -> str:
+        """The partition; empty where the source does not say."""
+        return "" if self.traces is None else self.traces[self.trace].tp
+
+    def event(self, row: int) -> Event:
+        """The event in a row of the trace: as it was read where there is a line behind it."""
+        at = row - self.rows.start
+        if self.traces is not None:
+            return self.traces[self.trace].events[at]
+        return event_at(self.columns, row, self.config, f"{self.source}: trace {self.trace}, event {at + 1}")
 
 
 @dataclass(frozen=True)
@@ -54,6 +88,7 @@ class Explanation:
     because: tuple[ExplainedCause, ...]
     trace: str
     tp: str
+    place: Place = field(repr=False, compare=False)
     config: Config
     at: str
     expected: str
@@ -79,19 +114,15 @@ def explain(
     traces: Sequence[Trace] | None = None,
     source: str = "",
     steps: int = STEPS,
+    kept: Kept | None = None,
 ) -> Explanation:
-    """Explain a failure. `traces` are the events the columns were made from, when there are any."""
-    first = int(columns.trace_starts[failure.trace])
-
-    def event_of(row: int) -> Event:
-        return event_in(columns, config, row, failure.trace, traces, source)
-
+    """Explain a failure. `traces` are the events that the columns were made from, if any; failures may share `kept`."""
+    place = Place(columns, config, failure.trace, failure.row, traces, source)
+    first = place.rows.start
     window = _involved(columns, config, failure.row, first, steps)
     snapshots = {s.row: s for s in replay(columns, config, failure.trace, failure.row, failure.row + 1 - window[0])}
-    shown = tuple(ExplainedStep(row - first + 1, event_of(row), snapshots[row]) for row in window)
+    shown = tuple(ExplainedStep(row - first + 1, place.event(row), snapshots[row]) for row in window)
     rule = rulebook()[failure.rule]
-    trace = None if traces is None else traces[failure.trace]
-    tp = trace.tp if trace is not None else ""
     expected = words(failure.compared, failure.expected, config)
     actual = words(failure.compared, failure.actual, config)
     last = shown[-1].event
@@ -99,8 +130,8 @@ def explain(
     says = f"n{last.node} {last.event}: {subject} is {actual}, expected {expected}. {rule.means}"
     causes: tuple[ExplainedCause, ...] = ()
     if has_causes(rule.id):
-        past = history(columns, config, failure.trace, failure.row, event_of)
-        found = because(past, failure, tp or "the partition")
+        past = history(columns, config, failure.trace, failure.row, place.event, kept)
+        found = because(past, failure, place.tp or "the partition")
         if found is not None:
             says = found.says if rule.id.startswith("DATA-") else f"{found.says} {rule.means}"
             causes = tuple(ExplainedCause(one.says, one.row - first + 1, past.event(one.row).at) for one in found.causes)
@@ -108,8 +139,9 @@ def explain(
         rule=rule,
         means=says,
         because=causes,
-        trace=trace.name if trace is not None else f"trace {failure.trace}",
-        tp=tp,
+        trace=place.name,
+        tp=place.tp,
+        place=place,
         config=config,
         at=shown[-1].event.at,
         expected=expected,
@@ -139,14 +171,6 @@ def _involved(columns: Columns, config: Config, row: int, first: int, steps: int
             chosen.append(at)
         at -= 1
     return chosen[::-1]
-
-
-def event_in(columns: Columns, config: Config, row: int, trace: int, traces: Sequence[Trace] | None, source: str) -> Event:
-    """The event in a row: as it was read where there is a line behind it."""
-    at = row - int(columns.trace_starts[trace])
-    if traces is not None:
-        return traces[trace].events[at]
-    return event_at(columns, row, config, f"{source}: trace {trace}, event {at + 1}")
 
 
 def text(explanation: Explanation) -> str:

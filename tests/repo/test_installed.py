@@ -58,9 +58,9 @@ def test_a_wheel_has_one_name_and_every_file_once(wheel: Path) -> None:
         "Rules.tla",
         "Small.cfg",
         "models.toml",
-        "page.html",
-        "page.css",
-        "page.js",
+        "frame.html",
+        "style.css",
+        "viewer.js",
         "log4j2.properties",
         "py.typed",
     ):

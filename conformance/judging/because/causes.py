@@ -31,17 +31,15 @@ def because_of(says: str, causes: list[Cause]) -> Because:
 def writes(past: History, row: int, broker: int, offset: int, epoch: int | None) -> str:
     """A log begins to hold the record at `offset`."""
     verb = {"LeaderAppend": "appended", "HandleFetchResponse": "copied"}.get(_event(past, row), "has")
-    return f"{name_of(past, broker)} {verb} offset {offset}" + ("." if epoch is None else f" in epoch {epoch}.")
+    return f"{name_of(past, broker)} {verb} offset {offset:,}" + ("." if epoch is None else f" in epoch {epoch}.")
 
 
 def loses(past: History, row: int, broker: int, offset: int) -> str:
     """A log stops to hold the record at `offset`."""
-    before, after = past.before(row, broker).leo, past.after(row, broker).leo
+    after = past.after(row, broker).leo
     if after is not None and after <= offset:
-        return f"{shortens(past, row, broker)}: offset {offset} is gone there."
-    return (
-        f"{name_of(past, broker)} has another record at offset {offset} than before, log end {before} ({_event(past, row)})."
-    )
+        return f"{shortens(past, row, broker)}: offset {offset:,} is gone there."
+    return f"{name_of(past, broker)} has another record at offset {offset:,} than before ({_event(past, row)})."
 
 
 def shortens(past: History, row: int, broker: int) -> str:
@@ -49,9 +47,9 @@ def shortens(past: History, row: int, broker: int) -> str:
     before, after = past.before(row, broker).leo, past.after(row, broker).leo
     event = _event(past, row)
     if event in TRUNCATES:
-        return f"{name_of(past, broker)} truncated its log from {before} to {after} ({event})"
+        return f"{name_of(past, broker)} truncated its log from {grouped(before)} to {grouped(after)} ({event})"
     verb = {"Start": "came back with", "Observe": "is found with"}.get(event, f"has with {event}")
-    return f"{name_of(past, broker)} {verb} the log end {after} instead of {before}"
+    return f"{name_of(past, broker)} {verb} the log end {grouped(after)} instead of {grouped(before)}"
 
 
 def whereabouts(past: History, row: int, offset: int, epoch: int | None) -> str:
@@ -62,7 +60,7 @@ def whereabouts(past: History, row: int, offset: int, epoch: int | None) -> str:
         for word, value in (("on", True), ("not on", False), ("unknown on", None))
         if value in holders.values()
     )
-    return f"offset {offset} was then {'; '.join(groups)}"
+    return f"offset {offset:,} was then {'; '.join(groups)}"
 
 
 def name_of(past: History, broker: int) -> str:
@@ -77,7 +75,12 @@ def broker_set(past: History, mask: int) -> str:
 
 def records(offset: int, end: int) -> str:
     """The records from `offset` up to `end`."""
-    return f"The record at offset {offset}" if end - offset <= 1 else f"The records at offsets {offset} to {end - 1}"
+    return f"The record at offset {offset:,}" if end - offset <= 1 else f"The records at offsets {offset:,} to {end - 1:,}"
+
+
+def grouped(offset: int | None) -> str:
+    """An offset as it reads best."""
+    return "unknown" if offset is None else f"{offset:,}"
 
 
 def _event(past: History, row: int) -> str:

@@ -103,11 +103,21 @@ class History:
         )
 
 
-def history(columns: Columns, config: Config, trace: int, row: int, event_of: Callable[[int], Event]) -> History:
+Kept = dict[tuple[int, int, int, int], "History"]
+"""Histories by columns, trace, begin and end: the failures of one trace share theirs."""
+
+
+def history(
+    columns: Columns, config: Config, trace: int, row: int, event_of: Callable[[int], Event], kept: Kept | None = None
+) -> History:
     """The stretch around `row` of a trace."""
     begin = max(int(columns.trace_starts[trace]), row - BEFORE)
     end = min(int(columns.trace_starts[trace + 1]), row + BEHIND)
-    return stretch(columns, config, trace, begin, end, event_of)
+    kept = {} if kept is None else kept
+    key = id(columns), trace, begin, end
+    if key not in kept:
+        kept[key] = stretch(columns, config, trace, begin, end, event_of)
+    return kept[key]
 
 
 def stretch(columns: Columns, config: Config, trace: int, begin: int, end: int, event_of: Callable[[int], Event]) -> History:

@@ -18,9 +18,9 @@ def contradicted(past: History, failure: Failure, broker: int, expected: int, ac
         past.upto(failure.row - 1),
         lambda row: _value(past.after(row, broker), word) == expected != _value(past.before(row, broker), word),
     )
-    causes = () if made is None else (Cause(f"{name}'s {word} became {expected} ({past.event(made).event}).", made),)
-    here = Cause(f"{name} has the {word} {actual} ({past.event(failure.row).event}).", failure.row)
-    return Because(f"{name} has the {word} {actual}, where its events made it {expected}.", (*causes, here))
+    causes = () if made is None else (Cause(f"{name}'s {word} became {expected:,} ({past.event(made).event}).", made),)
+    here = Cause(f"{name} has the {word} {actual:,} ({past.event(failure.row).event}).", failure.row)
+    return Because(f"{name} has the {word} {actual:,}, where its events made it {expected:,}.", (*causes, here))
 
 
 def _value(replica: ReplayedReplica, word: str) -> int | None:

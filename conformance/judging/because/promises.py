@@ -7,6 +7,7 @@ from tidegauge.conformance.judging.because.causes import (
     Cause,
     because_of,
     broker_set,
+    grouped,
     name_of,
     records,
     shortens,
@@ -27,14 +28,18 @@ def promised(past: History, failure: Failure, broker: int, expected: int, actual
     if expected == UNDEFINED:
         bound = "and has no log end recorded for a replica that counts"
     else:
-        bound = f"where the rules allow {expected} at most" if actual > expected else f"where the rules ask for {expected}"
-    says = f"{name_of(past, broker)}{role} has the high watermark {actual} {bound}."
+        bound = (
+            f"where the rules allow {expected:,} at most" if actual > expected else f"where the rules ask for {expected:,}"
+        )
+    says = f"{name_of(past, broker)}{role} has the high watermark {actual:,} {bound}."
     causes = list(_fetches(past, row, broker, failure.rule) if past.leads(row, broker) else _before(past, row, broker))
     if actual > expected and (after.leo is None or actual <= after.leo):
         where = whereabouts(past, row, actual - 1, after.epoch_of(actual - 1))
-        causes.append(Cause(f"{name_of(past, broker)} took the high watermark {actual}: {where}.", row))
+        causes.append(Cause(f"{name_of(past, broker)} took the high watermark {actual:,}: {where}.", row))
     elif actual > expected:
-        causes.append(Cause(f"{name_of(past, broker)} took the high watermark {actual}; its log ends at {after.leo}.", row))
+        causes.append(
+            Cause(f"{name_of(past, broker)} took the high watermark {actual:,}; its log ends at {grouped(after.leo)}.", row)
+        )
     if failure.rule == "HW-09" and after.isr is not None:
         least = f"min.insync.replicas is {past.config.min_isr}"
         causes.append(Cause(f"The ISR that {name_of(past, broker)} goes by is {broker_set(past, after.isr)}; {least}.", row))
@@ -55,7 +60,7 @@ def _fetches(past: History, row: int, leader: int, rule: str) -> Iterator[Cause]
             continue
         fields = past.event(fetch).fields
         epoch = fields.get("req_epoch")
-        asked = f"offset {fields['req_offset']}" + ("" if epoch is None else f" in leader epoch {epoch}")
+        asked = f"offset {fields['req_offset']:,}" + ("" if epoch is None else f" in leader epoch {epoch}")
         yield Cause(
             f"The last fetch of {name_of(past, broker)} that {name_of(past, leader)} counted was for {asked}.", fetch
         )
@@ -88,11 +93,11 @@ def _before(past: History, row: int, broker: int) -> Iterator[Cause]:
     had = past.last(past.upto(row - 1), lambda at: past.before(at, broker).hw != past.after(at, broker).hw)
     if had is not None and past.after(had, broker).hw is not None:
         event = past.event(had).event
-        yield Cause(f"{name_of(past, broker)}'s high watermark became {past.after(had, broker).hw} ({event}).", had)
+        yield Cause(f"{name_of(past, broker)}'s high watermark became {grouped(past.after(had, broker).hw)} ({event}).", had)
     sent = past.event(row).fields.get("res_hw")
     peer = past.event(row).fields.get("peer")
     if sent is not None and peer is not None:
-        yield Cause(f"The response of n{peer} carried the high watermark {sent}.", row)
+        yield Cause(f"The response of n{peer} carried the high watermark {grouped(sent)}.", row)
 
 
 def _taken_back(past: History, row: int, broker: int, high: int) -> Iterator[Cause]:

@@ -11,6 +11,7 @@ from tidegauge.conformance.judging.because.causes import (
     Cause,
     because_of,
     broker_set,
+    grouped,
     loses,
     name_of,
     records,
@@ -130,7 +131,7 @@ def _steps(past: History, claim: _Claim, loser: _Loser, acknowledged: bool) -> I
         high = past.after(committed, leader).hw
         yield Cause(
             f"{name_of(past, leader)}, leader of epoch {past.after(committed, leader).epoch}, raised its high watermark to "
-            f"{high}: {whereabouts(past, committed, offset, epoch)}.",
+            f"{grouped(high)}: {whereabouts(past, committed, offset, epoch)}.",
             committed,
         )
     if acknowledged:
@@ -168,7 +169,7 @@ def _elected(past: History, loser: _Loser, offset: int) -> Iterator[Cause]:
     if not loser.leads:
         isr = past.snapshots[loser.row - past.first + 1].isr
         says = "" if isr is None else f", a member of the ISR {broker_set(past, isr)}"
-        yield Cause(f"{name}{says}, is found with log end {after.leo}.", loser.row)
+        yield Cause(f"{name}{says}, is found with log end {grouped(after.leo)}.", loser.row)
         return
     elections = (row for row in past.upto(loser.row) if _elects(past, row, node, after.epoch))
     registered = next(elections, None)
@@ -178,7 +179,11 @@ def _elected(past: History, loser: _Loser, offset: int) -> Iterator[Cause]:
         isr = fields.get("isr")
         says = "" if isr is None else f", with the ISR {{{', '.join(f'n{one}' for one in isr)}}}"
         yield Cause(f"The controller elected {name} for epoch {after.epoch}{kind}{says}.", registered)
-    has = f"its log ends at {after.leo}" if after.leo is not None and after.leo <= offset else "it has another record there"
+    has = (
+        f"its log ends at {grouped(after.leo)}"
+        if after.leo is not None and after.leo <= offset
+        else "it has another record there"
+    )
     yield Cause(f"{name} became leader of epoch {after.epoch}: {has}.", loser.row)
 
 
@@ -208,8 +213,12 @@ def differ(past: History, row: int, offset: int, end: int, tp: str) -> Because |
         promised = next((at for at in reversed(past.upto(row)) if _passes(past, at, broker, offset)), None)
         if promised is not None:
             high = past.after(promised, broker).hw
-            causes.append(Cause(f"{name_of(past, broker)} took the high watermark {high}: it calls it committed.", promised))
-    sentence = f"The record at offset {offset} of {tp} is not the same on {' and '.join(says)}, and both call it committed."
+            causes.append(
+                Cause(f"{name_of(past, broker)} took the high watermark {grouped(high)}: it calls it committed.", promised)
+            )
+    sentence = (
+        f"The record at offset {offset:,} of {tp} is not the same on {' and '.join(says)}, and both call it committed."
+    )
     return because_of(sentence, causes)
 
 

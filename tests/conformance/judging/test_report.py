@@ -11,8 +11,7 @@ import pytest
 
 from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging.check import Report, check
-from tidegauge.conformance.judging.report import as_json, as_text, write_html, write_json, write_junit
-from tidegauge.conformance.judging.report.html import page
+from tidegauge.conformance.judging.report import as_json, as_text, write_json, write_junit
 from tidegauge.conformance.judging.report.json_report import json_text, schema_text
 from tidegauge.conformance.judging.tool import tool_version
 from tidegauge.conformance.judging.verdicts import Verdict
@@ -133,40 +132,3 @@ def test_what_is_no_report_is_not_valid(key: str, value: object, report: Report)
     assert not VALIDATOR.is_valid(data | {key: value})
     del data[key]
     assert not VALIDATOR.is_valid(data)
-
-
-def test_the_page_needs_nothing_from_outside(report: Report, tmp_path: Path) -> None:
-    """No link, no request, no other file; style, script and data are in it."""
-    write_html(report, tmp_path / "r.html")
-    text = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert not re.search(r"(?:src|href)\s*=", text)
-    assert set(re.findall(r"https?://[^\s\"'<>]+", text)) == {"http://www.w3.org/2000/svg"}
-    assert "default-src 'none'" in text
-    assert "prefers-color-scheme: dark" in text
-    for key in ("ArrowLeft", "ArrowRight"):
-        assert key in text
-
-
-def test_the_page_holds_the_failures_as_data(report: Report) -> None:
-    """What the script draws can be read back: states before and after each step."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page(report), re.DOTALL)
-    assert found is not None
-    failures = json.loads(found.group(1).replace("<\\/", "</"))
-    assert [failure["rule"] for failure in failures] == [one.rule.id for one in report.explanations]
-    last = failures[0]["steps"][-1]["after"]["replicas"]
-    assert len(last) == 2
-    assert {"leo", "hw", "epochs", "role"} <= set(last[0])
-
-
-def test_text_from_a_trace_cannot_break_the_page(tmp_path: Path) -> None:
-    """A trace name is foreign text: it is escaped in every report."""
-    lines = (DIRECTORY / "fails-no-divergence-check.ndjson").read_text(encoding="utf-8").splitlines()
-    lines[0] = lines[0].replace("golden/fails-no-divergence-check", "</script><b>\\u0001&")
-    path = tmp_path / "x&<y>.ndjson"
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    seen = check([path])
-    text = page(seen)
-    assert "</script><b>" not in text
-    assert "x&<y>" not in text.split('id="data"')[0]
-    write_junit(seen, tmp_path / "r.xml")
-    assert ElementTree.parse(tmp_path / "r.xml").getroot().tag == "testsuites"

@@ -1,0 +1,78 @@
+"""Which event caused which: the arrows of the page.
+
+Rules of this file
+
+1. An event comes of the last one before it, at the other node, of a kind that causes it and with the same words, as far as
+   both say them: a handled fetch of the sent one, a response of the handled one, a role of the registration.
+2. It is a picture of the trace, not a verdict: what the judge takes for in flight, it says itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tidegauge.traces.schema import Event
+
+_FETCH = ("req_epoch", "req_offset", "req_last_epoch")
+_ROLE = ("leader_epoch", "partition_epoch")
+
+
+class _Causes(NamedTuple):
+    """The events that cause one, the words that both must say alike, and whether each names the other as its peer."""
+
+    events: tuple[str, ...]
+    words: tuple[str, ...]
+    paired: bool = True
+
+
+CAUSES: Mapping[str, _Causes] = MappingProxyType(
+    {
+        "HandleFetch": _Causes(("SendFetch",), _FETCH),
+        "AnswerFetch": _Causes(("HandleFetch",), (), False),
+        **{
+            name: _Causes(("HandleFetch", "AnswerFetch"), _FETCH)
+            for name in ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleFetchError")
+        },
+        "HandleEpochRequest": _Causes(("SendEpochRequest",), ("req_epoch", "req_last_epoch")),
+        "HandleEpochResponse": _Causes(("HandleEpochRequest",), ("req_epoch", "req_last_epoch")),
+        "AlterPartition": _Causes(("ExpandIsr", "ShrinkIsr"), ("isr",), False),
+        "HandleAlterPartitionResponse": _Causes(("AlterPartition",), ("isr",), False),
+        "BecomeLeader": _Causes(("ChangePartition",), _ROLE, False),
+        "BecomeFollower": _Causes(("ChangePartition",), _ROLE, False),
+    }
+)
+LOOK_BACK = 2_000
+"""Events that are looked through for a cause."""
+
+
+def causes(events: Sequence[Event]) -> list[int | None]:
+    """For each event the position of the one that it comes of, where there is one."""
+    return [
+        next((at for at in range(here - 1, max(-1, here - LOOK_BACK), -1) if _caused(events[at], event)), None)
+        if event.event in CAUSES
+        else None
+        for here, event in enumerate(events)
+    ]
+
+
+def _caused(cause: Event, event: Event) -> bool:
+    kinds, words, paired = CAUSES[event.event]
+    if cause.event not in kinds or not all(_alike(cause, event, word) for word in words):
+        return False
+    if paired:
+        return cause.node == event.fields.get("peer") and cause.fields.get("peer") == event.node
+    if event.event == "AnswerFetch":
+        same = cause.node == event.node and cause.fields.get("peer") == event.fields.get("peer")
+        return same and all(_alike(cause, event, word) for word in _FETCH)
+    if event.event == "AlterPartition":
+        return bool(event.fields.get("peer", cause.node) == cause.node)
+    if event.event == "HandleAlterPartitionResponse":
+        return bool(cause.fields.get("peer", event.node) == event.node)
+    return event.event == "BecomeFollower" or cause.fields.get("leader", event.node) == event.node
+
+
+def _alike(one: Event, two: Event, word: str) -> bool:
+    if word not in one.fields or word not in two.fields:
+        return True
+    a, b = one.fields[word], two.fields[word]
+    return set(a) == set(b) if isinstance(a, Sequence) and isinstance(b, Sequence) else bool(a == b)

@@ -59,6 +59,7 @@ def test_whole_logs_have_no_gap(name: str) -> None:
         ("n2/request.log", '"sessionEpoch":7,', "kafka.request.logger at DEBUG of node 2"),
         ("n1/server.log", "Appended message set", "UnifiedLog at TRACE of node 1"),
         ("n1/server.log", "Registered signal handlers", "every logger of node 1"),
+        ("n3/server.log", "Completed load of Log", "no line says how far the log goes"),
         ("n1/server.log", "Terminating process", "every logger of node 1"),
     ],
 )

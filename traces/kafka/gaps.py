@@ -86,6 +86,7 @@ class Watch:
         self.gaps: list[Gap] = []
         self._leading: dict[str, bool] = {}
         self._unloaded: set[str] = set()
+        self._sized: set[str] = set()
         self._without_role: set[str] = set()
         self._set: dict[tuple[str, str], int] = {}
         self._reported: dict[tuple[str, str], Seen] = {}
@@ -97,6 +98,7 @@ class Watch:
         self._set.clear()
         self._leading.clear()
         self._unloaded.clear()
+        self._sized.clear()
         self._without_role.clear()
         spot = (self.broker.run, 0)
         if first is None or first.what != "process-started":
@@ -194,10 +196,15 @@ class Watch:
             yield from _differs(replica.hw, said.number("hw_before"), "hw", said.tp, PARTITION)
             if named and self._set.get((said.line.thread, said.tp)) != said.number("hw"):
                 yield LOG, ("set", said.tp), "a high watermark that no line of the log sets"
+        elif said.what == "log-created":
+            self._sized.add(said.tp)
         elif said.what == "log-completed":
+            self._sized.add(said.tp)
             yield from self._found(said.number("leo"), "leo", said.tp)
         elif said.what == "log-loaded":
             yield from self._found(said.number("hw"), "hw", said.tp)
+            if said.tp not in self._sized:
+                yield EVERYTHING, ("load", said.tp), "no line says how far the log goes that was loaded"
             if replica.loaded:
                 yield EVERYTHING, ("load", said.tp), "a replica is loaded twice by one process"
         if said.what in _OF_A_LEADER and self._leading.get(said.tp) is False:

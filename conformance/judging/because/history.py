@@ -15,9 +15,9 @@ from tidegauge.conformance.kernel.state import LEADING
 from tidegauge.traces.columns import Columns, positions
 from tidegauge.traces.schema import Config, Event
 
-BEFORE = 10_000
+BEFORE = 5_000
 """Events in front of a failure that are looked at, and behind it; a longer trace has more, of which nothing is said."""
-BEHIND = 2_000
+BEHIND = 1_000
 
 
 @dataclass(frozen=True)

@@ -95,11 +95,25 @@ def test_without_a_link_the_worst_failure_is_shown(broken: str, drive: Drive) ->
         broken,
         """out.at = at(); out.now = $("now").textContent;
         location.hash = document.querySelector("ol.because a").getAttribute("href");
-        dispatchEvent(new HashChangeEvent("hashchange")); out.then = at();""",
+        dispatchEvent(new HashChangeEvent("hashchange")); out.then = at();
+        const cards = document.querySelectorAll("details.failure");
+        cards[2].querySelector("summary").click(); out.third = at();
+        out.open = [...cards].map((card) => card.open); out.card = document.querySelector(".chosen .rule").textContent;""",
     )
     assert out["at"] == "after event 183 of 352"
     assert "DATA-03 fails" in out["now"]
     assert out["then"] == "after event 138 of 352"
+    assert (out["third"], out["card"], out["open"]) == ("after event 169 of 352", "HW-08", [True, False, True])
+
+
+def test_a_card_that_opens_late_does_not_lead_away(broken: str, drive: Drive) -> None:
+    """The toggle of the card that is open from the start arrives after the link was followed."""
+    out = drive(
+        broken,
+        """document.querySelectorAll("details").forEach((one) => one.dispatchEvent(new Event("toggle"))); out.at = at();""",
+        "#trace=k-epoch-jump%2Falpha-0&event=151&rule=DATA-01",
+    )
+    assert out["at"] == "after event 151 of 352"
 
 
 def test_the_slider_and_the_focus_stay(broken: str, drive: Drive) -> None:

@@ -171,10 +171,7 @@ const follow = () => {
   if (Object.values(stands.wanted).some(Boolean)) by("filters").open = true;
   open(at);
   choose(failure);
-  if (failure) {
-    const card = document.querySelector(`details.failure[data-failure="${data.failures.indexOf(failure)}"]`);
-    if (card) card.open = true;
-  }
+  if (failure) document.querySelectorAll("details.failure").forEach((card) => { card.open = card.classList.contains("chosen"); });
   const wanted = number || (failure && failure.timeline === at ? failure.event : 0);
   stands.at = wanted && holds({ ...stands.timeline }) ? wanted - stands.timeline.first : -1;
   if (stands.at >= stands.timeline.events.length) stands.at = -1;
@@ -231,9 +228,11 @@ const listen = () => {
     drawLogs(by("logs"), stands.timeline, eventNow(), stateNow(), stands.window, marked());
   });
   for (const name of ["pointerup", "pointercancel"]) by("logs").addEventListener(name, () => { grip = null; });
-  document.querySelectorAll("details.failure").forEach((card) => card.addEventListener("toggle", () => {
-    const failure = data.failures[card.dataset.failure];
-    if (!card.open || failure === stands.failure) return;
+  // not on "toggle", which a card that is open from the start fires, too: it would lead away from what a link asks for
+  document.querySelectorAll("details.failure > summary").forEach((summary) => summary.addEventListener("click", (event) => {
+    const failure = data.failures[summary.parentElement.dataset.failure];
+    if (failure === stands.failure) return;
+    if (summary.parentElement.open) event.preventDefault();
     choose(failure);
     if (stands.timeline.at !== failure.timeline) open(failure.timeline);
     go(failure.event - stands.timeline.first);

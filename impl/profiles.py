@@ -61,7 +61,7 @@ class Profile(NamedTuple):
     old_batch_is_duplicate: bool  # a batch below the remembered ones is a duplicate, not out of order (1.0.0 and 1.0.1)
     hw_wakes_followers: bool  # a high watermark that moved completes a follower's fetch (2.4 and 2.5, KAFKA-9952)
     elr: bool  # eligible leader replicas (KIP-966, default for clusters made at MV 4.1)
-    elr_keeps_removed: bool  # a replica that is removed, or only being added, stays eligible (F4, all releases with ELR)
+    elr_keeps_removed: bool  # a replica that is removed stays eligible (F4, all releases with ELR)
     min_isr_by_partition_zero: bool  # effective min ISR counts the replicas of partition 0 (F4, all releases with ELR)
     min_isr_change_clears_elr: bool  # a new min.insync.replicas forgets every ELR (F5, all releases with ELR)
     indexes_go_stale: bool  # what forgets an ELR or deletes a topic leaves the controller's indexes (F6, all releases)

@@ -144,10 +144,11 @@ def _with_elr(
 ) -> PartitionRegistration:
     """PartitionChangeBuilder#maybePopulateTargetElr. Its order is that of a Java hash set of small numbers.
 
-    A replica that is removed, or only being added, has no log that could be trusted; Kafka keeps it (finding F4).
+    A replica that is removed deletes its log; Kafka keeps it (finding F4). One that is being added may be eligible: it can
+    only have come in by the ISR.
     """
     ghosts = set() if profile.elr_keeps_removed else {*before.elr, *before.isr, *before.last_known_elr}
-    ghosts -= set(target.replicas) - set(target.adding)
+    ghosts -= set(target.replicas)
     if ghosts:
         kept = tuple(b for b in target.last_known_elr if b not in ghosts)
         target = target._replace(last_known_elr=kept)

@@ -101,6 +101,17 @@ def test_f4_a_ghost_keeps_the_only_replica_from_leading() -> None:
     assert restarted(ELR_REPAIRED) == 1
 
 
+def test_f4_repaired_a_replica_that_is_being_added_may_be_eligible() -> None:
+    """It came in by the ISR; were it left out, nobody would lead once the others are gone."""
+    repaired = ELR._replace(elr_keeps_removed=False, min_isr_by_partition_zero=False)
+    raised = reassigned(reassigned(controller(repaired), 1), *ALL)
+    joined = raised.partitions[TP]._replace(isr=(1, 2))
+    control = raised._replace(partitions=raised.partitions.put(TP, joined))
+    gone = fence_broker(register_broker(control, 1, 77), 2)
+    assert (gone.partitions[TP].adding, gone.partitions[TP].elr) == ((2, 3), (2,))
+    assert unfence_broker(gone, 2).partitions[TP].leader == 2
+
+
 def test_f5_a_new_min_isr_while_nobody_leads_leaves_the_partition_without_a_leader() -> None:
     """Repaired, an ELR that is still needed stays, as KIP-966 has it."""
 

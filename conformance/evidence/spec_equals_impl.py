@@ -6,8 +6,9 @@ Rules of this file
 2. A difference is told where a reader can follow it: at the first state, in breadth-first order, from which the two sides
    do not take the same steps, with a shortest path to it.
 3. Bounds are those of the model's cfg (traces.model.bounds).
-4. Each module is explored by the system of impl that has its steps: impl.cluster.cluster, or impl.explored.isr_cluster for
-   MCAlterPartition.
+4. Each module is explored by the system of impl that has its steps: impl.cluster.cluster, impl.explored.isr_cluster for
+   MCAlterPartition, impl.explored.control_steps for MCController. The cfgs of that one say which switches of their profile
+   are off.
 5. A model that starts from a deep state is compared from there. MCSeeds says how a partition gets there from Init; the
    implementation goes the same way first.
 """
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tidegauge.impl.cluster.cluster import Cluster, initial
 from tidegauge.impl.cluster.transitions import model_of
-from tidegauge.impl.explored import describe, describe_isr, isr_cluster
+from tidegauge.impl.explored import control_cluster, control_steps, describe, describe_control, describe_isr, isr_cluster
 from tidegauge.impl.explored.explore import Graph, Walker, explore_from
 from tidegauge.impl.profiles import Profile, Rules
 from tidegauge.impl.releases import named
@@ -28,7 +29,7 @@ from tidegauge.spec.checker.graph import labelled_graph
 from tidegauge.spec.checker.models import Model, find_model
 from tidegauge.spec.checker.tlc import Limits, run_tlc
 from tidegauge.spec.errors import SpecError
-from tidegauge.traces.model.bounds import bounds_of, isr_bounds_of
+from tidegauge.traces.model.bounds import bounds_of, control_bounds_of, control_profile_of, isr_bounds_of
 
 View: TypeAlias = tuple[Any, ...]
 Label: TypeAlias = tuple[Any, ...]
@@ -70,6 +71,12 @@ COMPARED = (
     Compared("Kip966", "elr", {"MaxEpoch": 1}),
     Compared("EqualEpoch", "fetch-truncation", {"MaxPartitionEpoch": 2}),
     Compared("SkipsEqual", "skips-equal", {"MaxPartitionEpoch": 2}),
+    Compared("GhostElr", "elr", {"MaxPartitionEpoch": 2, "MaxStops": 0}),
+    Compared("StaleIndex", "elr", {"MaxPartitionEpoch": 2}),
+    Compared("NeverCompletes", "elr", {"MaxPartitionEpoch": 2, "MaxLog": 0}),
+    Compared("FailedDirectoryLeads", "elr", {"MaxLog": 0}),
+    Compared("RaisedTooLate", "elr", {"MaxPartitionEpoch": 2, "MaxStops": 0}),
+    Compared("RepairedMinIsr", "elr", {"MaxPartitionEpoch": 3, "MaxLog": 0}),
 )
 """What the main job compares, a few seconds each; those of ISR changes and those from deep states with three brokers."""
 
@@ -138,13 +145,25 @@ def isr_start_of(compared: Compared, rules: Rules | None = None) -> isr_cluster.
     return isr_cluster.initial(bounds, compared.switched, rules)
 
 
+def control_start_of(compared: Compared, rules: Rules | None = None) -> control_cluster.ControlCluster:
+    """The same for a model of MCController; it has no decision that is a rule."""
+    if rules is not None:
+        raise SpecError(f"{compared.model}: expected no other rules, seen some: impl.control reads none of them")
+    model = find_model(compared.model)
+    return control_cluster.initial(control_bounds_of(model, **compared.constants), control_profile_of(model))
+
+
 REPLICATION = System(start_of, explore_from, describe.label_text, describe.view_text)
 ISR_CHANGES = System(isr_start_of, isr_cluster.explore, describe_isr.label_text, describe_isr.view_text)
 
 
+CONTROLLER = System(control_start_of, control_steps.explore, describe_control.label_text, describe_control.view_text)
+SYSTEMS = {"MCAlterPartition": ISR_CHANGES, "MCController": CONTROLLER}
+
+
 def system_of(model: Model) -> System:
     """The system that is held against a model."""
-    return ISR_CHANGES if model.module == "MCAlterPartition" else REPLICATION
+    return SYSTEMS.get(model.module, REPLICATION)
 
 
 def first_divergence(start: View, spec: set[Edge], impl: set[Edge], system: System = REPLICATION) -> str:

@@ -44,7 +44,7 @@ def test_every_module_of_the_implementation_is_named() -> None:
         "replica.partition_state",
         "server.waiting",
     }
-    text = {"explored.describe", "explored.describe_isr", "explored.view"}
+    text = {"explored.describe", "explored.describe_control", "explored.describe_isr", "explored.view"}
     paths = (path.relative_to(ROOT / "impl") for path in (ROOT / "impl").rglob("*.py") if path.name != "__init__.py")
     modules = {".".join(path.with_suffix("").parts) for path in paths} - values - text
     missing = {name for name in modules if f"impl.{name}" not in MAPPING}

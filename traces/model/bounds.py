@@ -6,8 +6,13 @@ Rules of this file
 2. It stands above both rooms it joins: `spec` knows no explorer, `impl` no cfg.
 """
 
+import re
+from typing import Any
+
 from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN, Bounds
 from tidegauge.impl.explored import isr_cluster
+from tidegauge.impl.explored.control_cluster import ControlBounds
+from tidegauge.impl.profiles import ELR, Profile
 from tidegauge.spec.checker.models import Model
 
 LAST_RESORTS = {"MCLastKnownSpec": LAST_KNOWN, "MCAnybodySpec": ANYBODY}
@@ -42,3 +47,53 @@ def isr_bounds_of(model: Model, **constants: int) -> isr_cluster.IsrBounds:
     cfg = model.config(**constants)
     followers = len(cfg.members("Follower"))
     return isr_cluster.IsrBounds(followers, *map(cfg.number, ("MaxEnd", "MaxPartitionEpoch", "MaxRestarts")))
+
+
+SWITCHES = (
+    "ElrKeepsRemoved",
+    "MinIsrByPartitionZero",
+    "MinIsrChangeClearsElr",
+    "IndexesGoStale",
+    "ReassignmentKeepsAdding",
+    "HeartbeatInOnePass",
+    "RecreatedStaysEligible",
+)
+"""What Controller.tla has as switches; in a profile they are written elr_keeps_removed and so on."""
+
+
+def control_bounds_of(model: Model, **constants: int) -> ControlBounds:
+    """The same for a model of MCController. Its replicas are digits: 123."""
+    cfg = model.config(**constants)
+    flags = ("Unclean", "Deletes", "Unregisters", "DisksFail", "LateConfig")
+    unclean, deletes, unregisters, disks_fail, late_config = (cfg.constants[name] == "TRUE" for name in flags)
+    return ControlBounds(
+        _replicas(cfg.number("Replicas")),
+        len(cfg.members("Broker")),
+        cfg.number("PartitionZero"),
+        tuple(_replicas(int(target)) for target in cfg.members("Targets")),
+        cfg.number("MinIsr"),
+        tuple(map(int, cfg.members("MinIsrs"))),
+        cfg.number("MaxLog"),
+        cfg.number("MaxPartitionEpoch"),
+        cfg.number("MaxStops"),
+        unclean,
+        deletes,
+        unregisters,
+        disks_fail,
+        late_config,
+    )
+
+
+def _replicas(digits: int) -> tuple[int, ...]:
+    return tuple(int(digit) - 1 for digit in str(digits))
+
+
+def control_profile_of(model: Model) -> Profile:
+    """The profile with the switches of a model of MCController."""
+    constants = model.config().constants
+    switches: dict[str, Any] = {_snake(name): constants[name] == "TRUE" for name in SWITCHES}
+    return ELR._replace(**switches)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

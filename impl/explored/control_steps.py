@@ -1,0 +1,259 @@
+"""What happens to a controller, one partition and its brokers: the Next relation of spec/Controller.tla.
+
+Rules of this file
+
+1. What the controller decides, and what it writes, is decided by impl.control, request by request. Here stands who may ask
+   for what, and what becomes of logs and processes.
+2. A request that Kafka answers with an error, or throws at, is no step.
+3. What only a clock knows is not here: any session may be over, everybody has been heard lately.
+"""
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from tidegauge.impl.control import elections
+from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
+from tidegauge.impl.control.configurations import ConfigChange, incremental_alter_configs
+from tidegauge.impl.control.heartbeats import BrokerHeartbeat, BrokerHeartbeatState, Heartbeats
+from tidegauge.impl.control.partition_change import Election
+from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState
+from tidegauge.impl.control.quorum_controller import (
+    QuorumController,
+    fence_stale_broker,
+    process_broker_heartbeat,
+    register_broker,
+    unregister_broker,
+)
+from tidegauge.impl.control.reassignments import (
+    DirectoryAssignment,
+    Reassignment,
+    alter_partition_reassignments,
+    assign_replicas_to_dirs,
+)
+from tidegauge.impl.control.records import TOPIC, ConfigResource, Record, RegisterBrokerRecord
+from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl, is_active, min_isr
+from tidegauge.impl.control.topics import delete_topic
+from tidegauge.impl.explored.control_cluster import (
+    DEAD,
+    FAILED,
+    NAME,
+    ONLINE,
+    STOPPED,
+    STOPPING,
+    UP,
+    ControlCluster,
+    place,
+    runs,
+    shared,
+    view,
+)
+from tidegauge.impl.explored.search import Graph, Label, Search
+from tidegauge.impl.messages import AlterPartitionRequest
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.table import Table
+
+T = TypeVar("T")
+
+
+def successors(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
+    """Every enabled label with the state it leads to."""
+    if state.partition is not None:
+        yield from _data(state, state.partition)
+        yield from _asked(state)
+        if state.known_min_isr != min_isr(state.control, NAME):
+            yield ("ReadConfig",), state._replace(known_min_isr=min_isr(state.control, NAME))
+    for b in range(state.bounds.brokers):
+        yield from _process(state, b)
+        yield from _session(state, b)
+
+
+def _data(state: ControlCluster, partition: PartitionRegistration) -> Iterator[tuple[Label, ControlCluster]]:
+    """LeaderAppend, CatchUp, Acknowledge, Expand, Shrink: what a leader and its followers do."""
+    leader = partition.leader
+    if not runs(state, leader):
+        return
+    log = state.logs[leader]
+    if len(log) < state.bounds.max_log:
+        yield ("LeaderAppend",), state._replace(logs=_put(state.logs, leader, (*log, partition.leader_epoch)))
+    for f in partition.replicas:
+        if f != leader and runs(state, f) and state.logs[f] != log:
+            yield ("CatchUp", f), state._replace(logs=_put(state.logs, f, log))
+    below = min((shared(log, state.logs[b]) for b in (leader, *partition.isr)), key=len)
+    enough = len(partition.isr) >= min(state.known_min_isr, len(partition.replicas))
+    if enough and len(below) > len(state.committed):
+        yield ("Acknowledge",), state._replace(committed=below)
+    for f in partition.replicas:
+        if f not in partition.isr and runs(state, f) and is_active(state.control, f) and state.logs[f] == log:
+            yield from _proposed(state, ("Expand", f), {*partition.isr, f})
+        if f in partition.isr and f != leader and state.logs[f] != log:
+            yield from _proposed(state, ("Shrink", f), {*partition.isr} - {f})
+
+
+def _proposed(state: ControlCluster, label: Label, isr: set[int]) -> Iterator[tuple[Label, ControlCluster]]:
+    """AlterPartition of the leader, in the epochs that the controller has."""
+    control, partition = state.control, state.control.partitions[state.tp]
+    asked = AlterPartitionRequest(partition.leader, partition.leader_epoch, partition.partition_epoch, tuple(sorted(isr)))
+    epoch = control.brokers[partition.leader].epoch
+    request = AlterPartition(partition.leader, epoch, (Proposal(state.tp, asked),))
+    yield from _written(state, label, alter_partition(control, request).records, hears=False)
+
+
+def _asked(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
+    """Reassign, Cancel, SetMinIsr, ElectPreferred, ElectUnclean, Delete: what an operator asks for."""
+    control, tp = state.control, state.tp
+    for target in (*state.bounds.targets, None) if state.bounds.targets else ():
+        records, _ = alter_partition_reassignments(control, (Reassignment(tp, target),))
+        yield from _written(state, ("Cancel",) if target is None else ("Reassign", target), records)
+    for value in state.bounds.min_isrs:
+        if value != min_isr(control, NAME):
+            change = ConfigChange(ConfigResource(TOPIC, NAME), MIN_IN_SYNC_REPLICAS, str(value))
+            records, _ = incremental_alter_configs(control, (change,))
+            yield from _written(state, ("SetMinIsr", value), records, hears=not state.bounds.late_config)
+    yield from _written(state, ("ElectPreferred",), elections.elect_leader(control, tp, Election.PREFERRED).records)
+    if state.bounds.unclean:
+        yield from _written(state, ("ElectUnclean",), elections.elect_leader(control, tp, Election.UNCLEAN).records)
+    if state.bounds.deletes:
+        yield from _written(state, ("Delete",), delete_topic(control, NAME).records)
+
+
+def _process(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
+    """Die, FailDirectory, ShutDown, Register, Unregister: what becomes of a broker."""
+    known, process = state.control.brokers.get(b), state.processes[b]
+    if process in {UP, STOPPING}:
+        if state.stops < state.bounds.max_stops:
+            dead = state._replace(processes=_put(state.processes, b, DEAD), stops=state.stops + 1)
+            yield ("Die", b, 1), dead
+            if state.logs[b]:
+                yield ("Die", b, 0), dead._replace(logs=_put(state.logs, b, ()))
+        if process == STOPPING or state.stops < state.bounds.max_stops:
+            active, result = process_broker_heartbeat(_active(state), _beat(state, b)._replace(want_shut_down=True))
+            ended = STOPPED if result.response.should_shut_down else STOPPING
+            if ended != process and result.response.error == NONE:
+                stops = state.stops + (process == UP)
+                asked = state._replace(processes=_put(state.processes, b, ended), stops=stops)
+                yield from _reached(asked, ("ShutDown", b), active.control)
+        return
+    for moved in (0, 1) if place(state, b) == FAILED else (0,):
+        yield from _registered(state, b, moved=moved)
+    if state.bounds.unregisters and known is not None:
+        without, unregistered = unregister_broker(_active(state), b)
+        if unregistered.response == NONE:
+            yield from _reached(state, ("Unregister", b), without.control)
+
+
+def _registered(state: ControlCluster, b: int, *, moved: int) -> Iterator[tuple[Label, ControlCluster]]:
+    """A process starts. It stopped in order if it names its epoch: every log directory must say so.
+
+    Where a directory had failed, it is mended and empty, or it is not one of the broker's any more: then the replica is made
+    anew in the other one, and assigned to it.
+    """
+    known = state.control.brokers.get(b)
+    both = (f"{b}A", f"{b}B")[: 1 + state.bounds.disks_fail]
+    directories = both if known is None or (place(state, b) == FAILED and not moved) else known.directories
+    mended = place(state, b) == FAILED and not moved
+    clean = state.processes[b] == STOPPED and known is not None and not mended
+    asked = RegisterBrokerRecord(b, 0, 0 if known is None else known.incarnation + 1, directories=directories)
+    active, result = register_broker(_active(state), asked, known.epoch if known is not None and clean else UNDEFINED)
+    if result.response != NONE:
+        return
+    control = active.control
+    if moved:
+        asks = DirectoryAssignment(b, control.brokers[b].epoch, f"{b}B", state.tp)
+        control = replayed(control, assign_replicas_to_dirs(control, asks).records)
+    started = state._replace(processes=_put(state.processes, b, UP))
+    yield from _reached(started, ("Register", b, moved), control)
+
+
+def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
+    """Fence, Unfence, FailDirectory: a session that ends, and heartbeats."""
+    known = state.control.brokers.get(b)
+    if known is None:
+        return
+    active = _active(state)
+    if not known.fenced:
+        session = (b, known.epoch)
+        over = active._replace(heartbeats=active.heartbeats._replace(expired=frozenset({session})))
+        yield from _reached(state, ("Fence", b), fence_stale_broker(over, session)[0].control)
+    if state.processes[b] != UP:
+        return
+    may_fail = state.bounds.disks_fail and state.partition is not None and b in state.partition.replicas
+    for fails in (0, 1) if may_fail and place(state, b) == ONLINE else (0,):
+        if not known.fenced and not fails:
+            continue
+        beat = _beat(state, b)._replace(offline=(f"{b}A",) if fails else ())
+        after, result = process_broker_heartbeat(active, beat)
+        if result.response.error == NONE:
+            gone = state._replace(logs=_put(state.logs, b, ())) if fails else state
+            label = ("Unfence", b, fails) if known.fenced else ("FailDirectory", b)
+            yield from _reached(gone, label, after.control)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Between the steps
+
+
+def _active(state: ControlCluster) -> QuorumController:
+    """The active controller, when everybody has just been heard."""
+    brokers = (
+        (b, BrokerHeartbeatState(known.fenced, 0, 0 if known.in_controlled_shutdown and not known.fenced else UNDEFINED))
+        for b, known in state.control.brokers.items()
+    )
+    return QuorumController(state.control, Heartbeats(Table(brokers)), UNDEFINED)
+
+
+def _beat(state: ControlCluster, b: int) -> BrokerHeartbeat:
+    known = state.control.brokers.get(b)
+    return BrokerHeartbeat(b, UNDEFINED, 0) if known is None else BrokerHeartbeat(b, known.epoch, known.offset)
+
+
+def _written(
+    state: ControlCluster, label: Label, records: tuple[Record, ...], *, hears: bool = True
+) -> Iterator[tuple[Label, ControlCluster]]:
+    if records:
+        yield from _reached(state, label, replayed(state.control, records), hears=hears)
+
+
+def _reached(
+    state: ControlCluster, label: Label, control: ReplicationControl, *, hears: bool = True
+) -> Iterator[tuple[Label, ControlCluster]]:
+    """The state with what the controller has now, if that is within the bounds. Who is no replica deletes its log.
+
+    `hears`: a leader that reads of the change in the metadata log has read all that stands before it.
+    """
+    before, after = state.partition, control.partitions.get(state.tp)
+    state = state._replace(control=control)
+    if after is not None and after.partition_epoch > state.bounds.max_partition_epoch:
+        return
+    replicas = () if after is None else after.replicas
+    keeps = tuple(log if b in replicas or state.processes[b] in {STOPPED, DEAD} else () for b, log in enumerate(state.logs))
+    committed = state.committed
+    if before is not None and after is not None and gives_up(before, after):
+        committed = shared(committed, state.logs[after.leader])
+    if hears and (before != after or label[0] == "SetMinIsr"):
+        state = state._replace(known_min_isr=min_isr(control, NAME))
+    yield label, state._replace(logs=keeps, committed=() if after is None else committed)
+
+
+def gives_up(before: PartitionRegistration, after: PartitionRegistration) -> bool:
+    """Whether an election may have lost data, and says so: of somebody who was neither in sync nor eligible."""
+    elected = after.leader not in {UNDEFINED, before.leader}
+    return elected and after.leader not in {*before.isr, *before.elr} and after.recovery is RecoveryState.RECOVERING
+
+
+def _put(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
+    return (*values[:at], value, *values[at + 1 :])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Exploration
+
+
+def search(start: ControlCluster) -> Search[ControlCluster]:
+    """Equal views are equal states."""
+    return Search(start, successors, view)
+
+
+def explore(start: ControlCluster) -> Graph:
+    """The whole labelled graph."""
+    return search(start).graph(view)

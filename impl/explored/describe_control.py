@@ -1,0 +1,74 @@
+"""Labels and states of the controller's model as text; brokers are b1, b2, .. as in impl.explored.describe."""
+
+from collections.abc import Sequence
+
+from tidegauge.impl.explored.describe import broker_name, names
+from tidegauge.impl.explored.search import Label, View
+
+PROCESSES = ("runs", "is stopping", "stopped in order", "died")
+REGISTERED = ("not registered", "fenced", "unfenced")
+PLACES = ("", ", its directory failed", ", in another directory")
+
+
+def label_text(label: Label) -> str:
+    """One action with its arguments in words."""
+    match label:
+        case ("CatchUp" | "Expand" | "Shrink" | "Fence" | "FailDirectory" | "ShutDown" | "Unregister", b):
+            return f"{label[0]} {broker_name(b)}"
+        case ("Unfence", b, fails):
+            return f"Unfence {broker_name(b)}" + (" reporting that its directory failed" if fails else "")
+        case ("Die", b, kept):
+            return f"Die {broker_name(b)}" + ("" if kept else " losing its disk")
+        case ("Register", b, moved):
+            return f"Register {broker_name(b)}" + (" without the directory that failed" if moved else "")
+        case ("Reassign", target):
+            return f"Reassign to {names(target)}"
+        case ("SetMinIsr", value):
+            return f"SetMinIsr {value}"
+        case _:
+            return str(label[0])
+
+
+def view_text(view: View) -> str:
+    """A view, a line for each broker and one for the partition."""
+    partition, brokers, logs, committed, stops, min_isr, known_min_isr, (listed, stale) = view
+    lines = []
+    for b, ((process, registered, stopping, place), log) in enumerate(zip(brokers, logs, strict=True)):
+        index = f" index={listed[b]}" if listed[b] else ""
+        stale_index = " index names a deleted topic" if stale >> b & 1 else ""
+        what = f"{PROCESSES[process]}, {REGISTERED[registered]}{' and shuts down' if stopping else ''}{PLACES[place]}"
+        lines.append(f"{broker_name(b)} {what} log={_records(log)}{index}{stale_index}")
+    config = f"min_isr={min_isr}" + (f", {known_min_isr} as the leader knows" if known_min_isr != min_isr else "")
+    lines.append(f"partition    {_partition(partition)}; {config}")
+    return "\n".join([*lines, f"committed    {_records(committed)}  stops={stops}"])
+
+
+def _records(epochs: tuple[int, ...]) -> str:
+    return " ".join(map(str, epochs)) or "-"
+
+
+def _partition(partition: View) -> str:
+    if not partition:
+        return "deleted"
+    replicas, adding, removing, isr, elr, last, leader, recovering, epoch, partition_epoch = partition
+    text = (
+        f"replicas={names(replicas)} leader={broker_name(leader)} epoch={epoch} partition_epoch={partition_epoch} "
+        f"isr={_set(isr)} elr={_set(elr)}"
+    )
+    changing = f" adding={_set(adding)} removing={_set(removing)}" if adding or removing else ""
+    known = f" last={names(last)}" if last else ""
+    return text + changing + known + (" recovering" if recovering else "")
+
+
+def _set(members: int) -> str:
+    return names(tuple(b for b in range(members.bit_length()) if members >> b & 1))
+
+
+def run_text(states: Sequence[View], labels: Sequence[Label]) -> str:
+    """A run: the first state, then each step with the lines that it changed."""
+    lines = [view_text(states[0])]
+    for number, (label, before, after) in enumerate(zip(labels, states, states[1:], strict=False), start=1):
+        known = view_text(before).splitlines()
+        lines.append(f"{number:>2}  {label_text(label)}")
+        lines += [f"      {line}" for line in view_text(after).splitlines() if line not in known]
+    return "\n".join(lines)

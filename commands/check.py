@@ -1,8 +1,9 @@
 """tidegauge check."""
 
 import argparse
+import sys
 
-from tidegauge.commands import profiles
+from tidegauge.commands import profiles, selections
 from tidegauge.commands.layouts import layout_argument
 from tidegauge.commands.terminal import CONFORMS, aside, colour, echo, silent
 from tidegauge.impl.errors import UsageError
@@ -17,6 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     profiles.arguments(parser, "judge by this profile instead of the one the trace names")
     layout_argument(parser)
+    selections.arguments(parser)
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) there")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report, judge nothing")
@@ -25,11 +27,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge traces: NDJSON or Parquet files, or directories of Kafka broker logs or of their segments."""
-    from tidegauge.conformance.judging.check import check
     from tidegauge.conformance.judging.report.html import write_html
     from tidegauge.conformance.judging.report.json_report import json_text, schema_text, write_json
     from tidegauge.conformance.judging.report.junit import write_junit
     from tidegauge.conformance.judging.report.text import as_text
+    from tidegauge.conformance.judging.side_by_side import How, check_all
     from tidegauge.traces.files.replacing import directory, replacing
 
     if args.json_schema:
@@ -38,8 +40,9 @@ def run(args: argparse.Namespace) -> int:
     if not args.path:
         raise UsageError("check: expected a path, seen none; name a file or a directory, or - for standard input")
     out = directory(args.out) if args.out else None
-    echo_to = silent if args.quiet or args.json else aside
-    report = check(args.path, profiles.chosen(args), echo=echo_to, layout=args.layout)
+    seen = sys.stderr.isatty() and not args.quiet
+    how = How(profiles.chosen(args), args.layout, selections.chosen(args))
+    report = check_all(args.path, how, args.processes, aside if seen else silent)
     echo(json_text(report) if args.json else as_text(report, colour=colour(), everything=args.all))
     if out is not None:
         for name, write in (("check.json", write_json), ("check.xml", write_junit), ("index.html", write_html)):

@@ -34,6 +34,7 @@ from tidegauge.conformance.judging.verdicts import (
 )
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import named
+from tidegauge.traces.kafka.selection import Selection
 from tidegauge.traces.problems import Problem, lost
 
 CONFORMS, FAILS, BAD, UNDECIDED = 0, 1, 2, 3
@@ -124,10 +125,11 @@ def check(
     explained: int = EXPLAINED,
     echo: Echo = lambda _line: None,
     layout: str | None = None,
+    selection: Selection | None = None,
 ) -> Report:
     """Judge the traces in `paths`; `profile` replaces the one their configs name, `layout` is the pattern of broker logs.
 
-    The path `-` is standard input.
+    The path `-` is standard input. With a `selection` that part of broker logs is judged.
     """
     begin = time.perf_counter()
     inputs: list[Input] = []
@@ -137,7 +139,7 @@ def check(
     for path in paths:
         found = Found()
         with opened(path) as source:
-            kind, batches = read(source, found, layout)
+            kind, batches = read(source, found, layout, selection)
             mine: list[Judgement] = []
             for one in (one for batch in batches for one in _judged(batch, str(path), profile, found.problems)):
                 mine.append(replace(one.judgement, failures=(), final=()))
@@ -152,7 +154,7 @@ def check(
     rules = rule_verdicts(total(judgements))
     return Report(
         inputs=tuple(inputs),
-        verdict=_of_all(inputs),
+        verdict=of_all(inputs),
         rules=rules,
         explanations=tuple(_explained(kept, explained)),
         failures=sum(tally.failed_traces for j in judgements for tally in j.tallies.values()),
@@ -183,7 +185,7 @@ def _input(path: str, kind: str, found: Found, judgements: Sequence[Judgement]) 
     )
 
 
-def _of_all(inputs: Sequence[Input]) -> Verdict:
+def of_all(inputs: Sequence[Input]) -> Verdict:
     """One input that fails, or of which nothing is decided, is not made good by another; one without events is bad input."""
     verdicts = {one.verdict for one in inputs if one.events}
     worst = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS)

@@ -57,6 +57,8 @@ def _cells(replica: ReplayedReplica, longest: int) -> str:
 def _runs(replica: ReplayedReplica) -> str:
     if replica.epochs is None or replica.leo is None:
         return "[?]"
+    if not replica.epochs:
+        return "no epochs"
     ends = [start for _, start in replica.epochs[1:]] + [replica.leo]
     return " ".join(f"[{start},{end}) epoch {epoch}" for (epoch, start), end in zip(replica.epochs, ends, strict=True))
 

@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidegauge.conformance.judging.partial import Doubt
+from tidegauge.impl.errors import UsageError
 from tidegauge.traces import kafka
 from tidegauge.traces.columns import Columns, to_columns
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.files.ndjson_columns import read_at_once
 from tidegauge.traces.files.parquet import Reader, Unreadable
+from tidegauge.traces.kafka.selection import Selection
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Config, Trace
 
@@ -89,18 +91,22 @@ def opened(path: str | Path) -> Iterator[Source]:
         yield Source(kept, kept.name)
 
 
-def read(source: Source, found: Found, layout: str | None = None) -> tuple[str, Iterator[InputBatch]]:
+def read(
+    source: Source, found: Found, layout: str | None = None, selection: Selection | None = None
+) -> tuple[str, Iterator[InputBatch]]:
     """What a path holds: the kind of source, and its batches; what else comes up goes to `found`.
 
-    `layout` is the pattern broker logs are written in.
+    `layout` is the pattern broker logs are written in, `selection` what of them is read.
     """
     path = source.path
     if path.is_dir():
-        return LOGS, _logs(source, found, layout)
-    if is_parquet(path):
+        return LOGS, _logs(source, found, layout, selection)
+    if selection is None and is_parquet(path):
         return "Parquet", _parquet(source, found.problems)
     if path.is_file() and (layout is not None or kafka.is_log(path)):
-        return LOGS, _logs(source, found, layout)
+        return LOGS, _logs(source, found, layout, selection)
+    if selection is not None and path.exists():
+        raise UsageError(f"{source.name}: expected broker logs to select topics or times from, seen another kind of input")
     return "NDJSON", _ndjson(source, found.problems)
 
 
@@ -135,9 +141,9 @@ def _ndjson(source: Source, problems: list[Problem]) -> Iterator[InputBatch]:
         yield InputBatch(name, batch.columns, batch.config, None, batch.numbered, partial(by_line, batch.config))
 
 
-def _logs(source: Source, found: Found, layout: str | None) -> Iterator[InputBatch]:
+def _logs(source: Source, found: Found, layout: str | None, selection: Selection | None) -> Iterator[InputBatch]:
     path, name = source
-    capture = kafka.read(path, layout)
+    capture = kafka.read(path, layout, None if selection is None else selection.anew())
     found.problems += capture.problems
     found.notes += [f"{name}: {note}" for note in capture.summary.notes()]
     found.covered += [str(life) for life in capture.lives]

@@ -18,6 +18,7 @@ from tidegauge.traces.kafka.lines import clock
 from tidegauge.traces.kafka.merge import Merged, merge
 from tidegauge.traces.kafka.node import Node, node_of
 from tidegauge.traces.kafka.passes import PASSES, Reading
+from tidegauge.traces.kafka.selection import Selection
 from tidegauge.traces.kafka.steps import LoggedStep
 from tidegauge.traces.kafka.unmatched import doubtful
 from tidegauge.traces.problems import Problem
@@ -87,21 +88,25 @@ class Capture:
     doubts: Mapping[str, Sequence[tuple[tuple[int, int], Gap]]] = field(default_factory=dict)
 
 
-def read(directory: str | Path, layout: str | None = None) -> Capture:
-    """Every topic-partition the logs under `directory` (or of one file) tell about; `layout` is a pattern of log4j2."""
+def read(directory: str | Path, layout: str | None = None, selection: Selection | None = None) -> Capture:
+    """Every topic-partition the logs under `directory` (or of one file) tell about; `layout` is a pattern of log4j2.
+
+    With a `selection` that part of them is read.
+    """
     folder = Path(directory)
-    found = find_nodes(folder, layout)
+    found = find_nodes(folder, layout, selection)
     if not found.nodes:
         replicas, of_disks = read_disks(folder)
         if replicas:
             return Capture(replicas, of_disks, _of_disks(replicas))
-    reading = Reading([node_of(files) for files in found.nodes], found.problems)
+    reading = Reading([node_of(files) for files in found.nodes], found.problems, selection=selection)
     for one_pass in PASSES:
         one_pass(reading)
     nodes, controller = reading.nodes, reading.controller
     by_partition: dict[str, list[LoggedStep]] = defaultdict(list)
     for step in (step for node in nodes for step in node.broker.steps):
-        by_partition[step.tp].append(step)
+        if selection is None or selection.wants(step.tp):
+            by_partition[step.tp].append(step)
     merged = {tp: merge(of_partition) for tp, of_partition in sorted(by_partition.items())}
     known = {tp: replicas for node in nodes for tp, replicas in node.controller.replicas.items()}
     traces = [

@@ -5,6 +5,7 @@ directory; in a capture it is called `<topic>-<partition>.leader-epoch-checkpoin
 The recovery point is not the LEO, and a log start is written only above the first segment: both stay unknown otherwise.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +22,7 @@ from tidegauge.traces.kafka.steps import Fields
 from tidegauge.traces.problems import SHOWN, Problem
 
 Parsed = TypeVar("Parsed")
+_ENDLESS = re.compile(r"\d{19}")
 
 
 def read_checkpoints(folder: Path, label: str) -> tuple[dict[str, tuple[str, Fields]], list[Problem]]:
@@ -46,7 +48,10 @@ def _parsed(path: Path, label: str, parse: Callable[[str, str], Parsed], problem
     """What a file says; None, and a Problem, where it says nothing that can be relied on."""
     do = "copy it again, or leave it out"
     try:
-        return parse(path.read_text(encoding="utf-8"), label)
+        text = path.read_text(encoding="utf-8")
+        if _ENDLESS.search(text) is None:
+            return parse(text, label)
+        problems.append(Problem(label, None, "offsets and epochs below 2^62", "a number of 19 digits", do))
     except (OSError, ValueError) as error:
         problems.append(Problem(label, None, "a checkpoint file", type(error).__name__, do))
     except CheckpointError as error:

@@ -4,7 +4,8 @@ Rules of this file
 
 1. A line is the same when its time, thread and message are. In one file it is a copy when it comes behind later lines, or
    says what cannot happen twice within one tick of the clock.
-2. A file is a copy when every line of it is a line of another.
+2. A file is a copy when every line of it is a line of another. A second copy of the very same lines is passed over while
+   files are found, before it can be taken for a rotated part of a log (`WholeFiles`).
 """
 
 from collections.abc import Sequence
@@ -24,6 +25,20 @@ _ONCE = (
 """What nothing says twice: it names an offset, an epoch or a request that is its own."""
 
 Key = tuple[int, str, str]
+
+
+class WholeFiles:
+    """The files found so far, by what their lines say."""
+
+    def __init__(self) -> None:
+        self._labels: dict[tuple[int, int], str] = {}
+
+    def copy_of(self, label: str, lines: Sequence[Line]) -> str | None:
+        """The file that this one is a second copy of, if it is one."""
+        if not lines:
+            return None
+        first = self._labels.setdefault((len(lines), hash(tuple(map(_key, lines)))), label)
+        return None if first == label else first
 
 
 def reported_once(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], list[Problem]]:

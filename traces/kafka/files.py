@@ -17,9 +17,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tidegauge.traces.kafka.copies import WholeFiles
 from tidegauge.traces.kafka.layout.found import find
 from tidegauge.traces.kafka.lines import Line, LogFile, read_lines
+from tidegauge.traces.kafka.selection import Selection
 from tidegauge.traces.problems import Problem
+
+PACKED = 12
+"""How much longer a log is than gzip leaves it."""
 
 DEEPEST = 3
 """Folders between the directory and a log."""
@@ -62,6 +67,7 @@ class Found:
     not_judged: list[str] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
     layouts: dict[str, int] = field(default_factory=dict)
+    selection: Selection | None = None
 
 
 def is_log(path: Path) -> bool:
@@ -87,9 +93,19 @@ def log_files(folder: Path) -> list[Path]:
     )
 
 
-def find_nodes(path: Path, layout: str | None = None) -> Found:
-    """The nodes whose logs `path` holds; `layout` is their pattern if it is known."""
-    found = Found()
+def log_size(path: Path) -> int:
+    """About how many bytes the logs below a path are, unpacked."""
+    files = [path] if path.is_file() and is_log(path) else []
+    if path.is_dir():
+        files = log_files(path)
+        for sub in path.iterdir():
+            files += [file for folder in _folders(sub) for file in log_files(folder)] if sub.is_dir() else []
+    return sum(file.stat().st_size * (PACKED if file.suffix == ".gz" else 1) for file in files)
+
+
+def find_nodes(path: Path, layout: str | None = None, selection: Selection | None = None) -> Found:
+    """The nodes whose logs `path` holds; `layout` is their pattern if it is known, `selection` what of them is read."""
+    found = Found(selection=selection)
     if path.is_file():
         _read_group(path.parent, "", [path], -1, layout, found)
         for node in found.nodes:
@@ -127,11 +143,14 @@ def _folders(folder: Path, deep: int = 1) -> Iterator[Path]:
 def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, layout: str | None, found: Found) -> None:
     """The files of one node; or of several, if their lines say so."""
     read: list[tuple[Path, LogFile]] = []
-    contents: dict[tuple[int, int], str] = {}
+    whole = WholeFiles()
+    selection = found.selection
     for path in _named_first(paths, found, label, folder):
-        file = read_lines(path, f"{label}{path.relative_to(folder).as_posix().removesuffix('.gz')}", layout)
-        if file.lines and contents.setdefault(_content(file.lines), file.label) != file.label:
-            found.passed_over.append(f"{file.label} (as {contents[_content(file.lines)]})")
+        name = f"{label}{path.relative_to(folder).as_posix().removesuffix('.gz')}"
+        file = read_lines(path, name, layout) if selection is None else read_lines(path, name, layout, selection.line)
+        original = whole.copy_of(file.label, file.lines)
+        if original is not None:
+            found.passed_over.append(f"{file.label} (as {original})")
             continue
         read.append((path, file))
         if file.lines:
@@ -158,11 +177,8 @@ def _named_first(paths: Sequence[Path], found: Found, label: str, folder: Path) 
     if not taken:
         taken = [path for path in paths if path.suffix == ".out"]
     found.passed_over += [f"{label}{path.relative_to(folder).as_posix()}" for path in paths if path not in taken]
-    return taken
-
-
-def _content(lines: Sequence[Line]) -> tuple[int, int]:
-    return len(lines), hash(tuple((line.time, line.thread, line.message) for line in lines))
+    # topics are named in other lines than requests, which name them by id
+    return sorted(taken, key=lambda path: "request" in path.name)
 
 
 def _by_source(path: Path, file: LogFile) -> list[tuple[Path, list[Line], int | None]]:

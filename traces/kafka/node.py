@@ -23,7 +23,7 @@ from tidegauge.traces.kafka.said import Said, parse
 from tidegauge.traces.kafka.steps import LoggedBroker
 from tidegauge.traces.kafka.timeline import Run
 from tidegauge.traces.kafka.weave import weave
-from tidegauge.traces.problems import Problem
+from tidegauge.traces.problems import Problem, shown
 
 _OF_A_FETCH = frozenset({"high-watermark", "leader-high-watermark", "leader-high-watermark-kept", "expand-isr", "recorded"})
 
@@ -100,13 +100,23 @@ class Node:
             self.heard[said.what] += 1
             watch.see(said)
             handler = HANDLERS.get(said.what)
-            if handler is not None:
-                handler(self.broker, said)
-            elif with_controller and said.what in self.controller.handlers:
-                self.controller.handlers[said.what](said)
+            try:
+                if handler is not None:
+                    handler(self.broker, said)
+                elif with_controller and said.what in self.controller.handlers:
+                    self.controller.handlers[said.what](said)
+            except (KeyError, TypeError, ValueError, IndexError) as error:
+                self.problems.append(_unlike_kafka(line, error))
             if line.thread and said.what == "recorded":
                 self.broker.busy[line.thread] = index
         return Said("end", lines[-1], {}) if lines else said
+
+
+def _unlike_kafka(line: Line, error: Exception) -> Problem:
+    """A line that begins like one of Kafka's and goes on otherwise."""
+    expected = f"a line of {line.logger} as Kafka has them"
+    do = "the line is left out; if it is unchanged, its Kafka release is not known to this reader"
+    return Problem(line.file, line.number, expected, f"{shown(line.message)} ({error})", do, lost=1)
 
 
 def _next_start(runs: Sequence[Sequence[Line]]) -> bool | None:
@@ -120,7 +130,8 @@ def _next_start(runs: Sequence[Sequence[Line]]) -> bool | None:
 
 def changes_reported(node: Node) -> int:
     """How many partition changes a node's lines tell: the controller of a capture is who tells most."""
-    return sum(1 for line in node.lines if line.logger == "ReplicationControlManager" and "partition" in line.message)
+    own = sum(1 for line in node.lines if line.logger == "ReplicationControlManager" and "partition" in line.message)
+    return own + bool(node.heard["changed"] or node.heard["registered"])
 
 
 def node_of(files: NodeFiles) -> Node:

@@ -21,6 +21,7 @@ from tidegauge.traces.kafka.match import match
 from tidegauge.traces.kafka.node import Node, changes_reported, topic_ids
 from tidegauge.traces.kafka.process import END
 from tidegauge.traces.kafka.requests import Fetch, LoggedRequest, Sessions
+from tidegauge.traces.kafka.selection import Selection
 from tidegauge.traces.kafka.steps import LoggedStep, Send
 from tidegauge.traces.kafka.timeline import fetches_before_what_they_raised
 from tidegauge.traces.kafka.unlogged import tie_unlogged
@@ -47,6 +48,18 @@ class Reading:
     gaps: list[Gap] = field(default_factory=list)
     moved: int = 0
     unexplained: int = 0
+    selection: Selection | None = None
+
+
+def hear_what_is_left_out(reading: Reading) -> None:
+    """Lines about partitions that are not read show how topics are called, which loggers were on, who the controller is."""
+    if reading.selection is None:
+        return
+    for node in reading.nodes:
+        node.broker.topic_ids.update(reading.selection.names)
+        for file, heard in reading.selection.heard.items():
+            if file.startswith(node.label) if node.label else len(reading.nodes) == 1:
+                node.heard.update(heard)
 
 
 def choose_controller(reading: Reading) -> None:
@@ -144,6 +157,7 @@ def observe_disks(reading: Reading) -> None:
 
 
 PASSES: tuple[Callable[[Reading], None], ...] = (
+    hear_what_is_left_out,  # first: what was heard of a node is asked from here on
     choose_controller,  # before its lines are read: those of the others only repeat them
     lines_into_steps,
     name_topics,  # from the steps of all nodes
@@ -195,7 +209,7 @@ def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[Non
     """A document that is JSON but not of Kafka's shape is left out."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         problems.append(
             Problem(
                 request.line.file,

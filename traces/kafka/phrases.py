@@ -7,10 +7,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tidegauge.traces.schema import LARGEST
+
+
+def number(text: str) -> int:
+    """An offset, an epoch or an id. Raises ValueError for what none of Kafka's can be: it is no number, or has no end."""
+    found = int(text)
+    if not -LARGEST < found < LARGEST:
+        raise ValueError(f"expected a number below 2^62, saw {text}")
+    return found
+
 
 def ids(text: str) -> tuple[int, ...]:
     """`1, 2, 3` or `1,2,3` as numbers."""
-    return tuple(int(part) for part in text.replace(" ", "").split(",") if part)
+    return tuple(number(part) for part in text.replace(" ", "").split(",") if part)
 
 
 _LEO = re.compile(r"replica (\d+): \(offset=(-?\d+)")

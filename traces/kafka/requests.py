@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegauge.traces.kafka.lines import Line
-from tidegauge.traces.kafka.phrases import Asked
+from tidegauge.traces.kafka.phrases import Asked, number
 from tidegauge.traces.problems import Problem, shown
 
 NAMES: Mapping[int, str] = {
@@ -28,6 +28,9 @@ NAMES: Mapping[int, str] = {
     23: "OFFSET_FOR_LEADER_EPOCH",
     56: "ALTER_PARTITION",
 }
+
+
+_DECODER = json.JSONDecoder(parse_int=number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +53,13 @@ def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
     """The request of a line, None when it is of a kind nobody asks for."""
     begin = line.message.find("{")
     try:
-        document, _ = json.JSONDecoder().raw_decode(line.message[begin:])
+        document, _ = _DECODER.raw_decode(line.message[begin:])
         header = document["requestHeader"]
         name = NAMES.get(header["requestApiKey"])
         if name is None:
             return None
         return _request(line, order, name, str(header["clientId"]), document)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         return Problem(
             line.file,
             line.number,
@@ -69,7 +72,10 @@ def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
 
 def _request(line: Line, order: int, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:
     def micros(field_name: str) -> int:
-        return round(float(document[field_name]) * 1000)
+        found = round(float(document[field_name]) * 1000)
+        if not 0 <= found <= line.time:
+            raise ValueError(f"{field_name} is {document[field_name]}")
+        return found
 
     dequeued = line.time - micros("totalTimeMs") + micros("requestQueueTimeMs")
     handled = dequeued + micros("localTimeMs")

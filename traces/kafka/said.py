@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tidegauge.traces.kafka.lines import Line
 from tidegauge.traces.kafka.patterns import TABLE
-from tidegauge.traces.kafka.phrases import ids
+from tidegauge.traces.kafka.phrases import ids, number
 
 Value = int | str | tuple[int, ...] | None
 
@@ -48,6 +48,7 @@ _BY_LOGGER: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 for _what, _logger, _pattern in TABLE:
     _BY_LOGGER.setdefault(_logger, []).append((_what, re.compile(_pattern)))
 
+_ENDLESS = re.compile(r"\d{19}")
 _IDS = frozenset({"isr", "replicas"})
 _TEXTS = frozenset(
     {"tp", "topic_id", "version", "sent", "request", "reason", "changes", "partition", "completed", "session", "leos"}
@@ -59,13 +60,19 @@ def parse(line: Line) -> Said | None:
     for what, pattern in _BY_LOGGER.get(line.logger, ()):
         found = pattern.search(line.message)
         if found is not None:
-            return Said(
-                what, line, {name: _value(name, text) for name, text in found.groupdict().items() if text is not None}
-            )
+            try:
+                values = {name: _value(name, text) for name, text in found.groupdict().items() if text is not None}
+            except ValueError:
+                return None  # something in the place of a number: whatever the line was, it is not that any more
+            return Said(what, line, values)
     return None
 
 
 def _value(name: str, text: str) -> Value:
     if name in _IDS:
         return ids(text)
-    return text if name in _TEXTS else int(text)
+    if name not in _TEXTS:
+        return number(text)
+    if _ENDLESS.search(text):
+        raise ValueError(f"expected numbers below 2^62, saw {text}")
+    return text

@@ -49,7 +49,9 @@ def unmatched(nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], mat
 
 
 def spot(node: Node, time: int) -> Spot:
-    """Behind the last line a node had written by `time`."""
+    """Behind the last line a node had written by `time`; a node of which only requests are there has no lines."""
+    if not node.runs:
+        return BEGIN
     run = _run_of(node, time)
     return (run.number, run.index(time))
 
@@ -59,6 +61,8 @@ def _run_of(node: Node, time: int) -> Run:
 
 
 def _after(node: Node, time: int) -> Spot:
+    if not node.runs:
+        return END
     run, index = spot(node, time)
     return (run, index + 1)
 

@@ -16,6 +16,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from tidegauge.impl.records import Batch
+from tidegauge.traces.schema import LARGEST
 from tidegauge.traces.segments.record_batch import (
     Bytes,
     CorruptBatchError,
@@ -90,6 +91,9 @@ def parse(data: Bytes, records: bool = True, after: int | None = None) -> Segmen
             break
         if after is not None and batch.base <= after:
             fault = SegmentProblem(at, f"a base offset above {after}", str(batch.base))
+            break
+        if not 0 <= batch.base <= batch.last < LARGEST:
+            fault = SegmentProblem(at, "offsets from 0 to 2^62", f"{batch.base} to {batch.last}")
             break
         batches.append(batch)
         positions.append(at)

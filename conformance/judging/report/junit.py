@@ -21,7 +21,7 @@ OPEN = (Verdict.INCONCLUSIVE, Verdict.NOT_EXERCISED)
 def write_junit(report: Report, path: str | Path) -> None:
     """Write the report as JUnit XML."""
     root = Xml.Element("testsuites", name=f"tidegauge {tool_version()} check", time=f"{report.seconds:.3f}")
-    root.extend(_suite(one, [e for e in report.explanations if e.path == one.path]) for one in report.inputs)
+    root.extend([_suite(one, [e for e in report.explanations if e.path == one.path]) for one in report.inputs])
     for count in ("tests", "failures", "errors", "skipped"):
         root.set(count, str(sum(int(suite.attrib[count]) for suite in root)))
     Xml.indent(root)

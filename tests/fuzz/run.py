@@ -1,0 +1,128 @@
+"""`python -m tests.fuzz.run [--seed S] [--inputs N] [--only NUMBER --keep DIRECTORY]`: the command line, given anything.
+
+Rules of this file
+
+1. It never ends in a traceback, and never with another exit code than 0 to 3. A fault of the tool that `main` turns into a
+   sentence is found all the same.
+2. Exit code 0 of `check` means that events were judged and a rule held.
+"""
+
+import argparse
+import io
+import json
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
+from pathlib import Path
+
+from tests.fuzz.inputs import Input, made
+from tidegauge.commands.main import FAULT, main
+
+INPUTS = 1_000_000
+PROCESSES = 2
+BATCH = 250
+
+
+def written(given: Input, folder: Path) -> list[str]:
+    """The files on disk; the command line that finds them."""
+    for name, content in given.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return [argument.replace("{}", str(folder)) for argument in given.arguments]
+
+
+def outcome(given: Input, folder: Path) -> tuple[object, str]:
+    """The exit code, and what is wrong with it, if anything."""
+    arguments = written(given, folder)
+    out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    code: object
+    stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(next(iter(given.files.values()), b"")))
+    try:
+        with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            code = main(arguments)
+    except SystemExit as ended:
+        code = ended.code
+    except BaseException:  # that is what is looked for
+        return None, traceback.format_exc()
+    finally:
+        sys.stdin = stdin
+    said = err.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    if FAULT in said:
+        return code, said.strip()
+    if code not in (0, 1, 2, 3):
+        return code, f"exit code {code}"
+    if code == 0 and arguments[0] == "check" and not {"--help", "--json-schema"} & set(arguments):
+        report = json.loads(out.buffer.getvalue())  # type: ignore[attr-defined]
+        if not report["events"] or not any(rule["held"] for rule in report["rules"]):
+            return code, "exit code 0, and nothing was checked"
+    return code, ""
+
+
+def batch(first: int, seed: int, last: int) -> tuple[Counter[str], list[str]]:
+    """The inputs from `first` on: how they ended, and those that are wrong."""
+    codes: Counter[str] = Counter()
+    wrong: list[str] = []
+    for number in range(first, min(first + BATCH, last)):
+        folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+        try:
+            code, fault = outcome(made(seed, number), folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        codes[str(code)] += 1
+        if fault:
+            wrong.append(f"input {number}: {fault.replace(str(folder), '')}")
+    return codes, wrong
+
+
+def batches(seed: int, inputs: int, processes: int) -> Iterator[tuple[Counter[str], list[str]]]:
+    """All of them, in order."""
+    firsts = range(0, inputs, BATCH)
+    if processes == 1:
+        yield from map(partial(batch, seed=seed, last=inputs), firsts)
+        return
+    with ProcessPoolExecutor(processes) as pool:
+        yield from pool.map(partial(batch, seed=seed, last=inputs), firsts)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Try every input; 1 when one is wrong."""
+    parser = argparse.ArgumentParser(description="the command line, given anything")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--inputs", type=int, default=INPUTS)
+    parser.add_argument("--processes", type=int, default=PROCESSES)
+    parser.add_argument("--only", type=int, help="the number of one input")
+    parser.add_argument("--keep", type=Path, help="with --only: write its files here and print its command line")
+    chosen = parser.parse_args(arguments)
+    if chosen.only is not None:
+        folder = chosen.keep or Path(tempfile.mkdtemp(prefix="fuzz-"))
+        folder.mkdir(parents=True, exist_ok=True)
+        given = made(chosen.seed, chosen.only)
+        print("tidegauge", *(repr(argument) for argument in written(given, folder)))
+        print(*outcome(given, folder))
+        return 0
+    started, codes, wrong, done = time.monotonic(), Counter[str](), 0, 0
+    for of_batch, faults in batches(chosen.seed, chosen.inputs, chosen.processes):
+        codes += of_batch
+        wrong += len(faults)
+        done += of_batch.total()
+        for fault in faults:
+            print(fault, flush=True)
+        if done % (40 * BATCH) == 0:
+            print(f"{done:,} inputs, {time.monotonic() - started:.0f} s, {wrong} wrong", flush=True)
+    ended = ", ".join(f"{code}: {count:,}" for code, count in sorted(codes.items()))
+    print(f"seed {chosen.seed}: {done:,} inputs in {time.monotonic() - started:.0f} s, {wrong} wrong; exit codes {ended}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

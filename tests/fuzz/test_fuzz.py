@@ -1,0 +1,58 @@
+"""A few of the inputs that `python -m tests.fuzz.run` tries by the million, and those that were wrong once; it can fail."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import run as room
+from tests.fuzz.inputs import KINDS, Input, made
+from tests.fuzz.run import batch, outcome
+from tidegauge.commands import main as command_line
+
+SEED = 1
+WRONG_ONCE = [
+    (0, 1447),  # a node of which only requests are there has no lines to place a gap in
+    (0, 1639),  # a request that took forever
+    (0, 1994),  # a time beyond the year 9999
+    (7, 119),  # a word in the place of an ISR
+    (7, 939),  # an offset beyond 2^62
+    (8, 2784),  # an epoch of a checkpoint beyond 2^62
+    (8, 6229),  # a log without epochs, drawn
+]
+
+
+def test_no_traceback_and_no_pass_without_a_check() -> None:
+    """The first inputs of a seed; every exit code is among them."""
+    codes, wrong = batch(0, seed=SEED, last=150)
+    assert wrong == []
+    assert {"0", "1", "2", "3"} <= set(codes)
+
+
+@pytest.mark.parametrize(("seed", "number"), WRONG_ONCE)
+def test_what_was_wrong_once_is_right(seed: int, number: int, tmp_path: Path) -> None:
+    """Each was a traceback."""
+    assert outcome(made(seed, number), tmp_path)[1] == ""
+
+
+def test_an_input_is_made_from_its_number_alone() -> None:
+    """The same bytes again, others for another number; every kind comes up."""
+    assert made(3, 17) == made(3, 17)
+    assert len({made(3, number).arguments + tuple(made(3, number).files.values()) for number in range(20)}) > 15
+    assert len(KINDS) > 5
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"), [(lambda *_: 7, "exit code 7"), (lambda *_: 1 // 0, "ZeroDivisionError")], ids=["code", "raises"]
+)
+def test_it_can_fail(broken: Callable[..., int], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command line that ends otherwise is found."""
+    monkeypatch.setattr(room, "main", broken)
+    assert said in outcome(Input(("check", "x"), {}), tmp_path)[1]
+
+
+def test_a_fault_that_is_a_sentence_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last resort of `main` is none here."""
+    monkeypatch.setattr(command_line.doctor, "run", lambda _: [].pop())
+    monkeypatch.setattr(command_line.doctor.run, "__doc__", "A command.")
+    assert "IndexError" in outcome(Input(("doctor",), {}), tmp_path)[1]

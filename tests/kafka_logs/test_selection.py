@@ -1,0 +1,171 @@
+"""A part of the logs: what is judged of it is what is judged of it in the whole, and what is left out leaves no gap."""
+
+import gzip
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tidegauge.commands.main import main
+from tidegauge.conformance.judging import side_by_side
+from tidegauge.conformance.judging.check import Report, check
+from tidegauge.conformance.judging.side_by_side import How, check_all, check_in_shares
+from tidegauge.traces.kafka import Capture, blocks, read
+from tidegauge.traces.kafka.lines import Line, read_lines
+from tidegauge.traces.kafka.patterns import TABLE
+from tidegauge.traces.kafka.selection import Selection
+from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.problems import Problem
+from tidegauge.traces.schema import Trace
+
+BROKEN, HEALTHY = "3.4.0/b-kill-leader", "4.2.0/d-unclean"
+
+
+def events(trace: Trace) -> Counter[tuple[int, str, str]]:
+    """Events and their lines; where a process ends without a word, the last line that was read stands for it."""
+    ends = {"Stop", "Crash"}
+    return Counter((one.node, one.event, "" if one.event in ends else str(one.at)) for one in trace.events)
+
+
+@pytest.mark.parametrize("name", [BROKEN, HEALTHY, "4.2.0/k-epoch-jump"])
+@pytest.mark.parametrize("share", [0, 1])
+def test_a_share_has_the_events_of_the_whole(name: str, share: int, capture: Callable[[str], Capture]) -> None:
+    """Of its partitions, every one; nothing more is missing, no logger seems to be off."""
+    selection = Selection(share=(share, 2))
+    part, whole = read(shipped()[name], None, selection), capture(name)
+    wanted = [trace for trace in whole.traces if selection.wants(trace.tp)]
+    assert [(trace.tp, events(trace)) for trace in part.traces] == [(trace.tp, events(trace)) for trace in wanted]
+    assert part.missing == whole.missing
+    assert [str(problem) for problem in part.problems] == [str(problem) for problem in whole.problems]
+
+
+def test_every_partition_is_of_one_share() -> None:
+    """Whatever its name."""
+    for name in ("alpha-0", "a.b_c-d-17", "x-0", "ü-3"):
+        assert sum(Selection(share=(share, 5)).wants(name) for share in range(5)) == 1
+
+
+def said(report: Report) -> object:
+    """What a report says, without its time and counts: lines that are left out may change the place of a request."""
+    return (
+        report.verdict,
+        report.exit_code,
+        [(rule.rule.id, rule.verdict) for rule in report.rules],
+        [(one.rule.id, one.at, one.expected, one.actual) for one in report.explanations],
+        [(one.path, one.verdict, one.traces, one.events, one.missing) for one in report.inputs],
+    )
+
+
+@pytest.mark.parametrize("name", [BROKEN, HEALTHY])
+def test_shares_in_several_processes_give_the_same_report(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are; explanations too."""
+    monkeypatch.setattr(side_by_side, "LARGE", 1)
+    monkeypatch.setattr(side_by_side, "OF_A_SHARE", 800_000)
+    whole, progress = check([shipped()[name]]), list[str]()
+    report = check_all([shipped()[name]], How(), processes=2, echo=progress.append)
+    assert said(report) == said(whole)
+    assert len(progress) == side_by_side.shares_of(shipped()[name]) > 1
+
+
+def test_a_worker_that_raises_leaves_none_behind(tmp_path: Path) -> None:
+    """What it raised is raised here."""
+    (tmp_path / "t.ndjson").write_text("{}")
+    with pytest.raises(Exception, match="expected broker logs to select topics"):
+        check_in_shares(tmp_path / "t.ndjson", 2, How(), processes=1)
+
+
+def test_small_logs_and_other_inputs_are_no_shares(tmp_path: Path) -> None:
+    assert side_by_side.shares_of(shipped()[BROKEN]) == 1
+    assert side_by_side.shares_of(tmp_path / "nothing") == 1
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The command line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--topic", "alpha"], 1, "1 traces, 1,079 events"),
+        (["--partition", "beta-0"], 0, "1 traces, 518 events"),
+        (["--partition", "beta-0", "--partition", "alpha-0"], 1, "2 traces, 1,597 events"),
+        (["--topic", "gamma"], 2, "no event was judged"),
+        (["--to", "2020-01-01T00:00:00"], 2, "no event was judged"),
+        (["--from", "yesterday"], 2, "expected a day and a time"),
+        (["--from", "2026-11-21T08:00:00", "--to", "2026-11-20T08:00:00"], 2, "expected a time behind --from"),
+        (["--partition", "beta"], 2, "expected a topic and a number"),
+    ],
+)
+def test_a_part_is_asked_for(arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--quiet", str(shipped()[BROKEN]), *arguments]) == code
+    printed = capsys.readouterr()
+    assert words in printed.out + printed.err
+
+
+def test_a_stretch_of_time_is_not_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """What came before and behind is missing, and said: never a wrong FAIL, never a PASS."""
+    first, last = "2026-11-21T08:32:20", "2026-11-21T08:32:25"
+    assert main(["check", "--quiet", str(shipped()["4.2.0/a-steady"]), "--from", first, "--to", last]) == 3
+    assert "its log does not begin with the start of a process" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Blocks, and lines that are passed over
+
+
+@pytest.fixture(scope="module")
+def text() -> bytes:
+    return gzip.decompress((shipped()[HEALTHY] / "n1" / "server.log.gz").read_bytes())
+
+
+def lines_of(path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> tuple[list[Line], list[str]]:
+    monkeypatch.setattr(blocks, "BLOCK", block)
+    file = read_lines(path, "server.log")
+    return file.lines, [str(problem) for problem in file.problems]
+
+
+@pytest.mark.parametrize("block", [700, 4096, 100_000])
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_size_of_a_block_changes_nothing(
+    block: int, packed: bool, text: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Torn lines and the rest of others among them, at the borders too; several gzip members."""
+    chosen = random.Random(block)
+    lines = text.splitlines(keepends=True)
+    for at in chosen.sample(range(len(lines)), 60):
+        lines[at] = lines[at][: chosen.randrange(60)] + chosen.choice((b"\n", b"\n\tat java.lang.Thread\n", b"\0\0\n"))
+    torn = b"".join(lines)
+    path = tmp_path / ("server.log.gz" if packed else "server.log")
+    path.write_bytes(gzip.compress(torn[:70_001]) + gzip.compress(torn[70_001:]) if packed else torn)
+    assert lines_of(path, monkeypatch, block) == lines_of(path, monkeypatch, 1 << 26)
+
+
+def test_what_is_passed_over_says_nothing(text: bytes, tmp_path: Path) -> None:
+    """The lines that are read are the same with and without; torn ones are found either way."""
+    lines = text.splitlines(keepends=True)
+    other = b"[2026-11-21 08:27:15,637445] INFO [x] hello (kafka.coordinator.group.GroupCoordinator)\n"
+    woven = [one for at, line in enumerate(lines) for one in (line, *([other] if at % 3 else [other[:40] + b"\n", other]))]
+    path = tmp_path / "server.log"
+    path.write_bytes(b"".join(woven))
+    fast = read_lines(path, "server.log", None, lambda line: line)
+    slow = read_lines(path, "server.log")
+    kept = set(fast.lines)
+    passed_over = [line for line in slow.lines if line not in kept]
+    assert len(passed_over) > len(lines) // 2
+    assert not {line.logger for line in passed_over} & {logger for _, logger, _ in TABLE}
+    assert [line for line in slow.lines if line in kept] == fast.lines
+    assert [str(problem) for problem in fast.problems] == [str(problem) for problem in slow.problems]
+    assert slow.problems
+
+
+def test_a_gzip_file_that_ends_early(text: bytes, tmp_path: Path) -> None:
+    """As far as it goes, and a problem."""
+    problems: list[Problem] = []
+    path = tmp_path / "server.log.gz"
+    path.write_bytes(gzip.compress(text)[:9000])
+    read_so_far = b"".join(blocks.blocks(path, "server.log", problems))
+    assert text.startswith(read_so_far)
+    assert read_so_far
+    assert [problem.expected for problem in problems] == ["a whole gzip file"]

@@ -11,7 +11,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tidegauge.commands import bugs, check, checkout, conformance, convert, doctor, generate, model, play, prove, scenario
+from tidegauge.commands import (
+    bugs,
+    check,
+    checkout,
+    conformance,
+    convert,
+    doctor,
+    drive,
+    generate,
+    model,
+    play,
+    prove,
+    recheck,
+    scenario,
+)
 from tidegauge.commands.terminal import BAD, aside, interrupted, nobody_reads, written
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.spec.errors import SpecError
@@ -47,6 +61,8 @@ COMMANDS: dict[str, Command] = {
     "conformance": conformance,
     "scenario": scenario,
     "play": play,
+    "drive": drive,
+    "recheck": recheck,
     "doctor": doctor,
 }
 

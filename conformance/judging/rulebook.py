@@ -71,6 +71,22 @@ def rulebook() -> Mapping[str, Rule]:
     )
 
 
+@dataclass(frozen=True)
+class Action:
+    """A step of the protocol, as the catalog has it."""
+
+    name: str
+    sentence: str
+    kafka: str
+
+
+@cache
+def actions() -> Mapping[str, Action]:
+    """Every action by its name."""
+    rows = _catalog().get("action", {})
+    return MappingProxyType({name: Action(name, row["sentence"], row.get("kafka", "")) for name, row in rows.items()})
+
+
 @cache
 def known_bugs() -> Mapping[str, Bug]:
     """Every bug of the catalog by its name."""

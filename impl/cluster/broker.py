@@ -5,7 +5,7 @@ Rules of this file
 1. A step of a broker reads this broker and one input: a message, or the controller's registration. It returns the broker
    after it and what it sends. Nothing here sees another broker.
 2. There is no clock: back-off, lag times and the scheduler's delays have no length. What only feeds a clock's decision is
-   forgotten after each step (`_settled`), so equal behaviour means equal values. So is what lies before the log start, as
+   forgotten after each step (`settled`), so equal behaviour means equal values. So is what lies before the log start, as
    if each record had a segment of its own, and what only the response to DeleteRecords waits for.
 3. Source: kafka.server.ReplicaManager#applyDelta for the order of a role change.
 """
@@ -63,7 +63,8 @@ class Broker(NamedTuple):
         return self.up and self.partition.is_leader
 
 
-def _settled(broker: Broker) -> Broker:
+def settled(broker: Broker) -> Broker:
+    """The broker without what only a clock, the disk or a waiting client would read: rule 2 of this file."""
     partition = broker.partition
     remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=_of_a_fetch(r)) for r in partition.remotes)
     log = log_loader.flush_cache(partition.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
@@ -95,7 +96,7 @@ def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: Met
         metadata,
         NOW,
     )
-    return _settled(Broker(partition, incarnation=broker.incarnation))
+    return settled(Broker(partition, incarnation=broker.incarnation))
 
 
 def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
@@ -107,14 +108,14 @@ def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
     """
     partition, restart = partition_.make_follower(broker.partition, image.leader, image.leader_epoch, image.partition_epoch)
     if not restart:
-        return _settled(broker._replace(partition=partition))
+        return settled(broker._replace(partition=partition))
     fetcher = fetcher_.add_partition(
         setup, Fetcher(partition.log), image.leader_epoch, fetcher_.initial_fetch_offset(setup, partition.log)
     )
     fetcher = fetcher_.maybe_truncate_alone(setup, fetcher)
     entry = fetcher.entry if image.leader != UNDEFINED else None
     source = image.leader if entry is not None else UNDEFINED
-    return _settled(Broker(partition._replace(log=fetcher.log), source=source, entry=entry, incarnation=broker.incarnation))
+    return settled(Broker(partition._replace(log=fetcher.log), source=source, entry=entry, incarnation=broker.incarnation))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -124,7 +125,7 @@ def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
 def append(setup: Setup, broker: Broker, metadata: Metadata, acks: int = 1) -> Broker:
     """A producer's batch of one record; with acks=all (-1) it may be refused, and nothing is appended."""
     partition, _, _ = partition_.append_records_to_leader(setup, broker.partition, 1, acks, metadata, NOW)
-    return _settled(broker._replace(partition=partition))
+    return settled(broker._replace(partition=partition))
 
 
 def serve(
@@ -145,7 +146,7 @@ def serve(
     elif response.is_diverging:
         response = FetchResponse(NONE, diverging_epoch=response.diverging_epoch, diverging_end=response.diverging_end)
     in_flight = FetchResponseInFlight(request.current_leader_epoch, request.fetch_offset, response, offsets)
-    return _settled(broker._replace(partition=partition)), in_flight
+    return settled(broker._replace(partition=partition)), in_flight
 
 
 def serve_epoch(setup: Setup, broker: Broker, request: OffsetsForLeaderEpochRequest) -> OffsetsForLeaderEpochResponse | None:
@@ -165,7 +166,7 @@ def lagging(setup: Setup, broker: Broker) -> tuple[int, ...]:
 
 def shrink_isr(broker: Broker, out_of_sync: tuple[int, ...]) -> Broker:
     """Propose an ISR without `out_of_sync`."""
-    return _settled(broker._replace(partition=isr.prepare_isr_shrink(broker.partition, out_of_sync)))
+    return settled(broker._replace(partition=isr.prepare_isr_shrink(broker.partition, out_of_sync)))
 
 
 def handle_alter_partition_response(
@@ -175,7 +176,7 @@ def handle_alter_partition_response(
     partition, _ = isr.handle_alter_partition_response(
         setup, broker.partition, broker.partition.state, response, metadata, NOW
     )
-    return _settled(broker._replace(partition=partition))
+    return settled(broker._replace(partition=partition))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -208,11 +209,11 @@ def handle_fetch_response(setup: Setup, broker: Broker, leader: int, in_flight: 
         return broker
     fetcher = fetcher_.process_fetch_response(setup, Fetcher(broker.partition.log, broker.entry), in_flight)
     partition = broker.partition._replace(log=fetcher.log)
-    return _settled(broker._replace(partition=partition, entry=fetcher.entry))
+    return settled(broker._replace(partition=partition, entry=fetcher.entry))
 
 
 def handle_offsets_for_leader_epoch_response(
-    setup: Setup, broker: Broker, leader: int, in_flight: OffsetsForLeaderEpochResponse
+    setup: Setup, broker: Broker, leader: int, in_flight: OffsetsForLeaderEpochResponse, error: int = NONE
 ) -> Broker:
     """An OffsetForLeaderEpoch response from `leader`, dropped likewise, and when the entry does not wait for one."""
     entry = broker.entry
@@ -222,11 +223,11 @@ def handle_offsets_for_leader_epoch_response(
         setup,
         Fetcher(broker.partition.log, entry),
         in_flight.request_epoch,
-        NONE,
+        error,
         in_flight.leader_epoch,
         in_flight.end_offset,
     )
-    return _settled(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=fetcher.entry))
+    return settled(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=fetcher.entry))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -237,9 +238,9 @@ def delete_records(setup: Setup, broker: Broker, start: int) -> Broker:
     """DeleteRecords at a leader, retention elsewhere; raises OffsetOutOfRangeError above the high watermark."""
     if broker.leads:
         partition, _, _ = partition_.delete_records(setup, broker.partition, start)
-        return _settled(broker._replace(partition=partition))
+        return settled(broker._replace(partition=partition))
     log, _ = log_.maybe_increment_log_start(setup, broker.partition.log, start)
-    return _settled(broker._replace(partition=broker.partition._replace(log=log)))
+    return settled(broker._replace(partition=broker.partition._replace(log=log)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -250,7 +251,7 @@ def crash(setup: Setup, broker: Broker, checkpointed_hw: int, kept: int) -> Brok
     """The process dies, and nothing from `kept` on was flushed; the value already is what a restart will load from disk."""
     log = log_loader.load(setup, log_loader.lose_tail(broker.partition.log, kept), log_start=broker.partition.log.start)
     log = log_loader.apply_checkpoint(setup, log, checkpointed_hw)
-    return _settled(Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation))
+    return settled(Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation))
 
 
 def stop(setup: Setup, broker: Broker) -> Broker:
@@ -259,7 +260,7 @@ def stop(setup: Setup, broker: Broker) -> Broker:
     log = log_loader.load(setup, broker.partition.log, log_start=start, clean=True)
     log = log_loader.apply_checkpoint(setup, log, broker.partition.log.hw)
     stopped = Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation)
-    return _settled(stopped._replace(stopped_cleanly=True))
+    return settled(stopped._replace(stopped_cleanly=True))
 
 
 def lose_disk(broker: Broker) -> Broker:

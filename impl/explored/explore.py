@@ -9,7 +9,7 @@ Rules of this file
 3. Order is that of impl.cluster.cluster: the same bounds give the same states in the same order.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -171,6 +171,13 @@ def explore_from(start: Cluster) -> Graph:
     return _search(start, memo).graph(memo.view)
 
 
+def transitions_from(start: Cluster) -> Iterator[tuple[Cluster, Label, Cluster, bool]]:
+    """Every labelled transition with its two states, and whether the second is new: for who needs more than views."""
+    search = _search(start, Memo())
+    for source, label, target, new in search.transitions():
+        yield search.states[source], label, search.states[target], new
+
+
 def find_violation(
     bounds: Bounds,
     profile: Profile | str = FETCH_TRUNCATION,
@@ -186,4 +193,4 @@ def find_violation(
     return search.first_violation(partial(violated, names=tuple(invariants)), max_states)
 
 
-__all__ = ["Bounds", "Found", "Graph", "Walker", "explore", "explore_from", "find_violation", "view"]
+__all__ = ["Bounds", "Found", "Graph", "Walker", "explore", "explore_from", "find_violation", "transitions_from", "view"]

@@ -24,7 +24,7 @@ ROW, LEFT, TOP, WIDTH = 26, 60, 40, 640
 """Pixels: from row to row, to the boxes, to the first of them, the whole."""
 BOX = 190
 """How wide a box is."""
-COLOURS = ("#5b6770", "#8a5a00", "#00695c", "#4527a0", "#1565c0", "#2e7d32")
+COLOURS = ("#5b6770", "#8a5a00", "#00695c", "#4527a0", "#1565c0", "#2e7d32", "#ad1457")
 
 
 class Folder(NamedTuple):

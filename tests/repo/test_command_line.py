@@ -17,7 +17,20 @@ def test_every_command_has_help(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
     assert ended.value.code == 0
     reported = capsys.readouterr().out
-    for command in ("check", "model", "prove", "generate", "convert", "bugs", "conformance", "doctor", "scenario", "play"):
+    for command in (
+        "check",
+        "model",
+        "prove",
+        "generate",
+        "convert",
+        "bugs",
+        "conformance",
+        "doctor",
+        "scenario",
+        "play",
+        "drive",
+        "recheck",
+    ):
         assert command in reported
     assert "exit codes" in reported
 

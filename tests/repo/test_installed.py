@@ -14,7 +14,7 @@ import pytest
 from tidegauge.commands import checkout
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("impl", "spec", "traces", "conformance", "spark_check", "commands")
+ROOMS = ("impl", "spec", "traces", "conformance", "drive", "spark_check", "commands")
 GOLDEN = next((ROOT / "traces" / "golden").glob("*.ndjson"))
 
 

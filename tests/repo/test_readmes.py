@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("impl", "spec", "traces", "conformance", "spark_check", "commands")
+ROOMS = ("impl", "spec", "traces", "conformance", "drive", "spark_check", "commands")
 READMES = [*(ROOT / room / "README.md" for room in ROOMS), ROOT / "spec" / "proofs" / "README.md"]
 NEEDS_SPARK = ROOT / "spark_check" / "README.md"
 
@@ -44,7 +44,7 @@ def test_every_file_and_folder_in_a_table_is_there(page: Path) -> None:
             assert any(end.endswith("/" + name.rstrip("/")) for end in ends), f"{page.parent.name}: {name}"
 
 
-@pytest.mark.parametrize("room", ["impl", "traces", "conformance"])
+@pytest.mark.parametrize("room", ["impl", "traces", "conformance", "drive"])
 def test_every_wing_is_in_its_readme(room: str) -> None:
     """A wing that nobody explains is one too many."""
     page = (ROOT / room / "README.md").read_text(encoding="utf-8")

@@ -1,0 +1,54 @@
+"""tidegauge drive."""
+
+import argparse
+from pathlib import Path
+
+from tidegauge.commands import profiles
+from tidegauge.commands.terminal import aside, echo, silent
+
+SECONDS = 10.0
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("command", nargs="+", metavar="CMD", help="what starts the driven program, behind --")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--smoke", action="store_true", help="ten steps only: does the driven program work at all")
+    what.add_argument("--cover", action="store_true", help="every local step of the graphs (the default)")
+    parser.add_argument("--graph", action="append", metavar="NAME", help="a graph to cover, instead of the usual ones")
+    parser.add_argument(
+        "--walks", type=int, metavar="N", help="random walks with hostile inputs, instead of a cover or besides --cover"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of the walks (default 1)")
+    parser.add_argument(
+        "--record", metavar="FILE", help="keep what the broker reported as a transcript, for tidegauge recheck"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=SECONDS, help=f"how long it may be silent, in seconds (default {SECONDS:g})"
+    )
+    profiles.arguments(parser, "the generation of the protocol that is expected", "fetch-truncation")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Drive a broker of any language through every local step of the model, and tell the first step at which it differs."""
+    from tidegauge.drive import transcript
+    from tidegauge.drive.runs.orders import orders_for
+    from tidegauge.drive.runs.run import run as drive
+    from tidegauge.drive.runs.run import text_of
+    from tidegauge.drive.transports.stdio import StdioNode
+    from tidegauge.impl.releases import named
+
+    progress = silent if args.quiet else aside
+    profile = named(profiles.chosen(args) or "")
+    with StdioNode(args.command, args.timeout) as node:
+        progress(f"{node.capabilities.name} speaks the contract")
+        graphs = () if args.smoke or (args.walks is not None and not (args.cover or args.graph)) else args.graph
+        orders, coverage = orders_for(
+            node.capabilities, profile, graphs=graphs, walks=args.walks or 0, seed=args.seed, smoke=args.smoke, echo=progress
+        )
+        recorder = transcript.Recorder(orders) if args.record else None
+        shown = drive(node, orders, profile, coverage, recorder, progress)
+        if recorder is not None:
+            transcript.write(Path(args.record), node.capabilities, profile.name, recorder.recorded())
+    echo(text_of(shown))
+    return shown.exit_code

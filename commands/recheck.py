@@ -1,0 +1,28 @@
+"""tidegauge recheck."""
+
+import argparse
+from pathlib import Path
+
+from tidegauge.commands import profiles
+from tidegauge.commands.terminal import aside, echo, silent
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.add_argument("file", nargs="+", help="transcripts that `tidegauge drive --record` wrote")
+    profiles.arguments(parser, "the generation it is held against (default: the one it was recorded with)")
+    parser.add_argument("--fault", metavar="NAME", help="hold a reference with this wrong rule against it")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Hold transcripts of driven brokers against a profile or a fault, without the brokers."""
+    from tidegauge.drive.runs.recheck import recheck, text_of
+    from tidegauge.drive.transcript import read
+
+    code, progress = 0, silent if args.quiet else aside
+    for name in args.file:
+        progress(name)
+        found = recheck(read(Path(name)), profiles.chosen(args), args.fault)
+        echo(text_of(found))
+        code = max(code, found.exit_code)
+    return code

@@ -1,0 +1,228 @@
+"""A toy broker: one replica of one partition that leads and follows as Kafka 4 does, apart from the reference.
+
+It keeps its log as a list of leader epochs, one per record. `bug` plants KAFKA-14704: the high watermark of a diverging
+response is taken over before the log is truncated.
+"""
+
+ME, UNDEFINED = 1, -1
+NOT_LEADER, FENCED, UNKNOWN_EPOCH, OUT_OF_RANGE, INELIGIBLE = 6, 74, 75, 1, 107
+
+
+class ToyReplica:
+    """One replica. Methods are the steps of the contract that it can be given."""
+
+    def __init__(self, peers: list[int], min_isr: int, *, bug: bool = False) -> None:
+        self.bug, self.peers, self.min_isr = bug, peers, min_isr
+        self.log: list[int] = []
+        self.cache: list[tuple[int, int]] = []  # (epoch, first offset)
+        self.hw, self.highest = 0, UNDEFINED
+        self.forget()
+
+    def forget(self) -> None:
+        """What only a process knows."""
+        self.leader = self.epoch = self.partition_epoch = self.epoch_start = UNDEFINED
+        self.isr: list[int] = []
+        self.proposed: list[int] | None = None  # the ISR that the leader counts with until the controller has responded
+        self.in_flight: dict[str, object] | None = None
+        self.ends: dict[int, int] = {}  # log ends of the followers
+        self.source: int | None = None
+        self.fetching: tuple[int, int] | None = None  # (epoch, offset) of the fetcher's entry
+        self.requests: dict[int, dict[str, int]] = {}
+
+    # -- epochs
+
+    def end_of(self, epoch: int) -> tuple[int, int]:
+        """Where an epoch ends, and which one was found."""
+        if not self.cache or epoch > self.cache[-1][0] or epoch == UNDEFINED:
+            return UNDEFINED, UNDEFINED
+        if epoch == self.cache[-1][0]:
+            return epoch, len(self.log)
+        if epoch < self.cache[0][0]:
+            return epoch, self.cache[0][1]
+        found = max(e for e, _ in self.cache if e <= epoch)
+        return found, next(start for e, start in self.cache if e > epoch)
+
+    def begin_epoch(self, epoch: int, start: int) -> None:
+        """A new entry drops those that contradict it."""
+        if not self.cache or self.cache[-1][0] != epoch:
+            self.cache = [(e, s) for e, s in self.cache if e < epoch and s < start] + [(epoch, start)]
+
+    def truncate(self, offset: int) -> None:
+        """Drop everything from an offset on."""
+        del self.log[offset:]
+        self.cache = [(e, s) for e, s in self.cache if s < offset]
+        self.hw = min(self.hw, offset)
+
+    # -- roles
+
+    def metadata(self, leader: int, leader_epoch: int, partition_epoch: int, isr: list[int]) -> None:
+        """The controller's registration of the partition; one that a response to a proposal has overtaken is old."""
+        if partition_epoch < self.partition_epoch:
+            return
+        led, newer = self.leader == ME, leader_epoch > self.epoch
+        self.leader, self.epoch, self.partition_epoch = leader, leader_epoch, partition_epoch
+        self.highest, self.isr, self.proposed = max(self.highest, leader_epoch), isr, None
+        if leader == ME:
+            self.source = self.fetching = None
+            if newer:
+                self.epoch_start = len(self.log)
+                self.begin_epoch(leader_epoch, len(self.log))
+            if newer and not led:
+                self.ends = {}
+            self.raise_hw()
+            return
+        self.ends, self.epoch_start = {}, UNDEFINED
+        if newer:
+            if not self.cache:
+                self.truncate(self.hw)
+            self.source = leader if leader != UNDEFINED else None
+            self.fetching = (leader_epoch, len(self.log)) if self.source else None
+
+    def raise_hw(self) -> None:
+        """Up to the lowest log end of whoever is, or may soon be, in the ISR."""
+        if self.leader == ME and len(self.isr) >= min(self.min_isr, 1 + len(self.peers)):
+            counted = {*self.isr, *(self.proposed or ())} - {ME}
+            self.hw = max(self.hw, min([len(self.log), *(self.ends.get(b, UNDEFINED) for b in counted)]))
+
+    # -- leader
+
+    def append(self, acks: int) -> dict[str, int]:  # noqa: ARG002
+        """A producer's record."""
+        if self.leader != ME:
+            return {"error": NOT_LEADER, "base": UNDEFINED}
+        self.begin_epoch(self.epoch, len(self.log))
+        self.log.append(self.epoch)
+        self.raise_hw()
+        return {"error": 0, "base": len(self.log) - 1}
+
+    def refusal(self, current_leader_epoch: int) -> int:
+        """The error for a request made in that epoch."""
+        if current_leader_epoch != self.epoch:
+            return FENCED if current_leader_epoch < self.epoch else UNKNOWN_EPOCH
+        return 0 if self.leader == ME else NOT_LEADER
+
+    def fetch(
+        self, peer: int, current_leader_epoch: int, fetch_offset: int, last_fetched_epoch: int, may_join: bool
+    ) -> dict[str, object]:
+        """A follower's fetch of one record."""
+        if error := self.refusal(current_leader_epoch):
+            return {"error": error}
+        response: dict[str, object] = {"error": 0, "hw": self.hw, "log_start": 0, "records": [], "diverging": None}
+        if last_fetched_epoch != UNDEFINED:
+            epoch, end = self.end_of(last_fetched_epoch)
+            if epoch == UNDEFINED:
+                return {"error": OUT_OF_RANGE}
+            if epoch < last_fetched_epoch or end < fetch_offset:
+                return {**response, "diverging": [epoch, end]}
+        if fetch_offset > len(self.log):
+            return {"error": OUT_OF_RANGE}
+        known = self.ends.get(peer, UNDEFINED)
+        self.ends[peer] = fetch_offset
+        caught_up = self.epoch_start != UNDEFINED and fetch_offset >= max(self.hw, self.epoch_start)
+        if may_join and caught_up and self.proposed is None and peer not in self.isr:
+            self.propose([*self.isr, peer])
+        if fetch_offset != known:
+            self.raise_hw()
+        records = [[o, o, e] for o, e in enumerate(self.log) if o == fetch_offset]
+        return {**response, "records": records}
+
+    def offsets_for_leader_epoch(self, current_leader_epoch: int, leader_epoch: int) -> dict[str, int]:
+        """Where an epoch ends."""
+        if error := self.refusal(current_leader_epoch):
+            return {"error": error}
+        epoch, end = self.end_of(leader_epoch)
+        return {"error": 0, "leader_epoch": epoch, "end_offset": end}
+
+    def propose(self, isr: list[int]) -> None:
+        """Ask the controller for another ISR."""
+        self.proposed = sorted(isr)
+        self.in_flight = {"isr": self.proposed, "leader_epoch": self.epoch, "partition_epoch": self.partition_epoch}
+
+    def lag(self, peers: list[int]) -> None:
+        """These members of the ISR have not caught up in time."""
+        self.propose([b for b in self.isr if b not in peers])
+
+    def alter_partition_response(self, error: int, partition_epoch: int, isr: list[int]) -> None:
+        """The controller has responded; metadata may have been faster."""
+        self.in_flight = None
+        if self.proposed is None or self.leader != ME:
+            return
+        if error == 0 and partition_epoch >= self.partition_epoch:
+            self.isr, self.partition_epoch, self.proposed = isr, partition_epoch, None
+            self.raise_hw()
+        elif error == INELIGIBLE:
+            self.proposed = None
+
+    # -- follower
+
+    def ask(self) -> None:
+        """The fetcher thread asks unless it waits for a response."""
+        if self.source and self.fetching and self.source not in self.requests:
+            epoch, offset = self.fetching
+            last = self.cache[-1][0] if self.cache else UNDEFINED
+            request = {"current_leader_epoch": epoch, "fetch_offset": offset, "last_fetched_epoch": last, "log_start": 0}
+            self.requests[self.source] = request
+
+    def lose_response(self, peer: int) -> None:
+        """No response comes."""
+        del self.requests[peer]
+
+    def fetch_response(
+        self,
+        peer: int,
+        error: int,
+        hw: int,
+        log_start: int,  # noqa: ARG002
+        records: list[tuple[int, int, int]],
+        diverging: tuple[int, int] | None,
+        offsets: tuple[int, int] | None,
+    ) -> None:
+        """The leader's response, if it is to what is asked now."""
+        request = self.requests.pop(peer)
+        requested = (request["current_leader_epoch"], request["fetch_offset"])
+        if peer != self.source or self.fetching is None:
+            return
+        epoch = self.fetching[0]
+        if requested == self.fetching:
+            if error == FENCED:
+                self.fetching = None
+                return
+            if error == OUT_OF_RANGE and offsets:
+                self.reset(*offsets)
+            elif error == 0 and diverging:
+                if self.bug:
+                    self.hw = min(hw, len(self.log))
+                self.truncate(self.agreed(*diverging))
+            elif error == 0:
+                for base, _, record_epoch in records:
+                    if record_epoch > epoch:
+                        break
+                    self.begin_epoch(record_epoch, base)
+                    self.log.append(record_epoch)
+                self.hw = max(0, min(hw, len(self.log)))
+        self.fetching = (epoch, len(self.log))
+
+    def agreed(self, leader_epoch: int, leader_end: int) -> int:
+        """Where the two logs part, by the leader's word and the own cache."""
+        if leader_end == UNDEFINED:
+            return len(self.log)
+        found, end = self.end_of(leader_epoch)
+        if leader_epoch == UNDEFINED or found == UNDEFINED:
+            return min(leader_end, len(self.log))
+        return min(end, len(self.log)) if found != leader_epoch else min(end, leader_end, len(self.log))
+
+    def reset(self, _leader_start: int, leader_end: int) -> None:
+        """The fetch was out of range: go to the leader's end. Log starts that lie ahead are not for this toy."""
+        if leader_end < len(self.log):
+            self.truncate(leader_end)
+
+    # -- process
+
+    def crash(self, hw: int, log_end: int) -> None:  # noqa: ARG002
+        """The process dies and starts again with what is on disk."""
+        self.forget()
+        for offset, epoch in enumerate(self.log):  # recovery reads the log, and knows an epoch that is above those it has
+            if not self.cache or epoch > self.cache[-1][0]:
+                self.begin_epoch(epoch, offset)
+        self.cache = [(e, s) for e, s in self.cache if s < len(self.log)]
+        self.hw = min(hw, len(self.log))

@@ -1,0 +1,276 @@
+"""The contract of one broker under test: what it is given, step by step, and what it reports after each step.
+
+Rules of this file
+
+1. One replica of one partition at a time, on a broker that decides nothing about time: its peers, its controller, its
+   clients, the network, lag times and crashes are the suite's. The broker under test is broker 1, its peers are 2, 3, ..
+2. A step is (name, arguments in the order of STEPS). Arguments are named as in Kafka's message schemas; UNDEFINED (-1)
+   is what it is there: no leader, no epoch, no offset.
+3. A report is a JSON object. A field that is absent is not known, null is known to be none. What a broker cannot be given or
+   cannot report is declared (`Capabilities`) and costs coverage, never a failure.
+4. Back-off has no length, and nobody who is behind has caught up in time: a member lags as soon as it lacks a record, and
+   whether that is noticed is a step of its own (`lag`).
+5. A proposal that metadata has overtaken is responded to before anything else happens.
+6. A new step or field gets a new minor version, a new meaning a new major one. A driven program names the major version.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
+
+VERSION = 1
+"""The major version of the contract."""
+
+BROKER = 1
+"""The broker under test."""
+
+Step = tuple[Any, ...]
+"""("fetch", 2, 0, 0, -1, True) and the like."""
+
+Report = Mapping[str, Any]
+"""What a broker says after a step: fields of REPORTED."""
+
+EARLIEST, LATEST = "earliest", "latest"
+
+
+class Shape(NamedTuple):
+    """What a step takes, what `result` holds after it, whose action it is in catalog.toml, and a sentence."""
+
+    takes: tuple[str, ...]
+    result: tuple[str, ...]
+    action: str
+    says: str
+
+
+STEPS: Mapping[str, Shape] = MappingProxyType(
+    {
+        "metadata": Shape(
+            ("leader", "leader_epoch", "partition_epoch", "isr"),
+            (),
+            "BecomeFollower",
+            "The broker reads the controller's registration of the partition; leader -1: there is none.",
+        ),
+        "append": Shape(
+            ("acks",),
+            ("error", "base"),
+            "LeaderAppend",
+            "A producer's batch of one record. With acks -1 it is answered later, in `produced`.",
+        ),
+        "fetch": Shape(
+            ("peer", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "may_join"),
+            ("error", "hw", "log_start", "records", "diverging"),
+            "HandleFetch",
+            "A peer's fetch of one record. `may_join`: the metadata cache says that the peer may join the ISR.",
+        ),
+        "offsets_for_leader_epoch": Shape(
+            ("current_leader_epoch", "leader_epoch"),
+            ("error", "leader_epoch", "end_offset"),
+            "HandleEpochRequest",
+            "A peer asks where a leader epoch ends.",
+        ),
+        "list_offsets": Shape(
+            ("current_leader_epoch", "which"),
+            ("error", "offset"),
+            "HandleOutOfRange",
+            "A peer asks for the earliest or the latest offset.",
+        ),
+        "delete_records": Shape(("offset",), ("error",), "DeleteRecords", "A client deletes what lies before an offset."),
+        "fetch_response": Shape(
+            ("peer", "error", "hw", "log_start", "records", "diverging", "offsets"),
+            (),
+            "HandleFetchResponse",
+            "The response to the fetch in flight to a peer. `offsets`: the responses to the two ListOffsets requests "
+            "(earliest, latest) that follow an out-of-range error.",
+        ),
+        "offsets_for_leader_epoch_response": Shape(
+            ("peer", "error", "leader_epoch", "end_offset"),
+            (),
+            "HandleEpochResponse",
+            "The response to the OffsetsForLeaderEpoch request in flight to a peer.",
+        ),
+        "lose_response": Shape(
+            ("peer",),
+            (),
+            "LoseResponse",
+            "No response comes: the connection to a peer is closed, and the broker asks again.",
+        ),
+        "lag": Shape(("peers",), (), "ShrinkIsr", "The lag time of these members of the ISR runs out, and it is noticed."),
+        "alter_partition_response": Shape(
+            ("error", "partition_epoch", "isr"),
+            (),
+            "HandleAlterPartitionResponse",
+            "The controller's response to the proposal in flight.",
+        ),
+        "retention": Shape(
+            ("log_start",), (), "DeleteRecords", "A follower's retention removes what lies before an offset."
+        ),
+        "stop": Shape((), (), "Stop", "The process ends in order, starts again and has read no metadata yet."),
+        "crash": Shape(
+            ("hw", "log_end"),
+            (),
+            "Crash",
+            "The process dies and starts again, with this checkpointed high watermark and the log up to this offset.",
+        ),
+    }
+)
+
+KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "isr": "integers",
+        "peers": "integers",
+        "may_join": "boolean",
+        "which": "word",
+        "records": "records",
+        "diverging": "pair",
+        "offsets": "pair",
+    }
+)
+"""What an argument is; one that is not named here is an integer. A record is [base offset, last offset, epoch], a pair may
+be null."""
+
+LOSE_TAIL, ACKS_ALL, LOG_STARTS = "lose_tail", "acks_all", "log_starts"
+EXTRAS: Mapping[str, str] = MappingProxyType(
+    {
+        LOSE_TAIL: "a crash may lose the end of the log: `log_end` below the log end",
+        LOG_STARTS: "a leader's log start above 0, in its fetch responses and its earliest offset",
+        ACKS_ALL: "an append with acks -1, and the responses in `produced`",
+    }
+)
+"""What more a broker may be able to do."""
+
+REPORTED: Mapping[str, str] = MappingProxyType(
+    {
+        "result": "what the step's request was answered with; null for a step that is no request",
+        "requests": "by peer, the request in flight to it: a fetch, or an OffsetsForLeaderEpoch request; it stays until it "
+        "is responded to or lost",
+        "proposal": "the AlterPartition request in flight, null for none",
+        "produced": "the waiting appends with acks -1 that this step answered: base offset and error of each",
+        "leo": "the log end offset",
+        "hw": "the high watermark",
+        "log_start": "the log start offset",
+        "ends": "for each leader epoch from 0 to the highest the broker has heard of, the epoch and end offset that "
+        "its epoch cache answers",
+    }
+)
+
+NEEDED = frozenset({"metadata"})
+"""Without these nothing can be driven."""
+
+
+class Capabilities(NamedTuple):
+    """What a broker under test can be given, and which fields it reports."""
+
+    name: str
+    can: frozenset[str]
+    reports: frozenset[str]
+
+    def lacks(self, step: Step, log_end: int) -> str | None:
+        """What of the contract this step needs and the broker does not have; `log_end` is the log end before it."""
+        if step[0] not in self.can:
+            return str(step[0])
+        if step[0] == "crash" and step[2] < log_end and LOSE_TAIL not in self.can:
+            return LOSE_TAIL
+        if step[0] == "append" and step[1] == -1 and ACKS_ALL not in self.can:
+            return ACKS_ALL
+        if step[0] == "fetch_response" and (step[4] > 0 or (step[7] or (0,))[0] > 0) and LOG_STARTS not in self.can:
+            return LOG_STARTS
+        return None
+
+
+EVERYTHING = Capabilities("everything", frozenset({*STEPS, *EXTRAS}), frozenset(REPORTED))
+
+
+class Opening(NamedTuple):
+    """How a partition is set up: who has replicas of it besides the broker under test, and its min.insync.replicas."""
+
+    peers: tuple[int, ...] = (2,)
+    min_insync_replicas: int = 1
+
+
+Path = tuple[Step, ...]
+"""Steps from an empty replica that has read no metadata."""
+
+
+class Order(NamedTuple):
+    """One path to be played on a partition of its own."""
+
+    opening: Opening
+    path: Path
+
+
+class Node(Protocol):
+    """A broker under test, behind whatever transport: plays paths side by side, each on a partition of its own."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can be given, and what it reports."""
+
+    def play(self, orders: Sequence[Order], watch: "Watch") -> None:
+        """Give every step of every order, in the order of its steps, until `watch` says that an order is done."""
+
+
+Watch = Callable[[int, int, Report], bool]
+"""Gets (order, step, report) after each step; whether the order goes on."""
+
+
+def action_of(step: Step) -> str:
+    """The action of catalog.toml that a step is."""
+    match step:
+        case ("metadata", leader, *_) if leader == BROKER:
+            return "BecomeLeader"
+        case ("fetch_response", *_, diverging, _) if diverging is not None:
+            return "HandleDivergingResponse"
+        case ("fetch_response", *_, offsets) if offsets is not None:
+            return "HandleOutOfRange"
+        case _:
+            return STEPS[step[0]].action
+
+
+def step_json(step: Step) -> dict[str, Any]:
+    """A step as the JSON object that a driven program reads."""
+    name, *arguments = step
+    return {"step": name, **dict(zip(STEPS[name].takes, arguments, strict=True))}
+
+
+def step_of(line: Mapping[str, Any]) -> Step:
+    """The step that a JSON object spells; lists become tuples. Raises KeyError for one that spells none."""
+    name = line["step"]
+    return (name, *(frozen(line[field]) for field in STEPS[name].takes))
+
+
+def is_step(found: Any) -> bool:
+    """Whether a value read from somewhere is a step of the contract."""
+    if not isinstance(found, tuple) or not found or found[0] not in STEPS or len(found) != 1 + len(STEPS[found[0]].takes):
+        return False
+    return all(_IS[KINDS.get(name, "integer")](value) for name, value in zip(STEPS[found[0]].takes, found[1:], strict=True))
+
+
+def is_integer(value: Any) -> bool:
+    """An integer that every JSON reader has exactly."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST
+
+
+def is_integers(value: Any, length: int | None = None) -> bool:
+    """A list of them."""
+    return (
+        isinstance(value, tuple | list)
+        and (length is None or len(value) == length)
+        and all(is_integer(one) for one in value)
+    )
+
+
+LARGEST = 2**53
+
+_IS: Mapping[str, Callable[[Any], bool]] = {
+    "integer": is_integer,
+    "integers": is_integers,
+    "boolean": lambda value: isinstance(value, bool),
+    "word": lambda value: value in (EARLIEST, LATEST),
+    "records": lambda value: isinstance(value, tuple | list) and all(is_integers(one, 3) for one in value),
+    "pair": lambda value: value is None or is_integers(value, 2),
+}
+
+
+def frozen(value: Any) -> Any:
+    """JSON's lists as tuples."""
+    return tuple(map(frozen, value)) if isinstance(value, list) else value

@@ -1,0 +1,66 @@
+"""How much of the protocol a run went through: local steps of the graphs, rules, rows of their tables.
+
+Rule of this file: what the reference decided is counted while it is played, through rules that count and change nothing.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from tidegauge.impl import rules as rules_
+from tidegauge.impl.profiles import Rules
+
+ROWS: Mapping[str, Callable[[Any], str]] = MappingProxyType(
+    {
+        "truncation_target": lambda result: f"T{result[0]}",
+        "fetch_decision": lambda result: ("read", "diverging", "out of range")[result[0]],
+        "out_of_range_reset": lambda result: ("", "to the leader's end", "to the leader's start", "to its own end")[
+            result[0]
+        ],
+        "check_leader_epoch": lambda result: {0: "same epoch", 74: "fenced", 75: "unknown"}[result],
+        "proposal_after": lambda result: ("committed", "given up", "waits for metadata", "sent again")[result],
+    }
+)
+"""Rules that are tables: which row a result is."""
+
+T_TABLE = tuple(f"T{row}" for row in range(1, 6))
+
+Count = Counter[tuple[str, str]]
+"""How often each (rule, row) was applied; row "" for a rule that is no table."""
+
+
+def counting(count: Count) -> Rules:
+    """The rules, each of which counts that it is applied."""
+
+    def counted(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+        row_of = ROWS.get(name)
+
+        def applied(*arguments: Any) -> Any:
+            result = rule(*arguments)
+            count[name, "" if row_of is None else row_of(result)] += 1
+            return result
+
+        return applied
+
+    return Rules(**{name: counted(name, getattr(rules_, name)) for name in Rules._fields})
+
+
+def _with_callees(applied: set[str]) -> set[str]:
+    """With the rules that those call themselves."""
+    codes = {name: set(getattr(rules_, name).__code__.co_names) for name in Rules._fields}
+    while more := {callee for name in applied for callee in codes[name] & codes.keys()} - applied:
+        applied = applied | more
+    return applied
+
+
+def coverage_lines(count: Count) -> list[str]:
+    """Which rules were applied and which were not, and the rows of the tables."""
+    applied = _with_callees({name for name, _ in count})
+    missing = [name for name in Rules._fields if name not in applied]
+    lines = [f"rules applied: {len(applied)} of {len(Rules._fields)}" + (f"; not {', '.join(missing)}" if missing else "")]
+    for name in ROWS:
+        rows = {row: times for (rule, row), times in sorted(count.items()) if rule == name}
+        if rows:
+            lines.append(f"  {name}: " + ", ".join(f"{row} {times:,}" for row, times in rows.items()))
+    return lines

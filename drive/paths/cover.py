@@ -1,0 +1,203 @@
+"""A set of paths that takes every local step: each thing that one broker can do within a model's bounds, at least once.
+
+Rules of this file
+
+1. A local step is a value of the broker and a step; for a response or its loss also the request it ends.
+2. States are explored breadth first and each path begins with a shortest run to a state that still has something to
+   take; then it goes on while there is something near. So a path that fails is short already.
+3. Order is that of the graph, or as a seed shuffles it. The same graph and the same seed give the same paths.
+"""
+
+import random
+from collections.abc import Hashable, Iterator
+from typing import NamedTuple
+
+from tidegauge.drive.contract import BROKER, EVERYTHING, Capabilities, Opening, Order, Path, Step
+from tidegauge.drive.paths.inputs import LEADER_EPOCH, NEXT, Input, Inputs, Local, Requested, counted, local
+from tidegauge.drive.reference import Held, opened, possible, step
+from tidegauge.impl.messages import FetchRequest, Request
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.rules import INVALID_UPDATE_VERSION, NONE, UNDEFINED
+
+LONGEST, NEAR = 24, 3
+"""How long a path may go on, and how many steps it walks to reach something new."""
+
+LocalStep = tuple[Local, Requested, Step]
+
+
+class Edge(NamedTuple):
+    """A step of a state that a path can take."""
+
+    takes: LocalStep
+    step: Step
+    to: int
+
+
+class Cover(NamedTuple):
+    """The paths, how many local steps they take of how many there are, and how large the graph was.
+
+    `unreached`: what the graph gives a broker that no state of the contract has. There is none, or the two have parted; but
+    for a response to a proposal that metadata overtook long ago, which the contract gives at once.
+    """
+
+    orders: tuple[Order, ...]
+    taken: int
+    local_steps: int
+    unreached: int
+    states: int
+    transitions: int
+
+
+START: Step = ()
+
+
+def cover(
+    inputs: Inputs, profile: Profile, capabilities: Capabilities = EVERYTHING, seed: int = 0, longest: int = LONGEST
+) -> Cover:
+    """Paths that take every local step that a broker with these capabilities can be given."""
+    opening = Opening(tuple(range(BROKER + 1, BROKER + 1 + inputs.peers)), inputs.min_insync_replicas)
+    start = opened(opening, profile)
+    edges, parents = _explored(inputs, start, capabilities)
+    if seed:
+        rng = random.Random(seed)
+        for state in edges:
+            rng.shuffle(state)
+    left = {edge.takes for state in edges for edge in state}
+    taken = len(left)
+    everything = set(left)
+    if capabilities.can != EVERYTHING.can:
+        everything = {edge.takes for state in _explored(inputs, start, EVERYTHING)[0] for edge in state}
+    unreached = sum((value, *given[::-1]) not in everything for value, given in _in_graph(inputs))
+    orders = []
+    for number, found in enumerate(edges):
+        while any(edge.takes in left for edge in found):
+            orders.append(Order(opening, _concrete(start, _path(edges, parents, number, left, longest))))
+    return Cover(tuple(orders), taken, len(everything), unreached, inputs.states, inputs.transitions)
+
+
+def _in_graph(inputs: Inputs) -> Iterator[tuple[Local, Input]]:
+    """What the graph gives, but for requests to a broker that has read no metadata: the contract has none."""
+    for value, given in inputs.given.items():
+        yield from ((value, one) for one in given if value[LEADER_EPOCH] != UNDEFINED)
+
+
+def _explored(inputs: Inputs, start: Held, capabilities: Capabilities) -> tuple[list[list[Edge]], list[tuple[int, Step]]]:
+    """Every state of the contract that the inputs lead to, with its edges, and how each is reached first."""
+    number = {_key(inputs, start): 0}
+    states, parents, edges = [start], [(UNDEFINED, START)], []
+    for source, held in enumerate(states):
+        here: list[Edge] = []
+        value = _local(inputs, held)
+        for given, requested in _given(inputs, held, value):
+            taken = resolved(held, given)
+            if capabilities.lacks(taken, held.broker.partition.log.end) is not None or not possible(held, taken):
+                continue
+            after, _ = step(held, taken)
+            target = number.setdefault(_key(inputs, after), len(states))
+            if target == len(states):
+                states.append(after)
+                parents.append((source, given))
+            here.append(Edge((value, requested, given), given, target))
+        edges.append(here)
+    return edges, parents
+
+
+def _given(inputs: Inputs, held: Held, value: Local) -> Iterator[Input]:
+    """What may be given to the broker now; a request in flight may always be lost."""
+    if held.overtaken:
+        known = (given for given in inputs.given.get(value, ()) if given.step[0] == "alter_partition_response")
+        yield from dict.fromkeys((Input(_void(held)), *known))
+        return
+    in_flight = {peer: _requested(request) for peer, request in held.requests}
+    for given in inputs.given.get(value, ()):
+        if not given.requested or in_flight.get(given.step[1]) == given.requested:
+            yield given
+    for peer, requested in in_flight.items():
+        yield Input(("lose_response", peer), requested)
+
+
+def _requested(request: Request) -> Requested:
+    if isinstance(request, FetchRequest):
+        return request.current_leader_epoch, request.fetch_offset
+    return (request.current_leader_epoch,)
+
+
+def _void(held: Held) -> Step:
+    """What the controller says of a proposal that metadata has overtaken: done, or made on an earlier partition epoch."""
+    partition, proposal = held.broker.partition, held.proposal
+    done = proposal is not None and partition.is_leader and partition.state.isr == proposal.isr
+    if done and proposal is not None and partition.leader_epoch == proposal.leader_epoch:
+        return "alter_partition_response", NONE, NEXT, proposal.isr
+    return "alter_partition_response", INVALID_UPDATE_VERSION, UNDEFINED, ()
+
+
+def resolved(held: Held, given: Step) -> Step:
+    """A step with its partition epoch: metadata has the next one, a response to a proposal that of the last metadata."""
+    if given[0] == "metadata" and given[3] == NEXT:
+        return (*given[:3], held.partition_epoch + 1, *given[4:])
+    if given[0] == "alter_partition_response" and given[2] == NEXT:
+        return (*given[:2], held.partition_epoch, *given[3:])
+    return given
+
+
+def _local(inputs: Inputs, held: Held) -> Local:
+    return counted(held.broker, held.partition_epoch) if inputs.counts else local(held.broker)
+
+
+def _key(inputs: Inputs, held: Held) -> Hashable:
+    proposed = _void(held) if held.overtaken else None
+    fresh, proposes = held.partition_epoch == UNDEFINED, held.proposal is not None
+    return _local(inputs, held), held.requests, proposes, proposed, held.waiting, fresh
+
+
+def _path(
+    edges: list[list[Edge]], parents: list[tuple[int, Step]], state: int, left: set[LocalStep], longest: int
+) -> Iterator[Step]:
+    """The run to a state, then whatever is left near it."""
+    run: list[Step] = []
+    at = state
+    while parents[at][0] != UNDEFINED:
+        run.append(parents[at][1])
+        at = parents[at][0]
+    yield from reversed(run)
+    room = longest - len(run)
+    while room > 0:
+        found = _nearest(edges, state, left)
+        if not found:
+            return
+        for edge in found:
+            left.discard(edge.takes)
+            yield edge.step
+            state = edge.to
+        room -= len(found)
+
+
+def _nearest(edges: list[list[Edge]], state: int, left: set[LocalStep]) -> list[Edge]:
+    """The shortest way to something new that is not far; nothing if there is none."""
+    came: dict[int, tuple[int, Edge] | None] = {state: None}
+    level = [state]
+    for _ in range(NEAR):
+        following = []
+        for at in level:
+            for edge in edges[at]:
+                if edge.takes in left:
+                    way, back = [edge], came[at]
+                    while back is not None:
+                        way.append(back[1])
+                        back = came[back[0]]
+                    return way[::-1]
+                if edge.to not in came:
+                    came[edge.to] = (at, edge)
+                    following.append(edge.to)
+        level = following
+    return []
+
+
+def _concrete(start: Held, given: Iterator[Step]) -> Path:
+    """The path with its partition epochs."""
+    path, held = [], start
+    for one in given:
+        taken = resolved(held, one)
+        held, _ = step(held, taken)
+        path.append(taken)
+    return tuple(path)

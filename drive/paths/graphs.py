@@ -1,0 +1,117 @@
+"""The graphs that a broker is taken through, and their covers, kept in the user's cache once they are made.
+
+Rules of this file
+
+1. Bounds are small on purpose: half a million transitions of a cluster are a few thousand things that one broker can do.
+2. A cover is kept under a digest of all it depends on: the code of `impl` and of this room, the graph, the profile, what the
+   broker can be given, the seed. A file that cannot be read or written is made anew, without a word.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from tidegauge.drive.contract import EVERYTHING, Capabilities, Opening, Order, frozen
+from tidegauge.drive.paths.cover import Cover, cover
+from tidegauge.drive.paths.inputs import Inputs, of_cluster, of_isr_changes
+from tidegauge.impl.cluster.transitions import Bounds
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.explored.isr_cluster import IsrBounds
+from tidegauge.impl.profiles import Profile
+
+
+class DrivenGraph(NamedTuple):
+    """Its bounds, and what of the contract it is for. `elr`: explored with eligible leader replicas, where brokers stop."""
+
+    bounds: Bounds | IsrBounds
+    says: str
+    elr: bool = False
+
+    def inputs(self, profile: Profile) -> Inputs:
+        """What it gives one broker of a generation."""
+        explored = profile._replace(elr=self.elr)
+        if isinstance(self.bounds, IsrBounds):
+            return of_isr_changes(self.bounds, explored)
+        return of_cluster(self.bounds, explored)
+
+
+GRAPHS: Mapping[str, DrivenGraph] = MappingProxyType(
+    {
+        "small": DrivenGraph(Bounds(2, 1, 1, 0), "two brokers, one record, one election"),
+        "two": DrivenGraph(Bounds(2, 2, 2, 0), "two brokers, two records, two elections"),
+        "crash": DrivenGraph(Bounds(2, 2, 1, 1), "two brokers, two records, an election and a crash"),
+        "starts": DrivenGraph(Bounds(2, 2, 1, 0, max_start=1), "two brokers whose log starts move"),
+        "acks": DrivenGraph(
+            Bounds(2, 1, 1, 1, max_waiting=1, min_insync_replicas=2), "producers that wait for two replicas"
+        ),
+        "stops": DrivenGraph(
+            Bounds(2, 1, 1, 1, loses_tails=True, min_insync_replicas=2),
+            "clean stops, and crashes that lose the log's end",
+            True,
+        ),
+        "isr": DrivenGraph(IsrBounds(1, 2, 3, 0), "ISR changes, where the response comes before the metadata or after it"),
+        "three": DrivenGraph(Bounds(3, 1, 1, 0), "three brokers, one record, one election"),
+    }
+)
+
+USUAL = ("two", "crash", "starts", "acks", "stops", "isr")
+"""What --cover takes unless it is told otherwise. `three` is explored for a minute and more."""
+
+
+def graph_named(name: str) -> DrivenGraph:
+    """The graph of that name. Raises UsageError with the names there are."""
+    if name not in GRAPHS:
+        raise UsageError(f"graph: expected one of {', '.join(GRAPHS)}; seen {name!r}; choose one of those")
+    return GRAPHS[name]
+
+
+def cover_of(name: str, profile: Profile, capabilities: Capabilities = EVERYTHING, seed: int = 0) -> Cover:
+    """The cover of a graph, from the cache if it is there."""
+    graph = graph_named(name)
+    place = _place(name, graph, profile, capabilities, seed)
+    if place is not None:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return _read(place)
+    made = cover(graph.inputs(profile), profile, capabilities, seed)
+    if place is not None:
+        with suppress(OSError):
+            _write(place, made)
+    return made
+
+
+def _place(name: str, graph: DrivenGraph, profile: Profile, capabilities: Capabilities, seed: int) -> Path | None:
+    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    depends = (graph, profile, sorted(capabilities.can), seed, _code())
+    digest = hashlib.sha256(repr(depends).encode()).hexdigest()[:20]
+    with suppress(RuntimeError):
+        return Path(root).expanduser() / "tidegauge" / "covers" / f"{name}-{digest}.json.gz"
+    return None
+
+
+def _code() -> str:
+    digest = hashlib.sha256()
+    for room in ("impl", "drive"):
+        for path in sorted(Path(str(files("tidegauge").joinpath(room))).resolve().rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _write(place: Path, made: Cover) -> None:
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    saved = {**made._asdict(), "orders": [[*order] for order in made.orders]}
+    unfinished = place.with_name(f"{place.name}.{os.getpid()}")
+    unfinished.write_bytes(gzip.compress(json.dumps(saved).encode(), mtime=0))
+    unfinished.replace(place)
+
+
+def _read(place: Path) -> Cover:
+    saved: dict[str, Any] = json.loads(gzip.decompress(place.read_bytes()))
+    orders = tuple(Order(Opening(*frozen(opening)), frozen(path)) for opening, path in saved.pop("orders"))
+    return Cover(orders, **saved)

@@ -1,0 +1,253 @@
+"""What a model's graph gives one broker: for each value the broker can have, the steps that can reach it there.
+
+Rules of this file
+
+1. The graph is the one that equals TLC's (spec = impl), projected on each of its brokers. Names of brokers are taken
+   away: the broker is 1, the others are 2, 3, .. in the order of their ids.
+2. What a broker's value leads to is not read from the graph: the reference behind the contract computes it. Where the two
+   parted, values would have no steps, and the cover would say so.
+3. A diverging response has no high watermark in the model. Here it has one beyond any log, or who takes it over is not seen.
+4. A peer that is not to join the ISR yet is let in by the metadata cache all the same: the broker itself must refuse it.
+5. A process that ends is up again in the same step. What the controller does is seen when the broker reads of it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tidegauge.drive.contract import BROKER, EARLIEST, LATEST, Opening, Step
+from tidegauge.drive.reference import opened, step
+from tidegauge.impl.cluster.broker import Broker
+from tidegauge.impl.cluster.cluster import Bounds, Cluster, initial
+from tidegauge.impl.explored import isr_cluster
+from tidegauge.impl.explored.explore import transitions_from
+from tidegauge.impl.explored.search import Label
+from tidegauge.impl.messages import FetchResponseInFlight, Message
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.rules import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE, UNDEFINED
+
+NEXT = -2
+"""The partition epoch after the last one, in a step of a graph that does not count them."""
+
+Local = tuple[Any, ...]
+"""A broker's value without names and partition epochs."""
+
+LEADER_EPOCH = 2
+"""Where in it the leader epoch stands: UNDEFINED while it has read no metadata."""
+
+Requested = tuple[int, ...]
+"""Which request a response belongs to: (epoch, offset) of a fetch, (epoch) of an OffsetsForLeaderEpoch request."""
+
+
+class Input(NamedTuple):
+    """A step, and for a response the request it belongs to."""
+
+    step: Step
+    requested: Requested = ()
+
+
+class Inputs(NamedTuple):
+    """`given` by value of the broker. `counts` says whether partition epochs are numbers there or NEXT."""
+
+    given: Mapping[Local, Mapping[Input, None]]
+    peers: int
+    min_insync_replicas: int
+    counts: bool
+    states: int
+    transitions: int
+
+
+Rename = Callable[[int], int]
+
+
+def local(broker: Broker, rename: Rename = lambda broker: broker) -> Local:
+    """The value of a broker."""
+    partition, state = broker.partition, broker.partition.state
+    return (
+        partition.log,
+        rename(partition.leader_id),
+        partition.leader_epoch,
+        partition.epoch_start,
+        _set(state.isr, rename),
+        rename(state.adding),
+        _set(state.removing, rename),
+        tuple(sorted((rename(r.broker_id), r.log_end) for r in partition.remotes)),
+        rename(broker.source),
+        broker.entry,
+    )
+
+
+def _set(brokers: tuple[int, ...], rename: Rename) -> tuple[int, ...]:
+    return tuple(sorted(map(rename, brokers)))
+
+
+def _renaming(me: int) -> Rename:
+    """Broker `me` is broker 1."""
+    return lambda b: b if b == UNDEFINED else BROKER if b == me else b + 1 + (b < me)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The cluster
+
+
+def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
+    """From the graph of impl.cluster.cluster within bounds."""
+    given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
+    start = initial(bounds, profile)
+    renames = [_renaming(b) for b in range(bounds.brokers)]
+    for rename in renames:
+        given[local(Broker(Partition(BROKER)))][Input(_image(start, rename))] = None
+    seen: set[Any] = set()
+    values: dict[tuple[int, int], Local] = {}
+    keep: list[Broker] = []
+    states, transitions = 1, 0
+    for before, label, after, new in transitions_from(start):
+        states, transitions = states + new, transitions + 1
+        b = label[1]
+        broker = before.brokers[b]
+        key = (label, id(broker), _read(before, label), id(after.brokers[b]))
+        if key in seen:
+            continue
+        seen.add(key)
+        found = list(_inputs(before, label, after, renames[b]))
+        if found:
+            if (b, id(broker)) not in values:
+                values[b, id(broker)] = local(broker, renames[b])
+                keep.append(broker)
+            given[values[b, id(broker)]].update(dict.fromkeys(found))
+    return Inputs(given, bounds.brokers - 1, bounds.min_insync_replicas, False, states, transitions)
+
+
+def _read(before: Cluster, label: Label) -> Any:
+    """What else a step reads: a message, or the controller's registration."""
+    match label:
+        case ("HandleFetch" | "HandleEpochRequest", leader, f, *_):
+            return id(before.network[f][leader])
+        case ("HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "HandleEpochResponse", f, leader):
+            return id(before.network[f][leader])
+        case ("LoseResponse", f, leader):
+            return id(before.network[f][leader])
+        case ("BecomeLeader" | "BecomeFollower", _):
+            return before.controller.leader, before.controller.leader_epoch, before.controller.isr
+        case _:
+            return None
+
+
+def _image(cluster: Cluster, rename: Rename) -> Step:
+    image = cluster.controller
+    return "metadata", rename(image.leader), image.leader_epoch, NEXT, _set(image.isr, rename)
+
+
+def _inputs(before: Cluster, label: Label, after: Cluster, rename: Rename) -> Iterator[Input]:
+    match label:
+        case ("BecomeLeader" | "BecomeFollower", _):
+            yield Input(_image(before, rename))
+        case ("LeaderAppend", _):
+            yield Input(("append", -1 if before.waiting else 1))
+        case ("HandleFetch", leader, f, expand):
+            request: Any = before.network[f][leader]
+            fetch = ("fetch", rename(f), request.current_leader_epoch, request.fetch_offset, request.last_fetched_epoch)
+            yield Input((*fetch, True))
+            if expand:
+                yield Input((*fetch, False))
+            response = after.network[f][leader]
+            if isinstance(response, FetchResponseInFlight) and response.offsets is not None:
+                yield from (Input(("list_offsets", fetch[2], which)) for which in (LATEST, EARLIEST))
+        case ("HandleEpochRequest", leader, f):
+            request = before.network[f][leader]
+            yield Input(("offsets_for_leader_epoch", request.current_leader_epoch, request.leader_epoch))
+        case ("HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "HandleEpochResponse", f, leader):
+            yield _response(rename(leader), before.network[f][leader])
+        case ("ShrinkIsr", _, members):
+            lagging = tuple(b for b in range(members.bit_length()) if members >> b & 1)
+            yield Input(("lag", _set(lagging, rename)))
+        case ("AlterPartition" | "AlterPartitionElr", b) if before.brokers[b] is not after.brokers[b]:
+            yield Input(("alter_partition_response", INELIGIBLE_REPLICA, UNDEFINED, ()))
+        case ("Crash" | "CrashAndLose", _, hw, kept):
+            yield Input(("crash", hw, kept))
+        case ("Stop", _):
+            yield Input(("stop",))
+        case ("DeleteRecords", b, start):
+            yield Input(("delete_records" if before.brokers[b].leads else "retention", start))
+
+
+def _response(peer: int, message: Message) -> Input:
+    if not isinstance(message, FetchResponseInFlight):
+        found: Any = message
+        step = ("offsets_for_leader_epoch_response", peer, NONE, found.leader_epoch, found.end_offset)
+        return Input(step, (found.request_epoch,))
+    response, requested = message.response, (message.request_epoch, message.request_offset)
+    records = tuple((batch.base, batch.last, batch.epoch) for batch in response.records)
+    head = ("fetch_response", peer, response.error)
+    if response.is_diverging:
+        diverging = (response.diverging_epoch, response.diverging_end)
+        return Input((*head, BOLD, 0, (), diverging, None), requested)
+    offsets = None if message.offsets is None else (message.offsets.earliest, message.offsets.latest)
+    return Input((*head, response.hw, response.log_start, records, None, offsets), requested)
+
+
+BOLD = 99
+"""A high watermark beyond any log of a model."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# ISR changes
+
+
+def of_isr_changes(bounds: isr_cluster.IsrBounds, profile: Profile) -> Inputs:
+    """From the graph of impl.explored.isr_cluster, its leader: responses that come before the metadata they made."""
+    rename = _renaming(isr_cluster.LEADER)
+    start = isr_cluster.initial(bounds, profile)
+    given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
+    peers = tuple(range(BROKER + 1, BROKER + 1 + bounds.followers))
+    held = opened(Opening(peers), profile)
+    everybody = _set(start.registration.isr, rename)
+    first = ("metadata", BROKER, isr_cluster.EPOCH, start.registration.partition_epoch, everybody)
+    for taken in (first, *(_fetch(peer, 0, join=False) for peer in peers)):
+        given[counted(held.broker, held.partition_epoch)][Input(taken)] = None
+        held, _ = step(held, taken)
+    search = isr_cluster.search(start)
+    transitions = 0
+    for source, label, target, _ in search.transitions():
+        transitions += 1
+        before, after = search.states[source], search.states[target]
+        last_image = before.registration.partition_epoch - len(before.images)
+        seen = _isr_step(before, label, after, rename)
+        if seen is not None:
+            given[counted(Broker(before.leader), last_image, rename)][Input(seen)] = None
+    return Inputs(given, bounds.followers, 1, True, len(search.states), transitions)
+
+
+def _fetch(peer: int, offset: int, *, join: bool) -> Step:
+    epoch = isr_cluster.EPOCH
+    return "fetch", peer, epoch, offset, epoch if offset else UNDEFINED, join
+
+
+def _isr_step(before: isr_cluster.IsrCluster, label: Label, after: isr_cluster.IsrCluster, rename: Rename) -> Step | None:
+    """What the leader sees of a transition."""
+    exchange = before.exchange
+    match label:
+        case ("LeaderAppend",):
+            return "append", 1
+        case ("HandleFetch", f, expands, _):
+            return _fetch(rename(f), before.ends[f - 1], join=bool(expands))
+        case ("ShrinkIsr", members):
+            return "lag", _set(tuple(b for b in range(members.bit_length()) if members >> b & 1), rename)
+        case ("ReadMetadata", n):
+            image = before.images[n - 1]
+            return "metadata", BROKER, isr_cluster.EPOCH, image.partition_epoch, _set(image.isr, rename)
+        case ("HandleAlterPartition", _) if after.exchange is None and not before.leader.state.is_inflight:
+            return None
+        case ("HandleAlterPartition", _) if after.exchange is None:
+            return "alter_partition_response", INVALID_UPDATE_VERSION, UNDEFINED, ()
+        case ("HandleAlterPartitionResponse",) if exchange is not None:
+            response: Any = exchange.message
+            return "alter_partition_response", response.error, response.partition_epoch, _set(response.isr, rename)
+        case _:
+            return None
+
+
+def counted(broker: Broker, image: int, rename: Rename = lambda broker: broker) -> Local:
+    """The value of a broker with its partition epoch, and that of the last image it read."""
+    return (*local(broker, rename), broker.partition.partition_epoch, image)

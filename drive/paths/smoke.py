@@ -1,0 +1,32 @@
+"""Ten steps that show whether a driven program works at all: it leads, is fetched from, follows and truncates."""
+
+from tidegauge.drive.contract import BROKER, Capabilities, Opening, Order, Path, Step
+from tidegauge.drive.reference import opened, possible, step
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.rules import NONE, UNDEFINED
+
+PEER = 2
+TEN: Path = (
+    ("metadata", BROKER, 0, 0, (BROKER, PEER)),
+    ("append", 1),
+    ("append", 1),
+    ("fetch", PEER, 0, 0, UNDEFINED, True),
+    ("fetch", PEER, 0, 1, 0, True),
+    ("metadata", PEER, 1, 1, (BROKER, PEER)),
+    ("fetch_response", PEER, NONE, 0, 0, (), (0, 1), None),
+    ("fetch_response", PEER, NONE, 1, 0, ((1, 1, 1),), None, None),
+    ("fetch_response", PEER, NONE, 2, 0, (), None, None),
+    ("metadata", BROKER, 2, 2, (BROKER, PEER)),
+)
+
+
+def smoke(profile: Profile, capabilities: Capabilities) -> Order:
+    """Those of the ten that the broker can be given; a generation that asks for epochs first is responded to."""
+    held, path = opened(Opening(), profile), []
+    for wanted in TEN:
+        asks: Step = ("offsets_for_leader_epoch_response", PEER, NONE, 0, 1)
+        for taken in (asks, wanted) if wanted[0] == "fetch_response" else (wanted,):
+            if possible(held, taken) and capabilities.lacks(taken, held.broker.partition.log.end) is None:
+                held, _ = step(held, taken)
+                path.append(taken)
+    return Order(Opening(), tuple(path))

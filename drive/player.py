@@ -1,0 +1,131 @@
+"""Plays paths on a broker under test and on the reference, and holds what both report against each other after each step.
+
+Rules of this file
+
+1. A path ends at its first difference: what comes after it follows from it.
+2. Only fields that the broker reports are compared. In a field it may say more than the reference, not less.
+3. A difference counts when it comes again on a partition of its own (`again`).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from tidegauge.drive.contract import EVERYTHING, Capabilities, Node, Opening, Order, Report, Step, Watch
+from tidegauge.drive.reference import Held, opened, possible, report, step
+from tidegauge.impl.errors import TidegaugeError
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules
+
+Start = Callable[[Opening], Held]
+"""The reference that a broker is held against: a profile, or a fault."""
+
+
+class Difference(NamedTuple):
+    """The first step of an order after which the two differ. `at` 0 is the opening."""
+
+    order: Order
+    at: int
+    fields: tuple[str, ...]
+    expected: Report
+    seen: Report
+
+    @property
+    def step(self) -> Step | None:
+        """The step itself."""
+        return self.order.path[self.at - 1] if self.at else None
+
+
+class Played(NamedTuple):
+    """What playing orders has shown. `fields` is how many values were compared."""
+
+    orders: int
+    steps: int
+    fields: int
+    differences: tuple[Difference, ...]
+
+
+def play(node: Node, orders: Sequence[Order], start: Start, record: Watch | None = None) -> Played:
+    """Play every order to its end or its first difference."""
+    held: dict[int, Held] = {}
+    found: dict[int, Difference] = {}
+    reported = node.capabilities.reports
+    steps = 0
+
+    def watch(number: int, at: int, seen: Report) -> bool:
+        nonlocal steps
+        order = orders[number]
+        if at == 0:
+            held[number] = start(order.opening)
+            expected = report(held[number])
+        else:
+            held[number], expected = expected_of(held[number], order.path[at - 1])
+        steps += 1
+        if record is not None:
+            record(number, at, seen)
+        wrong = differences(expected, seen, reported)
+        if wrong:
+            found[number] = Difference(order, at, wrong, expected, seen)
+        goes_on = not wrong and at < len(order.path)
+        if not goes_on:
+            del held[number]
+        return goes_on
+
+    node.play(orders, watch)
+    return Played(len(orders), steps, steps * len(reported), tuple(found[number] for number in sorted(found)))
+
+
+def expected_of(held: Held, taken: Step) -> tuple[Held, Report]:
+    """What is expected of a step; nothing of one that a broker of this generation cannot be given."""
+    try:
+        return step(held, taken) if possible(held, taken) else (held, IMPOSSIBLE)
+    except TidegaugeError:
+        return held, IMPOSSIBLE
+
+
+IMPOSSIBLE: Report = {"step": "impossible"}
+
+
+def given(held: Held, taken: Step) -> tuple[Held, Report]:
+    """What a broker with a fault does with a step: nothing, if the fault has left no place for it."""
+    after, said = expected_of(held, taken)
+    return after, report(held) if said is IMPOSSIBLE else said
+
+
+def differences(expected: Report, seen: Report, reported: frozenset[str]) -> tuple[str, ...]:
+    """The reported fields in which the two differ, in the order of the contract."""
+    if expected == seen:
+        return ()
+    if expected is IMPOSSIBLE:
+        return ("step",)
+    return tuple(field for field in expected if field in reported and not _agrees(expected[field], seen.get(field), field))
+
+
+def _agrees(expected: Any, seen: Any, field: str = "") -> bool:
+    if isinstance(expected, dict) and isinstance(seen, dict):
+        if field == "requests" and expected.keys() != seen.keys():
+            return False
+        return all(key in seen and _agrees(value, seen[key]) for key, value in expected.items())
+    return bool(expected == seen)
+
+
+def reference(profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None) -> Start:
+    """What a broker of this generation is expected to do."""
+    return lambda opening: opened(opening, profile, rules)
+
+
+class ReferenceNode:
+    """The reference, or one with a fault, as a broker under test in this process."""
+
+    def __init__(self, start: Start, capabilities: Capabilities = EVERYTHING) -> None:
+        self.capabilities = capabilities
+        self._start = start
+
+    def play(self, orders: Sequence[Order], watch: Watch) -> None:
+        """One order after the other."""
+        for number, order in enumerate(orders):
+            held = self._start(order.opening)
+            if not watch(number, 0, report(held)):
+                continue
+            for at, taken in enumerate(order.path, start=1):
+                held, said = given(held, taken)
+                if not watch(number, at, said):
+                    break

@@ -1,0 +1,126 @@
+"""The contract as others read it: drive/schema.json and the tables in docs/drive.md, made from drive.contract.
+
+`python -m tidegauge.drive.publish` writes both files of a checkout anew; a test keeps them equal to what this makes.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tidegauge.drive.contract import EXTRAS, KINDS, LARGEST, REPORTED, STEPS, VERSION
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMA_FILE = ROOT / "drive" / "schema.json"
+PAGE = ROOT / "docs" / "drive.md"
+
+_INT = {"type": "integer", "exclusiveMinimum": -LARGEST, "exclusiveMaximum": LARGEST}
+
+
+def _list(items: Any, length: int | None = None, *, null: bool = False) -> dict[str, Any]:
+    size = {} if length is None else {"minItems": length, "maxItems": length}
+    return {"type": ["array", "null"] if null else "array", "items": items, **size}
+
+
+def _object(**fields: Any) -> dict[str, Any]:
+    return {"type": "object", "required": [*fields], "properties": fields}
+
+
+_KINDS: Mapping[str, dict[str, Any]] = {
+    "integer": _INT,
+    "integers": _list(_INT),
+    "boolean": {"type": "boolean"},
+    "word": {"enum": ["earliest", "latest"]},
+    "records": _list(_list(_INT, 3)),
+    "pair": _list(_INT, 2, null=True),
+}
+
+
+def _kind(name: str) -> dict[str, Any]:
+    return _KINDS[KINDS.get(name, "integer")]
+
+
+def json_schema() -> dict[str, Any]:
+    """A JSON Schema: what a driven program reads ($defs/given) and what it writes ($defs/handshake, $defs/report)."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"Tidegauge drive contract v{VERSION}: one line of NDJSON",
+        "anyOf": [{"$ref": f"#/$defs/{name}"} for name in ("given", "handshake", "report")],
+        "$defs": {"given": {"oneOf": [_opening(), *map(_step, STEPS)]}, "handshake": _handshake(), "report": _report()},
+    }
+
+
+def _opening() -> dict[str, Any]:
+    return _object(p=_INT, step={"const": "open"}, broker=_INT, peers=_list(_INT), min_insync_replicas=_INT)
+
+
+def _step(name: str) -> dict[str, Any]:
+    takes = {field: _kind(field) for field in STEPS[name].takes}
+    return {**_object(p=_INT, step={"const": name}, **takes), "description": STEPS[name].says}
+
+
+def _handshake() -> dict[str, Any]:
+    words = _list({"enum": [*STEPS, *EXTRAS]})
+    return _object(contract={"const": VERSION}, name={"type": "string"}, can=words, reports=_list({"enum": [*REPORTED]}))
+
+
+def _report() -> dict[str, Any]:
+    fetch = _object(current_leader_epoch=_INT, fetch_offset=_INT, last_fetched_epoch=_INT, log_start=_INT)
+    epoch = _object(current_leader_epoch=_INT, leader_epoch=_INT)
+    proposal = _object(isr=_list(_INT), leader_epoch=_INT, partition_epoch=_INT)
+    results = dict.fromkeys(field for shape in STEPS.values() for field in shape.result)
+    result = {"type": ["object", "null"], "required": ["error"], "properties": {field: _kind(field) for field in results}}
+    fields: dict[str, dict[str, Any]] = {
+        "result": result,
+        "requests": {"type": "object", "additionalProperties": {"anyOf": [fetch, epoch]}},
+        "proposal": {"anyOf": [{"type": "null"}, proposal]},
+        "produced": _list(_list(_INT, 2)),
+        "leo": _INT,
+        "hw": _INT,
+        "log_start": _INT,
+        "ends": _list(_list(_INT, 2)),
+    }
+    described = {name: {**fields[name], "description": REPORTED[name]} for name in REPORTED}
+    return {"type": "object", "required": ["p"], "properties": {"p": _INT, **described}}
+
+
+def step_table() -> str:
+    """The steps, as a Markdown table."""
+    rows = (f"| `{name}` | {_code(shape.takes)} | {_code(shape.result)} | {shape.says} |" for name, shape in STEPS.items())
+    return "\n".join(("| step | takes | `result` | says |", "|---|---|---|---|", *rows))
+
+
+def report_table() -> str:
+    """The fields of a report, as a Markdown table."""
+    rows = (f"| `{name}` | {says} |" for name, says in REPORTED.items())
+    return "\n".join(("| field | says |", "|---|---|", *rows))
+
+
+def extra_table() -> str:
+    """What more a broker may be able to do, as a Markdown table."""
+    rows = (f"| `{name}` | {says} |" for name, says in EXTRAS.items())
+    return "\n".join(("| word | what it promises |", "|---|---|", *rows))
+
+
+def _code(names: Iterable[str]) -> str:
+    return " ".join(f"`{name}`" for name in names)
+
+
+def page_with_tables(page: str) -> str:
+    """The page with what stands between the marks of each table made anew."""
+    for name, table in (("steps", step_table()), ("reports", report_table()), ("extras", extra_table())):
+        begin, end = f"<!-- {name}: made by drive.publish -->", f"<!-- end of {name} -->"
+        before, _, rest = page.partition(begin)
+        _, _, after = rest.partition(end)
+        page = f"{before}{begin}\n{table}\n{end}{after}"
+    return page
+
+
+def schema_text() -> str:
+    """The JSON Schema as its file holds it."""
+    return json.dumps(json_schema(), indent=1) + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+    PAGE.write_text(page_with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,51 @@
+"""Which paths a broker is taken through: ten steps, the covers of graphs, random walks; and how much of it all that is."""
+
+from collections.abc import Callable, Sequence
+
+from tidegauge.drive.contract import EXTRAS, REPORTED, STEPS, Capabilities, Order
+from tidegauge.drive.paths.graphs import USUAL, cover_of, graph_named
+from tidegauge.drive.paths.smoke import smoke as ten_steps
+from tidegauge.drive.paths.walks import walks as drawn
+from tidegauge.impl.profiles import Profile
+
+
+def orders_for(
+    capabilities: Capabilities,
+    profile: Profile,
+    *,
+    graphs: Sequence[str] | None = None,
+    walks: int = 0,
+    seed: int = 1,
+    smoke: bool = False,
+    echo: Callable[[str], None] = lambda _: None,
+) -> tuple[list[Order], list[str]]:
+    """The orders, and a line of coverage for each of their sources. `graphs` None: the usual ones."""
+    orders, lines = [], list(_lacking(capabilities))
+    if smoke:
+        orders.append(ten_steps(profile, capabilities))
+        lines.append(f"smoke: {len(orders[0].path)} steps")
+    for name in USUAL if graphs is None else graphs:
+        echo(f"graph {name}: {graph_named(name).says}")
+        cover = cover_of(name, profile, capabilities)
+        orders += cover.orders
+        share = 100 * cover.taken / cover.local_steps if cover.local_steps else 0.0
+        lines.append(
+            f"graph {name}: {cover.transitions:,} transitions are {cover.local_steps:,} local steps; {cover.taken:,} of "
+            f"them ({share:.0f} %) are taken, by {len(cover.orders):,} paths"
+        )
+    if walks:
+        orders += drawn(seed, walks, profile, capabilities)
+        lines.append(f"walks: {walks:,} with seed {seed}")
+    return orders, lines
+
+
+def _lacking(capabilities: Capabilities) -> list[str]:
+    """What a broker declared that it does not have: it costs coverage."""
+    lines = []
+    cannot = [name for name in (*STEPS, *EXTRAS) if name not in capabilities.can]
+    if cannot:
+        lines.append(f"cannot be given: {', '.join(cannot)}")
+    unknown = [name for name in REPORTED if name not in capabilities.reports]
+    if unknown:
+        lines.append(f"does not report: {', '.join(unknown)}")
+    return lines

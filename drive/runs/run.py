@@ -1,0 +1,119 @@
+"""One run of the drive door: paths are played, what differs is sorted by kind, shrunk, explained and told.
+
+Rules of this file
+
+1. Differences are of one kind when they come at the same step in the same fields; the shortest of a kind is shrunk.
+2. What does not come again on a new partition is counted beside the differences: a broker that is not the same twice is not
+   driven, and the run fails.
+3. Nothing compared is nothing decided.
+"""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tidegauge.drive.contract import Node, Order
+from tidegauge.drive.coverage import Count, counting, coverage_lines
+from tidegauge.drive.player import Difference, Played, play, reference
+from tidegauge.drive.reporting.explain import Suspect, decisions, explained_by, explanations
+from tidegauge.drive.reporting.shrink import shrunk
+from tidegauge.drive.reporting.text import story
+from tidegauge.drive.transcript import Recorder
+from tidegauge.impl.profiles import Profile
+
+KINDS = 5
+"""How many kinds of differences are shrunk and told."""
+
+SAMPLE = 20
+"""How many differences of a kind a known bug is asked to explain."""
+
+CONFORMS, DIFFERS, UNDECIDED = 0, 1, 3
+"""Exit codes."""
+
+
+class Failure(NamedTuple):
+    """A kind of difference: the shortest path that shows it, how many paths do, the known bugs that do the same."""
+
+    shown: Difference
+    paths: int
+    same: tuple[tuple[Suspect, ...], ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run has shown."""
+
+    name: str
+    profile: str
+    played: Played
+    seconds: float
+    failures: tuple[Failure, ...]
+    not_again: int
+    coverage: tuple[str, ...] = ()
+    count: Count = field(default_factory=Counter)
+
+    @property
+    def exit_code(self) -> int:
+        """0 conforms, 1 differs, 3 nothing was compared."""
+        if self.played.differences:
+            return DIFFERS
+        return CONFORMS if self.played.steps else UNDECIDED
+
+
+def run(
+    node: Node,
+    orders: Sequence[Order],
+    profile: Profile,
+    coverage: Sequence[str] = (),
+    recorder: Recorder | None = None,
+    echo: Callable[[str], None] = lambda _: None,
+) -> Run:
+    """Play the orders on a broker and tell what differs."""
+    count: Count = Counter()
+    capabilities = node.capabilities
+    began = time.monotonic()
+    played = play(node, orders, reference(profile, counting(count)), recorder)
+    seconds = time.monotonic() - began
+    kinds: defaultdict[tuple[str, tuple[str, ...]], list[Difference]] = defaultdict(list)
+    for difference in played.differences:
+        kinds[str(difference.step and difference.step[0]), difference.fields].append(difference)
+    failures, not_again = [], 0
+    for (kind, fields), alike in sorted(kinds.items(), key=lambda item: -len(item[1]))[:KINDS]:
+        echo(f"shrinking {kind}: {', '.join(fields)}, {len(alike):,} paths")
+        shown = shrunk(node, min(alike, key=lambda difference: difference.at), reference(profile))
+        if shown is None:
+            not_again += 1
+            continue
+        found = explanations(shown, profile, capabilities.reports)
+        same = tuple(explained_by(found, alike[:SAMPLE], profile, capabilities.reports))
+        text = story(shown, decisions(shown, profile), same, capabilities.reports)
+        failures.append(Failure(shown, len(alike), same, text))
+    return Run(capabilities.name, profile.name, played, seconds, tuple(failures), not_again, tuple(coverage), count)
+
+
+def text_of(run: Run) -> str:
+    """The whole run as text: failures, coverage, verdict."""
+    lines = []
+    for failure in run.failures:
+        lines += [failure.text, f"  seen on   {failure.paths:,} paths", ""]
+    if run.not_again:
+        lines.append(
+            f"{run.not_again} kinds of differences did not come again on a new partition: the broker is not the same twice"
+        )
+    lines += [*run.coverage, *coverage_lines(run.count)]
+    played = run.played
+    rate = played.steps / run.seconds if run.seconds else 0.0
+    lines.append(
+        f"{played.orders:,} paths, {played.steps:,} steps in {run.seconds:.1f} s ({rate:,.0f}/s), "
+        f"{played.fields:,} fields compared"
+    )
+    differ = len(played.differences)
+    verdict = {
+        CONFORMS: f"{run.name} CONFORMS to {run.profile}: no step differs",
+        DIFFERS: f"{run.name} DIFFERS from {run.profile} on {differ:,} of {played.orders:,} paths",
+        UNDECIDED: f"{run.name}: UNDECIDED, nothing was compared",
+    }[run.exit_code]
+    return "\n".join([*lines, verdict])

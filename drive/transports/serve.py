@@ -1,0 +1,48 @@
+"""The reference as a driven program: `python -m tidegauge.drive.transports.serve [--profile NAME] [--fault NAME]`.
+
+What a broker in any language has to do on its side, and a broker to try the suite on: as it is, as an older generation, or
+with one wrong rule.
+"""
+
+import argparse
+import json
+import sys
+
+from tidegauge.drive.contract import EVERYTHING, VERSION, Opening, frozen, step_of
+from tidegauge.drive.player import given
+from tidegauge.drive.reference import Held, opened, report
+from tidegauge.drive.transports.lines import json_line
+from tidegauge.impl.explored.faults import fault_named
+from tidegauge.impl.releases import named
+
+
+def main() -> None:
+    """Read steps, write reports, until the input ends."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--profile", default="fetch-truncation")
+    parser.add_argument("--fault")
+    args = parser.parse_args()
+    profile, rules = named(args.profile), fault_named(args.fault).rules if args.fault else None
+    write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
+    sys.stdin.readline()
+    can, reports = sorted(EVERYTHING.can), sorted(EVERYTHING.reports)
+    write(json_line({"contract": VERSION, "name": args.fault or args.profile, "can": can, "reports": reports}))
+    flush()
+    replicas: dict[int, Held] = {}
+    for text in sys.stdin:
+        line = json.loads(text)
+        partition, name = line["p"], line["step"]
+        if name == "close":
+            del replicas[partition]
+            continue
+        if name == "open":
+            replicas[partition] = opened(Opening(frozen(line["peers"]), line["min_insync_replicas"]), profile, rules)
+            said = report(replicas[partition])
+        else:
+            replicas[partition], said = given(replicas[partition], step_of(line))
+        write(json_line({"p": partition, **said}))
+        flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""A driven program: any executable that reads steps on stdin and writes reports on stdout, a line of JSON each.
+
+Rules of this file
+
+1. Many partitions are driven side by side, so that the program and the suite need not wait for each other: at most one
+   step of a partition is under way.
+2. Nothing that the program does stops the suite: it writes and reads only when it can, counts what it gets, and looks at
+   the clock. A program is killed when it is at fault, and when it is still there long after its input has ended.
+3. The program is started when there is something to play, and again after it was stopped.
+"""
+
+import os
+import selectors
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+from tidegauge.drive.contract import Capabilities, Order, Step, Watch
+from tidegauge.drive.transports.lines import (
+    DrivenProgramError,
+    blamed,
+    capabilities_of,
+    closing_line,
+    hello,
+    json_line,
+    opening_line,
+    parsed,
+    report_of,
+    step_line,
+)
+
+WINDOW = 64
+"""Partitions side by side."""
+
+LONGEST_LINE = 1 << 20
+CHUNK = 1 << 16
+LAST_WORDS = 2000
+"""How much of its stderr a message quotes."""
+
+
+class StdioNode:
+    """A broker under test behind a program's stdin and stdout; `timeout` is how long it may be silent, in seconds."""
+
+    def __init__(self, command: Sequence[str], timeout: float = 10.0) -> None:
+        self._command, self._timeout = list(command), timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._known: Capabilities | None = None
+        self._partitions = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self._out, self._in, self._said, self._lines = bytearray(), bytearray(), bytearray(), 0
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the program's handshake says; it is started to find out."""
+        if self._known is None:
+            self._start()
+        if self._known is None:
+            raise DrivenProgramError("the driven program: expected a handshake, seen none")
+        return self._known
+
+    def __enter__(self) -> "StdioNode":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # The process
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        if self._process is not None:
+            return self._process
+        self._forget()
+        pipe = subprocess.PIPE
+        try:
+            self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
+        except OSError as problem:
+            raise DrivenProgramError(
+                f"the driven program: expected {self._command[0]!r} to start; seen {problem.strerror}; check the command"
+            ) from None
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                os.set_blocking(stream.fileno(), False)
+        self._out += json_line(hello())
+        line = self._next_line(lambda: "a handshake")
+        said = capabilities_of(line, self._where())
+        if self._known is not None and said != self._known:
+            raise blamed("the handshake that it gave before", line, self._where())
+        self._known = said
+        return self._process
+
+    def close(self) -> None:
+        """End of its input; it gets a moment to end."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+        try:
+            process.wait(min(self._timeout, 1.0))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _where(self) -> str:
+        return f"on line {self._lines} of its stdout"
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Lines
+
+    def _next_line(self, what: Callable[[], str]) -> bytes:
+        """The next line it writes, while what it is to read is written."""
+        deadline = time.monotonic() + self._timeout
+        while (end := self._in.find(b"\n")) < 0:
+            if len(self._in) > LONGEST_LINE:
+                self._lines += 1
+                raise self._at_fault(f"{what()}, in lines of at most {LONGEST_LINE:,} bytes", bytes(self._in))
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise self._at_fault(f"{what()} within {self._timeout:g} s", bytes(self._in), "it is silent")
+            if not self._exchange(left):
+                raise self._at_fault(what(), bytes(self._in), self._ended())
+        line = bytes(self._in[: end + 1])
+        del self._in[: end + 1]
+        self._lines += 1
+        return line
+
+    def _exchange(self, left: float) -> bool:
+        """Write and read what is possible within a time; False when its stdout has ended."""
+        process = self._process
+        if process is None or process.stdin is None or process.stdout is None or process.stderr is None:
+            return False
+        with selectors.DefaultSelector() as ready:
+            ready.register(process.stdout, selectors.EVENT_READ)
+            if not process.stderr.closed:
+                ready.register(process.stderr, selectors.EVENT_READ)
+            if self._out and not process.stdin.closed:
+                ready.register(process.stdin, selectors.EVENT_WRITE)
+            events = {key.fileobj for key, _ in ready.select(left)}
+        if process.stdin in events:
+            try:
+                del self._out[: os.write(process.stdin.fileno(), self._out[:CHUNK])]
+            except OSError:
+                process.stdin.close()
+        if process.stderr in events:
+            said = os.read(process.stderr.fileno(), CHUNK)
+            self._said = (self._said + said)[-LAST_WORDS:]
+            if not said:
+                process.stderr.close()
+        if process.stdout in events:
+            found = os.read(process.stdout.fileno(), CHUNK)
+            self._in += found
+            return bool(found)
+        return True
+
+    def _ended(self) -> str:
+        process = self._process
+        try:
+            code = process.wait(1.0) if process is not None else None
+        except subprocess.TimeoutExpired:
+            return "it closed its stdout"
+        return f"it ended with exit code {code}"
+
+    def _at_fault(self, expected: str, line: bytes, how: str = "") -> DrivenProgramError:
+        said = self._said.decode("utf-8", "backslashreplace").strip()
+        error = blamed(expected, line, f"{self._where()}{', ' + how if how else ''}")
+        return DrivenProgramError(f"{error}\nits stderr ends with:\n{said}") if said else error
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Playing
+
+    def play(self, orders: Sequence[Order], watch: Watch) -> None:
+        """Drive the orders side by side."""
+        try:
+            self._play(orders, watch)
+        except BaseException:
+            process = self._process
+            if process is not None:
+                process.kill()
+            self.close()
+            raise
+
+    def _play(self, orders: Sequence[Order], watch: Watch) -> None:
+        capabilities = self.capabilities
+        self._start()
+        waiting = deque(enumerate(orders))
+        under_way: dict[int, tuple[int, int]] = {}
+        while waiting or under_way:
+            while waiting and len(under_way) < WINDOW:
+                number, order = waiting.popleft()
+                self._partitions += 1
+                under_way[self._partitions] = (number, 0)
+                self._out += opening_line(self._partitions, order.opening)
+            line = self._next_line(lambda: _expected(orders, under_way))
+            found = parsed(line, self._where())
+            partition = found.pop("p", None)
+            if not isinstance(partition, int) or isinstance(partition, bool) or partition not in under_way:
+                raise blamed(f"a report of one of the partitions {_some(under_way)}", line, self._where())
+            number, at = under_way.pop(partition)
+            path = orders[number].path
+            taken: Step | None = path[at - 1] if at else None
+            seen = report_of(found, taken, capabilities, line, f"{self._where()}, to {taken or 'open'}")
+            if watch(number, at, seen):
+                under_way[partition] = (number, at + 1)
+                self._out += step_line(partition, path[at])
+            else:
+                self._out += closing_line(partition)
+        if self._in:
+            self._lines += 1
+            raise blamed("nothing more, for every step is answered", bytes(self._in), self._where())
+
+
+def _expected(orders: Sequence[Order], under_way: dict[int, tuple[int, int]]) -> str:
+    """The oldest step that is not answered."""
+    partition, (number, at) = next(iter(under_way.items()))
+    step: Any = orders[number].path[at - 1] if at else ("open",)
+    return f"a report to {step} of partition {partition}"
+
+
+def _some(partitions: dict[int, Any]) -> str:
+    shown = sorted(partitions)[:5]
+    return ", ".join(map(str, shown)) + (" .." if len(partitions) > len(shown) else "")

@@ -1,0 +1,133 @@
+"""What is published of the contract says what the code does."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tidegauge.conformance.judging.rulebook import actions
+from tidegauge.drive import publish
+from tidegauge.drive.contract import (
+    EVERYTHING,
+    REPORTED,
+    STEPS,
+    Capabilities,
+    Opening,
+    Order,
+    action_of,
+    is_step,
+    step_json,
+    step_of,
+)
+from tidegauge.drive.paths.smoke import smoke
+from tidegauge.drive.paths.walks import walks
+from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.transports.lines import hello, opening_line, step_line
+from tidegauge.impl.profiles import FETCH_TRUNCATION
+
+ROOT = Path(__file__).resolve().parents[2]
+VALIDATOR = jsonschema.Draft202012Validator(publish.json_schema())
+ORDERS = walks(3, 40, FETCH_TRUNCATION)
+
+
+def test_the_json_schema_in_the_repository_is_the_one_made_from_the_code() -> None:
+    """Else: python -m tidegauge.drive.publish."""
+    assert (ROOT / "drive" / "schema.json").read_text(encoding="utf-8") == publish.schema_text()
+
+
+def test_the_tables_in_the_page_are_made_from_the_code() -> None:
+    """Else: python -m tidegauge.drive.publish."""
+    page = (ROOT / "docs" / "drive.md").read_text(encoding="utf-8")
+    assert publish.page_with_tables(page) == page
+    assert "| `lose_response` | `peer` |" in page
+
+
+def test_every_kind_of_step_is_drawn_and_is_a_line_of_the_schema() -> None:
+    """Walks take every step but the one that no follower of today asks for."""
+    drawn = {taken[0] for order in ORDERS for taken in order.path}
+    assert drawn == set(STEPS) - {"offsets_for_leader_epoch_response"}
+    given = jsonschema.Draft202012Validator(publish.json_schema()["$defs"]["given"])
+    given.validate(json.loads(opening_line(1, ORDERS[0].opening)))
+    for taken in {taken[0]: taken for order in ORDERS for taken in order.path}.values():
+        given.validate(json.loads(step_line(1, taken)))
+
+
+def test_every_report_of_the_reference_is_a_line_of_the_schema() -> None:
+    reports: list[dict[str, object]] = []
+    play(ReferenceNode(reference()), ORDERS[:4], reference(), lambda _n, _at, seen: not reports.append({"p": 1, **seen}))
+    assert len(reports) == 100
+    report = jsonschema.Draft202012Validator(publish.json_schema()["$defs"]["report"])
+    for one in reports:
+        report.validate(one)
+
+
+@pytest.mark.parametrize("line", [{"p": 1, "leo": "many"}, {"contract": 2}, {"step": "stop"}])
+def test_a_line_that_is_none_is_refused_by_the_schema(line: dict[str, object]) -> None:
+    assert not VALIDATOR.is_valid(line)
+
+
+def test_a_step_is_the_same_after_its_line() -> None:
+    for order in ORDERS:
+        for taken in order.path:
+            assert step_of(json.loads(json.dumps(step_json(taken)))) == taken
+            assert is_step(taken)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (),
+        ("jump",),
+        ("append",),
+        ("append", "all"),
+        ("append", True),
+        ("lag", (2, "x")),
+        ("list_offsets", 0, "first"),
+        7,
+        ("stop", 1),
+    ],
+)
+def test_what_is_no_step_is_known(wrong: object) -> None:
+    assert not is_step(wrong)
+
+
+def test_every_step_is_an_action_of_the_catalog() -> None:
+    assert {action_of(taken) for order in ORDERS for taken in order.path} <= set(actions())
+
+
+def test_the_handshake_names_all_there_is() -> None:
+    assert set(hello()["steps"]) == set(STEPS)
+    assert set(hello()["reports"]) == set(REPORTED)
+
+
+@pytest.mark.parametrize(
+    ("step", "can", "lacking"),
+    [
+        (("append", 1), {"append"}, None),
+        (("append", -1), {"append"}, "acks_all"),
+        (("append", 1), {"metadata"}, "append"),
+        (("crash", 0, 2), {"crash"}, None),
+        (("crash", 0, 1), {"crash"}, "lose_tail"),
+        (("fetch_response", 2, 0, 0, 1, (), None, None), {"fetch_response"}, "log_starts"),
+        (("fetch_response", 2, 1, -1, -1, (), None, (1, 2)), {"fetch_response"}, "log_starts"),
+        (("fetch_response", 2, 1, -1, -1, (), None, (0, 2)), {"fetch_response"}, None),
+    ],
+)
+def test_what_a_broker_lacks_for_a_step(step: tuple[object, ...], can: set[str], lacking: str | None) -> None:
+    assert Capabilities("some", frozenset(can), frozenset({"leo"})).lacks(step, 2) == lacking
+
+
+def test_the_ten_steps_are_ten_and_the_reference_takes_them() -> None:
+    order = smoke(FETCH_TRUNCATION, EVERYTHING)
+    assert len(order.path) == 10
+    assert play(ReferenceNode(reference()), [order], reference()).differences == ()
+    few = smoke(FETCH_TRUNCATION, Capabilities("few", frozenset({"metadata", "append"}), frozenset({"leo"})))
+    assert [taken[0] for taken in few.path] == ["metadata", "append", "append", "metadata", "metadata"]
+
+
+def test_a_step_that_a_generation_has_no_place_for_is_a_difference() -> None:
+    """A path of one generation that another one cannot be given."""
+    path = (("metadata", 2, 0, 0, (1, 2)), ("fetch_response", 2, 0, 0, 0, (), None, None), ("retention", 5))
+    found = play(ReferenceNode(reference()), [Order(Opening(), path)], reference())
+    assert [(one.at, one.fields) for one in found.differences] == [(3, ("step",))]

@@ -1,0 +1,147 @@
+"""Covers take every local step, walks are drawn again the same, and the reference agrees with itself on all of them."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tidegauge.drive.contract import EVERYTHING, Capabilities
+from tidegauge.drive.coverage import T_TABLE, counting, coverage_lines
+from tidegauge.drive.paths.cover import LONGEST, _given, _local, cover
+from tidegauge.drive.paths.graphs import GRAPHS, USUAL, DrivenGraph, cover_of, graph_named
+from tidegauge.drive.paths.inputs import Input
+from tidegauge.drive.paths.walks import walk, walks
+from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.reference import opened, possible, step
+from tidegauge.impl.cluster.cluster import Bounds
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.profiles import FETCH_TRUNCATION
+from tidegauge.impl.releases import named
+
+SMALL = GRAPHS["small"].inputs(FETCH_TRUNCATION)
+
+
+def test_a_cover_takes_every_local_step_of_its_graph() -> None:
+    """And knows of nothing that the graph gives a broker and the contract does not reach."""
+    made = cover(SMALL, FETCH_TRUNCATION)
+    assert (made.states, made.transitions) == (1828, 7283)
+    assert (made.taken, made.local_steps, made.unreached) == (382, 382, 0)
+    assert max(len(order.path) for order in made.orders) <= LONGEST + 2
+
+
+def test_the_paths_really_take_them() -> None:
+    """Counted again, from what the reference holds at each step: no path leans on what the cover says."""
+    taken = set()
+    for order in cover(SMALL, FETCH_TRUNCATION).orders:
+        held = opened(order.opening)
+        for one in order.path:
+            assert possible(held, one)
+            given = [given for given in _given(SMALL, held, _local(SMALL, held)) if _same(given, one)]
+            assert given
+            taken.add((_local(SMALL, held), given[0].requested, given[0].step))
+            held, _ = step(held, one)
+    assert len(taken) == 382
+
+
+def _same(given: Input, taken: tuple[object, ...]) -> bool:
+    """But for the partition epoch, which a step of the graph leaves open."""
+    at = {"metadata": 3, "alter_partition_response": 2}.get(str(taken[0]), 0)
+    return [*given.step[:at], *given.step[at + 1 :]] == [*taken[:at], *taken[at + 1 :]]
+
+
+def test_the_same_seed_gives_the_same_paths_and_another_one_others() -> None:
+    first, again, other = (cover(SMALL, FETCH_TRUNCATION, seed=seed) for seed in (0, 0, 1))
+    assert first == again
+    assert first.orders != other.orders
+    assert other.taken == 382
+
+
+def test_what_a_broker_cannot_be_given_costs_coverage() -> None:
+    can = EVERYTHING.can - {"fetch", "lag"}
+    made = cover(SMALL, FETCH_TRUNCATION, Capabilities("some", can, EVERYTHING.reports))
+    assert made.local_steps == 382
+    assert 0 < made.taken < 300
+    assert not {taken[0] for order in made.orders for taken in order.path} & {"fetch", "lag"}
+
+
+@pytest.mark.parametrize(
+    ("graph", "profile", "unreached"),
+    [
+        (GRAPHS["isr"], "fetch-truncation", 1),
+        (DrivenGraph(Bounds(2, 1, 0, 0, max_start=1), "log starts"), "fetch-truncation", 0),
+        (DrivenGraph(Bounds(2, 1, 1, 1, max_waiting=1, min_insync_replicas=2), "acks"), "release-3.4.0", 0),
+        (DrivenGraph(Bounds(2, 1, 1, 0), "asks for epochs"), "kip320", 0),
+        (DrivenGraph(Bounds(2, 1, 1, 1), "truncates alone"), "hw-only", 0),
+    ],
+)
+def test_every_kind_of_graph_is_covered_for_other_generations_too(graph: DrivenGraph, profile: str, unreached: int) -> None:
+    """And the reference of that generation agrees with itself on all of it."""
+    switches = named(profile)
+    made = cover(graph.inputs(switches), switches)
+    assert made.taken == made.local_steps > 100
+    assert made.unreached == unreached
+    played = play(ReferenceNode(reference(switches)), made.orders, reference(switches))
+    assert played.differences == ()
+
+
+def test_other_generations_differ_on_the_same_paths() -> None:
+    """KAFKA-18991 shows on one record and one election."""
+    played = play(ReferenceNode(reference(named("release-3.4.0"))), cover(SMALL, FETCH_TRUNCATION).orders, reference())
+    assert played.differences
+
+
+def test_a_cover_is_kept_and_one_that_cannot_be_read_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = cover_of("small", FETCH_TRUNCATION)
+    (kept,) = tmp_path.rglob("small-*.json.gz")
+    monkeypatch.setattr("tidegauge.drive.paths.graphs.cover", lambda *_: pytest.fail("made again"))
+    assert cover_of("small", FETCH_TRUNCATION) == made
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kept.write_bytes(b"no gzip")
+    assert cover_of("small", FETCH_TRUNCATION) == made
+
+
+def test_where_nothing_can_be_kept_the_cover_is_made_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert cover_of("small", FETCH_TRUNCATION).taken == 382
+
+
+def test_an_unknown_graph_is_refused_with_those_there_are() -> None:
+    assert set(USUAL) < set(GRAPHS)
+    with pytest.raises(UsageError, match=r"expected one of small, two, .* seen 'four'"):
+        graph_named("four")
+
+
+def test_walks_are_drawn_again_the_same_and_are_paths() -> None:
+    """Whatever the generation: what would end its process is left out."""
+    for profile in ("fetch-truncation", "kip320", "hw-only", "release-2.0.0"):
+        drawn = walks(7, 8, named(profile))
+        assert drawn == tuple(walk(7, number, named(profile)) for number in range(8))
+        assert play(ReferenceNode(reference(named(profile))), drawn, reference(named(profile))).differences == ()
+    assert walks(7, 3, FETCH_TRUNCATION) != walks(8, 3, FETCH_TRUNCATION)
+
+
+def test_rules_and_rows_are_counted() -> None:
+    """Walks go through the rows of the T-table that a leader of today can cause."""
+    count: Counter[tuple[str, str]] = Counter()
+    play(ReferenceNode(reference()), walks(1, 120, FETCH_TRUNCATION), reference(rules=counting(count)))
+    rows = {row for rule, row in count if rule == "truncation_target"}
+    assert rows == set(T_TABLE) - {"T1", "T2"}
+    lines = coverage_lines(count)
+    assert lines[0].startswith("rules applied: ")
+    assert "not epoch_for_offset, accepts_epoch_response" in lines[0]
+    assert coverage_lines(Counter()) == [
+        f"rules applied: 0 of 27; not {', '.join(reference()(walk(1, 1, FETCH_TRUNCATION).opening).setup.rules._fields)}"
+    ]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*USUAL, "three"])
+def test_the_graphs_that_are_shipped_are_covered(name: str) -> None:
+    """Whole, as `tidegauge drive` takes them."""
+    made = cover(GRAPHS[name].inputs(FETCH_TRUNCATION), FETCH_TRUNCATION)
+    assert made.taken == made.local_steps
+    assert made.unreached == (name == "isr")
+    assert play(ReferenceNode(reference()), made.orders, reference()).differences == ()

@@ -1,0 +1,156 @@
+"""What differs is shrunk to a few steps, told side by side, and named by the bugs that do the same."""
+
+import pytest
+
+from tidegauge.drive.contract import EVERYTHING, Capabilities, Opening, Order, Watch
+from tidegauge.drive.paths.graphs import GRAPHS, cover_of
+from tidegauge.drive.paths.walks import walks
+from tidegauge.drive.player import Difference, ReferenceNode, play, reference
+from tidegauge.drive.reporting.explain import decisions, explanations, suspects
+from tidegauge.drive.reporting.shrink import shrunk
+from tidegauge.drive.reporting.text import step_text
+from tidegauge.drive.runs.run import run, text_of
+from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED
+from tidegauge.impl.releases import named
+
+ORDERS = [
+    *cover_of("small", FETCH_TRUNCATION).orders,
+    *walks(1, 240, FETCH_TRUNCATION),
+]
+CHUNK = 60
+
+
+def first_difference(node: ReferenceNode) -> Difference | None:
+    """Of the first orders that show one, the shortest."""
+    for at in range(0, len(ORDERS), CHUNK):
+        found = play(node, ORDERS[at : at + CHUNK], reference()).differences
+        if found:
+            return min(found, key=lambda difference: difference.at)
+    return None
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_every_fault_is_found_shrunk_and_explains_itself(name: str) -> None:
+    """On the cover of the smallest graph, or on a few walks."""
+    node = ReferenceNode(reference(rules=FAULTS[name].rules))
+    found = first_difference(node)
+    assert found is not None
+    shortest = shrunk(node, found, reference())
+    assert shortest is not None
+    assert shortest.at <= 12
+    named_by = [bugs[0].name for bugs in explanations(shortest, FETCH_TRUNCATION, EVERYTHING.reports)]
+    assert name in named_by
+
+
+def test_a_release_is_explained_by_its_switch() -> None:
+    """KAFKA-14704, which the model's own diverging responses would hide: they have no high watermark."""
+    today = FETCH_TRUNCATION._replace(name="old", applies_diverging=True)
+    orders = walks(1, 60, FETCH_TRUNCATION)
+    found = run(ReferenceNode(reference(today)), orders, FETCH_TRUNCATION)
+    assert "same as   applies_diverging=on: as Kafka did from 2.8 on before 3.4.1" in text_of(found)
+
+
+def test_two_bugs_at_once_are_found_together() -> None:
+    """Neither alone does what the broker does."""
+    both = FAULTS["hw-not-clamped"].rules._replace(
+        truncate_from_end_keeps=FAULTS["entry-at-the-truncation-stays"].rules.truncate_from_end_keeps
+    )
+    path = (
+        ("metadata", 2, 1, 0, (1, 2)),
+        ("fetch_response", 2, 0, 0, 0, ((0, 0, 0), (1, 1, 1)), None, None),
+        ("fetch_response", 2, 0, 9, 0, (), (0, 1), None),
+    )
+    order = Order(Opening(), path)
+    node = ReferenceNode(reference(rules=both))
+    assert [one.at for one in play(node, [order], reference()).differences] == [3]
+    (found,) = play(node, [order], reference()).differences
+    assert ("entry-at-the-truncation-stays",) in [
+        tuple(bug.name for bug in bugs) for bugs in explanations(found, FETCH_TRUNCATION, EVERYTHING.reports)
+    ]
+    seen = {**found.seen, "hw": 5}
+    assert explanations(found._replace(seen=seen), FETCH_TRUNCATION, EVERYTHING.reports) == []
+
+
+def test_finding_f2_is_a_switch() -> None:
+    """A leader that misses an epoch keeps the log ends it recorded: today's Kafka against the profile that mends it."""
+    path = (
+        ("metadata", 1, 0, 0, (1, 2, 3)),
+        ("append", 1),
+        ("fetch", 2, 0, 1, 0, True),
+        ("metadata", 1, 2, 1, (1, 2)),
+    )
+    found = run(ReferenceNode(reference()), [Order(Opening((2, 3)), path)], REPAIRED)
+    assert found.failures[0].shown.fields == ("hw",)
+    assert "same as   keeps_remote_leo=on" in text_of(found)
+
+
+def test_what_was_decided_is_heard_with_kafkas_method() -> None:
+    path = (("metadata", 1, 0, 0, (1, 2)), ("append", 1), ("fetch", 2, 0, 1, 0, True))
+    (found,) = play(
+        ReferenceNode(reference(rules=FAULTS["hw-may-fall"].rules)), [Order(Opening(), path)], reference()
+    ).differences
+    heard = {one.rule: one for one in decisions(found._replace(at=3), FETCH_TRUNCATION)}
+    assert heard["fetch_decision"].kafka == "Partition#readRecords"
+    assert heard["leader_high_watermark"].result == 1
+    assert "HW-02" in heard["leader_high_watermark"].ids
+
+
+class Moody:
+    """A broker that reports a wrong log end the first time."""
+
+    capabilities = EVERYTHING
+
+    def __init__(self) -> None:
+        self._right, self._times = ReferenceNode(reference()), 0
+
+    def play(self, orders: list[Order], watch: Watch) -> None:
+        """The first report is wrong."""
+
+        def wrong(number: int, at: int, seen: object) -> bool:
+            self._times += 1
+            return watch(number, at, {**seen, "leo": 7} if self._times == 1 else seen)  # type: ignore[dict-item]
+
+        self._right.play(orders, wrong)
+
+
+def test_a_difference_that_does_not_come_again_fails_and_is_told_apart() -> None:
+    found = run(Moody(), ORDERS[:3], FETCH_TRUNCATION)  # type: ignore[arg-type]
+    assert (found.exit_code, found.not_again, found.failures) == (1, 1, ())
+    assert "not the same twice" in text_of(found)
+
+
+def test_what_is_shrunk_can_still_be_given() -> None:
+    """A crash that loses nothing must not become one that loses the log's end."""
+    capabilities = Capabilities("no lost tails", EVERYTHING.can - {"lose_tail"}, EVERYTHING.reports)
+    node = ReferenceNode(reference(rules=FAULTS["entry-at-the-truncation-stays"].rules), capabilities)
+    orders = walks(1, 60, FETCH_TRUNCATION, capabilities)
+    for found in play(node, orders, reference()).differences[:6]:
+        shortest = shrunk(node, found, reference())
+        assert shortest is not None
+        held = reference()(shortest.order.opening)
+        assert capabilities.lacks(shortest.order.path[-1], held.broker.partition.log.end) in {None, "lose_tail"}
+
+
+def test_nothing_compared_is_nothing_decided() -> None:
+    found = run(ReferenceNode(reference()), [], FETCH_TRUNCATION)
+    assert found.exit_code == 3
+    assert "UNDECIDED" in text_of(found)
+
+
+def test_suspects_are_switches_and_faults_with_what_they_are() -> None:
+    known = {one.name: one for one in suspects(named("release-3.4.0"))}
+    assert known["response_epoch_checked=on"].says == "as Kafka did from 3.9.1 on before 4.0.0, and from 4.0.1 on"
+    assert known["keeps_remote_leo=off"].says == "as no release did"
+    assert "KAFKA-3978" in known["hw-not-clamped"].says
+
+
+def test_a_step_reads_as_a_line() -> None:
+    assert step_text(("fetch_response", 2, 0, 1, 0, ((0, 0, 3),), None, None)) == (
+        "fetch_response peer=2 error=0 hw=1 log_start=0 records=[0,0,3]"
+    )
+    assert step_text(("fetch", 2, 0, 0, -1, True)).endswith("may_join=yes")
+
+
+def test_every_graph_says_what_it_is_for() -> None:
+    assert all(graph.says for graph in GRAPHS.values())

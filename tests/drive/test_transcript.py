@@ -1,0 +1,90 @@
+"""What a broker did is kept, and held against other generations without it."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from tidegauge.drive import transcript
+from tidegauge.drive.contract import EVERYTHING, Capabilities
+from tidegauge.drive.paths.graphs import cover_of
+from tidegauge.drive.paths.walks import walks
+from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.runs.recheck import recheck, text_of
+from tidegauge.drive.transcript import Recorder, TranscriptError
+from tidegauge.impl.profiles import FETCH_TRUNCATION
+from tidegauge.impl.releases import named
+
+ORDERS = (*cover_of("small", FETCH_TRUNCATION).orders, *walks(1, 30, FETCH_TRUNCATION))
+
+
+def recorded(place: Path, profile: str, capabilities: Capabilities = EVERYTHING) -> Path:
+    """What a generation does on the paths of today's."""
+    recorder = Recorder(ORDERS)
+    start = reference(named(profile))
+    play(ReferenceNode(start, capabilities), ORDERS, reference(), recorder)
+    transcript.write(place, capabilities, FETCH_TRUNCATION.name, recorder.recorded())
+    return place
+
+
+def test_a_transcript_is_small_and_the_same_twice(tmp_path: Path) -> None:
+    one, other = (recorded(tmp_path / name, "fetch-truncation") for name in ("one", "other"))
+    assert one.read_bytes() == other.read_bytes()
+    assert len(one.read_bytes()) < 40_000
+
+
+def test_the_generation_it_was_recorded_of_agrees_and_another_one_does_not(tmp_path: Path) -> None:
+    node = transcript.read(recorded(tmp_path / "t", "fetch-truncation"))
+    same = recheck(node)
+    assert same.exit_code == 0
+    assert same.played.steps == sum(len(order.path) + 1 for order in ORDERS)
+    assert recheck(node, fault="hw-not-clamped").exit_code == 1
+    assert recheck(node, "release-3.4.0").exit_code == 1
+
+
+def test_a_release_names_its_switches_by_itself(tmp_path: Path) -> None:
+    """What 3.4.0 did, held against today: KAFKA-18991 and KAFKA-14704 come out as causes."""
+    found = recheck(transcript.read(recorded(tmp_path / "t", "release-3.4.0")))
+    causes = " ".join(cause for cause, _ in found.causes)
+    assert "response_epoch_checked=off" in causes
+    assert "applies_diverging=on" in causes
+    assert "DIFFERS after" in text_of(found)
+    assert "paths as with" in text_of(found)
+
+
+def test_only_what_was_reported_is_compared(tmp_path: Path) -> None:
+    few = Capabilities("few", EVERYTHING.can, frozenset({"leo"}))
+    node = transcript.read(recorded(tmp_path / "t", "fetch-truncation", few))
+    assert node.capabilities == few
+    assert recheck(node, fault="diverging-end-one-high").exit_code == 0
+    assert recheck(node, fault="truncates-one-high").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"", "t:1: expected a line of a transcript"),
+        (b"{}\n", "t:1: "),
+        (b'{"format":"tidegauge transcript","contract":2}\n', "of contract 2"),
+        (b"nothing\n", "t:1: "),
+        (b"@\n[]\n", "t:2: "),
+        (b'@\n[[[2],1],[["jump"]],[]]\n', "a step that the contract does not have"),
+        (b'@\n[[[2],1],[["append","all"]],[]]\n', "a step that the contract does not have"),
+        (b'@\n[[["x"],1],[],[]]\n', "a step that the contract does not have"),
+        (b"@\n[[[2],1],[],[[1],[1]]]\n", "more reports than steps"),
+        (b"@\n[[[2],1],[],[[1,2]]]\n", "t:2: "),
+    ],
+)
+def test_a_file_that_is_no_transcript_is_refused_with_its_line(text: bytes, says: str, tmp_path: Path) -> None:
+    head = b'{"format":"tidegauge transcript","contract":1,"name":"x","profile":"elr","can":[],"reports":["leo"]}'
+    (tmp_path / "t").write_bytes(gzip.compress(text.replace(b"@", head)))
+    with pytest.raises(TranscriptError, match="record it again") as refused:
+        transcript.read(tmp_path / "t")
+    assert says in str(refused.value)
+
+
+def test_a_file_that_is_not_gzipped_or_not_there_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(b"plain")
+    for name in ("t", "none"):
+        with pytest.raises(TranscriptError, match="expected a gzipped transcript"):
+            transcript.read(tmp_path / name)

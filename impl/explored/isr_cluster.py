@@ -11,7 +11,7 @@ Rules of this file
 5. What ends a change is not bounded.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from itertools import combinations
 from typing import NamedTuple
 
@@ -169,10 +169,11 @@ def _answered(state: IsrCluster, response: AlterPartitionResponse, proposed: Par
 def _comes_and_goes(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrCluster]]:
     """FenceBroker where that changes the ISR; RestartEmpty."""
     control = state.control
-    away = replayed(control, broker_states.broker_fenced(control, f))
-    fenced = _registered(state, _unfenced(away, f))
-    if state.may_change and fenced.images != state.images:
-        yield ("FenceBroker", f), fenced
+    if state.may_change:
+        away = replayed(control, broker_states.broker_fenced(control, f))
+        fenced = _registered(state, _unfenced(away, f))
+        if fenced.images != state.images:
+            yield ("FenceBroker", f), fenced
     if state.restarts < state.bounds.max_restarts:
         again = RegisterBrokerRecord(f, control.brokers[f].epoch + 1, control.brokers[f].incarnation + 1)
         registered = replayed(control, broker_states.broker_registered(control, again))
@@ -295,8 +296,12 @@ def isr_superset(state: IsrCluster) -> Violation | None:
 
 
 def search(start: IsrCluster) -> Search[IsrCluster]:
-    """Bounds and setup are the same in every state."""
-    return Search(start, successors, lambda state: state[2:])
+    """Bounds and setup are the same in every state, and what the controller is configured with."""
+
+    def key(state: IsrCluster) -> Hashable:
+        return (state.leader, state.ends, *state.control[:2], *state[5:])
+
+    return Search(start, successors, key)
 
 
 def explore(start: IsrCluster) -> Graph:

@@ -193,6 +193,17 @@ def test_f7_a_reassignment_that_is_taken_back_by_naming_the_old_replicas_never_c
         assert (back.adding, back.removing) == stuck
 
 
+def test_f7_since_4_3_a_reassignment_waits_for_those_it_adds_and_not_for_a_replica_that_lags() -> None:
+    """KAFKA-19975, which made F7 one: 3 has joined, 1 lags. Up to 4.2 it waits for 1 as well."""
+
+    def after(profile: Profile) -> PartitionRegistration:
+        return in_sync(reassigned(controller(profile, (1, 2)), 1, 3), 2, 3).partitions[TP]
+
+    complete, waits = after(ELR), after(ELR._replace(completes_by_adding=False))
+    assert (complete.replicas, complete.isr, complete.adding) == ((1, 3), (3,), ())
+    assert (waits.replicas, waits.isr, waits.adding) == ((1, 3, 2), (2, 3), (3,))
+
+
 def test_f8_one_heartbeat_unfences_and_reports_a_failed_directory() -> None:
     """ELR was switched on while nobody led. Both are decided from one state: a leader on the directory that failed."""
 

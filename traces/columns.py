@@ -3,16 +3,17 @@
 `Columns.ints` has one int64 array per field that at least one event tells; UNKNOWN stands where an event does not tell
 it, -1 where it is known to be undefined. Nodes are positions in `Config.nodes` (the controller is the position after the
 last), sets of nodes are bit masks. `epochs` holds the pairs of the one list-valued field, flattened; row i owns the pairs
-`epochs_at[i]` to `epochs_at[i + 1]`, and has told the field at all only if `epochs_told[i]`.
+`epochs_at[i]` to `epochs_at[i + 1]`, and has told the field at all only if `epochs_told[i]`. `missing` is empty where no
+line is missing; else it says of each event whether lines of its node are, in front of it or behind it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, FieldKind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, MISSING_AHEAD, MISSING_BEHIND, WHOLE, Config, Event, FieldKind, Trace
 
 UNKNOWN = -(2**62)
 INT_FIELDS = tuple(name for name, field in FIELDS.items() if field.kind is not FieldKind.EPOCHS)
@@ -31,6 +32,7 @@ class Columns:
     epochs_reported: NDArray[np.bool_]
     epochs_at: Ints
     epochs: Ints
+    missing: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.event)
@@ -56,7 +58,40 @@ def to_columns(traces: Sequence[Trace], config: Config) -> Columns:
         epochs_reported=np.array([p is not None for p in pairs], dtype=np.bool_),
         epochs_at=np.cumsum([0, *(len(p or ()) for p in pairs)], dtype=np.int64),
         epochs=np.array([number for p in pairs for pair in p or () for number in pair], dtype=np.int64),
+        missing=missing_lines(traces, config),
     )
+
+
+def missing_lines(traces: Sequence[Trace], config: Config) -> Ints:
+    """Where the numbers of a node's events show that lines are missing; nothing where they show none.
+
+    A node counts on by one, and may begin anew at its Start. Where the config says that a trace need not be whole, lines may
+    be missing where no number shows it too: at a node's beginning and end, and at those of each of its processes.
+    """
+    whole = config.extra.get(WHOLE) is not False
+    found = np.zeros(sum(len(trace.events) for trace in traces), np.int64)
+    at = 0
+    for trace in traces:
+        last: dict[int, tuple[int, int | None]] = {}
+        for row, event in enumerate(trace.events, at):
+            before = last.get(event.node)
+            last[event.node] = row, event.seq
+            anew = event.event == "Start" and event.seq in (0, 1)
+            if before is None:
+                lost = not whole or (event.seq or 0) > 1
+            elif event.seq is None or before[1] is None:
+                lost = not whole
+            else:
+                lost = event.seq != before[1] + 1 and not (anew and whole)
+            if lost:
+                found[row] |= MISSING_AHEAD
+                if before is not None:
+                    found[before[0]] |= MISSING_BEHIND
+        if not whole:
+            for row, _ in last.values():
+                found[row] |= MISSING_BEHIND
+        at += len(trace.events)
+    return found if found.any() else found[:0]
 
 
 def positions(config: Config) -> dict[int, int]:

@@ -26,6 +26,13 @@ UNCLEAN_ELECTIONS = "unclean_elections"
 """Key of a Config: false says that no unclean election took place, where nothing in the trace tells of elections."""
 
 
+WHOLE = "whole"
+"""Key of a Config: false says that lines may be missing where no number shows it."""
+
+MISSING_AHEAD, MISSING_BEHIND = 1, 2
+"""Lines of the event's node are missing in front of it, behind it."""
+
+
 class FieldKind(Enum):
     """How the value of a field reads in NDJSON."""
 
@@ -128,7 +135,7 @@ EVENTS: Mapping[str, EventType] = {
         "leader",
         ("leader_epoch", "rec_base", "rec_end", "rec_epoch", "acks", *_LOG),
         "records from a producer are appended",
-        carried=("acks", "log_start"),
+        carried=("log_start",),
     ),
     "SendFetch": EventType(4, "follower", ("peer", *_REQUEST), "a fetch leaves for the leader", carried=_UNREAD_REQUEST),
     "HandleFetch": EventType(
@@ -137,14 +144,14 @@ EVENTS: Mapping[str, EventType] = {
         ("peer", *_REQUEST, *_RESPONSE, "remote_leo", *_LOG),
         "a fetch is read and recorded; res_hw is the high watermark before it counted. Answer fields are left out when "
         "the response leaves later",
-        carried=(*_UNREAD_REQUEST, "res_log_start", "epochs", "log_start"),
+        carried=("req_log_start", "epochs", "log_start"),
     ),
     "AnswerFetch": EventType(
         6,
         "leader",
         ("peer", *_REQUEST, *_RESPONSE),
         "a response leaves later than its fetch was recorded (delayed fetch)",
-        carried=(*_UNREAD_REQUEST, "res_log_start", "epochs"),
+        carried=(*_UNREAD_REQUEST, "epochs"),
     ),
     "HandleFetchResponse": EventType(
         7,
@@ -215,7 +222,6 @@ EVENTS: Mapping[str, EventType] = {
         "controller",
         ("peer", "leader_epoch", "partition_epoch", "isr", "error"),
         "the controller judges a proposal",
-        carried=("partition_epoch",),
     ),
     "HandleAlterPartitionResponse": EventType(
         18,

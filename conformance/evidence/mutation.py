@@ -4,7 +4,8 @@ Rules of this file
 
 1. A mutant differs from a trace the judge accepts by one line dropped, two neighbours swapped, one line told twice, one
    number one higher or lower, or the numbers of one node's events shifted from one place on.
-2. `seq` is renumbered in all but the last kind: a gap in the numbers would give every dropped line away.
+2. `seq` is renumbered in all but the last kind: a gap in the numbers would give every dropped line away. The last kind is
+   such a gap: a lost line breaks no rule, and what it may have told is undecided.
 3. An accepted mutant is legal when it is a trace of the explored graph (conformance.evidence.language), or when it swaps
    events of two nodes that nothing connects: no judge may see a difference there.
 4. A dropped line is also an observation the source did not make, and what is absent is free: without its number, an
@@ -175,7 +176,7 @@ def run(traces: Iterable[Trace], language: Language) -> list[MutantOutcome]:
             rules = tuple(sorted(broken.get(number, ())))
             legal = not rules and (_unconnected(mutant, trace) or language.holds(mutant.trace.events))
             less: tuple[str, ...] = ()
-            if mutant.kind == DROPPED and not rules and not legal:
+            if mutant.kind in (DROPPED, RENUMBERED) and not rules and not legal:
                 less = ("SEQ-01",)
             elif not rules and not legal:
                 less = tuple(rule for rule, n in _undecided(mutant.trace).items() if n > decided[rule])

@@ -44,6 +44,7 @@ IN_FLIGHT = (
     "an epoch request",
     "an epoch response",
     "a request whose leader went down",
+    "one of several responses",
 )
 _ROLES = {NO_ROLE: "no role", LEADING: "leader", FOLLOWING: "follower"}
 

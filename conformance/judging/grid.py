@@ -58,7 +58,7 @@ def _runs(replica: ReplayedReplica) -> str:
     if replica.epochs is None or replica.leo is None:
         return "[?]"
     if not replica.epochs:
-        return "no epochs"
+        return f"[{replica.log_start or 0},{replica.leo})"
     ends = [start for _, start in replica.epochs[1:]] + [replica.leo]
     return " ".join(f"[{start},{end}) epoch {epoch}" for (epoch, start), end in zip(replica.epochs, ends, strict=True))
 

@@ -45,12 +45,22 @@ from tidegauge.conformance.kernel.state import (
     REPORTS_ISR_PROPOSALS,
     REPORTS_SEND_EPOCH_REQUEST,
     REPORTS_SEND_FETCH,
-    REPORTS_STOPS,
     RESPONSE_EPOCH_CHECKED,
     RESPONSES_EPOCH,
     TALLIES,
     TRUNCATION_ON_FETCH,
     UNDECIDED_COUNT,
+    UNSEEN,
+    UNSEEN_APPENDS,
+    UNSEEN_COMMITS,
+    UNSEEN_FETCHES,
+    UNSEEN_LOG_STARTS,
+    UNSEEN_PROPOSALS,
+    UNSEEN_RESPONSES,
+    UNSEEN_ROLES,
+    UNSEEN_SENDS,
+    UNSEEN_STARTS,
+    UNSEEN_STOPS,
     WHOLE,
     WIDTH,
     Ints,
@@ -70,11 +80,27 @@ REPORTS = "reports"
 CAPABILITIES = (
     (REPORTS_SEND_FETCH, ("SendFetch",)),
     (REPORTS_HANDLE_FETCH, ("HandleFetch",)),
-    (REPORTS_STOPS, ("Stop", "Crash")),
     (REPORTS_ISR_PROPOSALS, ("ExpandIsr",)),
     (REPORTS_SEND_EPOCH_REQUEST, ("SendEpochRequest",)),
     (REPORTS_HANDLE_EPOCH_REQUEST, ("HandleEpochRequest",)),
 )
+
+UNSEEN_KINDS: Sequence[tuple[int, tuple[str, ...]]] = (
+    (UNSEEN_STARTS, ("Start",)),
+    (UNSEEN_STOPS, ("Stop", "Crash")),
+    (UNSEEN_ROLES, ("BecomeLeader", "BecomeFollower")),
+    (UNSEEN_APPENDS, ("LeaderAppend",)),
+    (UNSEEN_SENDS, ("SendFetch", "SendEpochRequest")),
+    (UNSEEN_FETCHES, ("HandleFetch",)),
+    (UNSEEN_RESPONSES, ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "TruncateToHighWatermark")),
+    (UNSEEN_RESPONSES, ("HandleEpochResponse",)),
+    (UNSEEN_PROPOSALS, ("ExpandIsr", "ShrinkIsr")),
+    (UNSEEN_COMMITS, ("HandleAlterPartitionResponse",)),
+    (UNSEEN_LOG_STARTS, ("LogStartMoved",)),
+)
+"""What may have happened unseen where a source does not report all of these events."""
+EPOCH_ROUNDS = ("SendEpochRequest", "HandleEpochResponse")
+"""Events that happen only where followers do not truncate by fetching."""
 
 FAILURES_KEPT = 2048
 COMPILE_FROM = 200_000
@@ -159,7 +185,7 @@ def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Conf
     options = options_of(columns, config)
     traces = len(columns.trace_starts) - 1
     kept = min(final, traces)
-    inputs = frozen_inputs(columns, rows)
+    inputs = frozen_inputs(columns, rows, given.missing)
     room = ROOM
     while True:
         st = allocate(options, room, FAILURES_KEPT)
@@ -199,11 +225,14 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     reports = config.extra.get(REPORTS)
     for option, events in CAPABILITIES:
         options[option] = reports is None or any(event in reports for event in events)
+    for bit, kinds in UNSEEN_KINDS:
+        happening = set(kinds) - set(EPOCH_ROUNDS if profile.truncation_on_fetch else ())
+        options[UNSEEN] |= bit if reports is not None and not happening <= set(reports) else 0
     options[REPORTS_CACHE_ENTRIES] = bool((columns.event == fields.EPOCH_CACHE_ENTRY).any())
     return options
 
 
-def frozen_inputs(columns: Columns, rows: Ints | None = None) -> tuple[Any, ...]:
+def frozen_inputs(columns: Columns, rows: Ints | None, missing: Ints) -> tuple[Any, ...]:
     """The columns as the kernel takes them: read-only, and all absent ones the same array of UNKNOWN."""
     absent = np.full(len(columns), UNKNOWN, np.int64)
     return (
@@ -214,6 +243,7 @@ def frozen_inputs(columns: Columns, rows: Ints | None = None) -> tuple[Any, ...]
         frozen(columns.epochs_at),
         frozen(columns.epochs),
         frozen(np.zeros(0, np.int64) if rows is None else rows),
+        frozen(missing),
         frozen(columns.trace_starts),
     )
 

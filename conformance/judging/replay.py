@@ -14,7 +14,6 @@ import numpy as np
 
 from tidegauge.conformance.judging.judge import FAILURES_KEPT, ROOM, execution, frozen, frozen_inputs, known, options_of
 from tidegauge.conformance.kernel.forks import fork_end, fork_start
-from tidegauge.conformance.kernel.judge_kernel import listen
 from tidegauge.conformance.kernel.state import (
     C_EPOCH,
     C_ISR,
@@ -107,9 +106,7 @@ def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: in
     st = allocate(options, room, FAILURES_KEPT)
     forget(st, trace)
     first = int(columns.trace_starts[trace])
-    every_row = np.zeros(0, np.int64)
-    listen(st, columns.node, every_row, first, int(columns.trace_starts[trace + 1]))
-    inputs = frozen_inputs(columns)[:-1]
+    inputs = frozen_inputs(columns, None, columns.missing)[:-1]
     nothing = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
     begin = max(first, until + 1 - keep)
     run: Any = execution(until + 1 - first)

@@ -45,6 +45,7 @@ from tidegauge.conformance.kernel import (
     tally,
     terms,
     truncations,
+    unseen,
     whole,
 )
 from tidegauge.impl import rules
@@ -61,6 +62,7 @@ MODULES = (
     log_checks,
     leader_hw,
     roles,
+    unseen,
     flight,
     copies,
     life,
@@ -83,7 +85,8 @@ _RARE = """
     observe log_start_moved epoch_cache_entry handle_out_of_range truncate_to_high_watermark answer_fetch
     handle_alter_partition_response produce_ack consumer_read expand_isr shrink_isr propose keep learn
     alter_partition handle_diverging_response send_epoch_request raise_log_start starts_at cache_raise snapshot term_of
-    repetition put_back awaited somebody fork copy_fork reload_fork acts_on pending_after
+    repetition put_back awaited somebody fork copy_fork reload_fork
+    acts_on pending_after lose unseen addressed_to_nobody reported_again
 """
 RARE = frozenset(_RARE.split())
 """Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""

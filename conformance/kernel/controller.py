@@ -9,6 +9,7 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.flight import fits
 from tidegauge.conformance.kernel.leader_hw import size_of
 from tidegauge.conformance.kernel.rule_ids import CTRL_01, CTRL_02, CTRL_04, CTRL_05, ISR_04
 from tidegauge.conformance.kernel.state import (
@@ -17,9 +18,11 @@ from tidegauge.conformance.kernel.state import (
     C_EPOCH,
     C_ISR,
     C_LEADER,
-    C_LIVE,
     C_PARTITION_EPOCH,
+    COMPLETE_FROM,
+    ELECTIONS_UNSEEN,
     ELR,
+    FIRST_EPOCH,
     HEARD,
     MIN_ISR,
     OPTION,
@@ -38,9 +41,14 @@ from tidegauge.traces.columns import UNKNOWN
 def change_partition(st: State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int) -> None:
     """A PartitionRecord or PartitionChangeRecord: PartitionRegistration#merge."""
     old_epoch = st[WHOLE, C_EPOCH]
-    if old_epoch != UNKNOWN:
+    if reported_again(st, leader, epoch, partition_epoch, isr):
+        decide(st, CTRL_02, True, field.PARTITION_EPOCH, partition_epoch, partition_epoch)
+    elif UNKNOWN not in (old_epoch, epoch):
         changed(st, leader, epoch, partition_epoch, isr, live, clean)
-    elif clean == 0 and epoch != UNKNOWN:
+    elif epoch == UNKNOWN:
+        undecided(st, CTRL_02, 1 << field.LEADER_EPOCH)
+        elections_missed(st)
+    elif clean != 1:
         st[WHOLE, UNCLEAN] = max(st[WHOLE, UNCLEAN], epoch)
     in_charge(st, leader, isr, live)
     if st[OPTION, ELR] == 0:
@@ -50,8 +58,6 @@ def change_partition(st: State, leader: int, epoch: int, partition_epoch: int, i
     st[WHOLE, C_EPOCH] = epoch
     st[WHOLE, C_PARTITION_EPOCH] = partition_epoch
     st[WHOLE, C_ISR] = isr
-    if live != UNKNOWN:
-        st[WHOLE, C_LIVE] = live
     if epoch != UNKNOWN:
         first_epoch(st, epoch)
         if leader != UNKNOWN and epoch != old_epoch:
@@ -59,12 +65,28 @@ def change_partition(st: State, leader: int, epoch: int, partition_epoch: int, i
         register(st, epoch, leader, isr, partition_epoch)
 
 
+def reported_again(st: State, leader: int, epoch: int, partition_epoch: int, isr: int) -> bool:
+    """Whether the registration stands as it was: a source may say it once more, when a broker is fenced or unfenced."""
+    return bool(
+        UNKNOWN not in (partition_epoch, st[WHOLE, C_PARTITION_EPOCH])
+        and partition_epoch == st[WHOLE, C_PARTITION_EPOCH]
+        and fits(leader, st[WHOLE, C_LEADER])
+        and fits(epoch, st[WHOLE, C_EPOCH])
+        and fits(isr, st[WHOLE, C_ISR])
+    )
+
+
+def elections_missed(st: State) -> None:
+    """A registration that does not say its leader epoch may be an election, and an unclean one."""
+    st[WHOLE, FIRST_EPOCH] = UNKNOWN
+    st[WHOLE, COMPLETE_FROM] = 1
+    st[WHOLE, ELECTIONS_UNSEEN] = 1
+
+
 def changed(st: State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int) -> None:
     """CTRL-02 on the epochs, then an election or a change of the ISR."""
     old_leader, old_epoch, old_isr = st[WHOLE, C_LEADER], st[WHOLE, C_EPOCH], st[WHOLE, C_ISR]
-    if epoch == UNKNOWN:
-        undecided(st, CTRL_02, 1 << field.LEADER_EPOCH)
-    elif leader == UNKNOWN or old_leader == UNKNOWN:
+    if leader == UNKNOWN or old_leader == UNKNOWN:
         undecided(st, CTRL_02, 1 << field.LEADER)
     elif leader != old_leader:
         decide(st, CTRL_02, epoch == old_epoch + 1, field.LEADER_EPOCH, old_epoch + 1, epoch)
@@ -76,6 +98,8 @@ def changed(st: State, leader: int, epoch: int, partition_epoch: int, isr: int, 
     if epoch != old_epoch:
         if leader >= 0:
             election(st, leader, epoch, old_isr, clean)
+        elif leader == UNKNOWN and clean != 1:
+            st[WHOLE, UNCLEAN] = epoch
         elif leader == -1 and UNKNOWN not in (isr, live):
             decide(st, CTRL_01, isr & live == 0, field.LIVE, live & ~isr, live)
     elif isr != UNKNOWN and old_isr != UNKNOWN:
@@ -129,6 +153,9 @@ def grown(st: State, leader: int, old_isr: int, isr: int, live: int) -> None:
     """ISR-04: within a leader epoch the ISR grows only by what the leader proposed, and only by live brokers."""
     if isr | old_isr == old_isr:
         return
+    if leader == UNKNOWN:
+        undecided(st, ISR_04, 1 << field.LEADER)
+        return
     if leader < 0:
         decide(st, ISR_04, False, field.ISR, old_isr, isr)
         return
@@ -154,8 +181,11 @@ def eligible(st: State, isr: int) -> None:
         st[WHOLE, C_ELIGIBLE] = (old | old_isr) & ~isr
 
 
-def alter_partition(st: State, leader: int, epoch: int, isr: int, error: int) -> None:
-    """ISR-04, CTRL-05: the controller accepts a proposal only from the leader, in its epoch, with live members."""
+def alter_partition(st: State, leader: int, epoch: int, partition_epoch: int, isr: int, error: int) -> None:
+    """ISR-04, CTRL-05: the controller accepts a proposal only from the leader, about the registration as it stands.
+
+    Which brokers are live by now nobody has said: the change that follows does. That change may be reported first.
+    """
     if error == UNKNOWN or st[WHOLE, C_EPOCH] == UNKNOWN:
         undecided(st, ISR_04, 1 << field.ERROR | 1 << field.LEADER_EPOCH)
     elif error == 0:
@@ -164,5 +194,9 @@ def alter_partition(st: State, leader: int, epoch: int, isr: int, error: int) ->
             same(st, ISR_04, field.LEADER_EPOCH, st[WHOLE, C_EPOCH], epoch, 0)
         if leader != UNKNOWN:
             same(st, ISR_04, field.PEER, st[WHOLE, C_LEADER], leader, 1 << field.LEADER)
-        if isr != UNKNOWN and st[WHOLE, C_LIVE] != UNKNOWN:
-            decide(st, ISR_04, isr & ~st[WHOLE, C_LIVE] == 0, field.ISR, st[WHOLE, C_LIVE], isr)
+        latest = st[WHOLE, C_PARTITION_EPOCH]
+        if UNKNOWN in (partition_epoch, latest):
+            undecided(st, ISR_04, 1 << field.PARTITION_EPOCH)
+        else:
+            made = partition_epoch == latest - 1 and fits(isr, st[WHOLE, C_ISR])
+            decide(st, ISR_04, partition_epoch == latest or made, field.PARTITION_EPOCH, latest, partition_epoch)

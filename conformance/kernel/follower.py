@@ -19,13 +19,14 @@ from tidegauge.conformance.kernel.rule_ids import (
     FETCH_09,
     HW_05,
     HW_06,
-    LOG_01,
+    LOG_03,
     TRUNC_02,
 )
 from tidegauge.conformance.kernel.state import (
     ANS_BASE,
     ANS_END,
     ANS_HW,
+    ANS_LOG_START,
     ANS_REC_EPOCH,
     ANS_TERM,
     BATCH_EPOCH_FILTER,
@@ -93,6 +94,8 @@ def send_fetch(st: State, b: int, leader: int, epoch: int, offset: int, last: in
         initial = initial_fetch_offset(entries(st, epochs_row(st, b), 0), leo, st[REPLICAS + b, HW])
     if offset == initial and offset != UNKNOWN:
         decide(st, FETCH_01, True, field.REQ_OFFSET, offset, offset)
+    elif n in (UNKNOWN, 0) and UNKNOWN in (n, st[REPLICAS + b, HW]) and UNKNOWN not in (offset, leo) and offset < leo:
+        undecided(st, FETCH_01, 1 << field.EPOCHS | 1 << field.HW)
     else:
         same(st, FETCH_01, field.REQ_OFFSET, leo, offset, 1 << field.LEO)
     # before IBP 2.7-IV1 a fetch carries no lastFetchedEpoch; one that is reported all the same is held to the rule
@@ -136,7 +139,7 @@ def handle_fetch_response(
     alive(st, b)
     found(st, b, before)
     p = pair(st, b, leader)
-    epoch, offset, res_hw = asked.epoch, asked.offset, response.hw
+    epoch, offset, res_hw, res_log_start = asked.epoch, asked.offset, response.hw, response.log_start
     without_error(st, response.error)
     kind = st[p, KIND]
     if kind in (DATA, HELD, DIVERGED):
@@ -146,13 +149,15 @@ def handle_fetch_response(
     t = term_of(st, leader, epoch) if st[OPTION, FENCING] == 1 else -1
     if kind == DIVERGED:
         moved = st[REPLICAS + b, HW] != UNKNOWN and after.hw not in (UNKNOWN, st[REPLICAS + b, HW])
-        decide(st, HW_06, not moved and not data.end > data.base, field.HW, st[REPLICAS + b, HW], after.hw)
+        decide(st, HW_06, not moved and not data.end > data.base >= 0, field.HW, st[REPLICAS + b, HW], after.hw)
     elif given(st, p, leader, DATA, epoch, offset, False):
         as_answered(st, field.RES_HW, st[p, ANS_HW], res_hw)
         as_answered(st, field.REC_BASE, st[p, ANS_BASE], data.base)
         as_answered(st, field.REC_END, st[p, ANS_END], data.end)
-        as_answered(st, field.REC_EPOCH, st[p, ANS_REC_EPOCH], data.epoch)
+        if data.end > data.base >= 0:
+            as_answered(st, field.REC_EPOCH, st[p, ANS_REC_EPOCH], data.epoch)
         res_hw = st[p, ANS_HW] if res_hw == UNKNOWN else res_hw
+        res_log_start = st[p, ANS_LOG_START] if res_log_start < 0 else res_log_start
         data = Records(
             st[p, ANS_BASE] if data.base == UNKNOWN else data.base,
             st[p, ANS_END] if data.end == UNKNOWN else data.end,
@@ -166,7 +171,7 @@ def handle_fetch_response(
         st[REPLICAS + b, MORE_ROUNDS] = 0
     append_answered(st, b, t, data, after.leo, reported, pairs)
     follow_hw(st, b, res_hw, after.hw)
-    raise_log_start(st, b, response.log_start, log_start)
+    raise_log_start(st, b, res_log_start, log_start)
     if kind != DIVERGED:
         st[p, KIND] = NOTHING
     within(st, b)
@@ -178,9 +183,9 @@ def append_answered(st: State, b: int, t: int, data: Records, leo: int, reported
     if reported:
         for i in range(len(pairs) // 2):
             cache_assign(st, b, pairs[2 * i], pairs[2 * i + 1])
-        if rec_epoch != UNKNOWN and st[REPLICAS + b, CACHED] != UNKNOWN:
+        if len(pairs) > 0 and rec_epoch != UNKNOWN and st[REPLICAS + b, CACHED] != UNKNOWN:
             same(st, EPOCH_02, field.REC_EPOCH, cache_latest(st, b), rec_epoch, 0)
-    if base == UNKNOWN or end == UNKNOWN:
+    if base < 0 or end < 0:
         undecided(st, APPEND_02, 1 << field.REC_BASE | 1 << field.REC_END)
         if not reported and (leo == UNKNOWN or leo != before):
             epochs_of_records(st, b, t, before, leo, rec_epoch)
@@ -220,7 +225,7 @@ def follow_hw(st: State, b: int, res_hw: int, hw: int) -> None:
     """HW-05: the leader's value, clamped into the follower's log."""
     before, leo, log_start = st[REPLICAS + b, HW], st[REPLICAS + b, LEO], st[REPLICAS + b, LOG_START]
     expected = UNKNOWN
-    if res_hw != UNKNOWN and leo != UNKNOWN and (log_start != UNKNOWN or hw == min(res_hw, leo)):
+    if res_hw >= 0 and leo != UNKNOWN and (log_start != UNKNOWN or hw == min(res_hw, leo)):
         expected = follower_high_watermark(res_hw, max(log_start, 0), leo)
     hw_becomes(st, b, HW_05, expected, hw, 1 << field.RES_HW | 1 << field.LEO | 1 << field.LOG_START)
     after = st[REPLICAS + b, HW]
@@ -231,13 +236,16 @@ def follow_hw(st: State, b: int, res_hw: int, hw: int) -> None:
 
 
 def raise_log_start(st: State, b: int, res_log_start: int, log_start: int) -> None:
-    """The follower takes the leader's log start over, upwards only: UnifiedLog#maybeIncrementLogStartOffset."""
-    old = st[REPLICAS + b, LOG_START]
+    """LOG-03: the leader's log start, upwards only and not above the HW. UnifiedLog#maybeIncrementLogStartOffset."""
+    old, hw = st[REPLICAS + b, LOG_START], st[REPLICAS + b, HW]
+    expected = UNKNOWN
+    if UNKNOWN not in (old, hw) and res_log_start >= 0:
+        expected = max(old, res_log_start) if res_log_start <= hw else old
+    same(st, LOG_03, field.LOG_START, expected, log_start, 1 << field.RES_LOG_START | 1 << field.LOG_START)
+    log_start = expected if log_start == UNKNOWN else log_start
     if log_start == UNKNOWN:
-        log_start = max(old, res_log_start) if UNKNOWN not in (old, res_log_start) else old
-    elif old != UNKNOWN:
-        decide(st, LOG_01, log_start >= old, field.LOG_START, old, log_start)
-    if log_start != UNKNOWN and log_start != old:
+        st[REPLICAS + b, CACHED] = UNKNOWN
+    elif log_start != old:
         cache_raise(st, b, log_start)
     starts_at(st, b, log_start)
 

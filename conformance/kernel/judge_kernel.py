@@ -33,8 +33,8 @@ from tidegauge.conformance.kernel.leader import (
     produce_ack,
     shrink_isr,
 )
-from tidegauge.conformance.kernel.life import epoch_cache_entry, log_start_moved, observe, start, stop
-from tidegauge.conformance.kernel.log_checks import learn, nobody
+from tidegauge.conformance.kernel.life import checkpointed, epoch_cache_entry, log_start_moved, observe, start, stop
+from tidegauge.conformance.kernel.log_checks import alive, learn, nobody
 from tidegauge.conformance.kernel.offsets_for_leader_epoch import (
     handle_epoch_response,
     handle_offsets_for_leader_epoch_request,
@@ -45,10 +45,10 @@ from tidegauge.conformance.kernel.serving import answer_fetch, handle_fetch
 from tidegauge.conformance.kernel.state import (
     BROKERS,
     GOES_ON,
-    HEARD,
     NOW,
     OPTION,
     OVERFLOW,
+    UNSEEN,
     WHOLE,
     Caches,
     Final,
@@ -61,7 +61,9 @@ from tidegauge.conformance.kernel.truncations import (
     handle_out_of_range,
     truncate_to_high_watermark,
 )
+from tidegauge.conformance.kernel.unseen import addressed_to_nobody, hear, lose, unseen
 from tidegauge.conformance.kernel.whole import keep, logs_agree
+from tidegauge.traces.schema import MISSING_AHEAD, MISSING_BEHIND
 
 Flags: TypeAlias = NDArray[np.bool_]
 
@@ -75,24 +77,30 @@ def judge_traces(
     pairs_at: Ints,
     pairs: Ints,
     rows: Ints,
+    missing: Ints,
     trace_starts: Ints,
     final: Final,
     caches: Caches,
 ) -> None:
     """Judge every trace from nothing; `final` and `caches` take the last state of as many traces as they have room for.
 
-    Event `at` is row `rows[at]` of the columns, or row `at` where `rows` is empty (traces.files.distinct).
+    Event `at` is row `rows[at]` of the columns, or row `at` where `rows` is empty (traces.files.distinct). `missing` is
+    empty, or says of every event whether lines of its node are missing beside it.
     """
     n = st[OPTION, BROKERS]
     for t in range(len(trace_starts) - 1):
         if st[OPTION, GOES_ON] == 0:
             forget(st, t)
-            listen(st, node, rows, trace_starts[t], trace_starts[t + 1])
         for at in range(trace_starts[t], trace_starts[t + 1]):
             st[WHOLE, NOW] = at
             i = rows[at] if len(rows) > 0 else at
             b = node[i]
             code = event[i]
+            if len(missing) > 0 and missing[at] & MISSING_AHEAD:
+                lose(st, b)
+            hear(st, b)
+            if st[OPTION, UNSEEN] != 0 and b < n:
+                unseen(st, b)
             peer = c[field.PEER][i]
             if code == field.CHANGE_PARTITION:
                 change_partition(
@@ -105,9 +113,11 @@ def judge_traces(
                     c[field.CLEAN][i],
                 )
             elif code == field.ALTER_PARTITION:
-                alter_partition(st, peer, c[field.LEADER_EPOCH][i], c[field.ISR][i], c[field.ERROR][i])
+                alter_partition(
+                    st, peer, c[field.LEADER_EPOCH][i], c[field.PARTITION_EPOCH][i], c[field.ISR][i], c[field.ERROR][i]
+                )
             elif b < 0 or b >= n:
-                continue
+                pass
             elif code == field.START:
                 own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
                 start(st, b, c[field.CLEAN][i], c[field.LEO][i], c[field.HW][i], c[field.LOG_START][i], reported[i], own)
@@ -116,7 +126,9 @@ def judge_traces(
             elif code == field.CRASH:
                 stop(st, b, 0)
             elif code == field.LEADER_APPEND:
-                leader_append(st, b, c[field.LEADER_EPOCH][i], records_of(c, i), log_before(c, i), log_after(c, i))
+                leader_append(
+                    st, b, c[field.LEADER_EPOCH][i], records_of(c, i), c[field.ACKS][i], log_before(c, i), log_after(c, i)
+                )
             elif code == field.BECOME_LEADER:
                 become_leader(
                     st,
@@ -158,6 +170,8 @@ def judge_traces(
             elif code == field.OBSERVE:
                 own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
                 observe(st, b, c[field.LEO][i], c[field.HW][i], c[field.LOG_START][i], reported[i], own)
+            elif code == field.HW_CHECKPOINT:
+                checkpointed(st, b, c[field.HW][i])
             elif code == field.PRODUCE_ACK:
                 produce_ack(st, b, c[field.ACKS][i], c[field.REC_END][i], c[field.ERROR][i])
             elif code == field.READ:
@@ -165,7 +179,9 @@ def judge_traces(
             elif code == field.TRUNCATE_TO_HIGH_WATERMARK:
                 truncate_to_high_watermark(st, b, c[field.TARGET][i], log_before(c, i), log_after(c, i))
             elif peer < 0 or peer >= n or peer == b:
+                alive(st, b)
                 nobody(st, code, peer)
+                addressed_to_nobody(st, b)
                 learn(st, b, c[field.LEO][i], c[field.HW][i])
             elif code == field.SEND_FETCH:
                 send_fetch(st, b, peer, c[field.REQ_EPOCH][i], c[field.REQ_OFFSET][i], c[field.REQ_LAST_EPOCH][i])
@@ -178,6 +194,7 @@ def judge_traces(
                     response_of(c, i),
                     records_of(c, i),
                     c[field.REMOTE_LEO][i],
+                    c[field.REQ_BROKER_EPOCH][i],
                     log_before(c, i),
                     log_after(c, i),
                 )
@@ -227,17 +244,14 @@ def judge_traces(
                 handle_epoch_response(
                     st, b, peer, request_of(c, i), response_of(c, i), truncation_of(c, i), log_before(c, i), log_after(c, i)
                 )
+            if len(missing) > 0 and missing[at] & MISSING_BEHIND:
+                lose(st, b)
         if st[OPTION, GOES_ON] == 0:
+            if st[OPTION, UNSEEN] != 0:
+                for b in range(n):
+                    unseen(st, b)
             logs_agree(st)
         if st[WHOLE, OVERFLOW] == 1:
             return
         if t < len(final):
             keep(st, t, final, caches)
-
-
-def listen(st: State, node: Ints, rows: Ints, first: int, last: int) -> None:
-    """Who tells anything: what a silent broker sent or answered nobody can know."""
-    heard = 0
-    for at in range(first, last):
-        heard |= 1 << (node[rows[at]] if len(rows) > 0 else node[at])
-    st[WHOLE, HEARD] = heard

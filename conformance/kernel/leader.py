@@ -8,7 +8,7 @@ Rules of this file
 
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.groups import Log, Records
-from tidegauge.conformance.kernel.leader_hw import advance
+from tidegauge.conformance.kernel.leader_hw import advance, may_be_forgotten, size_of
 from tidegauge.conformance.kernel.lineage import cache_assign
 from tidegauge.conformance.kernel.log_checks import (
     acts_on,
@@ -20,17 +20,21 @@ from tidegauge.conformance.kernel.log_checks import (
     leo_unmoved,
     within,
 )
-from tidegauge.conformance.kernel.rule_ids import ACK_01, APPEND_01, ISR_01, ISR_02, ISR_03, READ_01
+from tidegauge.conformance.kernel.rule_ids import ACK_01, APPEND_01, APPEND_03, ISR_01, ISR_02, ISR_03, READ_01
 from tidegauge.conformance.kernel.state import (
     BROKERS,
     EPOCH,
     EPOCH_START,
+    FORGOTTEN,
     HW,
     ISR,
     JOIN_NEEDS_EPOCH_START,
     KIND,
+    LAG_RULE,
     LEADING,
     LEO,
+    MIN_ISR,
+    OLD_KIND,
     OPTION,
     PARTITION_EPOCH,
     PENDING,
@@ -45,14 +49,15 @@ from tidegauge.conformance.kernel.state import (
 )
 from tidegauge.conformance.kernel.tally import decide, same, undecided
 from tidegauge.conformance.kernel.terms import acknowledge
-from tidegauge.impl.rules import GIVEN_UP, NONE, may_join_isr, proposal_after
+from tidegauge.impl.rules import GIVEN_UP, NONE, may_join_isr, proposal_after, under_min_isr
 from tidegauge.traces.columns import UNKNOWN
 
 
-def leader_append(st: State, b: int, epoch: int, data: Records, before: Log, after: Log) -> None:
+def leader_append(st: State, b: int, epoch: int, data: Records, acks: int, before: Log, after: Log) -> None:
     """UnifiedLog#appendAsLeader: its own epoch, at its LEO."""
     alive(st, b)
     found(st, b, before)
+    enough(st, b, acks)
     own = st[REPLICAS + b, EPOCH]
     if epoch != UNKNOWN and own != UNKNOWN:
         same(st, APPEND_01, field.LEADER_EPOCH, own, epoch, 0)
@@ -68,6 +73,15 @@ def leader_append(st: State, b: int, epoch: int, data: Records, before: Log, aft
     within(st, b)
 
 
+def enough(st: State, b: int, acks: int) -> None:
+    """APPEND-03: acks=all needs min.insync.replicas members of the committed ISR. Partition#appendRecordsToLeader."""
+    isr, n = st[REPLICAS + b, ISR], st[OPTION, BROKERS]
+    if UNKNOWN in (acks, isr):
+        undecided(st, APPEND_03, 1 << field.ACKS | 1 << field.ISR)
+    elif acks == -1 and st[OPTION, LAG_RULE] == 0:
+        decide(st, APPEND_03, not under_min_isr(size_of(isr, n), st[OPTION, MIN_ISR], n), field.ISR, isr, isr)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # In-sync replicas
 
@@ -78,7 +92,8 @@ def propose(st: State, b: int, isr: int) -> None:
     if pending == UNKNOWN:
         undecided(st, ISR_03, 1 << field.ISR)
     else:
-        decide(st, ISR_03, pending == 0 and st[REPLICAS + b, ROLE] == LEADING, field.ISR, 0, pending)
+        leads = st[REPLICAS + b, ROLE] in (LEADING, UNKNOWN)
+        decide(st, ISR_03, pending == 0 and leads, field.ISR, 0, pending)
     st[REPLICAS + b, PENDING] = isr
     st[REPLICAS + b, PROPOSED] = isr
 
@@ -110,6 +125,8 @@ def expand_isr(st: State, b: int, f: int, isr: int, remote_leo: int) -> None:
 def fetched_there(st: State, p: int, remote_leo: int) -> None:
     """ISR-01: the LEO that lets a replica in is one it fetched from: the fetch at hand, or the one recorded last."""
     kind, recorded = st[p, KIND], st[p, REMOTE]
+    if st[p, OLD_KIND] in (REQUEST, UNKNOWN) or st[p, FORGOTTEN] == 1:
+        return
     if kind == REQUEST and UNKNOWN not in (st[p, REQ_OFFSET], recorded):
         decide(st, ISR_01, remote_leo in (st[p, REQ_OFFSET], recorded), field.REMOTE_LEO, st[p, REQ_OFFSET], remote_leo)
 
@@ -128,7 +145,7 @@ def shrink_isr(st: State, b: int, isr: int, leo: int, hw: int) -> None:
         for r in range(n):
             if old >> r & 1 == 1 and isr >> r & 1 == 0 and r != b:
                 remote = st[pair(st, r, b), REMOTE]
-                if remote == UNKNOWN:
+                if remote == UNKNOWN or (remote == end and may_be_forgotten(st, b, r)):
                     undecided(st, ISR_02, 1 << field.REMOTE_LEO)
                 else:
                     decide(st, ISR_02, remote != end, field.REMOTE_LEO, end - 1, remote)
@@ -149,11 +166,13 @@ def handle_alter_partition_response(
         advance(st, b, hw, UNKNOWN)
     elif error == NONE:
         acts_on(st, b, partition_epoch)
-        st[REPLICAS + b, ISR] = isr if isr != UNKNOWN else st[REPLICAS + b, PENDING]
+        if isr < 0:
+            isr = UNKNOWN if st[REPLICAS + b, PENDING] == 0 else st[REPLICAS + b, PENDING]
+        st[REPLICAS + b, ISR] = isr
         st[REPLICAS + b, PENDING] = 0
         advance(st, b, hw, 1)
     else:
-        if UNKNOWN not in (isr, st[REPLICAS + b, PENDING]):
+        if isr >= 0 and st[REPLICAS + b, PENDING] != UNKNOWN:
             same(st, ISR_03, field.ISR, st[REPLICAS + b, PENDING], isr, 0)
         if proposal_after(error) == GIVEN_UP:
             st[REPLICAS + b, PENDING] = 0

@@ -21,6 +21,8 @@ from tidegauge.conformance.kernel.state import (
     EPOCH,
     HW,
     ISR,
+    KEEPS_REMOTE_LEO,
+    KEPT_LEO,
     LAG_RULE,
     LEO,
     LEOS,
@@ -88,6 +90,34 @@ def lowest_counts(st: State, b: int, maximal: int) -> int:
     return int(lowest)
 
 
+def may_be_forgotten(st: State, b: int, r: int) -> bool:
+    """Whether what b recorded of r is of an earlier epoch: this profile keeps it (F2), a better leader does not."""
+    recorded, epoch = st[pair(st, r, b), REMOTE_EPOCH], st[REPLICAS + b, EPOCH]
+    return bool(st[OPTION, KEEPS_REMOTE_LEO] == 1 and UNKNOWN not in (recorded, epoch) and 0 <= recorded < epoch)
+
+
+def forgotten(st: State, b: int, maximal: int, forget: bool) -> bool:
+    """Whether the leader's rule counts what may be forgotten; with `forget` it has been."""
+    found = False
+    for r in range(st[OPTION, BROKERS]):
+        if r != b and maximal >> r & 1 == 1 and may_be_forgotten(st, b, r):
+            found = True
+            if forget:
+                st[pair(st, r, b), REMOTE] = -1
+                st[pair(st, r, b), REMOTE_EPOCH] = -1
+    return found
+
+
+def lowest_kept(st: State, b: int, maximal: int) -> int:
+    """The lowest LEO where b had kept what it must forget."""
+    lowest = st[REPLICAS + b, LEO]
+    for r in range(st[OPTION, BROKERS]):
+        if r != b and maximal >> r & 1 == 1:
+            p = pair(st, r, b)
+            lowest = min(lowest, st[p, KEPT_LEO] if st[p, REMOTE] == -1 else st[p, REMOTE])
+    return int(lowest)
+
+
 def expected_hw(st: State, b: int, isr: int, trigger: int) -> int:
     """The leader's rule, exact; UNKNOWN when an input is."""
     hw, leo = st[REPLICAS + b, HW], st[REPLICAS + b, LEO]
@@ -111,6 +141,9 @@ def advance(st: State, b: int, reported: int, trigger: int) -> None:
         after = reported
     else:
         expected = expected_hw(st, b, isr, trigger)
+        held_back = expected not in (UNKNOWN, hw, reported) and reported in (UNKNOWN, hw)
+        if held_back and forgotten(st, b, isr | st[REPLICAS + b, PENDING], reported == hw):
+            expected = reported
         same(st, HW_03, field.HW, expected, reported, 1 << field.REMOTE_LEO | 1 << field.ISR | 1 << field.HW)
         after = reported if reported != UNKNOWN else expected
     if reported != UNKNOWN and hw != UNKNOWN:
@@ -165,6 +198,8 @@ def raised(st: State, b: int, isr: int, reported: int) -> None:
         undecided(st, HW_02, 1 << field.REMOTE_LEO)
     elif pending == UNKNOWN and reported <= lowest:
         undecided(st, HW_02, 1 << field.ISR)
+    elif reported > lowest and reported <= lowest_kept(st, b, known):
+        decide(st, HW_08, False, field.HW, st[REPLICAS + b, HW], reported)
     else:
         decide(st, HW_02, reported <= lowest, field.HW, lowest, reported)
     decide(st, HW_09, not too_few(st, isr), field.HW, st[REPLICAS + b, HW], reported)

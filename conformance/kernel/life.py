@@ -12,6 +12,8 @@ from tidegauge.conformance.kernel.lineage import (
     cache_latest,
     cache_raise,
     cache_truncate,
+    has_entry,
+    same_or_unknown,
     starts_at,
 )
 from tidegauge.conformance.kernel.log_checks import alive, cache_in_order, set_hw, set_leo, within
@@ -20,6 +22,7 @@ from tidegauge.conformance.kernel.rule_ids import DATA_03, EPOCH_02, HW_10, LIFE
 from tidegauge.conformance.kernel.state import (
     ADRIFT,
     BROKERS,
+    C_EPOCH,
     C_ISR,
     CACHED,
     DELETED,
@@ -45,8 +48,8 @@ from tidegauge.conformance.kernel.state import (
     PARTITION_EPOCH,
     PENDING,
     REPLICAS,
-    REPORTS_STOPS,
     REQUEST,
+    RESTARTED,
     ROLE,
     ROOM,
     STOPPED,
@@ -66,12 +69,13 @@ from tidegauge.conformance.kernel.state import (
     term,
 )
 from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.terms import elections_reported
 from tidegauge.impl.rules import high_watermark_after_log_start
 from tidegauge.traces.columns import UNKNOWN
 
 
 def idle(st: State, b: int) -> None:
-    """The process of b is gone: no role, and nothing it sent or was about to answer is followed further.
+    """The process of b is gone: no role, nothing recorded. What it sent may still arrive.
 
     A response may have left without a line in the leader's log, so what a request to b came to is unknown. If it is handled
     after all, it says what was sent.
@@ -89,8 +93,8 @@ def idle(st: State, b: int) -> None:
     st[REPLICAS + b, PARTITION_EPOCH] = UNKNOWN
     forget_recorded(st, b, -1)
     for other in range(n):
+        overtake(st, pair(st, b, other))
         st[pair(st, b, other), KIND] = NOTHING
-        st[pair(st, b, other), OLD_KIND] = NOTHING
         asked = pair(st, other, b)
         if st[asked, KIND] in (REQUEST, EPOCH_REQUEST):
             overtake(st, asked)
@@ -111,27 +115,38 @@ def stop(st: State, b: int, orderly: int) -> None:
 
 def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, reported: bool, pairs: Ints) -> None:
     """Start: LOAD-01 against what the broker had, LOAD-02 for its epoch cache."""
-    if st[REPLICAS + b, UP] != UNKNOWN and st[OPTION, REPORTS_STOPS] == 1:
+    if st[REPLICAS + b, UP] != UNKNOWN:
         decide(st, LIFE_01, st[REPLICAS + b, UP] == 0, field.RUNNING, 0, st[REPLICAS + b, UP])
     before, highest = st[REPLICAS + b, LEO], st[REPLICAS + b, HIGHEST_HW]
+    had, stopped = st[REPLICAS + b, HW], st[REPLICAS + b, STOPPED]
     if before != UNKNOWN and leo != UNKNOWN:
         decide(st, LOAD_01, leo == before if clean == 1 else leo <= before, field.LEO, before, leo)
+    # an orderly stop writes the checkpoint (ReplicaManager#shutdown), so nothing older can be read
+    if clean == 1 and stopped == 1 and UNKNOWN not in (had, hw):
+        decide(st, LOAD_01, hw <= had, field.HW, had, hw)
     if highest != UNKNOWN and hw != UNKNOWN:
         decide(st, LOAD_01, hw <= highest, field.HW, highest, hw)
     idle(st, b)
+    begins(st, b)
     st[REPLICAS + b, UP] = 1
     st[REPLICAS + b, FRESH] = 1
     st[REPLICAS + b, STOPPED] = 0
-    if highest == UNKNOWN:
+    # a checkpoint above the log's end is loaded as that end, and stays on disk as it is
+    if highest == UNKNOWN and (clean == 1 or (hw != UNKNOWN and hw < leo)):
         st[REPLICAS + b, HIGHEST_HW] = hw
     if leo != UNKNOWN:
         cache_truncate(st, b, leo)
+    elif clean != 1:
+        st[REPLICAS + b, CACHED] = UNKNOWN
     # LogLoader#recoverLog rebuilds the cache from the batches only after an unclean stop
     if clean != 1:
         reload_fork(st, b, leo)
     if log_start != UNKNOWN:
         starts_at(st, b, log_start)
         cache_raise(st, b, log_start)
+    elif st[REPLICAS + b, LOG_START] != 0:
+        starts_at(st, b, UNKNOWN)
+        st[REPLICAS + b, CACHED] = UNKNOWN
     set_leo(st, b, leo)
     set_hw(st, b, hw)
     if reported:
@@ -140,6 +155,15 @@ def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, repo
         st[REPLICAS + b, CACHED] = UNKNOWN
     within(st, b)
     cache_in_order(st, b)
+
+
+def begins(st: State, b: int) -> None:
+    """Whether this is the first process of b: then nothing that an earlier one sent is under way."""
+    first = UNKNOWN == st[REPLICAS + b, UP] == st[REPLICAS + b, RESTARTED]
+    st[REPLICAS + b, RESTARTED] = 0 if first else 1
+    if first:
+        for other in range(st[OPTION, BROKERS]):
+            st[pair(st, b, other), OLD_KIND] = NOTHING
 
 
 def compare_cache(st: State, b: int, rule: int, pairs: Ints) -> None:
@@ -190,6 +214,9 @@ def epoch_cache_entry(st: State, b: int, epoch: int, epoch_start: int) -> None:
     alive(st, b)
     n = st[REPLICAS + b, CACHED]
     latest = cache_latest(st, b)
+    if n != UNKNOWN and has_entry(st, b, epoch, epoch_start):
+        decide(st, EPOCH_02, True, field.LEADER_EPOCH, epoch, epoch)  # made by an append that is reported already
+        return
     if latest == UNKNOWN or epoch == UNKNOWN or epoch_start == UNKNOWN:
         undecided(st, EPOCH_02, 1 << field.EPOCHS)
     elif n > 0 and epoch == latest:
@@ -201,6 +228,16 @@ def epoch_cache_entry(st: State, b: int, epoch: int, epoch_start: int) -> None:
     cache_assign(st, b, epoch, epoch_start)
 
 
+def checkpointed(st: State, b: int, hw: int) -> None:
+    """HW-10: what goes to disk is a high watermark that the replica had."""
+    alive(st, b)
+    highest = st[REPLICAS + b, HIGHEST_HW]
+    if UNKNOWN in (hw, highest):
+        undecided(st, HW_10, 1 << field.HW)
+    else:
+        decide(st, HW_10, hw <= highest, field.HW, highest, hw)
+
+
 def observe(st: State, b: int, leo: int, hw: int, log_start: int, reported: bool, pairs: Ints) -> None:
     """LOG-02: a snapshot shows what the events have made. While a broker runs its HW on disk may lag behind."""
     if st[REPLICAS + b, LEO] != UNKNOWN and leo != UNKNOWN:
@@ -209,11 +246,13 @@ def observe(st: State, b: int, leo: int, hw: int, log_start: int, reported: bool
         same(st, LOG_02, field.LOG_START, st[REPLICAS + b, LOG_START], log_start, 0)
     if hw != UNKNOWN and st[REPLICAS + b, STOPPED] == 1 and st[REPLICAS + b, HW] != UNKNOWN:
         same(st, LOG_02, field.HW, st[REPLICAS + b, HW], hw, 0)
+    elif UNKNOWN not in (hw, st[REPLICAS + b, HIGHEST_HW]):
+        decide(st, LOG_02, hw <= st[REPLICAS + b, HIGHEST_HW], field.HW, st[REPLICAS + b, HIGHEST_HW], hw)
     if leo != UNKNOWN:
         set_leo(st, b, leo)
     if log_start != UNKNOWN:
         starts_at(st, b, log_start)
-    if hw != UNKNOWN and st[REPLICAS + b, HW] == UNKNOWN:
+    if hw != UNKNOWN and st[REPLICAS + b, HW] == UNKNOWN and st[REPLICAS + b, UP] != 1:
         set_hw(st, b, hw)
     if reported:
         compare_cache(st, b, LOG_02, pairs)
@@ -228,6 +267,9 @@ def still_there(st: State, b: int) -> None:
     for t in range(st[WHOLE, TERMS]):
         end = st[term(st, t), T_ACKED]
         if end > 0 and st[term(st, t), T_EPOCH] >= st[WHOLE, UNCLEAN]:
+            if not elections_reported(st, st[term(st, t), T_EPOCH], st[WHOLE, C_EPOCH]):
+                undecided(st, DATA_03, 1 << field.CLEAN)
+                continue
             leo, cached = st[REPLICAS + b, LEO], st[REPLICAS + b, CACHED]
             if leo != UNKNOWN and leo < end:
                 decide(st, DATA_03, False, field.LEO, end, leo)
@@ -235,4 +277,4 @@ def still_there(st: State, b: int) -> None:
                 undecided(st, DATA_03, 1 << field.LEO | 1 << field.EPOCHS)
             else:
                 upto = agree_until(st, n + t, st[term(st, t), T_CACHED], b, cached, int(st[WHOLE, DELETED]), end)
-                decide(st, DATA_03, upto >= end, field.LEO, end, upto)
+                same_or_unknown(st, DATA_03, field.LEO, end, upto)

@@ -14,6 +14,7 @@ from tidegauge.conformance.kernel.state import (
     BROKERS,
     CACHED,
     DELETED,
+    DELETIONS_UNSEEN,
     LEO,
     LOG_START,
     OPTION,
@@ -26,6 +27,7 @@ from tidegauge.conformance.kernel.state import (
     epochs_row,
     starts_row,
 )
+from tidegauge.conformance.kernel.tally import decide, undecided
 from tidegauge.impl.rules import (
     assign_keeps,
     count_at_most,
@@ -129,6 +131,22 @@ def copy_entries(st: State, log: int, n: int, follower: int, base: int, end: int
         at = next_start(st, log, n, at, end)
 
 
+def same_or_unknown(st: State, rule: int, fieldno: int, end: int, same: int) -> None:
+    """Two logs hold the same records up to `end`, of which they do up to `same`: else retention may have deleted some."""
+    if same < end and not deletions_known(st):
+        undecided(st, rule, 1 << field.LOG_START)
+    else:
+        decide(st, rule, same >= end, fieldno, end, same)
+
+
+def has_entry(st: State, b: int, epoch: int, start: int) -> bool:
+    """Whether a known cache says this already."""
+    for i in range(st[REPLICAS + b, CACHED]):
+        if st[epochs_row(st, b), i] == epoch and st[starts_row(st, b), i] == start:
+            return True
+    return False
+
+
 def well_formed(st: State, b: int) -> bool:
     """Epochs and starts of a known cache rise strictly, and no entry starts above the log end."""
     n = st[REPLICAS + b, CACHED]
@@ -158,8 +176,18 @@ def starts_at(st: State, b: int, log_start: int) -> None:
     finds no epoch to compare (spec/LogStartMovement.tla, MCLogStartMovement/DeletedDiffers.cfg).
     """
     st[REPLICAS + b, LOG_START] = log_start
-    if log_start != UNKNOWN and log_start > st[WHOLE, DELETED]:
+    if log_start == UNKNOWN:
+        st[WHOLE, DELETIONS_UNSEEN] = 1
+    elif log_start > st[WHOLE, DELETED]:
         st[WHOLE, DELETED] = log_start
+
+
+def deletions_known(st: State) -> bool:
+    """Whether DELETED is right: no log start was ever unknown."""
+    for b in range(st[OPTION, BROKERS]):
+        if st[REPLICAS + b, LOG_START] == UNKNOWN:
+            return False
+    return bool(st[WHOLE, DELETIONS_UNSEEN] == 0)
 
 
 def inputs_missing(cached: int, leo: int, log_start: int, offset: int, last: int) -> int:

@@ -18,6 +18,7 @@ from tidegauge.conformance.kernel.state import (
     ANS_ERROR,
     CACHED,
     DUPLICATES,
+    EITHER,
     EPOCH,
     EPOCH_REQUEST,
     EPOCH_RESPONSE,
@@ -30,6 +31,7 @@ from tidegauge.conformance.kernel.state import (
     OPTION,
     REFUSED,
     REPLICAS,
+    REPORTS_SEND_EPOCH_REQUEST,
     REQ_EPOCH,
     REQ_LAST,
     RESPONSES_EPOCH,
@@ -59,25 +61,28 @@ def handle_offsets_for_leader_epoch_request(st: State, b: int, f: int, asked: Re
     alive(st, b)
     p = pair(st, f, b)
     asked = Request(asked.epoch, UNKNOWN, asked.last_epoch)
-    repeated = (
-        repetition(st, p, asked.epoch, UNKNOWN, asked.last_epoch, EPOCH_REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
-    )
-    request_handled(st, p, f, EPOCH_REQUEST, asked, repeated != FIRST)
+    repeated = FIRST
+    if st[OPTION, DUPLICATES] == 1 and st[OPTION, REPORTS_SEND_EPOCH_REQUEST] == 1:
+        repeated = repetition(st, p, asked.epoch, UNKNOWN, asked.last_epoch, EPOCH_REQUEST)
+    other = request_handled(st, p, f, EPOCH_REQUEST, asked, repeated != FIRST)
     epoch, last = st[p, REQ_EPOCH], st[p, REQ_LAST]
     error, div_epoch, div_end = response.error, response.div_epoch, response.div_end
-    if error == UNKNOWN and div_end != UNKNOWN:
+    # a refusal has null in both, and so has a response about an epoch that the leader does not know
+    if error == UNKNOWN and div_end >= 0:
         error = NONE
     # unlike a fetch it changes nothing at the leader: Partition#lastOffsetForLeaderEpoch only reads
-    st[p, KIND] = EPOCH_RESPONSE if error in (NONE, UNKNOWN) else REFUSED
+    st[p, KIND] = UNKNOWN if error == UNKNOWN else EPOCH_RESPONSE if error == NONE else REFUSED
     st[p, ANS_ERROR] = error
     st[p, ANS_DIV_EPOCH] = div_epoch
     st[p, ANS_DIV_END] = div_end
     if repeated != FIRST:
         put_back(st, p, repeated)
+    if other or (st[OPTION, DUPLICATES] == 1 and st[OPTION, REPORTS_SEND_EPOCH_REQUEST] == 0):
+        st[p, KIND] = EITHER
     if error == UNKNOWN:
         undecided(st, EPOCH_05, 1 << field.ERROR)
         return
-    fenced(st, b, epoch, error)
+    fenced(st, b, epoch, error, 0)
     n, leo = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO]
     if error != NONE:
         return
@@ -124,7 +129,11 @@ def handle_epoch_response(
     if epoch == UNKNOWN and seen in (EPOCH_RESPONSE, REFUSED):
         epoch = st[p, REQ_EPOCH]
     awaited(st, b, leader, epoch)
-    refused = error not in (NONE, UNKNOWN) or (UNKNOWN == error == div_end and seen == REFUSED)
+    if error == UNKNOWN and (div_end >= 0 or seen == EPOCH_RESPONSE):
+        error = NONE
+    elif error == UNKNOWN and seen != REFUSED:
+        div_epoch, div_end = UNKNOWN, UNKNOWN  # null in both is said by a refusal too
+    refused = error not in (NONE, UNKNOWN) or (error == UNKNOWN and seen == REFUSED)
     if given(st, p, leader, REFUSED if refused else EPOCH_RESPONSE, epoch, UNKNOWN, True):
         as_answered(st, field.REQ_LAST_EPOCH, st[p, REQ_LAST], asked.last_epoch)
         as_answered(st, field.ERROR, st[p, ANS_ERROR], error)
@@ -132,5 +141,5 @@ def handle_epoch_response(
         as_answered(st, field.DIV_END, st[p, ANS_DIV_END], div_end)
     st[p, KIND] = NOTHING
     if not refused:
-        offset = UNKNOWN if div_end == -1 else 0
+        offset = 0 if div_end >= 0 else UNKNOWN
         truncate(st, b, offset, div_epoch, div_end, truncated, after)

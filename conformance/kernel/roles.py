@@ -16,6 +16,7 @@ from tidegauge.conformance.kernel.log_checks import (
     hw_unmoved,
     leo_unmoved,
     log_start_unmoved,
+    set_hw,
     set_leo,
     within,
 )
@@ -30,9 +31,12 @@ from tidegauge.conformance.kernel.state import (
     FIRST_EPOCH,
     FOLLOWING,
     FRESH,
+    HEARD,
     HW_MOVED,
     ISR,
     KEEPS_REMOTE_LEO,
+    KEPT_EPOCH,
+    KEPT_LEO,
     LEADER,
     LEADING,
     LEO,
@@ -64,6 +68,22 @@ def forget_recorded(st: State, b: int, value: int) -> None:
     for r in range(n):
         st[pair(st, r, b), REMOTE] = value
         st[pair(st, r, b), REMOTE_EPOCH] = value
+        st[pair(st, r, b), KEPT_LEO] = value
+        st[pair(st, r, b), KEPT_EPOCH] = value
+
+
+def set_recorded_aside(st: State, b: int) -> None:
+    """What b recorded of the others must not count any more; a leader that counts it is known by it (finding F2)."""
+    for r in range(st[OPTION, BROKERS]):
+        p = pair(st, r, b)
+        leo, epoch = st[p, REMOTE], st[p, REMOTE_EPOCH]
+        st[p, REMOTE] = -1
+        st[p, REMOTE_EPOCH] = -1
+        if st[OPTION, REPORTS_HANDLE_FETCH] == 0:
+            st[p, REMOTE] = UNKNOWN
+            st[p, REMOTE_EPOCH] = UNKNOWN
+        st[p, KEPT_LEO] = leo
+        st[p, KEPT_EPOCH] = epoch
 
 
 def metadata_of(st: State, b: int, epoch: int, leader: int, isr: int) -> None:
@@ -74,7 +94,9 @@ def metadata_of(st: State, b: int, epoch: int, leader: int, isr: int) -> None:
     if leader != UNKNOWN:
         one_leader(st, epoch, leader)
     latest = st[WHOLE, C_EPOCH]
-    if latest == UNKNOWN or epoch < st[WHOLE, FIRST_EPOCH]:
+    heard = st[WHOLE, HEARD] >> st[OPTION, BROKERS] & 1 == 1
+    first = st[WHOLE, FIRST_EPOCH]
+    if UNKNOWN in (latest, first) or epoch < first or not heard:
         undecided(st, CTRL_03, 1 << field.LEADER_EPOCH)
     elif epoch > latest:
         decide(st, CTRL_03, False, field.LEADER_EPOCH, latest, epoch)
@@ -82,8 +104,8 @@ def metadata_of(st: State, b: int, epoch: int, leader: int, isr: int) -> None:
         decide(st, CTRL_03, True, field.LEADER_EPOCH, epoch, epoch)
     else:
         registered = was_registered(st, epoch, isr)
-        if registered or old != UNKNOWN:
-            decide(st, CTRL_03, registered, field.ISR, st[WHOLE, C_ISR], isr)
+        if registered == 1 or (registered == 0 and old != UNKNOWN):
+            decide(st, CTRL_03, registered == 1, field.ISR, st[WHOLE, C_ISR], isr)
         else:
             undecided(st, CTRL_03, 1 << field.ISR)
 
@@ -95,9 +117,6 @@ def become_leader(
     alive(st, b)
     found(st, b, before)
     leo_unmoved(st, b, after.leo, field.LEO)
-    # a leader that hears of an ISR change alone stays in its epoch, and may say no epoch (Partition#makeLeader)
-    if epoch == UNKNOWN and st[REPLICAS + b, ROLE] == LEADING:
-        epoch = st[REPLICAS + b, EPOCH]
     old, role = st[REPLICAS + b, EPOCH], st[REPLICAS + b, ROLE]
     replay = epoch_start == UNKNOWN and st[REPLICAS + b, FRESH] == 1 and UNKNOWN not in (epoch, st[WHOLE, C_EPOCH])
     replay = replay and epoch < st[WHOLE, C_EPOCH]
@@ -113,21 +132,23 @@ def become_leader(
     st[REPLICAS + b, PENDING] = pending
     st[REPLICAS + b, MORE_ROUNDS] = 0
     st[REPLICAS + b, HW_MOVED] = -1
-    if replay:
-        st[REPLICAS + b, EPOCH_START] = st[REPLICAS + b, LEO]
+    # who is first heard of in the middle of an epoch began to lead before
+    begun = old == UNKNOWN and (epoch_start == UNKNOWN or epoch_start < st[REPLICAS + b, LEO])
+    if replay or begun or epoch == UNKNOWN:
+        st[REPLICAS + b, EPOCH_START] = st[REPLICAS + b, LEO] if replay else epoch_start
         st[REPLICAS + b, TERM] = -1
-        if cache_latest(st, b) < epoch:
+        if epoch == UNKNOWN or cache_latest(st, b) < epoch:
             st[REPLICAS + b, CACHED] = UNKNOWN
-        hw_unmoved(st, b, after.hw, field.HW)
+    if replay:
+        set_hw(st, b, after.hw)
         return
     st[REPLICAS + b, FRESH] = 0
-    if epoch == UNKNOWN:
-        st[REPLICAS + b, TERM] = -1
-        st[REPLICAS + b, CACHED] = UNKNOWN
+    if begun or epoch == UNKNOWN:
         forget_recorded(st, b, UNKNOWN)
-    elif old == UNKNOWN and epoch_start == UNKNOWN:
-        st[REPLICAS + b, TERM] = -1
-    elif old == UNKNOWN or epoch > old:
+        advance(st, b, after.hw, UNKNOWN)
+        within(st, b)
+        return
+    if old == UNKNOWN or epoch > old:
         elected(st, b, old, epoch, role, epoch_start)
     advance(st, b, after.hw, 1)
     within(st, b)
@@ -161,10 +182,10 @@ def elected(st: State, b: int, old: int, epoch: int, role: int, epoch_start: int
     cache_assign(st, b, epoch, st[REPLICAS + b, LEO])
     cache_in_order(st, b)
     # who may have led before may have kept what it recorded (Replica#resetReplicaState): neither can be said
-    if role == UNKNOWN:
+    if UNKNOWN in (role, old):
         forget_recorded(st, b, UNKNOWN)
     elif forgets_log_ends(old, epoch, role == LEADING, st[OPTION, KEEPS_REMOTE_LEO] == 1):
-        forget_recorded(st, b, -1)
+        set_recorded_aside(st, b)
     open_term(st, b)
 
 

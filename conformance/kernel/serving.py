@@ -1,17 +1,21 @@
 """Fetches at a leader: what it is asked, what it answers, what it records.
 
-Rule of this file: a fetch is served when its error is NONE or OFFSET_OUT_OF_RANGE, or when no error is told and something
-of a response is.
+Rules of this file
+
+1. A fetch is served when its error is NONE or OFFSET_OUT_OF_RANGE, or when no error is reported and something of a response
+   is that a refusal does not have. Null is nothing: a refusal has it in every field.
+2. A response is a read when it has records, even none, or says that nothing diverges; it diverges when it says where. One
+   that says neither is what the rule makes of it, and unknown where the rule cannot be asked.
 """
 
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.copies import FIRST, put_back, repetition
 from tidegauge.conformance.kernel.flight import fits, request_handled
 from tidegauge.conformance.kernel.groups import Log, Records, Request, Response
-from tidegauge.conformance.kernel.leader_hw import advance
+from tidegauge.conformance.kernel.leader_hw import advance, may_be_forgotten
 from tidegauge.conformance.kernel.lineage import epoch_at, inputs_missing
 from tidegauge.conformance.kernel.log_checks import alive, found, hw_unmoved, leo_unmoved, within
-from tidegauge.conformance.kernel.rule_ids import FENCE_01, FENCE_02, FETCH_05, FETCH_06, FETCH_07, FETCH_08
+from tidegauge.conformance.kernel.rule_ids import FENCE_01, FENCE_02, FETCH_05, FETCH_06, FETCH_07, FETCH_08, HW_08
 from tidegauge.conformance.kernel.state import (
     ADRIFT,
     ANS_BASE,
@@ -20,6 +24,7 @@ from tidegauge.conformance.kernel.state import (
     ANS_END,
     ANS_ERROR,
     ANS_HW,
+    ANS_LOG_START,
     ANS_LOW_HW,
     ANS_REC_EPOCH,
     ANS_TERM,
@@ -27,25 +32,30 @@ from tidegauge.conformance.kernel.state import (
     DATA,
     DIVERGED,
     DUPLICATES,
+    EITHER,
     EPOCH,
     FENCING,
     HELD,
     HW,
+    KEPT_LEO,
     KIND,
     LEADING,
     LEO,
     LOG_START,
     NO_ROLE,
     OPTION,
+    PROCESS,
     RANGE,
     REFUSED,
     REMOTE,
     REMOTE_EPOCH,
     REPLICAS,
+    REPORTS_SEND_FETCH,
     REQ_EPOCH,
     REQ_LAST,
     REQ_OFFSET,
     REQUEST,
+    RESTARTED,
     ROLE,
     TERM,
     TRUNCATION_ON_FETCH,
@@ -71,8 +81,11 @@ from tidegauge.impl.rules import (
 from tidegauge.traces.columns import UNKNOWN
 
 
-def fenced(st: State, b: int, epoch: int, error: int) -> None:
-    """FENCE-01, FENCE-02: who may be answered."""
+def fenced(st: State, b: int, epoch: int, error: int, older_process: int) -> None:
+    """FENCE-01, FENCE-02: who may be answered. A request of a process that has gone is refused too (KIP-903).
+
+    `older_process` is whether it is one: 1, 0, or UNKNOWN.
+    """
     role, own = st[REPLICAS + b, ROLE], st[REPLICAS + b, EPOCH]
     served = error in (NONE, OFFSET_OUT_OF_RANGE)
     if served and role != UNKNOWN:
@@ -85,14 +98,19 @@ def fenced(st: State, b: int, epoch: int, error: int) -> None:
     expected = request_error(epoch, own, role == LEADING, st[OPTION, FENCING] == 1 and role != NO_ROLE)
     if role == NO_ROLE and error == UNKNOWN_LEADER_EPOCH:
         expected = error  # a partition of a broker just started has leader epoch -1: Partition#leaderEpoch
+    if expected == NONE and error == NOT_LEADER_OR_FOLLOWER and older_process != 0:
+        if older_process == UNKNOWN:
+            undecided(st, FENCE_01, 1 << field.REQ_BROKER_EPOCH)
+            return
+        expected = error  # Replica#updateFetchStateOrThrow
     if st[OPTION, FENCING] == 0 and role != LEADING and not served:
         expected = error  # without epochs in requests there is nothing to tell the refusals apart
     decide(st, FENCE_01, served if expected == NONE else error == expected, field.ERROR, expected, error)
 
 
-def decision(st: State, b: int, p: int, error: int, div_epoch: int, div_end: int) -> int:
-    """FETCH-05: READ, DIVERGING or OUT_OF_RANGE, as told and as the rule has it. Returns what was told."""
-    reported = READ
+def decision(st: State, b: int, p: int, error: int, div_epoch: int, div_end: int, records_from: int) -> int:
+    """FETCH-05: READ, DIVERGING or OUT_OF_RANGE, as reported and as the rule has it. Returns what it was."""
+    reported = READ if records_from >= 0 or div_epoch == -1 or div_end == -1 else UNKNOWN
     if error == OFFSET_OUT_OF_RANGE:
         reported = OUT_OF_RANGE
     elif div_epoch not in (UNKNOWN, -1) or div_end not in (UNKNOWN, -1):
@@ -106,6 +124,9 @@ def decision(st: State, b: int, p: int, error: int, div_epoch: int, div_end: int
     expected, epoch, end = fetch_decision(
         entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), log_start, leo, offset, last
     )
+    if reported == UNKNOWN:
+        undecided(st, FETCH_05, 1 << field.DIV_EPOCH | 1 << field.DIV_END)
+        return UNKNOWN if expected == OUT_OF_RANGE else int(expected)
     if OUT_OF_RANGE in (expected, reported):
         expected_error = OFFSET_OUT_OF_RANGE if expected == OUT_OF_RANGE else NONE
         reported_error = OFFSET_OUT_OF_RANGE if reported == OUT_OF_RANGE else NONE
@@ -126,6 +147,7 @@ def handle_fetch(
     response: Response,
     data: Records,
     remote_leo: int,
+    process: int,
     before: Log,
     after: Log,
 ) -> None:
@@ -134,41 +156,64 @@ def handle_fetch(
     found(st, b, before)
     leo_unmoved(st, b, after.leo, field.LEO)
     p = pair(st, f, b)
-    repeated = (
-        repetition(st, p, asked.epoch, asked.offset, asked.last_epoch, REQUEST) if st[OPTION, DUPLICATES] == 1 else FIRST
-    )
-    request_handled(st, p, f, REQUEST, asked, repeated != FIRST)
-    answered(st, b, f, p, response, data, remote_leo, after.hw)
+    repeated = FIRST
+    if st[OPTION, DUPLICATES] == 1 and st[OPTION, REPORTS_SEND_FETCH] == 1:
+        repeated = repetition(st, p, asked.epoch, asked.offset, asked.last_epoch, REQUEST)
+    other = request_handled(st, p, f, REQUEST, asked, repeated != FIRST)
+    answered(st, b, f, p, response, data, remote_leo, process, after.hw)
+    if other or (st[OPTION, DUPLICATES] == 1 and st[OPTION, REPORTS_SEND_FETCH] == 0):
+        st[p, KIND] = EITHER
     # a request that arrived twice is recorded, but nobody listens to its response: the other one stays in flight
     if repeated != FIRST:
         put_back(st, p, repeated)
 
 
-def answered(st: State, b: int, f: int, p: int, response: Response, data: Records, remote_leo: int, hw: int) -> None:
+def older(st: State, f: int, p: int, process: int) -> int:
+    """Whether a request comes from a process of f that is older than one the leader has heard of: 1, 0, or UNKNOWN."""
+    latest = st[p, PROCESS]
+    if UNKNOWN not in (process, latest):
+        return 1 if process < latest else 0
+    return 0 if st[REPLICAS + f, RESTARTED] == 0 else UNKNOWN
+
+
+def answered(
+    st: State, b: int, f: int, p: int, response: Response, data: Records, remote_leo: int, process: int, hw: int
+) -> None:
     """The response to the request that stands in the pair, and what the leader recorded."""
     epoch, error = st[p, REQ_EPOCH], response.error
-    something = remote_leo != UNKNOWN or response.div_epoch != UNKNOWN or data.base != UNKNOWN or response.hw != UNKNOWN
+    # what is recorded for the follower has become the offset at hand: the fetch was read, whenever its response leaves
+    recorded = remote_leo >= 0 and remote_leo == st[p, REQ_OFFSET] and st[p, REMOTE] not in (UNKNOWN, remote_leo)
+    something = recorded or response.hw >= 0 or data.base >= 0 or response.div_epoch >= 0 or response.div_end >= 0
     # a refusal has no body: what has one was served (Partition#fetchRecords throws before it reads)
     if error == UNKNOWN and something:
         error = NONE
     if error == UNKNOWN:
         undecided(st, FENCE_01, 1 << field.ERROR)
-        st[p, KIND] = UNKNOWN
-        forget_response(st, b, f, hw)
+        forget_response(st, b, p, remote_leo, hw)
         return
-    fenced(st, b, epoch, error)
+    fenced(st, b, epoch, error, older(st, f, p, process))
     if error not in (NONE, OFFSET_OUT_OF_RANGE):
         st[p, KIND] = REFUSED
         st[p, ANS_ERROR] = error
         hw_unmoved(st, b, hw, field.HW)
         return
-    reported = decision(st, b, p, error, response.div_epoch, response.div_end)
+    st[p, PROCESS] = process if process == UNKNOWN else max(process, st[p, PROCESS])
+    records_from = 0 if recorded else data.base
+    reported = decision(st, b, p, error, response.div_epoch, response.div_end, records_from)
+    if reported == UNKNOWN:
+        forget_response(st, b, p, remote_leo, hw)
+        return
     # only a read is recorded: a diverging or out-of-range fetch has left Partition#fetchRecords before that
     if reported == READ:
-        read(st, b, p, response.hw, data, remote_leo, hw)
+        read(st, b, f, p, response.hw, response.log_start, data, remote_leo, hw)
         return
-    if remote_leo != UNKNOWN:
+    if remote_leo == -1 and may_be_forgotten(st, b, f):
+        st[p, REMOTE_EPOCH] = -1
+    elif remote_leo >= 0 and st[p, REMOTE] == -1 and remote_leo == st[p, KEPT_LEO]:
+        decide(st, HW_08, False, field.REMOTE_LEO, -1, remote_leo)
+    elif remote_leo != UNKNOWN:
         same(st, FETCH_07, field.REMOTE_LEO, st[p, REMOTE], remote_leo, 1 << field.REMOTE_LEO)
+    if remote_leo != UNKNOWN:
         st[p, REMOTE] = remote_leo
     hw_unmoved(st, b, hw, field.HW)
     st[p, KIND] = RANGE if reported == OUT_OF_RANGE else DIVERGED
@@ -176,35 +221,39 @@ def answered(st: State, b: int, f: int, p: int, response: Response, data: Record
     st[p, ANS_DIV_END] = response.div_end
 
 
-def forget_response(st: State, b: int, f: int, hw: int) -> None:
-    """Nothing was told of what became of a fetch: it may have been recorded."""
-    p = pair(st, f, b)
-    st[p, REMOTE] = UNKNOWN
-    st[p, REMOTE_EPOCH] = UNKNOWN
+def forget_response(st: State, b: int, p: int, remote_leo: int, hw: int) -> None:
+    """Nothing is known of what became of a fetch: it may have been recorded, again with what was recorded in this epoch."""
+    again = remote_leo != UNKNOWN and remote_leo == st[p, REMOTE] and st[p, REMOTE_EPOCH] == st[REPLICAS + b, EPOCH]
+    st[p, KIND] = UNKNOWN
+    st[p, REMOTE] = remote_leo
+    st[p, REMOTE_EPOCH] = st[p, REMOTE_EPOCH] if again else UNKNOWN
+    st[p, PROCESS] = UNKNOWN
     advance(st, b, hw, UNKNOWN)
+    within(st, b)
 
 
-def read(st: State, b: int, p: int, res_hw: int, data: Records, remote_leo: int, hw: int) -> None:
+def read(st: State, b: int, f: int, p: int, res_hw: int, log_start: int, data: Records, remote_leo: int, hw: int) -> None:
     """FETCH-06, FETCH-07, FETCH-08: records are answered, the offset is recorded, the HW may follow."""
     offset = st[p, REQ_OFFSET]
     records(st, b, offset, data)
-    if res_hw != UNKNOWN:
+    if res_hw >= 0:
         same(st, FETCH_08, field.RES_HW, st[REPLICAS + b, HW], res_hw, 1 << field.HW)
     same(st, FETCH_07, field.REMOTE_LEO, offset, remote_leo, 1 << field.REQ_OFFSET)
-    before = st[p, REMOTE]
+    before, kept = st[p, REMOTE], may_be_forgotten(st, b, f)
     after = remote_leo if remote_leo != UNKNOWN else offset
     st[p, REMOTE] = after
     st[p, REMOTE_EPOCH] = st[REPLICAS + b, EPOCH]
-    st[p, KIND] = DATA if res_hw != UNKNOWN else HELD
+    st[p, KIND] = DATA if res_hw >= 0 else HELD
     st[p, ANS_LOW_HW] = st[REPLICAS + b, HW]
     st[p, ANS_HW] = res_hw
+    st[p, ANS_LOG_START] = log_start if log_start >= 0 else st[REPLICAS + b, LOG_START]
     st[p, ANS_BASE] = data.base
     st[p, ANS_END] = data.end
     st[p, ANS_REC_EPOCH] = data.epoch
     st[p, ANS_TERM] = st[REPLICAS + b, TERM]
     # Partition#updateFollowerFetchState tries to raise the high watermark only if the recorded end has changed
     trigger = UNKNOWN
-    if before != UNKNOWN and after != UNKNOWN:
+    if UNKNOWN not in (before, after) and not (kept and before == after):
         trigger = 1 if before != after else 0
     advance(st, b, hw, trigger)
     within(st, b)
@@ -213,14 +262,14 @@ def read(st: State, b: int, p: int, res_hw: int, data: Records, remote_leo: int,
 def records(st: State, b: int, offset: int, data: Records) -> None:
     """FETCH-06: what is answered starts at the fetch offset and stands in the leader's log."""
     base, end, rec_epoch = data.base, data.end, data.epoch
-    if base == UNKNOWN:
+    if base < 0:
         undecided(st, FETCH_06, 1 << field.REC_BASE)
         return
     same(st, FETCH_06, field.REC_BASE, offset, base, 1 << field.REQ_OFFSET)
     if end != UNKNOWN and st[REPLICAS + b, LEO] != UNKNOWN:
         decide(st, FETCH_06, base <= end <= st[REPLICAS + b, LEO], field.REC_END, st[REPLICAS + b, LEO], end)
     n = st[REPLICAS + b, CACHED]
-    if end > base and rec_epoch != UNKNOWN and n != UNKNOWN:
+    if end > base and rec_epoch >= 0 and n != UNKNOWN:
         same(st, FETCH_06, field.REC_EPOCH, epoch_at(st, b, n, end - 1), rec_epoch, 1 << field.EPOCHS)
 
 
@@ -235,8 +284,13 @@ def answer_fetch(st: State, b: int, f: int, asked: Request, response: Response, 
         return
     leads = st[REPLICAS + b, ROLE] == LEADING and fits(st[REPLICAS + b, EPOCH], asked.epoch)
     error, res_hw, div_epoch, div_end = response.error, response.hw, response.div_epoch, response.div_end
+    if error == UNKNOWN and (data.base >= 0 or div_epoch >= 0 or div_end >= 0):
+        error = NONE
+    # what a leader that was deposed reads is refused (Partition#fetchRecords)
+    if error == NONE and data.end > data.base >= 0 and st[REPLICAS + b, ROLE] != UNKNOWN:
+        decide(st, FENCE_02, st[REPLICAS + b, ROLE] == LEADING, field.ERROR, NOT_LEADER_OR_FOLLOWER, error)
     # a delayed fetch is read again (DelayedFetch#onComplete), and the leader may have been deposed or elected again since
-    if held and leads and error == NONE and res_hw != UNKNOWN:
+    if held and leads and error == NONE and res_hw >= 0:
         low, high = st[p, ANS_LOW_HW], st[REPLICAS + b, HW]
         if UNKNOWN in (low, high):
             undecided(st, FETCH_08, 1 << field.HW)
@@ -251,15 +305,19 @@ def answer_fetch(st: State, b: int, f: int, asked: Request, response: Response, 
         return
     if div_epoch not in (UNKNOWN, -1) or div_end not in (UNKNOWN, -1):
         if leads:
-            decision(st, b, p, NONE, div_epoch, div_end)
+            decision(st, b, p, NONE, div_epoch, div_end, data.base)
         st[p, KIND] = DIVERGED
         st[p, ANS_DIV_EPOCH] = div_epoch
         st[p, ANS_DIV_END] = div_end
+        return
+    if data.base < 0 and div_epoch != -1 and div_end != -1:
+        st[p, KIND] = UNKNOWN
         return
     if leads:
         records(st, b, st[p, REQ_OFFSET], data)
     st[p, KIND] = DATA
     st[p, ANS_HW] = res_hw
+    st[p, ANS_LOG_START] = response.log_start if response.log_start >= 0 else st[REPLICAS + b, LOG_START]
     st[p, ANS_BASE] = data.base
     st[p, ANS_END] = data.end
     st[p, ANS_REC_EPOCH] = data.epoch

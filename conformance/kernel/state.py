@@ -46,8 +46,9 @@ Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
     TERM,  # its row in `terms` while it leads, else UNDEFINED
     STOPPED,  # 1 after an orderly stop
     PARTITION_EPOCH,  # the latest it acts on
-) = range(19)
-REPLICA = 19
+    RESTARTED,  # 1 when an earlier process of it may have sent something, 0 when its life began in the trace
+) = range(20)
+REPLICA = 20
 
 NO_ROLE, LEADING, FOLLOWING = 0, 1, 2
 
@@ -61,6 +62,7 @@ NO_ROLE, LEADING, FOLLOWING = 0, 1, 2
     OLD_EPOCH,
     OLD_OFFSET,
     OLD_LAST,
+    FORGOTTEN,  # 1 when still older ones may arrive
     ANS_HW,
     ANS_LOW_HW,  # the leader's HW when the fetch was recorded
     ANS_DIV_EPOCH,
@@ -69,15 +71,20 @@ NO_ROLE, LEADING, FOLLOWING = 0, 1, 2
     ANS_END,
     ANS_REC_EPOCH,
     ANS_ERROR,
+    ANS_LOG_START,
     ANS_TERM,  # the term of the leader when it answered, UNDEFINED when that is not known
     REMOTE,  # LEO the leader recorded for the follower
     REMOTE_EPOCH,  # the leader epoch in which it did
-) = range(19)
-PAIR = 19
+    KEPT_LEO,  # what it recorded before it was elected again, and was to forget
+    KEPT_EPOCH,
+    PROCESS,  # the highest broker epoch of the follower that it has accepted
+) = range(24)
+PAIR = 24
 
-NOTHING, REQUEST, HELD, DATA, DIVERGED, RANGE, REFUSED, EPOCH_REQUEST, EPOCH_RESPONSE, ADRIFT = range(10)
+NOTHING, REQUEST, HELD, DATA, DIVERGED, RANGE, REFUSED, EPOCH_REQUEST, EPOCH_RESPONSE, ADRIFT, EITHER = range(11)
 """What is in flight between a follower and a leader; HELD: recorded, and the response leaves later; ADRIFT: its leader went
-down, so the request (now the overtaken one) may still be handled, may have been answered unseen, or is gone."""
+down, so the request (now the overtaken one) may still be handled, may have been answered unseen, or is gone; EITHER: more
+than one was handled, and whose response the follower gets is open."""
 
 # Columns of row WHOLE
 (
@@ -85,14 +92,16 @@ down, so the request (now the overtaken one) may still be handled, may have been
     C_EPOCH,
     C_PARTITION_EPOCH,
     C_ISR,
-    C_LIVE,
     C_ELIGIBLE,  # members that left the ISR while it was below min ISR: KIP-966
     REGISTRATIONS,
     FIRST_EPOCH,  # lowest leader epoch that was registered in the trace
     TERMS,
     UNCLEAN,  # highest leader epoch of an unclean (or undecidable) election, UNDEFINED without one
     DELETED,  # the highest log start that was told: of what is before it no more is promised
-    HEARD,  # bit mask of the brokers that tell at least one event of this trace
+    HEARD,  # bit mask of the nodes whose events are known up to here
+    COMPLETE_FROM,  # 1 while the registrations of the next leader epoch may not all be known
+    ELECTIONS_UNSEEN,  # 1 when an election may have been missed
+    DELETIONS_UNSEEN,  # 1 when a log start may have moved unseen
     NOW,  # the row that is judged
     TRACE,
     FAILED,  # bit mask of the rules that failed in this trace
@@ -105,7 +114,7 @@ down, so the request (now the overtaken one) may still be handled, may have been
     AT_REGISTRATIONS,
     AT_TERMS,
     AT_FAILURES,
-) = range(24)
+) = range(26)
 
 # Columns of row registration(i): what the controller registered, or a replica was told, of a leader epoch
 R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH, R_UNCLEAN = range(5)
@@ -131,7 +140,6 @@ T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_COMMITTED, T_ACKED = range(6)
     REPORTS_CACHE_ENTRIES,  # the source reports EpochCacheEntry, so a record of unknown epoch adds none
     REPORTS_SEND_FETCH,  # what the source can report: SendFetch
     REPORTS_HANDLE_FETCH,  # HandleFetch
-    REPORTS_STOPS,  # Stop and Crash
     REPORTS_ISR_PROPOSALS,  # ExpandIsr and ShrinkIsr
     REPORTS_SEND_EPOCH_REQUEST,  # SendEpochRequest
     REPORTS_HANDLE_EPOCH_REQUEST,  # HandleEpochRequest
@@ -140,7 +148,19 @@ T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_COMMITTED, T_ACKED = range(6)
     GOES_ON,  # a trace is judged piece by piece: nothing is forgotten in between
     ELECTIONS_CLEAN,  # the source says that none was unclean, though it tells of none
     GUARDS_PARTITION_EPOCH,
+    UNSEEN,  # which of its events the source does not report, as a set of the UNSEEN_ bits
 ) = range(24)
+
+UNSEEN_STARTS = 1
+UNSEEN_STOPS = 2
+UNSEEN_ROLES = 4
+UNSEEN_APPENDS = 8
+UNSEEN_SENDS = 16
+UNSEEN_FETCHES = 32
+UNSEEN_RESPONSES = 64
+UNSEEN_PROPOSALS = 128
+UNSEEN_COMMITS = 256
+UNSEEN_LOG_STARTS = 512
 
 # Columns of a failure
 F_TRACE, F_ROW, F_RULE, F_FIELD, F_EXPECTED, F_ACTUAL = range(6)
@@ -232,7 +252,8 @@ def forget(st: State, trace: int) -> None:
             st[row, k] = UNKNOWN
     for k in range(REGISTRATIONS):
         st[WHOLE, k] = UNKNOWN
-    st[WHOLE, REGISTRATIONS] = 0
+    for k in (REGISTRATIONS, HEARD, COMPLETE_FROM, ELECTIONS_UNSEEN, DELETIONS_UNSEEN):
+        st[WHOLE, k] = 0
     st[WHOLE, FIRST_EPOCH] = UNKNOWN
     st[WHOLE, TERMS] = 0
     st[WHOLE, UNCLEAN] = -1

@@ -10,12 +10,13 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
-from tidegauge.conformance.kernel.lineage import agree_until, snapshot
+from tidegauge.conformance.kernel.lineage import agree_until, same_or_unknown, snapshot
 from tidegauge.conformance.kernel.rule_ids import DATA_01, DATA_03, EPOCH_04
 from tidegauge.conformance.kernel.state import (
     BROKERS,
     C_EPOCH,
     CACHED,
+    COMPLETE_FROM,
     DELETED,
     EPOCH,
     FIRST_EPOCH,
@@ -49,7 +50,7 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int) -> None:
-    """Remember that `leader` leads `epoch`; an ISR of UNKNOWN says nothing about the ISR."""
+    """Remember that `leader` leads `epoch`; the ISR is UNKNOWN if the controller left it out, -1 if a replica spoke."""
     n = st[WHOLE, REGISTRATIONS]
     if n == st[WHOLE, ROOM]:
         st[WHOLE, OVERFLOW] = 1
@@ -74,17 +75,21 @@ def one_leader(st: State, epoch: int, leader: int) -> None:
     """EPOCH-04: a leader epoch has one leader, whoever tells of it; what is new is remembered."""
     known = leader_of(st, epoch)
     if known == UNKNOWN:
-        register(st, epoch, leader, UNKNOWN, UNKNOWN)
+        register(st, epoch, leader, -1, UNKNOWN)
     else:
         decide(st, EPOCH_04, known == leader, field.LEADER, known, leader)
 
 
-def was_registered(st: State, epoch: int, isr: int) -> bool:
-    """Whether the controller registered this ISR in this leader epoch."""
+def was_registered(st: State, epoch: int, isr: int) -> int:
+    """Whether the controller registered this ISR in this leader epoch: 1, 0, or UNKNOWN."""
+    found = 0
     for i in range(st[WHOLE, REGISTRATIONS]):
-        if st[registration(st, i), R_EPOCH] == epoch and st[registration(st, i), R_ISR] == isr:
-            return True
-    return False
+        if st[registration(st, i), R_EPOCH] == epoch:
+            if st[registration(st, i), R_ISR] == isr:
+                return 1
+            if st[registration(st, i), R_ISR] == UNKNOWN:
+                found = UNKNOWN
+    return found
 
 
 def led_between(st: State, broker: int, after: int, before: int) -> int:
@@ -173,7 +178,7 @@ def kept(st: State, earlier: int, later: int, claim: int, rule: int) -> None:
         same = agree_until(
             st, n + earlier, st[term(st, earlier), T_CACHED], n + later, st[term(st, later), T_CACHED], start, end
         )
-        decide(st, rule, same >= end, field.LEO, end, same)
+        same_or_unknown(st, rule, field.LEO, end, same)
 
 
 def unclean_between(st: State, after: int, upto: int) -> bool:
@@ -194,6 +199,7 @@ def elections_reported(st: State, after: int, upto: int) -> bool:
 
 
 def first_epoch(st: State, epoch: int) -> None:
-    """Remember the lowest leader epoch the controller registered in this trace."""
+    """Remember from which leader epoch on all registrations are known; that of an epoch seen in the middle is not."""
     if st[WHOLE, FIRST_EPOCH] == UNKNOWN or epoch < st[WHOLE, FIRST_EPOCH]:
-        st[WHOLE, FIRST_EPOCH] = epoch
+        st[WHOLE, FIRST_EPOCH] = epoch + st[WHOLE, COMPLETE_FROM]
+    st[WHOLE, COMPLETE_FROM] = 0

@@ -70,7 +70,7 @@ def truncate(st: State, b: int, offset: int, div_epoch: int, div_end: int, trunc
         if completed == UNKNOWN:
             completed = 1 if done else 0
     truncate_at(st, b, target, after)
-    st[REPLICAS + b, MORE_ROUNDS] = 1 if completed == 0 else 0
+    st[REPLICAS + b, MORE_ROUNDS] = UNKNOWN if completed == UNKNOWN else 1 - completed
 
 
 def truncate_at(st: State, b: int, target: int, after: Log) -> None:
@@ -85,6 +85,8 @@ def truncate_at(st: State, b: int, target: int, after: Log) -> None:
     # below its start the whole log goes and begins again at the target (UnifiedLog#truncateTo, #truncateFullyAndStartAt)
     if target != UNKNOWN and st[REPLICAS + b, LOG_START] > target:
         st[REPLICAS + b, LOG_START] = target
+    elif target == UNKNOWN and st[REPLICAS + b, LOG_START] > 0:
+        starts_at(st, b, UNKNOWN)
     cache_in_order(st, b)
     within(st, b)
 
@@ -187,4 +189,9 @@ def handle_out_of_range(
         lowered = UNKNOWN if old == UNKNOWN else high_watermark_after_truncation(old, expected)
         hw_becomes(st, b, OOR_01, lowered, after.hw, 1 << field.HW_BEFORE)
         cache_truncate(st, b, expected)
+        # a leader that ends below this log's start: all of it goes (UnifiedLog#truncateTo)
+        if log_start != UNKNOWN:
+            starts_at(st, b, log_start)
+        elif st[REPLICAS + b, LOG_START] > expected:
+            starts_at(st, b, expected)
     within(st, b)

@@ -1,7 +1,7 @@
 """When a trace has ended: what is judged then, as no order of concurrent events can matter any more, and what is kept."""
 
 from tidegauge.conformance.kernel import fields as field
-from tidegauge.conformance.kernel.lineage import agree_until
+from tidegauge.conformance.kernel.lineage import agree_until, same_or_unknown
 from tidegauge.conformance.kernel.rule_ids import DATA_02
 from tidegauge.conformance.kernel.state import (
     BROKERS,
@@ -10,6 +10,7 @@ from tidegauge.conformance.kernel.state import (
     CACHED,
     DELETED,
     ELECTIONS_CLEAN,
+    ELECTIONS_UNSEEN,
     FINAL,
     HW,
     LEO,
@@ -23,7 +24,7 @@ from tidegauge.conformance.kernel.state import (
     epochs_row,
     starts_row,
 )
-from tidegauge.conformance.kernel.tally import decide, undecided
+from tidegauge.conformance.kernel.tally import undecided
 from tidegauge.traces.columns import UNKNOWN
 
 
@@ -58,10 +59,11 @@ def agree(st: State, a: int, b: int) -> None:
         undecided(st, DATA_02, 1 << field.EPOCHS)
         return
     upto = agree_until(st, a, st[REPLICAS + a, CACHED], b, st[REPLICAS + b, CACHED], start, end)
-    if upto < end and st[WHOLE, C_EPOCH] == UNKNOWN and st[OPTION, ELECTIONS_CLEAN] == 0:
+    unseen = st[WHOLE, C_EPOCH] == UNKNOWN or st[WHOLE, ELECTIONS_UNSEEN] == 1
+    if upto < end and unseen and st[OPTION, ELECTIONS_CLEAN] == 0:
         undecided(st, DATA_02, 1 << field.CLEAN)
     else:
-        decide(st, DATA_02, upto >= end, field.HW, end, upto)
+        same_or_unknown(st, DATA_02, field.HW, end, upto)
 
 
 def keep(st: State, t: int, final: Final, caches: Caches) -> None:

@@ -36,7 +36,7 @@ def test_the_example_in_the_page_is_read_without_a_problem_and_valid() -> None:
     assert example
     found = ndjson.read_bytes(example[1].encode(), "docs/traces.md")
     assert found.problems == []
-    assert found.events == 5
+    assert found.events == 18
     for line in example[1].splitlines():
         VALIDATOR.validate(json.loads(line))
 

@@ -12,7 +12,7 @@ Rules of this file
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,11 @@ from tidegauge.traces.columns import INT_FIELDS, Columns, Ints
 
 @dataclass(frozen=True)
 class Distinct:
-    """Event i of the traces is row rows[i] of the table."""
+    """Event i of the traces is row rows[i] of the table; `missing` as in Columns, event by event."""
 
     table: Columns
     rows: Ints
+    missing: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -45,6 +46,7 @@ class Distinct:
             epochs_reported=table.epochs_reported[rows],
             epochs_at=at,
             epochs=table.epochs.reshape(-1, 2)[ranges(table.epochs_at[longer], counts[longer])].ravel(),
+            missing=self.missing,
         )
 
 

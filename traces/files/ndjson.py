@@ -216,7 +216,7 @@ class _Reader:
         before = self.last_seq.get((trace, node))
         self.last_seq[trace, node] = seq
         if before is not None and seq != before + 1 and kind != "Start":
-            do = "events of this node are missing or out of order: what depends on them may be judged wrongly"
+            do = "events of this node are missing or out of order: the judge starts this node anew here"
             self.problem(number, f'"seq": {before + 1} at node {node}', f'"seq": {seq}', do)
         return int(seq)
 

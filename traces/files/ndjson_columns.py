@@ -23,7 +23,7 @@ from pyarrow.json import ParseOptions, ReadOptions, read_json
 from tidegauge.traces import configs
 from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints, positions, to_columns
 from tidegauge.traces.files import ndjson
-from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, Config, FieldKind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, WHOLE, Config, FieldKind, Trace
 
 BLOCK = 2**24
 """Bytes Arrow reads at a time; a longer line is left to the slow way."""
@@ -164,6 +164,8 @@ def _read(data: bytes, heads: Sequence[_Head]) -> Block | None:
         table = read_json(BytesIO(text), ReadOptions(use_threads=False, block_size=BLOCK), _PARSING).combine_chunks()
     except pa.ArrowInvalid:
         return None
+    if heads[0].config.extra.get(WHOLE) is False:
+        return None
     trace = np.repeat(np.arange(len(heads)), counts)
     found = _columns(table, heads[0].config, np.cumsum([0, *counts], dtype=np.int64)) if len(table) == lines else None
     if found is None or not _own_names(table, heads, trace) or not _in_sequence(table, found, trace):
@@ -240,13 +242,14 @@ def _own_names(table: pa.Table, heads: Sequence[_Head], trace: Ints) -> bool:
 
 
 def _in_sequence(table: pa.Table, columns: Columns, trace: Ints) -> bool:
-    """Whether `seq` counts on at each node of each trace, but for a Start, which may begin anew with 0 or 1."""
+    """Whether `seq` begins with 0 or 1 and counts on at each node of each trace, but for a Start, which may begin anew."""
     rows = np.flatnonzero(_valid(table["seq"]))
     rows = rows[np.lexsort((rows, columns.node[rows], trace[rows]))]
     seq = pc.fill_null(table["seq"], 0).to_numpy()[rows]
     follows = (np.diff(trace[rows]) == 0) & (np.diff(columns.node[rows]) == 0)
     anew = (columns.event[rows[1:]] == EVENTS["Start"].code) & np.isin(seq[1:], (0, 1))
-    return bool((~follows | anew | (np.diff(seq) == 1)).all())
+    begins = np.isin(seq, (0, 1))
+    return bool((follows & (anew | (np.diff(seq) == 1)) | ~follows & begins[1:]).all() and begins[:1].all())
 
 
 @cache

@@ -90,7 +90,7 @@ def test_an_epoch_request_may_arrive_twice() -> None:
     assert broken((*ASKED, ENDS, TAKEN, fetch, ENDS, served, taken), KIP320) == set()
     assert broken((*ASKED, ENDS, TAKEN, fetch, served, ENDS, taken), KIP320) == set()
     once = replace(KIP320, extra={})
-    assert "FETCH-10" in broken((*ASKED, ENDS, TAKEN, fetch, served, ENDS, taken), once)
+    assert broken((*ASKED, ENDS, TAKEN, fetch, served, ENDS, taken), once) == {"FETCH-04"}
 
 
 def test_a_copy_may_be_answered_where_the_first_was_refused() -> None:

@@ -198,6 +198,11 @@ CASES: dict[str, tuple[Sequence[Event], Sequence[Event], Config]] = {
     "FENCE-02": (COPIED, (*COPIED, send(2, 1, 0, 1, 0), follow(1, 2, 1, leo=1, hw=1), COPIED[10]), TWO),
     "APPEND-01": (COPIED, bent(COPIED, 5, rec_epoch=1), TWO),
     "APPEND-02": (COPIED, bent(COPIED, 8, rec_epoch=1), TWO),
+    "APPEND-03": (
+        (*bent(COPIED, 5, acks=-1),),
+        (*SHRUNK, bent((append(1, 0, 1, 1, 1),), 0, acks=-1)[0]),
+        TWO_IN_SYNC,
+    ),
     "EPOCH-01": (COPIED, bent(COPIED, 3, epoch_start=1), TWO),
     "EPOCH-02": (COPIED, bent(COPIED, 0, leo=1, epochs=((1, 0), (0, 1))), TWO),
     "EPOCH-03": (COPIED, (*COPIED, follow(2, 1, 1, leo=1), follow(2, 1, 0, leo=1)), TWO),
@@ -225,6 +230,11 @@ CASES: dict[str, tuple[Sequence[Event], Sequence[Event], Config]] = {
     "LOG-02": (
         (*COPIED, reported(2, "Observe", leo=1, epochs=((0, 0),))),
         (*COPIED, reported(2, "Observe", leo=1, epochs=((1, 0),))),
+        TWO,
+    ),
+    "LOG-03": (
+        bent(LEARNED, -1, res_log_start=1, log_start=1),
+        bent(LEARNED, -1, res_log_start=1, log_start=0),
         TWO,
     ),
     "ACK-01": (
@@ -306,11 +316,15 @@ def test_every_rule_has_its_two_traces() -> None:
     assert set(CASES) == set(RULE_IDS) - {"SEQ-01"}
 
 
-def test_a_gap_in_the_numbers_of_a_node_is_found_and_a_restart_is_none() -> None:
-    """SEQ-01 counts per node and begins anew at Start."""
+def test_a_gap_in_the_numbers_of_a_node_is_a_lost_line_and_a_restart_is_none() -> None:
+    """SEQ-01 counts per node and begins anew at Start; what is reported twice breaks it."""
     assert judged(FORKED).tallies["SEQ-01"].held == len(FORKED)
     trace = Trace("gap", "t-0", TWO, tuple(replace(e, seq=at if at < 8 else at + 1) for at, e in enumerate(COPIED)))
     one_node = replace(trace, events=tuple(replace(e, node=1) for e in trace.events))
     columns = to_columns([one_node], TWO)
     seen = judge_sequence(judge(columns, TWO), [one_node], columns)
-    assert [(f.rule, f.row, f.expected, f.actual) for f in seen.failures if f.rule == "SEQ-01"] == [("SEQ-01", 8, 8, 9)]
+    assert (seen.tallies["SEQ-01"].after_loss, seen.tallies["SEQ-01"].failed) == (1, 0)
+    assert "seq 9 follows 7" in seen.notes[0]
+    twice = replace(trace, events=(*trace.events, trace.events[-1]))
+    columns = to_columns([twice], TWO)
+    assert judge_sequence(judge(columns, TWO), [twice], columns).tallies["SEQ-01"].failed == 1

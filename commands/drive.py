@@ -4,7 +4,9 @@ import argparse
 from pathlib import Path
 
 from tidegauge.commands import profiles
+from tidegauge.commands.counts import natural, positive, seconds
 from tidegauge.commands.terminal import aside, echo, silent
+from tidegauge.traces.files.replacing import writable
 
 SECONDS = 10.0
 
@@ -17,14 +19,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--cover", action="store_true", help="every local step of the graphs (the default)")
     parser.add_argument("--graph", action="append", metavar="NAME", help="a graph to cover, instead of the usual ones")
     parser.add_argument(
-        "--walks", type=int, metavar="N", help="random walks with hostile inputs, instead of a cover or besides --cover"
+        "--walks", type=positive, metavar="N", help="random walks with hostile inputs, instead of a cover or besides --cover"
     )
-    parser.add_argument("--seed", type=int, default=1, help="seed of the walks (default 1)")
+    parser.add_argument("--seed", type=natural, default=1, help="seed of the walks (default 1)")
     parser.add_argument(
         "--record", metavar="FILE", help="keep what the broker reported as a transcript, for tidegauge recheck"
     )
     parser.add_argument(
-        "--timeout", type=float, default=SECONDS, help=f"how long it may be silent, in seconds (default {SECONDS:g})"
+        "--timeout", type=seconds, default=SECONDS, help=f"how long it may be silent, in seconds (default {SECONDS:g})"
     )
     profiles.arguments(parser, "the generation of the protocol that is expected", "fetch-truncation")
 
@@ -38,6 +40,8 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.transports.stdio import StdioNode
     from tidegauge.impl.releases import named
 
+    if args.record:
+        writable(args.record)
     progress = silent if args.quiet else aside
     profile = named(profiles.chosen(args) or "")
     with StdioNode(args.command, args.timeout) as node:

@@ -25,7 +25,8 @@ from tidegauge.drive.contract import (
     is_integers,
     is_step,
 )
-from tidegauge.impl.errors import TidegaugeError, UsageError
+from tidegauge.impl.errors import TidegaugeError
+from tidegauge.traces.files.replacing import replacing
 
 FORMAT = "tidegauge transcript"
 
@@ -73,10 +74,8 @@ def write(place: File, capabilities: Capabilities, profile: str, recorded: Seque
     for order, reports in recorded:
         reported = [[seen[field] for field in fields] for seen in reports]
         lines.append(json.dumps([[*order.opening], order.path[: len(reports) - 1], reported], separators=(",", ":")))
-    try:
-        place.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
-    except OSError as problem:
-        raise UsageError(f"{place}: expected to write there; seen {problem.strerror}; choose another file") from None
+    with replacing(place) as beside:
+        beside.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
 
 
 class TranscriptNode:

@@ -41,5 +41,6 @@ def test_ten_steps_and_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["drive", "--quiet", "--smoke", "--", sys.executable, str(ADAPTER)]) == 0
     assert main(["drive", "--quiet", "--smoke", "--", "/no/such/program"]) == 2
     assert main(["drive", "--quiet", "--graph", "four", "--", sys.executable, str(ADAPTER)]) == 2
+    assert main(["drive", "--quiet", "--smoke", "--record", str(ADAPTER.parent), "--", sys.executable, str(ADAPTER)]) == 2
     assert main(["recheck", "--quiet", str(ADAPTER)]) == 2
     assert "expected a gzipped transcript" in capsys.readouterr().err

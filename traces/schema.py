@@ -25,6 +25,9 @@ LARGEST = 2**62
 UNCLEAN_ELECTIONS = "unclean_elections"
 """Key of a Config: false says that no unclean election took place, where nothing in the trace tells of elections."""
 
+REASSIGNED = "reassigned"
+"""Key of a Config: true says that the nodes are not all replicas all the time, as some event's `replicas` may show."""
+
 
 WHOLE = "whole"
 """Key of a Config: false says that lines may be missing where no number shows it."""
@@ -91,12 +94,22 @@ FIELDS: Mapping[str, Field] = {
     "leo": Field(FieldKind.INT, "log end offset after the event"),
     "hw": Field(FieldKind.INT, "high watermark after the event"),
     "log_start": Field(FieldKind.INT, "log start offset after the event"),
+    "replicas": Field(
+        FieldKind.NODES,
+        "brokers the partition is assigned to, those being added or removed among them",
+    ),
+    "adding": Field(FieldKind.NODES, "of these, those a reassignment adds"),
+    "removing": Field(FieldKind.NODES, "of these, those it will remove"),
+    "elr": Field(FieldKind.NODES, "eligible leader replicas (KIP-966)"),
+    "last_known_elr": Field(FieldKind.NODES, "the last known leader, kept when ISR and ELR are empty (KIP-966)"),
+    "broker_epoch": Field(FieldKind.INT, "broker epoch of the peer: given by its registration, or known to who proposes it"),
     "epochs": Field(FieldKind.EPOCHS, "the whole epoch cache (Start, Observe), or the epochs of the records (elsewhere)"),
 }
 
 _REQUEST = ("req_epoch", "req_offset", "req_last_epoch", "req_log_start", "req_broker_epoch")
 _RESPONSE = ("error", "res_hw", "res_log_start", "div_epoch", "div_end", "rec_base", "rec_end", "rec_epoch", "epochs")
 _UNREAD_REQUEST = ("req_log_start", "req_broker_epoch")
+_ASSIGNED = ("replicas", "adding", "removing", "elr", "last_known_elr")
 _LOG = ("leo_before", "hw_before", "leo", "hw", "log_start")
 
 
@@ -206,7 +219,7 @@ EVENTS: Mapping[str, EventType] = {
     "ExpandIsr": EventType(
         15,
         "leader",
-        ("peer", "isr", "partition_epoch", "remote_leo"),
+        ("peer", "isr", "partition_epoch", "remote_leo", "broker_epoch"),
         "the leader proposes a larger ISR",
         carried=("partition_epoch",),
     ),
@@ -232,14 +245,30 @@ EVENTS: Mapping[str, EventType] = {
     "ChangePartition": EventType(
         19,
         "controller",
-        ("peer", "leader", "leader_epoch", "partition_epoch", "isr", "live", "clean"),
+        ("peer", "leader", "leader_epoch", "partition_epoch", "isr", "live", "clean", *_ASSIGNED),
         "the registration changes",
-        carried=("peer",),
+        carried=("peer", "last_known_elr"),
+    ),
+    "RegisterBroker": EventType(
+        31,
+        "controller",
+        ("peer", "broker_epoch", "clean"),
+        "a broker registers, behind the changes that this causes. Not clean: it did not stop in order, or lost its disk",
+    ),
+    "FenceBroker": EventType(32, "controller", ("peer",), "a broker is fenced, behind the changes that this causes"),
+    "UnfenceBroker": EventType(
+        33, "controller", ("peer",), "a broker is fenced no more, in front of the changes that this causes"
     ),
     # process and log
     "Start": EventType(20, "broker", ("clean", "leo", "hw", "log_start", "epochs"), "a replica is loaded from disk"),
     "Stop": EventType(21, "broker", ("clean",), "a broker stops in order", carried=("clean",)),
     "Crash": EventType(22, "broker", ("clean",), "a broker dies", carried=("clean",)),
+    "LoseDisk": EventType(
+        30, "broker", (), "the log directory of a broker that is down is gone: an event of its environment, not of a broker"
+    ),
+    "DeleteReplica": EventType(
+        29, "broker", (), "the partition is assigned to this broker no more, or deleted: so is its log, and all it knew"
+    ),
     "LogStartMoved": EventType(23, "broker", ("log_start", "hw"), "the log start moves up"),
     "EpochCacheEntry": EventType(24, "broker", ("leader_epoch", "epoch_start"), "an entry is added to the epoch cache"),
     "HwCheckpoint": EventType(25, "broker", ("hw",), "the high watermark is written to its checkpoint file"),

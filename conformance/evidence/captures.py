@@ -1,17 +1,20 @@
-"""The captures of real brokers against what they must show: which rules fail, and what the disks held in the end.
+"""`python -m tidegauge.conformance.evidence.captures [DIRECTORY...]`: captures of real brokers against what they must show.
+
+That is which rules fail, and what the disks held in the end. Without a directory those that come with the project are taken.
 
 Rules of this file
 
-1. expected.toml beside the captures says which rules fail. A capture that fails another rule, or not that one, is a
-   difference: a false alarm and a missed bug are the same mistake.
+1. expected.toml beside the captures, or that of the shipped ones, says which rules fail. A capture that fails another rule,
+   or not that one, is a difference: a false alarm and a missed bug are the same mistake.
 2. What the judge rebuilt from the logs (LEO, high watermark, log start, epoch cache of every replica) is held against
    final_log.json, which another parser read from the segment files after a clean shutdown.
 """
 
 import gzip
 import json
+import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ from typing import Any
 from tidegauge.conformance.judging.check import Judged, Report, check
 from tidegauge.conformance.judging.judge import ReplicaState
 from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.traces.kafka.shipped import shipped
+from tidegauge.traces.kafka.shipped import FOLDER
 
 
 @dataclass(frozen=True)
@@ -37,12 +40,13 @@ class Captured:
         return tuple(sorted(rule.rule.id for rule in self.report.rules if rule.verdict is Verdict.FAIL))
 
 
-def judge_captures() -> Iterator[Captured]:
-    """One capture after the other."""
-    folders = shipped()
-    expected = tomllib.loads(_expectations(folders).read_text(encoding="utf-8"))
-    for name in sorted(folders):
-        yield judge_capture(name, folders[name], expected.get(name, {}).get("fails"))
+def judge_captures(directory: Path = FOLDER) -> Iterator[Captured]:
+    """One capture after the other; they lie two folders deep, by release and story."""
+    expected = expectations(directory)
+    for folder in sorted(directory.glob("*/*")):
+        if folder.is_dir():
+            name = folder.relative_to(directory).as_posix()
+            yield judge_capture(name, folder, expected.get(name, {}).get("fails"))
 
 
 def judge_capture(name: str, folder: Path, fails: list[str] | None) -> Captured:
@@ -59,8 +63,10 @@ def judge_capture(name: str, folder: Path, fails: list[str] | None) -> Captured:
     return Captured(name, report, len(compared), tuple(differences))
 
 
-def _expectations(folders: Mapping[str, Path]) -> Path:
-    return next(iter(folders.values())).parent.parent / "expected.toml"
+def expectations(directory: Path) -> dict[str, dict[str, list[str]]]:
+    """Which rules fail on each capture."""
+    beside = directory / "expected.toml"
+    return tomllib.loads((beside if beside.exists() else FOLDER / "expected.toml").read_text(encoding="utf-8"))
 
 
 def _compared(judged: tuple[Judged, ...], disks: Mapping[tuple[str, int], Mapping[str, Any]]) -> Iterator[str]:
@@ -98,6 +104,23 @@ def _disks(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:
     return disks
 
 
-def _checkpoint(lines: list[str]) -> dict[str, int]:
-    fields = [line.split() for line in lines]
+def _checkpoint(lines: list[str] | None) -> dict[str, int]:
+    fields = [line.split() for line in lines or ()]  # a broker that was killed for good may have none
     return {f"{topic}-{partition}": int(offset) for topic, partition, offset in fields}
+
+
+def main(directories: Sequence[str]) -> int:
+    """Judge every capture below the directories and print a line for each; 1 when one differs from what it must show."""
+    different = 0
+    for directory in map(Path, directories or (FOLDER,)):
+        for one in judge_captures(directory):
+            failing = ", ".join(one.failing) or "no rule fails"
+            print(f"{one.name:<32} {one.report.verdict.value:<13} {failing}; {one.replicas} replicas as on disk", flush=True)
+            for difference in one.differences:
+                print(f"  {difference}")
+            different += bool(one.differences)
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tidegauge.conformance.judging.because.history import Kept
 from tidegauge.conformance.judging.damage import set_aside
+from tidegauge.conformance.judging.environment import Lost, lost_disks, warnings
 from tidegauge.conformance.judging.explain import Explanation, explain
 from tidegauge.conformance.judging.inputs import Found, InputBatch, opened, read
 from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally, judge
@@ -137,20 +138,22 @@ def check(
     judgements: list[Judgement] = []
     notes: list[str] = []
     for path in paths:
-        found = Found()
         with opened(path) as source:
-            kind, batches = read(source, found, layout, selection)
-            mine: list[Judgement] = []
-            for one in (one for batch in batches for one in _judged(batch, str(path), profile, found.problems)):
-                mine.append(replace(one.judgement, failures=(), final=()))
-                if one.batch.traces is not None or (
-                    one.judgement.failures and sum(len(k.judgement.failures) for k in kept) < explained
-                ):
-                    kept.append(one)
-                echo(f"{path}: {sum(j.traces for j in mine):,} traces, {sum(j.events for j in mine):,} events judged")
-        inputs.append(_input(str(path), kind, found, mine))
-        judgements += mine
-        notes += found.notes
+            for part, kind, batches, found in read(source, layout, selection):
+                name = str(path) if part == source.name else part
+                mine: list[Judgement] = []
+                lost: list[Lost] = []
+                for one in (one for batch in batches for one in _judged(batch, name, profile, found.problems)):
+                    lost += lost_disks(one.batch.columns, one.batch.config, one.batch.traces, one.batch.source)
+                    mine.append(replace(one.judgement, failures=(), final=()))
+                    if one.batch.traces is not None or (
+                        one.judgement.failures and sum(len(k.judgement.failures) for k in kept) < explained
+                    ):
+                        kept.append(one)
+                    echo(f"{name}: {sum(j.traces for j in mine):,} traces, {sum(j.events for j in mine):,} events judged")
+                inputs.append(_input(name, kind, found, mine))
+                judgements += mine
+                notes += [*found.notes, *warnings(lost)]
     rules = rule_verdicts(total(judgements))
     return Report(
         inputs=tuple(inputs),

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tidegauge.conformance.judging.events import event_at
-from tidegauge.conformance.judging.inputs import Found, InputBatch, opened, read
+from tidegauge.conformance.judging.inputs import InputBatch, opened, read
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces.files import ndjson, parquet
 from tidegauge.traces.files.replacing import replacing, writable
@@ -33,14 +33,17 @@ def convert(path: str | Path, target: Path, layout: str | None = None) -> Conver
     Raises UsageError when Parquet cannot hold what the source says, or the target cannot be written.
     """
     writable(target)
-    found = Found()
+    problems: list[Problem] = []
+    batches: list[InputBatch] = []
     with opened(path) as source:
-        batches = list(read(source, found, layout)[1])
+        for _, _, of_part, found in read(source, layout):
+            batches += of_part
+            problems += found.problems
         events = sum(len(batch.columns) for batch in batches)
         if events:
             _write(batches, target)
     traces = sum(len(batch.columns.trace_starts) - 1 for batch in batches)
-    return Converted(traces, events, tuple(found.problems))
+    return Converted(traces, events, tuple(problems))
 
 
 def _write(batches: Sequence[InputBatch], target: Path) -> None:

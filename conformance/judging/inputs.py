@@ -91,23 +91,31 @@ def opened(path: str | Path) -> Iterator[Source]:
         yield Source(kept, kept.name)
 
 
-def read(
-    source: Source, found: Found, layout: str | None = None, selection: Selection | None = None
-) -> tuple[str, Iterator[InputBatch]]:
-    """What a path holds: the kind of source, and its batches; what else comes up goes to `found`.
+class Part(NamedTuple):
+    """What a path holds of one cluster: what reports call it, the kind of source, its batches, what else comes up."""
+
+    name: str
+    kind: str
+    batches: Iterator[InputBatch]
+    found: Found
+
+
+def read(source: Source, layout: str | None = None, selection: Selection | None = None) -> Iterator[Part]:
+    """What a path holds: one part, or one for each cluster.
 
     `layout` is the pattern broker logs are written in, `selection` what of them is read.
     """
-    path = source.path
+    path, found = source.path, Found()
     if path.is_dir():
-        return LOGS, _logs(source, found, layout, selection)
-    if selection is None and is_parquet(path):
-        return "Parquet", _parquet(source, found.problems)
-    if path.is_file() and (layout is not None or kafka.is_log(path)):
-        return LOGS, _logs(source, found, layout, selection)
-    if selection is not None and path.exists():
+        yield from _logs(source, layout, selection)
+    elif selection is None and is_parquet(path):
+        yield Part(source.name, "Parquet", _parquet(source, found.problems), found)
+    elif path.is_file() and (layout is not None or kafka.is_log(path)):
+        yield from _logs(source, layout, selection)
+    elif selection is not None and path.exists():
         raise UsageError(f"{source.name}: expected broker logs to select topics or times from, seen another kind of input")
-    return "NDJSON", _ndjson(source, found.problems)
+    else:
+        yield Part(source.name, "NDJSON", _ndjson(source, found.problems), found)
 
 
 def is_parquet(path: Path) -> bool:
@@ -141,13 +149,20 @@ def _ndjson(source: Source, problems: list[Problem]) -> Iterator[InputBatch]:
         yield InputBatch(name, batch.columns, batch.config, None, batch.numbered, partial(by_line, batch.config))
 
 
-def _logs(source: Source, found: Found, layout: str | None, selection: Selection | None) -> Iterator[InputBatch]:
-    path, name = source
-    capture = kafka.read(path, layout, None if selection is None else selection.anew())
-    found.problems += capture.problems
-    found.notes += [f"{name}: {note}" for note in capture.summary.notes()]
-    found.covered += [str(life) for life in capture.lives]
-    found.missing += capture.missing
+def _logs(source: Source, layout: str | None, selection: Selection | None) -> Iterator[Part]:
+    """A part for each cluster."""
+    for capture in kafka.read_all(source.path, layout, None if selection is None else selection.anew()):
+        name = f"{source.name} ({capture.cluster})" if capture.cluster else source.name
+        found = Found(
+            list(capture.problems),
+            [f"{name}: {note}" for note in capture.summary.notes()],
+            [str(life) for life in capture.lives],
+            list(capture.missing),
+        )
+        yield Part(name, LOGS, _captured(capture, name), found)
+
+
+def _captured(capture: kafka.Capture, name: str) -> Iterator[InputBatch]:
     yield from _batches([trace for trace in capture.traces if not capture.doubts.get(trace.name)], name, counted=True)
     for trace in capture.traces:
         doubts = tuple(Doubt(*rows, str(gap)) for rows, gap in capture.doubts.get(trace.name, ()))

@@ -39,7 +39,9 @@ from tidegauge.conformance.kernel.state import (
     MIN_ISR,
     MISSING,
     OVERFLOW,
+    REASSIGNED,
     REPORTS_CACHE_ENTRIES,
+    REPORTS_FENCING,
     REPORTS_HANDLE_EPOCH_REQUEST,
     REPORTS_HANDLE_FETCH,
     REPORTS_ISR_PROPOSALS,
@@ -71,6 +73,7 @@ from tidegauge.impl.releases import named
 from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns
 from tidegauge.traces.files.distinct import Distinct
 from tidegauge.traces.model.behaviour import DUPLICATES as REPEATS
+from tidegauge.traces.schema import REASSIGNED as MOVED
 from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config
 
 ROOM = 16
@@ -228,8 +231,16 @@ def options_of(columns: Columns, config: Config) -> list[int]:
     for bit, kinds in UNSEEN_KINDS:
         happening = set(kinds) - set(EPOCH_ROUNDS if profile.truncation_on_fetch else ())
         options[UNSEEN] |= bit if reports is not None and not happening <= set(reports) else 0
+    options[REPORTS_FENCING] = reports is None or {"FenceBroker", "UnfenceBroker"} <= set(reports)
+    options[REASSIGNED] = config.extra.get(MOVED) is True or _reassigned(columns, len(config.nodes))
     options[REPORTS_CACHE_ENTRIES] = bool((columns.event == fields.EPOCH_CACHE_ENTRY).any())
     return options
+
+
+def _reassigned(columns: Columns, brokers: int) -> bool:
+    """Whether some event says that not every broker is a replica."""
+    replicas = columns.ints.get("replicas")
+    return replicas is not None and bool(((replicas != UNKNOWN) & (replicas != (1 << brokers) - 1)).any())
 
 
 def frozen_inputs(columns: Columns, rows: Ints | None, missing: Ints) -> tuple[Any, ...]:

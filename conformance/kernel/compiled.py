@@ -28,6 +28,7 @@ from numba import types
 from tidegauge.conformance.kernel import (
     controller,
     copies,
+    eligible,
     flight,
     follower,
     forks,
@@ -39,6 +40,7 @@ from tidegauge.conformance.kernel import (
     lineage,
     log_checks,
     offsets_for_leader_epoch,
+    registrations,
     roles,
     serving,
     state,
@@ -71,6 +73,8 @@ MODULES = (
     follower,
     truncations,
     offsets_for_leader_epoch,
+    eligible,
+    registrations,
     controller,
     whole,
     judge_kernel,
@@ -87,6 +91,7 @@ _RARE = """
     alter_partition handle_diverging_response send_epoch_request raise_log_start starts_at cache_raise snapshot term_of
     repetition put_back awaited somebody fork copy_fork reload_fork
     acts_on pending_after lose unseen addressed_to_nobody reported_again
+    register_broker fence_broker unfence_broker joins_as_proposed elects_eligible delete_replica empty
 """
 RARE = frozenset(_RARE.split())
 """Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""

@@ -6,11 +6,15 @@ Rules of this file
 2. An election from the ISR is clean. With an empty ISR the members that left it while it was below min ISR are eligible
    (KIP-966); also in the change that takes its last member away. One that is neither, or that nobody can call clean, ends
    every earlier claim about committed data.
+3. Who is eligible is what the source reports; only where it reports no ELR is it reckoned from the ISRs.
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.eligible import assigned, becomes_eligible, elects_eligible, eligible, joins
 from tidegauge.conformance.kernel.flight import fits
+from tidegauge.conformance.kernel.groups import Assignment
 from tidegauge.conformance.kernel.leader_hw import size_of
+from tidegauge.conformance.kernel.registrations import joins_as_proposed, not_fenced
 from tidegauge.conformance.kernel.rule_ids import CTRL_01, CTRL_02, CTRL_04, CTRL_05, ISR_04
 from tidegauge.conformance.kernel.state import (
     BROKERS,
@@ -24,9 +28,9 @@ from tidegauge.conformance.kernel.state import (
     ELR,
     FIRST_EPOCH,
     HEARD,
-    MIN_ISR,
     OPTION,
     PROPOSED,
+    PROPOSED_BROKER_EPOCH,
     REPLICAS,
     REPORTS_ISR_PROPOSALS,
     UNCLEAN,
@@ -38,7 +42,9 @@ from tidegauge.conformance.kernel.terms import first_epoch, one_leader, register
 from tidegauge.traces.columns import UNKNOWN
 
 
-def change_partition(st: State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int) -> None:
+def change_partition(
+    st: State, leader: int, epoch: int, partition_epoch: int, isr: int, live: int, clean: int, to: Assignment
+) -> None:
     """A PartitionRecord or PartitionChangeRecord: PartitionRegistration#merge."""
     old_epoch = st[WHOLE, C_EPOCH]
     if reported_again(st, leader, epoch, partition_epoch, isr):
@@ -53,7 +59,10 @@ def change_partition(st: State, leader: int, epoch: int, partition_epoch: int, i
     in_charge(st, leader, isr, live)
     if st[OPTION, ELR] == 0:
         somebody(st, isr)
-    eligible(st, isr)
+    assigned(st, isr, to)
+    becomes_eligible(st, partition_epoch, isr, to)
+    joins(st, st[WHOLE, C_ISR], isr)
+    eligible(st, isr, to)
     st[WHOLE, C_LEADER] = leader
     st[WHOLE, C_EPOCH] = epoch
     st[WHOLE, C_PARTITION_EPOCH] = partition_epoch
@@ -62,7 +71,7 @@ def change_partition(st: State, leader: int, epoch: int, partition_epoch: int, i
         first_epoch(st, epoch)
         if leader != UNKNOWN and epoch != old_epoch:
             one_leader(st, epoch, leader)
-        register(st, epoch, leader, isr, partition_epoch)
+        register(st, epoch, leader, isr, partition_epoch, to.replicas)
 
 
 def reported_again(st: State, leader: int, epoch: int, partition_epoch: int, isr: int) -> bool:
@@ -110,13 +119,14 @@ def in_charge(st: State, leader: int, isr: int, live: int) -> None:
     """CTRL-01: a leader is a live member of the ISR. CTRL-04: the last member may be fenced, no other."""
     if leader >= 0 and isr != UNKNOWN:
         decide(st, CTRL_01, isr >> leader & 1 == 1, field.ISR, isr | 1 << leader, isr)
-    if live == UNKNOWN:
+    may = not_fenced(st, live)
+    if live == UNKNOWN and may == (1 << st[OPTION, BROKERS]) - 1:
         return
     if leader >= 0:
-        decide(st, CTRL_01, live >> leader & 1 == 1, field.LIVE, live | 1 << leader, live)
+        decide(st, CTRL_01, may >> leader & 1 == 1, field.LIVE, may | 1 << leader, may)
     if isr != UNKNOWN:
         alone = size_of(isr, st[OPTION, BROKERS]) == 1
-        decide(st, CTRL_04, alone or isr & ~live == 0, field.ISR, isr & live, isr)
+        decide(st, CTRL_04, alone or isr & ~may == 0, field.ISR, isr & may, isr)
 
 
 def somebody(st: State, isr: int) -> None:
@@ -133,6 +143,8 @@ def election(st: State, leader: int, epoch: int, old_isr: int, clean: int) -> No
     last_member_left = st[OPTION, ELR] == 1 and old_isr > 0 and old_isr & (old_isr - 1) == 0 and old_isr >> leader & 1 == 0
     if old_isr == 0 or last_member_left:
         candidates = st[WHOLE, C_ELIGIBLE]
+        if clean != 0:
+            elects_eligible(st, leader)
     if old_isr == UNKNOWN or candidates == UNKNOWN:
         undecided(st, CTRL_01, 1 << field.ISR)
         if clean != 1:
@@ -163,22 +175,14 @@ def grown(st: State, leader: int, old_isr: int, isr: int, live: int) -> None:
     if st[OPTION, REPORTS_ISR_PROPOSALS] == 0 or st[WHOLE, HEARD] >> leader & 1 == 0:
         proposed = UNKNOWN
     same(st, ISR_04, field.ISR, proposed, isr, 1 << field.ISR)
-    if live != UNKNOWN:
-        decide(st, ISR_04, isr & ~old_isr & ~live == 0, field.LIVE, isr, live)
-
-
-def eligible(st: State, isr: int) -> None:
-    """Keep the eligible leader replicas: PartitionChangeBuilder#maybePopulateTargetElr."""
-    n = st[OPTION, BROKERS]
-    old, old_isr = st[WHOLE, C_ELIGIBLE], st[WHOLE, C_ISR]
-    if isr == UNKNOWN:
-        st[WHOLE, C_ELIGIBLE] = UNKNOWN
-    elif size_of(isr, n) >= min(st[OPTION, MIN_ISR], n):
-        st[WHOLE, C_ELIGIBLE] = 0
-    elif UNKNOWN in (old, old_isr):
-        st[WHOLE, C_ELIGIBLE] = UNKNOWN
-    else:
-        st[WHOLE, C_ELIGIBLE] = (old | old_isr) & ~isr
+    joining = isr & ~old_isr
+    may = not_fenced(st, live)
+    if live != UNKNOWN or joining & ~may != 0:
+        decide(st, ISR_04, joining & ~may == 0, field.LIVE, may | joining, may)
+    if proposed == isr:
+        for b in range(st[OPTION, BROKERS]):
+            if joining == 1 << b:
+                joins_as_proposed(st, b, st[REPLICAS + leader, PROPOSED_BROKER_EPOCH])
 
 
 def alter_partition(st: State, leader: int, epoch: int, partition_epoch: int, isr: int, error: int) -> None:

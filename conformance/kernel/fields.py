@@ -41,6 +41,12 @@ LEO = _AT["leo"]
 HW = _AT["hw"]
 LOG_START = _AT["log_start"]
 EPOCHS = _AT["epochs"]
+REPLICAS = _AT["replicas"]
+ADDING = _AT["adding"]
+REMOVING = _AT["removing"]
+ELR = _AT["elr"]
+LAST_KNOWN_ELR = _AT["last_known_elr"]
+BROKER_EPOCH = _AT["broker_epoch"]
 
 # What a check may compare that is no field of an event
 RUNNING = len(FIELD_NAMES)
@@ -68,6 +74,11 @@ SHRINK_ISR = EVENTS["ShrinkIsr"].code
 ALTER_PARTITION = EVENTS["AlterPartition"].code
 HANDLE_ALTER_PARTITION_RESPONSE = EVENTS["HandleAlterPartitionResponse"].code
 CHANGE_PARTITION = EVENTS["ChangePartition"].code
+REGISTER_BROKER = EVENTS["RegisterBroker"].code
+FENCE_BROKER = EVENTS["FenceBroker"].code
+UNFENCE_BROKER = EVENTS["UnfenceBroker"].code
+LOSE_DISK = EVENTS["LoseDisk"].code
+DELETE_REPLICA = EVENTS["DeleteReplica"].code
 START = EVENTS["Start"].code
 STOP = EVENTS["Stop"].code
 CRASH = EVENTS["Crash"].code

@@ -54,7 +54,16 @@ class Log(NamedTuple):
     hw: int
 
 
-GROUPS = (Request, Response, Records, Truncation, Log)
+class Assignment(NamedTuple):
+    """Who the partition is assigned to, who of them is being added or removed, and who is eligible to lead (KIP-966)."""
+
+    replicas: int
+    adding: int
+    removing: int
+    elr: int
+
+
+GROUPS = (Request, Response, Records, Truncation, Log, Assignment)
 
 
 def request_of(c: Columns, i: int) -> Request:
@@ -87,3 +96,8 @@ def log_before(c: Columns, i: int) -> Log:
 def log_after(c: Columns, i: int) -> Log:
     """The log that event i left."""
     return Log(c[field.LEO][i], c[field.HW][i])
+
+
+def assignment_of(c: Columns, i: int) -> Assignment:
+    """The assignment that event i registers."""
+    return Assignment(c[field.REPLICAS][i], c[field.ADDING][i], c[field.REMOVING][i], c[field.ELR][i])

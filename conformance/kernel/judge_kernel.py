@@ -18,6 +18,7 @@ from tidegauge.conformance.kernel.controller import alter_partition, change_part
 from tidegauge.conformance.kernel.follower import handle_fetch_error, handle_fetch_response, send_fetch
 from tidegauge.conformance.kernel.groups import (
     Columns,
+    assignment_of,
     log_after,
     log_before,
     records_of,
@@ -33,13 +34,23 @@ from tidegauge.conformance.kernel.leader import (
     produce_ack,
     shrink_isr,
 )
-from tidegauge.conformance.kernel.life import checkpointed, epoch_cache_entry, log_start_moved, observe, start, stop
+from tidegauge.conformance.kernel.life import (
+    checkpointed,
+    delete_replica,
+    empty,
+    epoch_cache_entry,
+    log_start_moved,
+    observe,
+    start,
+    stop,
+)
 from tidegauge.conformance.kernel.log_checks import alive, learn, nobody
 from tidegauge.conformance.kernel.offsets_for_leader_epoch import (
     handle_epoch_response,
     handle_offsets_for_leader_epoch_request,
     send_offsets_for_leader_epoch_request,
 )
+from tidegauge.conformance.kernel.registrations import fence_broker, register_broker, unfence_broker
 from tidegauge.conformance.kernel.roles import become_follower, become_leader
 from tidegauge.conformance.kernel.serving import answer_fetch, handle_fetch
 from tidegauge.conformance.kernel.state import (
@@ -111,16 +122,29 @@ def judge_traces(
                     c[field.ISR][i],
                     c[field.LIVE][i],
                     c[field.CLEAN][i],
+                    assignment_of(c, i),
                 )
             elif code == field.ALTER_PARTITION:
                 alter_partition(
                     st, peer, c[field.LEADER_EPOCH][i], c[field.PARTITION_EPOCH][i], c[field.ISR][i], c[field.ERROR][i]
                 )
+            elif code in (field.REGISTER_BROKER, field.FENCE_BROKER, field.UNFENCE_BROKER):
+                if 0 <= peer < n:
+                    if code == field.REGISTER_BROKER:
+                        register_broker(st, peer, c[field.BROKER_EPOCH][i], c[field.CLEAN][i])
+                    elif code == field.FENCE_BROKER:
+                        fence_broker(st, peer)
+                    else:
+                        unfence_broker(st, peer)
             elif b < 0 or b >= n:
                 pass
             elif code == field.START:
                 own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
                 start(st, b, c[field.CLEAN][i], c[field.LEO][i], c[field.HW][i], c[field.LOG_START][i], reported[i], own)
+            elif code == field.LOSE_DISK:
+                empty(st, b)
+            elif code == field.DELETE_REPLICA:
+                delete_replica(st, b)
             elif code == field.STOP:
                 stop(st, b, 1)
             elif code == field.CRASH:
@@ -218,7 +242,7 @@ def judge_traces(
                     st, b, peer, request_of(c, i), response_of(c, i), truncation_of(c, i), log_before(c, i), log_after(c, i)
                 )
             elif code == field.EXPAND_ISR:
-                expand_isr(st, b, peer, c[field.ISR][i], c[field.REMOTE_LEO][i])
+                expand_isr(st, b, peer, c[field.ISR][i], c[field.REMOTE_LEO][i], c[field.BROKER_EPOCH][i])
             elif code == field.HANDLE_OUT_OF_RANGE:
                 handle_out_of_range(
                     st,

@@ -39,6 +39,7 @@ from tidegauge.conformance.kernel.state import (
     PARTITION_EPOCH,
     PENDING,
     PROPOSED,
+    PROPOSED_BROKER_EPOCH,
     REMOTE,
     REPLICAS,
     REQ_OFFSET,
@@ -98,7 +99,7 @@ def propose(st: State, b: int, isr: int) -> None:
     st[REPLICAS + b, PROPOSED] = isr
 
 
-def expand_isr(st: State, b: int, f: int, isr: int, remote_leo: int) -> None:
+def expand_isr(st: State, b: int, f: int, isr: int, remote_leo: int, broker_epoch: int) -> None:
     """ISR-01: Partition#isFollowerInSync, and the proposal adds just this replica."""
     alive(st, b)
     hw, epoch_start = st[REPLICAS + b, HW], st[REPLICAS + b, EPOCH_START]
@@ -120,6 +121,7 @@ def expand_isr(st: State, b: int, f: int, isr: int, remote_leo: int) -> None:
     if old != UNKNOWN and isr != UNKNOWN:
         decide(st, ISR_01, isr == old | 1 << f and old >> f & 1 == 0, field.ISR, old | 1 << f, isr)
     propose(st, b, isr)
+    st[REPLICAS + b, PROPOSED_BROKER_EPOCH] = broker_epoch
 
 
 def fetched_there(st: State, p: int, remote_leo: int) -> None:

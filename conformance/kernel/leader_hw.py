@@ -13,10 +13,12 @@ from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.log_checks import set_hw
 from tidegauge.conformance.kernel.rule_ids import HW_02, HW_03, HW_04, HW_08, HW_09
 from tidegauge.conformance.kernel.state import (
+    ASSIGNED,
     BLOCKS_UNDER_MIN_ISR,
     BROKERS,
     C_EPOCH,
     C_ISR,
+    C_REPLICAS,
     COUNTED,
     EPOCH,
     HW,
@@ -29,6 +31,7 @@ from tidegauge.conformance.kernel.state import (
     MIN_ISR,
     OPTION,
     PENDING,
+    REASSIGNED,
     REMOTE,
     REMOTE_EPOCH,
     REPLICAS,
@@ -52,10 +55,23 @@ def size_of(members: int, brokers: int) -> int:
     return count
 
 
-def too_few(st: State, isr: int) -> bool:
-    """Whether the release holds the HW back because the committed ISR is too small."""
+def too_few(st: State, b: int, isr: int) -> int:
+    """Whether the release holds the HW of leader b back because the committed ISR is too small; 1, 0 or UNKNOWN.
+
+    min.insync.replicas counts no more than there are replicas: those the leader knows, which may not be those of now.
+    """
     n = st[OPTION, BROKERS]
-    return bool(st[OPTION, BLOCKS_UNDER_MIN_ISR] == 1) and under_min_isr(size_of(isr, n), st[OPTION, MIN_ISR], n)
+    members, least = size_of(isr, n), st[OPTION, MIN_ISR]
+    if st[OPTION, BLOCKS_UNDER_MIN_ISR] == 0 or members >= least:
+        return 0
+    if st[OPTION, REASSIGNED] == 0:
+        return int(under_min_isr(members, least, n))
+    known, registered = st[REPLICAS + b, ASSIGNED], st[WHOLE, C_REPLICAS]
+    if known == UNKNOWN:
+        return UNKNOWN
+    other = known if st[OPTION, LAG_RULE] == 0 or registered == UNKNOWN else registered
+    short = under_min_isr(members, least, size_of(known, n))
+    return int(short) if short == under_min_isr(members, least, size_of(other, n)) else UNKNOWN
 
 
 def maximal_isr(st: State, b: int, isr: int) -> int:
@@ -125,11 +141,11 @@ def expected_hw(st: State, b: int, isr: int, trigger: int) -> int:
         return int(hw)
     if hw == UNKNOWN or leo == UNKNOWN or isr == UNKNOWN or trigger == UNKNOWN:
         return UNKNOWN
-    maximal = maximal_isr(st, b, isr)
-    if maximal == UNKNOWN or not gather(st, b, maximal):
+    maximal, short = maximal_isr(st, b, isr), too_few(st, b, isr)
+    if UNKNOWN in (maximal, short) or not gather(st, b, maximal):
         return UNKNOWN
     n = st[OPTION, BROKERS]
-    return leader_high_watermark(hw, leo, entries(st, LEOS, n), flags(st, COUNTED, n), too_few(st, isr))
+    return leader_high_watermark(hw, leo, entries(st, LEOS, n), flags(st, COUNTED, n), short == 1)
 
 
 def advance(st: State, b: int, reported: int, trigger: int) -> None:
@@ -167,7 +183,11 @@ def bounded(st: State, b: int, isr: int, reported: int, trigger: int) -> None:
     if not gather(st, b, (1 << n) - 1):
         undecided(st, HW_03, 1 << field.REMOTE_LEO)
         return
-    least = leader_high_watermark(hw, leo, entries(st, LEOS, n), flags(st, COUNTED, n), too_few(st, isr))
+    short = too_few(st, b, isr)
+    if short == UNKNOWN:
+        undecided(st, HW_03, 1 << field.REPLICAS)
+        return
+    least = leader_high_watermark(hw, leo, entries(st, LEOS, n), flags(st, COUNTED, n), short == 1)
     decide(st, HW_03, reported >= least, field.HW, least, reported)
 
 
@@ -202,7 +222,11 @@ def raised(st: State, b: int, isr: int, reported: int) -> None:
         decide(st, HW_08, False, field.HW, st[REPLICAS + b, HW], reported)
     else:
         decide(st, HW_02, reported <= lowest, field.HW, lowest, reported)
-    decide(st, HW_09, not too_few(st, isr), field.HW, st[REPLICAS + b, HW], reported)
+    short = too_few(st, b, isr)
+    if short == UNKNOWN:
+        undecided(st, HW_09, 1 << field.REPLICAS)
+    else:
+        decide(st, HW_09, short == 0, field.HW, st[REPLICAS + b, HW], reported)
     fetched_since(st, b, known, reported)
 
 

@@ -1,6 +1,10 @@
 """Events of a broker's life: it is loaded, it stops, its log start moves, an entry joins its cache, its state is observed.
 
-Rule of this file: a broker that starts knows no metadata: leader epoch UNDEFINED, no role, nothing recorded, nothing sent.
+Rules of this file
+
+1. A broker that starts knows no metadata: leader epoch UNDEFINED, no role, nothing recorded, nothing sent.
+2. A disk that is lost is no broken rule. The log is empty from there on, and only what becomes of that is judged: who is
+   elected with it, and what of the records that were acknowledged is left.
 """
 
 from tidegauge.conformance.kernel import fields as field
@@ -39,6 +43,7 @@ from tidegauge.conformance.kernel.state import (
     LEADER,
     LEO,
     LOG_START,
+    LOST,
     MORE_ROUNDS,
     NO_ROLE,
     NOTHING,
@@ -113,6 +118,25 @@ def stop(st: State, b: int, orderly: int) -> None:
     st[REPLICAS + b, STOPPED] = orderly
 
 
+def empty(st: State, b: int) -> None:
+    """Nothing is left of the log of b, nor of its checkpoints."""
+    cache_truncate(st, b, 0)
+    starts_at(st, b, 0)
+    set_leo(st, b, 0)
+    set_hw(st, b, 0)
+    st[REPLICAS + b, CACHED] = 0
+    st[REPLICAS + b, HIGHEST_HW] = 0
+    st[REPLICAS + b, STOPPED] = 0
+    st[REPLICAS + b, LOST] = 1
+
+
+def delete_replica(st: State, b: int) -> None:
+    """The partition is assigned to b no more: its log goes with it. ReplicaManager#stopPartitions."""
+    idle(st, b)
+    empty(st, b)
+    st[REPLICAS + b, UP] = 0
+
+
 def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, reported: bool, pairs: Ints) -> None:
     """Start: LOAD-01 against what the broker had, LOAD-02 for its epoch cache."""
     if st[REPLICAS + b, UP] != UNKNOWN:
@@ -128,6 +152,8 @@ def start(st: State, b: int, clean: int, leo: int, hw: int, log_start: int, repo
         decide(st, LOAD_01, hw <= highest, field.HW, highest, hw)
     idle(st, b)
     begins(st, b)
+    if clean == 0:
+        st[REPLICAS + b, LOST] = 1
     st[REPLICAS + b, UP] = 1
     st[REPLICAS + b, FRESH] = 1
     st[REPLICAS + b, STOPPED] = 0

@@ -82,7 +82,7 @@ def handle_offsets_for_leader_epoch_request(st: State, b: int, f: int, asked: Re
     if error == UNKNOWN:
         undecided(st, EPOCH_05, 1 << field.ERROR)
         return
-    fenced(st, b, epoch, error, 0)
+    fenced(st, b, epoch, error, 1, 0)
     n, leo = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO]
     if error != NONE:
         return

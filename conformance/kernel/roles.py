@@ -22,6 +22,7 @@ from tidegauge.conformance.kernel.log_checks import (
 )
 from tidegauge.conformance.kernel.rule_ids import CTRL_03, EPOCH_01, EPOCH_03
 from tidegauge.conformance.kernel.state import (
+    ASSIGNED,
     BROKERS,
     C_EPOCH,
     C_ISR,
@@ -55,7 +56,7 @@ from tidegauge.conformance.kernel.state import (
     pair,
 )
 from tidegauge.conformance.kernel.tally import decide, same, undecided
-from tidegauge.conformance.kernel.terms import one_leader, open_term, was_registered
+from tidegauge.conformance.kernel.terms import assigned_in, one_leader, open_term, was_registered
 from tidegauge.impl.rules import forgets_log_ends
 from tidegauge.traces.columns import UNKNOWN
 
@@ -110,6 +111,19 @@ def metadata_of(st: State, b: int, epoch: int, leader: int, isr: int) -> None:
             undecided(st, CTRL_03, 1 << field.ISR)
 
 
+def assign(st: State, b: int, epoch: int, partition_epoch: int, isr: int) -> None:
+    """The replicas as this leader knows them from now on; what it recorded of others is gone. #updateAssignmentAndIsr."""
+    replicas = assigned_in(st, epoch, partition_epoch, isr)
+    st[REPLICAS + b, ASSIGNED] = replicas
+    if replicas == UNKNOWN:
+        return
+    for r in range(st[OPTION, BROKERS]):
+        if replicas >> r & 1 == 0:
+            value = -1 if st[OPTION, REPORTS_HANDLE_FETCH] == 1 else UNKNOWN
+            st[pair(st, r, b), REMOTE] = value
+            st[pair(st, r, b), REMOTE_EPOCH] = value
+
+
 def become_leader(
     st: State, b: int, epoch: int, partition_epoch: int, isr: int, epoch_start: int, before: Log, after: Log
 ) -> None:
@@ -132,6 +146,7 @@ def become_leader(
     st[REPLICAS + b, PENDING] = pending
     st[REPLICAS + b, MORE_ROUNDS] = 0
     st[REPLICAS + b, HW_MOVED] = -1
+    assign(st, b, epoch, partition_epoch, isr)
     # who is first heard of in the middle of an epoch began to lead before
     begun = old == UNKNOWN and (epoch_start == UNKNOWN or epoch_start < st[REPLICAS + b, LEO])
     if replay or begun or epoch == UNKNOWN:

@@ -28,6 +28,8 @@ from tidegauge.conformance.kernel.state import (
     ANS_LOW_HW,
     ANS_REC_EPOCH,
     ANS_TERM,
+    ASSIGNED,
+    C_REPLICAS,
     CACHED,
     DATA,
     DIVERGED,
@@ -39,6 +41,7 @@ from tidegauge.conformance.kernel.state import (
     HW,
     KEPT_LEO,
     KIND,
+    LAG_RULE,
     LEADING,
     LEO,
     LOG_START,
@@ -46,6 +49,7 @@ from tidegauge.conformance.kernel.state import (
     OPTION,
     PROCESS,
     RANGE,
+    REASSIGNED,
     REFUSED,
     REMOTE,
     REMOTE_EPOCH,
@@ -59,6 +63,7 @@ from tidegauge.conformance.kernel.state import (
     ROLE,
     TERM,
     TRUNCATION_ON_FETCH,
+    WHOLE,
     State,
     entries,
     epochs_row,
@@ -76,15 +81,27 @@ from tidegauge.impl.rules import (
     READ,
     UNKNOWN_LEADER_EPOCH,
     fetch_decision,
-    request_error,
+    fetch_error,
 )
 from tidegauge.traces.columns import UNKNOWN
 
 
-def fenced(st: State, b: int, epoch: int, error: int, older_process: int) -> None:
+def is_assigned(st: State, b: int, f: int) -> int:
+    """Whether leader b counts f as a replica: 1, 0, or UNKNOWN. It may have read the latest change."""
+    known, registered = st[REPLICAS + b, ASSIGNED], st[WHOLE, C_REPLICAS]
+    if st[OPTION, REASSIGNED] == 0:
+        return 1
+    if known == UNKNOWN:
+        return UNKNOWN
+    if st[OPTION, LAG_RULE] == 1 and registered != UNKNOWN and (known ^ registered) >> f & 1 == 1:
+        return UNKNOWN
+    return int(known >> f & 1)
+
+
+def fenced(st: State, b: int, epoch: int, error: int, assigned: int, older_process: int) -> None:
     """FENCE-01, FENCE-02: who may be answered. A request of a process that has gone is refused too (KIP-903).
 
-    `older_process` is whether it is one: 1, 0, or UNKNOWN.
+    `assigned` and `older_process` are whether its sender is a replica, and such a process: 1, 0, or UNKNOWN.
     """
     role, own = st[REPLICAS + b, ROLE], st[REPLICAS + b, EPOCH]
     served = error in (NONE, OFFSET_OUT_OF_RANGE)
@@ -95,7 +112,10 @@ def fenced(st: State, b: int, epoch: int, error: int, older_process: int) -> Non
         return
     if not served and error not in (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH):
         return
-    expected = request_error(epoch, own, role == LEADING, st[OPTION, FENCING] == 1 and role != NO_ROLE)
+    expected = fetch_error(epoch, own, role == LEADING, assigned != 0, st[OPTION, FENCING] == 1 and role != NO_ROLE)
+    if assigned == UNKNOWN and expected == NONE:
+        undecided(st, FENCE_01, 1 << field.REPLICAS)
+        return
     if role == NO_ROLE and error == UNKNOWN_LEADER_EPOCH:
         expected = error  # a partition of a broker just started has leader epoch -1: Partition#leaderEpoch
     if expected == NONE and error == NOT_LEADER_OR_FOLLOWER and older_process != 0:
@@ -191,7 +211,7 @@ def answered(
         undecided(st, FENCE_01, 1 << field.ERROR)
         forget_response(st, b, p, remote_leo, hw)
         return
-    fenced(st, b, epoch, error, older(st, f, p, process))
+    fenced(st, b, epoch, error, is_assigned(st, b, f), older(st, f, p, process))
     if error not in (NONE, OFFSET_OUT_OF_RANGE):
         st[p, KIND] = REFUSED
         st[p, ANS_ERROR] = error

@@ -47,10 +47,17 @@ Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
     STOPPED,  # 1 after an orderly stop
     PARTITION_EPOCH,  # the latest it acts on
     RESTARTED,  # 1 when an earlier process of it may have sent something, 0 when its life began in the trace
-) = range(20)
-REPLICA = 20
+    ASSIGNED,  # the replicas as this leader knows them
+    PROPOSED_BROKER_EPOCH,  # the broker epoch of the member that its last proposal adds
+    BROKER_EPOCH,  # what its broker registered with last
+    FENCED,  # 1 while the controller fences its broker
+    LOST,  # 1 since it may lack what it had, until it joins an ISR; REGISTERED when the controller knows
+) = range(25)
+REPLICA = 25
 
 NO_ROLE, LEADING, FOLLOWING = 0, 1, 2
+
+REGISTERED = 2
 
 # Columns of row pair(follower, leader): what is in flight, and what the leader recorded
 (
@@ -92,7 +99,9 @@ than one was handled, and whose response the follower gets is open."""
     C_EPOCH,
     C_PARTITION_EPOCH,
     C_ISR,
-    C_ELIGIBLE,  # members that left the ISR while it was below min ISR: KIP-966
+    C_ELIGIBLE,  # the ELR that was reported, or the members that left the ISR while it was below min ISR: KIP-966
+    C_ELR,  # the ELR where it was reported
+    C_REPLICAS,  # the assignment
     REGISTRATIONS,
     FIRST_EPOCH,  # lowest leader epoch that was registered in the trace
     TERMS,
@@ -114,10 +123,10 @@ than one was handled, and whose response the follower gets is open."""
     AT_REGISTRATIONS,
     AT_TERMS,
     AT_FAILURES,
-) = range(26)
+) = range(28)
 
 # Columns of row registration(i): what the controller registered, or a replica was told, of a leader epoch
-R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH, R_UNCLEAN = range(5)
+R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH, R_UNCLEAN, R_REPLICAS = range(6)
 """R_UNCLEAN: 1 where the election of the epoch was unclean, or nobody can call it clean."""
 
 # Columns of row term(i): a leader's term; its log is log brokers + i
@@ -149,7 +158,9 @@ T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_COMMITTED, T_ACKED = range(6)
     ELECTIONS_CLEAN,  # the source says that none was unclean, though it tells of none
     GUARDS_PARTITION_EPOCH,
     UNSEEN,  # which of its events the source does not report, as a set of the UNSEEN_ bits
-) = range(24)
+    REPORTS_FENCING,  # FenceBroker and UnfenceBroker, both
+    REASSIGNED,  # the assignment is not all brokers all the time
+) = range(26)
 
 UNSEEN_STARTS = 1
 UNSEEN_STOPS = 2

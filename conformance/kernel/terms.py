@@ -27,6 +27,7 @@ from tidegauge.conformance.kernel.state import (
     R_ISR,
     R_LEADER,
     R_PARTITION_EPOCH,
+    R_REPLICAS,
     R_UNCLEAN,
     REGISTRATIONS,
     REPLICAS,
@@ -49,7 +50,7 @@ from tidegauge.conformance.kernel.tally import decide, undecided
 from tidegauge.traces.columns import UNKNOWN
 
 
-def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int) -> None:
+def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int, replicas: int) -> None:
     """Remember that `leader` leads `epoch`; the ISR is UNKNOWN if the controller left it out, -1 if a replica spoke."""
     n = st[WHOLE, REGISTRATIONS]
     if n == st[WHOLE, ROOM]:
@@ -59,6 +60,7 @@ def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int)
     st[registration(st, n), R_LEADER] = leader
     st[registration(st, n), R_ISR] = isr
     st[registration(st, n), R_PARTITION_EPOCH] = partition_epoch
+    st[registration(st, n), R_REPLICAS] = replicas
     st[registration(st, n), R_UNCLEAN] = 1 if epoch == st[WHOLE, UNCLEAN] else 0
     st[WHOLE, REGISTRATIONS] = n + 1
 
@@ -75,7 +77,7 @@ def one_leader(st: State, epoch: int, leader: int) -> None:
     """EPOCH-04: a leader epoch has one leader, whoever tells of it; what is new is remembered."""
     known = leader_of(st, epoch)
     if known == UNKNOWN:
-        register(st, epoch, leader, -1, UNKNOWN)
+        register(st, epoch, leader, -1, UNKNOWN, UNKNOWN)
     else:
         decide(st, EPOCH_04, known == leader, field.LEADER, known, leader)
 
@@ -90,6 +92,22 @@ def was_registered(st: State, epoch: int, isr: int) -> int:
             if st[registration(st, i), R_ISR] == UNKNOWN:
                 found = UNKNOWN
     return found
+
+
+def assigned_in(st: State, epoch: int, partition_epoch: int, isr: int) -> int:
+    """The replicas in the registration that a leader acts on; UNKNOWN where several may be meant, and differ."""
+    replicas = UNKNOWN
+    for i in range(st[WHOLE, REGISTRATIONS]):
+        row = registration(st, i)
+        known = st[row, R_PARTITION_EPOCH]
+        if st[row, R_EPOCH] != epoch or st[row, R_ISR] == -1:
+            continue
+        alike = isr == UNKNOWN or st[row, R_ISR] in (isr, UNKNOWN)
+        if known == partition_epoch if UNKNOWN not in (known, partition_epoch) else alike:
+            if replicas not in (UNKNOWN, st[row, R_REPLICAS]):
+                return UNKNOWN
+            replicas = st[row, R_REPLICAS]
+    return int(replicas)
 
 
 def led_between(st: State, broker: int, after: int, before: int) -> int:
@@ -119,7 +137,7 @@ def open_term(st: State, b: int) -> None:
     st[term(st, t), T_COMMITTED] = 0
     st[term(st, t), T_ACKED] = 0
     snapshot(st, b, t)
-    for earlier in range(t):
+    for earlier in range(t - 1, -1, -1):  # the latest leader claims most
         kept(st, earlier, t, T_COMMITTED, DATA_01)
         kept(st, earlier, t, T_ACKED, DATA_03)
 

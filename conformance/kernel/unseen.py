@@ -20,6 +20,7 @@ from tidegauge.conformance.kernel.state import (
     ELECTIONS_UNSEEN,
     EPOCH,
     EPOCH_START,
+    FENCED,
     FIRST_EPOCH,
     FOLLOWING,
     FORGOTTEN,
@@ -31,6 +32,7 @@ from tidegauge.conformance.kernel.state import (
     LEADING,
     LEO,
     LOG_START,
+    LOST,
     MORE_ROUNDS,
     OLD_KIND,
     OPTION,
@@ -81,6 +83,9 @@ def lose(st: State, node: int) -> None:
         st[WHOLE, FIRST_EPOCH] = UNKNOWN
         st[WHOLE, COMPLETE_FROM] = 1
         st[WHOLE, ELECTIONS_UNSEEN] = 1
+        for b in range(n):
+            st[REPLICAS + b, FENCED] = UNKNOWN
+            st[REPLICAS + b, LOST] = UNKNOWN
         return
     for k in range(REPLICA):
         st[REPLICAS + node, k] = UNKNOWN

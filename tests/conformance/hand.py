@@ -28,6 +28,10 @@ def change(leader: int | None, epoch: int, isr: Sequence[int], live: Sequence[in
     )
 
 
+def registered(broker: int, broker_epoch: int, **fields: Any) -> Event:
+    return reported(100, "RegisterBroker", peer=broker, broker_epoch=broker_epoch, **fields)
+
+
 def lead(node: int, epoch: int, isr: Sequence[int], leo: int = 0, hw_before: int = 0, hw: int = 0, **fields: Any) -> Event:
     own = {"leader_epoch": epoch, "isr": tuple(isr), "epoch_start": leo, "leo": leo, "hw_before": hw_before, "hw": hw}
     return reported(node, "BecomeLeader", **{**own, **fields})

@@ -87,13 +87,14 @@ def test_a_file_that_nothing_assigns_is_refused(tmp_path: Path) -> None:
     assert "n1-request.log" in problem.do
 
 
-def test_a_tree_of_clusters_is_refused(tmp_path: Path) -> None:
-    """A folder of folders of nodes: one cluster at a time."""
+def test_a_folder_of_folders_of_nodes_is_a_cluster(tmp_path: Path) -> None:
+    """It is read, whatever lies beside it, and says its name."""
     for node in (1, 2):
         (tmp_path / "incident" / f"n{node}").mkdir(parents=True)
         (tmp_path / "incident" / f"n{node}" / "server.log").write_text(line(node, node=node))
-    (problem,) = read(tmp_path).problems
-    assert "nodes 1, 2 in folders of it; check that folder by itself" in str(problem)
+    capture = read(tmp_path)
+    assert not capture.problems
+    assert (capture.cluster, capture.summary.nodes) == ("incident", (1, 2))
 
 
 def test_a_log_by_its_name_or_its_lines(tmp_path: Path) -> None:

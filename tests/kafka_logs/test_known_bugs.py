@@ -9,7 +9,7 @@ from tidegauge.traces.schema import EVENTS, Event, Trace
 Find = Callable[[str, str], Trace]
 
 
-def test_seven_captures_are_shipped() -> None:
+def test_nine_captures_are_shipped() -> None:
     """They stand beside the code, in a checkout and in a wheel."""
     assert sorted(shipped()) == [
         "3.4.0/b-kill-leader",
@@ -19,6 +19,8 @@ def test_seven_captures_are_shipped() -> None:
         "4.2.0/d-unclean",
         "4.2.0/k-epoch-jump",
         "4.2.0/k-epoch-jump-control",
+        "4.3.1/l-ghost-elr",
+        "4.3.1/l-ghost-elr-control",
     ]
 
 

@@ -22,9 +22,11 @@ NOT_SEEN_IN = {
         "epochs-cut-at-end",
         "shrink-isr",
         "shrinking",
+        "log-deleted",
+        "broker-changed",  # the release does not say it
     }
     | {"fetch-error-74", "fetch-error-6", "fetch-error-100", "reset-to-leader-start", "reset-done"},
-    "4.2.0": {"logs-closed"},  # 4.x stops logging at SIGTERM
+    "4.2.0": {"logs-closed", "log-deleted"},  # 4.x stops logging at SIGTERM; no capture of it deletes a replica
 }
 
 

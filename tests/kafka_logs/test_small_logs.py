@@ -348,9 +348,64 @@ def test_a_proposal_the_controller_refuses_has_no_line_but_a_request(tmp_path: P
     assert (created.node, created.fields["isr"], created.fields["clean"]) == (100, (1,), True)
     assert dict(changed.fields) == {
         "leader": 1,
+        "replicas": (1, 2),
         "leader_epoch": 0,
         "partition_epoch": 1,
         "isr": (1, 2),
         "clean": True,
         "peer": 1,
     }
+
+
+CREATED = (
+    ("meta", "LogManager", "Created log for partition alpha-0 in /d/alpha-0 with properties {min.insync.replicas=2}"),
+    ("meta", "UnifiedLog", "[UnifiedLog partition=alpha-0, dir=/d] Setting high watermark (offset=0, segment=[0:0])"),
+    ("meta", "Partition", "[Partition alpha-0 broker=1] Log loaded for partition alpha-0 with initial high watermark 0"),
+)
+STARTED = ("main", "LoggingSignalHandler", "Registered signal handlers for TERM, INT, HUP")
+DELETED = (
+    "meta",
+    "LogManager",
+    "Log for partition alpha-0 is renamed to /d/alpha-0.5ab7-delete and is scheduled for deletion",
+)
+
+
+def test_a_log_that_is_created_where_one_was_is_a_lost_disk(tmp_path: Path) -> None:
+    """Only in another process, and only if nobody deleted it."""
+    what = ("Start", "Stop", "Crash", "LoseDisk", "DeleteReplica")
+    lost = events(broker(tmp_path / "a", STARTED, *LOADED, FOLLOWS, STARTED, *CREATED), *what)
+    assert [event.event for event in lost] == ["Start", "Crash", "LoseDisk", "Start"]
+    assert dict(lost[-1].fields) == {"clean": True, "leo": 0, "hw": 0, "log_start": 0, "epochs": []}
+    removed = events(broker(tmp_path / "b", STARTED, *LOADED, FOLLOWS, DELETED, STARTED, *CREATED), *what)
+    assert [event.event for event in removed] == ["Start", "DeleteReplica", "Start"]
+    again = events(broker(tmp_path / "c", STARTED, *LOADED, FOLLOWS, DELETED, *CREATED), *what)
+    assert [event.event for event in again] == ["Start", "DeleteReplica", "Start"]
+
+
+def test_a_controller_says_who_registers_and_who_is_fenced(tmp_path: Path) -> None:
+    """For each partition that the broker holds; a broker that shuts down in order is not fenced yet."""
+    who = "[QuorumController id=100] "
+    registration = (
+        "PartitionRegistration(replicas=[1, 2], directories=[a, b], isr=[1, 2], removingReplicas=[], addingReplicas=[2], "
+        "elr=[], lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0)"
+    )
+    changed = f"{who}Replayed BrokerRegistrationChangeRecord modifying the registration for broker {{0}}: BrokerRegistrationChangeRecord(brokerId={{0}}, brokerEpoch=7, fenced={{1}}, inControlledShutdown=0)"
+    lines = (
+        f"{who}Replayed PartitionRecord for new partition alpha-0 with topic ID T and {registration}.",
+        f"{who}partition change for alpha-0 with topic ID T: isr: [1, 2] -> [1], elr: [] -> [2], partitionEpoch: 0 -> 1",
+        changed.format(2, 1),
+        changed.format(3, 1),
+        changed.format(1, 0),
+        f"{who}Replayed RegisterBrokerRecord establishing a new incarnation of broker 2: RegisterBrokerRecord(brokerId=2, isMigratingZkBroker=false, incarnationId=I, brokerEpoch=9, endPoints=[])",
+        changed.format(2, -1),
+    )
+    loggers = ("ReplicationControlManager",) * 2 + ("ClusterControlManager",) * 5
+    capture = broker(tmp_path, *(("quorum", logger, text) for logger, text in zip(loggers, lines, strict=True)))
+    first, second, *rest = (event for trace in capture.traces for event in trace.events)
+    assert (first.fields["adding"], first.fields["elr"]) == ((2,), ())
+    assert (second.fields["isr"], second.fields["elr"], second.fields["replicas"]) == ((1,), (2,), (1, 2))
+    assert [(event.event, dict(event.fields)) for event in rest] == [
+        ("FenceBroker", {"peer": 2}),
+        ("RegisterBroker", {"peer": 2, "broker_epoch": 9}),
+        ("UnfenceBroker", {"peer": 2}),
+    ]

@@ -18,6 +18,8 @@ BROKEN = {
     "3.4.0/b-kill-leader": {("alpha-0", "HW-06")},
     # the high watermark rises over a replica that has not fetched in this leader epoch, and committed data is lost
     "4.2.0/k-epoch-jump": {("alpha-0", "HW-08"), ("alpha-0", "DATA-01"), ("alpha-0", "DATA-03")},
+    # F4: replicas that were removed stay eligible, and an empty one is elected
+    "4.3.1/l-ghost-elr": {("alpha-1", rule) for rule in ("CTRL-06", "CTRL-07", "DATA-01", "DATA-03")},
 }
 
 
@@ -32,7 +34,7 @@ def broken(capture: Capture) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_a_capture_breaks_exactly_the_rules_its_broker_breaks(name: str, capture: Callable[[str], Capture]) -> None:
-    """Two broken brokers, five that conform; and the conforming ones were really checked."""
+    """Three that are broken, six that conform; and the conforming ones were really checked."""
     assert broken(capture(name)) == BROKEN.get(name, set())
     held = {rule for trace in capture(name).traces for rule, tally in judged(trace).tallies.items() if tally.held}
     assert {"HW-01", "HW-05", "FETCH-01", "FETCH-04", "EPOCH-03", "ACK-01"} <= held
@@ -52,6 +54,19 @@ def test_the_epoch_jump_is_found_where_broker_1_becomes_leader(capture: Callable
     at = {failure.rule: alpha.events[failure.row].at for failure in judged(alpha).failures}
     assert at["HW-08"] == "n1/server.log:132"
     assert at["DATA-01"] == "n2/server.log:540"
+
+
+def test_the_ghost_elr_is_found_where_the_controller_keeps_it(capture: Callable[[str], Capture]) -> None:
+    """CTRL-06 when the replicas are removed, CTRL-07 when they come back; the loss when the empty one becomes leader."""
+    alpha = next(trace for trace in capture("4.3.1/l-ghost-elr").traces if trace.tp == "alpha-1")
+    failures = judged(alpha).failures
+    assert [(failure.rule, alpha.events[failure.row].at) for failure in failures] == [
+        ("CTRL-06", "n100/server.log:257"),
+        ("CTRL-07", "n100/server.log:339"),
+        ("DATA-01", "n2/server.log:755"),
+        ("DATA-03", "n2/server.log:755"),
+    ]
+    assert [(failure.expected, failure.actual) for failure in failures[2:]] == [(45, 0), (45, 0)]
 
 
 CLOCKS = [

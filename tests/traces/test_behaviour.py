@@ -232,9 +232,10 @@ def test_a_copy_of_an_epoch_request_is_answered_from_the_cache(profile: str, res
     assert reported(fenced, ("HandleDuplicate", 0, 1, 0, 0, -1, 0), fenced, profile)[0][2]["error"] == error
 
 
-def test_a_copy_that_is_made_and_a_disk_that_is_lost_are_no_events() -> None:
+def test_a_copy_that_is_made_is_no_event_and_a_disk_that_is_lost_is_one() -> None:
     s0 = state(broker(LEADER), broker(DOWN))
-    assert reported(s0, ("Duplicate", 1, 0), s0) == reported(s0, ("LoseDisk", 1), s0) == []
+    assert reported(s0, ("Duplicate", 1, 0), s0) == []
+    assert reported(s0, ("LoseDisk", 1), s0) == [(2, "LoseDisk", {})]
 
 
 def test_a_trace_says_whether_requests_may_arrive_twice() -> None:

@@ -14,18 +14,21 @@ def test_a_registration_tells_how_the_broker_had_stopped_and_what_the_controller
     src = state(broker(LEADER), broker(DOWN, log=(0,), hw=1), (0, 0, 3, 3, 0, -1, clean, (0, 0)))
     dst = state(broker(LEADER), broker(NOBODY, log=(0,), hw=1), (0, 0, 1, 1, clean, -1, 0, (0, 0)))
     found = {"leo": 1, "hw": 1, "log_start": 0, "epochs": ((0, 0),)}
-    registration = {"leader": 1, "leader_epoch": 0, "isr": (1,), "live": (1,), "clean": True}
+    registration = {"leader": 1, "leader_epoch": 0, "isr": (1,), "live": (1,), "clean": True, "elr": (2,) if clean else ()}
     assert reported(src, ("Register", 1, -1), dst, "elr") == [
         (2, "Start", {"clean": event == "Stop", **found}),
         (100, "ChangePartition", registration),
+        (100, "RegisterBroker", {"peer": 2, "clean": event == "Stop"}),
     ]
 
 
-def test_a_registration_that_changes_nothing_is_a_start_alone() -> None:
-    """Its session had ended before; that it is eligible no more is nothing that a trace tells."""
-    src = state(broker(LEADER), broker(DOWN), (0, 0, 1, 1, 2, -1, 0, (0, 0)))
+@pytest.mark.parametrize("elr", [0, 2])
+def test_a_registration_that_changes_nothing_is_no_change(elr: int) -> None:
+    """Its session had ended before; that it is eligible no more is a change."""
+    src = state(broker(LEADER), broker(DOWN), (0, 0, 1, 1, elr, -1, 0, (0, 0)))
     dst = state(broker(LEADER), broker(NOBODY), (0, 0, 1, 1, 0, -1, 0, (0, 0)))
-    assert [event for _, event, _ in reported(src, ("Register", 1, -1), dst, "elr")] == ["Start"]
+    events = [event for _, event, _ in reported(src, ("Register", 1, -1), dst, "elr")]
+    assert events == ["Start", *(["ChangePartition"] if elr else []), "RegisterBroker"]
 
 
 @pytest.mark.parametrize(("label", "event"), [(("Stop", 0), "Stop"), (("CrashAndLose", 0, 0, 0), "Crash")])

@@ -9,9 +9,10 @@ from pathlib import Path
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
 from tidegauge.impl.releases import of_release
+from tidegauge.traces.kafka.clusters import find_clusters
 from tidegauge.traces.kafka.coverage import Life, lives, missing
 from tidegauge.traces.kafka.disks import read_disks
-from tidegauge.traces.kafka.files import find_nodes
+from tidegauge.traces.kafka.files import Found
 from tidegauge.traces.kafka.gaps import Gap
 from tidegauge.traces.kafka.layout.found import DOCUMENTED, KAFKAS
 from tidegauge.traces.kafka.lines import clock
@@ -22,10 +23,14 @@ from tidegauge.traces.kafka.selection import Selection
 from tidegauge.traces.kafka.steps import LoggedStep
 from tidegauge.traces.kafka.unmatched import doubtful
 from tidegauge.traces.problems import Problem
-from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, FieldKind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, REASSIGNED, Config, Event, FieldKind, Trace
 
-REPORTED = [name for name in EVENTS if name not in {"SendEpochRequest", "HandleEpochResponse", "HwCheckpoint"}]
-"""What lines and requests tell. A follower logs no OffsetsForLeaderEpoch request; the request log of its leader has it."""
+UNREPORTED = frozenset({"SendEpochRequest", "HandleEpochResponse", "HwCheckpoint", "UnfenceBroker"})
+REPORTED = [name for name in EVENTS if name not in UNREPORTED]
+"""What lines and requests tell. A follower logs no OffsetsForLeaderEpoch request; the request log of its leader has it.
+
+That a broker is fenced no more, a line says; if that is lost, no other one shows it.
+"""
 
 
 NAMED = 5
@@ -86,19 +91,32 @@ class Capture:
     lives: tuple[Life, ...] = ()
     missing: tuple[str, ...] = ()
     doubts: Mapping[str, Sequence[tuple[tuple[int, int], Gap]]] = field(default_factory=dict)
+    cluster: str = ""
+    """Where its logs lie, if there are several clusters."""
 
 
-def read(directory: str | Path, layout: str | None = None, selection: Selection | None = None) -> Capture:
-    """Every topic-partition the logs under `directory` (or of one file) tell about; `layout` is a pattern of log4j2.
+def read_all(directory: str | Path, layout: str | None = None, selection: Selection | None = None) -> list[Capture]:
+    """A capture for each cluster whose logs are under `directory` (or in one file); `layout` is a pattern of log4j2.
 
     With a `selection` that part of them is read.
     """
     folder = Path(directory)
-    found = find_nodes(folder, layout, selection)
-    if not found.nodes:
+    clusters = find_clusters(folder, layout, selection)
+    if not any(found.nodes for found in clusters):
         replicas, of_disks = read_disks(folder)
         if replicas:
-            return Capture(replicas, of_disks, _of_disks(replicas))
+            return [Capture(replicas, of_disks, _of_disks(replicas))]
+    return [_capture("/".join((folder.name, found.name)).rstrip("/"), found) for found in clusters]
+
+
+def read(directory: str | Path, layout: str | None = None, selection: Selection | None = None) -> Capture:
+    """Every topic-partition the logs under `directory` tell about, where they are of one cluster: the first."""
+    return read_all(directory, layout, selection)[0]
+
+
+def _capture(name: str, found: Found) -> Capture:
+    """The logs of one cluster."""
+    selection = found.selection
     reading = Reading([node_of(files) for files in found.nodes], found.problems, selection=selection)
     for one_pass in PASSES:
         one_pass(reading)
@@ -110,7 +128,7 @@ def read(directory: str | Path, layout: str | None = None, selection: Selection 
     merged = {tp: merge(of_partition) for tp, of_partition in sorted(by_partition.items())}
     known = {tp: replicas for node in nodes for tp, replicas in node.controller.replicas.items()}
     traces = [
-        _trace(folder.name, tp, one, nodes=nodes, controller=controller, replicas=known.get(tp, ()), names=reading.names)
+        _trace(name, tp, one, nodes=nodes, controller=controller, replicas=known.get(tp, ()), names=reading.names)
         for tp, one in merged.items()
     ]
     brokers = {broker for trace in traces for broker in trace.config.nodes}
@@ -141,6 +159,7 @@ def read(directory: str | Path, layout: str | None = None, selection: Selection 
         lives(nodes, reading.gaps),
         (*missing(nodes, controller, reading.gaps, brokers), *found.not_judged),
         doubts,
+        found.name,
     )
 
 
@@ -191,6 +210,8 @@ def _trace(
     if controller is not None and not both_roles:
         brokers.discard(controller.id)
     min_isr = next((node.broker.min_isr[tp] for node in nodes if tp in node.broker.min_isr), 1)
+    assigned = [step.fields.get("replicas") for step in merged.steps if step.name == "ChangePartition"]
+    stays = assigned and all(isinstance(one, tuple) and set(one) == brokers for one in assigned)
     topic_id = next((one for one, topic in names.items() if topic == tp.rpartition("-")[0]), None)
     config = Config(
         nodes=tuple(sorted(brokers)),
@@ -199,7 +220,12 @@ def _trace(
         lag_rule=True,
         controller=None if controller is None else controller.id,
         source=f"Kafka {_release(nodes)} broker logs".replace("  ", " "),
-        extra={"release": _release(nodes), "reports": REPORTED} | ({} if topic_id is None else {"topic_id": topic_id}),
+        extra={
+            "release": _release(nodes),
+            "reports": REPORTED,
+            **({} if stays else {REASSIGNED: True}),  # who was a replica when, no line may say
+            **({} if topic_id is None else {"topic_id": topic_id}),
+        },
     )
     counts: dict[int, int] = defaultdict(int)
     events = []

@@ -12,10 +12,11 @@ Rules of this file
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tidegauge.traces.kafka.phrases import changes, ids
 from tidegauge.traces.kafka.said import Said
-from tidegauge.traces.kafka.steps import LoggedBroker, LoggedStep, or_null
+from tidegauge.traces.kafka.steps import Fields, LoggedBroker, LoggedStep, or_null
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,22 @@ class Registration:
     isr: tuple[int, ...] | None = None
     leader: int | None = None
     leader_epoch: int | None = None
-    elr: tuple[int, ...] = ()
+    replicas: tuple[int, ...] | None = None
+    adding: tuple[int, ...] | None = None
+    removing: tuple[int, ...] | None = None
+    elr: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+
+
+_LISTS = {
+    "isr": "isr",
+    "replicas": "replicas",
+    "addingReplicas": "adding",
+    "removingReplicas": "removing",
+    "elr": "elr",
+    "lastKnownElr": "last_known_elr",
+}
+"""Kafka's names of the lists in a registration, and the schema's."""
 
 
 class LoggedController:
@@ -44,13 +60,17 @@ class LoggedController:
             "registered": self.registered,
             "changed": self.changed,
             "isr-altered": self.isr_altered,
+            "broker-registered": self.broker_registered,
+            "broker-changed": self.broker_changed,
         }
 
     def registered(self, said: Said) -> None:
         """A new partition."""
         self.replicas[said.tp] = said.ids("replicas")
         self._learn(said)
-        self.registrations[said.tp] = Registration(said.ids(), said.number("leader"), said.number("leader_epoch"))
+        assigned: dict[str, Any] = {name: said.ids(name) for name in _LISTS.values() if name in said.values}
+        registration = Registration(leader=said.number("leader"), leader_epoch=said.number("leader_epoch"))
+        self.registrations[said.tp] = replace(registration, **assigned)
         self._change(said, said.number("partition_epoch"), clean=True)
 
     def changed(self, said: Said) -> None:
@@ -59,13 +79,10 @@ class LoggedController:
         found = changes(said.text("changes"))
         before = self.registrations.get(said.tp, Registration())
         isr = ids(found["isr"][0][1:-1]) if "isr" in found else before.isr
-        elr = ids(found["elr"][0][1:-1]) if "elr" in found else before.elr
-        after = before
-        if "isr" in found:
-            after = replace(after, isr=ids(found["isr"][1][1:-1]))
-        if "elr" in found:
-            self.keeps_elr = True
-            after = replace(after, elr=ids(found["elr"][1][1:-1]))
+        elr = ids(found["elr"][0][1:-1]) if "elr" in found else before.elr or ()
+        lists: dict[str, Any] = {name: ids(found[key][1][1:-1]) for key, name in _LISTS.items() if key in found}
+        after = replace(before, **lists)
+        self.keeps_elr |= "elr" in found
         if "leader" in found:
             after = replace(after, leader=int(found["leader"][1]))
         if "leaderEpoch" in found:
@@ -86,6 +103,22 @@ class LoggedController:
         step = self.broker.step(said, "AlterPartition", {"peer": said.number("peer"), "isr": said.ids(), "error": 0})
         self.altered[said.tp] = step
 
+    def broker_registered(self, said: Said) -> None:
+        """A broker, in a new incarnation."""
+        self._concerns(said, "RegisterBroker", {"peer": said.number("peer"), "broker_epoch": said.number("broker_epoch")})
+
+    def broker_changed(self, said: Said) -> None:
+        """It is fenced (1), or no more (-1). Shutting down in order is neither."""
+        if said.number("fenced"):
+            name = "FenceBroker" if said.number("fenced") > 0 else "UnfenceBroker"
+            self._concerns(said, name, {"peer": said.number("peer")})
+
+    def _concerns(self, said: Said, name: str, fields: Fields) -> None:
+        """What happens to a broker happens to each partition that it holds."""
+        for tp, registration in self.registrations.items():
+            if said.number("peer") in (registration.replicas or ()):
+                self.broker.step(said, name, dict(fields), tp)
+
     def _change(self, said: Said, epoch: int | None, clean: bool | None) -> LoggedStep:
         now = self.registrations[said.tp]
         step = self.broker.step(said, "ChangePartition", {})
@@ -94,7 +127,7 @@ class LoggedController:
         for name, value in (
             ("leader_epoch", now.leader_epoch),
             ("partition_epoch", epoch),
-            ("isr", now.isr),
+            *((name, getattr(now, name)) for name in _LISTS.values()),
             ("clean", clean),
         ):
             if value is not None:

@@ -60,7 +60,11 @@ class NodeFiles:
 
 @dataclass
 class Found:
-    """What a directory (or one file) holds; `not_judged` are logs that are there, and why they are of no use."""
+    """What a directory (or one file) holds; `not_judged` are logs that are there, and why they are of no use.
+
+    `nested` are folders that hold the folders of several nodes. One node may be there twice: see clusters.py, which gives
+    each of several clusters a `name`.
+    """
 
     nodes: list[NodeFiles] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -68,6 +72,8 @@ class Found:
     passed_over: list[str] = field(default_factory=list)
     layouts: dict[str, int] = field(default_factory=dict)
     selection: Selection | None = None
+    nested: list[Path] = field(default_factory=list)
+    name: str = ""
 
 
 def is_log(path: Path) -> bool:
@@ -160,15 +166,13 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, 
     ids = sorted({said for _, _, said in parts if said is not None})
     if len(ids) > 1:
         if len({path.parent for path in paths}) > 1 and label:
-            found.problems += problems
-            seen, do = f"nodes {', '.join(map(str, ids))} in folders of it", "check that folder by itself"
-            _leave(Problem(label, None, "the logs of one node", seen, do, lost=1), found)
+            found.nested.append(folder)
             return
         found.problems += problems
         _split(folder, parts, ids, found)
         return
     said = ids[0] if ids else node_id(folder, fallback)
-    _add(NodeFiles(said, folder, label, _streams((path, lines) for path, lines, _ in parts), problems), found)
+    found.nodes.append(NodeFiles(said, folder, label, _streams((path, lines) for path, lines, _ in parts), problems))
 
 
 def _named_first(paths: Sequence[Path], found: Found, label: str, folder: Path) -> list[Path]:
@@ -214,23 +218,13 @@ def _split(folder: Path, parts: Sequence[tuple[Path, list[Line], int | None]], i
         elif lines:
             expected = f"lines or a name that say which of the nodes {', '.join(map(str, ids))} wrote it"
             do = f"name it after its node (n{ids[0]}-{path.name}), or put each node's files into a folder n<id>/"
-            _leave(Problem(path.name, None, expected, "neither", do, lost=1), found)
+            leave(Problem(path.name, None, expected, "neither", do, lost=1), found)
     for node, of_one in sorted(of_node.items()):
         # checkpoint files of several nodes would have the same names: there are none to be read
-        _add(NodeFiles(node, folder / f"n{node}", f"n{node}: ", _streams(of_one), []), found)
+        found.nodes.append(NodeFiles(node, folder / f"n{node}", f"n{node}: ", _streams(of_one), []))
 
 
-def _add(node: NodeFiles, found: Found) -> None:
-    twin = next((other for other in found.nodes if other.id == node.id), None)
-    if twin is None:
-        found.nodes.append(node)
-        return
-    seen, do = f"node {node.id} again, as in {twin.label}", "put the logs of one node into one folder"
-    found.problems += node.problems
-    _leave(Problem(node.label, None, "one folder per node", seen, do), found)
-
-
-def _leave(problem: Problem, found: Found) -> None:
+def leave(problem: Problem, found: Found) -> None:
     """Logs that nothing is made of: a verdict on the others is none on everything."""
     found.problems.append(problem)
     found.not_judged.append(f"{problem.path}: expected {problem.expected}, seen {problem.seen}; it is not judged")

@@ -15,9 +15,9 @@ Rules of this file
 
 from collections.abc import Callable, Mapping
 
-from tidegauge.traces.kafka.phrases import leos, proposal
+from tidegauge.traces.kafka.phrases import broker_epochs, leos, proposal
 from tidegauge.traces.kafka.said import Said
-from tidegauge.traces.kafka.steps import LoggedBroker, LoggedStep, Risen, or_null, record_fields, reported
+from tidegauge.traces.kafka.steps import Fields, LoggedBroker, LoggedStep, Risen, or_null, record_fields, reported
 
 
 def _leader(broker: LoggedBroker, said: Said) -> None:
@@ -194,7 +194,9 @@ def settle_all(broker: LoggedBroker) -> None:
 
 def _expand_isr(broker: LoggedBroker, said: Said) -> None:
     members, leader_epoch, partition_epoch = proposal(said.text("sent"))
-    step = broker.step(said, "ExpandIsr", {"peer": said.number("peer"), "isr": members, "partition_epoch": partition_epoch})
+    fields: Fields = {"peer": said.number("peer"), "isr": members, "partition_epoch": partition_epoch}
+    known = broker_epochs(said.text("sent")).get(said.number("peer"))
+    step = broker.step(said, "ExpandIsr", fields | reported(broker_epoch=known))
     step.offers.append(("proposal", said.tp, leader_epoch, partition_epoch, frozenset(members)))
     broker.expanding[said.line.thread, said.tp] = step
 

@@ -27,7 +27,7 @@ from tidegauge.traces.problems import Problem, shown
 
 _OF_A_FETCH = frozenset({"high-watermark", "leader-high-watermark", "leader-high-watermark-kept", "expand-isr", "recorded"})
 
-_OF_A_CONTROLLER = frozenset({"ChangePartition", "AlterPartition"})
+_OF_A_CONTROLLER = frozenset({"ChangePartition", "AlterPartition", "RegisterBroker", "FenceBroker", "UnfenceBroker"})
 
 HANDLERS = {**process.HANDLERS, **leader.HANDLERS, **follower.HANDLERS}
 

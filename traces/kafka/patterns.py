@@ -46,6 +46,7 @@ _PROCESS = (
         "LogManager",
         rf"^Created log for partition {_TP} in \S+ with properties \{{(?:.*?\bmin\.insync\.replicas=(?P<min_isr>\d+))?",
     ),
+    ("log-deleted", "LogManager", rf"^Log for partition {_TP} is renamed to \S+-delete and is scheduled for deletion"),
     (
         "log-completed",
         "LogManager",
@@ -244,12 +245,25 @@ _FOLLOWER = (
 
 _CONTROLLER = (
     (
+        "broker-registered",
+        "ClusterControlManager",
+        # `Registered new broker: `, `Re-registered broker id 1: ` 3.4; `Replayed .. broker 1: ` later
+        r": RegisterBrokerRecord\(brokerId=(?P<peer>\d+),.*?brokerEpoch=(?P<broker_epoch>\d+)",
+    ),
+    (
+        "broker-changed",
+        "ClusterControlManager",
+        r"BrokerRegistrationChangeRecord\(brokerId=(?P<peer>\d+), brokerEpoch=\d+, fenced=(?P<fenced>-?\d+)",
+    ),
+    (
         "registered",
         "ReplicationControlManager",
         # `Created partition` 3.4, `Replayed PartitionRecord for new partition` since 3.5
         (
             rf"(?:Created partition|Replayed PartitionRecord for new partition) {_TP} with topic ID (?P<topic_id>\S+) and "
             r"PartitionRegistration\(replicas=\[(?P<replicas>[^\]]*)\].*?\bisr=\[(?P<isr>[^\]]*)\]"
+            r"(?:.*?\bremovingReplicas=\[(?P<removing>[^\]]*)\], addingReplicas=\[(?P<adding>[^\]]*)\]"
+            r"(?:, elr=\[(?P<elr>[^\]]*)\], lastKnownElr=\[(?P<last_known_elr>[^\]]*)\])?)?"
             r".*?\bleader=(?P<leader>-?\d+),.*?leaderEpoch=(?P<leader_epoch>\d+), partitionEpoch=(?P<partition_epoch>\d+)"
         ),
     ),

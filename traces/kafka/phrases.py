@@ -45,6 +45,14 @@ def proposal(sent: str) -> tuple[tuple[int, ...], int, int]:
     return members, leader_epoch, partition_epoch
 
 
+_BROKER_EPOCHS = re.compile(r"BrokerState\(brokerId=(\d+), brokerEpoch=(\d+)\)")
+
+
+def broker_epochs(sent: str) -> dict[int, int]:
+    """The broker epochs of the members in a LeaderAndIsr, since 3.5; those the leader knew."""
+    return {int(broker): int(epoch) for broker, epoch in _BROKER_EPOCHS.findall(sent)}
+
+
 _CHANGE = re.compile(r"(\w+): (\[[^\]]*\]|-?\w+) -> (\[[^\]]*\]|-?\w+)")
 
 

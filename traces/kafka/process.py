@@ -37,9 +37,18 @@ def _clean_start(broker: LoggedBroker, said: Said) -> None:  # noqa: ARG001
 
 
 def _log_created(broker: LoggedBroker, said: Said) -> None:
+    """A log that was there when the process before ended, and that nobody deleted, was lost with its disk."""
+    before = broker.replicas.get(said.tp)
+    if before is not None and not before.loaded and before.leo:
+        broker.step(said, "LoseDisk", {})
     broker.replicas[said.tp] = LoggedReplica(leo=0, log_start=0, epochs=[], created=True)
     if "min_isr" in said.values:
         broker.min_isr[said.tp] = said.number("min_isr")
+
+
+def _log_deleted(broker: LoggedBroker, said: Said) -> None:
+    broker.replicas.pop(said.tp, None)
+    broker.step(said, "DeleteReplica", {})
 
 
 def _log_completed(broker: LoggedBroker, said: Said) -> None:
@@ -90,6 +99,7 @@ HANDLERS: Mapping[str, Callable[[LoggedBroker, Said], None]] = {
     "unclean-start": _unclean_start,
     "clean-start": _clean_start,
     "log-created": _log_created,
+    "log-deleted": _log_deleted,
     "log-completed": _log_completed,
     "log-loaded": _log_loaded,
 }

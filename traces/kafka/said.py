@@ -49,7 +49,7 @@ for _what, _logger, _pattern in TABLE:
     _BY_LOGGER.setdefault(_logger, []).append((_what, re.compile(_pattern)))
 
 _ENDLESS = re.compile(r"\d{19}")
-_IDS = frozenset({"isr", "replicas"})
+_IDS = frozenset({"isr", "replicas", "adding", "removing", "elr", "last_known_elr"})
 _TEXTS = frozenset(
     {"tp", "topic_id", "version", "sent", "request", "reason", "changes", "partition", "completed", "session", "leos"}
 )

@@ -166,11 +166,17 @@ def _restart(src: View, label: Label, dst: View, _profile: str) -> Iterator[Even
     yield report(label[1], "Start", clean=clean, leo=b.leo, hw=b.hw, log_start=b.start, **cache)
 
 
+def _lose_disk(_src: View, label: Label, _dst: View, _profile: str) -> Iterator[Event]:
+    yield report(label[1], "LoseDisk")
+
+
 def _register(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """What it found on its disk, and what the controller makes of its registration, unless that changes nothing."""
+    """What it found on its disk, what the controller makes of its registration (nothing, maybe), and that one."""
     yield from _restart(src, label, dst, profile)
     if controller(src).registration != controller(dst).registration:
         yield _change_partition(dst)
+    clean = bool(controller(src).clean >> label[1] & 1)
+    yield Event(node=CONTROLLER, event="RegisterBroker", fields={"peer": node_id(label[1]), "clean": clean})
 
 
 def _change_partition(view: View, *, clean: bool = True) -> Event:
@@ -182,6 +188,8 @@ def _change_partition(view: View, *, clean: bool = True) -> Event:
         "live": members(now.live),
         "clean": clean,
     }
+    if now.keeps_elr:
+        fields["elr"] = members(now.elr)
     return Event(node=CONTROLLER, event="ChangePartition", fields=fields)
 
 
@@ -215,7 +223,7 @@ _STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
     "LoseResponse": lose_response,
     "Duplicate": _silent,
     "HandleDuplicate": handle_duplicate,
-    "LoseDisk": _silent,
+    "LoseDisk": _lose_disk,
     "AnswerProduce": answer_produce,
     "Read": read,
     "DeleteRecords": delete_records,

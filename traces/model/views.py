@@ -66,9 +66,14 @@ class ControllerView(NamedTuple):
     reborn: tuple[int, ...] = ()
 
     @property
+    def keeps_elr(self) -> bool:
+        """Whether the model has eligible leader replicas."""
+        return bool(self.reborn)
+
+    @property
     def registration(self) -> tuple[int, ...]:
         """What a change of the partition tells."""
-        return self.leader, self.epoch, self.isr, self.live
+        return self.leader, self.epoch, self.isr, self.live, self.elr
 
 
 def brokers(view: View) -> list[BrokerView]:

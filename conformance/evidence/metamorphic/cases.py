@@ -11,19 +11,18 @@ Rules of this file
 import gzip
 import random
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tidegauge.conformance.evidence.captures import expectations
 from tidegauge.conformance.evidence.metamorphic.files_of import Files
 from tidegauge.conformance.evidence.metamorphic.losses import LOSSES
 from tidegauge.conformance.evidence.metamorphic.relayouts import RELAYOUTS
 from tidegauge.conformance.evidence.metamorphic.tree import Relayout, Tree, joined, write
 from tidegauge.conformance.judging.check import check
 from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.traces.kafka.shipped import FOLDER
 
 SECOND_CLUSTER = "interleave a second cluster"
 LAYOUTS: Mapping[str, Relayout] = {name: relayout for name, relayout in RELAYOUTS.items() if name != "as-it-is"}
@@ -41,7 +40,7 @@ class Case:
     capture: Path
     steps: tuple[str, ...]
     fails: tuple[str, ...]
-    """The rules the whole capture breaks; none when it is healthy."""
+    """The rules the whole capture breaks, and the other cluster beside it; none when it is healthy."""
     other: Path
 
 
@@ -77,9 +76,7 @@ def captures(directories: Sequence[Path]) -> dict[Path, tuple[str, ...]]:
     """Every capture below the directories with the rules that fail on it; those nobody has said are left out."""
     found: dict[Path, tuple[str, ...]] = {}
     for directory in directories:
-        beside = directory / "expected.toml"
-        text = (beside if beside.exists() else FOLDER / "expected.toml").read_text(encoding="utf-8")
-        expected = tomllib.loads(text)
+        expected = expectations(directory)
         for folder in sorted(directory.glob("*/*")):
             name = folder.relative_to(directory).as_posix()
             if folder.is_dir() and name in expected:
@@ -95,7 +92,9 @@ def cases(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator
         step = names[number % len(names)]
         steps = (step, chosen.choice((*LOSSES, SECOND_CLUSTER))) if chosen.random() < PAIRS else (step,)
         folder = folders[(number // len(names) + number) % len(folders)]
-        yield Case(number, folder, steps, of[folder], chosen.choice(folders))
+        other = chosen.choice(folders)
+        fails = of[folder] + of[other] if SECOND_CLUSTER in steps else of[folder]
+        yield Case(number, folder, steps, tuple(dict.fromkeys(fails)), other)
 
 
 @cache

@@ -58,8 +58,10 @@ def _rules(report: Report, colour: bool, everything: bool) -> Iterator[str]:
 def _read(report: Report) -> Iterator[str]:
     """What was read, how much of what happened that is, and what was wrong with it."""
     for one in report.inputs:
-        yield f"{one.path}: {one.kind}, {one.traces:,} traces, {one.events:,} events" + (
-            f", {len(one.problems):,} problems" if one.problems else ""
+        yield (
+            f"{one.path}: {one.kind}, {one.traces:,} traces, {one.events:,} events"
+            + (f", {len(one.problems):,} problems" if one.problems else "")
+            + (f": {one.verdict.value}" if len(report.inputs) > 1 else "")
         )
         if one.covered:
             yield f"covered: {'; '.join(one.covered)}"

@@ -162,6 +162,8 @@ def test_isr_changes_become_the_same_trace_again(tmp_path: Path) -> None:
         pytest.param("NoMinIsr", "HW-03", marks=pytest.mark.long),
         pytest.param("StaysInIsr", "CTRL-04", marks=pytest.mark.long),
         ("FencedLastKnown", "CTRL-01"),
+        ("UncleanStaysEligible", "CTRL-07"),
+        pytest.param("NeverCleared", "CTRL-07", marks=pytest.mark.long),
         ("AckAtLogEnd", "ACK-01"),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.hand import COPIED, FORKED, TWO, bent
+from tests.conformance.hand import COPIED, FORKED, TWO, bent, change, lead, reported, start
 from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging.check import check
 from tidegauge.conformance.judging.explain import STEPS, explain, text
@@ -201,3 +201,14 @@ def test_gzipped_logs_are_read_like_plain_ones(tmp_path: Path) -> None:
                 out.write(path.read_bytes())
             path.unlink()
     assert [r.tally for r in check([copy]).rules] == [r.tally for r in check([source]).rules]
+
+
+def test_a_lost_disk_is_reported_and_breaks_nothing(tmp_path: Path) -> None:
+    """Exit code 0 and a warning, as columns too; what is lost with it is another matter."""
+    lost = (*COPIED, reported(2, "Crash"), reported(2, "LoseDisk"), start(2))
+    report = check([written(tmp_path / "run.ndjson", lost)])
+    assert (report.verdict, report.exit_code) == (Verdict.PASS, 0)
+    (note,) = report.notes
+    assert note.startswith(f"node 2 lost its disk (1 replica, {tmp_path / 'run.ndjson'}:15)")
+    elected = (*lost, reported(1, "Crash"), change(2, 1, (2,), (2,)), lead(2, 1, (2,)))
+    assert check([written(tmp_path / "elected.ndjson", elected)]).verdict is Verdict.FAIL

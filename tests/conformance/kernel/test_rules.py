@@ -19,6 +19,7 @@ from tests.conformance.hand import (
     follow,
     judged,
     lead,
+    registered,
     reported,
     send,
     serve,
@@ -33,6 +34,11 @@ from tidegauge.traces.schema import Config, Event, Trace
 
 HW_ONLY = replace(TWO, profile="hw-only")
 TWO_IN_SYNC = replace(TWO, min_isr=2)
+
+TWO_ELIGIBLE = replace(TWO_IN_SYNC, profile="elr")
+
+ELIGIBLE = (*OPENING, change(1, 0, (1, 2), elr=()), change(1, 0, (1,), elr=(2,)))
+"""Broker 2 leaves an ISR that needs two members: it is eligible."""
 
 ASKED = (
     *COPIED,
@@ -222,6 +228,26 @@ CASES: dict[str, tuple[Sequence[Event], Sequence[Event], Config]] = {
     "CTRL-03": (SHRUNK, (*SHRUNK, follow(2, 1, 5)), TWO),
     "CTRL-04": (SHRUNK, (*SHRUNK, change(1, 0, (1, 2), (1,))), TWO),
     "CTRL-05": (SHRUNK, (*SHRUNK, change(None, 1, (), ())), TWO),
+    "CTRL-06": (
+        (*OPENING, change(1, 0, (1,), replicas=(1, 2), elr=(2,))),
+        (*OPENING, change(1, 0, (1,), replicas=(1,), elr=(2,))),
+        TWO_ELIGIBLE,
+    ),
+    "CTRL-07": (
+        (*ELIGIBLE, change(1, 0, (1,), elr=(2,))),
+        (*ELIGIBLE, reported(100, "RegisterBroker", peer=2, clean=False), change(1, 0, (1,), elr=(2,))),
+        TWO_ELIGIBLE,
+    ),
+    "CTRL-08": (
+        (*OPENING, change(1, 0, (1, 2), replicas=(1, 2), adding=(2,), removing=(1,))),
+        (*OPENING, change(1, 0, (1, 2), replicas=(1, 2), adding=(2,), removing=(2,))),
+        TWO,
+    ),
+    "CTRL-09": (
+        (*OPENING, registered(2, 7), registered(2, 9)),
+        (*OPENING, registered(2, 9), registered(2, 7)),
+        TWO,
+    ),
     "OOR-01": (RESET, bent(RESET, -1, target=1), TWO),
     "LOAD-01": (FORKED, bent(FORKED, 10, leo=2), TWO),
     "LOAD-02": (FORKED, bent(FORKED, 10, epochs=((1, 0),)), TWO),

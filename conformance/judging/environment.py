@@ -1,0 +1,30 @@
+"""What happened to brokers that is no broker's doing: disks that were lost. Reported as such; no rule is about it."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from tidegauge.conformance.kernel.fields import LOSE_DISK
+from tidegauge.traces.columns import Columns
+from tidegauge.traces.schema import Config, Trace
+
+Lost = tuple[int, str]
+"""The node that lost its disk, and where that was read."""
+
+
+def lost_disks(columns: Columns, config: Config, traces: tuple[Trace, ...] | None, source: str) -> Iterator[Lost]:
+    """One per replica that was gone."""
+    events = None if traces is None else [event for trace in traces for event in trace.events]
+    for row in np.flatnonzero(columns.event == LOSE_DISK).tolist():
+        at = source if events is None else events[row].at
+        yield config.nodes[int(columns.node[row])], at or source
+
+
+def warnings(lost: Iterable[Lost]) -> Iterator[str]:
+    """One per node."""
+    by: dict[int, list[str]] = {}
+    for node, at in lost:
+        by.setdefault(node, []).append(at)
+    for node, places in sorted(by.items()):
+        replicas = "1 replica" if len(places) == 1 else f"{len(places):,} replicas"
+        yield f"node {node} lost its disk ({replicas}, {places[0]}): no rule is broken by that, only by what follows from it"

@@ -1,0 +1,120 @@
+"""The assignment of the partition, and who of it is eligible to lead when the ISR is empty (KIP-966).
+
+Rules of this file
+
+1. The ELR that a source reports is judged, and is who may be elected; only where none is reported is it reckoned from the
+   ISRs. So is the assignment: where no event says what it is, it is all brokers, for good.
+2. A replica is eligible because it left the ISR while that was too small to commit anything: it holds whatever is committed
+   as long as it keeps its log. One that was removed, lost its disk, or stopped without flushing may not.
+"""
+
+from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.groups import Assignment
+from tidegauge.conformance.kernel.leader_hw import size_of
+from tidegauge.conformance.kernel.rule_ids import CTRL_06, CTRL_07, CTRL_08
+from tidegauge.conformance.kernel.state import (
+    BROKERS,
+    C_ELIGIBLE,
+    C_ELR,
+    C_EPOCH,
+    C_ISR,
+    C_PARTITION_EPOCH,
+    C_REPLICAS,
+    LAG_RULE,
+    LOST,
+    MIN_ISR,
+    OPTION,
+    REASSIGNED,
+    REGISTERED,
+    REPLICAS,
+    WHOLE,
+    State,
+)
+from tidegauge.conformance.kernel.tally import decide, undecided
+from tidegauge.traces.columns import UNKNOWN
+
+
+def assigned(st: State, isr: int, to: Assignment) -> None:
+    """CTRL-06, CTRL-08: ISR and ELR are replicas, nobody is in both; nobody is both being added and being removed."""
+    if to.elr != UNKNOWN and isr != UNKNOWN:
+        decide(st, CTRL_06, to.elr & isr == 0, field.ELR, to.elr & ~isr, to.elr)
+    if to.adding != UNKNOWN and to.removing != UNKNOWN:
+        decide(st, CTRL_08, to.adding & to.removing == 0, field.ADDING, to.adding & ~to.removing, to.adding)
+    if to.replicas == UNKNOWN:
+        if to.elr != UNKNOWN and st[OPTION, REASSIGNED] == 1:
+            undecided(st, CTRL_06, 1 << field.REPLICAS)
+        return
+    if to.elr != UNKNOWN:
+        decide(st, CTRL_06, to.elr & ~to.replicas == 0, field.ELR, to.elr & to.replicas, to.elr)
+    if isr != UNKNOWN:
+        decide(st, CTRL_08, isr & ~to.replicas == 0, field.ISR, isr & to.replicas, isr)
+    if to.adding != UNKNOWN:
+        decide(st, CTRL_08, to.adding & ~to.replicas == 0, field.ADDING, to.adding & to.replicas, to.adding)
+    if to.removing != UNKNOWN:
+        decide(st, CTRL_08, to.removing & ~to.replicas == 0, field.REMOVING, to.removing & to.replicas, to.removing)
+
+
+def becomes_eligible(st: State, partition_epoch: int, isr: int, to: Assignment) -> None:
+    """CTRL-07: a replica becomes eligible by leaving the ISR, and not when it has just been assigned.
+
+    Once the ISR is large enough nobody is; a real cluster may have changed min.insync.replicas, which no event reports.
+    """
+    if to.elr == UNKNOWN:
+        return
+    old, old_isr, old_replicas = st[WHOLE, C_ELR], st[WHOLE, C_ISR], st[WHOLE, C_REPLICAS]
+    before = st[WHOLE, C_PARTITION_EPOCH]
+    missed = UNKNOWN not in (before, partition_epoch) and partition_epoch != before + 1
+    if UNKNOWN in (old, old_isr) or missed:
+        if st[WHOLE, C_EPOCH] != UNKNOWN:
+            undecided(st, CTRL_07, 1 << field.ELR | 1 << field.ISR)
+    else:
+        were = old | old_isr
+        if old_replicas != UNKNOWN:
+            were &= old_replicas
+        decide(st, CTRL_07, to.elr & ~were == 0, field.ELR, to.elr & were, to.elr)
+    for b in range(st[OPTION, BROKERS]):
+        if to.elr >> b & 1 == 1 and st[REPLICAS + b, LOST] == REGISTERED:
+            decide(st, CTRL_07, False, field.ELR, to.elr & ~(1 << b), to.elr)
+    if isr != UNKNOWN and st[OPTION, LAG_RULE] == 0 and size_of(isr, st[OPTION, BROKERS]) >= enough(st, to.replicas):
+        decide(st, CTRL_07, to.elr == 0, field.ELR, 0, to.elr)
+
+
+def elects_eligible(st: State, leader: int) -> None:
+    """CTRL-07: whoever is elected from the ELR kept what it had when it joined it."""
+    if st[WHOLE, C_ELR] != UNKNOWN and st[WHOLE, C_ELR] >> leader & 1 == 1 and st[REPLICAS + leader, LOST] != UNKNOWN:
+        without = st[WHOLE, C_ELR] & ~(1 << leader)
+        decide(st, CTRL_07, st[REPLICAS + leader, LOST] == 0, field.ELR, without, st[WHOLE, C_ELR])
+
+
+def joins(st: State, old_isr: int, isr: int) -> None:
+    """Members of the ISR that were none before have fetched what they lacked."""
+    if isr == UNKNOWN:
+        return
+    for b in range(st[OPTION, BROKERS]):
+        if isr >> b & 1 == 1 and (old_isr == UNKNOWN or old_isr >> b & 1 == 0):
+            st[REPLICAS + b, LOST] = 0
+
+
+def enough(st: State, replicas: int) -> int:
+    """The effective min.insync.replicas: no more than there are replicas."""
+    n = st[OPTION, BROKERS]
+    if replicas != UNKNOWN:
+        n = size_of(replicas, n)
+    return int(min(st[OPTION, MIN_ISR], n))
+
+
+def eligible(st: State, isr: int, to: Assignment) -> None:
+    """Keep the eligible leader replicas: PartitionChangeBuilder#maybePopulateTargetElr."""
+    old, old_isr = st[WHOLE, C_ELIGIBLE], st[WHOLE, C_ISR]
+    if to.elr != UNKNOWN:
+        st[WHOLE, C_ELIGIBLE] = to.elr
+    elif isr == UNKNOWN:
+        st[WHOLE, C_ELIGIBLE] = UNKNOWN
+    elif size_of(isr, st[OPTION, BROKERS]) >= enough(st, to.replicas):
+        st[WHOLE, C_ELIGIBLE] = 0
+    elif UNKNOWN in (old, old_isr):
+        st[WHOLE, C_ELIGIBLE] = UNKNOWN
+    else:
+        st[WHOLE, C_ELIGIBLE] = (old | old_isr) & ~isr
+    st[WHOLE, C_ELR] = to.elr
+    st[WHOLE, C_REPLICAS] = to.replicas

@@ -1,0 +1,80 @@
+"""Two clusters in one tree are two verdicts, however they lie; two copies of one are one."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tidegauge.conformance.judging.check import Input, check
+from tidegauge.conformance.judging.verdicts import Verdict
+from tidegauge.traces.kafka.shipped import shipped
+
+BROKEN, SOUND = "4.2.0/k-epoch-jump", "4.2.0/k-epoch-jump-control"
+
+
+def lay(name: str, folder: Path, prefix: str = "") -> None:
+    for node in shipped()[name].glob("n*"):
+        shutil.copytree(node, folder / f"{prefix}{node.name}")
+
+
+def side_by_side(folder: Path) -> None:
+    """`n1`, `n2`, .. and `other-n1`, `other-n2`, ..: the ids of topics tell them apart."""
+    lay(BROKEN, folder)
+    lay(SOUND, folder, "other-")
+
+
+def a_folder_each(folder: Path) -> None:
+    lay(BROKEN, folder / "east")
+    lay(SOUND, folder / "west")
+
+
+def verdicts(folder: Path) -> dict[str, Input]:
+    return {one.path.removeprefix(str(folder)).strip(" ()"): one for one in check([folder]).inputs}
+
+
+@pytest.mark.parametrize(
+    ("laid", "names"), [(side_by_side, ("", "other-n1")), (a_folder_each, ("east", "west"))], ids=["beside", "nested"]
+)
+def test_two_clusters_are_two_verdicts(laid: Callable[[Path], None], names: tuple[str, str], tmp_path: Path) -> None:
+    """Each as if it lay there alone."""
+    laid(tmp_path)
+    found = verdicts(tmp_path)
+    assert tuple(sorted(found)) == names
+    broken, sound = (found[name] for name in names)
+    assert (broken.verdict, sound.verdict) == (Verdict.FAIL, Verdict.PASS)
+    alone = check([shipped()[BROKEN]])
+    assert broken.events == alone.events
+    assert [rule.verdict for rule in broken.rules] == [rule.verdict for rule in alone.rules]
+    assert not sound.missing
+
+
+def test_a_second_folder_of_a_node_is_no_second_cluster(tmp_path: Path) -> None:
+    """Its topics have the ids that the first one names: it is left out, and said to be."""
+    lay(SOUND, tmp_path)
+    shutil.copytree(tmp_path / "n2", tmp_path / "n2-copy")
+    (found,) = verdicts(tmp_path).values()
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert any("one folder per node" in said for said in found.missing)
+
+
+def test_a_node_that_names_no_topic_is_of_the_cluster_that_lacks_it(tmp_path: Path) -> None:
+    """A broker of the second cluster that hosted nothing yet."""
+    side_by_side(tmp_path)
+    shutil.rmtree(tmp_path / "n3")
+    for log in (tmp_path / "other-n3").glob("server.log*"):
+        log.unlink()
+    (tmp_path / "other-n3" / "server.log").write_text(
+        "[2026-11-21 10:29:30,000] INFO [main] [BrokerServer id=3] Starting broker (kafka.server.BrokerServer)\n"
+    )
+    found = verdicts(tmp_path)
+    assert any("node 3" in life for life in found[""].covered)
+
+
+def test_without_a_controller_nobody_knows_how_many_replicas_there_were(tmp_path: Path) -> None:
+    """HW-09 in a cluster whose partition had one replica for a while: undecided, not broken."""
+    lay("4.3.1/l-ghost-elr-control", tmp_path)
+    shutil.rmtree(tmp_path / "n100")
+    (found,) = verdicts(tmp_path).values()
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert next(rule for rule in found.rules if rule.rule.id == "HW-09").tally.undecided

@@ -58,7 +58,7 @@ def test_a_log_that_grew_while_it_was_shut_lacks_lines(tmp_path: Path) -> None:
     broker(tmp_path, STARTED, *LOADED, led, STOPPING, closed, STARTED, CLEAN, *loaded_at(41), STOPPING, closed)
     report = check([tmp_path])
     assert any("log end 41 is loaded, and no line goes beyond 40" in line for line in report.missing), report.missing
-    assert [rule.rule.id for rule in report.rules if rule.verdict is Verdict.INCONCLUSIVE] == ["LOAD-01"]
+    assert not failing(tmp_path)
 
 
 FETCHED_40 = request(

@@ -150,6 +150,7 @@ def handle_fetch_response(
     if kind == DIVERGED:
         moved = st[REPLICAS + b, HW] != UNKNOWN and after.hw not in (UNKNOWN, st[REPLICAS + b, HW])
         decide(st, HW_06, not moved and not data.end > data.base >= 0, field.HW, st[REPLICAS + b, HW], after.hw)
+        res_log_start = st[p, ANS_LOG_START] if res_log_start < 0 else res_log_start
     elif given(st, p, leader, DATA, epoch, offset, False):
         as_answered(st, field.RES_HW, st[p, ANS_HW], res_hw)
         as_answered(st, field.REC_BASE, st[p, ANS_BASE], data.base)

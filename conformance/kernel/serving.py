@@ -239,6 +239,7 @@ def answered(
     st[p, KIND] = RANGE if reported == OUT_OF_RANGE else DIVERGED
     st[p, ANS_DIV_EPOCH] = response.div_epoch
     st[p, ANS_DIV_END] = response.div_end
+    st[p, ANS_LOG_START] = response.log_start if response.log_start >= 0 else st[REPLICAS + b, LOG_START]
 
 
 def forget_response(st: State, b: int, p: int, remote_leo: int, hw: int) -> None:
@@ -329,6 +330,7 @@ def answer_fetch(st: State, b: int, f: int, asked: Request, response: Response, 
         st[p, KIND] = DIVERGED
         st[p, ANS_DIV_EPOCH] = div_epoch
         st[p, ANS_DIV_END] = div_end
+        st[p, ANS_LOG_START] = response.log_start if response.log_start >= 0 else st[REPLICAS + b, LOG_START]
         return
     if data.base < 0 and div_epoch != -1 and div_end != -1:
         st[p, KIND] = UNKNOWN

@@ -10,7 +10,7 @@ from tidegauge.impl.explored.explore import Graph, explore
 from tidegauge.impl.explored.view import view
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.model.behaviour import events_of_step, trace_of_path
+from tidegauge.traces.model.behaviour import events_of_step, numbered, trace_of_path
 from tidegauge.traces.schema import EVENTS, Event, Trace
 
 BOUNDS = Bounds(brokers=2, max_log=2, max_epoch=2, max_crashes=1, max_start=2)
@@ -90,7 +90,7 @@ def test_the_judge_promises_nothing_of_what_was_deleted() -> None:
     elected = (("HandleFetch", 1, 0, 1), ("AlterPartition", 1), ("ElectPreferred", 0), ("BecomeLeader", 0))
     trace = played(*ELECTED, *elected)
     assert failing(trace) == set()
-    untold = replace(trace, events=tuple(event for event in trace.events if event.event != "LogStartMoved"))
+    untold = replace(trace, events=numbered([event for event in trace.events if event.event != "LogStartMoved"]))
     assert "DATA-01" in failing(untold)
 
 

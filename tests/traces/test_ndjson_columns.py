@@ -88,7 +88,7 @@ PLAIN = {
     "own name": b'{"node":1,"event":"Crash","trace":"t"}\n',
     "time": b'{"node":1,"event":"Crash","time":"2026-01-01","corr":17,"at":"x:1"}\n',
     "no line feed at the end": b'{"node":1,"event":"Crash"}',
-    "two events": b'{"node":1,"seq":4,"event":"Crash"}\n{"node":1,"seq":0,"event":"Start"}\n',
+    "two events": b'{"node":1,"seq":1,"event":"Crash"}\n{"node":1,"seq":0,"event":"Start"}\n',
     "beyond ASCII": '{"node":1,"event":"Crash","rack":"Köln"}\n'.encode(),
 }
 

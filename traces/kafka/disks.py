@@ -162,7 +162,7 @@ def _trace(name: str, tp: str, nodes: Mapping[int, Sequence[Observation]]) -> Tr
         profile=FETCH_TRUNCATION.name,
         lag_rule=True,
         source="Kafka segment files; elections are taken to be clean",
-        extra={"reports": ["Observe"], UNCLEAN_ELECTIONS: False},
+        extra={UNCLEAN_ELECTIONS: False},
     )
     events = tuple(
         Event(node, "Observe", fields, seq, None, None, at)

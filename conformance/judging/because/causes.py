@@ -23,6 +23,9 @@ class Because:
     causes: tuple[Cause, ...] = ()
 
 
+EMPTIES = {"LoseDisk": "lost the disk with its log", "DeleteReplica": "deleted its log as a replica no more"}
+
+
 def because_of(says: str, causes: list[Cause]) -> Because:
     """A sentence and its causes in the order of the trace."""
     return Because(says, tuple(sorted(causes, key=lambda cause: cause.row)))
@@ -48,6 +51,8 @@ def shortens(past: History, row: int, broker: int) -> str:
     event = _event(past, row)
     if event in TRUNCATES:
         return f"{name_of(past, broker)} truncated its log from {grouped(before)} to {grouped(after)} ({event})"
+    if event in EMPTIES:
+        return f"{name_of(past, broker)} {EMPTIES[event]}, which ended at {grouped(before)}"
     verb = {"Start": "came back with", "Observe": "is found with"}.get(event, f"has with {event}")
     return f"{name_of(past, broker)} {verb} the log end {grouped(after)} instead of {grouped(before)}"
 

@@ -102,11 +102,11 @@ def played(model: Model) -> Played:
 
 
 def test_the_erased_proposal_is_a_trace_that_loses_a_record() -> None:
-    """F3, from a model of its own: an election makes the loss visible; before it nothing is told that breaks a rule."""
+    """F3, from a model of its own: the leader commits while its proposal is open; an election makes the loss visible."""
     (trace,) = ndjson.read(DIRECTORY / "equal-epoch.ndjson").traces
     assert trace.config.extra["spec"]["cfg"] == "MCAlterPartition/EqualEpoch.cfg"
-    assert failing(trace) == {"DATA-01"}
-    assert failing(replace(trace, events=trace.events[:-2])) == set()
+    assert failing(trace) == {"DATA-01", "HW-02", "HW-03"}
+    assert failing(replace(trace, events=trace.events[:-2])) == {"HW-02", "HW-03"}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

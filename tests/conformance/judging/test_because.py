@@ -177,6 +177,12 @@ def agrees(says: str, event: Event) -> bool:
         before, after = says.partition(" from ")[2].split(" (")[0].split(" to ")
         assert fields.get("leo", int(after)) == int(after)
         assert fields.get("leo_before", int(before)) == int(before)
+    elif " lost the disk with its log, " in says:
+        assert event.event == "LoseDisk"
+    elif " deleted its log as a replica no more, " in says:
+        assert event.event == "DeleteReplica"
+    elif " acknowledged it to a producer" in says:
+        assert event.event == "ProduceAck"
     elif " crashed." in says:
         assert event.event == "Crash"
     elif " appended offset " in says:

@@ -19,6 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     profiles.arguments(parser, "judge by this profile instead of the one the trace names")
     layout_argument(parser)
     selections.arguments(parser)
+    parser.add_argument("--spark", action="store_true", help="judge the captures below the paths on Spark, a task for each")
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) there")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report, judge nothing")
@@ -42,7 +43,12 @@ def run(args: argparse.Namespace) -> int:
     out = directory(args.out) if args.out else None
     seen = sys.stderr.isatty() and not args.quiet
     how = How(profiles.chosen(args), args.layout, selections.chosen(args))
-    report = check_all(args.path, how, args.processes, aside if seen else silent)
+    if args.spark:
+        from tidegauge.spark_check.captures import check_on_spark
+
+        report = check_on_spark(args.path, how, f"local[{args.processes or '*'}]")
+    else:
+        report = check_all(args.path, how, args.processes, aside if seen else silent)
     echo(json_text(report) if args.json else as_text(report, colour=colour(), everything=args.all))
     if out is not None:
         for name, write in (("check.json", write_json), ("check.xml", write_junit), ("index.html", write_html)):

@@ -25,9 +25,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegauge.traces.kafka.lines import read_lines
-from tidegauge.traces.kafka.patterns import TABLE
-from tidegauge.traces.kafka.selection import Selection
+from tidegauge.traces.kafka.lines.lines import read_lines
+from tidegauge.traces.kafka.lines.patterns import TABLE
+from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.kafka.shipped import shipped
 
 CAPTURE = "4.2.0/a-steady"

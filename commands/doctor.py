@@ -15,7 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Say what this machine has of what Tidegauge needs."""
     if args.logging is not None:
-        from tidegauge.traces.kafka.loggers import configuration
+        from tidegauge.traces.kafka.lines.loggers import configuration
 
         for line in configuration(args.logging):
             echo(line)

@@ -7,7 +7,7 @@ from tidegauge.commands.counts import positive
 from tidegauge.impl.errors import UsageError
 
 if TYPE_CHECKING:
-    from tidegauge.traces.kafka.selection import Selection
+    from tidegauge.traces.kafka.lines.selection import Selection
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def chosen(args: argparse.Namespace) -> "Selection | None":
     """What was asked for, if anything was. Raises UsageError for what is no time and no partition."""
-    from tidegauge.traces.kafka.selection import Selection
+    from tidegauge.traces.kafka.lines.selection import Selection
 
     if not (args.topic or args.partition or args.begin or args.end):
         return None
@@ -39,7 +39,7 @@ def chosen(args: argparse.Namespace) -> "Selection | None":
 
 
 def _time(flag: str, text: str | None) -> int | None:
-    from tidegauge.traces.kafka.layout.dates import moment
+    from tidegauge.traces.kafka.lines.layout.dates import moment
 
     if text is None:
         return None

@@ -13,7 +13,7 @@ from pathlib import Path
 from tidegauge.conformance.judging.check import Report, check
 from tidegauge.conformance.judging.side_by_side import How, merged
 from tidegauge.spark_check.session import session
-from tidegauge.traces.kafka.files import log_files
+from tidegauge.traces.kafka.lines.files import log_files
 
 LOGS = ("logs", "log")
 """Folders of a node that its logs may lie in."""

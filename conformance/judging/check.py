@@ -35,7 +35,7 @@ from tidegauge.conformance.judging.verdicts import (
 )
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import named
-from tidegauge.traces.kafka.selection import Selection
+from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.problems import Problem, lost
 
 CONFORMS, FAILS, BAD, UNDECIDED = 0, 1, 2, 3

@@ -25,7 +25,7 @@ from tidegauge.traces.columns import Columns, to_columns
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.files.ndjson_columns import read_at_once
 from tidegauge.traces.files.parquet import Reader, Unreadable
-from tidegauge.traces.kafka.selection import Selection
+from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Config, Trace
 

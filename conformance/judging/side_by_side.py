@@ -21,8 +21,8 @@ from tidegauge.conformance.judging.check import EXPLAINED, Input, Report, check,
 from tidegauge.conformance.judging.explain import Explanation
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.conformance.judging.verdicts import RuleVerdict, added, rule_verdicts, run_verdict
-from tidegauge.traces.kafka.files import log_size
-from tidegauge.traces.kafka.selection import Selection
+from tidegauge.traces.kafka.lines.files import log_size
+from tidegauge.traces.kafka.lines.selection import Selection
 
 LARGE = 96_000_000
 """Bytes of logs from which they are judged in shares,"""

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.layout.dates import microseconds
-from tidegauge.traces.kafka.lines import clock
+from tidegauge.traces.kafka.lines.layout.dates import microseconds
+from tidegauge.traces.kafka.lines.lines import clock
 from tidegauge.traces.kafka.shipped import shipped
 from tidegauge.traces.schema import Trace
 

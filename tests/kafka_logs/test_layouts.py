@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces.kafka import read
-from tidegauge.traces.kafka.layout import json_lines
-from tidegauge.traces.kafka.layout.dates import moment, of_java
-from tidegauge.traces.kafka.layout.found import find
-from tidegauge.traces.kafka.layout.pattern import envelope
-from tidegauge.traces.kafka.lines import clock, read_lines
+from tidegauge.traces.kafka.lines.layout import json_lines
+from tidegauge.traces.kafka.lines.layout.dates import moment, of_java
+from tidegauge.traces.kafka.lines.layout.found import find
+from tidegauge.traces.kafka.lines.layout.pattern import envelope
+from tidegauge.traces.kafka.lines.lines import clock, read_lines
 
 AT = 1_795_249_635_637_000
 VERSION = "Kafka version: 4.2.0"

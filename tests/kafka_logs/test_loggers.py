@@ -12,8 +12,8 @@ from tidegauge.commands.main import main
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.loggers import NEEDED, configuration, levels
-from tidegauge.traces.kafka.patterns import TABLE
+from tidegauge.traces.kafka.lines.loggers import NEEDED, configuration, levels
+from tidegauge.traces.kafka.lines.patterns import TABLE
 from tidegauge.traces.kafka.shipped import shipped
 from tidegauge.traces.schema import Trace
 
@@ -80,7 +80,7 @@ def broken(found: Capture) -> set[str]:
 def test_every_logger_of_the_patterns_is_there(release: str) -> None:
     """By its class; `logger` is the end of state.change.logger and kafka.request.logger, the controller is a package."""
     classes = {name.rpartition(".")[2] for name in configured(release)}
-    assert {logger for _, logger, _ in TABLE} - {"ReplicationControlManager"} <= classes
+    assert {logger for _, logger, _ in TABLE} - {"ReplicationControlManager", "ClusterControlManager"} <= classes
     assert "org.apache.kafka.controller" in configured(release)
     assert configured(release) == {name: logger.level for name, logger in levels(release)}
 

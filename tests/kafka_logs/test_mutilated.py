@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.lines import read_lines
+from tidegauge.traces.kafka.lines.lines import read_lines
 from tidegauge.traces.kafka.shipped import shipped
 from tidegauge.traces.problems import Problem
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tidegauge.traces.kafka.lines import Line
-from tidegauge.traces.kafka.patterns import TABLE
-from tidegauge.traces.kafka.phrases import Asked, changes, fetch_line, leos, proposal
-from tidegauge.traces.kafka.said import parse
+from tidegauge.traces.kafka.lines.lines import Line
+from tidegauge.traces.kafka.lines.patterns import TABLE
+from tidegauge.traces.kafka.lines.phrases import Asked, changes, fetch_line, leos, proposal
+from tidegauge.traces.kafka.lines.said import parse
 
 ROWS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "lines.json").read_text())
 NOT_SEEN_IN = {

@@ -14,7 +14,7 @@ from tidegauge.conformance.judging.check import Report, check
 from tidegauge.conformance.judging.judge import ReplicaState
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka import read
-from tidegauge.traces.kafka.segment_files import Run, contradiction
+from tidegauge.traces.kafka.disks.segment_files import Run, contradiction
 from tidegauge.traces.kafka.shipped import shipped
 from tidegauge.traces.segments import record_batch
 
@@ -274,7 +274,7 @@ def test_without_the_checksum_package_segments_are_read_and_that_is_said(
     """google-crc32c is the extra `segments`."""
     replica(tmp_path / "n1", OLD, hw=10)
     monkeypatch.setattr(record_batch, "CHECKSUM", None)
-    monkeypatch.setattr("tidegauge.traces.kafka.segment_files.CHECKSUM", None)
+    monkeypatch.setattr("tidegauge.traces.kafka.disks.segment_files.CHECKSUM", None)
     capture = read(tmp_path)
     assert len(capture.traces) == 1
     (problem,) = capture.problems

@@ -12,10 +12,11 @@ from tidegauge.commands.main import main
 from tidegauge.conformance.judging import side_by_side
 from tidegauge.conformance.judging.check import Report, check
 from tidegauge.conformance.judging.side_by_side import How, check_all, check_in_shares
-from tidegauge.traces.kafka import Capture, blocks, read
-from tidegauge.traces.kafka.lines import Line, read_lines
-from tidegauge.traces.kafka.patterns import TABLE
-from tidegauge.traces.kafka.selection import Selection
+from tidegauge.traces.kafka import Capture, read
+from tidegauge.traces.kafka.lines import blocks
+from tidegauge.traces.kafka.lines.lines import Line, read_lines
+from tidegauge.traces.kafka.lines.patterns import TABLE
+from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.kafka.shipped import shipped
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tidegauge.traces.kafka import Capture
-from tidegauge.traces.kafka.lines import Line
-from tidegauge.traces.kafka.match import match
-from tidegauge.traces.kafka.phrases import Asked
-from tidegauge.traces.kafka.requests import Fetch, LoggedRequest, LoggedResponse, Sessions, read_request
+from tidegauge.traces.kafka.between.match import match
+from tidegauge.traces.kafka.lines.lines import Line
+from tidegauge.traces.kafka.lines.phrases import Asked
+from tidegauge.traces.kafka.lines.requests import Fetch, LoggedRequest, LoggedResponse, Sessions, read_request
+from tidegauge.traces.kafka.nodes.steps import Send
 from tidegauge.traces.kafka.shipped import shipped
-from tidegauge.traces.kafka.steps import Send
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace
 

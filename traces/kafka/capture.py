@@ -9,19 +9,19 @@ from pathlib import Path
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
 from tidegauge.impl.releases import of_release
-from tidegauge.traces.kafka.clusters import find_clusters
-from tidegauge.traces.kafka.coverage import Life, lives, missing
-from tidegauge.traces.kafka.disks import read_disks
-from tidegauge.traces.kafka.files import Found
-from tidegauge.traces.kafka.gaps import Gap
-from tidegauge.traces.kafka.layout.found import DOCUMENTED, KAFKAS
-from tidegauge.traces.kafka.lines import clock
-from tidegauge.traces.kafka.merge import Merged, merge
-from tidegauge.traces.kafka.node import Node, node_of
+from tidegauge.traces.kafka.between.coverage import Life, lives, missing
+from tidegauge.traces.kafka.between.merge import Merged, merge
+from tidegauge.traces.kafka.between.unmatched import doubtful
+from tidegauge.traces.kafka.disks.disks import read_disks
+from tidegauge.traces.kafka.lines.clusters import find_clusters
+from tidegauge.traces.kafka.lines.files import Found
+from tidegauge.traces.kafka.lines.layout.found import DOCUMENTED, KAFKAS
+from tidegauge.traces.kafka.lines.lines import clock
+from tidegauge.traces.kafka.lines.selection import Selection
+from tidegauge.traces.kafka.nodes.gaps import Gap
+from tidegauge.traces.kafka.nodes.node import Node, node_of
+from tidegauge.traces.kafka.nodes.steps import LoggedStep
 from tidegauge.traces.kafka.passes import PASSES, Reading
-from tidegauge.traces.kafka.selection import Selection
-from tidegauge.traces.kafka.steps import LoggedStep
-from tidegauge.traces.kafka.unmatched import doubtful
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import EVENTS, FIELDS, REASSIGNED, Config, Event, FieldKind, Trace
 

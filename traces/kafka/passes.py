@@ -12,20 +12,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tidegauge.traces.kafka.disks import left_unread, read_disk
-from tidegauge.traces.kafka.exchanges import EARLIEST, LATEST, Exchanges
-from tidegauge.traces.kafka.gaps import END as END_OF_LOG
-from tidegauge.traces.kafka.gaps import Gap
-from tidegauge.traces.kafka.levels import silent_controller, silent_loggers
-from tidegauge.traces.kafka.match import match
-from tidegauge.traces.kafka.node import Node, changes_reported, topic_ids
-from tidegauge.traces.kafka.process import END
-from tidegauge.traces.kafka.requests import Fetch, LoggedRequest, Sessions
-from tidegauge.traces.kafka.selection import Selection
-from tidegauge.traces.kafka.steps import LoggedStep, Send
-from tidegauge.traces.kafka.timeline import fetches_before_what_they_raised
-from tidegauge.traces.kafka.unlogged import tie_unlogged
-from tidegauge.traces.kafka.unmatched import torn_lines, unmatched, without_send
+from tidegauge.traces.kafka.between.exchanges import EARLIEST, LATEST, Exchanges
+from tidegauge.traces.kafka.between.levels import silent_controller, silent_loggers
+from tidegauge.traces.kafka.between.match import match
+from tidegauge.traces.kafka.between.unlogged import tie_unlogged
+from tidegauge.traces.kafka.between.unmatched import torn_lines, unmatched, without_send
+from tidegauge.traces.kafka.disks.disks import left_unread, read_disk
+from tidegauge.traces.kafka.lines.requests import Fetch, LoggedRequest, Sessions
+from tidegauge.traces.kafka.lines.selection import Selection
+from tidegauge.traces.kafka.nodes.gaps import END as END_OF_LOG
+from tidegauge.traces.kafka.nodes.gaps import Gap
+from tidegauge.traces.kafka.nodes.node import Node, changes_reported, topic_ids
+from tidegauge.traces.kafka.nodes.process import END
+from tidegauge.traces.kafka.nodes.steps import LoggedStep, Send
+from tidegauge.traces.kafka.nodes.timeline import fetches_before_what_they_raised
 from tidegauge.traces.problems import Problem
 
 TAKES_RESPONSES = frozenset({"HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleFetchError"})

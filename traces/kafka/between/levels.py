@@ -1,0 +1,56 @@
+"""Which loggers were on.
+
+A log without the lines of a logger looks like a broker that never does what those lines tell: that would be judged as
+broken. So a node whose log shows that a logger was off is not judged, and one Problem says what to switch on. The absence
+of lines counts only where something else in the logs shows that there should have been some.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from tidegauge.traces.kafka.nodes.node import Node
+from tidegauge.traces.problems import Problem
+
+_SEE = "switch it on and see docs/kafka-logs.md section 1; the replicas of this node are not judged"
+
+
+def silent_loggers(node: Node, fetched: bool, responded: bool) -> Iterator[Problem]:
+    """One problem per logger that was off; `fetched` is whether followers went on fetching from this node.
+
+    `responded` is whether a follower took a response of it, of whatever kind: a leader for a moment may have given one, and
+    only its request log says what it was.
+    """
+    heard = node.heard
+    if not heard["log-loaded"] and not fetched and not responded:
+        return
+    if heard["log-loaded"] and not heard["high-watermark"]:
+        yield _off(node, "UnifiedLog at TRACE", "logs that are loaded, and no `Setting high watermark`")
+    if heard["fetcher-added"] and not heard["sending"]:
+        yield _off(node, "ReplicaFetcherThread at TRACE", "`Added fetcher`, and no `Sending fetch request`")
+    if heard["log-created"] and heard["appended"] and not heard["epoch-entry"]:
+        yield _off(node, "LeaderEpochFileCache at DEBUG", "appends to a new log, and no `Appended new epoch entry`")
+    if (fetched or responded) and not node.requests:
+        # refused and diverging fetches, and those fenced while they waited, stand nowhere else
+        yield _off(node, "kafka.request.logger at DEBUG", "fetches of followers, and no request")
+    if fetched and not heard["recorded"] and not heard["leader-high-watermark"]:
+        yield _off(node, "kafka.cluster.Partition at DEBUG", "fetches of followers, and no `Recorded replica`")
+
+
+def silent_controller(controller: Node, nodes: Iterable[Node]) -> Problem | None:
+    """A controller that does not tell every change of what it registered; call before any node is silenced."""
+    registered = controller.controller.epochs
+    reported = {key for step in controller.broker.steps for key in step.offers}
+    acted = {key for node in nodes for step in node.broker.steps for key in step.awaits if key not in reported}
+    unknown = [key for key in acted if isinstance(key, tuple) and key[0] == "metadata" and key[1] in registered]
+    if not unknown and not controller.controller.gaps:
+        return None
+    return Problem(
+        f"{controller.label or '.'}",
+        None,
+        "lines of org.apache.kafka.controller at DEBUG",
+        "partition epochs without a `partition change`",
+        "switch it on and see docs/kafka-logs.md section 1; elections and ISRs of the controller are not judged",
+    )
+
+
+def _off(node: Node, logger: str, seen: str) -> Problem:
+    return Problem(f"{node.label or '.'}", None, f"lines of {logger}", seen, _SEE)

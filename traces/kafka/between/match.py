@@ -1,0 +1,50 @@
+"""Which request at a leader is which `Sending` line at a follower.
+
+Rules of this file
+
+1. A request of a session matches by (replica, session id, session epoch): those are unique for the life of a leader process.
+2. Full fetches have no such name. They match by order and by what they ask for, among the requests one replica sent to one
+   leader; requests the sender knows to be lost are taken last.
+3. Clocks are not looked at.
+4. Where the leader's log lacks a request of a session, what the session asks for from there on is what its sender says.
+   What the response leaves out is unchanged (CachedPartition#maybeUpdateResponseData).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from tidegauge.traces.kafka.lines.requests import Fetch, LoggedResponse
+from tidegauge.traces.kafka.nodes.steps import Send
+
+
+def match(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -> dict[int, Send]:
+    """The send of each fetch, by id of the fetch; `fetches` are by leader, in the order they were handled."""
+    named: dict[tuple[int, int, int, int], Send] = {}
+    full: dict[tuple[int, int, int], list[Send]] = defaultdict(list)
+    for send in sends:
+        if send.session_epoch > 0:
+            named[send.node, send.leader, send.session, send.session_epoch] = send
+        else:
+            full[send.node, send.leader, send.session].append(send)
+    matched: dict[int, Send] = {}
+    for leader, of_leader in fetches.items():
+        taken: dict[tuple[int, int, int], int] = defaultdict(int)
+        for fetch in of_leader:
+            if fetch.session_epoch > 0:
+                found = named.pop((fetch.replica, leader, fetch.session, fetch.session_epoch), None)
+            else:
+                key = (fetch.replica, leader, fetch.session)
+                position = _next(full[key], taken[key], fetch)
+                found = None if position is None else full[key][position]
+                taken[key] = taken[key] if position is None else position + 1
+            if found is not None:
+                matched[id(fetch)] = found
+                for tp in found.asked.keys() - fetch.asked.keys() if fetch.responses or fetch.unasked else ():
+                    fetch.asked[tp] = found.asked[tp]
+                    fetch.responses[tp] = fetch.unasked.get(tp, LoggedResponse(0, None, None))
+    return matched
+
+
+def _next(sends: list[Send], begin: int, fetch: Fetch) -> int | None:
+    alike = [i for i in range(begin, len(sends)) if sends[i].asked == fetch.asked]
+    return next((i for i in alike if not sends[i].lost), alike[0] if alike else None)

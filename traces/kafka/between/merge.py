@@ -1,0 +1,127 @@
+"""Several nodes in one order, by causality.
+
+Rules of this file
+
+1. Known order: the steps of one node as they stand in its logs; a fetch is sent before it is handled and answered before
+   the response is; a registration is changed before a broker acts on it; a proposal is made before the controller judges it.
+2. Clocks of different nodes order nothing that this order leaves open, except that the earlier time goes first: the same
+   logs always give the same trace.
+3. If the known order contradicts itself (a request put at a wrong place by its node's clock), the tie that cannot be kept
+   is dropped and counted.
+"""
+
+import heapq
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from tidegauge.traces.kafka.nodes.steps import LoggedStep
+
+COMMITS = frozenset({"HandleFetch", "BecomeLeader", "LeaderAppend", "ProduceAck", "Read", "HandleAlterPartitionResponse"})
+LOSSES = frozenset(
+    {"BecomeLeader", "HandleDivergingResponse", "HandleOutOfRange", "TruncateToHighWatermark", "Start", "Crash"}
+)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """`concurrent` counts pairs that no known order ties, of which one commits and the other may lose records."""
+
+    steps: tuple[LoggedStep, ...]
+    ties: int
+    dropped: int
+    concurrent: int
+
+
+def merge(steps: Sequence[LoggedStep]) -> Merged:
+    """The steps of one topic-partition in one order."""
+    chains: dict[int, list[LoggedStep]] = defaultdict(list)
+    for step in sorted(steps, key=lambda one: one.place):
+        chains[step.node].append(step)
+    offers: dict[Hashable, list[LoggedStep]] = defaultdict(list)
+    for chain in chains.values():
+        for step in chain:
+            for key in step.offers:
+                offers[key].append(step)
+    before: dict[int, list[LoggedStep]] = {}
+    after: dict[int, list[LoggedStep]] = defaultdict(list)
+    missing: dict[int, int] = {}
+    ties = 0
+    for chain in chains.values():
+        for position, step in enumerate(chain):
+            causes = [cause for key in step.awaits for cause in offers[key] if cause is not step]
+            ties += len(causes)
+            if position:
+                causes.append(chain[position - 1])
+            before[id(step)] = causes
+            missing[id(step)] = len(causes)
+            for cause in causes:
+                after[id(cause)].append(step)
+    order, dropped = _order(chains, before, after, missing)
+    return Merged(tuple(order), ties, dropped, _concurrent(order, before, sorted(chains)))
+
+
+def _order(
+    chains: dict[int, list[LoggedStep]],
+    before: dict[int, list[LoggedStep]],
+    after: dict[int, list[LoggedStep]],
+    missing: dict[int, int],
+) -> tuple[list[LoggedStep], int]:
+    rank = {id(step): (step.time, step.node, position) for chain in chains.values() for position, step in enumerate(chain)}
+    heap = [(rank[id(step)], step) for chain in chains.values() for step in chain if missing[id(step)] == 0]
+    heapq.heapify(heap)
+    done: set[int] = set()
+    order: list[LoggedStep] = []
+    dropped = 0
+    heads = dict.fromkeys(chains, 0)
+    while len(order) < len(rank):
+        if not heap:
+            dropped += 1
+            stuck = min(
+                (chain[heads[node]] for node, chain in chains.items() if heads[node] < len(chain)), key=lambda s: rank[id(s)]
+            )
+            before[id(stuck)] = [cause for cause in before[id(stuck)] if id(cause) in done]
+            heapq.heappush(heap, (rank[id(stuck)], stuck))
+        _, step = heapq.heappop(heap)
+        if id(step) in done:
+            continue
+        done.add(id(step))
+        order.append(step)
+        heads[step.node] += 1
+        for following in after[id(step)]:
+            missing[id(following)] -= 1
+            if missing[id(following)] == 0 and id(following) not in done:
+                heapq.heappush(heap, (rank[id(following)], following))
+    return order, dropped
+
+
+def _concurrent(order: Sequence[LoggedStep], before: dict[int, list[LoggedStep]], nodes: Sequence[int]) -> int:
+    """Vector clocks: a happened before b iff b's clock has seen as much of a's node as a itself."""
+    column = {node: index for index, node in enumerate(nodes)}
+    seen: dict[int, list[int]] = {}
+    counts = [0] * len(nodes)
+    for step in order:
+        clock = [0] * len(nodes)
+        for cause in before[id(step)]:
+            clock = [max(pair) for pair in zip(clock, seen[id(cause)], strict=True)]
+        counts[column[step.node]] += 1
+        clock[column[step.node]] = counts[column[step.node]]
+        seen[id(step)] = clock
+    commits: dict[int, list[list[int]]] = defaultdict(list)
+    for step in order:
+        reported = step.name in ("ProduceAck", "Read")
+        if reported or (step.name in COMMITS and step.fields.get("hw") != step.fields.get("hw_before")):
+            commits[step.node].append(seen[id(step)])
+    concurrent = 0
+    for step in order:
+        if step.name in LOSSES:
+            clock, own = seen[id(step)], column[step.node]
+            for node, clocks in commits.items():
+                if node != step.node:
+                    # along a node its own count and what it has seen of others only grow
+                    before_it = bisect_right(clocks, clock[column[node]], key=itemgetter(column[node]))
+                    after_it = bisect_left(clocks, clock[own], key=itemgetter(own))
+                    concurrent += max(0, after_it - before_it)
+    return concurrent

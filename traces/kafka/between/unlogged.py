@@ -1,0 +1,132 @@
+"""Requests that only one side logged.
+
+Rules of this file
+
+1. A leader that died logged no request for its last fetches, only that it recorded them: they are tied to sends by order.
+2. A fetch whose `Recorded` line is missing too is that of the only replica with a request left over, if there is just one.
+3. A broker that is told to stop stops logging before it stops fetching (4.x): what was received was sent. Such a send
+   stands behind the last line of its sender, after the response to the one before, and names the leader's line. A fetch in
+   front of one whose send is known was sent in time: its line is missing, and is not made up. Nor is one where no send of
+   that replica to that leader is known, or where lines of one of the two are missing.
+4. A process ends after its requests were handled and answered (`process.py`), except a response that left after the leader
+   had a request of the next process already.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from tidegauge.traces.kafka.between.exchanges import asked_fields
+from tidegauge.traces.kafka.lines.requests import Fetch
+from tidegauge.traces.kafka.nodes.node import Node
+from tidegauge.traces.kafka.nodes.process import END
+from tidegauge.traces.kafka.nodes.steps import Fields, LoggedStep, Send
+
+
+def tie_unlogged(
+    nodes: Sequence[Node],
+    fetches: Mapping[int, list[Fetch]],
+    sends: Sequence[Send],
+    matched: Mapping[int, Send],
+    gapped: Collection[int] = (),
+) -> list[tuple[Node, LoggedStep]]:
+    """Give every recorded fetch of every leader the send it came from, or one that must have been.
+
+    Returns those that have none: `gapped` are the nodes that lines are missing from.
+    """
+    without: list[tuple[Node, LoggedStep]] = []
+    used = {id(send) for send in matched.values()}
+    senders = {node.id: node for node in nodes if node.runs and not node.silenced}
+    for node in nodes:
+        _responses_of_the_dead(node)
+        latest = _add_received(node, fetches[node.id], senders, matched)
+        left = [send for send in sends if send.leader == node.id and id(send) not in used]
+        waiting = {tp: [send for send in left if tp in send.asked] for tp in {tp for send in left for tp in send.asked}}
+        nameless: list[LoggedStep] = []
+        unsent: dict[tuple[str, int], list[LoggedStep]] = {}
+        for step in sorted(node.broker.steps, key=lambda one: one.place):
+            peer = step.fields.get("peer")
+            if step.name != "HandleFetch":
+                continue
+            if not isinstance(peer, int):
+                nameless.append(step)
+            elif "req_epoch" in step.fields:
+                unsent.pop((step.tp, peer), None)
+            else:
+                send = _tie(step, waiting.get(step.tp, []), peer, step.fields["req_offset"])
+                if send is not None:
+                    latest[peer] = (send.run, id(send))
+                    unsent.pop((step.tp, peer), None)
+                elif peer in senders:
+                    unsent.setdefault((step.tp, peer), []).append(step)
+        for (_, peer), steps in unsent.items():
+            if peer not in latest or peer in gapped or node.id in gapped:
+                without += [(node, step) for step in steps]
+                continue
+            for step in steps:
+                _send_before(step, senders[peer], latest[peer], {"req_offset": step.fields["req_offset"]})
+                latest[peer] = (latest[peer][0], id(step))
+        for step in nameless:
+            fitting = [send for send in waiting.get(step.tp, []) if send.asked[step.tp].offset == step.fields["hw"]]
+            if len({send.node for send in fitting}) == 1:
+                peer = fitting[0].node
+                step.fields.update(peer=peer, req_offset=step.fields["hw"], remote_leo=step.fields["hw"])
+                _tie(step, waiting[step.tp], peer, step.fields["hw"])
+    return without
+
+
+def _tie(step: LoggedStep, waiting: list[Send], peer: int, offset: object) -> Send | None:
+    """The first request left over of this replica at this offset."""
+    for send in waiting:
+        if send.node == peer and send.asked[step.tp].offset == offset:
+            step.awaits.append(("sent", id(send)))
+            step.offers += [("handled", send.node, send.run), ("answered", id(send))]
+            waiting.remove(send)
+            return send
+    return None
+
+
+def _add_received(
+    node: Node, fetches: Sequence[Fetch], senders: Mapping[int, Node], matched: Mapping[int, Send]
+) -> dict[int, tuple[int, int]]:
+    """Sends of requests the leader logged and the sender did not; returns each sender's last (process, request)."""
+    latest: dict[int, tuple[int, int]] = {}
+    handled = {(key, step.tp): step for step in node.broker.steps if step.name == "HandleFetch" for key in step.awaits}
+    last = {fetch.replica: at for at, fetch in enumerate(fetches) if id(fetch) in matched}
+    sessions: dict[int, int] = {}
+    for at, fetch in enumerate(fetches):
+        send = matched.get(id(fetch))
+        if send is not None:
+            latest[fetch.replica] = (send.run, id(send))
+            sessions[fetch.replica] = int(fetch.request.response.get("sessionId", 0)) or fetch.session
+        elif fetch.session != sessions.get(fetch.replica):
+            continue  # a session that its sender never tells of: not what came behind its last line
+        elif fetch.replica in senders and at > last[fetch.replica]:
+            for tp in fetch.responses:
+                step = handled[("sent", id(fetch)), tp]
+                _send_before(step, senders[fetch.replica], latest[fetch.replica], asked_fields(fetch.asked[tp]))
+            latest[fetch.replica] = (latest[fetch.replica][0], id(fetch))
+    return latest
+
+
+def _send_before(step: LoggedStep, sender: Node, latest: tuple[int, int], fields: Fields) -> None:
+    """The send of the request that `step` handles; `latest` is (process, request) of the one before."""
+    run, request = latest
+    made = LoggedStep(
+        sender.id, step.tp, "SendFetch", {"peer": step.node} | fields, step.at, step.time, (run, END - 1, 1, step.time)
+    )
+    made.offers.append(("sent", id(step)))
+    made.awaits.append(("answered", request))
+    step.awaits.append(("sent", id(step)))
+    step.offers.append(("handled", sender.id, run))
+    sender.broker.steps.append(made)
+
+
+def _responses_of_the_dead(node: Node) -> None:
+    """A response that left after a request of the asker's next process was handled does not precede that process's end."""
+    seen: dict[tuple[str, object], int] = {}
+    for step in sorted(node.broker.steps, key=lambda one: one.place):
+        runs = [key[2] for key in step.offers if isinstance(key, tuple) and key[0] == "handled"]
+        asker = (step.tp, step.fields.get("peer"))
+        if step.name == "HandleFetch" and runs:
+            seen[asker] = max(seen.get(asker, 0), *runs)
+        elif step.name == "AnswerFetch" and runs and runs[0] < seen.get(asker, 0):
+            step.offers = [key for key in step.offers if not (isinstance(key, tuple) and key[0] == "handled")]

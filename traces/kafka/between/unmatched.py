@@ -1,0 +1,235 @@
+"""What the logs of the nodes say of each other: requests, proposals and changes that only one side tells of.
+
+Rules of this file
+
+1. A session counts its requests, so one that is missing between two others is missing from the log, whoever sent it.
+2. What a process did last may stand nowhere: it was killed before it wrote, or had closed its log while it still served
+   (4.x). So a line without its request, or a request without its line, counts only before the end of a process.
+3. Clocks of different nodes are not compared.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tidegauge.traces.kafka.lines.lines import Line
+from tidegauge.traces.kafka.lines.requests import Fetch
+from tidegauge.traces.kafka.nodes.gaps import BEGIN, END, EVERYTHING, FETCHER, LOG, PARTITION, REQUESTS, Gap, Spot
+from tidegauge.traces.kafka.nodes.node import Node
+from tidegauge.traces.kafka.nodes.steps import LoggedStep, Send
+from tidegauge.traces.kafka.nodes.timeline import Run
+from tidegauge.traces.problems import Problem
+
+BEHIND = END[1] - 2
+"""From this index on a step stands behind the last line of its process."""
+SHUTDOWN = 5_000_000
+"""Microseconds for which a process fetches on at most when it has been told to stop and logs no more."""
+LAST = 2_000_000
+"""Microseconds before the end of a process in which what was served need not be logged any more."""
+
+
+def unmatched(nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], matched: Mapping[int, Send]) -> list[Gap]:
+    """Every gap that shows between two logs; call it when requests have been put beside the steps."""
+    found: list[Gap] = []
+    reported = [node for node in nodes if node.runs and not node.silenced]
+    sends = {(node.id, leader): of for node in reported for leader, of in _by_leader(node.broker.sends).items()}
+    taken = {id(send) for send in matched.values()}
+    for node in reported:
+        if node.requests:
+            found += _sessions(node, fetches[node.id])
+            found += _recorded(node)
+            found += _before_the_first_line(node)
+            found += _log_starts(node)
+        elif any(leader == node.id for _, leader in sends):
+            found.append(
+                Gap(node.id, REQUESTS, BEGIN, END, (None, None), "fetches were sent to it, and it logged no request")
+            )
+        found += _requests_without_line(node)
+        for follower in reported:
+            found += _full_fetches(node, follower, fetches[node.id], matched, sends.get((follower.id, node.id), ()), taken)
+    return found + list(_keys(reported))
+
+
+def spot(node: Node, time: int) -> Spot:
+    """Behind the last line a node had written by `time`; a node of which only requests are there has no lines."""
+    if not node.runs:
+        return BEGIN
+    run = _run_of(node, time)
+    return (run.number, run.index(time))
+
+
+def _run_of(node: Node, time: int) -> Run:
+    return next((run for run in reversed(node.runs) if run.first <= time), node.runs[0])
+
+
+def _after(node: Node, time: int) -> Spot:
+    if not node.runs:
+        return END
+    run, index = spot(node, time)
+    return (run, index + 1)
+
+
+def _by_leader(sends: Sequence[Send]) -> dict[int, list[Send]]:
+    by: dict[int, list[Send]] = {}
+    for send in sends:
+        by.setdefault(send.leader, []).append(send)
+    return by
+
+
+def _sessions(node: Node, fetches: Sequence[Fetch]) -> Iterator[Gap]:
+    """A request whose predecessor in its session is not in the log."""
+    last: dict[int, tuple[int, int]] = {}
+    for fetch in sorted(fetches, key=lambda one: one.request.line.time):
+        time = fetch.request.line.time
+        if not fetch.whole:
+            epoch, before = last.get(fetch.session, (None, None))
+            why = f"request {fetch.session_epoch} of session {fetch.session} follows request {epoch}"
+            begin = BEGIN if before is None else spot(node, before)
+            yield Gap(node.id, REQUESTS, begin, _after(node, time), (before, time), why)
+        opened = int(fetch.request.response.get("sessionId", 0))
+        last[opened or fetch.session] = (max(0, fetch.session_epoch), time)
+
+
+def _recorded(node: Node) -> Iterator[Gap]:
+    """A fetch that the leader recorded, and no request. The last of a replica may have lost its connection, or its leader
+    was killed before it could respond; a process told to stop may have closed its log before those of its last seconds."""
+    stopped = {step.place[0] for step in node.broker.steps if step.name == "Stop"}
+    times = [request.line.time for request in node.requests]
+    by: dict[tuple[int, str, int], list[LoggedStep]] = {}
+    for step in sorted(node.broker.steps, key=lambda one: one.place):
+        peer = step.fields.get("peer")
+        if step.name == "HandleFetch" and isinstance(peer, int):
+            by.setdefault((step.place[0], step.tp, peer), []).append(step)
+    for step in (step for of in by.values() for step in of[:-1] if "req_epoch" not in step.fields):
+        run = node.runs[step.place[0]]
+        if run.number not in stopped or run.last - step.time > LAST:
+            before = max((time for time in times if time < step.time), default=None)
+            after = min((time for time in times if time > step.time), default=None)
+            begin = BEGIN if before is None else spot(node, before)
+            end = END if after is None else _after(node, after)
+            yield Gap(node.id, REQUESTS, begin, end, (before, after), f"a fetch was recorded ({step.at}), and no request")
+
+
+def _before_the_first_line(node: Node) -> Iterator[Gap]:
+    """A broker serves behind the first lines of its process: one that served before them has lost those of another one."""
+    first, served = node.lines[0].time, min(request.line.time for request in node.requests)
+    if served < first:
+        why = "it served requests before its first line"
+        yield Gap(node.id, EVERYTHING, BEGIN, (0, 1), (None, first), why)
+
+
+def _log_starts(node: Node) -> Iterator[Gap]:
+    """A response names the log start of its leader: above what the leader's own lines say, some of them are missing."""
+    said: dict[str, list[tuple[int, int]]] = {}
+    for step in sorted(node.broker.steps, key=lambda one: one.time):
+        start = step.fields.get("log_start")
+        if isinstance(start, int):
+            said.setdefault(step.tp, []).append((step.time, start))
+    for step in sorted(node.broker.steps, key=lambda one: one.time):
+        start = step.fields.get("res_log_start")
+        # another thread may write the line a little later than the response it shows in
+        known = [one for one in said.get(step.tp, ()) if one[0] <= step.time + LAST]
+        if isinstance(start, int) and known and start > max(one for _, one in known):
+            before = max(time for time, _ in known)
+            begin, end = min(spot(node, before), spot(node, step.time)), _after(node, step.time)
+            why = f"a response names log start {start} ({step.at}), and no line moves it there"
+            yield Gap(node.id, LOG, begin, end, (before, step.time), why)
+            said[step.tp].append((step.time, start))
+
+
+def _requests_without_line(node: Node) -> Iterator[Gap]:
+    """A fetch that was answered with records or none, and no line that records it, in a process not told to stop."""
+    stopped = {step.place[0] for step in node.broker.steps if step.name == "Stop"}
+    for step in node.broker.steps:
+        if step.name != "HandleFetch" or step.fields.get("error", 0) != 0 or "remote_leo" in step.fields:
+            continue
+        if "div_epoch" in step.fields or not isinstance(step.fields.get("peer"), int):
+            continue
+        run = _run_of(node, step.time)
+        if run.last > step.time or run.number not in stopped:
+            begin, end = spot(node, step.time - LAST // 2), _after(node, step.time + LAST // 2)
+            why = f"a fetch was answered ({step.at}), and no line records it"
+            yield Gap(node.id, PARTITION, begin, end, (step.time, step.time), why)
+
+
+def _full_fetches(
+    leader: Node,
+    follower: Node,
+    fetches: Sequence[Fetch],
+    matched: Mapping[int, Send],
+    sends: Sequence[Send],
+    taken: set[int],
+) -> Iterator[Gap]:
+    """Fetches of no session have no numbers: one that the other side does not tell of, in front of one that it does."""
+    of_follower = [fetch for fetch in fetches if fetch.replica == follower.id]
+    known = [at for at, fetch in enumerate(of_follower) if id(fetch) in matched]
+    for at, fetch in enumerate(of_follower):
+        if id(fetch) not in matched and (not known or at < known[-1]):
+            why = f"a fetch was handled ({fetch.request.line.at}), and no line sends it"
+            yield Gap(follower.id, FETCHER, BEGIN, END, (None, None), why)
+    behind = of_follower[known[-1] + 1 :] if known else []
+    if behind and behind[-1].request.handled - of_follower[known[-1]].request.handled > SHUTDOWN:
+        last = matched[id(of_follower[known[-1]])].time
+        why = f"it fetched on for seconds ({behind[-1].request.line.at}) behind the last line that says so"
+        yield Gap(follower.id, FETCHER, spot(follower, last), END, (last, None), why)
+    handled = [at for at, send in enumerate(sends) if id(send) in taken]
+    for at, send in enumerate(sends):
+        same_process = handled and at < handled[-1] and send.session_epoch <= 0
+        if same_process and id(send) not in taken and not send.lost and leader.requests:
+            yield Gap(leader.id, REQUESTS, BEGIN, END, (None, None), f"node {follower.id} sent a fetch that is not there")
+
+
+def _keys(nodes: Sequence[Node]) -> Iterator[Gap]:
+    """A proposal that the controller judged, and no line that makes it."""
+    offered = {key for node in nodes for step in node.broker.steps for key in step.offers}
+    heard = {node.id for node in nodes if node.broker.replicas}
+    for step in (step for node in nodes for step in node.broker.steps if step.name == "AlterPartition"):
+        peer = step.fields.get("peer")
+        if isinstance(peer, int) and peer in heard and any(key not in offered for key in step.awaits):
+            why = f"the controller judged a proposal ({step.at}) that no line makes"
+            yield Gap(peer, PARTITION, BEGIN, END, (None, None), why)
+
+
+def without_send(node: Node, step: LoggedStep) -> Gap:
+    """A fetch that was recorded, and neither a request nor the line of its sender."""
+    run, index = step.place[:2]
+    why = f"a fetch was recorded ({step.at}), and no line sends it"
+    return Gap(node.id, REQUESTS, (run, index), (run, index + 1), (step.time, step.time), why)
+
+
+def torn_lines(nodes: Sequence[Node], problems: Sequence[Problem]) -> Iterator[Gap]:
+    """Lines that could not be read; one in a file of several nodes may be of each of them."""
+    torn = [problem for problem in problems if problem.line and problem.lost]
+    paths = {problem.path for problem in torn}
+    for node in nodes if torn else ():
+        of_file: dict[str, list[Line]] = {}
+        for line in (*node.lines, *(request.line for request in node.requests)):
+            if line.file in paths:
+                of_file.setdefault(line.file, []).append(line)
+        for problem in torn:
+            if problem.path in of_file:
+                yield _torn_line(node, of_file[problem.path], problem)
+
+
+def _torn_line(node: Node, lines: Sequence[Line], problem: Problem) -> Gap:
+    number = problem.line or 0
+    before = max((line.time for line in lines if line.number < number), default=None)
+    after = min((line.time for line in lines if line.number > number), default=None)
+    begin = BEGIN if before is None else spot(node, before)
+    end = END if after is None else _after(node, after)
+    return Gap(node.id, EVERYTHING, begin, end, (before, after), f"{problem.path}:{number} cannot be read")
+
+
+def doubtful(gaps: Sequence[Gap], steps: Sequence[LoggedStep]) -> list[tuple[tuple[int, int], Gap]]:
+    """Each gap with the first and the last of `steps`, in their order, that it lies between; without those of nodes that
+    tell nothing."""
+    rows: dict[int, list[tuple[int, Spot]]] = {}
+    for row, step in enumerate(steps):
+        rows.setdefault(step.node, []).append((row, step.place[:2]))
+    found = []
+    for gap in gaps:
+        own = rows.get(gap.node)
+        if own:
+            # what was put behind every line of a process (its end, sends nobody logged) does not say how far its log goes
+            first = max((row for row, place in own if place < gap.begin and place[1] < BEHIND), default=0)
+            last = min((row for row, place in own if place >= gap.end), default=len(steps) - 1)
+            found.append(((min(first, last), max(first, last)), gap))
+    return found

@@ -1,0 +1,1 @@
+"""What brokers left on disk: segment files and checkpoints."""

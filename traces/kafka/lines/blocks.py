@@ -1,0 +1,96 @@
+"""Log files in blocks of whole lines, compressed or not: however long a file is, one block of it is in memory.
+
+Rules of this file
+
+1. A block ends with a line break, but for the last one. What cannot be read, or unpacked, becomes a Problem; what came
+   before is there.
+2. Of a large file most lines say nothing that is read (no pattern knows their logger). They are passed over as bytes, a
+   block at a time. A line that is not whole, and the one behind it, are never passed over: they show that lines are missing.
+"""
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegauge.traces.kafka.lines.patterns import TABLE
+from tidegauge.traces.problems import Problem
+
+BLOCK = 4 << 20
+_GZIP = b"\x1f\x8b"
+_KNOWN = "|".join(sorted({re.escape(logger) for _, logger, _ in TABLE}))
+
+
+def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
+    """The content of a log file."""
+    left = b""
+    for piece in _pieces(path, label, problems):
+        content = left + piece
+        end = content.rfind(b"\n") + 1
+        left = content[end:]
+        if end:
+            yield content[:end]
+    if left:
+        yield left
+
+
+def _pieces(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            first = file.read(BLOCK)
+            if not first.startswith(_GZIP):
+                while first:
+                    yield first
+                    first = file.read(BLOCK)
+                return
+            unpack = zlib.decompressobj(wbits=31)
+            raw = first
+            while raw:
+                yield from _unpacked(unpack, raw)
+                while unpack.eof and (rest := unpack.unused_data.lstrip(b"\0")):
+                    unpack = zlib.decompressobj(wbits=31)  # gzip files may stand one behind the other
+                    yield from _unpacked(unpack, rest)
+                raw = file.read(BLOCK)
+                if unpack.eof and raw:
+                    unpack = zlib.decompressobj(wbits=31)
+            if unpack.eof:
+                return
+    except OSError as error:
+        problems.append(Problem(label, None, "a readable file", str(error.strerror), "check the path and its permissions"))
+        return
+    except zlib.error:
+        pass
+    seen, do = "one that ends early or is damaged", "copy it again; what could be unpacked is read"
+    problems.append(Problem(label, None, "a whole gzip file", seen, do))
+
+
+def _unpacked(unpack: "zlib._Decompress", raw: bytes) -> Iterator[bytes]:
+    while raw and not unpack.eof:
+        yield unpack.decompress(raw, BLOCK)
+        raw = unpack.unconsumed_tail
+
+
+def positions_read(block: bytes) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
+    """Of the lines of a block that are not passed over: which they are, where they begin and where they end.
+
+    The block is written in a layout of Kafka: `[time] .. (logger)`.
+    """
+    data = np.frombuffer(block, dtype=np.uint8)
+    ends = np.flatnonzero(data == ord("\n"))
+    if not block.endswith(b"\n"):
+        ends = np.append(ends, len(data))
+    begins = np.concatenate(([0], ends[:-1] + 1))
+    offsets = np.append(begins, len(data)).astype(np.int32)
+    lines = pa.Array.from_buffers(pa.binary(), len(begins), [None, pa.py_buffer(offsets), pa.py_buffer(block)])
+    known = pc.match_substring_regex(lines, _KNOWN).to_numpy(zero_copy_only=False)
+    last = data[np.maximum(ends - 1, 0)]
+    last = np.where(last == ord("\r"), data[np.maximum(ends - 2, 0)], last)
+    whole = (data[np.minimum(begins, len(data) - 1)] == ord("[")) & (last == ord(")"))
+    read = known | ~whole
+    read[1:] |= ~whole[:-1]
+    kept = np.flatnonzero(read)
+    return kept.tolist(), begins[kept].tolist(), ends[kept].tolist()

@@ -1,0 +1,82 @@
+"""Which nodes are of one cluster: two clusters in one tree are two captures.
+
+Rules of this file
+
+1. A folder that holds the folders of several nodes is a cluster by itself.
+2. Where two folders hold logs of a node with the same id, the ids of topics tell the clusters apart: Kafka draws them at
+   random, so nodes that name one in common are of one cluster. A node that names none is of the only cluster that lacks it,
+   or else of the first.
+3. What that leaves open is one cluster, and a second folder of the same node is left out, and said to be.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tidegauge.traces.kafka.lines.files import Found, NodeFiles, find_nodes, leave
+from tidegauge.traces.kafka.lines.selection import Selection
+from tidegauge.traces.problems import Problem
+
+_TOPIC_ID = re.compile(r"with topic (?:id Some\(|ID )([A-Za-z0-9_\-]{22})\b")
+
+
+def find_clusters(path: Path, layout: str | None = None, selection: Selection | None = None) -> list[Found]:
+    """The nodes whose logs `path` holds, cluster by cluster; one without nodes where there are none."""
+    found = find_nodes(path, layout, selection)
+    own = separate(found)
+    nested = [
+        replace(inner, name="/".join((folder.name, inner.name)).rstrip("/"))
+        for folder in found.nested
+        for inner in find_clusters(folder, layout, selection)
+    ]
+    return [one for one in own if one.nodes or one.problems or not nested] + nested
+
+
+def separate(found: Found) -> list[Found]:
+    """The clusters that the nodes in one folder are of; what was found besides goes with the first."""
+    twins = len({node.id for node in found.nodes}) < len(found.nodes)
+    groups, silent = _groups(found.nodes) if twins else ([found.nodes], [])
+    clusters = [
+        replace(found, nodes=[]),
+        *(Found(name=group[0].folder.name, selection=found.selection) for group in groups[1:]),
+    ]
+    for cluster, group in zip(clusters, groups, strict=True):
+        for node in group:
+            _add(node, cluster)
+    for node in silent:
+        lacking = [one for one in clusters if all(other.id != node.id for other in one.nodes)]
+        _add(node, lacking[0] if len(lacking) == 1 else clusters[0])
+    return clusters
+
+
+def _groups(nodes: Sequence[NodeFiles]) -> tuple[list[list[NodeFiles]], list[NodeFiles]]:
+    """Those that name a topic id in common, and those that name none."""
+    groups: list[tuple[set[str], list[NodeFiles]]] = []
+    silent: list[NodeFiles] = []
+    for node in nodes:
+        topics = set(_topic_ids(node))
+        if not topics:
+            silent.append(node)
+            continue
+        same = [group for group in groups if group[0] & topics]
+        groups = [group for group in groups if group not in same]
+        groups.append((topics.union(*(known for known, _ in same)), [one for _, of in same for one in of] + [node]))
+    clusters = [sorted(of, key=lambda one: one.id) for _, of in groups] or [[]]
+    return sorted(clusters, key=lambda of: of[0].label if of else ""), silent
+
+
+def _topic_ids(node: NodeFiles) -> Iterator[str]:
+    for stream in node.streams:
+        for line in stream:
+            yield from _TOPIC_ID.findall(line.message)
+
+
+def _add(node: NodeFiles, found: Found) -> None:
+    twin = next((other for other in found.nodes if other.id == node.id), None)
+    if twin is None:
+        found.nodes.append(node)
+        return
+    seen, do = f"node {node.id} again, as in {twin.label}", "put the logs of one node into one folder"
+    found.problems += node.problems
+    leave(Problem(node.label, None, "one folder per node", seen, do), found)

@@ -1,0 +1,266 @@
+"""Which files are a node's logs, and in which order.
+
+Rules of this file
+
+1. Files are found as they lie: the logs of one broker in the folder itself, a folder per node (`n1/`, or deeper:
+   `n1/logs/`), all nodes in one folder, or one file alone. Whose a file is, its lines say; else its name does.
+2. A log and its rotated parts are one stream. Parts go by the time of their first line; only if that is equal by name
+   (log4j `server.log.2025-01-01-10`, log4j2 `server-2025-01-01-1.log.gz`, logrotate `server.log.1.gz`,
+   `server.log-20250101.gz`); the file that is still written to comes last.
+3. Logs of other programs (garbage collector, log cleaner, authorizer, console copies) are passed over by name, a second
+   copy of a file by its content; both are counted. Record segments (twenty digits) are no logs.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tidegauge.traces.kafka.lines.copies import WholeFiles
+from tidegauge.traces.kafka.lines.layout.found import find
+from tidegauge.traces.kafka.lines.lines import Line, LogFile, read_lines
+from tidegauge.traces.kafka.lines.selection import Selection
+from tidegauge.traces.problems import Problem
+
+PACKED = 12
+"""How much longer a log is than gzip leaves it."""
+
+DEEPEST = 3
+"""Folders between the directory and a log."""
+
+_DATE = r"\d{4}-?\d\d-?\d\d[\d\-T_.]*"
+_LOG_FILE = re.compile(
+    rf"(?P<stem>.+?)(?:[-._](?P<inner>{_DATE}))?\.log(?:[-._](?P<outer>{_DATE}|\d{{1,4}}))?(?:\.gz)?", re.ASCII
+)
+_SEGMENT = re.compile(r".*\d{20}\.log(\.gz)?")
+_INDEXED = re.compile(r"(?P<stem>.+)[-._](?P<index>\d{1,3})")
+_PASSED_OVER = re.compile(
+    r"(?:.*[-_.])?gc\.log.*|gc-.*\.log.*|log-cleaner\.log.*|kafka-authorizer\.log.*|hs_err_pid\d+\.log|.*\.out"
+    r"|.*\.log.*\.(?:bz2|xz|zst|zip|Z|lz4|swp|bak)",
+    re.IGNORECASE,
+)
+_FOLDER = re.compile(r"(?:n|node-?|broker-?|kafka-?|controller-?)?(\d+)")
+_SAYS_ID = re.compile(
+    r"\[(?:Broker id=|BrokerServer id=|ReplicaFetcherManager on broker |QuorumController id=|ControllerServer id="
+    r"|Controller |BrokerLifecycleManager id=|ReplicaFetcher replicaId=|Partition [^ \]]+ broker=)(\d+)"
+)
+
+
+@dataclass
+class NodeFiles:
+    """The logs of one node: streams of lines, each in its own order. `folder` is where its checkpoint files stand."""
+
+    id: int
+    folder: Path
+    label: str
+    streams: list[list[Line]]
+    problems: list[Problem]
+
+
+@dataclass
+class Found:
+    """What a directory (or one file) holds; `not_judged` are logs that are there, and why they are of no use.
+
+    `nested` are folders that hold the folders of several nodes. One node may be there twice: see clusters.py, which gives
+    each of several clusters a `name`.
+    """
+
+    nodes: list[NodeFiles] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    not_judged: list[str] = field(default_factory=list)
+    passed_over: list[str] = field(default_factory=list)
+    layouts: dict[str, int] = field(default_factory=dict)
+    selection: Selection | None = None
+    nested: list[Path] = field(default_factory=list)
+    name: str = ""
+
+
+def is_log(path: Path) -> bool:
+    """Whether a file is a broker's log, by its name or by how its first lines are written."""
+    if _LOG_FILE.fullmatch(path.name):
+        return True
+    try:
+        with path.open("rb") as file:
+            texts = file.read(1 << 16).decode("utf-8", errors="replace").split("\n")
+    except OSError:
+        return False
+    return find(texts[:50]) is not None
+
+
+def log_files(folder: Path) -> list[Path]:
+    """Text logs directly in `folder`, those that are passed over among them."""
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.is_file()
+        and (_LOG_FILE.fullmatch(path.name) or _PASSED_OVER.fullmatch(path.name))
+        and not _SEGMENT.fullmatch(path.name)
+    )
+
+
+def log_size(path: Path) -> int:
+    """About how many bytes the logs below a path are, unpacked."""
+    files = [path] if path.is_file() and is_log(path) else []
+    if path.is_dir():
+        files = log_files(path)
+        for sub in path.iterdir():
+            files += [file for folder in _folders(sub) for file in log_files(folder)] if sub.is_dir() else []
+    return sum(file.stat().st_size * (PACKED if file.suffix == ".gz" else 1) for file in files)
+
+
+def find_nodes(path: Path, layout: str | None = None, selection: Selection | None = None) -> Found:
+    """The nodes whose logs `path` holds; `layout` is their pattern if it is known, `selection` what of them is read."""
+    found = Found(selection=selection)
+    if path.is_file():
+        _read_group(path.parent, "", [path], -1, layout, found)
+        for node in found.nodes:
+            node.folder = path  # the checkpoint files beside it were not named
+        return found
+    if not path.is_dir():
+        do = "name the directory the logs are in"
+        found.problems.append(Problem(str(path), None, "a directory with broker logs", "nothing", do))
+        return found
+    groups = [(path, log_files(path))] + [
+        (sub, [file for folder in _folders(sub) for file in log_files(folder)])
+        for sub in sorted(path.iterdir())
+        if sub.is_dir()
+    ]
+    groups = [(folder, files) for folder, files in groups if files]
+    if not groups:
+        entries = sum(1 for _ in path.iterdir())
+        do = "copy each broker's server.log and request.log into n<id>/; see docs/kafka-logs.md"
+        expected = "*.log or *.log.gz files, or one folder with such files per node"
+        found.problems.append(Problem(str(path), None, expected, f"{entries} entries, no log among them", do))
+    for number, (folder, files) in enumerate(groups):
+        _read_group(folder, "" if folder == path else f"{folder.name}/", files, -number, layout, found)
+    found.nodes.sort(key=lambda node: node.id)
+    return found
+
+
+def _folders(folder: Path, deep: int = 1) -> Iterator[Path]:
+    """`folder` and those in it, but no partition's."""
+    yield folder
+    for sub in sorted(folder.iterdir()) if deep < DEEPEST else ():
+        if sub.is_dir() and not sub.name.startswith(".") and not any(_SEGMENT.fullmatch(one.name) for one in sub.iterdir()):
+            yield from _folders(sub, deep + 1)
+
+
+def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, layout: str | None, found: Found) -> None:
+    """The files of one node; or of several, if their lines say so."""
+    read: list[tuple[Path, LogFile]] = []
+    whole = WholeFiles()
+    selection = found.selection
+    for path in _named_first(paths, found, label, folder):
+        name = f"{label}{path.relative_to(folder).as_posix().removesuffix('.gz')}"
+        file = read_lines(path, name, layout) if selection is None else read_lines(path, name, layout, selection.line)
+        original = whole.copy_of(file.label, file.lines)
+        if original is not None:
+            found.passed_over.append(f"{file.label} (as {original})")
+            continue
+        read.append((path, file))
+        if file.lines:
+            found.layouts[file.layout] = found.layouts.get(file.layout, 0) + 1
+    parts = [part for path, file in read for part in _by_source(path, file)]
+    problems = [problem for _, file in read for problem in file.problems]
+    ids = sorted({said for _, _, said in parts if said is not None})
+    if len(ids) > 1:
+        if len({path.parent for path in paths}) > 1 and label:
+            found.nested.append(folder)
+            return
+        found.problems += problems
+        _split(folder, parts, ids, found)
+        return
+    said = ids[0] if ids else node_id(folder, fallback)
+    found.nodes.append(NodeFiles(said, folder, label, _streams((path, lines) for path, lines, _ in parts), problems))
+
+
+def _named_first(paths: Sequence[Path], found: Found, label: str, folder: Path) -> list[Path]:
+    """Without those that are passed over by name, unless there are no others."""
+    taken = [path for path in paths if not _PASSED_OVER.fullmatch(path.name)]
+    if not taken:
+        taken = [path for path in paths if path.suffix == ".out"]
+    found.passed_over += [f"{label}{path.relative_to(folder).as_posix()}" for path in paths if path not in taken]
+    # topics are named in other lines than requests, which name them by id
+    return sorted(taken, key=lambda path: "request" in path.name)
+
+
+def _by_source(path: Path, file: LogFile) -> list[tuple[Path, list[Line], int | None]]:
+    """(file, lines, who they say they are of), apart where one file has the lines of several nodes."""
+    split = [(path, lines, says_id(lines)) for lines in file.sources.values()]
+    if len({said for _, _, said in split if said is not None}) > 1:
+        return split
+    return [(path, file.lines, says_id(file.lines))]
+
+
+def node_id(folder: Path, fallback: int) -> int:
+    """The node a folder is named after (`n1`, `broker-1`, `1`)."""
+    named = _FOLDER.fullmatch(folder.name)
+    return int(named[1]) if named else fallback
+
+
+def says_id(lines: Iterable[Line]) -> int | None:
+    """The node whose lines these are, if they say."""
+    for line in lines:
+        if line.message[:1] == "[" and (found := _SAYS_ID.match(line.message)) is not None:
+            return int(found[1])
+    return None
+
+
+def _split(folder: Path, parts: Sequence[tuple[Path, list[Line], int | None]], ids: list[int], found: Found) -> None:
+    """All nodes in one folder: a file that does not say whose it is goes by the number in its name."""
+    of_node: dict[int, list[tuple[Path, list[Line]]]] = defaultdict(list)
+    for path, lines, said in parts:
+        numbers = {int(digits) for digits in re.findall(r"\d+", _stem(path, ()))} & set(ids)
+        whose = said if said is not None else numbers.pop() if len(numbers) == 1 else None
+        if whose is not None:
+            of_node[whose].append((path, lines))
+        elif lines:
+            expected = f"lines or a name that say which of the nodes {', '.join(map(str, ids))} wrote it"
+            do = f"name it after its node (n{ids[0]}-{path.name}), or put each node's files into a folder n<id>/"
+            leave(Problem(path.name, None, expected, "neither", do, lost=1), found)
+    for node, of_one in sorted(of_node.items()):
+        # checkpoint files of several nodes would have the same names: there are none to be read
+        found.nodes.append(NodeFiles(node, folder / f"n{node}", f"n{node}: ", _streams(of_one), []))
+
+
+def leave(problem: Problem, found: Found) -> None:
+    """Logs that nothing is made of: a verdict on the others is none on everything."""
+    found.problems.append(problem)
+    found.not_judged.append(f"{problem.path}: expected {problem.expected}, seen {problem.seen}; it is not judged")
+
+
+def _streams(files: Iterable[tuple[Path, list[Line]]]) -> list[list[Line]]:
+    """Each log with its rotated parts, in order."""
+    with_lines = [(path, lines) for path, lines in files if lines]
+    names = [path for path, _ in with_lines]
+    streams: dict[tuple[Path, str], list[tuple[Path, list[Line]]]] = defaultdict(list)
+    for path, lines in with_lines:
+        streams[path.parent, _stem(path, names)].append((path, lines))
+    return [
+        [line for _, lines in sorted(parts, key=lambda part: _age(part[0], part[1], names)) for line in lines]
+        for _, parts in sorted(streams.items())
+    ]
+
+
+def _stem(path: Path, names: Sequence[Path]) -> str:
+    """The name without what a rotation adds; `server-1.log` is a part only if there is a `server.log`."""
+    found = _LOG_FILE.fullmatch(path.name)
+    if found is None:
+        return path.name
+    indexed = _INDEXED.fullmatch(found["stem"])
+    if indexed is not None and any(name.name == f"{indexed['stem']}.log" for name in names):
+        return indexed["stem"]
+    return found["stem"]
+
+
+def _age(path: Path, lines: Sequence[Line], names: Sequence[Path]) -> tuple[bool, int, int, str, int]:
+    """Parts in order: the current file last, then by time, then by date and number of the name (`.2` is older than `.1`)."""
+    found = _LOG_FILE.fullmatch(path.name)
+    if found is None:
+        return True, 0, 0, "", 0
+    inner = found["inner"] or found["stem"][len(_stem(path, names)) + 1 :]
+    outer = found["outer"] or ""
+    numbered = outer.isdigit() and len(outer) < len("20250101")
+    dated = "" if numbered else " ".join(number.zfill(8) for number in re.findall(r"\d+", inner or outer))
+    return not inner and not outer, lines[0].time, lines[-1].time, dated, -int(outer) if numbered else 0

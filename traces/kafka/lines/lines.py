@@ -1,0 +1,199 @@
+"""Log files as lines: compressed or not, half-written or not, in whatever layout (`layout/`).
+
+Rules of this file
+
+1. How a file is written is found by looking at its first thousand lines. `[time] LEVEL [thread] message (logger)` is the
+   layout to have; Kafka's default layout leaves out the thread; then it is empty, and the whole file counts as one thread.
+2. What does not begin as a line does continues the line before it (stack traces, configuration dumps); it is not read.
+   Only the end of such a message has the logger, so a line without one that nothing continues was cut off.
+3. A line number is the number in the uncompressed file.
+4. A file never raises: what is empty, binary, half-written or unreadable becomes a Problem.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import chain
+from pathlib import Path
+from sys import intern
+from typing import NamedTuple
+
+from tidegauge.traces.kafka.lines.blocks import blocks, positions_read
+from tidegauge.traces.kafka.lines.layout.dates import EPOCH
+from tidegauge.traces.kafka.lines.layout.found import DOCUMENTED, KAFKAS, Layout, find
+from tidegauge.traces.kafka.lines.layout.prefixes import peel
+from tidegauge.traces.problems import Problem, shown
+
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+SEE = "[time] LEVEL [thread] message (logger)"
+_DIGIT = re.compile(r"\d")
+_TEXT = re.compile(rb"[^\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`time` is in microseconds since 1970; brokers log in local time without a zone, so it is only good for one node."""
+
+    file: str
+    number: int
+    time: int
+    thread: str
+    message: str
+    logger: str
+
+    @property
+    def at(self) -> str:
+        """Where it was read."""
+        return f"{self.file}:{self.number}"
+
+
+Take = Callable[[Line], Line | None]
+"""What becomes of a line: it is read, in part or not at all."""
+
+
+def _everything(line: Line) -> Line | None:
+    return line
+
+
+class LogFile(NamedTuple):
+    """One file read; `sources` has the lines by who wrote them where the layout says so (docker compose, journald)."""
+
+    label: str
+    lines: list[Line]
+    problems: list[Problem]
+    layout: str = ""
+    sources: dict[str, list[Line]] = {}  # noqa: RUF012
+
+
+def clock(time: int) -> str:
+    """Microseconds since 1970 in ISO form."""
+    return (EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%S.%f")
+
+
+def read_lines(path: Path, label: str, given: str | None = None, take: Take = _everything) -> LogFile:
+    """The lines of one log file that `take` takes; `label` is its name in `at` and in problems, `given` its layout."""
+    problems: list[Problem] = []
+    content = blocks(path, label, problems)
+    first = next(content, b"")
+    if not first:
+        if not problems:
+            do = "check that the logger was on; the other files are read without it"
+            problems.append(Problem(label, None, "log lines", "an empty file", do))
+        return LogFile(label, [], problems)
+    if _binary(first):
+        do = "a segment file is read under the name Kafka gave it"
+        problems.append(Problem(label, 1, "a text log", "a binary file", do))
+        return LogFile(label, [], problems)
+    if first.startswith(_UTF_16):
+        first = b"".join([first, *content])
+    texts = _texts(first, begins=True)
+    layout = find([text.rpartition("\0")[2] for text in texts[:2000]], given)
+    if layout is None:
+        seen = shown(next((text for text in texts if text.strip("\0 \r")), ""))
+        do = "name its layout with --layout, or use [%d] %p [%t] %m (%c)%n; see docs/kafka-logs.md"
+        problems.append(Problem(label, 1, SEE, seen, do))
+        return LogFile(label, [], problems)
+    reader = _Reader(label, layout, problems, take)
+    if layout.wrappers:  # a container's parts of one line, and what is written by several, may stand far from each other
+        texts = _texts(b"".join([first, *content]), begins=True)
+        positions, texts, names = peel(texts, layout.wrappers)
+        reader.read([position + 1 for position in positions], texts, names)
+    else:
+        reader.read_blocks(chain([first], content), fast=layout.name in (DOCUMENTED, KAFKAS) and take is not _everything)
+    return LogFile(label, reader.lines, problems, layout.name, reader.sources)
+
+
+class _Reader:
+    """The lines of a file as far as they are read."""
+
+    def __init__(self, label: str, layout: Layout, problems: list[Problem], take: Take) -> None:
+        self.label, self.layout, self.problems, self.take = label, layout, problems, take
+        self.lines: list[Line] = []
+        self.sources: dict[str, list[Line]] = {}
+        self._shape = ""
+
+    def read_blocks(self, content: Iterable[bytes], *, fast: bool) -> None:
+        """A block at a time; `fast`: without the lines that say nothing."""
+        before = 0
+        held: bytes | None = None
+        for block in chain(content, [None]):
+            if held is not None:
+                behind = None if block is None else block[: block.find(b"\n") + 1 or len(block)].decode("utf-8", "replace")
+                before += self._block(held, before, behind, fast=fast)
+            held = block
+
+    def _block(self, block: bytes, before: int, behind: str | None, *, fast: bool) -> int:
+        if fast and not block.startswith(_UTF_16):
+            at, begins, ends = positions_read(block)
+            texts = [block[begin:end].decode("utf-8", "replace") for begin, end in zip(begins, ends, strict=True)]
+            if before == 0 and texts:
+                texts[0] = texts[0].removeprefix("\ufeff")
+            self.read([before + position + 1 for position in at], texts, (), behind)
+            return block.count(b"\n")
+        texts = _texts(block, begins=before == 0)
+        self.read(range(before + 1, before + len(texts) + 1), texts, (), behind)
+        return len(texts)
+
+    def read(
+        self, numbers: Sequence[int], texts: Sequence[str], names: Sequence[str] = (), behind: str | None = None
+    ) -> None:
+        """Texts that stand at these line numbers; `names` say who wrote them, `behind` is the text behind the last one."""
+        entry, begins_line = self.layout.entry, self.layout.begins
+        for position, text in enumerate(texts):
+            found = entry(text)
+            if found is None:
+                pieces = [piece for piece in text.removeprefix("\ufeff").split("\0") if piece.strip()]
+                entries = [entry(piece) for piece in pieces]
+                found = entries[-1] if entries else None
+                torn = len(pieces) > 1 or "\ufffd" in text or (found is None and "\0" in text.strip("\0"))
+                following = texts[position + 1] if position + 1 < len(texts) else behind
+                continued = following is not None and not begins_line(following)
+                begins = begins_line(text) or (self._shape != "" and _shape(text) == self._shape)
+                if torn or (found is None and begins and not continued):
+                    do = "the line is left out; a full disk or a copy that was truncated can cause this"
+                    self.problems.append(Problem(self.label, numbers[position], SEE, shown(text), do, lost=1))
+            if found is not None:
+                self._shape = self._shape or _shape(text)
+                time, thread, message, logger = found
+                line = self.take(Line(self.label, numbers[position], time, intern(thread), message, intern(logger)))
+                if line is not None:
+                    self.lines.append(line)
+                    if names:
+                        self.sources.setdefault(names[position], []).append(line)
+
+
+def _texts(content: bytes, *, begins: bool) -> list[str]:
+    return _decoded(content, begins=begins).removesuffix("\n").split("\n")
+
+
+def _shape(text: str) -> str:
+    """How a line begins, `[0000-00-`: one broken off within its date is not the rest of another. "" without a date."""
+    shape = _DIGIT.sub("0", text[:9])
+    return shape if shape.count("0") >= 4 else ""
+
+
+def _decoded(content: bytes, *, begins: bool) -> str:
+    """UTF-8, or UTF-16 with a byte order mark (a Windows shell's `>`)."""
+    if begins and content.startswith(_UTF_16):
+        return content.decode("utf-16", errors="replace")
+    return content.decode("utf-8-sig" if begins else "utf-8", errors="replace")
+
+
+def _binary(content: bytes) -> bool:
+    """More than a third of its beginning is no text. NUL alone does not make a file binary: a file that was truncated
+    while it was written (logrotate's copytruncate) begins with a hole, one that a host's crash broke off ends with one."""
+    if content.startswith(_UTF_16):
+        return False
+    head = content.replace(b"\0", b"")[:4096] if b"\0" in content[:4096] else content[:4096]
+    return 3 * len(_TEXT.sub(b"", head)) >= max(1, len(head))
+
+
+def incarnations(lines: list[Line]) -> list[list[Line]]:
+    """The lines of one node split where a process begins: its first line is `Registered signal handlers`."""
+    runs: list[list[Line]] = [[]]
+    for line in lines:
+        if line.message.startswith("Registered signal handlers") and runs[-1]:
+            runs.append([])
+        runs[-1].append(line)
+    return [run for run in runs if run]

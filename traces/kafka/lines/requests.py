@@ -1,0 +1,218 @@
+"""The request log: one JSON document per finished request.
+
+Rules of this file
+
+1. A line is written when the response has been sent: the request began totalTimeMs before it. All times of a request are
+   of the node that logged it.
+2. remoteTimeMs is 0 exactly when the response left in the handler thread (RequestChannel#updateRequestMetrics); otherwise
+   the request waited in a purgatory and was answered later.
+3. Fetch requests of version 13 and later name topics by id only; sessions leave out what did not change, in both
+   directions (KIP-227). `Sessions` puts back what was left out.
+4. What Kafka's JSON lacks stays unknown; what is not JSON becomes a Problem.
+5. A session counts its requests. Behind one that is missing nothing is put back: what it changed is unknown.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidegauge.traces.kafka.lines.lines import Line
+from tidegauge.traces.kafka.lines.phrases import Asked, number
+from tidegauge.traces.problems import Problem, shown
+
+NAMES: Mapping[int, str] = {
+    0: "PRODUCE",
+    1: "FETCH",
+    2: "LIST_OFFSETS",
+    23: "OFFSET_FOR_LEADER_EPOCH",
+    56: "ALTER_PARTITION",
+}
+
+
+_DECODER = json.JSONDecoder(parse_int=number)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequest:
+    """One finished request, the `order`-th its node logged; times in microseconds of the node's clock."""
+
+    line: Line
+    name: str
+    client: str
+    body: Mapping[str, Any]
+    response: Mapping[str, Any]
+    dequeued: int
+    handled: int
+    completed: int
+    at_once: bool
+    order: int = 0
+
+
+def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
+    """The request of a line, None when it is of a kind nobody asks for."""
+    begin = line.message.find("{")
+    try:
+        document, _ = _DECODER.raw_decode(line.message[begin:])
+        header = document["requestHeader"]
+        name = NAMES.get(header["requestApiKey"])
+        if name is None:
+            return None
+        return _request(line, order, name, str(header["clientId"]), document)
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        return Problem(
+            line.file,
+            line.number,
+            "`Completed request:` and one JSON document with header, request, response and times",
+            f"{shown(line.message)} ({type(error).__name__}: {error})",
+            "the line is left out; if all lines look so, check the level of kafka.request.logger (DEBUG)",
+            lost=1,
+        )
+
+
+def _request(line: Line, order: int, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:
+    def micros(field_name: str) -> int:
+        found = round(float(document[field_name]) * 1000)
+        if not 0 <= found <= line.time:
+            raise ValueError(f"{field_name} is {document[field_name]}")
+        return found
+
+    dequeued = line.time - micros("totalTimeMs") + micros("requestQueueTimeMs")
+    handled = dequeued + micros("localTimeMs")
+    completed = handled + micros("remoteTimeMs")
+    at_once = micros("remoteTimeMs") == 0
+    return LoggedRequest(
+        line, name, client, document["request"], document["response"], dequeued, handled, completed, at_once, order
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedResponse:
+    """What a fetch response says about one partition; None is left out of the JSON and not to be rebuilt."""
+
+    error: int
+    hw: int | None
+    log_start: int | None
+    div_epoch: int = -1
+    div_end: int = -1
+    size: int = 0
+    stable: int | None = None
+
+    @property
+    def diverging(self) -> bool:
+        """Whether the response tells the follower to truncate (KIP-595)."""
+        return self.div_end >= 0 or self.div_epoch >= 0
+
+
+@dataclass(eq=False, slots=True)
+class Fetch:
+    """A fetch of a replica (or of a consumer: replica -1) with everything its session stands for.
+
+    It is not `whole` when the request before it in its session is not in the log. Then its session may stand for partitions
+    that no request names any more; the responses for those are `unasked`.
+    """
+
+    request: LoggedRequest
+    replica: int
+    broker_epoch: int | None
+    session: int
+    session_epoch: int
+    asked: dict[str, Asked]
+    responses: dict[str, LoggedResponse]
+    whole: bool = True
+    unasked: Mapping[str, LoggedResponse] = field(default_factory=dict)
+
+
+@dataclass(eq=False, slots=True)
+class _Session:
+    epoch: int = 0
+    asked: dict[str, Asked] = field(default_factory=dict)
+    reported: dict[str, LoggedResponse] = field(default_factory=dict)
+
+
+class Sessions:
+    """The fetch sessions of one leader process, rebuilt request by request."""
+
+    def __init__(self, topic_ids: Mapping[str, str]) -> None:
+        self._topic_ids = topic_ids
+        self._sessions: dict[int, _Session] = {}
+
+    def fetch(self, request: LoggedRequest) -> Fetch:
+        """One FETCH request, in the order of the log."""
+        body, response = request.body, request.response
+        state = body.get("replicaState") or {}
+        replica = int(state.get("replicaId", body.get("replicaId", -1)))
+        session_id, session_epoch = int(body.get("sessionId", 0)), int(body.get("sessionEpoch", -1))
+        before = _Session() if session_epoch <= 0 else self._sessions.get(session_id, _Session(epoch=-1))
+        known = session_epoch <= 0 or session_epoch == before.epoch + 1
+        if not known:
+            before = _Session()
+        travelled = {tp: _asked(part) for tp, part in self._partitions(body.get("topics", ()))}
+        forgotten = {tp for tp, _ in self._partitions(body.get("forgottenTopicsData", ()))}
+        session = _Session(
+            max(0, session_epoch),
+            {tp: one for tp, one in before.asked.items() if tp not in forgotten} | travelled,
+            {tp: one for tp, one in before.reported.items() if tp not in forgotten},
+        )
+        reported = {tp: _answered(part) for tp, part in self._partitions(response.get("responses", ()))}
+        failed = int(response.get("errorCode", 0)) != 0
+        responses: dict[str, LoggedResponse] = {}
+        for tp in () if failed else session.asked:
+            last = session.reported.get(tp)
+            if tp in reported:
+                responses[tp] = reported[tp]
+            elif last is not None and last.error == 0:
+                responses[tp] = LoggedResponse(
+                    0, last.hw, last.log_start
+                )  # CachedPartition#maybeUpdateResponseData: unchanged
+            elif session_epoch > 0:
+                responses[tp] = LoggedResponse(0, None, None)
+        session.reported.update(responses)
+        response_session = int(response.get("sessionId", 0))
+        if response_session:
+            self._sessions[response_session] = session
+        broker_epoch = state.get("replicaEpoch")
+        return Fetch(
+            request,
+            replica,
+            None if broker_epoch is None else int(broker_epoch),
+            session_id,
+            session_epoch,
+            dict(session.asked),
+            responses,
+            known,
+            {tp: one for tp, one in reported.items() if tp not in session.asked},
+        )
+
+    def _partitions(self, topics: Any) -> list[tuple[str, Any]]:
+        """(topic-partition, part) of every partition; parts are numbers in forgottenTopicsData."""
+        found = []
+        for topic in topics:
+            name = topic.get("topic") or self._topic_ids.get(str(topic.get("topicId")))
+            for part in topic["partitions"]:
+                number = part if isinstance(part, int) else part.get("partition", part.get("partitionIndex"))
+                if name is not None:
+                    found.append((f"{name}-{number}", part))
+        return found
+
+
+def _asked(part: Mapping[str, Any]) -> Asked:
+    return Asked(
+        int(part["fetchOffset"]),
+        int(part.get("currentLeaderEpoch", -1)),
+        int(part.get("lastFetchedEpoch", -1)),
+        int(part.get("logStartOffset", -1)),
+    )
+
+
+def _answered(part: Mapping[str, Any]) -> LoggedResponse:
+    diverging = part.get("divergingEpoch") or {}
+    return LoggedResponse(
+        int(part["errorCode"]),
+        int(part["highWatermark"]),
+        int(part.get("logStartOffset", -1)),
+        int(diverging.get("epoch", -1)),
+        int(diverging.get("endOffset", -1)),
+        int(part.get("recordsSizeInBytes") or 0),
+        int(part["lastStableOffset"]) if "lastStableOffset" in part else None,
+    )

@@ -1,0 +1,78 @@
+"""What one log line says: a row of the table, matched.
+
+Numbers become ints, lists of ids tuples; a group that did not take part is left out.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegauge.traces.kafka.lines.lines import Line
+from tidegauge.traces.kafka.lines.patterns import TABLE
+from tidegauge.traces.kafka.lines.phrases import ids, number
+
+Value = int | str | tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one line says: `what` is the first column of the table, `values` the groups."""
+
+    what: str
+    line: Line
+    values: Mapping[str, Value]
+
+    @property
+    def tp(self) -> str:
+        """The topic-partition, empty where the line names none."""
+        return str(self.values.get("tp", ""))
+
+    def number(self, name: str) -> int:
+        """A group that is a number."""
+        value = self.values[name]
+        if not isinstance(value, int):
+            raise TypeError(f"{name} of {self.line.at} is no number")
+        return value
+
+    def text(self, name: str) -> str:
+        """A group as text."""
+        return str(self.values[name])
+
+    def ids(self, name: str = "isr") -> tuple[int, ...]:
+        """A group that lists node ids."""
+        value = self.values[name]
+        return value if isinstance(value, tuple) else ()
+
+
+_BY_LOGGER: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+for _what, _logger, _pattern in TABLE:
+    _BY_LOGGER.setdefault(_logger, []).append((_what, re.compile(_pattern)))
+
+_ENDLESS = re.compile(r"\d{19}")
+_IDS = frozenset({"isr", "replicas", "adding", "removing", "elr", "last_known_elr"})
+_TEXTS = frozenset(
+    {"tp", "topic_id", "version", "sent", "request", "reason", "changes", "partition", "completed", "session", "leos"}
+)
+
+
+def parse(line: Line) -> Said | None:
+    """What `line` says, or None when this version has no use for it."""
+    for what, pattern in _BY_LOGGER.get(line.logger, ()):
+        found = pattern.search(line.message)
+        if found is not None:
+            try:
+                values = {name: _value(name, text) for name, text in found.groupdict().items() if text is not None}
+            except ValueError:
+                return None  # something in the place of a number: whatever the line was, it is not that any more
+            return Said(what, line, values)
+    return None
+
+
+def _value(name: str, text: str) -> Value:
+    if name in _IDS:
+        return ids(text)
+    if name not in _TEXTS:
+        return number(text)
+    if _ENDLESS.search(text):
+        raise ValueError(f"expected numbers below 2^62, saw {text}")
+    return text

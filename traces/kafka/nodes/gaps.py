@@ -1,0 +1,260 @@
+"""What shows that lines are missing from the logs of a node: where, of which logger, and how it is known.
+
+Rules of this file
+
+1. Only what Kafka always prints counts: a session counts its requests, a log its offsets, a thread prints the lines of one
+   response in one order, a high watermark line says what it was before. A break in one of these is a Gap.
+2. A Gap says nothing about what the broker did. What is judged in it, and what rests on it, is unknown
+   (conformance.judging.partial). What was read of the node's replicas is forgotten: it goes on from what is said next.
+3. Where a node's log begins without the beginning of a process, or ends without the end of one, the rest is a Gap too.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tidegauge.traces.kafka.lines.lines import Line, clock
+from tidegauge.traces.kafka.lines.phrases import fetch_line
+from tidegauge.traces.kafka.lines.said import Said
+from tidegauge.traces.kafka.nodes.steps import LoggedBroker, LoggedReplica
+
+BEGIN, END = (-1, -1), (1 << 60, 1 << 60)
+"""In front of the first line of a node, and behind its last one."""
+
+Spot = tuple[int, int]
+"""(process run, index of the line)."""
+
+Seen = tuple[Spot, int]
+"""Where a line stands, and its time."""
+
+Break = tuple[str, tuple[str, str], str]
+"""The logger that lacks lines, what it would have told and of whom, and how it shows."""
+
+FETCHER, LOG, PARTITION, ROLES, CACHE, REQUESTS = (
+    "ReplicaFetcherThread at TRACE",
+    "UnifiedLog at TRACE",
+    "kafka.cluster.Partition at TRACE",
+    "state.change.logger at INFO",
+    "LeaderEpochFileCache at DEBUG",
+    "kafka.request.logger at DEBUG",
+)
+EVERYTHING = "every logger"
+FETCHER_THREAD = "ReplicaFetcherThread-"
+_OF_AN_RESPONSE = "HandleFetchResponse"
+_OF_A_LEADER = frozenset({"recorded", "leader-high-watermark", "expand-isr", "shrinking", "shrink-isr"})
+_ROLE_LINES = frozenset({"leader", "leader-again", "follower", "follower-again"})
+_CHANGES_LOG = frozenset(
+    {"log-created", "log-completed", "appended", "received", "after-append", "cut", "cut-nothing", "cut-all"}
+)
+_REPORTED_BY: Mapping[str, frozenset[str]] = {
+    "leo": _CHANGES_LOG | {"leader", "follower"},
+    "hw": frozenset(
+        {"log-loaded", "leader", "leader-again", "follower", "leader-high-watermark", "follower-high-watermark"}
+    ),
+    "set": frozenset({"high-watermark", "leader-high-watermark"}),
+    "role": _ROLE_LINES,
+    "entry": frozenset({"epoch-entry", "cut", "cut-all", "log-completed"}),
+}
+"""The lines that say a thing anew: what does not fit it later was lost behind the last of them."""
+_OF_A_REPLICA = _OF_A_LEADER | {"leader", "leader-again", "follower", "follower-again", "received", "appended"}
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Lines of `logger` are missing at `node`, somewhere behind `begin` and in front of `end`."""
+
+    node: int
+    logger: str
+    begin: Spot
+    end: Spot
+    times: tuple[int | None, int | None]
+    why: str
+
+    def __str__(self) -> str:
+        first, last = (None if time is None else clock(time)[11:23] for time in self.times)
+        if first is None:
+            when = "all the time" if last is None else f"before {last}"
+        else:
+            when = f"after {first}" if last is None else f"{first} to {last}"
+        return f"{self.logger} of node {self.node}, {when}: {self.why}"
+
+
+class Watch:
+    """The lines of one node, seen before they are taken in."""
+
+    def __init__(self, broker: LoggedBroker) -> None:
+        self.broker = broker
+        self.gaps: list[Gap] = []
+        self._leading: dict[str, bool] = {}
+        self._unloaded: set[str] = set()
+        self._sized: set[str] = set()
+        self._without_role: set[str] = set()
+        self._set: dict[tuple[str, str], int] = {}
+        self._reported: dict[tuple[str, str], Seen] = {}
+        self._left: dict[tuple[str, str], tuple[int, Seen]] = {}
+        self._first: Seen = (BEGIN, 0)
+
+    def begins(self, first: Said | None, line: Line) -> None:
+        """A process, at its first line that says something."""
+        self._set.clear()
+        self._leading.clear()
+        self._unloaded.clear()
+        self._sized.clear()
+        self._without_role.clear()
+        spot = (self.broker.run, 0)
+        if first is None or first.what != "process-started":
+            why = "its log does not begin with the start of a process"
+            self.gaps.append(Gap(self.broker.node, EVERYTHING, BEGIN, spot, (None, line.time), why))
+        self._reported.clear()
+        self._reported |= {(f"{what} before", tp): seen for (what, tp), (_, seen) in self._left.items()}
+        self._first = (spot, line.time)
+
+    def ends(self, line: Line, clean: bool | None, followed: bool) -> None:
+        """A process, at its last line."""
+        spot = (self.broker.run, self.broker.index)
+        self._leaves()
+        if not self.broker.stopping and not followed:
+            why = "its log ends while the process runs"
+            self.gaps.append(Gap(self.broker.node, EVERYTHING, spot, END, (line.time, None), why))
+        elif clean and not self.broker.stopping and not self.broker.logs_closed:
+            why = "the next process found a clean shutdown that no line tells of"
+            end = (self.broker.run + 1, 0)
+            self.gaps.append(Gap(self.broker.node, EVERYTHING, spot, end, (line.time, None), why))
+
+    def _leaves(self) -> None:
+        """What the next process of this node finds on disk, as far as this one's lines say; one whose last lines say that it
+        was told to stop may serve on behind them."""
+        self._left.clear()
+        if self.broker.stopping and not self.broker.logs_closed:
+            return
+        for tp, replica in self.broker.replicas.items():
+            for what, value in (("leo", replica.leo), ("hw", replica.hw)):
+                if value is not None:
+                    self._left[what, tp] = value, self._reported.get((what, tp), self._first)
+
+    def see(self, said: Said) -> None:
+        """One line."""
+        broker = self.broker
+        found = list(self._breaks(said, broker))
+        here: Seen = ((broker.run, broker.index), said.line.time)
+        for logger, key, why in found:
+            begin, time = self._reported.get(key, self._first)
+            self.gaps.append(Gap(broker.node, logger, begin, here[0], (time, here[1]), f"{why} ({said.line.at})"))
+        if any(key[0] != "set" for _, key, _ in found):  # the other line of a high watermark says all there is to it
+            for replica in broker.replicas.values():
+                replica.forget()
+        self._carries(said, here)
+
+    def _carries(self, said: Said, here: Seen) -> None:
+        """Since which line each of the things that are checked holds."""
+        for what, lines in _REPORTED_BY.items():
+            if said.what in lines:
+                self._reported[what, said.tp] = here
+        if said.what == "sending":
+            self._reported["send", said.line.thread] = here
+        if said.what in _ROLE_LINES:
+            self._leading[said.tp] = said.what.startswith("leader")
+        elif said.what == "high-watermark":
+            self._set[said.line.thread, said.tp] = said.number("hw")
+
+    def _breaks(self, said: Said, broker: LoggedBroker) -> Iterator[Break]:
+        if said.what == "sending":
+            yield from self._session(said)
+        if not said.tp:
+            return
+        replica = broker.replicas.get(said.tp) or LoggedReplica()
+        if said.what in _OF_A_REPLICA and not replica.loaded and said.tp not in self._unloaded:
+            self._unloaded.add(said.tp)
+            yield EVERYTHING, ("load", said.tp), "no line says that the replica was loaded"
+        if said.what in _OF_A_REPLICA - _ROLE_LINES:
+            yield from self._has_a_role(said.tp)
+        thread = ("send", said.line.thread)
+        named = bool(said.line.thread)  # without the names of threads nobody knows which lines belong together
+        in_fetcher = said.line.thread.startswith(FETCHER_THREAD)
+        answering = broker.opened(said, _OF_AN_RESPONSE) is not None
+        if said.what in ("leader", "follower"):
+            yield from _differs(replica.leo, said.number("leo"), "leo", said.tp)
+            yield from _differs(replica.hw, said.number("hw"), "hw", said.tp)
+        elif said.what == "leader-again":
+            yield from _differs(replica.hw, said.number("hw"), "hw", said.tp)
+        elif said.what == "appended":
+            yield from _differs(replica.leo, said.number("rec_base"), "leo", said.tp)
+            if in_fetcher and not answering:
+                yield FETCHER, thread, "records were appended that no line says were received"
+            elif named and not in_fetcher and self._leading.get(said.tp) is False:
+                yield ROLES, ("role", said.tp), "a follower appended records as a leader"
+        elif said.what == "received":
+            yield from _differs(replica.leo, said.number("leo_before"), "leo", said.tp)
+            if answering and named:
+                yield FETCHER, thread, "the lines of a response end in the middle"
+        elif said.what == "after-append":
+            yield from _differs(replica.leo, said.number("leo"), "leo", said.tp)
+            if named and not answering:
+                yield FETCHER, thread, "the lines of a response begin in the middle"
+        elif said.what == "follower-high-watermark" and named and not answering:
+            yield FETCHER, thread, "the lines of a response begin in the middle"
+        elif said.what == "leader-high-watermark":
+            yield from _differs(replica.hw, said.number("hw_before"), "hw", said.tp, PARTITION)
+            if named and self._set.get((said.line.thread, said.tp)) != said.number("hw"):
+                yield LOG, ("set", said.tp), "a high watermark that no line of the log sets"
+        elif said.what == "log-created":
+            self._sized.add(said.tp)
+        elif said.what == "log-completed":
+            self._sized.add(said.tp)
+            yield from self._found(said.number("leo"), "leo", said.tp)
+        elif said.what == "log-loaded":
+            yield from self._found(said.number("hw"), "hw", said.tp)
+            if said.tp not in self._sized:
+                yield EVERYTHING, ("load", said.tp), "no line says how far the log goes that was loaded"
+            if replica.loaded:
+                yield EVERYTHING, ("load", said.tp), "a replica is loaded twice by one process"
+        if said.what in _OF_A_LEADER and self._leading.get(said.tp) is False:
+            yield ROLES, ("role", said.tp), "a follower acts as a leader"
+
+    def _found(self, loaded: int, what: str, tp: str) -> Iterator[Break]:
+        """More on disk than the process before had: its last lines are missing, as those of one that is killed may be."""
+        left, _ = self._left.get((what, tp), (loaded, None))
+        if loaded > left:
+            yield LOG, (f"{what} before", tp), f"{_WORDS[what]} {loaded} is loaded, and no line goes beyond {left}"
+
+    def _has_a_role(self, tp: str) -> Iterator[Break]:
+        if tp not in self._leading and tp not in self._without_role:
+            self._without_role.add(tp)
+            yield ROLES, ("role", tp), "no line says whether the replica leads or follows"
+
+    def _session(self, said: Said) -> Iterator[Break]:
+        """FetchSessionHandler counts the requests of a session; a request tells log end and leader epoch."""
+        request = fetch_line(said.text("request"))
+        fetcher = self.broker.fetchers.get((said.line.thread, said.number("peer")))
+        thread = ("send", said.line.thread)
+        before = fetcher.send if fetcher is not None else None
+        if request.session_epoch > 0:
+            last = None if before is None else before.session_epoch
+            known = before is not None and (before.session == request.session or before.session_epoch <= 0)
+            if not known or last != request.session_epoch - 1:
+                yield (
+                    FETCHER,
+                    thread,
+                    f"request {request.session_epoch} of a session follows request {last if known else 'of none'}",
+                )
+        for tp, asked in request.asked.items():
+            yield from self._has_a_role(tp)
+            replica = self.broker.replicas.get(tp) or LoggedReplica()
+            open_step = self.broker.open.get((said.line.thread, tp))
+            if said.line.thread and open_step is not None and open_step.name == _OF_AN_RESPONSE:
+                yield FETCHER, thread, "the lines of a response end in the middle"
+            if replica.leader_epoch is not None and asked.epoch > replica.leader_epoch:
+                yield ROLES, ("role", tp), f"a request in leader epoch {asked.epoch}, which no line begins"
+            if replica.epochs is not None and asked.last_epoch > _latest(replica):
+                yield CACHE, ("entry", tp), f"a request with last epoch {asked.last_epoch}, which no line adds"
+
+
+def _latest(replica: LoggedReplica) -> int:
+    return replica.epochs[-1][0] if replica.epochs else -1
+
+
+_WORDS: Mapping[str, str] = {"leo": "log end", "hw": "high watermark"}
+
+
+def _differs(known: int | None, seen: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
+    if known is not None and known != seen:
+        yield logger, (what, tp), f"{_WORDS[what]} {seen}, which no line brings about after {known}"

@@ -3,9 +3,9 @@
 Rules of this file
 
 1. A mutant differs from a trace the judge accepts by one line dropped, two neighbours swapped, one line told twice, one
-   number one higher or lower, or the numbers of one node's events shifted from one place on.
-2. `seq` is renumbered in all but the last kind: a gap in the numbers would give every dropped line away. The last kind is
-   such a gap: a lost line breaks no rule, and what it may have told is undecided.
+   number one higher or lower, or one event twice under its number.
+2. `seq` is renumbered in all but the last kind: a gap in the numbers would give every dropped line away, and the judge would
+   decide nothing about it.
 3. An accepted mutant is legal when it is a trace of the explored graph (conformance.evidence.language), or when it swaps
    events of two nodes that nothing connects: no judge may see a difference there.
 4. A dropped line is also an observation the source did not make, and what is absent is free: without its number, an
@@ -23,14 +23,14 @@ from tidegauge.traces.columns import to_columns
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.schema import FIELDS, Event, FieldKind, Trace
 
-DROPPED, SWAPPED, REPEATED, CHANGED, RENUMBERED = (
+DROPPED, SWAPPED, REPEATED, CHANGED, ONE_NUMBER = (
     "line dropped",
     "lines swapped",
     "line repeated",
     "value changed",
-    "renumbered",
+    "two under one number",
 )
-KINDS = (DROPPED, SWAPPED, REPEATED, CHANGED, RENUMBERED)
+KINDS = (DROPPED, SWAPPED, REPEATED, CHANGED, ONE_NUMBER)
 REPORTED_TWICE = ("BecomeLeader", "BecomeFollower", "ChangePartition")
 """Metadata may reach a replica, and a log, twice."""
 CLAIMS = ("clean",)
@@ -118,7 +118,7 @@ def mutants(trace: Trace) -> Iterator[TraceMutant]:
                 yield _mutant(
                     trace, CHANGED, f"{what} {name} {value} to {other}", (*events[:at], changed, *events[at + 1 :])
                 )
-        yield TraceMutant(RENUMBERED, f"{what} and after", replace(trace, events=_shifted(events, at)))
+        yield TraceMutant(ONE_NUMBER, what, replace(trace, events=(*events[: at + 1], event, *events[at + 1 :])))
 
 
 def _mutant(trace: Trace, kind: str, says: str, events: Sequence[Event]) -> TraceMutant:
@@ -147,19 +147,6 @@ def _others(name: str, value: object, trace: Trace) -> Iterator[object]:
             yield (*value[:at], (epoch, start + 1), *value[at + 1 :])
 
 
-def _shifted(events: Sequence[Event], at: int) -> tuple[Event, ...]:
-    """The numbers of the node of one event are one higher from that event on."""
-    node = events[at].node
-    out = list(events)
-    for place in range(at, len(events)):
-        event = events[place]
-        if event.node == node and event.seq is not None:
-            if event.event == "Start" and place > at:
-                break
-            out[place] = replace(event, seq=event.seq + 1)
-    return tuple(out)
-
-
 def run(traces: Iterable[Trace], language: Language) -> list[MutantOutcome]:
     """Judge all mutants of all traces."""
     out: list[MutantOutcome] = []
@@ -176,7 +163,7 @@ def run(traces: Iterable[Trace], language: Language) -> list[MutantOutcome]:
             rules = tuple(sorted(broken.get(number, ())))
             legal = not rules and (_unconnected(mutant, trace) or language.holds(mutant.trace.events))
             less: tuple[str, ...] = ()
-            if mutant.kind in (DROPPED, RENUMBERED) and not rules and not legal:
+            if mutant.kind == DROPPED and not rules and not legal:
                 less = ("SEQ-01",)
             elif not rules and not legal:
                 less = tuple(rule for rule, n in _undecided(mutant.trace).items() if n > decided[rule])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tidegauge.conformance.evidence import beyond
-from tidegauge.conformance.evidence.mutation import CHANGED, DROPPED, RENUMBERED, REPEATED, SWAPPED, TraceMutant, mutants
+from tidegauge.conformance.evidence.mutation import CHANGED, DROPPED, ONE_NUMBER, REPEATED, SWAPPED, TraceMutant, mutants
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.impl.cluster.cluster import Bounds
@@ -219,7 +219,7 @@ def drawn_mutants(traces: Sequence[Trace], count: int, seed: int) -> list[TraceM
 
 
 def _some(trace: Trace, chance: random.Random) -> list[TraceMutant]:
-    made = [mutant for mutant in mutants(trace) if mutant.kind != RENUMBERED]
+    made = [mutant for mutant in mutants(trace) if mutant.kind != ONE_NUMBER]
     return chance.sample(made, min(FROM_EACH, len(made)))
 
 

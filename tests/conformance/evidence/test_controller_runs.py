@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from tidegauge.conformance.evidence import controller_runs, controller_walks
-from tidegauge.conformance.evidence.controller_runs import PAGE, RunError, models, section
+from tidegauge.conformance.evidence.controller_runs import RunError, models, section
 from tidegauge.conformance.evidence.controller_walks import CASES, WalkCase
 from tidegauge.impl.explored.control_cluster import INVARIANTS, view
 from tidegauge.impl.explored.describe_control import view_text
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED
 from tidegauge.spec.checker.models import find_model
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / controller_runs.PAGE.name
 
 
 @pytest.mark.parametrize("name", ["GhostElr", "ForgottenElr", "StaleIndex", "NeverCompletes", "FailedDirectoryLeads"])

@@ -31,6 +31,7 @@ from tidegauge.conformance.kernel.state import (
     State,
 )
 from tidegauge.conformance.kernel.tally import decide, undecided
+from tidegauge.impl.rules import under_min_isr
 from tidegauge.traces.columns import UNKNOWN
 
 
@@ -75,7 +76,7 @@ def becomes_eligible(st: State, partition_epoch: int, isr: int, to: Assignment) 
     for b in range(st[OPTION, BROKERS]):
         if to.elr >> b & 1 == 1 and st[REPLICAS + b, LOST] == REGISTERED:
             decide(st, CTRL_07, False, field.ELR, to.elr & ~(1 << b), to.elr)
-    if isr != UNKNOWN and st[OPTION, LAG_RULE] == 0 and size_of(isr, st[OPTION, BROKERS]) >= enough(st, to.replicas):
+    if isr != UNKNOWN and st[OPTION, LAG_RULE] == 0 and large_enough(st, isr, to.replicas):
         decide(st, CTRL_07, to.elr == 0, field.ELR, 0, to.elr)
 
 
@@ -95,12 +96,11 @@ def joins(st: State, old_isr: int, isr: int) -> None:
             st[REPLICAS + b, LOST] = 0
 
 
-def enough(st: State, replicas: int) -> int:
-    """The effective min.insync.replicas: no more than there are replicas."""
+def large_enough(st: State, isr: int, replicas: int) -> bool:
+    """Whether an ISR has min.insync.replicas members, or as many as there are replicas."""
     n = st[OPTION, BROKERS]
-    if replicas != UNKNOWN:
-        n = size_of(replicas, n)
-    return int(min(st[OPTION, MIN_ISR], n))
+    assigned = n if replicas == UNKNOWN else size_of(replicas, n)
+    return not under_min_isr(size_of(isr, n), st[OPTION, MIN_ISR], assigned)
 
 
 def eligible(st: State, isr: int, to: Assignment) -> None:
@@ -110,7 +110,7 @@ def eligible(st: State, isr: int, to: Assignment) -> None:
         st[WHOLE, C_ELIGIBLE] = to.elr
     elif isr == UNKNOWN:
         st[WHOLE, C_ELIGIBLE] = UNKNOWN
-    elif size_of(isr, st[OPTION, BROKERS]) >= enough(st, to.replicas):
+    elif large_enough(st, isr, to.replicas):
         st[WHOLE, C_ELIGIBLE] = 0
     elif UNKNOWN in (old, old_isr):
         st[WHOLE, C_ELIGIBLE] = UNKNOWN

@@ -8,7 +8,7 @@ Rules of this file
 
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.groups import Log, Records
-from tidegauge.conformance.kernel.leader_hw import advance, may_be_forgotten, size_of
+from tidegauge.conformance.kernel.leader_hw import advance, may_be_forgotten, under_min
 from tidegauge.conformance.kernel.lineage import cache_assign
 from tidegauge.conformance.kernel.log_checks import (
     acts_on,
@@ -33,7 +33,6 @@ from tidegauge.conformance.kernel.state import (
     LAG_RULE,
     LEADING,
     LEO,
-    MIN_ISR,
     OLD_KIND,
     OPTION,
     PARTITION_EPOCH,
@@ -50,7 +49,7 @@ from tidegauge.conformance.kernel.state import (
 )
 from tidegauge.conformance.kernel.tally import decide, same, undecided
 from tidegauge.conformance.kernel.terms import acknowledge
-from tidegauge.impl.rules import GIVEN_UP, NONE, may_join_isr, proposal_after, under_min_isr
+from tidegauge.impl.rules import GIVEN_UP, NONE, may_join_isr, proposal_after
 from tidegauge.traces.columns import UNKNOWN
 
 
@@ -76,11 +75,15 @@ def leader_append(st: State, b: int, epoch: int, data: Records, acks: int, befor
 
 def enough(st: State, b: int, acks: int) -> None:
     """APPEND-03: acks=all needs min.insync.replicas members of the committed ISR. Partition#appendRecordsToLeader."""
-    isr, n = st[REPLICAS + b, ISR], st[OPTION, BROKERS]
+    isr = st[REPLICAS + b, ISR]
     if UNKNOWN in (acks, isr):
         undecided(st, APPEND_03, 1 << field.ACKS | 1 << field.ISR)
     elif acks == -1 and st[OPTION, LAG_RULE] == 0:
-        decide(st, APPEND_03, not under_min_isr(size_of(isr, n), st[OPTION, MIN_ISR], n), field.ISR, isr, isr)
+        short = under_min(st, b, isr)
+        if short == UNKNOWN:
+            undecided(st, APPEND_03, 1 << field.REPLICAS)
+        else:
+            decide(st, APPEND_03, short == 0, field.ISR, isr, isr)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

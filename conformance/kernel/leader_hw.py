@@ -55,14 +55,14 @@ def size_of(members: int, brokers: int) -> int:
     return count
 
 
-def too_few(st: State, b: int, isr: int) -> int:
-    """Whether the release holds the HW of leader b back because the committed ISR is too small; 1, 0 or UNKNOWN.
+def under_min(st: State, b: int, isr: int) -> int:
+    """Whether this ISR of leader b has fewer members than min.insync.replicas; 1, 0 or UNKNOWN. Partition#isUnderMinIsr.
 
     min.insync.replicas counts no more than there are replicas: those the leader knows, which may not be those of now.
     """
     n = st[OPTION, BROKERS]
     members, least = size_of(isr, n), st[OPTION, MIN_ISR]
-    if st[OPTION, BLOCKS_UNDER_MIN_ISR] == 0 or members >= least:
+    if members >= least:
         return 0
     if st[OPTION, REASSIGNED] == 0:
         return int(under_min_isr(members, least, n))
@@ -72,6 +72,11 @@ def too_few(st: State, b: int, isr: int) -> int:
     other = known if st[OPTION, LAG_RULE] == 0 or registered == UNKNOWN else registered
     short = under_min_isr(members, least, size_of(known, n))
     return int(short) if short == under_min_isr(members, least, size_of(other, n)) else UNKNOWN
+
+
+def too_few(st: State, b: int, isr: int) -> int:
+    """Whether the release holds the HW of leader b back because the committed ISR is too small; 1, 0 or UNKNOWN."""
+    return 0 if st[OPTION, BLOCKS_UNDER_MIN_ISR] == 0 else under_min(st, b, isr)
 
 
 def maximal_isr(st: State, b: int, isr: int) -> int:

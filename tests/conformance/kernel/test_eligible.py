@@ -61,6 +61,18 @@ def test_min_isr_counts_no_more_replicas_than_there_are() -> None:
     assert "HW-09" in broken(read, REAL)
 
 
+def test_an_append_that_waits_for_all_needs_no_more_than_there_are() -> None:
+    """APPEND-03 counts as HW-09 does: one replica is enough where there is one, until the leader has read of the second."""
+
+    def waits(events: tuple[Event, ...]) -> tuple[Event, ...]:
+        return (*events[:-1], replace(events[-1], fields={**events[-1].fields, "acks": -1}))
+
+    assert broken(waits(ALONE), IN_SYNC) == set()
+    grown = (*ALONE[:3], change(1, 0, (1,), replicas=(1, 2), adding=(2,), partition_epoch=1), ALONE[3])
+    assert broken(waits(grown), IN_SYNC) == set()
+    assert "APPEND-03" in broken(waits((*grown[:-1], lead(1, 0, (1,), partition_epoch=1), ALONE[3])), IN_SYNC)
+
+
 def test_a_replica_that_was_deleted_begins_a_life_of_its_own() -> None:
     """Without the event it would have lost its log, and started twice."""
     assert broken(DELETED, TWO) == set()

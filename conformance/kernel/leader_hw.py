@@ -139,18 +139,20 @@ def lowest_kept(st: State, b: int, maximal: int) -> int:
     return int(lowest)
 
 
-def expected_hw(st: State, b: int, isr: int, trigger: int) -> int:
-    """The leader's rule, exact; UNKNOWN when an input is."""
+def expected_hw(st: State, b: int, isr: int, trigger: int, reported: int) -> int:
+    """The leader's rule, exact; UNKNOWN when an input is. Whether it tries may be unknown: then it may also have stayed."""
     hw, leo = st[REPLICAS + b, HW], st[REPLICAS + b, LEO]
     if trigger == 0:
         return int(hw)
-    if hw == UNKNOWN or leo == UNKNOWN or isr == UNKNOWN or trigger == UNKNOWN:
+    if hw == UNKNOWN or leo == UNKNOWN or isr == UNKNOWN:
         return UNKNOWN
     maximal, short = maximal_isr(st, b, isr), too_few(st, b, isr)
     if UNKNOWN in (maximal, short) or not gather(st, b, maximal):
         return UNKNOWN
     n = st[OPTION, BROKERS]
-    return leader_high_watermark(hw, leo, entries(st, LEOS, n), flags(st, COUNTED, n), short == 1)
+    tried = leader_high_watermark(hw, leo, entries(st, LEOS, n), flags(st, COUNTED, n), short == 1)
+    stays = trigger == UNKNOWN and tried != hw and reported in (UNKNOWN, hw)
+    return int(reported) if stays else tried
 
 
 def advance(st: State, b: int, reported: int, trigger: int) -> None:
@@ -161,7 +163,7 @@ def advance(st: State, b: int, reported: int, trigger: int) -> None:
         bounded(st, b, isr, reported, trigger)
         after = reported
     else:
-        expected = expected_hw(st, b, isr, trigger)
+        expected = expected_hw(st, b, isr, trigger, reported)
         held_back = expected not in (UNKNOWN, hw, reported) and reported in (UNKNOWN, hw)
         if held_back and forgotten(st, b, isr | st[REPLICAS + b, PENDING], reported == hw):
             expected = reported

@@ -354,3 +354,13 @@ def test_a_gap_in_the_numbers_of_a_node_is_a_lost_line_and_a_restart_is_none() -
     twice = replace(trace, events=(*trace.events, trace.events[-1]))
     columns = to_columns([twice], TWO)
     assert judge_sequence(judge(columns, TWO), [twice], columns).tallies["SEQ-01"].failed == 1
+
+
+def test_a_leader_elected_again_stays_or_follows_the_rule() -> None:
+    """Whether it forgot what it recorded of broker 2 nobody can say; whether its high watermark may be 1, anybody can."""
+    elected = (change(1, 2, (1, 2, 3), (1, 2, 3)), lead(1, 2, (1, 2, 3), leo=1), follow(2, 1, 2, leo=1))
+    again = (*MISSED_EPOCH[:-2], *elected, send(2, 1, 2, 1, 0))
+    stays = (*again, serve(1, 2, 2, 1, 0, res_hw=0, hw=0, leo=1))
+    assert broken(stays, CONFIG) == set()
+    assert judged(stays, CONFIG).tallies["HW-03"].undecided == 0
+    assert "HW-03" in broken((*again, serve(1, 2, 2, 1, 0, res_hw=0, hw=1, leo=1)), CONFIG)

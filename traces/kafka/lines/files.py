@@ -103,10 +103,15 @@ def log_size(path: Path) -> int:
     """About how many bytes the logs below a path are, unpacked."""
     files = [path] if path.is_file() and is_log(path) else []
     if path.is_dir():
-        files = log_files(path)
-        for sub in path.iterdir():
-            files += [file for folder in _folders(sub) for file in log_files(folder)] if sub.is_dir() else []
+        files = [file for _, files_of_one in _groups(path) for file in files_of_one]
     return sum(file.stat().st_size * (PACKED if file.suffix == ".gz" else 1) for file in files)
+
+
+def _groups(path: Path) -> list[tuple[Path, list[Path]]]:
+    """The logs in a directory itself, and those in each folder of it: of one node as a rule."""
+    inside = (sub for sub in sorted(path.iterdir()) if sub.is_dir())
+    below = [(sub, [file for folder in _folders(sub) for file in log_files(folder)]) for sub in inside]
+    return [(folder, files) for folder, files in ((path, log_files(path)), *below) if files]
 
 
 def find_nodes(path: Path, layout: str | None = None, selection: Selection | None = None) -> Found:
@@ -121,12 +126,7 @@ def find_nodes(path: Path, layout: str | None = None, selection: Selection | Non
         do = "name the directory the logs are in"
         found.problems.append(Problem(str(path), None, "a directory with broker logs", "nothing", do))
         return found
-    groups = [(path, log_files(path))] + [
-        (sub, [file for folder in _folders(sub) for file in log_files(folder)])
-        for sub in sorted(path.iterdir())
-        if sub.is_dir()
-    ]
-    groups = [(folder, files) for folder, files in groups if files]
+    groups = _groups(path)
     if not groups:
         entries = sum(1 for _ in path.iterdir())
         do = "copy each broker's server.log and request.log into n<id>/; see docs/kafka-logs.md"

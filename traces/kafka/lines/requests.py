@@ -140,8 +140,6 @@ class Sessions:
     def fetch(self, request: LoggedRequest) -> Fetch:
         """One FETCH request, in the order of the log."""
         body, response = request.body, request.response
-        state = body.get("replicaState") or {}
-        replica = int(state.get("replicaId", body.get("replicaId", -1)))
         session_id, session_epoch = int(body.get("sessionId", 0)), int(body.get("sessionEpoch", -1))
         before = _Session() if session_epoch <= 0 else self._sessions.get(session_id, _Session(epoch=-1))
         known = session_epoch <= 0 or session_epoch == before.epoch + 1
@@ -171,10 +169,10 @@ class Sessions:
         response_session = int(response.get("sessionId", 0))
         if response_session:
             self._sessions[response_session] = session
-        broker_epoch = state.get("replicaEpoch")
+        broker_epoch = (body.get("replicaState") or {}).get("replicaEpoch")
         return Fetch(
             request,
-            replica,
+            replica_of(body),
             None if broker_epoch is None else int(broker_epoch),
             session_id,
             session_epoch,
@@ -189,11 +187,21 @@ class Sessions:
         found = []
         for topic in topics:
             name = topic.get("topic") or self._topic_ids.get(str(topic.get("topicId")))
-            for part in topic["partitions"]:
-                number = part if isinstance(part, int) else part.get("partition", part.get("partitionIndex"))
-                if name is not None:
-                    found.append((f"{name}-{number}", part))
+            if name is not None:
+                found += [(f"{name}-{partition_of(part)}", part) for part in topic["partitions"]]
         return found
+
+
+def replica_of(body: Mapping[str, Any]) -> int:
+    """The replica that fetches, -1 for a consumer: a field of its own up to version 14, then part of the replica state."""
+    return int((body.get("replicaState") or {}).get("replicaId", body.get("replicaId", -1)))
+
+
+def partition_of(part: Any) -> Any:
+    """The number of the partition that a part of a topic is about; each kind of request names it in its own way."""
+    if not isinstance(part, dict):
+        return part
+    return next((part[key] for key in ("partition", "partitionIndex", "index") if key in part), None)
 
 
 def _asked(part: Mapping[str, Any]) -> Asked:

@@ -10,13 +10,12 @@ Rules of this file
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
 from tidegauge.traces.kafka.lines.lines import Line
-from tidegauge.traces.kafka.lines.requests import NAMES
+from tidegauge.traces.kafka.lines.requests import NAMES, partition_of, replica_of
 from tidegauge.traces.kafka.lines.said import parse
 
 _TP = r"[A-Za-z0-9._\-]+-\d+"
@@ -124,7 +123,7 @@ class Selection:
             for key in ("request", "response"):
                 slim[key] = {name: self._topics(value) for name, value in document[key].items() if name not in _UNREAD}
                 left = left or any(isinstance(value, list) and value for value in slim[key].values())
-            follows = _replica(slim["request"]) >= 0 and api is not None and int(api[1]) == FETCH
+            follows = replica_of(slim["request"]) >= 0 and api is not None and int(api[1]) == FETCH
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return line  # whoever reads it says what is wrong with it
         return replace(line, message=f"{_REQUEST}:{json.dumps(slim)}") if left or follows else None
@@ -144,24 +143,7 @@ class Selection:
         slim = dict(topic)
         for key, parts in topic.items():
             if isinstance(parts, list):
-                slim[key] = [part for part in parts if self.wants(f"{name}-{_number(part)}")]
+                slim[key] = [part for part in parts if self.wants(f"{name}-{partition_of(part)}")]
                 if not slim[key]:
                     return None
         return slim
-
-
-def _number(part: Any) -> Any:
-    """The partition that a part of a topic is about."""
-    if not isinstance(part, dict):
-        return part
-    return next((part[key] for key in ("partition", "partitionIndex", "index") if key in part), None)
-
-
-def _replica(body: Mapping[str, Any]) -> int:
-    state = body.get("replicaState") or {}
-    return int(state.get("replicaId", body.get("replicaId", -1)))
-
-
-def selected(selection: Selection | None, line: Line) -> Line | None:
-    """The line, if it is read."""
-    return line if selection is None else selection.line(line)

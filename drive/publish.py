@@ -3,16 +3,17 @@
 `python -m tidegauge.drive.publish` writes both files of a checkout anew; a test keeps them equal to what this makes.
 """
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tidegauge.drive.contract import EXTRAS, KINDS, LARGEST, REPORTED, STEPS, VERSION
+from tidegauge.traces.made import code, table, write_both
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA_FILE = ROOT / "drive" / "schema.json"
 PAGE = ROOT / "docs" / "drive.md"
+MAKER = "drive.publish"
 
 _INT = {"type": "integer", "exclusiveMinimum": -LARGEST, "exclusiveMaximum": LARGEST}
 
@@ -86,41 +87,24 @@ def _report() -> dict[str, Any]:
 
 def step_table() -> str:
     """The steps, as a Markdown table."""
-    rows = (f"| `{name}` | {_code(shape.takes)} | {_code(shape.result)} | {shape.says} |" for name, shape in STEPS.items())
-    return "\n".join(("| step | takes | `result` | says |", "|---|---|---|---|", *rows))
+    rows = ((f"`{name}`", code(one.takes), code(one.result), one.says) for name, one in STEPS.items())
+    return table(("step", "takes", "`result`", "says"), rows)
 
 
 def report_table() -> str:
     """The fields of a report, as a Markdown table."""
-    rows = (f"| `{name}` | {says} |" for name, says in REPORTED.items())
-    return "\n".join(("| field | says |", "|---|---|", *rows))
+    return table(("field", "says"), ((f"`{name}`", says) for name, says in REPORTED.items()))
 
 
 def extra_table() -> str:
     """What more a broker may be able to do, as a Markdown table."""
-    rows = (f"| `{name}` | {says} |" for name, says in EXTRAS.items())
-    return "\n".join(("| word | what it promises |", "|---|---|", *rows))
+    return table(("word", "what it promises"), ((f"`{name}`", says) for name, says in EXTRAS.items()))
 
 
-def _code(names: Iterable[str]) -> str:
-    return " ".join(f"`{name}`" for name in names)
-
-
-def page_with_tables(page: str) -> str:
-    """The page with what stands between the marks of each table made anew."""
-    for name, table in (("steps", step_table()), ("reports", report_table()), ("extras", extra_table())):
-        begin, end = f"<!-- {name}: made by drive.publish -->", f"<!-- end of {name} -->"
-        before, _, rest = page.partition(begin)
-        _, _, after = rest.partition(end)
-        page = f"{before}{begin}\n{table}\n{end}{after}"
-    return page
-
-
-def schema_text() -> str:
-    """The JSON Schema as its file holds it."""
-    return json.dumps(json_schema(), indent=1) + "\n"
+def tables() -> dict[str, str]:
+    """The tables of the page by name."""
+    return {"steps": step_table(), "reports": report_table(), "extras": extra_table()}
 
 
 if __name__ == "__main__":
-    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
-    PAGE.write_text(page_with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    write_both(SCHEMA_FILE, json_schema(), PAGE, tables(), MAKER)

@@ -3,11 +3,11 @@
 `python -m tidegauge.traces.publish` writes both files of a checkout anew; a test keeps them equal to what this makes.
 """
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tidegauge.traces.made import code, table, write_both
 from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, EventType, FieldKind
 
 CARRIED = "carried, not judged"
@@ -16,6 +16,7 @@ CARRIED = "carried, not judged"
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA_FILE = ROOT / "traces" / "schema.json"
 PAGE = ROOT / "docs" / "traces.md"
+MAKER = "traces.publish"
 
 _NODE = {"type": "integer"}
 _INT = {"type": "integer", "minimum": -1, "exclusiveMaximum": LARGEST}
@@ -80,40 +81,22 @@ def _says(event: EventType, name: str) -> str:
 
 def event_table() -> str:
     """The events, as a Markdown table."""
-    head = (f"| event | code | told by | says | fields | {CARRIED} |", "|---|---|---|---|---|---|")
     rows = (
-        f"| `{name}` | {e.code} | {e.who} | {e.says} | {_code(one for one in e.fields if one not in e.carried)} "
-        f"| {_code(e.carried)} |"
+        (f"`{name}`", str(e.code), e.who, e.says, code(one for one in e.fields if one not in e.carried), code(e.carried))
         for name, e in EVENTS.items()
     )
-    return "\n".join((*head, *rows))
+    return table(("event", "code", "told by", "says", "fields", CARRIED), rows)
 
 
 def field_table() -> str:
     """The fields, as a Markdown table."""
-    rows = (f"| `{name}` | {field.kind.value} | {field.says} |" for name, field in FIELDS.items())
-    return "\n".join(("| field | value | says |", "|---|---|---|", *rows))
+    return table(("field", "value", "says"), ((f"`{name}`", one.kind.value, one.says) for name, one in FIELDS.items()))
 
 
-def _code(names: Iterable[str]) -> str:
-    return " ".join(f"`{name}`" for name in names)
-
-
-def page_with_tables(page: str) -> str:
-    """The page with what stands between the marks of each table made anew."""
-    for name, table in (("events", event_table()), ("fields", field_table())):
-        begin, end = f"<!-- {name}: made by traces.publish -->", f"<!-- end of {name} -->"
-        before, _, rest = page.partition(begin)
-        _, _, after = rest.partition(end)
-        page = f"{before}{begin}\n{table}\n{end}{after}"
-    return page
-
-
-def schema_text() -> str:
-    """The JSON Schema as its file holds it."""
-    return json.dumps(json_schema(), indent=1) + "\n"
+def tables() -> dict[str, str]:
+    """The tables of the page by name."""
+    return {"events": event_table(), "fields": field_table()}
 
 
 if __name__ == "__main__":
-    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
-    PAGE.write_text(page_with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    write_both(SCHEMA_FILE, json_schema(), PAGE, tables(), MAKER)

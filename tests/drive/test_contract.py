@@ -25,6 +25,7 @@ from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import ReferenceNode, play, reference
 from tidegauge.drive.transports.lines import hello, opening_line, step_line
 from tidegauge.impl.profiles import FETCH_TRUNCATION
+from tidegauge.traces.made import page_with, schema_text
 
 ROOT = Path(__file__).resolve().parents[2]
 VALIDATOR = jsonschema.Draft202012Validator(publish.json_schema())
@@ -33,13 +34,13 @@ ORDERS = walks(3, 40, FETCH_TRUNCATION)
 
 def test_the_json_schema_in_the_repository_is_the_one_made_from_the_code() -> None:
     """Else: python -m tidegauge.drive.publish."""
-    assert (ROOT / "drive" / "schema.json").read_text(encoding="utf-8") == publish.schema_text()
+    assert (ROOT / "drive" / "schema.json").read_text(encoding="utf-8") == schema_text(publish.json_schema())
 
 
 def test_the_tables_in_the_page_are_made_from_the_code() -> None:
     """Else: python -m tidegauge.drive.publish."""
     page = (ROOT / "docs" / "drive.md").read_text(encoding="utf-8")
-    assert publish.page_with_tables(page) == page
+    assert page_with(publish.tables(), publish.MAKER, page) == page
     assert "| `lose_response` | `peer` |" in page
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from tests.traces.strategies import trace_lists
 from tidegauge.traces import publish
 from tidegauge.traces.files import ndjson
+from tidegauge.traces.made import page_with, schema_text
 from tidegauge.traces.schema import Trace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,13 +21,13 @@ VALIDATOR = jsonschema.Draft202012Validator(publish.json_schema())
 
 def test_the_json_schema_in_the_repository_is_the_one_made_from_the_code() -> None:
     """Else: python -m tidegauge.traces.publish."""
-    assert (ROOT / "traces" / "schema.json").read_text(encoding="utf-8") == publish.schema_text()
+    assert (ROOT / "traces" / "schema.json").read_text(encoding="utf-8") == schema_text(publish.json_schema())
 
 
 def test_the_tables_in_the_page_are_made_from_the_code() -> None:
     """Else: python -m tidegauge.traces.publish."""
     page = (ROOT / "docs" / "traces.md").read_text(encoding="utf-8")
-    assert publish.page_with_tables(page) == page
+    assert page_with(publish.tables(), publish.MAKER, page) == page
     assert "| `HandleFetch` | 5 | leader |" in page
 
 

@@ -28,11 +28,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge traces: NDJSON or Parquet files, or directories of Kafka broker logs or of their segments."""
+    from tidegauge.conformance.judging.check import How
     from tidegauge.conformance.judging.report.html import write_html
     from tidegauge.conformance.judging.report.json_report import json_text, schema_text, write_json
     from tidegauge.conformance.judging.report.junit import write_junit
     from tidegauge.conformance.judging.report.text import as_text
-    from tidegauge.conformance.judging.side_by_side import How, check_all
+    from tidegauge.conformance.judging.side_by_side import check_all
     from tidegauge.traces.files.replacing import directory, replacing
 
     if args.json_schema:

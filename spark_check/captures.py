@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tidegauge.conformance.judging.check import Report, check
-from tidegauge.conformance.judging.side_by_side import How, merged
+from tidegauge.conformance.judging.check import How, Report, check
+from tidegauge.conformance.judging.side_by_side import merged
 from tidegauge.spark_check.session import session
 from tidegauge.traces.kafka.lines.files import log_files
 
@@ -19,7 +19,7 @@ LOGS = ("logs", "log")
 """Folders of a node that its logs may lie in."""
 
 
-def check_on_spark(paths: Sequence[str | Path], how: How = How(), master: str = "local[*]") -> Report:  # noqa: B008 - a value
+def check_on_spark(paths: Sequence[str | Path], how: How, master: str = "local[*]") -> Report:
     """Judge the captures below `paths`, each in a task of its own."""
     captures = [str(capture.absolute()) for path in paths for capture in captures_in(Path(path))]
     with session(master) as spark:
@@ -29,7 +29,7 @@ def check_on_spark(paths: Sequence[str | Path], how: How = How(), master: str = 
 
 def judged(path: str, how: How) -> Report:
     """The report on one capture; what was read stays where it was judged."""
-    return replace(check([path], how.profile, how.explained, layout=how.layout, selection=how.selection), judged=())
+    return replace(check([path], how), judged=())
 
 
 def captures_in(path: Path) -> Iterator[Path]:

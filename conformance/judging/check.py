@@ -40,7 +40,7 @@ from tidegauge.traces.problems import Problem, lost
 
 CONFORMS, FAILS, BAD, UNDECIDED = 0, 1, 2, 3
 EXPLAINED = 10
-"""Failures explained in a report; the others are counted."""
+"""Failures explained in a report, unless it is said otherwise."""
 
 WORST = ("DATA-03", "DATA-01", "DATA-02", "READ-01", "ACK-01")
 """The rules about what users lose: their failures are explained first."""
@@ -120,18 +120,21 @@ class Report:
         return CONFORMS if self.verdict is Verdict.PASS else UNDECIDED
 
 
-def check(
-    paths: Sequence[str | Path],
-    profile: str | None = None,
-    explained: int = EXPLAINED,
-    echo: Echo = lambda _line: None,
-    layout: str | None = None,
-    selection: Selection | None = None,
-) -> Report:
-    """Judge the traces in `paths`; `profile` replaces the one their configs name, `layout` is the pattern of broker logs.
+@dataclass(frozen=True)
+class How:
+    """How paths are judged: `profile` replaces the one their configs name, `layout` is the pattern of broker logs.
 
-    The path `-` is standard input. With a `selection` that part of broker logs is judged.
+    With a `selection` that part of broker logs is judged. Of the failures `explained` are explained, the others counted.
     """
+
+    profile: str | None = None
+    layout: str | None = None
+    selection: Selection | None = None
+    explained: int = EXPLAINED
+
+
+def check(paths: Sequence[str | Path], how: How = How(), echo: Echo = lambda _line: None) -> Report:
+    """Judge the traces in `paths`. The path `-` is standard input."""
     begin = time.perf_counter()
     inputs: list[Input] = []
     kept: list[Judged] = []
@@ -139,15 +142,15 @@ def check(
     notes: list[str] = []
     for path in paths:
         with opened(path) as source:
-            for part, kind, batches, found in read(source, layout, selection):
+            for part, kind, batches, found in read(source, how.layout, how.selection):
                 name = str(path) if part == source.name else part
                 mine: list[Judgement] = []
                 lost: list[Lost] = []
-                for one in (one for batch in batches for one in _judged(batch, name, profile, found.problems)):
+                for one in (one for batch in batches for one in _judged(batch, name, how.profile, found.problems)):
                     lost += lost_disks(one.batch.columns, one.batch.config, one.batch.traces, one.batch.source)
                     mine.append(replace(one.judgement, failures=(), final=()))
                     if one.batch.traces is not None or (
-                        one.judgement.failures and sum(len(k.judgement.failures) for k in kept) < explained
+                        one.judgement.failures and sum(len(k.judgement.failures) for k in kept) < how.explained
                     ):
                         kept.append(one)
                     echo(f"{name}: {sum(j.traces for j in mine):,} traces, {sum(j.events for j in mine):,} events judged")
@@ -159,7 +162,7 @@ def check(
         inputs=tuple(inputs),
         verdict=of_all(inputs),
         rules=rules,
-        explanations=tuple(_explained(kept, explained)),
+        explanations=tuple(_explained(kept, how.explained)),
         failures=sum(tally.failed_traces for j in judgements for tally in j.tallies.values()),
         seconds=time.perf_counter() - begin,
         notes=(*notes, *(note for j in judgements for note in j.notes)),

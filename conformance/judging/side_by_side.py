@@ -13,11 +13,11 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tidegauge.conformance.judging.check import EXPLAINED, Input, Report, check, of_all
+from tidegauge.conformance.judging.check import EXPLAINED, How, Input, Report, check, of_all
 from tidegauge.conformance.judging.explain import Explanation
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.conformance.judging.verdicts import RuleVerdict, added, rule_verdicts, run_verdict
@@ -34,30 +34,20 @@ MANY = 1000
 """Notes and problems of one input that are kept when shares are put together."""
 
 
-@dataclass(frozen=True)
-class How:
-    """What `check` is told besides the paths."""
-
-    profile: str | None = None
-    layout: str | None = None
-    selection: Selection | None = None
-    explained: int = EXPLAINED
-
-
 def check_all(
     paths: Sequence[str | Path],
-    how: How = How(),
+    how: How,
     processes: int | None = None,
     echo: Echo = lambda _line: None,
 ) -> Report:
     """Judge the paths as `check` does, large logs in shares."""
     shares = [shares_of(path) for path in paths]
     if all(count == 1 for count in shares):
-        return check(paths, how.profile, how.explained, echo, how.layout, how.selection)
+        return check(paths, how, echo)
     reports = []
     for path, count in zip(paths, shares, strict=True):
         if count == 1:
-            reports.append(check([path], how.profile, how.explained, echo, how.layout, how.selection))
+            reports.append(check([path], how, echo))
         else:
             reports.append(check_in_shares(path, count, how, processes, echo))
     return merged(reports, how.explained)
@@ -103,8 +93,7 @@ def _deaf() -> None:
 
 def _share(path: str | Path, shares: int, how: How, number: int) -> Report:
     selection = replace(how.selection or Selection(), share=(number, shares))
-    report = check([path], how.profile, how.explained, layout=how.layout, selection=selection)
-    return replace(report, judged=())
+    return replace(check([path], replace(how, selection=selection)), judged=())
 
 
 def merged(reports: Sequence[Report], explained: int = EXPLAINED) -> Report:

@@ -10,8 +10,8 @@ import pytest
 
 from tidegauge.commands.main import main
 from tidegauge.conformance.judging import side_by_side
-from tidegauge.conformance.judging.check import Report, check
-from tidegauge.conformance.judging.side_by_side import How, check_all, check_in_shares
+from tidegauge.conformance.judging.check import How, Report, check
+from tidegauge.conformance.judging.side_by_side import check_all, check_in_shares
 from tidegauge.traces.kafka import Capture, read
 from tidegauge.traces.kafka.lines import blocks
 from tidegauge.traces.kafka.lines.lines import Line, read_lines

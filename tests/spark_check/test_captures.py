@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.judging.check import Report, check
-from tidegauge.conformance.judging.side_by_side import How
+from tidegauge.conformance.judging.check import How, Report, check
 from tidegauge.spark_check.captures import captures_in, check_on_spark
 from tidegauge.traces.kafka.shipped import FOLDER, shipped
 

@@ -21,7 +21,7 @@ from tidegauge.conformance.evidence.metamorphic.files_of import Files
 from tidegauge.conformance.evidence.metamorphic.losses import LOSSES
 from tidegauge.conformance.evidence.metamorphic.relayouts import RELAYOUTS
 from tidegauge.conformance.evidence.metamorphic.tree import Relayout, Tree, joined, write
-from tidegauge.conformance.judging.check import check
+from tidegauge.conformance.judging.check import How, check
 from tidegauge.conformance.judging.verdicts import Verdict
 
 SECOND_CLUSTER = "interleave a second cluster"
@@ -145,7 +145,7 @@ def outcome(case: Case, seed: int) -> Outcome:
         folder.mkdir()
         written(transformed(case, seed), case, folder)
         try:
-            report = check([folder], explained=0)
+            report = check([folder], How(explained=0))
         except Exception as error:  # whatever it is, it is what the suite is for
             return Outcome(case, Verdict.SUITE_ERROR, -1, (), f"{type(error).__name__}: {error}")
     failing = tuple(rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL)

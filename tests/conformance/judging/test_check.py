@@ -10,7 +10,7 @@ import pytest
 
 from tests.conformance.hand import COPIED, FORKED, TWO, bent, change, lead, reported, start
 from tidegauge.conformance.evidence.golden import DIRECTORY
-from tidegauge.conformance.judging.check import check
+from tidegauge.conformance.judging.check import How, check
 from tidegauge.conformance.judging.explain import STEPS, explain, text
 from tidegauge.conformance.judging.judge import RuleTally, judge
 from tidegauge.conformance.judging.rulebook import known_bugs, rulebook
@@ -106,7 +106,7 @@ def test_an_unknown_profile_is_bad_input(tmp_path: Path) -> None:
     report = check([tmp_path / "t.ndjson"])
     assert report.exit_code == 2
     assert "fetch-truncation" in str(report.problems[0])
-    assert check([tmp_path / "t.ndjson"], profile="fetch-truncation").exit_code == 0
+    assert check([tmp_path / "t.ndjson"], How("fetch-truncation")).exit_code == 0
 
 
 def test_parquet_and_lines_say_the_same(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka_logs.test_small_logs import (
+from tests.kafka_logs.hand import (
     FETCHER,
     FOLLOWS,
     LEADS,

@@ -8,6 +8,7 @@ import argparse
 import os
 import traceback
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -67,6 +68,7 @@ COMMANDS: dict[str, Command] = {
 }
 
 
+@cache
 def parser() -> argparse.ArgumentParser:
     """Every command with its arguments."""
     top = argparse.ArgumentParser(

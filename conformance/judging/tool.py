@@ -1,6 +1,7 @@
 """Which version of Tidegauge runs: what reports say they were made by."""
 
 import tomllib
+from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import tidegauge
 PACKAGE = Path(tidegauge.__file__).parent
 
 
+@cache  # what runs does not change while it runs
 def tool_version() -> str:
     """The version of the checkout whose files run, else of the package that was installed."""
     of_checkout = project(PACKAGE.parent).get("version")

@@ -111,14 +111,17 @@ def run(arguments: Sequence[str]) -> int:
         print(*outcome(given, folder))
         return 0
     started, codes, wrong, done = time.monotonic(), Counter[str](), 0, 0
-    for of_batch, faults in batches(chosen.seed, chosen.inputs, chosen.processes):
-        codes += of_batch
-        wrong += len(faults)
-        done += of_batch.total()
-        for fault in faults:
-            print(fault, flush=True)
-        if done % (40 * BATCH) == 0:
-            print(f"{done:,} inputs, {time.monotonic() - started:.0f} s, {wrong} wrong", flush=True)
+    try:
+        for of_batch, faults in batches(chosen.seed, chosen.inputs, chosen.processes):
+            codes += of_batch
+            wrong += len(faults)
+            done += of_batch.total()
+            for fault in faults:
+                print(fault, flush=True)
+            if done % (40 * BATCH) == 0:
+                print(f"{done:,} inputs, {time.monotonic() - started:.0f} s, {wrong} wrong", flush=True)
+    except KeyboardInterrupt:
+        print("stopped", flush=True)  # what was tried until then counts
     ended = ", ".join(f"{code}: {count:,}" for code, count in sorted(codes.items()))
     print(f"seed {chosen.seed}: {done:,} inputs in {time.monotonic() - started:.0f} s, {wrong} wrong; exit codes {ended}")
     return 1 if wrong else 0

@@ -81,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
     for name, command in COMMANDS.items():
         doc = (command.run.__doc__ or "").strip()
         added = commands.add_parser(name, help=doc.splitlines()[0].rstrip("."), description=doc)
-        added.set_defaults(run=command.run)
+        added.set_defaults(of=command)
         added.add_argument("--quiet", action="store_true", help="no progress, only results")
         command.arguments(added)
     return top
@@ -91,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `tidegauge` command."""
     try:
         args = parser().parse_args(argv)
-        return int(args.run(args))
+        return int(args.of.run(args))
     except KeyboardInterrupt:
         return interrupted()
     except BrokenPipeError:

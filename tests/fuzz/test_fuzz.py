@@ -54,5 +54,4 @@ def test_it_can_fail(broken: Callable[..., int], said: str, tmp_path: Path, monk
 def test_a_fault_that_is_a_sentence_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last resort of `main` is none here."""
     monkeypatch.setattr(command_line.doctor, "run", lambda _: [].pop())
-    monkeypatch.setattr(command_line.doctor.run, "__doc__", "A command.")
     assert "IndexError" in outcome(Input(("doctor",), {}), tmp_path)[1]

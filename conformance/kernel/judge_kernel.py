@@ -40,11 +40,11 @@ from tidegauge.conformance.kernel.life import (
     empty,
     epoch_cache_entry,
     log_start_moved,
-    observe,
     start,
     stop,
 )
 from tidegauge.conformance.kernel.log_checks import alive, learn, nobody
+from tidegauge.conformance.kernel.observed import observe
 from tidegauge.conformance.kernel.offsets_for_leader_epoch import (
     handle_epoch_response,
     handle_offsets_for_leader_epoch_request,

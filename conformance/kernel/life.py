@@ -1,4 +1,4 @@
-"""Events of a broker's life: it is loaded, it stops, its log start moves, an entry joins its cache, its state is observed.
+"""Events of a broker's life: it is loaded, it stops, its log start moves, an entry joins its cache.
 
 Rules of this file
 
@@ -11,25 +11,27 @@ from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.flight import overtake
 from tidegauge.conformance.kernel.forks import reload_fork
 from tidegauge.conformance.kernel.lineage import (
-    agree_until,
     cache_assign,
     cache_latest,
     cache_raise,
     cache_truncate,
     has_entry,
-    same_or_unknown,
     starts_at,
 )
 from tidegauge.conformance.kernel.log_checks import alive, cache_in_order, set_hw, set_leo, within
 from tidegauge.conformance.kernel.roles import forget_recorded
-from tidegauge.conformance.kernel.rule_ids import DATA_03, EPOCH_02, HW_10, LIFE_01, LOAD_01, LOAD_02, LOG_01, LOG_02
+from tidegauge.conformance.kernel.rule_ids import (
+    EPOCH_02,
+    HW_10,
+    LIFE_01,
+    LOAD_01,
+    LOAD_02,
+    LOG_01,
+)
 from tidegauge.conformance.kernel.state import (
     ADRIFT,
     BROKERS,
-    C_EPOCH,
-    C_ISR,
     CACHED,
-    DELETED,
     EPOCH,
     EPOCH_REQUEST,
     EPOCH_START,
@@ -58,12 +60,7 @@ from tidegauge.conformance.kernel.state import (
     ROLE,
     ROOM,
     STOPPED,
-    T_ACKED,
-    T_CACHED,
-    T_EPOCH,
     TERM,
-    TERMS,
-    UNCLEAN,
     UP,
     WHOLE,
     Ints,
@@ -71,10 +68,8 @@ from tidegauge.conformance.kernel.state import (
     epochs_row,
     pair,
     starts_row,
-    term,
 )
 from tidegauge.conformance.kernel.tally import decide, same, undecided
-from tidegauge.conformance.kernel.terms import elections_reported
 from tidegauge.impl.rules import high_watermark_after_log_start
 from tidegauge.traces.columns import UNKNOWN
 
@@ -262,45 +257,3 @@ def checkpointed(st: State, b: int, hw: int) -> None:
         undecided(st, HW_10, 1 << field.HW)
     else:
         decide(st, HW_10, hw <= highest, field.HW, highest, hw)
-
-
-def observe(st: State, b: int, leo: int, hw: int, log_start: int, reported: bool, pairs: Ints) -> None:
-    """LOG-02: a snapshot shows what the events have made. While a broker runs its HW on disk may lag behind."""
-    if st[REPLICAS + b, LEO] != UNKNOWN and leo != UNKNOWN:
-        same(st, LOG_02, field.LEO, st[REPLICAS + b, LEO], leo, 0)
-    if st[REPLICAS + b, LOG_START] != UNKNOWN and log_start != UNKNOWN:
-        same(st, LOG_02, field.LOG_START, st[REPLICAS + b, LOG_START], log_start, 0)
-    if hw != UNKNOWN and st[REPLICAS + b, STOPPED] == 1 and st[REPLICAS + b, HW] != UNKNOWN:
-        same(st, LOG_02, field.HW, st[REPLICAS + b, HW], hw, 0)
-    elif UNKNOWN not in (hw, st[REPLICAS + b, HIGHEST_HW]):
-        decide(st, LOG_02, hw <= st[REPLICAS + b, HIGHEST_HW], field.HW, st[REPLICAS + b, HIGHEST_HW], hw)
-    if leo != UNKNOWN:
-        set_leo(st, b, leo)
-    if log_start != UNKNOWN:
-        starts_at(st, b, log_start)
-    if hw != UNKNOWN and st[REPLICAS + b, HW] == UNKNOWN and st[REPLICAS + b, UP] != 1:
-        set_hw(st, b, hw)
-    if reported:
-        compare_cache(st, b, LOG_02, pairs)
-        cache_in_order(st, b)
-    if st[WHOLE, C_ISR] != UNKNOWN and st[WHOLE, C_ISR] >> b & 1 == 1:
-        still_there(st, b)
-
-
-def still_there(st: State, b: int) -> None:
-    """DATA-03 at the end: a member of the ISR holds every acknowledged record."""
-    n = st[OPTION, BROKERS]
-    for t in range(st[WHOLE, TERMS]):
-        end = st[term(st, t), T_ACKED]
-        if end > 0 and st[term(st, t), T_EPOCH] >= st[WHOLE, UNCLEAN]:
-            if not elections_reported(st, st[term(st, t), T_EPOCH], st[WHOLE, C_EPOCH]):
-                undecided(st, DATA_03, 1 << field.CLEAN)
-                continue
-            leo, cached = st[REPLICAS + b, LEO], st[REPLICAS + b, CACHED]
-            if leo != UNKNOWN and leo < end:
-                decide(st, DATA_03, False, field.LEO, end, leo)
-            elif leo == UNKNOWN or cached == UNKNOWN or st[term(st, t), T_CACHED] == UNKNOWN:
-                undecided(st, DATA_03, 1 << field.LEO | 1 << field.EPOCHS)
-            else:
-                upto = agree_until(st, n + t, st[term(st, t), T_CACHED], b, cached, int(st[WHOLE, DELETED]), end)
-                same_or_unknown(st, DATA_03, field.LEO, end, upto)

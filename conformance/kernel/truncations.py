@@ -116,13 +116,24 @@ def handle_diverging_response(
         as_answered(st, field.DIV_END, st[p, ANS_DIV_END], div_end)
         div_epoch = st[p, ANS_DIV_EPOCH] if div_epoch == UNKNOWN else div_epoch
         div_end = st[p, ANS_DIV_END] if div_end == UNKNOWN else div_end
-    moved = st[REPLICAS + b, HW_MOVED]
-    if moved == UNKNOWN:
-        undecided(st, HW_06, 1 << field.HW)
-    else:
-        decide(st, HW_06, moved == -1, field.HW, moved, st[REPLICAS + b, HW])
+    follows_no_hw(st, b, after.hw)
     truncate(st, b, offset, div_epoch, div_end, truncated, after)
     st[p, KIND] = NOTHING
+
+
+def follows_no_hw(st: State, b: int, hw: int) -> None:
+    """HW-06: nothing is taken over from a diverging response but where to truncate (KAFKA-14704).
+
+    The high watermark may have been said to move before, or with the truncation, which by itself raises none.
+    """
+    moved, old = st[REPLICAS + b, HW_MOVED], st[REPLICAS + b, HW]
+    if UNKNOWN not in (hw, old) and hw > old:
+        decide(st, HW_06, False, field.HW, old, hw)
+        set_hw(st, b, hw)
+    elif moved == UNKNOWN:
+        undecided(st, HW_06, 1 << field.HW)
+    else:
+        decide(st, HW_06, moved == -1, field.HW, moved, old)
 
 
 def truncate_to_high_watermark(st: State, b: int, target: int, before: Log, after: Log) -> None:

@@ -356,6 +356,20 @@ def test_a_gap_in_the_numbers_of_a_node_is_a_lost_line_and_a_restart_is_none() -
     assert judge_sequence(judge(columns, TWO), [twice], columns).tallies["SEQ-01"].failed == 1
 
 
+def test_a_high_watermark_taken_with_the_truncation_is_named_for_what_it_is() -> None:
+    """KAFKA-14704 as one event: HW-06 and not HW-07, unless it is above the truncation offset, too."""
+    assert broken(bent(TWO_ROUNDS, -2, hw=1), TWO) == {"HW-06"}
+    assert broken(bent(TWO_ROUNDS, -2, hw=2), TWO) >= {"HW-06", "HW-07"}
+
+
+def test_a_leader_without_its_epoch_is_named_for_what_it_is() -> None:
+    """KAFKA-7415 in a snapshot: EPOCH-01; an older epoch that is missing is not the leader's failure to record it."""
+    leads = (*OPENING, append(1, 0, 0), reported(1, "Observe", leo=1, epochs=((0, 0),)))
+    assert broken(leads, TWO) == set()
+    assert broken(bent(leads, -1, epochs=()), TWO) == {"EPOCH-01"}
+    assert broken((*COPIED, reported(2, "Observe", leo=1, epochs=())), TWO) == {"LOG-02"}
+
+
 def test_a_leader_elected_again_stays_or_follows_the_rule() -> None:
     """Whether it forgot what it recorded of broker 2 nobody can say; whether its high watermark may be 1, anybody can."""
     elected = (change(1, 2, (1, 2, 3), (1, 2, 3)), lead(1, 2, (1, 2, 3), leo=1), follow(2, 1, 2, leo=1))

@@ -87,13 +87,14 @@ MODULES = (
 TOP = "judge_traces"
 _RARE = """
     failed undecided kept later_terms open_term agree_until next_start epoch_at copy_entries compare_cache
-    still_there lacks_own_epoch raised fetched_since led_between bounded truncate cut_at handle_epoch_request handle_epoch_response
+    still_there raised fetched_since led_between bounded truncate cut_at handle_epoch_request handle_epoch_response
     observe log_start_moved epoch_cache_entry handle_out_of_range truncate_to_high_watermark answer_fetch
     handle_alter_partition_response produce_ack consumer_read expand_isr shrink_isr propose keep learn
-    alter_partition handle_diverging_response follows_no_hw send_epoch_request raise_log_start starts_at cache_raise snapshot term_of
+    alter_partition handle_diverging_response send_epoch_request raise_log_start starts_at cache_raise snapshot term_of
     repetition put_back awaited somebody fork copy_fork reload_fork
     acts_on pending_after lose unseen addressed_to_nobody reported_again
     register_broker fence_broker unfence_broker joins_as_proposed elects_eligible delete_replica empty
+    follows_no_hw lacks_own_epoch
 """
 RARE = frozenset(_RARE.split())
 """Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""

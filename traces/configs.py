@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegauge.traces.problems import shown
-from tidegauge.traces.schema import Config
+from tidegauge.traces.schema import GAPS, MISSING, Config
 
 KEYS = ("nodes", "min_isr", "profile", "lag_rule", "controller", "source")
 """The keys of this version; whatever else stands there is kept in `Config.extra`."""
@@ -41,10 +41,22 @@ def fault(line: Mapping[str, Any]) -> tuple[str, str] | None:
         ("lag_rule", lambda value: isinstance(value, bool), "true or false"),
         ("controller", lambda value: value is None or is_int(value), "a node id"),
         ("source", lambda value: isinstance(value, str), "a text"),
+        (MISSING, _texts, "a list of texts"),
+        (GAPS, _gaps, "a list of [event, event, what is missing]"),
     ):
         if key in line and not right(line[key]):
             return f'"{key}" to be {name}', shown(line[key])
     return None
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def _gaps(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(one, list) and len(one) == 3 and all(map(is_int, one[:2])) and isinstance(one[2], str) for one in value
+    )
 
 
 def is_int(value: object) -> bool:

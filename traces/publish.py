@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegauge.traces.made import code, table, write_both
-from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, EventType, FieldKind
+from tidegauge.traces.schema import EVENTS, FIELDS, GAPS, LARGEST, MISSING, VERSION, WHOLE, EventType, FieldKind
 
 CARRIED = "carried, not judged"
 """How a field is marked that an event may tell and no rule reads."""
@@ -63,6 +63,16 @@ def _config() -> dict[str, Any]:
             "min_isr": {"type": "integer", "description": "min.insync.replicas"},
             "profile": {"type": "string", "description": "generation of the protocol"},
             "lag_rule": {"type": "boolean", "description": "whether a replica outside the ISR may hold the HW back"},
+            "reports": {"type": "array", "items": {"enum": [*EVENTS]}, "description": "the kinds of event it can report"},
+            "duplicates": {"type": "boolean", "description": "whether the network may deliver one request twice"},
+            WHOLE: {"type": "boolean", "description": "false: lines may be missing where no number shows it"},
+            GAPS: {
+                "type": "array",
+                "items": {"type": "array", "prefixItems": [_NODE, _NODE, {"type": "string"}], "minItems": 3, "maxItems": 3},
+                "description": "between which events of the trace lines are missing, and what is missing",
+            },
+            MISSING: {"type": "array", "items": {"type": "string"}, "description": "what the source as a whole lacks"},
+            "unclean_elections": {"type": "boolean", "description": "false: no election was unclean, though none is told"},
             "controller": {"type": ["integer", "null"], "description": "node id of the controller"},
             "source": {"type": "string", "description": "what wrote the trace"},
         },

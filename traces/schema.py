@@ -31,6 +31,10 @@ REASSIGNED = "reassigned"
 
 WHOLE = "whole"
 """Key of a Config: false says that lines may be missing where no number shows it."""
+GAPS = "gaps"
+"""Key of a Config: [event, event, what is missing] for each place where lines are, between these events of the trace."""
+MISSING = "missing"
+"""Key of a Config: what a source as a whole lacks, in words."""
 
 MISSING_AHEAD, MISSING_BEHIND = 1, 2
 """Lines of the event's node are missing in front of it, behind it."""

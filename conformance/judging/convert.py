@@ -1,21 +1,26 @@
 """Kafka broker logs, NDJSON and Parquet into NDJSON or Parquet.
 
-NDJSON keeps everything a trace says. Parquet holds the columns that the judge reads: names, times and the places where
-events were read stay behind, and one file has one config.
+Rules of this file
+
+1. The verdict on what is written is the one on what was read: what the source lacks, and where, is written with it.
+2. NDJSON keeps everything a trace says. Numbers that the reader of logs gave itself stay behind: they show nothing.
+3. Parquet holds the columns that the judge reads: names, times and the places where events were read stay behind, one file
+   has one config, and no line of its traces is missing.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 from tidegauge.conformance.judging.events import event_at
 from tidegauge.conformance.judging.inputs import InputBatch, opened, read
+from tidegauge.conformance.judging.partial import Doubt, told
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces.files import ndjson, parquet
 from tidegauge.traces.files.replacing import replacing, writable
 from tidegauge.traces.problems import Problem
-from tidegauge.traces.schema import Trace
+from tidegauge.traces.schema import MISSING, Config, Trace
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ def convert(path: str | Path, target: Path, layout: str | None = None) -> Conver
     batches: list[InputBatch] = []
     with opened(path) as source:
         for _, _, of_part, found in read(source, layout):
-            batches += of_part
+            batches += [replace(batch, config=_lacking(batch.config, found.missing)) for batch in list(of_part)]
             problems += found.problems
         events = sum(len(batch.columns) for batch in batches)
         if events:
@@ -51,6 +56,8 @@ def _write(batches: Sequence[InputBatch], target: Path) -> None:
         with replacing(target) as file:
             ndjson.write((trace for batch in batches for trace in _traces(batch)), file)
         return
+    if any(_gaps(batch) or batch.columns.missing.any() for batch in batches):
+        raise UsageError(f"convert: expected traces that no line is missing from for {target}, seen gaps; write NDJSON")
     configs = {repr(batch.config) for batch in batches}
     if len(configs) > 1:
         raise UsageError(
@@ -66,9 +73,24 @@ def _write(batches: Sequence[InputBatch], target: Path) -> None:
 def _traces(batch: InputBatch) -> Iterator[Trace]:
     """The traces of a batch; those of Parquet are read back from the columns."""
     if batch.traces is not None:
-        yield from batch.traces
+        config = told(batch.config, _gaps(batch))
+        for trace in batch.traces:
+            events = (replace(event, seq=None) for event in trace.events) if batch.counted else trace.events
+            yield replace(trace, config=config, events=tuple(events))
         return
     starts = batch.columns.trace_starts.tolist()
     for number, (begin, end) in enumerate(pairwise(starts)):
         events = tuple(event_at(batch.columns, row, batch.config) for row in range(begin, end))
         yield Trace(f"{batch.source}, trace {number}", "", batch.config, events)
+
+
+def _lacking(config: Config, missing: Sequence[str]) -> Config:
+    """The config with what its source lacks."""
+    return replace(config, extra={**config.extra, MISSING: list(missing)}) if missing else config
+
+
+def _gaps(batch: InputBatch) -> Sequence[Doubt]:
+    """Where lines of the one trace are missing. Behind a line that could not be read nothing is sure."""
+    if batch.damaged is None:
+        return batch.doubts
+    return (*batch.doubts, Doubt(batch.damaged - 1, len(batch.columns), "a line that could not be read"))

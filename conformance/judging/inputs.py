@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegauge.conformance.judging.partial import Doubt
+from tidegauge.conformance.judging.partial import Doubt, doubts_of
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces import kafka
 from tidegauge.traces.columns import Columns, to_columns
@@ -27,7 +27,7 @@ from tidegauge.traces.files.ndjson_columns import read_at_once
 from tidegauge.traces.files.parquet import Reader, Unreadable
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.problems import Problem
-from tidegauge.traces.schema import Config, Trace
+from tidegauge.traces.schema import MISSING, Config, Trace
 
 LOGS = "broker logs"
 AT_ONCE_FROM = 4_000_000
@@ -109,13 +109,13 @@ def read(source: Source, layout: str | None = None, selection: Selection | None 
     if path.is_dir():
         yield from _logs(source, layout, selection)
     elif selection is None and is_parquet(path):
-        yield Part(source.name, "Parquet", _parquet(source, found.problems), found)
+        yield Part(source.name, "Parquet", _lacking(_parquet(source, found.problems), found), found)
     elif path.is_file() and (layout is not None or kafka.is_log(path)):
         yield from _logs(source, layout, selection)
     elif selection is not None and path.exists():
         raise UsageError(f"{source.name}: expected broker logs to select topics or times from, seen another kind of input")
     else:
-        yield Part(source.name, "NDJSON", _ndjson(source, found.problems), found)
+        yield Part(source.name, "NDJSON", _lacking(_ndjson(source, found.problems), found), found)
 
 
 def is_parquet(path: Path) -> bool:
@@ -127,6 +127,14 @@ def is_parquet(path: Path) -> bool:
         return False
 
 
+def _lacking(batches: Iterator[InputBatch], found: Found) -> Iterator[InputBatch]:
+    """The batches; what their configs say is missing of the source as a whole is said once."""
+    for batch in batches:
+        found.missing += [said for said in batch.config.extra.get(MISSING, ()) if said not in found.missing]
+        found.missing += [doubt.missing for doubt in batch.doubts if doubt.missing not in found.missing]
+        yield batch
+
+
 def _ndjson(source: Source, problems: list[Problem]) -> Iterator[InputBatch]:
     path, name = source
     large = path.is_file() and path.stat().st_size >= AT_ONCE_FROM
@@ -134,11 +142,13 @@ def _ndjson(source: Source, problems: list[Problem]) -> Iterator[InputBatch]:
     if found is None:
         reading = ndjson.read(path, name)
         problems.extend(reading.problems)
-        yield from _batches([trace for trace in reading.traces if trace.name not in reading.damaged], name)
+        alone = {trace.name for trace in reading.traces if trace.name in reading.damaged or doubts_of(trace.config)}
+        yield from _batches([trace for trace in reading.traces if trace.name not in alone], name)
         for trace in reading.traces:
-            if trace.name in reading.damaged:
-                columns = to_columns([trace], trace.config)
-                yield InputBatch(name, columns, trace.config, (trace,), damaged=reading.damaged[trace.name])
+            if trace.name in alone and (trace.events or trace.name in reading.damaged):
+                columns, damaged = to_columns([trace], trace.config), reading.damaged.get(trace.name)
+                doubts = doubts_of(trace.config)
+                yield InputBatch(name, columns, trace.config, (trace,), damaged=damaged, doubts=doubts)
         return
 
     def by_line(config: Config) -> Iterator[InputBatch]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally, judge
 from tidegauge.traces.columns import to_columns
-from tidegauge.traces.schema import Config, Trace
+from tidegauge.traces.schema import GAPS, Config, Trace
 
 MARGIN = 24
 """Events on either side of a gap that are judged with it: the requests that were in flight."""
@@ -28,6 +28,17 @@ class Doubt:
     first: int
     last: int
     missing: str
+
+
+def doubts_of(config: Config) -> tuple[Doubt, ...]:
+    """The gaps that a Config tells of."""
+    return tuple(Doubt(*gap) for gap in config.extra.get(GAPS, ()))
+
+
+def told(config: Config, doubts: Sequence[Doubt]) -> Config:
+    """The Config that tells of them."""
+    gaps = [[doubt.first, doubt.last, doubt.missing] for doubt in doubts]
+    return replace(config, extra={**config.extra, GAPS: gaps}) if gaps else config
 
 
 def stretches(doubts: Sequence[Doubt], events: int) -> Iterator[tuple[int, int]]:

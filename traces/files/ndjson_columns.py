@@ -23,7 +23,7 @@ from pyarrow.json import ParseOptions, ReadOptions, read_json
 from tidegauge.traces import configs
 from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns, Ints, positions, to_columns
 from tidegauge.traces.files import ndjson
-from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, WHOLE, Config, FieldKind, Trace
+from tidegauge.traces.schema import EVENTS, FIELDS, GAPS, LARGEST, VERSION, WHOLE, Config, FieldKind, Trace
 
 BLOCK = 2**24
 """Bytes Arrow reads at a time; a longer line is left to the slow way."""
@@ -164,7 +164,7 @@ def _read(data: bytes, heads: Sequence[_Head]) -> Block | None:
         table = read_json(BytesIO(text), ReadOptions(use_threads=False, block_size=BLOCK), _PARSING).combine_chunks()
     except pa.ArrowInvalid:
         return None
-    if heads[0].config.extra.get(WHOLE) is False:
+    if heads[0].config.extra.get(WHOLE) is False or heads[0].config.extra.get(GAPS):
         return None
     trace = np.repeat(np.arange(len(heads)), counts)
     found = _columns(table, heads[0].config, np.cumsum([0, *counts], dtype=np.int64)) if len(table) == lines else None

@@ -138,6 +138,41 @@ def test_a_leader_alone_in_the_isr_raises_the_high_watermark_as_it_appends(tmp_p
     assert (fetch.fields["hw_before"], fetch.fields["hw"]) == (41, 41)
 
 
+def test_who_was_alone_as_it_appended_raised_it_itself(tmp_path: Path) -> None:
+    """The thread counts its next fetch when another replica has joined, and others have appended meanwhile."""
+    joined = (
+        "[Broker id=1] Skipped the become-leader state change for alpha-0 with topic id Some(T) and partition state "
+        "LeaderAndIsrPartitionState(topicName='alpha', partitionIndex=0, controllerEpoch=-1, leader=1, leaderEpoch=3, isr=[1, 2], partitionEpoch=7, x"
+    )
+    capture = broker(
+        tmp_path, *LOADED, (*LEADS[:2], LEADS[2].format("1")), appended(40), risen(41), ("meta", "logger", joined), recorded(2, 41),
+        requests=(FETCHED,),
+    )  # fmt: skip
+    (append,) = events(capture, "LeaderAppend")
+    (fetch,) = events(capture, "HandleFetch")
+    assert (append.fields["hw_before"], append.fields["hw"]) == (40, 41)
+    assert (fetch.fields["hw_before"], fetch.fields["hw"]) == (41, 41)
+
+
+def test_the_metadata_log_is_passed_over(tmp_path: Path) -> None:
+    """It is replicated by Raft: neither its lines nor its fetches are of this protocol, and none of them is missing."""
+    raft = request(
+        1,
+        {"replicaState": {"replicaId": 2}, "sessionId": 0, "sessionEpoch": -1, "topics": [{"topicId": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": [
+            {"partition": 0, "currentLeaderEpoch": 1, "fetchOffset": 7, "lastFetchedEpoch": 1, "logStartOffset": -1}]}]},
+        {"errorCode": 0, "sessionId": 0, "responses": []},
+    )  # fmt: skip
+    metadata = ("raft", "UnifiedLog", f"{LOG}Appended message set with last offset: 7, first offset: 7, next offset: 8, x")
+    lines = (*LOADED, (*LEADS[:2], LEADS[2].format("1")), appended(40), risen(41))
+    without = broker(tmp_path / "a", *lines)
+    capture = broker(
+        tmp_path / "b", *lines, (*metadata[:2], metadata[2].replace("alpha-0", "__cluster_metadata-0")), requests=(raft,)
+    )
+    assert [trace.tp for trace in capture.traces] == ["alpha-0"]
+    assert [event.event for event in capture.traces[0].events] == [event.event for event in without.traces[0].events]
+    assert len(capture.gaps) == len(without.gaps)
+
+
 def test_with_others_in_the_isr_a_fetch_raises_it(tmp_path: Path) -> None:
     """The same lines, another ISR: nobody else could have had the record when it was appended."""
     capture = broker(

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidegauge.impl.rules import UNDEFINED, count_at_most
+from tidegauge.traces.kafka.lines.phrases import METADATA_LOG
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.segments import segment
 from tidegauge.traces.segments.record_batch import CHECKSUM, RecordBatch
 
 _FILE = re.compile(r"(?:(?P<tp>.+-\d+)\.)?(?P<base>\d{20})\.log(?:\.gz)?")
 _PARTITION = re.compile(r".+-\d+")
-METADATA = "__cluster_metadata-0"
 
 Epochs = Sequence[Sequence[int]]
 """Pairs of an epoch and the offset it starts at."""
@@ -58,7 +58,7 @@ def replica_files(folder: Path) -> dict[Path, dict[str, list[Path]]]:
         if name is None or not path.is_file():
             continue
         tp = name["tp"] or path.parent.name
-        if _PARTITION.fullmatch(tp) and tp != METADATA:
+        if _PARTITION.fullmatch(tp) and tp != METADATA_LOG:
             found[path.parent if name["tp"] else path.parent.parent][tp].append(path)
     return {log_dir: dict(files) for log_dir, files in found.items()}
 

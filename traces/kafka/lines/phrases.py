@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from tidegauge.traces.schema import LARGEST
 
+METADATA_LOG = "__cluster_metadata-0"
+"""The one partition of the metadata log."""
+
 
 def number(text: str) -> int:
     """An offset, an epoch or an id. Raises ValueError for what none of Kafka's can be: it is no number, or has no end."""

@@ -8,8 +8,9 @@ Rules of this file
    the request waited in a purgatory and was answered later.
 3. Fetch requests of version 13 and later name topics by id only; sessions leave out what did not change, in both
    directions (KIP-227). `Sessions` puts back what was left out.
-4. What Kafka's JSON lacks stays unknown; what is not JSON becomes a Problem.
-5. A session counts its requests. Behind one that is missing nothing is put back: what it changed is unknown.
+4. Fetches of the metadata log are Raft's (KIP-595): they are passed over.
+5. What Kafka's JSON lacks stays unknown; what is not JSON becomes a Problem.
+6. A session counts its requests. Behind one that is missing nothing is put back: what it changed is unknown.
 """
 
 import json
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegauge.traces.kafka.lines.lines import Line
-from tidegauge.traces.kafka.lines.phrases import Asked, number
+from tidegauge.traces.kafka.lines.phrases import METADATA_LOG, Asked, number
 from tidegauge.traces.problems import Problem, shown
 
 NAMES: Mapping[int, str] = {
@@ -30,6 +31,8 @@ NAMES: Mapping[int, str] = {
 }
 
 
+_METADATA_TOPIC = (METADATA_LOG.rpartition("-")[0], "AAAAAAAAAAAAAAAAAAAAAQ")
+"""Its name and its id (Uuid#METADATA_TOPIC_ID)."""
 _DECODER = json.JSONDecoder(parse_int=number)
 
 
@@ -56,7 +59,7 @@ def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
         document, _ = _DECODER.raw_decode(line.message[begin:])
         header = document["requestHeader"]
         name = NAMES.get(header["requestApiKey"])
-        if name is None:
+        if name is None or (name == "FETCH" and _of_metadata_log(document["request"])):
             return None
         return _request(line, order, name, str(header["clientId"]), document)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
@@ -68,6 +71,12 @@ def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
             "the line is left out; if all lines look so, check the level of kafka.request.logger (DEBUG)",
             lost=1,
         )
+
+
+def _of_metadata_log(body: Mapping[str, Any]) -> bool:
+    """Whether a fetch is one of Raft."""
+    topics = body["topics"]
+    return bool(topics) and all(topic.get("topic", topic.get("topicId")) in _METADATA_TOPIC for topic in topics)
 
 
 def _request(line: Line, order: int, name: str, client: str, document: Mapping[str, Any]) -> LoggedRequest:

@@ -1,6 +1,9 @@
 """What one log line says: a row of the table, matched.
 
-Numbers become ints, lists of ids tuples; a group that did not take part is left out.
+Rules of this file
+
+1. Numbers become ints, lists of ids tuples; a group that did not take part is left out.
+2. The metadata log is replicated by Raft (KIP-595), not by this protocol: what is said of it says nothing.
 """
 
 import re
@@ -9,7 +12,7 @@ from dataclasses import dataclass
 
 from tidegauge.traces.kafka.lines.lines import Line
 from tidegauge.traces.kafka.lines.patterns import TABLE
-from tidegauge.traces.kafka.lines.phrases import ids, number
+from tidegauge.traces.kafka.lines.phrases import METADATA_LOG, ids, number
 
 Value = int | str | tuple[int, ...] | None
 
@@ -64,7 +67,7 @@ def parse(line: Line) -> Said | None:
                 values = {name: _value(name, text) for name, text in found.groupdict().items() if text is not None}
             except ValueError:
                 return None  # something in the place of a number: whatever the line was, it is not that any more
-            return Said(what, line, values)
+            return None if values.get("tp") == METADATA_LOG else Said(what, line, values)
     return None
 
 

@@ -124,6 +124,8 @@ def _high_watermark_risen(broker: LoggedBroker, said: Said) -> None:
     was = dict(append_step.fields) if append_step is not None else {}
     if append_step is not None:
         append_step.fields.update(hw_before=before, hw=after)
+        if broker.replica(said.tp).isr == {broker.node}:
+            return  # whoever else is in the ISR when the thread counts its next fetch
     broker.risen[said.line.thread, said.tp] = Risen(said, (broker.run, broker.index, 0, 0), append_step, was)
 
 
@@ -154,7 +156,7 @@ def _recorded(broker: LoggedBroker, said: Said) -> None:
     # without thread names: this fetch has its `Skipping update` line, so the raise before that is another one's
     another = not said.line.thread and kept is not None and key in broker.risen
     risen = None if another else broker.risen.pop(key, None)
-    if risen is not None and (risen.append is None or replica.isr != {broker.node}):
+    if risen is not None:
         step.fields.update(hw_before=risen.said.number("hw_before"), hw=risen.said.number("hw"))
         step.place = risen.place
         if risen.append is not None:

@@ -51,6 +51,19 @@ def test_a_broker_that_serves_on_behind_its_last_line(role: str, tmp_path: Path)
     assert failing(tmp_path) == set()
 
 
+@pytest.mark.parametrize("role", ["leader", "follower"])
+def test_a_high_watermark_that_moves_behind_the_last_line(role: str, tmp_path: Path) -> None:
+    """As above, without a record: the checkpoint of the orderly end has a high watermark that no line told of."""
+    takes_role = (*LEADS[:2], LEADS[2].format("1,2")) if role == "leader" else FOLLOWS
+    lower = [(thread, logger, message.replace("offset=40", "offset=39")) for thread, logger, message in LOADED]
+    first, second, third = (
+        (*line[:2], line[2].replace("watermark 40", "watermark 39")) for line in (*lower[1:], takes_role)
+    )
+    closed = ("main", "LogManager", "Shutdown complete.")
+    broker(tmp_path, STARTED, lower[0], first, second, third, STOPPING, STARTED, CLEAN, *LOADED, STOPPING, closed)
+    assert failing(tmp_path) == set()
+
+
 def test_a_log_that_grew_while_it_was_shut_lacks_lines(tmp_path: Path) -> None:
     """A process that logged its end served no more: what is loaded beyond it was there, and the line that says so is lost."""
     closed = ("main", "LogManager", "Shutdown complete.")

@@ -90,7 +90,8 @@ def _add_received(
     """Sends of requests the leader logged and the sender did not; returns each sender's last (process, request)."""
     latest: dict[int, tuple[int, int]] = {}
     handled = {(key, step.tp): step for step in node.broker.steps if step.name == "HandleFetch" for key in step.awaits}
-    last = {fetch.replica: at for at, fetch in enumerate(fetches) if id(fetch) in matched}
+    # the broker epoch tells a process from the next one of its broker, which logs again
+    last = {(fetch.replica, fetch.broker_epoch): at for at, fetch in enumerate(fetches) if id(fetch) in matched}
     sessions: dict[int, int] = {}
     for at, fetch in enumerate(fetches):
         send = matched.get(id(fetch))
@@ -99,7 +100,7 @@ def _add_received(
             sessions[fetch.replica] = int(fetch.request.response.get("sessionId", 0)) or fetch.session
         elif fetch.session != sessions.get(fetch.replica):
             continue  # a session that its sender never tells of: not what came behind its last line
-        elif fetch.replica in senders and at > last[fetch.replica]:
+        elif fetch.replica in senders and at > last.get((fetch.replica, fetch.broker_epoch), at):
             for tp in fetch.responses:
                 step = handled[("sent", id(fetch)), tp]
                 _send_before(step, senders[fetch.replica], latest[fetch.replica], asked_fields(fetch.asked[tp]))

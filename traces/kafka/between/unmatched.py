@@ -159,17 +159,22 @@ def _full_fetches(
     taken: set[int],
 ) -> Iterator[Gap]:
     """Fetches of no session have no numbers: one that the other side does not tell of, in front of one that it does."""
-    of_follower = [fetch for fetch in fetches if fetch.replica == follower.id]
-    known = [at for at, fetch in enumerate(of_follower) if id(fetch) in matched]
-    for at, fetch in enumerate(of_follower):
-        if id(fetch) not in matched and (not known or at < known[-1]):
-            why = f"a fetch was handled ({fetch.request.line.at}), and no line sends it"
-            yield Gap(follower.id, FETCHER, BEGIN, END, (None, None), why)
-    behind = of_follower[known[-1] + 1 :] if known else []
-    if behind and behind[-1].request.handled - of_follower[known[-1]].request.handled > SHUTDOWN:
-        last = matched[id(of_follower[known[-1]])].time
-        why = f"it fetched on for seconds ({behind[-1].request.line.at}) behind the last line that says so"
-        yield Gap(follower.id, FETCHER, spot(follower, last), END, (last, None), why)
+    of_process: dict[int | None, list[Fetch]] = {}
+    for fetch in fetches:
+        if fetch.replica == follower.id:
+            of_process.setdefault(fetch.broker_epoch, []).append(fetch)
+    silent = not any(id(fetch) in matched for of in of_process.values() for fetch in of)
+    for of_follower in of_process.values():
+        known = [at for at, fetch in enumerate(of_follower) if id(fetch) in matched]
+        for at, fetch in enumerate(of_follower):
+            if id(fetch) not in matched and (silent or (known and at < known[-1])):
+                why = f"a fetch was handled ({fetch.request.line.at}), and no line sends it"
+                yield Gap(follower.id, FETCHER, BEGIN, END, (None, None), why)
+        behind = of_follower[known[-1] + 1 :] if known else []
+        if behind and behind[-1].request.handled - of_follower[known[-1]].request.handled > SHUTDOWN:
+            last = matched[id(of_follower[known[-1]])].time
+            why = f"it fetched on for seconds ({behind[-1].request.line.at}) behind the last line that says so"
+            yield Gap(follower.id, FETCHER, spot(follower, last), END, (last, None), why)
     handled = [at for at, send in enumerate(sends) if id(send) in taken]
     for at, send in enumerate(sends):
         same_process = handled and at < handled[-1] and send.session_epoch <= 0

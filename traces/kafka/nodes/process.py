@@ -55,29 +55,40 @@ def _log_completed(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     known = replica.leader is not None  # whoever led behind a gap, nothing says
     if broker.unheard_from is not None and known and replica.leo is not None and replica.leo < said.number("leo"):
-        _served_on(broker, said, replica, replica.leo, broker.unheard_from)
+        _served_on(broker, said, replica, (replica.leo, said.number("leo")), broker.unheard_from)
+        replica.last_hw = None
     replica.leo, replica.log_start = said.number("leo"), said.number("log_start")
     replica.created = False
     replica.truncate_epochs_at_end(replica.leo)
 
 
-def _served_on(broker: LoggedBroker, said: Said, replica: LoggedReplica, leo: int, time: int) -> None:
-    """Records that came behind the last line of the process before: of a producer, or of the leader it followed.
-
-    What the high watermark became meanwhile, nothing says.
+def _served_on(broker: LoggedBroker, said: Said, replica: LoggedReplica, records: tuple[int, int], time: int) -> None:
+    """Records (from, up to) that came behind the last line of the process before: of a producer, or of the leader it
+    followed; none where only the high watermark moved. What that became meanwhile, nothing says.
     """
+    base, end = records
     leads = replica.leader == broker.node
-    fields = reported(rec_base=leo, rec_end=said.number("leo"), leo_before=leo, leo=said.number("leo"))
+    fields = reported(rec_base=base, rec_end=end, leo_before=base, leo=end)
     if not leads:
         fields |= reported(peer=replica.leader, error=0)
         replica.epochs = None  # whose records they are is not said
-    step = broker.step(said, "LeaderAppend" if leads else "HandleFetchResponse", fields)
+    led = "LeaderAppend" if base < end else "HandleFetch"  # of whom, nothing says either
+    step = broker.step(said, led if leads else "HandleFetchResponse", fields if base < end or not leads else {})
     step.time, step.place = time, (broker.run - 1, END - 1, 1, time)
 
 
 def _log_loaded(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
-    replica.hw, replica.loaded = said.number("hw"), True
+    known, last = replica.leader is not None, replica.last_hw
+    if (
+        broker.unheard_from is not None
+        and known
+        and replica.leo is not None
+        and last is not None
+        and last < said.number("hw")
+    ):
+        _served_on(broker, said, replica, (replica.leo, replica.leo), broker.unheard_from)
+    replica.hw, replica.loaded, replica.last_hw = said.number("hw"), True, None
     broker.step(
         said,
         "Start",
@@ -116,7 +127,7 @@ def end_of_run(broker: LoggedBroker, last: Said | None, followed: bool, clean: b
                 step.place = (broker.run, END, 0, 0)
                 step.awaits.append(("handled", broker.node, broker.run))
     for replica in broker.replicas.values():
-        replica.loaded, replica.leader_epoch, replica.hw = False, None, None
+        replica.loaded, replica.leader_epoch, replica.hw, replica.last_hw = False, None, None, replica.hw
     broker.unheard_from = last.line.time if last is not None and broker.stopping and not broker.logs_closed else None
     broker.open.clear()
     broker.fetchers.clear()

@@ -46,6 +46,8 @@ class LoggedReplica:
     epochs: list[tuple[int, int]] | None = None
     leader_epoch: int | None = None
     leader: int | None = None
+    last_hw: int | None = None
+    """The high watermark as the last line of the process before left it."""
     loaded: bool = False
     created: bool = False
     recorded: dict[int, int] = field(default_factory=dict)

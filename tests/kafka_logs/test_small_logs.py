@@ -140,10 +140,7 @@ def test_a_leader_alone_in_the_isr_raises_the_high_watermark_as_it_appends(tmp_p
 
 def test_who_was_alone_as_it_appended_raised_it_itself(tmp_path: Path) -> None:
     """The thread counts its next fetch when another replica has joined, and others have appended meanwhile."""
-    joined = (
-        "[Broker id=1] Skipped the become-leader state change for alpha-0 with topic id Some(T) and partition state "
-        "LeaderAndIsrPartitionState(topicName='alpha', partitionIndex=0, controllerEpoch=-1, leader=1, leaderEpoch=3, isr=[1, 2], partitionEpoch=7, x"
-    )
+    joined = "[Broker id=1] Skipped the become-leader state change for alpha-0 with topic id Some(T) and partition state LeaderAndIsrPartitionState(topicName='alpha', partitionIndex=0, controllerEpoch=-1, leader=1, leaderEpoch=3, isr=[1, 2], partitionEpoch=7, replicas=[1, 2], addingReplicas=[], removingReplicas=[], isNew=false, leaderRecoveryState=0) since it is already the leader with leader epoch 3. Current high watermark 41, ISR [1,2], adding replicas [] and removing replicas []."
     capture = broker(
         tmp_path, *LOADED, (*LEADS[:2], LEADS[2].format("1")), appended(40), risen(41), ("meta", "logger", joined), recorded(2, 41),
         requests=(FETCHED,),

@@ -58,7 +58,7 @@ def tie_unlogged(
                 elif peer in senders:
                     unsent.setdefault((step.tp, peer), []).append(step)
         for (_, peer), steps in unsent.items():
-            if peer not in latest or peer in gapped or node.id in gapped:
+            if not _logs_no_more(senders, peer, latest) or peer in gapped or node.id in gapped:
                 without += [(node, step) for step in steps]
                 continue
             for step in steps:
@@ -100,12 +100,19 @@ def _add_received(
             sessions[fetch.replica] = int(fetch.request.response.get("sessionId", 0)) or fetch.session
         elif fetch.session != sessions.get(fetch.replica):
             continue  # a session that its sender never tells of: not what came behind its last line
-        elif fetch.replica in senders and at > last.get((fetch.replica, fetch.broker_epoch), at):
+        elif not _logs_no_more(senders, fetch.replica, latest):
+            continue
+        elif at > last.get((fetch.replica, fetch.broker_epoch), at):
             for tp in fetch.responses:
                 step = handled[("sent", id(fetch)), tp]
                 _send_before(step, senders[fetch.replica], latest[fetch.replica], asked_fields(fetch.asked[tp]))
             latest[fetch.replica] = (latest[fetch.replica][0], id(fetch))
     return latest
+
+
+def _logs_no_more(senders: Mapping[int, Node], replica: int, latest: Mapping[int, tuple[int, int]]) -> bool:
+    """Whether a replica may have fetched on, behind the last send it tells of, without a line."""
+    return replica in senders and replica in latest and not senders[replica].runs[latest[replica][0]].closed
 
 
 def _send_before(step: LoggedStep, sender: Node, latest: tuple[int, int], fields: Fields) -> None:

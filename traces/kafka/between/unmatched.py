@@ -100,7 +100,7 @@ def _recorded(node: Node) -> Iterator[Gap]:
             by.setdefault((step.place[0], step.tp, peer), []).append(step)
     for step in (step for of in by.values() for step in of[:-1] if "req_epoch" not in step.fields):
         run = node.runs[step.place[0]]
-        if run.number not in stopped or run.last - step.time > LAST:
+        if run.closed or run.number not in stopped or run.last - step.time > LAST:
             before = max((time for time in times if time < step.time), default=None)
             after = min((time for time in times if time > step.time), default=None)
             begin = BEGIN if before is None else spot(node, before)
@@ -144,7 +144,7 @@ def _requests_without_line(node: Node) -> Iterator[Gap]:
         if "div_epoch" in step.fields or not isinstance(step.fields.get("peer"), int):
             continue
         run = _run_of(node, step.time)
-        if run.last > step.time or run.number not in stopped:
+        if run.closed or run.last > step.time or run.number not in stopped:
             begin, end = spot(node, step.time - LAST // 2), _after(node, step.time + LAST // 2)
             why = f"a fetch was answered ({step.at}), and no line records it"
             yield Gap(node.id, PARTITION, begin, end, (step.time, step.time), why)
@@ -171,8 +171,11 @@ def _full_fetches(
                 why = f"a fetch was handled ({fetch.request.line.at}), and no line sends it"
                 yield Gap(follower.id, FETCHER, BEGIN, END, (None, None), why)
         behind = of_follower[known[-1] + 1 :] if known else []
-        if behind and behind[-1].request.handled - of_follower[known[-1]].request.handled > SHUTDOWN:
-            last = matched[id(of_follower[known[-1]])].time
+        send = matched[id(of_follower[known[-1]])] if behind else None
+        if send is not None and (
+            follower.runs[send.run].closed or behind[-1].request.handled - of_follower[known[-1]].request.handled > SHUTDOWN
+        ):
+            last = send.time
             why = f"it fetched on for seconds ({behind[-1].request.line.at}) behind the last line that says so"
             yield Gap(follower.id, FETCHER, spot(follower, last), END, (last, None), why)
     handled = [at for at, send in enumerate(sends) if id(send) in taken]

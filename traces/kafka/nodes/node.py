@@ -63,12 +63,13 @@ class Node:
             self.broker.run = number
             last = self._read_run(lines, with_controller, watch)
             next_start = _next_start(runs[number + 1 :])
-            clean = True if self.broker.logs_closed else next_start
+            closed = self.broker.logs_closed
+            clean = True if closed else next_start
             self.stopped = self.broker.stopping
             watch.ends(lines[-1], next_start, number + 1 < len(runs))
             leader.settle_all(self.broker)
             process.end_of_run(self.broker, last, number + 1 < len(runs), clean)
-            self.runs.append(Run(number, lines))
+            self.runs.append(Run(number, lines, closed))
         for run in self.runs:
             run.mark(self.broker.steps)
         self.gaps += watch.gaps

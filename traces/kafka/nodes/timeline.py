@@ -43,10 +43,11 @@ def explains(mark: Mark, asked_epoch: int, error: int) -> bool:
 
 
 class Run:
-    """The lines of one process of one node as a clock."""
+    """The lines of one process of one node as a clock. One that is `closed` logged until it had shut its logs."""
 
-    def __init__(self, number: int, lines: Sequence[Line]) -> None:
+    def __init__(self, number: int, lines: Sequence[Line], closed: bool) -> None:
         self.number = number
+        self.closed = closed
         self.first = lines[0].time
         self.slack = MILLISECOND if all(line.time % MILLISECOND == 0 for line in lines) else 0
         self._times: list[int] = []

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tidegauge.conformance.judging.events import event_at
 from tidegauge.conformance.judging.inputs import InputBatch, opened, read
-from tidegauge.conformance.judging.partial import Doubt, told
+from tidegauge.conformance.judging.partial import Doubt, with_gaps
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces.files import ndjson, parquet
 from tidegauge.traces.files.replacing import replacing, writable
@@ -73,7 +73,7 @@ def _write(batches: Sequence[InputBatch], target: Path) -> None:
 def _traces(batch: InputBatch) -> Iterator[Trace]:
     """The traces of a batch; those of Parquet are read back from the columns."""
     if batch.traces is not None:
-        config = told(batch.config, _gaps(batch))
+        config = with_gaps(batch.config, _gaps(batch))
         for trace in batch.traces:
             events = (replace(event, seq=None) for event in trace.events) if batch.counted else trace.events
             yield replace(trace, config=config, events=tuple(events))

@@ -35,7 +35,7 @@ def doubts_of(config: Config) -> tuple[Doubt, ...]:
     return tuple(Doubt(*gap) for gap in config.extra.get(GAPS, ()))
 
 
-def told(config: Config, doubts: Sequence[Doubt]) -> Config:
+def with_gaps(config: Config, doubts: Sequence[Doubt]) -> Config:
     """The Config that tells of them."""
     gaps = [[doubt.first, doubt.last, doubt.missing] for doubt in doubts]
     return replace(config, extra={**config.extra, GAPS: gaps}) if gaps else config

@@ -64,6 +64,17 @@ def test_a_high_watermark_that_moves_behind_the_last_line(role: str, tmp_path: P
     assert failing(tmp_path) == set()
 
 
+def test_a_process_begins_with_the_first_line_of_kafkas_own_layout(tmp_path: Path) -> None:
+    """It stands in front of the one that says that a process has started, also of the next process."""
+    first = ("main", "Log4jControllerRegistration$", "Registered `kafka:type=kafka.Log4jController` MBean")
+    led = (*LEADS[:2], LEADS[2].format("1"))
+    closed = ("main", "LogManager", "Shutdown complete.")
+    lines = (first, STARTED, *LOADED, led, STOPPING, closed, first, STARTED, CLEAN, *LOADED, STOPPING, closed)
+    capture = broker(tmp_path, *lines)
+    assert [str(gap) for gap in capture.gaps] == []
+    assert [event.event for event in capture.traces[0].events] == ["Start", "BecomeLeader", "Stop", "Start", "Stop"]
+
+
 def test_a_log_that_grew_while_it_was_shut_lacks_lines(tmp_path: Path) -> None:
     """A process that logged its end served no more: what is loaded beyond it was there, and the line that says so is lost."""
     closed = ("main", "LogManager", "Shutdown complete.")

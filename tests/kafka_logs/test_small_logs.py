@@ -321,6 +321,31 @@ def test_a_log_that_is_created_where_one_was_is_a_lost_disk(tmp_path: Path) -> N
     assert [event.event for event in again] == ["Start", "DeleteReplica", "Start"]
 
 
+def test_a_topic_that_is_created_again_is_another_topic(tmp_path: Path) -> None:
+    """The same name, another id: a trace of its own, whose leader epochs begin anew. A restart is no new topic."""
+
+    def created(topic_id: str) -> tuple[str, str, str]:
+        return ("meta", "logger", f"[Broker id=1] Creating new partition alpha-0 with topic id {topic_id}.")
+
+    led = (*LEADS[:2], LEADS[2].format("1"))
+    again = [
+        (
+            thread,
+            logger,
+            message.replace("leader epoch 3", "leader epoch 0").replace("Some(T)", "Some(U)").replace(" 40", " 0"),
+        )
+        for thread, logger, message in (led,)
+    ]
+    one = broker(tmp_path / "a", STARTED, created("T"), *LOADED, led, STARTED, created("T"), *LOADED, led)
+    assert [trace.name for trace in one.traces] == ["a/alpha-0"]
+    two = broker(tmp_path / "b", STARTED, created("T"), *LOADED, led, DELETED, created("U"), *CREATED, *again)
+    assert [trace.name for trace in two.traces] == ["b/alpha-0 (topic id T)", "b/alpha-0 (topic id U)"]
+    first, second = ([event.event for event in trace.events] for trace in two.traces)
+    assert first == ["Start", "BecomeLeader", "DeleteReplica"]
+    assert second == ["Start", "BecomeLeader"]
+    assert [trace.config.extra["topic_id"] for trace in two.traces] == ["T", "U"]
+
+
 def test_a_controller_says_who_registers_and_who_is_fenced(tmp_path: Path) -> None:
     """For each partition that the broker holds; a broker that shuts down in order is not fenced yet."""
     who = "[QuorumController id=100] "

@@ -10,6 +10,7 @@ from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
 from tidegauge.impl.releases import of_release
 from tidegauge.traces.kafka.between.coverage import Life, lives, missing
+from tidegauge.traces.kafka.between.generations import Generation, by_generation, topic_of
 from tidegauge.traces.kafka.between.merge import Merged, merge
 from tidegauge.traces.kafka.between.unmatched import doubtful
 from tidegauge.traces.kafka.disks.disks import read_disks
@@ -20,7 +21,6 @@ from tidegauge.traces.kafka.lines.lines import clock
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.kafka.nodes.gaps import Gap
 from tidegauge.traces.kafka.nodes.node import Node, node_of
-from tidegauge.traces.kafka.nodes.steps import LoggedStep
 from tidegauge.traces.kafka.passes import PASSES, Reading
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import EVENTS, FIELDS, REASSIGNED, Config, Event, FieldKind, Trace
@@ -121,18 +121,16 @@ def _capture(name: str, found: Found) -> Capture:
     for one_pass in PASSES:
         one_pass(reading)
     nodes, controller = reading.nodes, reading.controller
-    by_partition: dict[str, list[LoggedStep]] = defaultdict(list)
-    for step in (step for node in nodes for step in node.broker.steps):
-        if selection is None or selection.wants(step.tp):
-            by_partition[step.tp].append(step)
-    merged = {tp: merge(of_partition) for tp, of_partition in sorted(by_partition.items())}
+    tps = {step.tp for node in nodes for step in node.broker.steps}
+    wanted = tps if selection is None else {tp for tp in tps if selection.wants(tp)}
+    merged = {generation: merge(steps) for generation, steps in by_generation(nodes, wanted).items()}
     known = {tp: replicas for node in nodes for tp, replicas in node.controller.replicas.items()}
     traces = [
-        _trace(name, tp, one, nodes=nodes, controller=controller, replicas=known.get(tp, ()), names=reading.names)
-        for tp, one in merged.items()
+        _trace(name, of, one, nodes=nodes, controller=controller, replicas=known.get(of.tp, ()), names=reading.names)
+        for of, one in merged.items()
     ]
     brokers = {broker for trace in traces for broker in trace.config.nodes}
-    doubts = {trace.name: doubtful(reading.gaps, merged[trace.tp].steps) for trace in traces}
+    doubts = {trace.name: doubtful(reading.gaps, one.steps) for trace, one in zip(traces, merged.values(), strict=True)}
     followers = sum(1 for of_leader in reading.fetches.values() for fetch in of_leader if fetch.replica >= 0)
     return Capture(
         traces,
@@ -190,7 +188,7 @@ def _profile(nodes: Sequence[Node]) -> str:
 
 def _trace(
     name: str,
-    tp: str,
+    of: Generation,
     merged: Merged,
     *,
     nodes: Sequence[Node],
@@ -198,6 +196,7 @@ def _trace(
     replicas: Sequence[int],
     names: Mapping[str, str],
 ) -> Trace:
+    tp = of.tp
     brokers = {step.node for step in merged.steps} | set(replicas)
     for step in merged.steps:
         for field_name, value in step.fields.items():
@@ -212,7 +211,7 @@ def _trace(
     min_isr = next((node.broker.min_isr[tp] for node in nodes if tp in node.broker.min_isr), 1)
     assigned = [step.fields.get("replicas") for step in merged.steps if step.name == "ChangePartition"]
     stays = assigned and all(isinstance(one, tuple) and set(one) == brokers for one in assigned)
-    topic_id = next((one for one, topic in names.items() if topic == tp.rpartition("-")[0]), None)
+    topic_id = of.topic_id or next((one for one, topic in names.items() if topic == topic_of(tp)), None)
     config = Config(
         nodes=tuple(sorted(brokers)),
         profile=_profile(nodes),
@@ -232,4 +231,4 @@ def _trace(
     for step in merged.steps:
         events.append(Event(step.node, step.name, step.fields, counts[step.node], clock(step.time), None, step.at))
         counts[step.node] += 1
-    return Trace(f"{name}/{tp}", tp, config, tuple(events))
+    return Trace(f"{name}/{of}", tp, config, tuple(events))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tidegauge.traces.kafka.lines.copies import WholeFiles
 from tidegauge.traces.kafka.lines.layout.found import find
-from tidegauge.traces.kafka.lines.lines import Line, LogFile, read_lines
+from tidegauge.traces.kafka.lines.lines import EMPTY, Line, LogFile, read_lines
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.problems import Problem
 
@@ -154,6 +154,9 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, 
     for path in _named_first(paths, found, label, folder):
         name = f"{label}{path.relative_to(folder).as_posix().removesuffix('.gz')}"
         file = read_lines(path, name, layout) if selection is None else read_lines(path, name, layout, selection.line)
+        if len(paths) > 1 and [problem.seen for problem in file.problems] == [EMPTY]:
+            found.passed_over.append(f"{file.label} (empty)")  # as a broker's controller.log is
+            continue
         original = whole.copy_of(file.label, file.lines)
         if original is not None:
             found.passed_over.append(f"{file.label} (as {original})")

@@ -71,6 +71,9 @@ def clock(time: int) -> str:
     return (EPOCH + timedelta(microseconds=time)).strftime("%Y-%m-%dT%H:%M:%S.%f")
 
 
+EMPTY = "an empty file"
+
+
 def read_lines(path: Path, label: str, given: str | None = None, take: Take = _everything) -> LogFile:
     """The lines of one log file that `take` takes; `label` is its name in `at` and in problems, `given` its layout."""
     problems: list[Problem] = []
@@ -79,7 +82,7 @@ def read_lines(path: Path, label: str, given: str | None = None, take: Take = _e
     if not first:
         if not problems:
             do = "check that the logger was on; the other files are read without it"
-            problems.append(Problem(label, None, "log lines", "an empty file", do))
+            problems.append(Problem(label, None, "log lines", EMPTY, do))
         return LogFile(label, [], problems)
     if _binary(first):
         do = "a segment file is read under the name Kafka gave it"
@@ -189,11 +192,17 @@ def _binary(content: bytes) -> bool:
     return 3 * len(_TEXT.sub(b"", head)) >= max(1, len(head))
 
 
+_FIRST = "kafka.Log4jController` MBean"
+
+
 def incarnations(lines: list[Line]) -> list[list[Line]]:
-    """The lines of one node split where a process begins: its first line is `Registered signal handlers`."""
+    """The lines of one node split where a process begins: with `Registered signal handlers`, or the line in front of it that
+    Kafka's own layouts have (Log4jControllerRegistration).
+    """
     runs: list[list[Line]] = [[]]
     for line in lines:
-        if line.message.startswith("Registered signal handlers") and runs[-1]:
-            runs.append([])
+        if line.message.startswith("Registered signal handlers"):
+            first = [runs[-1].pop()] if runs[-1] and _FIRST in runs[-1][-1].message else []
+            runs.append(first)
         runs[-1].append(line)
     return [run for run in runs if run]

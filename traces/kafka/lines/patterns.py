@@ -59,6 +59,7 @@ _PROCESS = (
 )
 
 _ROLES = (
+    ("partition-created", "logger", rf"Creating new partition {_TP} with topic id (?P<topic_id>[\w\-]+)"),
     (
         "leader",
         "logger",

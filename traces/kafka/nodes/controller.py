@@ -67,7 +67,7 @@ class LoggedController:
     def registered(self, said: Said) -> None:
         """A new partition."""
         self.replicas[said.tp] = said.ids("replicas")
-        self._learn(said)
+        self.broker.learn_topic(said)
         assigned: dict[str, Any] = {name: said.ids(name) for name in _LISTS.values() if name in said.values}
         registration = Registration(leader=said.number("leader"), leader_epoch=said.number("leader_epoch"))
         self.registrations[said.tp] = replace(registration, **assigned)
@@ -75,7 +75,7 @@ class LoggedController:
 
     def changed(self, said: Said) -> None:
         """A change of its registration."""
-        self._learn(said)
+        self.broker.learn_topic(said)
         found = changes(said.text("changes"))
         before = self.registrations.get(said.tp, Registration())
         isr = ids(found["isr"][0][1:-1]) if "isr" in found else before.isr
@@ -136,9 +136,6 @@ class LoggedController:
             self.epochs[said.tp] = epoch
             step.offers.append(("metadata", said.tp, epoch))
         return step
-
-    def _learn(self, said: Said) -> None:
-        self.broker.topic_ids[said.text("topic_id")] = said.tp.rpartition("-")[0]
 
 
 def _ids(step: LoggedStep) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ def _leader(broker: LoggedBroker, said: Said) -> None:
     replica.leader = broker.node
     replica.recorded.clear()
     replica.isr = frozenset(said.ids())
-    _learn_topic(broker, said)
+    broker.learn_topic(said)
     step = broker.begin(
         said,
         "BecomeLeader",
@@ -91,11 +91,6 @@ def _follower_again(broker: LoggedBroker, said: Said) -> None:
         },
     )
     step.awaits.append(("metadata", said.tp, said.number("partition_epoch")))
-
-
-def _learn_topic(broker: LoggedBroker, said: Said) -> None:
-    if "topic_id" in said.values:
-        broker.topic_ids[said.text("topic_id")] = said.tp.rpartition("-")[0]
 
 
 def append(broker: LoggedBroker, said: Said) -> None:

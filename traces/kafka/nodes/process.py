@@ -36,6 +36,10 @@ def _clean_start(broker: LoggedBroker, said: Said) -> None:  # noqa: ARG001
     broker.clean_start = True
 
 
+def _partition_created(broker: LoggedBroker, said: Said) -> None:
+    broker.learn_topic(said)
+
+
 def _log_created(broker: LoggedBroker, said: Said) -> None:
     """A log that was there when the process before ended, and that nobody deleted, was lost with its disk."""
     before = broker.replicas.get(said.tp)
@@ -109,6 +113,7 @@ HANDLERS: Mapping[str, Callable[[LoggedBroker, Said], None]] = {
     "logs-closed": _logs_closed,
     "unclean-start": _unclean_start,
     "clean-start": _clean_start,
+    "partition-created": _partition_created,
     "log-created": _log_created,
     "log-deleted": _log_deleted,
     "log-completed": _log_completed,

@@ -174,6 +174,8 @@ class LoggedBroker:
     busy: dict[str, int] = field(default_factory=dict)
     sends: list[Send] = field(default_factory=list)
     topic_ids: dict[str, str] = field(default_factory=dict)
+    named: dict[str, list[tuple[tuple[int, int], str]]] = field(default_factory=dict)
+    """By topic, from which line on it is the one with which id."""
     min_isr: dict[str, int] = field(default_factory=dict)
     version: str = ""
     clean_start: bool | None = None
@@ -184,6 +186,15 @@ class LoggedBroker:
     def replica(self, tp: str) -> LoggedReplica:
         """What is known of a replica of this broker."""
         return self.replicas.setdefault(tp, LoggedReplica())
+
+    def learn_topic(self, said: Said) -> None:
+        """Which topic a line is about."""
+        if "topic_id" in said.values:
+            topic_id, topic = said.text("topic_id"), said.tp.rpartition("-")[0]
+            self.topic_ids[topic_id] = topic
+            named = self.named.setdefault(topic, [])
+            if not named or named[-1][1] != topic_id:
+                named.append(((self.run, self.index), topic_id))
 
     def step(self, said: Said, name: str, fields: Fields, tp: str = "") -> LoggedStep:
         """A new step at this line."""

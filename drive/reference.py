@@ -232,7 +232,7 @@ def _append(held: Held, acks: int) -> Taken:
     partition, error, info = partition_.append_records_to_leader(held.setup, before, 1, acks, cache, NOW)
     held = _led(held, partition)
     if error != NONE:
-        return held, {"error": error, "base": UNDEFINED}
+        return held, {"error": error}
     if acks == -1:
         return held._replace(waiting=(*held.waiting, Waiting(info.first, info.last + 1))), None
     return held, {"error": NONE, "base": info.first}

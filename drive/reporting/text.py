@@ -58,11 +58,11 @@ def story(
 
 def _side_by_side(expected: Report, seen: Report, wrong: Sequence[str], reported: frozenset[str]) -> Iterator[str]:
     texts = {field: _field_text(field, value) for field, value in expected.items() if field in reported}
-    width = min(WIDEST, max(map(len, ("expected", *texts.values())))) + 2
-    yield f"      {'':<10}{'expected':<{width}}seen"
+    width = min(WIDEST, max(map(len, ("expected", *texts.values()))))
+    yield f"      {'':<10}{'expected':<{width}}  seen"
     for field, text in texts.items():
         mark = "!" if field in wrong else " "
-        yield f"    {mark} {field:<10}{text:<{width}}{_field_text(field, seen.get(field))}"
+        yield f"    {mark} {field:<10}{text:<{width}}  {_field_text(field, seen.get(field))}"
 
 
 def _field_text(field: str, value: Any) -> str:

@@ -15,6 +15,7 @@ from tidegauge.drive.contract import (
     Capabilities,
     Opening,
     Order,
+    Report,
     action_of,
     is_step,
     step_json,
@@ -61,6 +62,21 @@ def test_every_report_of_the_reference_is_a_line_of_the_schema() -> None:
     report = jsonschema.Draft202012Validator(publish.json_schema()["$defs"]["report"])
     for one in reports:
         report.validate(one)
+
+
+def test_of_a_request_that_is_refused_only_the_error_is_expected() -> None:
+    """As docs/drive.md says: nothing else of a result is looked at then."""
+    refused = set()
+
+    def watch(number: int, at: int, seen: Report) -> bool:
+        result, path = seen["result"], ORDERS[number].path
+        if result is not None and result["error"] != 0:
+            refused.add(path[at - 1][0])
+            assert set(result) == {"error"}
+        return at < len(path)
+
+    ReferenceNode(reference()).play(ORDERS, watch)
+    assert refused == {"append", "fetch", "offsets_for_leader_epoch", "list_offsets", "delete_records"}
 
 
 @pytest.mark.parametrize("line", [{"p": 1, "leo": "many"}, {"contract": 2}, {"step": "stop"}])

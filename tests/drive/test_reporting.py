@@ -8,7 +8,7 @@ from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import Difference, ReferenceNode, play, reference
 from tidegauge.drive.reporting.explain import decisions, explanations, suspects
 from tidegauge.drive.reporting.shrink import shrunk
-from tidegauge.drive.reporting.text import step_text
+from tidegauge.drive.reporting.text import step_text, story
 from tidegauge.drive.runs.run import run, text_of
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED
@@ -150,6 +150,14 @@ def test_a_step_reads_as_a_line() -> None:
         "fetch_response peer=2 error=0 hw=1 log_start=0 records=[0,0,3]"
     )
     assert step_text(("fetch", 2, 0, 0, -1, True)).endswith("may_join=yes")
+
+
+def test_what_was_seen_stands_apart_from_what_was_expected_however_long_it_is() -> None:
+    request = dict.fromkeys(("current_leader_epoch", "fetch_offset", "last_fetched_epoch", "log_start"), 1)
+    expected, seen = {"requests": {"2": request, "3": request}}, {"requests": {}}
+    order = Order(Opening((2, 3)), (("lose_response", 2),))
+    text = story(Difference(order, 1, ("requests",), expected, seen), (), (), EVERYTHING.reports)
+    assert "log_start=1  none" in text
 
 
 def test_every_graph_says_what_it_is_for() -> None:

@@ -1,0 +1,77 @@
+package main
+
+const me, none = 1, -1
+
+// Kafka's error codes.
+const ok, outOfRange, notLeader, notAttempted, fenced, unknownEpoch, ineligible, unknownServerError = 0, 1, 6, 55, 74, 75, 107, -1
+
+// Broker is one replica. Its log begins at offset 0, and a record is its leader epoch.
+type Broker struct {
+	replicas, minISR, hw int
+	heard                int // the highest leader epoch
+	log                  []int
+	cache                [][2]int // leader epochs and where they start
+	process
+}
+
+// What ends with the process.
+type process struct {
+	leader, epoch, partitionEpoch int
+	isr                           []int
+	epochStart                    int             // as leader
+	ends                          map[int]int     // as leader: how far peers have fetched
+	pending                       *proposal       // as leader: Partition#partitionState is not committed
+	inFlight                      *proposal       // to the controller
+	fetching                      bool            // as follower: the fetcher thread has the partition
+	requests                      map[int]request // in flight to peers
+}
+
+func started() process {
+	return process{leader: none, epoch: none, partitionEpoch: none, requests: map[int]request{}}
+}
+
+// Partition#makeLeader, #makeFollower; older than the response to a proposal, it is skipped.
+func (b *Broker) metadata(s Step) any {
+	if s.PartitionEpoch < b.partitionEpoch {
+		return nil
+	}
+	led, newer := b.leader == me, s.LeaderEpoch > b.epoch
+	b.leader, b.epoch, b.partitionEpoch, b.isr, b.pending = s.Leader, s.LeaderEpoch, s.PartitionEpoch, s.ISR, nil
+	b.heard = max(b.heard, b.epoch)
+	switch {
+	case b.leader == me:
+		b.fetching = false
+		if newer {
+			b.epochStart = len(b.log)
+			b.assign(b.epoch, b.epochStart)
+		}
+		if !led {
+			b.ends = map[int]int{}
+		}
+		b.raiseHW()
+	case newer:
+		b.fetching = b.leader != none
+		if len(b.cache) == 0 { // AbstractFetcherThread#truncateToHighWatermark
+			b.truncate(b.hw)
+		}
+	}
+	return nil
+}
+
+// LogLoader#load
+func (b *Broker) stop(Step) any {
+	b.truncate(len(b.log))
+	b.process = started()
+	return nil
+}
+
+// LogSegment#recover: after a crash the epochs of the records are read again.
+func (b *Broker) crash(s Step) any {
+	b.log, b.hw = b.log[:s.LogEnd], s.HW
+	for offset, epoch := range b.log {
+		if epoch > b.lastEpoch() {
+			b.assign(epoch, offset)
+		}
+	}
+	return b.stop(s)
+}

@@ -1,0 +1,3 @@
+module tidegauge.example/broker
+
+go 1.21

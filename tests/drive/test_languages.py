@@ -1,0 +1,152 @@
+"""The brokers in Go and in Rust are built where their toolchain is there, conform as far as they promise, and a bug that is
+planted in one is caught.
+
+A bug is a change of their text, so that the examples stay as clean as others are to copy them.
+"""
+
+import os
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tidegauge.drive.contract import Capabilities
+from tidegauge.drive.runs.orders import orders_for
+from tidegauge.drive.runs.run import Run, run, text_of
+from tidegauge.drive.transports.stdio import StdioNode
+from tidegauge.impl.profiles import FETCH_TRUNCATION
+
+ADAPTERS = Path(__file__).parents[2] / "drive" / "adapters"
+BUILD_SECONDS = 300
+MOST_LINES = 200
+"""Of a file: what a reader takes in."""
+
+
+class Toolchain(NamedTuple):
+    """How an example is built into a folder, the program that comes of it, and what the builder says for want of something."""
+
+    command: tuple[str, ...]
+    program: str
+    lacks: str
+
+
+TOOLCHAINS = {
+    "go": Toolchain(("go", "build", "-o", "{out}/broker", "."), "broker", "requires go >="),
+    "rust": Toolchain(("cargo", "build", "--offline", "--quiet", "--target-dir", "{out}"), "debug/broker", "offline"),
+}
+
+Built = Callable[[str, Path], str]
+"""Builds the sources of an example in a folder; gives the program."""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """One folder for all that an example is built to: what its dependencies compile to is made once."""
+    outs: dict[str, Path] = {}
+
+    def build(language: str, sources: Path) -> str:
+        chain = TOOLCHAINS[language]
+        if shutil.which(chain.command[0]) is None:
+            pytest.skip(f"no {chain.command[0]} on the PATH")
+        out = outs.setdefault(language, tmp_path_factory.mktemp(language))
+        command = [part.format(out=out) for part in chain.command]
+        environment = {**os.environ, "GOTOOLCHAIN": "local"}  # nothing is downloaded
+        done = subprocess.run(
+            command, cwd=sources, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+        )
+        if done.returncode != 0 and chain.lacks in done.stderr:
+            pytest.skip(f"{chain.command[0]} cannot build it without a network: {done.stderr.strip().splitlines()[0]}")
+        assert done.returncode == 0, done.stderr
+        return str(out / chain.program)
+
+    return build
+
+
+def sources_of(language: str, place: Path) -> Path:
+    """A copy: nothing is built into the checkout."""
+    return Path(
+        shutil.copytree(ADAPTERS / language, place / language, ignore=shutil.ignore_patterns("target", "Cargo.lock"))
+    )
+
+
+def driven(program: str, *, graph: str = "small", walks: int) -> tuple[Capabilities, Run]:
+    with StdioNode([program]) as node:
+        orders, coverage = orders_for(node.capabilities, FETCH_TRUNCATION, graphs=[graph], walks=walks)
+        return node.capabilities, run(node, orders, FETCH_TRUNCATION, coverage)
+
+
+LANGUAGES = [
+    pytest.param("go", {"lag", "alter_partition_response", "offsets_for_leader_epoch", "lose_tail"}),
+    pytest.param("rust", {"crash", "lose_response"}),
+]
+
+
+@pytest.mark.parametrize(("language", "promised"), LANGUAGES)
+@pytest.mark.parametrize(
+    ("graph", "walks"), [("small", 100), pytest.param("two", 1000, marks=pytest.mark.long)], ids=["quick", "whole"]
+)
+def test_it_conforms_as_far_as_it_promises(
+    language: str, promised: set[str], graph: str, walks: int, built: Built, tmp_path: Path
+) -> None:
+    capabilities, shown = driven(built(language, sources_of(language, tmp_path)), graph=graph, walks=walks)
+    assert shown.exit_code == 0, text_of(shown)
+    assert capabilities.can >= {"metadata", "append", "fetch", "fetch_response", *promised}
+    assert capabilities.reports >= {"result", "requests", "leo", "hw", "ends"}
+
+
+@pytest.mark.parametrize("language", TOOLCHAINS)
+def test_its_files_are_short(language: str) -> None:
+    files = [path for path in (ADAPTERS / language).rglob("*") if path.suffix in {".go", ".rs"}]
+    assert len(files) >= 3
+    assert max(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= MOST_LINES
+
+
+@pytest.mark.parametrize(
+    ("tool", "language"), [(("gofmt", "-l", "."), "go"), (("rustfmt", "-l", "--check", "src/main.rs"), "rust")]
+)
+def test_its_files_are_formatted(tool: tuple[str, ...], language: str) -> None:
+    if shutil.which(tool[0]) is None:
+        pytest.skip(f"no {tool[0]} on the PATH")
+    done = subprocess.run(tool, cwd=ADAPTERS / language, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Planted bugs
+
+
+class Planted(NamedTuple):
+    """A bug: in which file, what is replaced by what, and its story."""
+
+    file: str
+    was: str
+    becomes: str
+    story: str
+
+
+PLANTED = tomllib.loads((Path(__file__).parent / "planted.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("language", "bug"),
+    [
+        pytest.param(language, bug, marks=pytest.mark.long if at else (), id=f"{language}: {bug.story}")
+        for language, bugs in PLANTED.items()
+        for at, bug in enumerate(Planted(**one) for one in bugs)
+    ],
+)
+def test_a_planted_bug_is_caught_in_a_few_steps(language: str, bug: Planted, built: Built, tmp_path: Path) -> None:
+    """`pytest -s` tells in how many."""
+    sources = sources_of(language, tmp_path)
+    text = (sources / bug.file).read_text(encoding="utf-8")
+    assert text.count(bug.was) == 1, "what is to be replaced is not there, or more than once"
+    (sources / bug.file).write_text(text.replace(bug.was, bug.becomes), encoding="utf-8")
+    _, shown = driven(built(language, sources), walks=200)
+    assert shown.exit_code == 1, text_of(shown)
+    shortest = min(failure.shown.at for failure in shown.failures)
+    print(f"{language}: {bug.story}: {shortest} steps")
+    assert shortest <= 12

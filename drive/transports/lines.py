@@ -44,7 +44,7 @@ def hello() -> dict[str, Any]:
 
 def json_line(value: Mapping[str, Any]) -> bytes:
     """An object as a line."""
-    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+    return _ENCODER.encode(value).encode() + b"\n"
 
 
 def opening_line(partition: int, opening: Opening) -> bytes:
@@ -65,7 +65,7 @@ def closing_line(partition: int) -> bytes:
 def parsed(line: bytes, where: str) -> dict[str, Any]:
     """A line as an object."""
     try:
-        found = json.loads(line, parse_constant=_no_number)
+        found = _DECODER.decode(line.decode())
     except (ValueError, RecursionError):
         raise blamed("a line of JSON", line, where) from None
     if not isinstance(found, dict):
@@ -75,6 +75,9 @@ def parsed(line: bytes, where: str) -> dict[str, Any]:
 
 def _no_number(word: str) -> None:
     raise ValueError(word)
+
+
+_ENCODER, _DECODER = json.JSONEncoder(separators=(",", ":")), json.JSONDecoder(parse_constant=_no_number)
 
 
 def blamed(expected: str, line: bytes, where: str) -> DrivenProgramError:
@@ -109,7 +112,7 @@ def _words(found: Mapping[str, Any], field: str, known: set[str], line: bytes, w
         raise blamed(f'a handshake with "{field}", a list of words', line, where)
     unknown = sorted(set(words) - known)
     if unknown:
-        raise blamed(f'in "{field}" some of {", ".join(sorted(known))}, not {unknown[0]!r}', line, where)
+        raise blamed(f'in "{field}" some of {", ".join(sorted(known))}, not {unknown[0][:SHOWN]!r}', line, where)
     return frozenset(words)
 
 

@@ -9,9 +9,6 @@ Rules of this file
 3. The program is started when there is something to play, and again after it was stopped.
 """
 
-import os
-import selectors
-import subprocess
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -31,28 +28,30 @@ from tidegauge.drive.transports.lines import (
     report_of,
     step_line,
 )
+from tidegauge.drive.transports.program import Program, Running
 
 WINDOW = 64
 """Partitions side by side."""
 
 LONGEST_LINE = 1 << 20
-CHUNK = 1 << 16
-LAST_WORDS = 2000
-"""How much of its stderr a message quotes."""
+MOMENT = 1.0
+"""How long a program may take to end, in seconds."""
 
 
 class StdioNode:
     """A broker under test behind a program's stdin and stdout; `timeout` is how long it may be silent, in seconds."""
 
-    def __init__(self, command: Sequence[str], timeout: float = 10.0) -> None:
-        self._command, self._timeout = list(command), timeout
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(
+        self, command: Sequence[str], timeout: float = 10.0, launch: Callable[[Sequence[str]], Running] = Program
+    ) -> None:
+        self._command, self._timeout, self._launch = list(command), timeout, launch
+        self._program: Running | None = None
         self._known: Capabilities | None = None
         self._partitions = 0
         self._forget()
 
     def _forget(self) -> None:
-        self._out, self._in, self._said, self._lines = bytearray(), bytearray(), bytearray(), 0
+        self._out, self._in, self._lines = bytearray(), bytearray(), 0
 
     @property
     def capabilities(self) -> Capabilities:
@@ -72,41 +71,23 @@ class StdioNode:
     # -----------------------------------------------------------------------------------------------------------------
     # The process
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        if self._process is not None:
-            return self._process
+    def _start(self) -> None:
+        if self._program is not None:
+            return
         self._forget()
-        pipe = subprocess.PIPE
-        try:
-            self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
-        except OSError as problem:
-            raise DrivenProgramError(
-                f"the driven program: expected {self._command[0]!r} to start; seen {problem.strerror}; check the command"
-            ) from None
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None:
-                os.set_blocking(stream.fileno(), False)
+        self._program = self._launch(self._command)
         self._out += json_line(hello())
         line = self._next_line(lambda: "a handshake")
         said = capabilities_of(line, self._where())
         if self._known is not None and said != self._known:
             raise blamed("the handshake that it gave before", line, self._where())
         self._known = said
-        return self._process
 
     def close(self) -> None:
         """End of its input; it gets a moment to end."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
-        try:
-            process.wait(min(self._timeout, 1.0))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        program, self._program = self._program, None
+        if program is not None:
+            program.close(min(self._timeout, MOMENT))
 
     def _where(self) -> str:
         return f"on line {self._lines} of its stdout"
@@ -116,6 +97,7 @@ class StdioNode:
 
     def _next_line(self, what: Callable[[], str]) -> bytes:
         """The next line it writes, while what it is to read is written."""
+        program = self._program
         deadline = time.monotonic() + self._timeout
         while (end := self._in.find(b"\n")) < 0:
             if len(self._in) > LONGEST_LINE:
@@ -124,51 +106,17 @@ class StdioNode:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise self._at_fault(f"{what()} within {self._timeout:g} s", bytes(self._in), "it is silent")
-            if not self._exchange(left):
-                raise self._at_fault(what(), bytes(self._in), self._ended())
+            written = program.exchange(self._out, left) if program is not None else None
+            if written is None:
+                raise self._at_fault(what(), bytes(self._in), program.how_it_ended() if program is not None else "")
+            self._in += written
         line = bytes(self._in[: end + 1])
         del self._in[: end + 1]
         self._lines += 1
         return line
 
-    def _exchange(self, left: float) -> bool:
-        """Write and read what is possible within a time; False when its stdout has ended."""
-        process = self._process
-        if process is None or process.stdin is None or process.stdout is None or process.stderr is None:
-            return False
-        with selectors.DefaultSelector() as ready:
-            ready.register(process.stdout, selectors.EVENT_READ)
-            if not process.stderr.closed:
-                ready.register(process.stderr, selectors.EVENT_READ)
-            if self._out and not process.stdin.closed:
-                ready.register(process.stdin, selectors.EVENT_WRITE)
-            events = {key.fileobj for key, _ in ready.select(left)}
-        if process.stdin in events:
-            try:
-                del self._out[: os.write(process.stdin.fileno(), self._out[:CHUNK])]
-            except OSError:
-                process.stdin.close()
-        if process.stderr in events:
-            said = os.read(process.stderr.fileno(), CHUNK)
-            self._said = (self._said + said)[-LAST_WORDS:]
-            if not said:
-                process.stderr.close()
-        if process.stdout in events:
-            found = os.read(process.stdout.fileno(), CHUNK)
-            self._in += found
-            return bool(found)
-        return True
-
-    def _ended(self) -> str:
-        process = self._process
-        try:
-            code = process.wait(1.0) if process is not None else None
-        except subprocess.TimeoutExpired:
-            return "it closed its stdout"
-        return f"it ended with exit code {code}"
-
     def _at_fault(self, expected: str, line: bytes, how: str = "") -> DrivenProgramError:
-        said = self._said.decode("utf-8", "backslashreplace").strip()
+        said = self._program.last_words() if self._program is not None else ""
         error = blamed(expected, line, f"{self._where()}{', ' + how if how else ''}")
         return DrivenProgramError(f"{error}\nits stderr ends with:\n{said}") if said else error
 
@@ -180,9 +128,8 @@ class StdioNode:
         try:
             self._play(orders, watch)
         except BaseException:
-            process = self._process
-            if process is not None:
-                process.kill()
+            if self._program is not None:
+                self._program.kill()
             self.close()
             raise
 

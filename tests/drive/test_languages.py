@@ -27,7 +27,7 @@ MOST_LINES = 200
 
 
 class Toolchain(NamedTuple):
-    """How an example is built into a folder, the program that comes of it, and what the builder says for want of something."""
+    """How an example is built into a folder, which program comes of it, and what the builder says for want of anything."""
 
     command: tuple[str, ...]
     program: str

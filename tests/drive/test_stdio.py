@@ -88,6 +88,7 @@ def test_a_fault_behind_stdio_is_found_shrunk_and_named(fault: str, says: str) -
         ("say(HELLO)\nline()\nsay('['*100000)", "expected a line of JSON"),
         ('say(HELLO)\nline()\nsay(\'{"p":true,"leo":0}\')', "one of the partitions 1"),
         ("say(HELLO)\nsys.stdin.close()", "it ended with exit code 0"),
+        ("import os\nsay(HELLO)\nline()\nos.kill(os.getpid(), 9)", "it ended with exit code -9"),
         ("say(HELLO)\nline()\nsys.stderr.write('x'*9000+'the end')\nsys.exit(3)", "the end"),
     ],
 )
@@ -102,6 +103,11 @@ def test_a_program_at_fault_is_blamed_with_what_it_wrote(body: str, says: str) -
         ("say(HELLO)\ntime.sleep(60)", "expected a report to ('open',) of partition 1 within 1.5 s"),
         ("say(HELLO)\nline()\nsys.stdout.write('{\"p\":')\nsys.stdout.flush()\ntime.sleep(60)", "seen '{\"p\":'"),
         ("import os\nsay(HELLO)\nos.close(1)\ntime.sleep(60)", "it closed its stdout"),
+        (
+            "say(HELLO)\nwhile True: sys.stdout.write('x'); sys.stdout.flush(); time.sleep(0.05)",
+            "of partition 1 within 1.5 s; seen 'xx",
+        ),
+        ("import os\nsay(HELLO)\nif os.fork(): sys.exit(4)\ntime.sleep(4)", "it is silent"),
     ],
 )
 def test_a_program_that_hangs_is_ended_within_its_time(body: str, says: str) -> None:
@@ -114,6 +120,10 @@ def test_a_program_that_hangs_is_ended_within_its_time(body: str, says: str) -> 
 def test_a_program_that_floods_is_blamed_and_not_read_to_the_end(flood: str) -> None:
     says = blame(program(f"say(HELLO)\nline()\n{flood}"), 20.0)
     assert "lines of at most 1,048,576 bytes" in says or "one of the partitions 1" in says
+
+
+def test_a_blame_stays_short_however_long_what_is_wrong_is() -> None:
+    assert len(blame(program("say(HELLO.replace('append', 'fly' * 5000))"))) < 1000
 
 
 def test_lines_that_nobody_asked_for_are_blamed() -> None:
@@ -134,6 +144,19 @@ while text := line():
     with StdioNode(program(body)) as node:
         found = play(node, [smoke(FETCH_TRUNCATION, node.capabilities)], reference())
     assert [one.at for one in found.differences] == [2]
+
+
+def test_a_program_that_promises_what_it_does_not_do_differs() -> None:
+    """It answers everything as if nothing had happened."""
+    body = """
+say(HELLO.replace('"leo"', '"leo","hw","ends","requests"'))
+while text := line():
+    if "close" not in text:
+        say(json.dumps({"p": json.loads(text)["p"], "leo": 0, "hw": 0, "ends": [], "requests": {}}))
+"""
+    with StdioNode(program(body)) as node:
+        found = play(node, [smoke(FETCH_TRUNCATION, node.capabilities)], reference())
+    assert [(one.at, one.fields) for one in found.differences] == [(1, ("ends",))]
 
 
 def test_a_program_that_cannot_be_started_is_bad_usage() -> None:

@@ -103,8 +103,8 @@ def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
     """ReplicaManager#applyLocalFollowersDelta: Partition#makeFollower, then the fetcher if the leader epoch grew.
 
     A truncation that needs no response (an empty cache, or hw-only) happens in the same step: the thread truncates before
-    it fetches, and nobody can see the state in between. hw-only truncations even where there is no leader to fetch from:
-    makeFollowers did it before any fetcher was added.
+    it fetches, and nobody can see the state in between. Where there is no leader to fetch from no thread gets the partition;
+    hw-only truncations even then: makeFollowers did it before any fetcher was added.
     """
     partition, restart = partition_.make_follower(broker.partition, image.leader, image.leader_epoch, image.partition_epoch)
     if not restart:
@@ -112,7 +112,8 @@ def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
     fetcher = fetcher_.add_partition(
         setup, Fetcher(partition.log), image.leader_epoch, fetcher_.initial_fetch_offset(setup, partition.log)
     )
-    fetcher = fetcher_.maybe_truncate_alone(setup, fetcher)
+    if image.leader != UNDEFINED or not setup.profile.offsets_for_leader_epoch:
+        fetcher = fetcher_.maybe_truncate_alone(setup, fetcher)
     entry = fetcher.entry if image.leader != UNDEFINED else None
     source = image.leader if entry is not None else UNDEFINED
     return settled(Broker(partition._replace(log=fetcher.log), source=source, entry=entry, incarnation=broker.incarnation))

@@ -24,6 +24,7 @@ from tidegauge.drive.contract import (
 from tidegauge.drive.paths.smoke import smoke
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.reference import opened, report, step
 from tidegauge.drive.transports.lines import hello, opening_line, step_line
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.traces.made import page_with, schema_text
@@ -77,6 +78,21 @@ def test_of_a_request_that_is_refused_only_the_error_is_expected() -> None:
 
     ReferenceNode(reference()).play(ORDERS, watch)
     assert refused == {"append", "fetch", "offsets_for_leader_epoch", "list_offsets", "delete_records"}
+
+
+@pytest.mark.parametrize(("leader", "log_end"), [(2, 0), (-1, 1)])
+def test_a_follower_without_epochs_truncates_by_itself_only_where_there_is_a_leader(leader: int, log_end: int) -> None:
+    """Without one no fetcher starts, and it is the fetcher's thread that truncates. ReplicaManager#applyLocalFollowersDelta."""
+    held = opened(Opening())
+    for taken in (
+        ("metadata", 2, 1, 0, (1, 2)),
+        ("fetch_response", 2, 0, 0, 0, ((0, 0, 1),), None, None),
+        ("fetch_response", 2, 0, 0, 0, ((1, 1, 0),), None, None),  # the entry of epoch 1 goes
+        ("fetch_response", 2, 1, -1, -1, (), None, (0, 1)),  # that of epoch 0, too, and the record at offset 0 stays
+        ("metadata", leader, 2, 1, (2,)),
+    ):
+        held, _ = step(held, taken)
+    assert report(held)["leo"] == log_end
 
 
 @pytest.mark.parametrize("line", [{"p": 1, "leo": "many"}, {"contract": 2}, {"step": "stop"}])

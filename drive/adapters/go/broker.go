@@ -51,7 +51,7 @@ func (b *Broker) metadata(s Step) any {
 		b.raiseHW()
 	case newer:
 		b.fetching = b.leader != none
-		if len(b.cache) == 0 { // AbstractFetcherThread#truncateToHighWatermark
+		if b.fetching && len(b.cache) == 0 { // AbstractFetcherThread#truncateToHighWatermark
 			b.truncate(b.hw)
 		}
 	}

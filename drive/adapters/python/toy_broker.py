@@ -73,7 +73,7 @@ class ToyReplica:
             return
         self.ends, self.epoch_start = {}, UNDEFINED
         if newer:
-            if not self.cache:
+            if not self.cache and leader != UNDEFINED:
                 self.truncate(self.hw)
             self.source = leader if leader != UNDEFINED else None
             self.fetching = (leader_epoch, len(self.log)) if self.source else None

@@ -57,7 +57,7 @@ impl Broker {
             self.raise_hw();
         } else if newer {
             self.process.fetching = step.leader != NONE;
-            if self.log.cache.is_empty() {
+            if self.process.fetching && self.log.cache.is_empty() {
                 self.log.truncate(self.log.hw); // AbstractFetcherThread#truncateToHighWatermark
             }
         }

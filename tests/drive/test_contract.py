@@ -82,7 +82,7 @@ def test_of_a_request_that_is_refused_only_the_error_is_expected() -> None:
 
 @pytest.mark.parametrize(("leader", "log_end"), [(2, 0), (-1, 1)])
 def test_a_follower_without_epochs_truncates_by_itself_only_where_there_is_a_leader(leader: int, log_end: int) -> None:
-    """Without one no fetcher starts, and it is the fetcher's thread that truncates. ReplicaManager#applyLocalFollowersDelta."""
+    """Without one no fetcher thread gets the partition, and it truncates. ReplicaManager#applyLocalFollowersDelta."""
     held = opened(Opening())
     for taken in (
         ("metadata", 2, 1, 0, (1, 2)),

@@ -80,6 +80,8 @@ from tidegauge.impl.rules import (
     OUT_OF_RANGE,
     READ,
     UNKNOWN_LEADER_EPOCH,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
     fetch_decision,
     fetch_error,
 )
@@ -172,7 +174,9 @@ def handle_fetch(
     after: Log,
 ) -> None:
     """ReplicaManager#fetchMessages and Partition#fetchRecords for a follower."""
-    alive(st, b)
+    # a broker may be asked for a partition that it has not heard of yet: that is no life of the replica
+    if response.error not in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID):
+        alive(st, b)
     found(st, b, before)
     leo_unmoved(st, b, after.leo, field.LEO)
     p = pair(st, f, b)

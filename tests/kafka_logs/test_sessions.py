@@ -21,10 +21,10 @@ TOPIC = "WnT8BA0cSVmm0n3_tu1iwg"
 
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_every_request_at_a_leader_is_one_its_follower_sent(name: str, capture: Callable[[str], Capture]) -> None:
-    """By (replica, session, epoch), full fetches by order; 4.2.0 brokers send at most one more after they stop logging."""
+    """By (replica, session, epoch), full fetches by order; 4.x brokers send one or two more after they stop logging."""
     summary = capture(name).summary
     assert summary.fetches_matched > 70
-    assert summary.fetches_unmatched <= (1 if name == "4.2.0/a-steady" else 0)
+    assert summary.fetches_unmatched <= (2 if name.startswith("4.") else 0)
 
 
 @pytest.mark.parametrize("name", sorted(shipped()))

@@ -13,6 +13,7 @@ Rules of this file
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.traces.kafka.lines.phrases import Asked
 from tidegauge.traces.kafka.lines.requests import Fetch, LoggedRequest, LoggedResponse
 from tidegauge.traces.kafka.nodes.steps import Fields, LoggedBroker, LoggedStep, Send, or_null, reported
@@ -88,10 +89,12 @@ class Exchanges:
         run = self.run_of(request.line.time)
         refused = request.at_once and (response.error != 0 or response.diverging)
         step = None if refused else self._find_recorded(run, fetch, tp, asked)
-        together = request.at_once
+        # of a topic that the broker has not heard of yet KafkaApis#handleFetchRequest says so, whatever the others wait for
+        unheard_of = step is None and response.error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
+        together = request.at_once or unheard_of
         if step is None:
             step = self.add(request.handled, "HandleFetch", tp, {"peer": fetch.replica}, request)
-            if refused:
+            if refused and not unheard_of:
                 self._place_refused(run, step, asked, response, request)
         elif request.at_once and response.hw is not None:
             together = self._read_before_counted(run, step, response.hw, request)

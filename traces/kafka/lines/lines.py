@@ -192,17 +192,20 @@ def _binary(content: bytes) -> bool:
     return 3 * len(_TEXT.sub(b"", head)) >= max(1, len(head))
 
 
-_FIRST = "kafka.Log4jController` MBean"
+_FIRST = "Log4jControllerRegistration$"
+NEAR = 5
+"""Lines between the two at most."""
 
 
 def incarnations(lines: list[Line]) -> list[list[Line]]:
-    """The lines of one node split where a process begins: with `Registered signal handlers`, or the line in front of it that
-    Kafka's own layouts have (Log4jControllerRegistration).
+    """The lines of one node split where a process begins: with `Registered signal handlers`, or with the line of
+    Log4jControllerRegistration that Kafka's own layouts have just in front of it.
     """
     runs: list[list[Line]] = [[]]
     for line in lines:
         if line.message.startswith("Registered signal handlers"):
-            first = [runs[-1].pop()] if runs[-1] and _FIRST in runs[-1][-1].message else []
-            runs.append(first)
+            before = runs[-1][-NEAR:]
+            mine = next((len(before) - at for at, one in enumerate(before) if one.logger == _FIRST), 0)
+            runs.append([runs[-1].pop() for _ in range(mine)][::-1])
         runs[-1].append(line)
     return [run for run in runs if run]

@@ -75,7 +75,8 @@ def _served_on(broker: LoggedBroker, said: Said, replica: LoggedReplica, records
     fields = reported(rec_base=base, rec_end=end, leo_before=base, leo=end)
     if not leads:
         fields |= reported(peer=replica.leader, error=0)
-        replica.epochs = None  # whose records they are is not said
+        if base < end:
+            replica.epochs = None  # whose records they are is not said
     led = "LeaderAppend" if base < end else "HandleFetch"  # of whom, nothing says either
     step = broker.step(said, led if leads else "HandleFetchResponse", fields if base < end or not leads else {})
     step.time, step.place = time, (broker.run - 1, END - 1, 1, time)

@@ -74,7 +74,8 @@ class Run:
                 self._starts[step.tp] = (step.place[0], step.place[1], 1, step.place[3])
             before = self._marks.setdefault(step.tp, [Mark(-1, None, None)])[-1]
             hw = step.fields.get("hw", before.hw)
-            epoch = step.fields.get("leader_epoch", before.leader_epoch)
+            # a replica that starts has read no metadata, also where another one of that name was there before
+            epoch = None if step.name == "Start" else step.fields.get("leader_epoch", before.leader_epoch)
             leo = step.fields.get("leo", before.leo)
             if (hw, epoch, leo) != (before.hw, before.leader_epoch, before.leo):
                 self._marks[step.tp].append(Mark(step.place[1], _int(hw), _int(epoch), _int(leo)))

@@ -67,6 +67,7 @@ class Profile(NamedTuple):
     indexes_go_stale: bool  # what forgets an ELR or deletes a topic leaves the controller's indexes (F6, all releases)
     completes_by_adding: bool  # a reassignment waits for those it adds, not for all (KAFKA-19975, 4.3)
     reassignment_keeps_adding: bool  # one that adds nobody keeps the list of the one before (F7, harmful since 4.3)
+    completes_before_election: bool  # an election that brings in the last replica completes nothing (F12, all releases)
     heartbeat_in_one_pass: bool  # an unfencing does not see the directories its heartbeat says failed (F8, all releases)
     neglects_elr_when_off: bool  # an ELR from before the feature was switched off is not kept up (F9, all releases with ELR)
     recreated_stays_eligible: (
@@ -99,6 +100,7 @@ FETCH_TRUNCATION = Profile(
     indexes_go_stale=True,
     completes_by_adding=True,
     reassignment_keeps_adding=True,
+    completes_before_election=True,
     heartbeat_in_one_pass=True,
     neglects_elr_when_off=True,
     recreated_stays_eligible=True,
@@ -143,11 +145,12 @@ ELR_REPAIRED = ELR._replace(
     min_isr_change_clears_elr=False,
     indexes_go_stale=False,
     reassignment_keeps_adding=False,
+    completes_before_election=False,
     heartbeat_in_one_pass=False,
     neglects_elr_when_off=False,
     recreated_stays_eligible=False,
 )
-"""The same with the controller mended: what the findings F4 to F10 take to be right."""
+"""The same with the controller mended: what the findings F4 to F10 and F12 take to be right."""
 
 KIP320 = FETCH_TRUNCATION._replace(
     name="kip320",

@@ -65,6 +65,7 @@ SINCE: Mapping[str, tuple[tuple[Version, bool | str], ...]] = MappingProxyType(
         "min_isr_change_clears_elr": ((START, True),),
         "indexes_go_stale": ((START, True),),
         "reassignment_keeps_adding": ((START, True),),
+        "completes_before_election": ((START, True),),
         "heartbeat_in_one_pass": ((START, True),),
         "neglects_elr_when_off": ((START, True),),
         "recreated_stays_eligible": ((START, True),),

@@ -39,6 +39,8 @@ CONSTANTS
   IndexesGoStale,                            \* F6
   ReassignmentKeepsAdding,                   \* F7
   HeartbeatInOnePass,                        \* F8
+  CompletesBeforeElection,                   \* F12
+  NeglectsElrWhenOff,                        \* F9
   RecreatedStaysEligible                     \* F10
 
 NoBroker == 0
@@ -54,11 +56,12 @@ VARIABLES
   minIsr,       \* min.insync.replicas of the topic
   knownMinIsr,  \* as the leader knows it
   index,        \* index[b]: the partitions that the controller finds b eligible in; more than there are (F6)
-  stale         \* the brokers whose index names a topic that is no more
+  stale,        \* the brokers whose index names a topic that is no more
+  elrOn         \* eligible.leader.replicas.version is not 0
 
-vars == <<reg, broker, place, process, log, committed, minIsr, knownMinIsr, index, stale>>
+vars == <<reg, broker, place, process, log, committed, minIsr, knownMinIsr, index, stale, elrOn>>
 data == <<log, committed>>
-control == <<reg, broker, place, process, minIsr, index, stale>>
+control == <<reg, broker, place, process, minIsr, index, stale, elrOn>>
 
 ----------------------------------------------------------------------------------
 (* Values *)
@@ -97,6 +100,7 @@ Init(replicas, minimum) ==
   /\ knownMinIsr = minimum
   /\ index = [b \in Broker |-> <<>>]
   /\ stale = {}
+  /\ elrOn = TRUE
 
 ----------------------------------------------------------------------------------
 (* A change of the partition.  KAFKA: PartitionChangeBuilder#build *)
@@ -123,11 +127,12 @@ Completed(t) ==
 \* Who is eligible beside the ISR of the target.  F4: Kafka keeps who is removed, and may be added again, empty.  Who is being
 \* added need not leave: it has come in by the ISR.
 \* KAFKA: PartitionChangeBuilder#maybePopulateTargetElr.
-WithElr(p, t, lost, minimum) ==
+WithoutGhosts(t) ==
   LET trusted == IF ElrKeepsRemoved THEN Broker \cup {NoBroker} ELSE Range(t.replicas)
-      elr == ((p.elr \cup p.isr) \cap trusted) \ (t.isr \cup lost)
-  IN  [t EXCEPT !.elr = IF Cardinality(t.isr) >= minimum THEN {} ELSE elr,
-                !.last = SelectSeq(t.last, LAMBDA b : b \in trusted)]
+  IN  [t EXCEPT !.elr = @ \cap trusted, !.last = SelectSeq(@, LAMBDA b : b \in trusted)]
+WithElr(p, t, lost, minimum) ==
+  LET elr == (p.elr \cup p.isr) \ (t.isr \cup lost)
+  IN  WithoutGhosts(IF elrOn THEN [t EXCEPT !.elr = IF Cardinality(t.isr) >= minimum THEN {} ELSE elr] ELSE t)
 
 \* Who is elected, and whether data may be lost.  Asked of a broker that is active and no replica, Kafka throws: there is no
 \* directory to look up.  KAFKA: PartitionChangeBuilder#electLeader, ReplicationControlManager.LeaderAcceptor.
@@ -141,7 +146,7 @@ Elect(p, t, election, active) ==
       clean == SelectSeq(first \o <<t.leader>> \o t.replicas, LAMBDA b : b \in eligible \cap asked)
       anybody == SelectSeq(t.replicas, LAMBDA b : b \in asked)
   IN  IF clean # <<>> THEN Elected(p, clean[1], FALSE)
-      ELSE IF eligible = {} /\ Len(t.last) = 1 /\ t.last[1] \in asked THEN Elected(p, t.last[1], TRUE)
+      ELSE IF elrOn /\ eligible = {} /\ Len(t.last) = 1 /\ t.last[1] \in asked THEN Elected(p, t.last[1], TRUE)
       ELSE IF election = "unclean" /\ anybody # <<>> THEN Elected(p, anybody[1], TRUE)
       ELSE Nobody
 
@@ -149,17 +154,21 @@ Elect(p, t, election, active) ==
 \* another min.insync.replicas forgets every ELR; where F5 is repaired it does (MCController/KeptElrOutlivesElection.cfg).
 ElrEndsWithElection == ~MinIsrChangeClearsElr
 
-\* What is asked of p, as a record has it: the partition after it, and whether it names a leader.
+\* What is asked of p, as a record has it: the partition after it, and whether it names a leader.  F12: whether a reassignment
+\* is complete is looked at before the election, and not again.  With the feature off nobody stays eligible, though who was
+\* may be elected (F9), and the last member stays in the ISR.
 Change(p, asked, lost, election, active, minimum) ==
-  LET t == WithElr(p, Completed(asked), lost, minimum)
-      e == Elect(p, t, election, active)
+  LET first == WithElr(p, Completed(asked), lost, minimum)
+      e == Elect(p, first, election, active)
       changes == e.leader # p.leader
-      alone == changes /\ (e.unclean \/ e.leader \in t.elr)
-      isr == IF alone THEN {e.leader} ELSE t.isr
+      alone == changes /\ (e.unclean \/ e.leader \in first.elr)
+      led == IF alone THEN [first EXCEPT !.isr = {e.leader}, !.elr = @ \ {e.leader}] ELSE first
+      t == IF CompletesBeforeElection THEN led ELSE WithoutGhosts(Completed(led))
+      isr == IF t.isr = {} /\ ~elrOn THEN p.isr ELSE t.isr
       enough == ElrEndsWithElection /\ Cardinality(isr) >= minimum
-      elr == IF (changes /\ e.unclean) \/ enough THEN {} ELSE IF alone THEN t.elr \ {e.leader} ELSE t.elr
+      elr == IF (changes /\ e.unclean) \/ enough \/ ~elrOn THEN {} ELSE t.elr
       names == changes \/ ~(Range(p.replicas) \subseteq Range(t.replicas))
-      last == IF ~names THEN t.last
+      last == IF ~names \/ ~elrOn THEN t.last
               ELSE IF e.leader # NoBroker THEN <<>>
               ELSE IF t.last # <<>> THEN t.last ELSE <<p.leader>>
   IN  [throws |-> e.throws, names |-> names,
@@ -261,7 +270,7 @@ Propose(isr) ==
                           EffectiveMinIsr(reg, minIsr))
      IN  /\ ~change.throws
          /\ Settled(Replayed(Now, reg, change, 1), process, log)
-  /\ UNCHANGED <<broker, place, minIsr, knownMinIsr, stale>>
+  /\ UNCHANGED <<broker, place, minIsr, knownMinIsr, stale, elrOn>>
 
 Expand(f) ==
   /\ CanServe(reg.leader)
@@ -292,7 +301,7 @@ Fenced(b, processes) ==
      IN  /\ b \in reg.isr => ~change.throws
          /\ Settled(Replayed(Now, reg, change, IF b \in reg.isr THEN 1 ELSE 0), processes, log)
   /\ broker' = [broker EXCEPT ![b].fenced = TRUE]
-  /\ UNCHANGED <<place, minIsr, stale>>
+  /\ UNCHANGED <<place, minIsr, stale, elrOn>>
   /\ HearsAll
 
 Fence(b) == broker[b].registered /\ ~broker[b].fenced /\ Fenced(b, process)
@@ -310,7 +319,7 @@ ShutDown(b) ==
                  IN  /\ ~change.throws
                      /\ Settled(Replayed(Now, reg, change, 1), [process EXCEPT ![b] = "stopping"], log)
               /\ broker' = [broker EXCEPT ![b].stopping = TRUE]
-              /\ UNCHANGED <<place, minIsr, stale>>
+              /\ UNCHANGED <<place, minIsr, stale, elrOn>>
               /\ HearsAll
 
 \* A heartbeat that unfences: any partition without leader gets one.  KAFKA: ReplicationControlManager#handleBrokerUnfenced.
@@ -342,7 +351,7 @@ Unfence(b, fails) ==
                     process, IF fails THEN [log EXCEPT ![b] = <<>>] ELSE log)
   /\ broker' = [broker EXCEPT ![b].fenced = FALSE]
   /\ place' = IF fails THEN [place EXCEPT ![b] = "failed"] ELSE place
-  /\ UNCHANGED <<minIsr, stale>>
+  /\ UNCHANGED <<minIsr, stale, elrOn>>
   /\ HearsAll
 
 \* WHO a broker.  WHAT loses the directory of its replica, with all that is in it.
@@ -354,7 +363,7 @@ FailDirectory(b) ==
      IN  /\ ~failing.throws
          /\ Settled(Replayed(Now, reg, failing, 1), process, [log EXCEPT ![b] = <<>>])
   /\ place' = [place EXCEPT ![b] = "failed"]
-  /\ UNCHANGED <<broker, minIsr, stale>>
+  /\ UNCHANGED <<broker, minIsr, stale, elrOn>>
   /\ HearsAll
 
 \* WHO a broker.  WHAT dies; its log is kept, or its disk is lost.
@@ -363,10 +372,14 @@ Die(b, kept) ==
   /\ kept \/ log[b] # <<>>
   /\ process' = [process EXCEPT ![b] = "dead"]
   /\ log' = IF kept THEN log ELSE [log EXCEPT ![b] = <<>>]
-  /\ UNCHANGED <<reg, broker, place, committed, minIsr, knownMinIsr, index, stale>>
+  /\ UNCHANGED <<reg, broker, place, committed, minIsr, knownMinIsr, index, stale, elrOn>>
 
 \* How often the partition is found by the index of ISRs and that of eligible leaders.
 Found(b) == (IF b \in reg.isr THEN 1 ELSE 0) + Len(SelectSeq(index[b], LAMBDA n : n = Number))
+
+\* Whether what ends eligibility is looked at.  F9: not while the feature is off.
+\* KAFKA: ReplicationControlManager#handleBrokerShutdown, ConfigurationControlManager#createClearElrRecordsAsNeeded.
+KeepsElr == elrOn \/ ~NeglectsElrWhenOff
 
 (*
   WHO         a broker whose process starts
@@ -380,18 +393,19 @@ Register(b, moved) ==
   /\ ~Runs(process[b])
   /\ moved => place[b] = "failed"
   /\ LET clean == process[b] = "stopped" /\ broker[b].registered /\ (place[b] = "failed" => moved)
-         change == Leaving(reg, {b}, IF clean THEN {} ELSE {b}, Active \ {b})
-         times == IF ~clean THEN Found(b) ELSE IF b \in reg.isr THEN 1 ELSE 0
+         known == clean \/ ~KeepsElr
+         change == Leaving(reg, {b}, IF known THEN {} ELSE {b}, Active \ {b})
+         times == IF ~known THEN Found(b) ELSE IF b \in reg.isr THEN 1 ELSE 0
          left == Replayed(Now, reg, change, times)
          assigned == Change(left.reg, left.reg, IF RecreatedStaysEligible THEN {} ELSE {b}, "online", Active \ {b},
                             EffectiveMinIsr(left.reg, minIsr))
-     IN  /\ clean \/ b \notin stale
+     IN  /\ known \/ b \notin stale
          /\ times > 0 => ~change.throws
          /\ Settled(IF moved THEN Replayed(left, left.reg, [assigned EXCEPT !.after.epoch = @ + 1], 1) ELSE left,
                     [process EXCEPT ![b] = "up"], log)
   /\ broker' = [broker EXCEPT ![b] = [registered |-> TRUE, fenced |-> TRUE, stopping |-> FALSE]]
   /\ place' = IF place[b] = "failed" THEN [place EXCEPT ![b] = IF moved THEN "second" ELSE "first"] ELSE place
-  /\ UNCHANGED <<minIsr, stale>>
+  /\ UNCHANGED <<minIsr, stale, elrOn>>
   /\ HearsAll
 
 \* WHO an operator.  WHAT lets the controller forget a broker that does not run.
@@ -404,7 +418,7 @@ Unregister(b) ==
      IN  /\ Found(b) > 0 => ~change.throws
          /\ Settled(Replayed(Now, reg, change, Found(b)), process, log)
   /\ broker' = [broker EXCEPT ![b] = [registered |-> FALSE, fenced |-> FALSE, stopping |-> FALSE]]
-  /\ UNCHANGED <<place, minIsr, stale>>
+  /\ UNCHANGED <<place, minIsr, stale, elrOn>>
   /\ HearsAll
 
 ----------------------------------------------------------------------------------
@@ -415,7 +429,7 @@ Written(change) ==
   /\ ~change.throws
   /\ IsChange(reg, change)
   /\ Settled(Replayed(Now, reg, change, 1), process, log)
-  /\ UNCHANGED <<broker, place, minIsr, stale>>
+  /\ UNCHANGED <<broker, place, minIsr, stale, elrOn>>
   /\ HearsAll
 
 (*
@@ -463,13 +477,21 @@ SetMinIsr(value, heard) ==
   /\ value # minIsr
   /\ minIsr' = value
   /\ knownMinIsr' = IF heard THEN value ELSE knownMinIsr
-  /\ LET forgets == /\ reg.elr # {} \/ reg.last # <<>>
+  /\ LET forgets == /\ KeepsElr
+                    /\ reg.elr # {} \/ reg.last # <<>>
                     /\ MinIsrChangeClearsElr \/ Cardinality(reg.isr) >= EffectiveMinIsr(reg, value)
      IN  IF forgets
          THEN /\ reg' = [reg EXCEPT !.elr = {}, !.last = <<>>, !.epoch = @ + 1]
               /\ index' = IF IndexesGoStale THEN index ELSE Listed(index, reg.elr, {})
          ELSE UNCHANGED <<reg, index>>
-  /\ UNCHANGED <<broker, place, process, log, committed, stale>>
+  /\ UNCHANGED <<broker, place, process, log, committed, stale, elrOn>>
+
+\* WHAT the feature is switched off or on.  ELRs stay as they are.  KAFKA: FeatureControlManager#updateFeatures.
+SetElr(on) ==
+  /\ Exists
+  /\ elrOn # on
+  /\ elrOn' = on
+  /\ UNCHANGED <<reg, broker, place, process, data, minIsr, knownMinIsr, index, stale>>
 
 \* WHAT the topic is no more.  F6: who is not in the ELR stays in the index.
 \* KAFKA: ReplicationControlManager#replay(RemoveTopicRecord), BrokersToElrs#removeTopicEntryForBroker.
@@ -479,7 +501,7 @@ Delete ==
   /\ Settled([reg |-> Deleted, index |-> [b \in Broker |-> <<>>]], process, log)
   /\ place' = [b \in Broker |-> "first"]
   /\ minIsr' = 0 /\ knownMinIsr' = 0
-  /\ UNCHANGED broker
+  /\ UNCHANGED <<broker, elrOn>>
 
 Next ==
   \/ \E b \in Broker : LeaderAppend(b) \/ CatchUp(b) \/ Expand(b) \/ Shrink(b)
@@ -488,6 +510,7 @@ Next ==
   \/ \E b \in Broker, flag \in BOOLEAN : Unfence(b, flag) \/ Die(b, flag) \/ Register(b, flag)
   \/ \E target \in Seq(Broker) : target # <<>> /\ Cardinality(Range(target)) = Len(target) /\ Reassign(target)
   \/ \E value \in Nat \ {0}, heard \in BOOLEAN : SetMinIsr(value, heard)
+  \/ \E on \in BOOLEAN : SetElr(on)
   \/ Cancel \/ ElectPreferred \/ ElectUnclean \/ Delete
 
 ----------------------------------------------------------------------------------

@@ -106,6 +106,7 @@ FIELDS: Mapping[str, Field] = {
     "removing": Field(FieldKind.NODES, "of these, those it will remove"),
     "elr": Field(FieldKind.NODES, "eligible leader replicas (KIP-966)"),
     "last_known_elr": Field(FieldKind.NODES, "the last known leader, kept when ISR and ELR are empty (KIP-966)"),
+    "min_isr": Field(FieldKind.INT, "min.insync.replicas of the topic"),
     "broker_epoch": Field(FieldKind.INT, "broker epoch of the peer: given by its registration, or known to who proposes it"),
     "epochs": Field(FieldKind.EPOCHS, "the whole epoch cache (Start, Observe), or the epochs of the records (elsewhere)"),
 }
@@ -263,6 +264,10 @@ EVENTS: Mapping[str, EventType] = {
     "UnfenceBroker": EventType(
         33, "controller", ("peer",), "a broker is fenced no more, in front of the changes that this causes"
     ),
+    "SetMinIsr": EventType(
+        34, "controller", ("min_isr",), "min.insync.replicas is another one, in front of the changes that this causes"
+    ),
+    "ReadConfig": EventType(35, "broker", ("min_isr",), "a broker has read that it is"),
     # process and log
     "Start": EventType(20, "broker", ("clean", "leo", "hw", "log_start", "epochs"), "a replica is loaded from disk"),
     "Stop": EventType(21, "broker", ("clean",), "a broker stops in order", carried=("clean",)),

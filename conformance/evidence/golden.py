@@ -2,9 +2,10 @@
 
 Rules of this file
 
-1. They are made, not written: each is a shortest path of the explored graph to a step worth showing, or a shortest run of
-   a faulty variant to a broken invariant. traces/golden/ holds them as NDJSON; a test makes them again and compares.
-   `python -m tidegauge.conformance.evidence.golden` writes them anew, or into the directory it is given.
+1. They are made, not written: each is a shortest path of the explored graph to a step worth showing, a shortest run of a
+   faulty variant to a broken invariant, or a run of a finding at the controller, as Kafka is and repaired. traces/golden/
+   holds them as NDJSON; a test makes them again and compares. `python -m tidegauge.conformance.evidence.golden` writes them
+   anew, or into the directory it is given.
 2. A trace that must fail names the rules it breaks in its Config, under `breaks`.
 """
 
@@ -15,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tidegauge.conformance.evidence import controller_scenarios
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explored import faults
@@ -112,8 +114,13 @@ WITNESSES = ("no-divergence-check", "response-of-any-epoch", "hw-is-own-log-end"
 """Faults whose shortest run to a broken invariant is kept."""
 
 
-def golden_traces(stories: Sequence[Story] = STORIES, witnesses: Sequence[str] = WITNESSES) -> Iterator[Trace]:
-    """All of them in this order, or some; the shortest loss of hw-only is always among them."""
+def golden_traces(
+    stories: Sequence[Story] = STORIES, witnesses: Sequence[str] = WITNESSES, findings: Sequence[str] | None = None
+) -> Iterator[Trace]:
+    """All of them in this order, or some; the shortest loss of hw-only is always among them.
+
+    `findings` are models of the controller whose runs are played (conformance.evidence.controller_scenarios).
+    """
     graphs: dict[tuple[Bounds, str], tuple[Graph, EdgeTable]] = {}
     for story in stories:
         key = (story.bounds, story.profile)
@@ -125,6 +132,11 @@ def golden_traces(stories: Sequence[Story] = STORIES, witnesses: Sequence[str] =
     for name in witnesses:
         fault = faults.FAULTS[name]
         yield named(_witness(name, fault.bounds, "fetch-truncation", fault.rules))
+    for model, repaired in controller_scenarios.shown():
+        if findings is None or model.name in findings:
+            trace = _judged(controller_scenarios.trace_of(model, repaired=repaired))
+            fails = "breaks" in trace.config.extra
+            yield named(replace(trace, name=f"fails-{trace.name}") if fails else trace)
 
 
 def _shortest(graph: Graph, table: EdgeTable, story: Story) -> Trace:
@@ -160,7 +172,8 @@ def _judged(trace: Trace) -> Trace:
     broken = judge(to_columns([trace], trace.config), trace.config).failures
     if not broken:
         return trace
-    return replace(trace, config=replace(trace.config, extra={"breaks": sorted({failure.rule for failure in broken})}))
+    extra = {**trace.config.extra, "breaks": sorted({failure.rule for failure in broken})}
+    return replace(trace, config=replace(trace.config, extra=extra))
 
 
 def named(trace: Trace) -> Trace:

@@ -25,7 +25,10 @@ WHOLE = (
     Compared("Kip320Epochs", "kip320", {}),
     Compared("DivergenceFirst", "fetch-truncation", {}, off="out_of_range_first"),
     *(Compared(name, "elr", {}) for name in ("OnMinIsr", "Kip966", "Kip966MinIsrOne")),
-    *(Compared(name, "elr", {}) for name in ("RepairedRevert", "RepairedDisks", "RepairedReassignmentAlone")),
+    *(
+        Compared(name, "elr", {})
+        for name in ("RepairedRevert", "RepairedFeature", "RepairedDisks", "RepairedReassignmentAlone")
+    ),
     *(Compared(name, "elr", {}) for name in ("RepairedReassignment", "RepairedMinIsr")),
 )
 """With three brokers: ISR changes, and those from MissedEpoch, LaggingHw and StaleLeader. `Three` has 459,591 states, more

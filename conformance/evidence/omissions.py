@@ -55,6 +55,9 @@ def without_lines(trace: Trace) -> Iterator[Left]:
         yield f"line {at + 1}, {event.event}", lines_left_out(trace, {at})
 
 
+ALWAYS_REPORTED = frozenset({"LoseDisk", "DeleteReplica"})
+"""What has to be reported where it happens, whatever `reports` says (docs/traces.md): nothing else says so."""
+
 LeaveOut = Callable[[Trace], Iterator[Left]]
 ONE_BY_ONE: Sequence[LeaveOut] = (
     without_values,
@@ -73,8 +76,9 @@ def fields_left_out(trace: Trace, names: Collection[tuple[str, str]]) -> Trace:
 
 def kinds_left_out(trace: Trace, kinds: Collection[str]) -> Trace:
     """As a source writes it that does not report these kinds, and says so; it numbers what it writes."""
-    reports = [kind for kind in EVENTS if kind not in kinds]
-    kept = tuple(event for event in trace.events if event.event not in kinds)
+    left_out = set(kinds) - ALWAYS_REPORTED
+    reports = [kind for kind in EVENTS if kind not in left_out]
+    kept = tuple(event for event in trace.events if event.event not in left_out)
     return replace(trace, config=_with(trace.config, REPORTS, reports), events=renumbered(kept))
 
 

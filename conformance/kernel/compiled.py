@@ -26,6 +26,7 @@ from llvmlite import binding
 from numba import types
 
 from tidegauge.conformance.kernel import (
+    configs,
     controller,
     copies,
     eligible,
@@ -59,6 +60,7 @@ MODULES = (
     state,
     groups,
     tally,
+    configs,
     forks,
     lineage,
     terms,
@@ -93,8 +95,8 @@ _RARE = """
     alter_partition handle_diverging_response send_epoch_request raise_log_start starts_at cache_raise snapshot term_of
     repetition put_back awaited somebody fork copy_fork reload_fork
     acts_on pending_after lose unseen addressed_to_nobody reported_again
-    register_broker fence_broker unfence_broker joins_as_proposed elects_eligible delete_replica empty
-    follows_no_hw lacks_own_epoch
+    register_broker fence_broker unfence_broker some_broker joins_as_proposed elects_eligible delete_replica empty
+    follows_no_hw lacks_own_epoch set_min_isr read_config
 """
 RARE = frozenset(_RARE.split())
 """Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""

@@ -9,6 +9,7 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.configs import written_min_isr
 from tidegauge.conformance.kernel.groups import Assignment
 from tidegauge.conformance.kernel.leader_hw import size_of
 from tidegauge.conformance.kernel.rule_ids import CTRL_06, CTRL_07, CTRL_08
@@ -18,11 +19,11 @@ from tidegauge.conformance.kernel.state import (
     C_ELR,
     C_EPOCH,
     C_ISR,
+    C_MIN_ISR,
     C_PARTITION_EPOCH,
     C_REPLICAS,
     LAG_RULE,
     LOST,
-    MIN_ISR,
     OPTION,
     REASSIGNED,
     REGISTERED,
@@ -58,7 +59,7 @@ def assigned(st: State, isr: int, to: Assignment) -> None:
 def becomes_eligible(st: State, partition_epoch: int, isr: int, to: Assignment) -> None:
     """CTRL-07: a replica becomes eligible by leaving the ISR, and not when it has just been assigned.
 
-    Once the ISR is large enough nobody is; a real cluster may have changed min.insync.replicas, which no event reports.
+    Once the ISR is large enough nobody is; a real cluster may have changed min.insync.replicas before its lines begin.
     """
     if to.elr == UNKNOWN:
         return
@@ -76,7 +77,8 @@ def becomes_eligible(st: State, partition_epoch: int, isr: int, to: Assignment) 
     for b in range(st[OPTION, BROKERS]):
         if to.elr >> b & 1 == 1 and st[REPLICAS + b, LOST] == REGISTERED:
             decide(st, CTRL_07, False, field.ELR, to.elr & ~(1 << b), to.elr)
-    if isr != UNKNOWN and st[OPTION, LAG_RULE] == 0 and large_enough(st, isr, to.replicas):
+    known = st[OPTION, LAG_RULE] == 0 or st[WHOLE, C_MIN_ISR] != UNKNOWN
+    if isr != UNKNOWN and known and large_enough(st, isr, to.replicas):
         decide(st, CTRL_07, to.elr == 0, field.ELR, 0, to.elr)
 
 
@@ -97,10 +99,11 @@ def joins(st: State, old_isr: int, isr: int) -> None:
 
 
 def large_enough(st: State, isr: int, replicas: int) -> bool:
-    """Whether an ISR has min.insync.replicas members, or as many as there are replicas."""
+    """Whether an ISR has min.insync.replicas members, or as many as there are replicas; not where nobody says how many."""
     n = st[OPTION, BROKERS]
     assigned = n if replicas == UNKNOWN else size_of(replicas, n)
-    return not under_min_isr(size_of(isr, n), st[OPTION, MIN_ISR], assigned)
+    least = written_min_isr(st)
+    return least != UNKNOWN and not under_min_isr(size_of(isr, n), least, assigned)
 
 
 def eligible(st: State, isr: int, to: Assignment) -> None:
@@ -108,7 +111,7 @@ def eligible(st: State, isr: int, to: Assignment) -> None:
     old, old_isr = st[WHOLE, C_ELIGIBLE], st[WHOLE, C_ISR]
     if to.elr != UNKNOWN:
         st[WHOLE, C_ELIGIBLE] = to.elr
-    elif isr == UNKNOWN:
+    elif isr == UNKNOWN or written_min_isr(st) == UNKNOWN:
         st[WHOLE, C_ELIGIBLE] = UNKNOWN
     elif large_enough(st, isr, to.replicas):
         st[WHOLE, C_ELIGIBLE] = 0

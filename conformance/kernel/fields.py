@@ -46,6 +46,7 @@ ADDING = _AT["adding"]
 REMOVING = _AT["removing"]
 ELR = _AT["elr"]
 LAST_KNOWN_ELR = _AT["last_known_elr"]
+MIN_ISR = _AT["min_isr"]
 BROKER_EPOCH = _AT["broker_epoch"]
 
 # What a check may compare that is no field of an event
@@ -77,6 +78,8 @@ CHANGE_PARTITION = EVENTS["ChangePartition"].code
 REGISTER_BROKER = EVENTS["RegisterBroker"].code
 FENCE_BROKER = EVENTS["FenceBroker"].code
 UNFENCE_BROKER = EVENTS["UnfenceBroker"].code
+SET_MIN_ISR = EVENTS["SetMinIsr"].code
+READ_CONFIG = EVENTS["ReadConfig"].code
 LOSE_DISK = EVENTS["LoseDisk"].code
 DELETE_REPLICA = EVENTS["DeleteReplica"].code
 START = EVENTS["Start"].code

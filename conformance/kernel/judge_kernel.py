@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.configs import read_config, set_min_isr
 from tidegauge.conformance.kernel.controller import alter_partition, change_partition
 from tidegauge.conformance.kernel.follower import handle_fetch_error, handle_fetch_response, send_fetch
 from tidegauge.conformance.kernel.groups import (
@@ -50,7 +51,7 @@ from tidegauge.conformance.kernel.offsets_for_leader_epoch import (
     handle_offsets_for_leader_epoch_request,
     send_offsets_for_leader_epoch_request,
 )
-from tidegauge.conformance.kernel.registrations import fence_broker, register_broker, unfence_broker
+from tidegauge.conformance.kernel.registrations import fence_broker, register_broker, some_broker, unfence_broker
 from tidegauge.conformance.kernel.roles import become_follower, become_leader
 from tidegauge.conformance.kernel.serving import answer_fetch, handle_fetch
 from tidegauge.conformance.kernel.state import (
@@ -74,6 +75,7 @@ from tidegauge.conformance.kernel.truncations import (
 )
 from tidegauge.conformance.kernel.unseen import addressed_to_nobody, hear, lose, unseen
 from tidegauge.conformance.kernel.whole import keep, logs_agree
+from tidegauge.traces.columns import UNKNOWN
 from tidegauge.traces.schema import MISSING_AHEAD, MISSING_BEHIND
 
 Flags: TypeAlias = NDArray[np.bool_]
@@ -136,8 +138,14 @@ def judge_traces(
                         fence_broker(st, peer)
                     else:
                         unfence_broker(st, peer)
+                elif peer == UNKNOWN:
+                    some_broker(st, int(code == field.REGISTER_BROKER))
+            elif code == field.SET_MIN_ISR:
+                set_min_isr(st, c[field.MIN_ISR][i])
             elif b < 0 or b >= n:
                 pass
+            elif code == field.READ_CONFIG:
+                read_config(st, b, c[field.MIN_ISR][i])
             elif code == field.START:
                 own = pairs[2 * pairs_at[i] : 2 * pairs_at[i + 1]]
                 start(st, b, c[field.CLEAN][i], c[field.LEO][i], c[field.HW][i], c[field.LOG_START][i], reported[i], own)

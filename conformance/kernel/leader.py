@@ -7,6 +7,7 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.configs import read_min_isr
 from tidegauge.conformance.kernel.groups import Log, Records
 from tidegauge.conformance.kernel.leader_hw import advance, may_be_forgotten, under_min
 from tidegauge.conformance.kernel.lineage import cache_assign
@@ -78,6 +79,8 @@ def enough(st: State, b: int, acks: int) -> None:
     isr = st[REPLICAS + b, ISR]
     if UNKNOWN in (acks, isr):
         undecided(st, APPEND_03, 1 << field.ACKS | 1 << field.ISR)
+    elif acks == -1 and read_min_isr(st, b) == UNKNOWN:
+        undecided(st, APPEND_03, 1 << field.MIN_ISR)
     elif acks == -1 and st[OPTION, LAG_RULE] == 0:
         short = under_min(st, b, isr)
         if short == UNKNOWN:

@@ -10,6 +10,7 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.configs import read_min_isr
 from tidegauge.conformance.kernel.log_checks import set_hw
 from tidegauge.conformance.kernel.rule_ids import HW_02, HW_03, HW_04, HW_08, HW_09
 from tidegauge.conformance.kernel.state import (
@@ -28,7 +29,6 @@ from tidegauge.conformance.kernel.state import (
     LAG_RULE,
     LEO,
     LEOS,
-    MIN_ISR,
     OPTION,
     PENDING,
     REASSIGNED,
@@ -61,7 +61,9 @@ def under_min(st: State, b: int, isr: int) -> int:
     min.insync.replicas counts no more than there are replicas: those the leader knows, which may not be those of now.
     """
     n = st[OPTION, BROKERS]
-    members, least = size_of(isr, n), st[OPTION, MIN_ISR]
+    members, least = size_of(isr, n), read_min_isr(st, b)
+    if least == UNKNOWN:
+        return UNKNOWN
     if members >= least:
         return 0
     if st[OPTION, REASSIGNED] == 0:

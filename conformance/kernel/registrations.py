@@ -51,6 +51,15 @@ def unfence_broker(st: State, b: int) -> None:
     st[REPLICAS + b, FENCED] = 0
 
 
+def some_broker(st: State, registered: int) -> None:
+    """One is fenced, or no more, or has registered, and nothing says which."""
+    for b in range(st[OPTION, BROKERS]):
+        st[REPLICAS + b, FENCED] = UNKNOWN
+        if registered == 1:
+            st[REPLICAS + b, BROKER_EPOCH] = UNKNOWN
+            st[REPLICAS + b, LOST] = UNKNOWN
+
+
 def not_fenced(st: State, live: int) -> int:
     """Who may lead and join: `live` where a change says it, else all but those who are known to be fenced."""
     if live != UNKNOWN:

@@ -52,8 +52,9 @@ Caches: TypeAlias = np.ndarray[tuple[int, int, int, int], np.dtype[np.int64]]
     BROKER_EPOCH,  # what its broker registered with last
     FENCED,  # 1 while the controller fences its broker
     LOST,  # 1 since it may lack what it had, until it joins an ISR; REGISTERED when the controller knows
-) = range(25)
-REPLICA = 25
+    MIN_ISR_READ,  # min.insync.replicas as it has read it, since that changed; UNDEFINED where nobody said as what
+) = range(26)
+REPLICA = 26
 
 NO_ROLE, LEADING, FOLLOWING = 0, 1, 2
 
@@ -102,6 +103,7 @@ than one was handled, and whose response the follower gets is open."""
     C_ELIGIBLE,  # the ELR that was reported, or the members that left the ISR while it was below min ISR: KIP-966
     C_ELR,  # the ELR where it was reported
     C_REPLICAS,  # the assignment
+    C_MIN_ISR,  # min.insync.replicas, since it changed; UNDEFINED where nobody said to what
     REGISTRATIONS,
     FIRST_EPOCH,  # lowest leader epoch that was registered in the trace
     TERMS,
@@ -123,7 +125,7 @@ than one was handled, and whose response the follower gets is open."""
     AT_REGISTRATIONS,
     AT_TERMS,
     AT_FAILURES,
-) = range(28)
+) = range(29)
 
 # Columns of row registration(i): what the controller registered, or a replica was told, of a leader epoch
 R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH, R_UNCLEAN, R_REPLICAS = range(6)

@@ -63,14 +63,15 @@ class Words:
         self.positional = positional
         self.options = options
 
-    def _next(self, what: str) -> str:
+    def word(self, what: str) -> str:
+        """The next word, which should be `what`."""
         if not self.positional:
             raise UsageError(f"{self.name}: expected {what}, saw nothing; `help {self.name}` shows how")
         return self.positional.pop(0)
 
     def broker(self, session: Session) -> int:
         """The next word as a broker."""
-        return self.broker_called(session, self._next("a broker such as b1"))
+        return self.broker_called(session, self.word("a broker such as b1"))
 
     def broker_called(self, session: Session, name: str) -> int:
         """The index of the broker called `name`."""
@@ -81,7 +82,7 @@ class Words:
 
     def brokers(self, session: Session) -> list[int]:
         """The next word as brokers: b2,b3."""
-        return [self.broker_called(session, name) for name in self._next("brokers such as b2,b3").split(",")]
+        return [self.broker_called(session, name) for name in self.word("brokers such as b2,b3").split(",")]
 
     def count(self) -> int:
         """The next word as a count, 1 when there is none."""
@@ -89,7 +90,7 @@ class Words:
 
     def integer(self) -> int:
         """The next word as a number."""
-        return self._integer(self._next("a number"), 0)
+        return self._integer(self.word("a number"), 0)
 
     def _integer(self, word: str, least: int) -> int:
         if not re.fullmatch(r"\d{1,4}", word) or int(word) < least:
@@ -121,7 +122,7 @@ class Words:
 
     def on_or_off(self) -> bool:
         """The next word: on or off."""
-        word = self._next("on or off")
+        word = self.word("on or off")
         if word not in {"on", "off"}:
             raise UsageError(f"{self.name}: expected on or off, saw {word!r}")
         return word == "on"

@@ -7,10 +7,11 @@ Rules of this file
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tidegauge.conformance.play import rounds
+from tidegauge.conformance.play import control_rounds, rounds
 from tidegauge.conformance.play.arguments import ACTIONS, Words, kebab, label_of, parsed
+from tidegauge.conformance.play.controlled_session import ControlledSession
 from tidegauge.conformance.play.session import Session
 from tidegauge.impl.errors import UsageError
 
@@ -19,21 +20,32 @@ Run = Callable[[Session, Words], list[str]]
 
 @dataclass(frozen=True)
 class Directive:
-    """One command. `run` gets the session and the words behind the name, and returns what to print."""
+    """One command. `run` gets the session and the words behind the name, and returns what to print.
+
+    `controlled` takes its place in a session of `cluster control=on`.
+    """
 
     usage: str
     example: str
     says: str
     run: Run
+    controlled: Run | None = None
 
     @property
     def name(self) -> str:
         """The first word of its usage."""
         return self.usage.split()[0]
 
+    def of(self, session: Session) -> Run:
+        """What it does to a session of this kind."""
+        return self.controlled if self.controlled is not None and isinstance(session, ControlledSession) else self.run
+
 
 def _cluster(_session: Session, _words: Words) -> list[str]:
-    """A new cluster that b1 leads; also max_fetch=N (records), min_isr=N, clients=on, last_resort=last-known|anybody."""
+    """A new cluster that b1 leads; also max_fetch=N (records), min_isr=N, clients=on, last_resort=last-known|anybody.
+
+    control=on: under the whole controller, with replicas=BROKERS, partition_zero=N, unclean=on, directories=2.
+    """
     return ["ok"]
 
 
@@ -48,8 +60,19 @@ def _help(_session: Session, words: Words) -> list[str]:
     return [f"{DIRECTIVES[name].usage:<46} {DIRECTIVES[name].says}" for name in names]
 
 
-def _directive(usage: str, example: str, run: Run) -> Directive:
-    return Directive(usage, example, (run.__doc__ or "").strip(), run)
+def _directive(usage: str, example: str, run: Run, controlled: Run | None = None) -> Directive:
+    return Directive(usage, example, (run.__doc__ or "").strip(), run, controlled)
+
+
+def _of_controller(usage: str, example: str, controlled: Run) -> Directive:
+    """One that only a cluster under the whole controller has."""
+
+    def run(_session: Session, words: Words) -> list[str]:
+        raise UsageError(
+            f"{words.name}: expected a cluster under the whole controller, saw another; begin with: {CONTROLLED}"
+        )
+
+    return Directive(usage, example, (controlled.__doc__ or "").strip(), run, controlled)
 
 
 def _action(name: str) -> Directive:
@@ -59,6 +82,8 @@ def _action(name: str) -> Directive:
     return Directive(" ".join((kebab(name), *ACTIONS[name])), kebab(name), f"The action {name}.", run)
 
 
+CONTROLLED = "cluster brokers=3 control=on profile=elr min_isr=2"
+
 SHORTHANDS = (
     _directive("cluster brokers=N profile=NAME SWITCH=on|off", "cluster brokers=3 response_epoch_checked=off", _cluster),
     _directive("write LEADER [COUNT]", "write b1 2", rounds.write),
@@ -66,13 +91,23 @@ SHORTHANDS = (
     _directive("fetch FOLLOWER [lost=response] [join=no]", "fetch b2 lost=response", rounds.fetch),
     _directive("deliver BROKER [from=BROKER|controller]", "deliver b2 from=b1", rounds.deliver),
     _directive("lose FOLLOWER [from=BROKER]", "lose b2", rounds.lose),
-    _directive("crash BROKER [hw=CHECKPOINT]", "crash b2 hw=1", rounds.crash),
-    _directive("restart BROKER [elect=BROKER]", "restart b2", rounds.restart),
+    _directive("crash BROKER [hw=CHECKPOINT] [disk=lost]", "crash b2 hw=1", rounds.crash, control_rounds.die),
+    _directive("restart BROKER [elect=BROKER]", "restart b2", rounds.restart, control_rounds.register),
     _directive("elect BROKER [told=BROKERS|nobody]", "elect b2 told=b2", rounds.elect),
-    _directive("fence BROKER [elect=BROKER] [told=..]", "fence b1 elect=b2", rounds.fence),
-    _directive("unfence BROKER [told=..]", "unfence b1", rounds.unfence),
+    _directive("fence BROKER [elect=BROKER] [told=..]", "fence b1 elect=b2", rounds.fence, control_rounds.fence),
+    _directive("unfence BROKER [directory=failed] [told=..]", "unfence b1", rounds.unfence, control_rounds.unfence),
     _directive("shrink LEADER BROKERS", "shrink b1 b2,b3", rounds.shrink),
-    _directive("alter LEADER [told=..]", "alter b1 told=nobody", rounds.alter),
+    _directive("alter LEADER [told=..]", "alter b1 told=nobody", rounds.alter, control_rounds.alter),
+    _of_controller("reassign BROKERS [told=..]", "reassign b1,b2", control_rounds.reassign),
+    _of_controller("cancel [told=..]", "cancel", control_rounds.cancel),
+    _of_controller("set min_isr N|elr on|off [told=..]", "set min_isr 1", control_rounds.set_config),
+    _of_controller("delete [told=..]", "delete", control_rounds.delete),
+    _of_controller("create BROKERS [told=..]", "create b1,b2", control_rounds.create),
+    _of_controller("shut-down BROKER [told=..]", "shut-down b1", control_rounds.shut_down),
+    _of_controller("unregister BROKER [told=..]", "unregister b1", control_rounds.unregister),
+    _of_controller("fail-directory BROKER [told=..]", "fail-directory b1", control_rounds.fail_directory),
+    _of_controller("elect-unclean [told=..]", "elect-unclean", control_rounds.elect_unclean),
+    _of_controller("read-config BROKER", "read-config b1", control_rounds.read_config),
     _directive("show", "show", rounds.show),
     _directive("check", "check", rounds.check),
     _directive("judge", "judge", rounds.judge),
@@ -84,6 +119,9 @@ SHORTHANDS = (
 DIRECTIVES = {d.name: d for d in SHORTHANDS}
 DIRECTIVES.update({d.name: d for d in map(_action, ACTIONS) if d.name not in DIRECTIVES})
 """Every directive by name; a shorthand takes the place of the action it is named like."""
+
+for name, of_controller in (("register", control_rounds.register), ("elect-preferred", control_rounds.elect_preferred)):
+    DIRECTIVES[name] = replace(DIRECTIVES[name], controlled=of_controller)
 
 LOOKING = {"show", "check", "judge", "actions", "help", "quiet"}
 
@@ -121,6 +159,7 @@ class Player:
             words.nothing_left()
             self.quiet = quiet
             return ["ok"]
-        lines = DIRECTIVES[words.name].run(self.session, words)
+        directive = DIRECTIVES[words.name]
+        lines = directive.of(self.session)(self.session, words)
         words.nothing_left()
         return ["ok"] if self.quiet and words.name not in LOOKING else lines

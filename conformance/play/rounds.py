@@ -10,7 +10,8 @@ Rules of this file
 from typing import Any
 
 from tidegauge.conformance.judging.verdicts import Verdict, rule_verdicts
-from tidegauge.conformance.play.arguments import NONE, Words, action_text
+from tidegauge.conformance.play.arguments import NONE, Words
+from tidegauge.conformance.play.control_rounds import CONTROLLED, command_of, controlled_session
 from tidegauge.conformance.play.session import UNBOUNDED, Session, bounds_for
 from tidegauge.impl.cluster.cluster import Label
 from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN
@@ -36,13 +37,18 @@ RESPONSES = (FetchResponseInFlight, OffsetsForLeaderEpochResponse)
 
 
 def new_session(words: Words) -> Session:
-    """`cluster`: brokers, profile, switches turned on or off, records per fetch, min ISR, clients, whom ELR elects last."""
+    """`cluster`: brokers, profile, switches turned on or off, records per fetch, min ISR, clients, whom ELR elects last.
+
+    control=on: under the whole controller, which has options of its own (`control_rounds.CONTROLLED`).
+    """
     brokers = words.number("brokers", 2)
     if not 1 <= brokers <= MOST_BROKERS:
         raise UsageError(f"brokers: expected 1 to {MOST_BROKERS}, saw {brokers}")
     profile = named(words.option("profile", "fetch-truncation"))
     max_fetch, min_isr = words.number("max_fetch", UNBOUNDED), words.number("min_isr", 1)
     clients = words.choice("clients", "off", ("on", "off")) == "on"
+    control = words.choice("control", "off", ("on", "off")) == "on"
+    own = {name: words.options.pop(name) for name in CONTROLLED if control and name in words.options}
     last_resort = words.choice("last_resort", NONE, (NONE, LAST_KNOWN, ANYBODY))
     switches = [name for name in Profile._fields if isinstance(getattr(profile, name), bool)]
     for switch in list(words.options):
@@ -51,6 +57,8 @@ def new_session(words: Words) -> Session:
             raise UsageError(f"switch: expected one of {', '.join(switches)} with =on or =off, saw {switch}={value}")
         turned: dict[str, Any] = {switch: value == "on"}
         profile = profile._replace(**turned)
+    if control:
+        return controlled_session(Words(words.name, [], own), profile, brokers, min_isr, clients=clients)
     bounds = bounds_for(brokers, max_fetch, clients=clients)._replace(min_insync_replicas=min_isr)
     return Session(bounds._replace(last_resort=last_resort if last_resort != NONE else ""), profile)
 
@@ -111,7 +119,7 @@ def _waiting(session: Session, to: int) -> list[tuple[str, Label]]:
             found.append((broker_name(other), _answered(session, to, other)))
         if isinstance(session.cluster.network[other][to], REQUESTS):
             found.append((broker_name(other), _serving(session, to, other, True)))
-    news = session.first_enabled([("BecomeLeader", to), ("BecomeFollower", to)])
+    news = session.first_enabled((name, to) for name in ("BecomeLeader", "BecomeFollower", "DeleteReplica"))
     return found if news is None else [*found, ("controller", news)]
 
 
@@ -121,7 +129,7 @@ def deliver(session: Session, words: Words) -> list[str]:
     wanted = words.option("from", "")
     waiting = [(source, label) for source, label in _waiting(session, to) if wanted in {"", source}]
     if len(waiting) != 1:
-        seen = ", ".join(f"from={source} ({action_text(label)})" for source, label in waiting) or "nothing"
+        seen = ", ".join(f"from={source} ({command_of(session, label)})" for source, label in waiting) or "nothing"
         raise UsageError(f"deliver: expected one message for {broker_name(to)}, saw {seen}")
     return session.take(waiting[0][1])
 
@@ -252,4 +260,4 @@ def judge(session: Session, _words: Words) -> list[str]:
 
 def actions(session: Session, _words: Words) -> list[str]:
     """Everything that can happen now."""
-    return [action_text(label) for label in session.enabled()]
+    return [command_of(session, label) for label in session.enabled()]

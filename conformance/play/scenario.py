@@ -24,7 +24,8 @@ from tidegauge.traces.schema import Trace
 
 DIRECTORY = Path(__file__).parent.parent / "scenarios"
 
-HOLDS, BROKEN = "HOLDS", "BROKEN"
+HOLDS, BROKEN, UNSEEN = "HOLDS", "BROKEN", "UNSEEN"
+"""UNSEEN: an invariant fails, and no rule of the judge does, for a reason that the opening gives."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,12 @@ def read(path: Path) -> Scenario:
     if not transcript.blocks:
         raise TranscriptError(f"{path}: expected commands, saw none; begin with: cluster brokers=2")
     header = [line.lstrip("# ").rstrip() for line in transcript.blocks[0].before]
-    expected = re.search(r"Rule under test: .*Expected: (HOLDS|BROKEN)\.$", "\n".join(header), re.MULTILINE)
+    expected = re.search(r"Rule under test: .*Expected: (HOLDS|BROKEN|UNSEEN)\.$", "\n".join(header), re.MULTILINE)
     source = next((line for line in header if line.startswith("Source: ")), "")
     if not header or not header[0] or expected is None or not source:
         raise TranscriptError(
-            f"{path}:1: expected a claim, then `Rule under test: ... Expected: HOLDS.` or BROKEN., then `Source: ...`, saw "
-            f"{header[:1]}; see the scenarios that are shipped"
+            f"{path}:1: expected a claim, then `Rule under test: ... Expected: HOLDS.`, BROKEN. or UNSEEN., then "
+            f"`Source: ...`, saw {header[:1]}; see the scenarios that are shipped"
         )
     return Scenario(path, header[0], expected[1], source.removeprefix("Source: "), transcript)
 

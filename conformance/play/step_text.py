@@ -38,7 +38,7 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
             yield from _served(before, label, after, values)
         case "HandleFetchResponse" | "HandleDivergingResponse" | "HandleOutOfRange" | "HandleEpochResponse":
             yield message_text(who, numbers[1], before.network[who][numbers[1]], values)
-            yield _change(who, before, after) or _line(who, _nothing(before, label, after))
+            yield change_text(who, before, after) or _line(who, _nothing(before, label, after))
         case "LoseResponse":
             yield f"{message_text(who, numbers[1], before.network[who][numbers[1]], values)}  LOST"
         case "Duplicate":
@@ -46,7 +46,7 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
         case "HandleDuplicate":
             copy = before.copies[numbers[1]][who]
             yield f"{message_text(numbers[1], who, copy, values)}  once more; nobody gets the response"
-            yield _change(who, before, after) or _line(who, "no change")
+            yield change_text(who, before, after) or _line(who, "no change")
         case "LoseDisk":
             yield _line(who, "loses its disk")
         case "AnswerProduce":
@@ -57,7 +57,7 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
         case "LeaderAppend":
             yield _line(who, f"append {_record(after, who, values)}", *_differences(before.brokers[who], after.brokers[who]))
         case "ShrinkIsr":
-            yield _change(who, before, after)
+            yield change_text(who, before, after)
         case "DeleteRecords":
             yield _line(who, f"deletes what is before {numbers[1]}")
         case "Crash" | "CrashAndLose":
@@ -88,7 +88,7 @@ def _served(before: Cluster, label: Label, after: Cluster, values: Values) -> It
         yield _line(leader, "is down, the request is lost")
     elif after.network[follower][leader] is None:
         yield _line(leader, f"refuses: {describe.ERRORS[reported[0].fields['error']]}")
-    change = _change(leader, before, after)
+    change = change_text(leader, before, after)
     if change:
         yield change
 
@@ -106,7 +106,7 @@ def _decided(before: Cluster, label: Label, after: Cluster) -> Iterator[str]:
         b = label[1]
         asked = names(before.brokers[b].partition.state.proposed_isr)
         yield f"controller refuses isr={asked}: INELIGIBLE_REPLICA ({INELIGIBLE_REPLICA})"
-        yield _change(b, before, after)
+        yield change_text(b, before, after)
     else:
         yield f"controller {controller_text(after.controller)}"
 
@@ -119,7 +119,8 @@ def _line(broker: int, *parts: str) -> str:
     return f"{broker_name(broker):<{WIDTH}}{', '.join(parts)}"
 
 
-def _change(broker: int, before: Cluster, after: Cluster) -> str:
+def change_text(broker: int, before: Cluster, after: Cluster) -> str:
+    """What became of a broker, "" for nothing."""
     changed = _differences(before.brokers[broker], after.brokers[broker])
     return _line(broker, *changed) if changed else ""
 

@@ -74,12 +74,13 @@ def image_transitions(model: BoundedModel, b: int, broker: Broker, row: Row, ima
     known = partition.leader_epoch
     other_isr = partition.is_leader and partition.state.isr != image.isr
     if image.leader_epoch > known or (image.leader_epoch == known and other_isr):
-        yield from _role_change(model, b, broker, row, image)
+        yield from role_change(model, b, broker, row, image)
     if partition.state.is_inflight and partition.is_leader:
         yield from _alter_partition(model, b, broker, image)
 
 
-def _role_change(model: BoundedModel, b: int, broker: Broker, row: Row, image: Controller) -> Iterator[Transition]:
+def role_change(model: BoundedModel, b: int, broker: Broker, row: Row, image: Controller) -> Iterator[Transition]:
+    """BecomeLeader, BecomeFollower: what a registration that is news makes of a broker that is up."""
     if image.leader == b and b in image.live:
         after = broker_.become_leader(model.setup, broker, image, metadata_of(model, False))
         yield Transition(("BecomeLeader", b), b, after, exposed=exposed(after))
@@ -93,7 +94,7 @@ def _role_change(model: BoundedModel, b: int, broker: Broker, row: Row, image: C
 def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Controller) -> Iterator[Transition]:
     action = "AlterPartitionElr" if model.setup.profile.elr else "AlterPartition"
     request = isr.alter_partition_request(broker.partition, broker.incarnation)
-    request = request._replace(isr_epochs=_sent(broker, request))
+    request = request._replace(isr_epochs=sent_epochs(broker, request))
     if broker.partition.state.isr != image.isr:
         request = request._replace(partition_epoch=image.partition_epoch - 1)
     changed, response = controller_.alter_partition(model.setup, image, request)
@@ -104,7 +105,7 @@ def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Control
         yield Transition((action, b), b, after)
 
 
-def _sent(broker: Broker, request: AlterPartitionRequest) -> tuple[int, ...]:
+def sent_epochs(broker: Broker, request: AlterPartitionRequest) -> tuple[int, ...]:
     """The broker epochs as they were when the proposal was sent, which is earlier than this step."""
     outdated = broker.partition.state.outdated
     return tuple(broker_.EARLIER if b in outdated else e for b, e in zip(request.isr, request.isr_epochs, strict=True))

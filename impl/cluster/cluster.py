@@ -157,7 +157,7 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
             network = _put(network, f, call.row(with_slot, network[f], b, transition.response))
         elif transition.label[0] in STOPS:
             crashes += 1
-            network, copies = _after_crash(network, b, call), _after_crash(copies, b, call)
+            network, copies = after_crash(network, b, call), after_crash(copies, b, call)
             waiting = _put(waiting, b, ()) if waiting else waiting
         elif transition.label[0] == "LeaderAppend" and waiting and len(waiting[b]) < model.bounds.max_waiting:
             appended = transition.broker.partition
@@ -191,7 +191,7 @@ def _put(values: tuple[Any, ...], at: int, value: Any) -> tuple[Any, ...]:
     return (*values[:at], value, *values[at + 1 :])
 
 
-def _after_crash(network: tuple[Row, ...], b: int, call: Caller) -> tuple[Row, ...]:
+def after_crash(network: tuple[Row, ...], b: int, call: Caller) -> tuple[Row, ...]:
     """What b sent or waited for is gone, and the requests it had not read; answers it had sent are not."""
     return tuple(
         call.row(nothing, row) if f == b else call.row(without_requests_to, row, b) for f, row in enumerate(network)

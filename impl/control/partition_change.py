@@ -105,6 +105,8 @@ def build(
     unclean = changes_leader and elected.unclean
     if changes_leader and (elected.unclean or elected.leader in target.elr):
         target = target._replace(isr=(elected.leader,), elr=_without(target.elr, elected.leader))
+    if not profile.completes_before_election:
+        target = _without_ghosts(profile, partition, completed(profile, target))
     commits = len(target.isr) >= min_isr and not profile.min_isr_change_clears_elr
     if unclean or commits or not profile.elr:
         target = target._replace(elr=())
@@ -147,17 +149,20 @@ def _with_elr(
     A replica that is removed deletes its log; Kafka keeps it (finding F4). One that is being added may be eligible: it can
     only have come in by the ISR.
     """
+    if profile.elr:
+        members = {*before.elr, *before.isr} - set(target.isr) - request.unclean_shutdown
+        target = target._replace(elr=tuple(sorted(members)) if len(target.isr) < min_isr else ())
+    return _without_ghosts(profile, before, target)
+
+
+def _without_ghosts(profile: Profile, before: PartitionRegistration, target: PartitionRegistration) -> PartitionRegistration:
+    """Who was removed has no log."""
     ghosts = set() if profile.elr_keeps_removed else {*before.elr, *before.isr, *before.last_known_elr}
     ghosts -= set(target.replicas)
-    if ghosts:
-        kept = tuple(b for b in target.last_known_elr if b not in ghosts)
-        target = target._replace(last_known_elr=kept)
-    if not profile.elr:
+    if not ghosts:
         return target
-    if len(target.isr) >= min_isr:
-        return target._replace(elr=())
-    members = {*before.elr, *before.isr} - set(target.isr) - request.unclean_shutdown - ghosts
-    return target._replace(elr=tuple(sorted(members)))
+    elr, last = (tuple(b for b in members if b not in ghosts) for members in (target.elr, target.last_known_elr))
+    return target._replace(elr=elr, last_known_elr=last)
 
 
 def _isr_written(

@@ -5,7 +5,7 @@ Source: org.apache.kafka.controller.PartitionReassignmentReplicas, PartitionReas
 
 from typing import NamedTuple
 
-from tidegauge.impl.control.partition_registration import PartitionRegistration, is_reassigning
+from tidegauge.impl.control.partition_registration import PartitionRegistration
 from tidegauge.impl.profiles import Profile
 
 
@@ -15,7 +15,7 @@ def completed(profile: Profile, target: PartitionRegistration) -> PartitionRegis
     Enough is all of them; since KAFKA-19975 those that are added, and all of them only where the replication factor sinks.
     """
     isr, replicas = _without(target.isr, target.removing), _without(target.replicas, target.removing)
-    if not is_reassigning(target) or (target.removing and not (isr and replicas)):
+    if not replicas:  # Kafka asks of the ISR as well: where nobody is in sync, somebody is needed below
         return target
     needed = set(target.adding if profile.completes_by_adding else replicas)
     if len(target.adding) < len(target.removing):
@@ -34,7 +34,10 @@ class Revert(NamedTuple):
 
 
 def revert(partition: PartitionRegistration) -> Revert:
-    """The replicas without those that were added; if none of them is in sync, the first of them has to do."""
+    """The replicas without those that were added; if none of them is in sync, the first of them has to do.
+
+    It is in the target's ISR then, so the election that follows counts as clean: nothing is marked RECOVERING.
+    """
     replicas, isr = _without(partition.replicas, partition.adding), _without(partition.isr, partition.adding)
     return Revert(replicas, isr or replicas[:1], unclean=not isr)
 

@@ -68,7 +68,12 @@ def _alter_one(control: ReplicationControl, target: Reassignment, *, allow_rf_ch
 
 
 def cancel_partition_reassignment(control: ReplicationControl, tp: TopicPartition) -> ControllerResult[int]:
-    """Back to the replicas from before; where none of them is in sync, an unclean election. #cancelPartitionReassignment."""
+    """Back to the replicas from before. #cancelPartitionReassignment.
+
+    Where none of them is in sync, one that may lack records joins the ISR, which unclean.leader.election.enable must allow.
+    That is all it is asked for: PartitionChangeBuilder#electAnyLeader finds it in the target's ISR, and neither
+    #tryElection nor this method marks the partition RECOVERING.
+    """
     if not is_reassigning(control.partitions[tp]):
         return ControllerResult((), NO_REASSIGNMENT_IN_PROGRESS)
     back = revert(control.partitions[tp])

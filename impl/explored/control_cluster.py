@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from tidegauge.impl.cluster.transitions import mask
 from tidegauge.impl.control.brokers_to_elrs import DELETED
+from tidegauge.impl.control.features import Features
 from tidegauge.impl.control.partition_registration import PartitionRegistration, directory, is_reassigning
 from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl, is_active, min_isr
 from tidegauge.impl.explored.search import View, Violation
@@ -50,6 +51,7 @@ class ControlBounds(NamedTuple):
     unregisters: bool = False
     disks_fail: bool = False
     late_config: bool = False
+    toggles: bool = False
 
 
 class ControlCluster(NamedTuple):
@@ -82,7 +84,10 @@ def initial(bounds: ControlBounds, profile: Profile = ELR) -> ControlCluster:
     brokers = [(b, BrokerRegistration(0, directories=directories.get(b, ()))) for b in (*everybody, *elsewhere)]
     placed = tuple(f"{b}A" for b in bounds.replicas)
     partition = PartitionRegistration(bounds.replicas, bounds.replicas, bounds.replicas[0], directories=placed)
-    control = ReplicationControl(Table(brokers), profile=profile, min_isr=bounds.min_isr, unclean=bounds.unclean)
+    features = Features(elr=int(profile.elr))
+    control = ReplicationControl(
+        Table(brokers), profile=profile, features=features, min_isr=bounds.min_isr, unclean=bounds.unclean
+    )
     state = ControlCluster(bounds, control, (UP,) * bounds.brokers, ((),) * bounds.brokers, bounds.min_isr)
     partitions = [(state.tp, partition)]
     if elsewhere:
@@ -123,13 +128,16 @@ def shared(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def view(state: ControlCluster) -> View:
-    """(partition, brokers, logs, committed, stops, min.insync.replicas, as brokers know it, index of eligible leaders)."""
+    """(partition, brokers, logs, committed, stops, min.insync.replicas, as brokers know it, (index of eligible leaders,
+    brokers whose index names a deleted topic, whether the feature is on)).
+    """
     brokers = tuple(_broker_view(state, b) for b in range(state.bounds.brokers))
     index = state.control.brokers_to_elrs
     listed = tuple(index.get((b, NAME)) or () for b in range(state.bounds.brokers))
     stale = mask(b for b in range(state.bounds.brokers) if (b, DELETED) in index)
+    kept = listed, stale, int(state.control.profile.elr)
     config = (min_isr(state.control, NAME), state.known_min_isr) if state.partition is not None else (0, 0)
-    return _partition_view(state.partition), brokers, state.logs, state.committed, state.stops, *config, (listed, stale)
+    return _partition_view(state.partition), brokers, state.logs, state.committed, state.stops, *config, kept
 
 
 def _partition_view(partition: PartitionRegistration | None) -> View:

@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from tidegauge.impl.control import elections
 from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
-from tidegauge.impl.control.configurations import ConfigChange, incremental_alter_configs
+from tidegauge.impl.control.configurations import ConfigChange, incremental_alter_configs, update_features
+from tidegauge.impl.control.features import ELR_VERSION, FeatureUpdate
 from tidegauge.impl.control.heartbeats import BrokerHeartbeat, BrokerHeartbeatState, Heartbeats
 from tidegauge.impl.control.partition_change import Election
 from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState
@@ -96,25 +97,30 @@ def _proposed(state: ControlCluster, label: Label, isr: set[int]) -> Iterator[tu
     asked = AlterPartitionRequest(partition.leader, partition.leader_epoch, partition.partition_epoch, tuple(sorted(isr)))
     epoch = control.brokers[partition.leader].epoch
     request = AlterPartition(partition.leader, epoch, (Proposal(state.tp, asked),))
-    yield from _written(state, label, alter_partition(control, request).records, hears=False)
+    yield from written(state, label, alter_partition(control, request).records, hears=False)
 
 
 def _asked(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
-    """Reassign, Cancel, SetMinIsr, ElectPreferred, ElectUnclean, Delete: what an operator asks for."""
+    """Reassign, Cancel, SetMinIsr, SetElr, ElectPreferred, ElectUnclean, Delete: what an operator asks for."""
     control, tp = state.control, state.tp
     for target in (*state.bounds.targets, None) if state.bounds.targets else ():
         records, _ = alter_partition_reassignments(control, (Reassignment(tp, target),))
-        yield from _written(state, ("Cancel",) if target is None else ("Reassign", target), records)
+        yield from written(state, ("Cancel",) if target is None else ("Reassign", target), records)
     for value in state.bounds.min_isrs:
         if value != min_isr(control, NAME):
             change = ConfigChange(ConfigResource(TOPIC, NAME), MIN_IN_SYNC_REPLICAS, str(value))
             records, _ = incremental_alter_configs(control, (change,))
-            yield from _written(state, ("SetMinIsr", value), records, hears=not state.bounds.late_config)
-    yield from _written(state, ("ElectPreferred",), elections.elect_leader(control, tp, Election.PREFERRED).records)
+            yield from written(state, ("SetMinIsr", value), records, hears=not state.bounds.late_config)
+    for level in (0, 1) if state.bounds.toggles else ():
+        if level != control.profile.elr:
+            update = FeatureUpdate(ELR_VERSION, level, upgrade=level > 0)
+            records, _ = update_features(control, update, control.features.metadata_version)
+            yield from written(state, ("SetElr", level), records, hears=False)
+    yield from written(state, ("ElectPreferred",), elections.elect_leader(control, tp, Election.PREFERRED).records)
     if state.bounds.unclean:
-        yield from _written(state, ("ElectUnclean",), elections.elect_leader(control, tp, Election.UNCLEAN).records)
+        yield from written(state, ("ElectUnclean",), elections.elect_leader(control, tp, Election.UNCLEAN).records)
     if state.bounds.deletes:
-        yield from _written(state, ("Delete",), delete_topic(control, NAME).records)
+        yield from written(state, ("Delete",), delete_topic(control, NAME).records)
 
 
 def _process(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
@@ -132,14 +138,14 @@ def _process(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlClus
             if ended != process and result.response.error == NONE:
                 stops = state.stops + (process == UP)
                 asked = state._replace(processes=_put(state.processes, b, ended), stops=stops)
-                yield from _reached(asked, ("ShutDown", b), active.control)
+                yield from reached(asked, ("ShutDown", b), active.control)
         return
     for moved in (0, 1) if place(state, b) == FAILED else (0,):
         yield from _registered(state, b, moved=moved)
     if state.bounds.unregisters and known is not None:
         without, unregistered = unregister_broker(_active(state), b)
         if unregistered.response == NONE:
-            yield from _reached(state, ("Unregister", b), without.control)
+            yield from reached(state, ("Unregister", b), without.control)
 
 
 def _registered(state: ControlCluster, b: int, *, moved: int) -> Iterator[tuple[Label, ControlCluster]]:
@@ -162,7 +168,7 @@ def _registered(state: ControlCluster, b: int, *, moved: int) -> Iterator[tuple[
         asks = DirectoryAssignment(b, control.brokers[b].epoch, f"{b}B", state.tp)
         control = replayed(control, assign_replicas_to_dirs(control, asks).records)
     started = state._replace(processes=_put(state.processes, b, UP))
-    yield from _reached(started, ("Register", b, moved), control)
+    yield from reached(started, ("Register", b, moved), control)
 
 
 def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
@@ -174,7 +180,7 @@ def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlClus
     if not known.fenced:
         session = (b, known.epoch)
         over = active._replace(heartbeats=active.heartbeats._replace(expired=frozenset({session})))
-        yield from _reached(state, ("Fence", b), fence_stale_broker(over, session)[0].control)
+        yield from reached(state, ("Fence", b), fence_stale_broker(over, session)[0].control)
     if state.processes[b] != UP:
         return
     may_fail = state.bounds.disks_fail and state.partition is not None and b in state.partition.replicas
@@ -186,7 +192,7 @@ def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlClus
         if result.response.error == NONE:
             gone = state._replace(logs=_put(state.logs, b, ())) if fails else state
             label = ("Unfence", b, fails) if known.fenced else ("FailDirectory", b)
-            yield from _reached(gone, label, after.control)
+            yield from reached(gone, label, after.control)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -207,14 +213,15 @@ def _beat(state: ControlCluster, b: int) -> BrokerHeartbeat:
     return BrokerHeartbeat(b, UNDEFINED, 0) if known is None else BrokerHeartbeat(b, known.epoch, known.offset)
 
 
-def _written(
+def written(
     state: ControlCluster, label: Label, records: tuple[Record, ...], *, hears: bool = True
 ) -> Iterator[tuple[Label, ControlCluster]]:
+    """The step that writes these records; none that writes nothing."""
     if records:
-        yield from _reached(state, label, replayed(state.control, records), hears=hears)
+        yield from reached(state, label, replayed(state.control, records), hears=hears)
 
 
-def _reached(
+def reached(
     state: ControlCluster, label: Label, control: ReplicationControl, *, hears: bool = True
 ) -> Iterator[tuple[Label, ControlCluster]]:
     """The state with what the controller has now, if that is within the bounds. Who is no replica deletes its log.

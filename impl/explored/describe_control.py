@@ -23,6 +23,10 @@ def label_text(label: Label) -> str:
             return f"Register {broker_name(b)}" + (" without the directory that failed" if moved else "")
         case ("Reassign", target):
             return f"Reassign to {names(target)}"
+        case ("Create", replicas):
+            return f"Create on {names(replicas)}"
+        case ("SetElr", level):
+            return f"SetElr {'on' if level else 'off'}"
         case ("SetMinIsr", value):
             return f"SetMinIsr {value}"
         case _:
@@ -31,7 +35,7 @@ def label_text(label: Label) -> str:
 
 def view_text(view: View) -> str:
     """A view, a line for each broker and one for the partition."""
-    partition, brokers, logs, committed, stops, min_isr, known_min_isr, (listed, stale) = view
+    partition, brokers, logs, committed, stops, min_isr, known_min_isr, (listed, stale, elr) = view
     lines = []
     for b, ((process, registered, stopping, place), log) in enumerate(zip(brokers, logs, strict=True)):
         index = f" index={listed[b]}" if listed[b] else ""
@@ -39,7 +43,9 @@ def view_text(view: View) -> str:
         what = f"{PROCESSES[process]}, {REGISTERED[registered]}{' and shuts down' if stopping else ''}{PLACES[place]}"
         lines.append(f"{broker_name(b)} {what} log={_records(log)}{index}{stale_index}")
     config = f"min_isr={min_isr}" + (f", {known_min_isr} as the leader knows" if known_min_isr != min_isr else "")
-    lines.append(f"partition    {_partition(partition)}; {config}")
+    lines.append(f"partition    {partition_text(partition)}; {config}")
+    if not elr:
+        lines.append("feature      eligible.leader.replicas.version=0")
     return "\n".join([*lines, f"committed    {_records(committed)}  stops={stops}"])
 
 
@@ -47,7 +53,8 @@ def _records(epochs: tuple[int, ...]) -> str:
     return " ".join(map(str, epochs)) or "-"
 
 
-def _partition(partition: View) -> str:
+def partition_text(partition: View) -> str:
+    """The registration, as a view has it."""
     if not partition:
         return "deleted"
     replicas, adding, removing, isr, elr, last, leader, recovering, epoch, partition_epoch = partition

@@ -105,6 +105,7 @@ def test_a_wrong_rule_disagrees_with_kafka(name: str, fault: str, table: Table) 
         "indexes_go_stale",
         "completes_by_adding",
         "reassignment_keeps_adding",
+        "completes_before_election",
         "heartbeat_in_one_pass",
         "neglects_elr_when_off",
         "assigns_dirs_without_elr",

@@ -373,3 +373,45 @@ def test_a_controller_says_who_registers_and_who_is_fenced(tmp_path: Path) -> No
         ("RegisterBroker", {"peer": 2, "broker_epoch": 9}),
         ("UnfenceBroker", {"peer": 2}),
     ]
+
+
+def test_a_changed_min_isr_is_told_by_controller_and_brokers(tmp_path: Path) -> None:
+    """Each time it is another one; what a topic is created with, its first log says. Taken away, nobody knows what it is."""
+    created = "Created log for partition alpha-0 in /d/alpha-0 with properties {min.insync.replicas=2, segment.ms=1}"
+    who = "[DynamicConfigPublisher broker id=1] Updating topic alpha with new configuration : "
+    read_lines = (
+        "min.insync.replicas -> 2",
+        "segment.ms -> 1,min.insync.replicas -> 1",
+        "min.insync.replicas -> 1",
+        "min.insync.replicas -> 2",
+        "segment.ms -> 1",
+    )
+    lines = (
+        ("meta", "LogManager", created),
+        *LOADED[1:],
+        *(("meta", "DynamicConfigPublisher", who + line) for line in read_lines),
+        ("meta", "DynamicConfigPublisher", who.replace("alpha", "beta") + "min.insync.replicas -> 9"),
+    )
+    read_events = events(broker(tmp_path / "broker", *lines), "ReadConfig")
+    assert [dict(event.fields) for event in read_events] == [{"min_isr": 1}, {"min_isr": 2}, {}]
+
+
+def test_a_controller_tells_the_min_isr_that_it_has_written(tmp_path: Path) -> None:
+    """Of the topic, from when it is there."""
+    who = "[QuorumController id=100] Replayed "
+    written = who + "ConfigRecord for ConfigResource(type=TOPIC, name='{}') which set configuration {} to {}"
+    partition = (
+        "PartitionRegistration(replicas=[1, 2], directories=[a, b], isr=[1, 2], removingReplicas=[], addingReplicas=[], "
+        "elr=[], lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0)"
+    )
+    texts = (
+        written.format("alpha", "min.insync.replicas", 2),
+        f"{who}PartitionRecord for new partition alpha-0 with topic ID T and {partition}.",
+        written.format("alpha", "min.insync.replicas", 1),
+        written.format("alpha", "retention.ms", 1),
+        written.format("beta", "min.insync.replicas", 1),
+        written.format("alpha", "min.insync.replicas", "null"),
+    )
+    loggers = ("ReplicationControlManager" if "Partition" in text else "ConfigurationControlManager" for text in texts)
+    capture = broker(tmp_path, *(("quorum", logger, text) for logger, text in zip(loggers, texts, strict=True)))
+    assert [dict(event.fields) for event in events(capture, "SetMinIsr")] == [{"min_isr": 1}, {}]

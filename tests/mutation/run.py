@@ -69,6 +69,8 @@ KILLERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("follower_fetcher",),
         ("test_fetcher", "test_fetcher_edges", "test_switches_follower", "test_generations", "test_fetcher_thread"),
     ),
+    "partition_reassignment": ((), ("test_partition_reassignment",)),
+    "brokers_to_elrs": ((), ("test_brokers_to_elrs",)),
 }
 """The tables and the test files of `tests/impl` that try a module."""
 

@@ -55,7 +55,9 @@ SWITCHES = (
     "MinIsrChangeClearsElr",
     "IndexesGoStale",
     "ReassignmentKeepsAdding",
+    "CompletesBeforeElection",
     "HeartbeatInOnePass",
+    "NeglectsElrWhenOff",
     "RecreatedStaysEligible",
 )
 """What Controller.tla has as switches; in a profile they are written elr_keeps_removed and so on."""
@@ -64,8 +66,8 @@ SWITCHES = (
 def control_bounds_of(model: Model, **constants: int) -> ControlBounds:
     """The same for a model of MCController. Its replicas are digits: 123."""
     cfg = model.config(**constants)
-    flags = ("Unclean", "Deletes", "Unregisters", "DisksFail", "LateConfig")
-    unclean, deletes, unregisters, disks_fail, late_config = (cfg.constants[name] == "TRUE" for name in flags)
+    flags = ("Unclean", "Deletes", "Unregisters", "DisksFail", "LateConfig", "Toggles")
+    unclean, deletes, unregisters, disks_fail, late_config, toggles = (cfg.constants[name] == "TRUE" for name in flags)
     return ControlBounds(
         _replicas(cfg.number("Replicas")),
         len(cfg.members("Broker")),
@@ -81,6 +83,7 @@ def control_bounds_of(model: Model, **constants: int) -> ControlBounds:
         unregisters,
         disks_fail,
         late_config,
+        toggles,
     )
 
 
@@ -91,9 +94,10 @@ def _replicas(digits: int) -> tuple[int, ...]:
 def control_profile_of(model: Model) -> Profile:
     """The profile with the switches of a model of MCController."""
     constants = model.config().constants
-    switches: dict[str, Any] = {_snake(name): constants[name] == "TRUE" for name in SWITCHES}
+    switches: dict[str, Any] = {switch_name(name): constants[name] == "TRUE" for name in SWITCHES}
     return ELR._replace(**switches)
 
 
-def _snake(name: str) -> str:
+def switch_name(name: str) -> str:
+    """A switch of Controller.tla as the profile has it: ElrKeepsRemoved as elr_keeps_removed."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

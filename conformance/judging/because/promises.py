@@ -41,11 +41,19 @@ def promised(past: History, failure: Failure, broker: int, expected: int, actual
             Cause(f"{name_of(past, broker)} took the high watermark {actual:,}; its log ends at {grouped(after.leo)}.", row)
         )
     if failure.rule == "HW-09" and after.isr is not None:
-        least = f"min.insync.replicas is {past.config.min_isr}"
+        least = f"min.insync.replicas is {_min_isr(past, row, broker)}"
         causes.append(Cause(f"The ISR that {name_of(past, broker)} goes by is {broker_set(past, after.isr)}; {least}.", row))
     if actual > expected:
         causes += _taken_back(past, row, broker, actual)
     return because_of(says, causes)
+
+
+def _min_isr(past: History, row: int, broker: int) -> int:
+    """What the broker goes by, as far as this stretch reports."""
+    reads = (past.event(at) for at in reversed(past.upto(row)) if past.broker(at) == broker)
+    return next(
+        (int(e.fields["min_isr"]) for e in reads if e.event == "ReadConfig" and "min_isr" in e.fields), past.config.min_isr
+    )
 
 
 def _fetches(past: History, row: int, leader: int, rule: str) -> Iterator[Cause]:

@@ -14,9 +14,10 @@ CONSTANTS
   MaxPartitionEpoch,    \* most changes of the partition
   MaxStops,             \* how often processes may die or be asked to stop
   Deletes, Unregisters, DisksFail,    \* whether there are such steps
-  LateConfig            \* whether the leader may hear late of another min.insync.replicas
+  LateConfig,           \* whether the leader may hear late of another min.insync.replicas
+  Toggles               \* whether the feature may be switched off and on
 
-ASSUME DirectoriesAreOfOneAssignment == DisksFail => Targets = {} /\ ~Unregisters
+ASSUME DirectoriesAreOfOneAssignment == DisksFail => Targets = {} /\ ~Unregisters /\ ~Toggles
 
 VARIABLE stops
 mcVars == <<vars, stops>>
@@ -52,7 +53,7 @@ View ==
   LET logOf(b) == log[b]
       indexOf(b) == index[b]
   IN  <<PartitionView, PerBroker(BrokerView), PerBroker(logOf), committed, stops, minIsr, knownMinIsr,
-        <<PerBroker(indexOf), Mask(stale)>>>>
+        <<PerBroker(indexOf), Mask(stale), Flag(elrOn)>>>>
 
 \* Replaced by the two below, in a .cfg, when the graph is asked for.
 ReportInit == TRUE
@@ -89,6 +90,7 @@ MCCancel == Targets # {} /\ Cancel /\ Within(<<"Cancel">>)
 MCElectPreferred == ElectPreferred /\ Within(<<"ElectPreferred">>)
 MCElectUnclean == Unclean /\ ElectUnclean /\ Within(<<"ElectUnclean">>)
 MCSetMinIsr(value) == SetMinIsr(value, ~LateConfig) /\ Within(<<"SetMinIsr", value>>)
+MCSetElr(on) == Toggles /\ SetElr(on) /\ Within(<<"SetElr", Flag(on)>>)
 MCDelete == Deletes /\ Delete /\ Within(<<"Delete">>)
 
 MCInit == Init(Digits(Replicas), MinIsr) /\ stops = 0 /\ ReportInit
@@ -112,6 +114,7 @@ MCNext ==
   \/ MCElectPreferred
   \/ MCElectUnclean
   \/ \E value \in MinIsrs : MCSetMinIsr(value)
+  \/ \E on \in BOOLEAN : MCSetElr(on)
   \/ MCDelete
 
 \* A guard taken away.

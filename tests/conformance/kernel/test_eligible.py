@@ -220,3 +220,60 @@ def test_what_is_not_reported_is_free() -> None:
     moved = replace(REAL, extra={"reassigned": True})
     assert broken(without(ALONE, "replicas"), moved) == set()
     assert broken(without(ALONE, "replicas"), IN_SYNC) == {"HW-03", "HW-09"}  # there, the nodes are the replicas
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# min.insync.replicas changes
+
+
+def config(node: int, min_isr: int | None = None) -> Event:
+    event = "SetMinIsr" if node == 100 else "ReadConfig"
+    return reported(node, event, **({} if min_isr is None else {"min_isr": min_isr}))
+
+
+def test_the_elr_is_judged_by_the_min_isr_that_the_controller_has_written() -> None:
+    """CTRL-07: one member is enough once min.insync.replicas is one, and not any more once it is two."""
+    low = replace(ELR, min_isr=1)
+    kept = (*OPENING, change(1, 0, (1, 2), elr=()), change(1, 0, (1,), elr=(2,)))
+    assert broken(kept, low) == {"CTRL-07"}
+    assert broken((*OPENING, config(100, 2), *kept[len(OPENING) :]), low) == set()
+    assert broken((*ELIGIBLE, config(100, 1), change(1, 1, (1,), elr=())), ELR) == set()
+    assert broken((*ELIGIBLE, config(100, 1), change(1, 1, (1,), elr=(2,))), ELR) == {"CTRL-07"}
+
+
+def test_a_real_cluster_is_judged_by_min_isr_from_the_change_on() -> None:
+    """Before it, the lines may have begun behind another one."""
+    real = replace(ELR, lag_rule=True)
+    kept = change(1, 1, (1,), elr=(2,))
+    assert broken((*ELIGIBLE, kept), replace(real, min_isr=1)) == set()
+    assert broken((*ELIGIBLE, config(100, 1), kept), real) == {"CTRL-07"}
+    assert broken((*ELIGIBLE, config(100), kept), replace(real, min_isr=1)) == set()
+
+
+def test_a_high_watermark_waits_for_the_min_isr_that_its_leader_has_read() -> None:
+    """HW-09, APPEND-03: raised, the leader may go by either until it says that it has read the new one."""
+    shrunk = (*OPENING, change(1, 0, (1,)), lead(1, 0, (1,)))
+    low = replace(TWO, min_isr=1)
+    grows, stays = append(1, 0, 0, 0, 1), append(1, 0, 0)
+    grows = replace(grows, fields={**grows.fields, "acks": -1})
+    assert broken((*shrunk, grows), low) == set()
+    assert broken((*shrunk, stays), low) == {"HW-03"}
+    for moved in (grows, stays):
+        assert broken((*shrunk, config(100, 2), moved), low) == set()
+    read = (*shrunk, config(100, 2), config(1, 2))
+    assert broken((*read, stays), low) == set()
+    assert broken((*read, grows), low) == {"HW-03", "HW-09", "APPEND-03"}
+    undecided = judged((*shrunk, config(100, 2), grows), low).tallies["APPEND-03"]
+    assert (undecided.undecided, undecided.missing) == (1, ("min_isr",))
+
+
+def test_a_fencing_of_nobody_knows_whom_leaves_open_who_may_lead() -> None:
+    """CTRL-01, CTRL-09: what was known of each broker is free again; a named one is not."""
+    fenced = (*OPENING, reported(100, "FenceBroker", peer=2))
+    elected = change(2, 1, (2,))
+    without_live = replace(elected, fields={name: value for name, value in elected.fields.items() if name != "live"})
+    assert "CTRL-01" in broken((*fenced, without_live), TWO)
+    assert "CTRL-01" not in broken((*fenced, reported(100, "UnfenceBroker"), without_live), TWO)
+    again = (*OPENING, registered(2, 9), registered(2, 5))
+    assert broken(again, TWO) == {"CTRL-09"}
+    assert broken((*OPENING, registered(2, 9), reported(100, "RegisterBroker"), registered(2, 5)), TWO) == set()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.play.scenario import BROKEN, Played, play, read, rewrite, run_scenario, shipped
+from tidegauge.conformance.play.scenario import BROKEN, HOLDS, UNSEEN, Played, play, read, rewrite, run_scenario, shipped
 from tidegauge.conformance.play.transcript import Block, Transcript, TranscriptError, difference, parse, render
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.traces.files.ndjson import read as read_ndjson
@@ -32,13 +32,17 @@ def test_scenario(path: Path, played: dict[str, Played], request: pytest.Fixture
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_the_verdict_is_the_claimed_one(path: Path, played: dict[str, Played]) -> None:
-    """Broken means that an invariant fails and that the judge sees why; holding means neither. Both are asked last."""
+    """Broken means that an invariant fails and that the judge sees why; holding means neither. Both are asked last.
+
+    Unseen: an invariant fails and the judge cannot see it; the opening says why.
+    """
     one = played[path.stem]
     check, judge = one.seen.blocks[-2:]
     assert (check.command, judge.command) == ("check", "judge")
-    broken = one.scenario.expected == BROKEN
-    assert (check.output == ("all invariants hold",)) is not broken
-    assert one.judge_says.startswith("the judge rejects" if broken else "the judge accepts")
+    assert (check.output == ("all invariants hold",)) is (one.scenario.expected == HOLDS)
+    assert one.judge_says.startswith("the judge rejects" if one.scenario.expected == BROKEN else "the judge accepts")
+    opening = "\n".join(one.scenario.transcript.blocks[0].before)
+    assert ("Why no rule is broken:" in opening) is (one.scenario.expected == UNSEEN)
     assert not any(line.startswith("error:") for block in one.seen.blocks for line in block.output)
 
 

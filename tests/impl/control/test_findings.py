@@ -1,4 +1,4 @@
-"""F4 to F10: what Kafka's controller does, and the same code with the switch of that finding off."""
+"""F4 to F10 and F12: what Kafka's controller does, and the same code with the switch of that finding off."""
 
 from tests.impl.control.controls import fence_broker, register_broker, unfence_broker
 from tidegauge.impl.control.broker_states import broker_registered
@@ -271,3 +271,25 @@ def test_f10_a_replica_that_is_created_again_beside_a_missing_directory_is_elect
     assert elected(of_release("4.2.0")).leader == 1
     repaired = elected(ELR_REPAIRED)
     assert (repaired.leader, repaired.elr) == (1, ())
+
+
+def test_f12_an_election_that_brings_in_the_last_replica_completes_nothing() -> None:
+    """Both are down while the partition is reassigned to the first; it returns, and is all that is wanted."""
+    for repaired in (False, True):
+        control = controller(ELR._replace(completes_before_election=not repaired), (1, 2))
+        down = fence_broker(fence_broker(control, 1), 2)
+        asked = reassigned(down, 1)
+        assert (asked.partitions[TP].removing, asked.partitions[TP].leader) == ((2,), UNDEFINED)
+        back = unfence_broker(asked, 1).partitions[TP]
+        assert (back.leader, back.isr) == (1, (1,))
+        assert (back.replicas, back.removing) == (((1,), ()) if repaired else ((1, 2), (2,)))
+
+
+def test_f12_repaired_who_is_removed_then_is_eligible_no_more() -> None:
+    """Nor is it remembered, if ghosts are not kept; the leader epoch grows once."""
+    control = controller(ELR_REPAIRED, (1, 2))
+    asked = reassigned(fence_broker(fence_broker(control, 1), 2), 1)
+    assert set(asked.partitions[TP].elr) == {1, 2}
+    back = unfence_broker(asked, 1).partitions[TP]
+    assert (back.replicas, back.isr, back.elr, back.last_known_elr) == ((1,), (1,), (), ())
+    assert back.leader_epoch == asked.partitions[TP].leader_epoch + 1

@@ -11,7 +11,12 @@ from tidegauge.spec.checker.models import find_model, load_models
 from tidegauge.spec.errors import SpecError
 from tidegauge.traces.model.bounds import control_bounds_of, control_profile_of
 
-MODELS = [compared for compared in COMPARED if find_model(compared.model).module == "MCController"]
+MODELS = [
+    *(compared for compared in COMPARED if find_model(compared.model).module == "MCController"),
+    Compared("OldElrElects", "elr", {"MaxPartitionEpoch": 2}),
+    Compared("SwitchedOnLeaderless", "elr", {"MaxPartitionEpoch": 2, "MaxLog": 0}),
+    Compared("CompletesLate", "elr", {"MaxLog": 0}),
+]
 SIZES = {
     "GhostElr": (696, 2_350),
     "StaleIndex": (1_710, 5_878),
@@ -19,11 +24,13 @@ SIZES = {
     "FailedDirectoryLeads": (776, 1_899),
     "RaisedTooLate": (310, 766),
     "RepairedMinIsr": (704, 2_802),
+    "OldElrElects": (936, 3_040),
+    "SwitchedOnLeaderless": (420, 1_246),
+    "CompletesLate": (101, 190),
 }
 QUICK = ("GhostElr", "ForgottenElr", "StaleIndex", "NeverCompletes", "FailedDirectoryLeads", "RaisedTooLate")
 TWO = ControlBounds((0, 1), 2)
-REPAIRED = ELR_REPAIRED._replace(name="elr", neglects_elr_when_off=True)
-"""The feature is never switched off here (F9)."""
+REPAIRED = ELR_REPAIRED._replace(name="elr")
 
 
 @pytest.mark.tlc
@@ -73,7 +80,7 @@ def test_a_switch_is_a_constant_of_every_model_and_a_switch_of_the_profile() -> 
     assert control_profile_of(find_model("KafkaElr")) == ELR
     assert control_profile_of(find_model("RepairedMinIsr")) == REPAIRED
     off = [name for name in Profile._fields if getattr(ELR, name) != getattr(REPAIRED, name)]
-    assert len(off) == 7
+    assert len(off) == 9
     assert all(getattr(ELR, name) for name in off)
 
 

@@ -23,6 +23,7 @@ _ROLE = (
 )
 _STATE = r"TruncationState\(offset=(?P<target>-?\d+), completed=(?P<completed>true|false)\)"
 _SENT = r"sentLeaderAndIsr=(?P<sent>.*?partitionEpoch=\d+)"
+_CONFIG_READ = r"Updating topic (?P<topic>\S+) with new configuration : (?:.*?\bmin\.insync\.replicas -> (?P<min_isr>\d+))?"
 _UNCLEAN = "since no clean shutdown file was found"
 _CLEAN = "since clean shutdown file was found"
 _AGAIN = (
@@ -46,6 +47,9 @@ _PROCESS = (
         "LogManager",
         rf"^Created log for partition {_TP} in \S+ with properties \{{(?:.*?\bmin\.insync\.replicas=(?P<min_isr>\d+))?",
     ),
+    # BrokerMetadataPublisher until 3.4
+    ("config-read", "DynamicConfigPublisher", _CONFIG_READ),
+    ("config-read", "BrokerMetadataPublisher", _CONFIG_READ),
     ("log-deleted", "LogManager", rf"^Log for partition {_TP} is renamed to \S+-delete and is scheduled for deletion"),
     (
         "log-completed",
@@ -255,6 +259,14 @@ _CONTROLLER = (
         "broker-changed",
         "ClusterControlManager",
         r"BrokerRegistrationChangeRecord\(brokerId=(?P<peer>\d+), brokerEpoch=\d+, fenced=(?P<fenced>-?\d+)",
+    ),
+    (
+        "min-isr-written",
+        "ConfigurationControlManager",
+        (
+            r"Replayed ConfigRecord for ConfigResource\(type=TOPIC, name='(?P<topic>[^']+)'\) which set configuration "
+            r"min\.insync\.replicas to (?:(?P<min_isr>\d+)|null)$"
+        ),
     ),
     (
         "registered",

@@ -54,7 +54,20 @@ for _what, _logger, _pattern in TABLE:
 _ENDLESS = re.compile(r"\d{19}")
 _IDS = frozenset({"isr", "replicas", "adding", "removing", "elr", "last_known_elr"})
 _TEXTS = frozenset(
-    {"tp", "topic_id", "version", "sent", "request", "reason", "changes", "partition", "completed", "session", "leos"}
+    {
+        "tp",
+        "topic",
+        "topic_id",
+        "version",
+        "sent",
+        "request",
+        "reason",
+        "changes",
+        "partition",
+        "completed",
+        "session",
+        "leos",
+    }
 )
 
 

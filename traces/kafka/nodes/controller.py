@@ -62,6 +62,7 @@ class LoggedController:
             "isr-altered": self.isr_altered,
             "broker-registered": self.broker_registered,
             "broker-changed": self.broker_changed,
+            "min-isr-written": self.min_isr_written,
         }
 
     def registered(self, said: Said) -> None:
@@ -112,6 +113,13 @@ class LoggedController:
         if said.number("fenced"):
             name = "FenceBroker" if said.number("fenced") > 0 else "UnfenceBroker"
             self._concerns(said, name, {"peer": said.number("peer")})
+
+    def min_isr_written(self, said: Said) -> None:
+        """Of a topic that is there; what it is created with, its first log says. Taken away, it is one that nobody says."""
+        for tp in self.registrations:
+            if tp.rpartition("-")[0] == said.text("topic"):
+                fields: Fields = {"min_isr": said.number("min_isr")} if "min_isr" in said.values else {}
+                self.broker.step(said, "SetMinIsr", fields, tp)
 
     def _concerns(self, said: Said, name: str, fields: Fields) -> None:
         """What happens to a broker happens to each partition that it holds."""

@@ -27,7 +27,9 @@ from tidegauge.traces.problems import Problem, shown
 
 _OF_A_FETCH = frozenset({"high-watermark", "leader-high-watermark", "leader-high-watermark-kept", "expand-isr", "recorded"})
 
-_OF_A_CONTROLLER = frozenset({"ChangePartition", "AlterPartition", "RegisterBroker", "FenceBroker", "UnfenceBroker"})
+_OF_A_CONTROLLER = frozenset(
+    {"ChangePartition", "AlterPartition", "RegisterBroker", "FenceBroker", "UnfenceBroker", "SetMinIsr"}
+)
 
 HANDLERS = {**process.HANDLERS, **leader.HANDLERS, **follower.HANDLERS}
 

@@ -50,6 +50,16 @@ def _log_created(broker: LoggedBroker, said: Said) -> None:
         broker.min_isr[said.tp] = said.number("min_isr")
 
 
+def _config_read(broker: LoggedBroker, said: Said) -> None:
+    """All that a topic is configured with; a min.insync.replicas that stands there no more is one that nobody says."""
+    topic = said.text("topic")
+    now = said.number("min_isr") if "min_isr" in said.values else None
+    for tp in broker.replicas:
+        if tp.rpartition("-")[0] == topic and broker.min_isr_read.get(topic, broker.min_isr.get(tp)) != now:
+            broker.step(said, "ReadConfig", reported(min_isr=now), tp)
+    broker.min_isr_read[topic] = now
+
+
 def _log_deleted(broker: LoggedBroker, said: Said) -> None:
     broker.replicas.pop(said.tp, None)
     broker.step(said, "DeleteReplica", {})
@@ -117,6 +127,7 @@ HANDLERS: Mapping[str, Callable[[LoggedBroker, Said], None]] = {
     "partition-created": _partition_created,
     "log-created": _log_created,
     "log-deleted": _log_deleted,
+    "config-read": _config_read,
     "log-completed": _log_completed,
     "log-loaded": _log_loaded,
 }

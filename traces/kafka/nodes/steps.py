@@ -177,6 +177,7 @@ class LoggedBroker:
     named: dict[str, list[tuple[tuple[int, int], str]]] = field(default_factory=dict)
     """By topic, from which line on it is the one with which id."""
     min_isr: dict[str, int] = field(default_factory=dict)
+    min_isr_read: dict[str, int | None] = field(default_factory=dict)
     version: str = ""
     clean_start: bool | None = None
     stopping: bool = False

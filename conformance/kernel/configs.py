@@ -1,0 +1,40 @@
+"""min.insync.replicas, which may change: as the controller has written it, and as each broker has read it.
+
+Rules of this file
+
+1. As long as no event tells of a change it is that of the Config, for everybody.
+2. The controller fills the ELR by what it has written; a leader's high watermark waits for what it has read. From the change
+   on nobody can say what a broker goes by, until it says that it has read it.
+"""
+
+from tidegauge.conformance.kernel.state import BROKERS, C_MIN_ISR, MIN_ISR, MIN_ISR_READ, OPTION, REPLICAS, WHOLE, State
+from tidegauge.traces.columns import UNKNOWN
+
+
+def set_min_isr(st: State, min_isr: int) -> None:
+    """The controller has written another value."""
+    st[WHOLE, C_MIN_ISR] = min_isr if min_isr != UNKNOWN else -1
+    for r in range(st[OPTION, BROKERS]):
+        if st[REPLICAS + r, MIN_ISR_READ] != min_isr:
+            st[REPLICAS + r, MIN_ISR_READ] = UNKNOWN
+
+
+def read_config(st: State, b: int, min_isr: int) -> None:
+    """A broker has read it."""
+    st[REPLICAS + b, MIN_ISR_READ] = min_isr if min_isr != UNKNOWN else -1
+
+
+def written_min_isr(st: State) -> int:
+    """What the controller goes by; UNKNOWN where nobody can say."""
+    value = st[WHOLE, C_MIN_ISR]
+    if value == UNKNOWN:
+        return int(st[OPTION, MIN_ISR])
+    return int(value) if value >= 0 else UNKNOWN
+
+
+def read_min_isr(st: State, b: int) -> int:
+    """What broker b goes by; UNKNOWN where nobody can say."""
+    value = st[REPLICAS + b, MIN_ISR_READ]
+    if value == UNKNOWN and st[WHOLE, C_MIN_ISR] == UNKNOWN:
+        return int(st[OPTION, MIN_ISR])
+    return int(value) if value >= 0 else UNKNOWN

@@ -1,0 +1,257 @@
+"""Brokers and messages under the whole controller: impl.cluster's brokers, and a controller that is impl.control.
+
+Rules of this file
+
+1. A broker does what impl.cluster says, and the controller decides what impl.control says, request by request
+   (impl.explored.control_steps). Here the two are joined: the controller's partition is the image that brokers read, and
+   their logs are those of its states.
+2. A broker reads the image when it is news: another partition epoch, another topic id, or that it is no replica. It reads
+   min.insync.replicas with a new leader epoch at the latest: both stand in the metadata log. That of the same leader epoch
+   may be the response to its own proposal, which says nothing of configurations.
+3. A replica belongs to a topic id. What has another one, or is assigned elsewhere, is deleted with its log, and what comes
+   after is a life of its own.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tidegauge.impl.cluster import broker as broker_
+from tidegauge.impl.cluster.broker import REGISTERED, Broker
+from tidegauge.impl.cluster.broker_transitions import own_transitions, role_change, sent_epochs
+from tidegauge.impl.cluster.client_transitions import client_transitions, may_read_metadata
+from tidegauge.impl.cluster.cluster import DIRECT, Cluster, after_crash, apply
+from tidegauge.impl.cluster.controller import Controller
+from tidegauge.impl.cluster.message_transitions import follower_transitions, serve_transitions
+from tidegauge.impl.cluster.transitions import BoundedModel, Bounds, Label, Transition, metadata_of, record_epochs
+from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
+from tidegauge.impl.control.replication_control import is_active, min_isr
+from tidegauge.impl.control.topics import create_topic
+from tidegauge.impl.explored import control_cluster, control_steps
+from tidegauge.impl.explored.control_cluster import FAILED, NAME, STOPPED, ControlBounds, ControlCluster, place
+from tidegauge.impl.messages import FetchRequest, OffsetsForLeaderEpochRequest
+from tidegauge.impl.profiles import ELR, Profile, Rules, Setup
+from tidegauge.impl.replica import isr
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.rules import NONE, UNDEFINED
+
+UNBOUNDED = 1_000
+"""Offsets, epochs and stops that nobody reaches by hand."""
+
+ABSTRACT = frozenset({"LeaderAppend", "CatchUp", "Acknowledge", "Expand", "Shrink", "ReadConfig"})
+"""Steps of the controller's model that are several here, message by message."""
+
+
+class ControlledCluster(NamedTuple):
+    """A state. `held` is per broker the topic id of its replica, UNDEFINED where it has none."""
+
+    cluster: Cluster
+    control: ControlCluster
+    held: tuple[int, ...]
+    topic_id: int = 0
+
+
+def initial(bounds: ControlBounds, profile: Profile = ELR, *, clients: bool = False) -> ControlledCluster:
+    """The first replica leads, everybody is informed. With clients every record is a produce with acks=all."""
+    bounds = bounds._replace(max_log=UNBOUNDED, max_partition_epoch=UNBOUNDED, max_stops=UNBOUNDED, deletes=True)
+    control = control_cluster.initial(bounds._replace(targets=(), min_isrs=(), unregisters=True), profile)
+    count = bounds.brokers
+    unbounded = Bounds(count, UNBOUNDED, UNBOUNDED, UNBOUNDED, UNBOUNDED, max_waiting=UNBOUNDED if clients else 0)
+    model = BoundedModel(unbounded, Setup(Rules(), profile, bounds.min_isr, replica_lag_time_max_ms=-1))
+    nothing = ((None,) * count,) * count
+    brokers = tuple(Broker(Partition(b), incarnation=REGISTERED) for b in range(count))
+    cluster = Cluster(model, brokers, nothing, image_of(control), waiting=((),) * count if clients else ())
+    state = ControlledCluster(cluster, control, (UNDEFINED,) * count)
+    for b in bounds.replicas:
+        state = next(after for label, after in _news(state, b))
+    return state._replace(cluster=state.cluster._replace(network=nothing))
+
+
+def image_of(control: ControlCluster) -> Controller:
+    """What brokers read of it; nobody is a replica of a topic that is deleted."""
+    everybody, partition = range(control.bounds.brokers), control.partition
+    live = tuple(b for b in everybody if is_active(control.control, b))
+    incarnations = (REGISTERED,) * control.bounds.brokers
+    if partition is None:
+        return Controller((), UNDEFINED, UNDEFINED, (), live, incarnations=incarnations)
+    return Controller(
+        partition.replicas,
+        partition.leader,
+        partition.leader_epoch,
+        tuple(sorted(partition.isr)),
+        live,
+        partition.partition_epoch,
+        incarnations,
+        tuple(sorted(partition.elr)),
+        partition.last_known_elr,
+    )
+
+
+def successors(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
+    """Every enabled label with the state it leads to; without Reassign, SetMinIsr, SetElr, Create: `asked` takes them."""
+    for transition in _data_transitions(state):
+        yield transition.label, _joined(state._replace(cluster=apply(state.cluster, transition)), state.control)
+    for b in range(state.control.bounds.brokers):
+        yield from _news(state, b)
+        yield from _proposed(state, b)
+    yield from _controlled(state)
+
+
+def asked(state: ControlledCluster, label: Label) -> ControlledCluster | None:
+    """The state after any label, also one with arguments that nobody can list; None where it is not enabled."""
+    bounds = state.control.bounds
+    match label:
+        case ("Reassign", target):
+            bounds = bounds._replace(targets=(target,))
+        case ("Cancel",):
+            bounds = bounds._replace(targets=(bounds.replicas,))
+        case ("SetMinIsr", value):
+            bounds = bounds._replace(min_isrs=(value,), late_config=True)
+        case ("SetElr", _):
+            bounds = bounds._replace(toggles=True)
+        case ("Create", replicas):
+            return next((after for _, after in _created(state, label, replicas)), None)
+    widened = state._replace(control=state.control._replace(bounds=bounds))
+    return next((after for found, after in successors(widened) if found == label), None)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Brokers and messages
+
+
+def _data_transitions(state: ControlledCluster) -> Iterator[Transition]:
+    """What brokers and clients do without news of the controller. A fetch names its topic id (KIP-516)."""
+    cluster, held = state.cluster, state.held
+    model, incarnations = cluster.model, cluster.controller.incarnations
+    for b, broker in enumerate(cluster.brokers):
+        yield from own_transitions(model, b, broker, may_crash=False)
+        yield from follower_transitions(model, b, broker, cluster.network[b])
+        for leader, message in enumerate(cluster.network[b]):
+            if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest) and held[leader] in {held[b], UNDEFINED}:
+                yield from serve_transitions(model, leader, cluster.brokers[leader], b, message, incarnations)
+    for b, waiting in enumerate(cluster.waiting):
+        yield from client_transitions(model, b, cluster.brokers[b], waiting)
+
+
+def _news(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledCluster]]:
+    """BecomeLeader, BecomeFollower, DeleteReplica, ReadConfig: what the metadata log has for a broker that runs."""
+    cluster, image, control = state.cluster, state.cluster.controller, state.control
+    broker, known = cluster.brokers[b], cluster.brokers[b].partition
+    if not broker.up or place(control, b) == FAILED:
+        return
+    if cluster.waiting and not may_read_metadata(broker, cluster.waiting[b]):
+        return
+    if state.held[b] != UNDEFINED and (state.held[b] != state.topic_id or b not in image.assignment):
+        yield ("DeleteReplica", b), _joined(_without_replica(state, b), control)
+        return
+    has_role = known.leader_epoch != UNDEFINED
+    if b in image.assignment and (not has_role or image.partition_epoch > known.partition_epoch):
+        read = cluster
+        if image.leader_epoch > known.leader_epoch:
+            read = _with_min_isr(cluster, min_isr(control.control, NAME))
+        held = (*state.held[:b], state.topic_id, *state.held[b + 1 :])
+        for transition in role_change(read.model, b, broker, cluster.network[b], image):
+            yield transition.label, _joined(state._replace(cluster=apply(read, transition), held=held), control)
+    if has_role and broker.leads and control.partition is not None:
+        read = _with_min_isr(cluster, min_isr(control.control, NAME))
+        if read != cluster:
+            yield ("ReadConfig", b), _joined(state._replace(cluster=read), control)
+
+
+def _with_min_isr(cluster: Cluster, value: int) -> Cluster:
+    setup = cluster.model.setup._replace(min_insync_replicas=value)
+    return cluster._replace(model=cluster.model._replace(setup=setup))
+
+
+def _without_replica(state: ControlledCluster, b: int) -> ControlledCluster:
+    """The log is deleted, and fetchers of it stop. ReplicaManager#stopPartitions."""
+    cluster = state.cluster
+    brokers = list(cluster.brokers)
+    brokers[b] = brokers[b]._replace(partition=Partition(b), source=UNDEFINED, entry=None)
+    waiting = (*cluster.waiting[:b], (), *cluster.waiting[b + 1 :]) if cluster.waiting else ()
+    network = after_crash(cluster.network, b, DIRECT)
+    held = (*state.held[:b], UNDEFINED, *state.held[b + 1 :])
+    return state._replace(cluster=cluster._replace(brokers=tuple(brokers), network=network, waiting=waiting), held=held)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The controller
+
+
+def _proposed(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledCluster]]:
+    """AlterPartition: a leader's proposal reaches the controller. What is made of it is metadata, or a refusal."""
+    cluster, control = state.cluster, state.control
+    broker, sender = cluster.brokers[b], control.control.brokers.get(b)
+    if not broker.leads or not broker.partition.state.is_inflight or sender is None:
+        return
+    request = isr.alter_partition_request(broker.partition, broker.incarnation)
+    epochs = tuple(_broker_epoch(control, m, e) for m, e in zip(request.isr, sent_epochs(broker, request), strict=True))
+    proposal = Proposal(control.tp, request._replace(isr_epochs=epochs))
+    result = alter_partition(control.control, AlterPartition(b, sender.epoch, (proposal,)))
+    response = result.response.responses[0]
+    label = ("AlterPartition", b, response.error)
+    if response.error != NONE:
+        metadata = metadata_of(cluster.model, eligible=False)
+        refused = broker_.handle_alter_partition_response(cluster.model.setup, broker, response, metadata)
+        cluster = cluster._replace(brokers=(*cluster.brokers[:b], refused, *cluster.brokers[b + 1 :]))
+    for _, after in control_steps.written(control, label, result.records):
+        control = after
+    yield label, _joined(state._replace(cluster=cluster), control)
+
+
+def _broker_epoch(control: ControlCluster, b: int, incarnation: int) -> int:
+    """The broker epoch that is meant: the one that it has registered with, or an earlier one."""
+    known = control.control.brokers.get(b)
+    return UNDEFINED if incarnation == UNDEFINED or known is None else known.epoch - (incarnation != REGISTERED)
+
+
+def _controlled(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
+    """Every step of the controller's model but those of leader and followers, with what it does to the brokers."""
+    for label, after in control_steps.successors(state.control):
+        if label[0] not in ABSTRACT:
+            yield label, _joined(_with_processes(state, label, after), after)
+
+
+def _with_processes(state: ControlledCluster, label: Label, after: ControlCluster) -> ControlledCluster:
+    cluster = state.cluster
+    setup = cluster.model.setup
+    match label:
+        case ("Die", b, kept):
+            log = cluster.brokers[b].partition.log
+            dead = broker_.crash(setup, cluster.brokers[b], log.hw, log.end)
+            transition = Transition(("CrashAndLose", b), b, dead if kept else broker_.lose_disk(dead))
+        case ("ShutDown", b) if after.processes[b] == STOPPED:
+            transition = Transition(("Stop", b), b, broker_.stop(setup, cluster.brokers[b]))
+        case ("FailDirectory", b) | ("Unfence", b, 1):
+            offline = Broker(Partition(b), incarnation=cluster.brokers[b].incarnation)
+            state = state._replace(held=(*state.held[:b], UNDEFINED, *state.held[b + 1 :]))
+            transition = Transition(("CrashAndLose", b), b, offline)
+        case ("Register", b, _):
+            transition = Transition(("Register", b), b, broker_.restart(cluster.brokers[b]))
+        case _:
+            return state
+    return state._replace(cluster=apply(cluster, transition))
+
+
+def _created(state: ControlledCluster, label: Label, replicas: tuple[int, ...]) -> Iterator[tuple[Label, ControlledCluster]]:
+    """Create: the topic again, under its name and with another topic id, when it was deleted.
+
+    Of one partition, and not where brokers have two directories: where its replicas lie they would have to say first.
+    """
+    bounds = state.control.bounds
+    if state.control.partition is None and not bounds.partition_zero and not bounds.disks_fail:
+        records = create_topic(state.control.control, NAME, (replicas,), {}).records
+        for _, after in control_steps.written(state.control, label, records):
+            yield label, _joined(state._replace(topic_id=state.topic_id + 1), after)
+
+
+def _joined(state: ControlledCluster, control: ControlCluster) -> ControlledCluster:
+    """Brokers see what the controller has, and it what they hold. What an election gave up, nobody was promised."""
+    cluster = state.cluster
+    if control is not state.control:
+        kept = tuple(one for one in cluster.acked if control.committed[one[0] : one[0] + 1] == (one[1],))
+        cluster = cluster._replace(controller=image_of(control), committed=control.committed, acked=kept)
+    known = cluster.model.setup.min_insync_replicas
+    logs = tuple(record_epochs(broker) for broker in cluster.brokers)
+    bounds = control.bounds._replace(targets=(), min_isrs=(), late_config=False, toggles=False)
+    joined = control._replace(bounds=bounds, logs=logs, committed=cluster.committed, known_min_isr=known)
+    return state._replace(cluster=cluster, control=joined)

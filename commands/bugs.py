@@ -3,23 +3,39 @@
 import argparse
 
 from tidegauge.commands.counts import natural
-from tidegauge.commands.terminal import CONFORMS, FAILS, echo
-from tidegauge.conformance.judging.progress import SEED
+from tidegauge.commands.terminal import CONFORMS, FAILS, aside, echo, silent
+
+SEED = 1
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
+    parser.add_argument("name", nargs="*", help="bugs to look at (default: all, held against the kept result)")
     parser.add_argument("--seed", type=natural, default=SEED, help=f"seed of the walks (default {SEED})")
+    parser.add_argument("--rewrite", action="store_true", help="keep what is found as the expected result")
 
 
 def run(args: argparse.Namespace) -> int:
-    """The kill matrix: which rule of the judge catches which faulty implementation."""
-    from tidegauge.conformance.evidence.kill_matrix import Fate, kill_all
+    """The kill matrix: who catches which known bug, the judge on traces, the covers or the walks of a driven broker."""
+    from tidegauge.drive.bugs.known import BUGS, bug_named
+    from tidegauge.drive.bugs.matrix import MATRIX_FILE, differences, kept, text_of, to_json, wrong
+    from tidegauge.drive.runs.exercised import ELSEWHERE, TO_EXERCISE
+    from tidegauge.drive.runs.kill import Killed, kill_all
 
-    survived = 0
-    for kill in kill_all(args.seed):
-        rules = ", ".join(f"{rule} ({traces:,})" for rule, traces in kill.by_rule.items()) or kill.says
-        echo(f"{kill.fault.name:<30} {kill.fault.resembles:<24} {kill.fate.value}{': ' if rules else ''}{rules}")
-        survived += kill.fate is Fate.SURVIVED
-    echo(f"seed {args.seed}; {survived} survived")
-    return FAILS if survived else CONFORMS
+    names, progress = [bug_named(name).name for name in args.name], silent if args.quiet else aside
+
+    def said(one: Killed) -> None:
+        echo(text_of(one.row, BUGS[one.row.name].says))
+        progress(f"{one.row.name}: cover {one.seconds[0]:.1f} s, walks {one.seconds[1]:.1f} s")
+
+    found = kill_all(args.seed, names, said)
+    survive = sum(row.survives for row in found.rows)
+    lines = [f"{row.name} survives" for row in found.rows if row.survives] if names else wrong(found, TO_EXERCISE, ELSEWHERE)
+    if args.rewrite and not names:
+        MATRIX_FILE.write_text(to_json(found), encoding="utf-8")
+    elif not names and args.seed == SEED:
+        lines += differences(kept(), found)
+    for line in lines:
+        echo(line)
+    echo(f"seed {args.seed}; {len(found.rows)} bugs, {survive} survive")
+    return FAILS if lines else CONFORMS

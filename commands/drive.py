@@ -21,10 +21,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--walks", type=positive, metavar="N", help="random walks with hostile inputs, instead of a cover or besides --cover"
     )
+    parser.add_argument(
+        "--scenarios",
+        action="store_true",
+        help="the scenarios of conformance/scenarios as one broker sees them, instead of a cover or besides --cover",
+    )
     parser.add_argument("--seed", type=natural, default=1, help="seed of the walks (default 1)")
     parser.add_argument(
         "--record", metavar="FILE", help="keep what the broker reported as a transcript, for tidegauge recheck"
     )
+    parser.add_argument("--badge", metavar="FILE", help="write the outcome as JSON for an endpoint badge of shields.io")
     parser.add_argument(
         "--timeout", type=seconds, default=SECONDS, help=f"how long it may be silent, in seconds (default {SECONDS:g})"
     )
@@ -34,25 +40,45 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Drive a broker of any language through every local step of the model, and tell the first step at which it differs."""
     from tidegauge.drive import transcript
+    from tidegauge.drive.paths.scenarios import scenario_orders
+    from tidegauge.drive.reporting.publicly import annotations, badge, on_github
     from tidegauge.drive.runs.orders import orders_for
     from tidegauge.drive.runs.run import run as drive
     from tidegauge.drive.runs.run import text_of
     from tidegauge.drive.transports.stdio import StdioNode
     from tidegauge.impl.releases import named
 
-    if args.record:
-        writable(args.record)
+    for place in filter(None, (args.record, args.badge)):
+        writable(place)
     progress = silent if args.quiet else aside
     profile = named(profiles.chosen(args) or "")
     with StdioNode(args.command, args.timeout) as node:
         progress(f"{node.capabilities.name} speaks the contract")
-        graphs = () if args.smoke or (args.walks is not None and not (args.cover or args.graph)) else args.graph
+        others = args.smoke or args.walks is not None or args.scenarios
+        found = scenario_orders(profile, node.capabilities) if args.scenarios else ()
+        scenarios = {one.name: one.order for one in found}
         orders, coverage = orders_for(
-            node.capabilities, profile, graphs=graphs, walks=args.walks or 0, seed=args.seed, smoke=args.smoke, echo=progress
+            node.capabilities,
+            profile,
+            graphs=() if others and not (args.cover or args.graph) else args.graph,
+            walks=args.walks or 0,
+            seed=args.seed,
+            smoke=args.smoke,
+            scenarios=scenarios,
+            echo=progress,
         )
         recorder = transcript.Recorder(orders) if args.record else None
         shown = drive(node, orders, profile, coverage, recorder, progress)
         if recorder is not None:
             transcript.write(Path(args.record), node.capabilities, profile.name, recorder.recorded())
+    at = {difference.order: difference.at for difference in shown.played.differences}
+    for name, order in scenarios.items():
+        if order in at:
+            echo(f"scenario {name} differs after {at[order]} steps")
     echo(text_of(shown))
+    if on_github():
+        for line in annotations(shown.name, [failure.text for failure in shown.failures]):
+            echo(line)
+    if args.badge:
+        Path(args.badge).write_text(badge(shown.exit_code, shown.profile, shown.played.steps), encoding="utf-8")
     return shown.exit_code

@@ -11,7 +11,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument("file", nargs="+", help="transcripts that `tidegauge drive --record` wrote")
     profiles.arguments(parser, "the generation it is held against (default: the one it was recorded with)")
-    parser.add_argument("--fault", metavar="NAME", help="hold a reference with this wrong rule against it")
+    parser.add_argument("--fault", metavar="NAME", help="hold a reference with this known bug against it")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -46,7 +46,7 @@ def counting(count: Count) -> Rules:
     return Rules(**{name: counted(name, getattr(rules_, name)) for name in Rules._fields})
 
 
-def _with_callees(applied: set[str]) -> set[str]:
+def with_callees(applied: set[str]) -> set[str]:
     """With the rules that those call themselves."""
     codes = {name: set(getattr(rules_, name).__code__.co_names) for name in Rules._fields}
     while more := {callee for name in applied for callee in codes[name] & codes.keys()} - applied:
@@ -56,7 +56,7 @@ def _with_callees(applied: set[str]) -> set[str]:
 
 def coverage_lines(count: Count) -> list[str]:
     """Which rules were applied and which were not, and the rows of the tables."""
-    applied = _with_callees({name for name, _ in count})
+    applied = with_callees({name for name, _ in count})
     missing = [name for name in Rules._fields if name not in applied]
     lines = [f"rules applied: {len(applied)} of {len(Rules._fields)}" + (f"; not {', '.join(missing)}" if missing else "")]
     for name in ROWS:

@@ -10,8 +10,8 @@ Rules of this file
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tidegauge.drive.contract import EVERYTHING, Capabilities, Node, Opening, Order, Report, Step, Watch
-from tidegauge.drive.reference import Held, opened, possible, report, step
+from tidegauge.drive.contract import EVERYTHING, STEPS, Capabilities, Node, Opening, Order, Report, Step, Watch
+from tidegauge.drive.reference import Held, WrongStep, opened, possible, report, step
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules
 
@@ -81,13 +81,17 @@ def expected_of(held: Held, taken: Step) -> tuple[Held, Report]:
         return held, IMPOSSIBLE
 
 
+UNKNOWN_SERVER_ERROR = -1
+
 IMPOSSIBLE: Report = {"step": "impossible"}
 
 
 def given(held: Held, taken: Step) -> tuple[Held, Report]:
-    """What a broker with a fault does with a step: nothing, if the fault has left no place for it."""
+    """What a broker with a bug does with a step: nothing, if the bug has left no place for it; a request gets an error."""
     after, said = expected_of(held, taken)
-    return after, report(held) if said is IMPOSSIBLE else said
+    if said is not IMPOSSIBLE:
+        return after, said
+    return after, report(held, {"error": UNKNOWN_SERVER_ERROR} if STEPS[taken[0]].result else None)
 
 
 def differences(expected: Report, seen: Report, reported: frozenset[str]) -> tuple[str, ...]:
@@ -107,9 +111,9 @@ def _agrees(expected: Any, seen: Any, field: str = "") -> bool:
     return bool(expected == seen)
 
 
-def reference(profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None) -> Start:
-    """What a broker of this generation is expected to do."""
-    return lambda opening: opened(opening, profile, rules)
+def reference(profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None, wrong: WrongStep | None = None) -> Start:
+    """What a broker of this generation is expected to do; with wrong rules or a wrong step, what one with a bug does."""
+    return lambda opening: opened(opening, profile, rules, wrong)
 
 
 class ReferenceNode:

@@ -52,7 +52,10 @@ class Waiting(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The broker, and what is under way around it. `highest_epoch`: the highest leader epoch it has heard of."""
+    """The broker, and what is under way around it. `highest_epoch`: the highest leader epoch it has heard of.
+
+    `wrong` is what a broker with a bug makes of a step that the right one has taken.
+    """
 
     setup: Setup
     opening: Opening
@@ -63,6 +66,7 @@ class Held(NamedTuple):
     waiting: tuple[Waiting, ...] = ()
     partition_epoch: int = UNDEFINED
     highest_epoch: int = UNDEFINED
+    wrong: "WrongStep | None" = None
 
     def request(self, peer: int) -> Request | None:
         """What is in flight to a peer."""
@@ -74,10 +78,19 @@ class Held(NamedTuple):
         return self.proposal is not None and self.broker.partition.state != self.proposed
 
 
-def opened(opening: Opening, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None) -> Held:
+Taken = tuple[Held, Report | None]
+"""After a step: the broker, and the response to the step's request."""
+
+WrongStep = Callable[[Held, Step, Held, Report | None], Taken]
+"""Gets the broker before a step, the step, and what the right broker makes of both; gives what a wrong one makes of it."""
+
+
+def opened(
+    opening: Opening, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None, wrong: WrongStep | None = None
+) -> Held:
     """An empty replica of a broker that has read no metadata."""
     setup = Setup(rules or Rules(), profile, opening.min_insync_replicas, replica_lag_time_max_ms=NO_LIMIT)
-    return Held(setup, opening)
+    return Held(setup, opening, wrong=wrong)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -126,6 +139,8 @@ def stepped(held: Held, taken: Step) -> tuple[Held, Report | None, Produced]:
     name, *arguments = taken
     before = held.broker.partition.state
     after, result = _STEPS[name](held, *arguments)
+    if held.wrong is not None:
+        after, result = held.wrong(held, taken, after, result)
     after, produced = _answering(_proposing(after, before))
     return _asking(after), result, produced
 
@@ -204,33 +219,31 @@ def _asking(held: Held) -> Held:
 # Each step
 
 
-Taken = tuple[Held, Report | None]
-
-
 def _metadata(held: Held, leader: int, leader_epoch: int, partition_epoch: int, members: tuple[int, ...]) -> Taken:
     everybody = (BROKER, *held.opening.peers)
     image = Controller(everybody, leader, leader_epoch, members, everybody, partition_epoch)
     if leader == BROKER:
-        broker = broker_.become_leader(held.setup, held.broker, image, _cache(held, eligible=False))
+        broker = broker_.become_leader(held.setup, held.broker, image, cache_of(held, eligible=False))
     else:
         broker = broker_.become_follower(held.setup, held.broker, image)
     highest = max(held.highest_epoch, leader_epoch)
     return held._replace(broker=broker, partition_epoch=partition_epoch, highest_epoch=highest), None
 
 
-def _cache(held: Held, *, eligible: bool) -> Metadata:
+def cache_of(held: Held, *, eligible: bool) -> Metadata:
     """The broker's metadata cache: whether its peers may join the ISR."""
     return tuple(BrokerState(b, fenced=not eligible) for b in (BROKER, *held.opening.peers))
 
 
-def _led(held: Held, partition: Partition) -> Held:
+def led(held: Held, partition: Partition) -> Held:
+    """The broker with its partition changed."""
     return held._replace(broker=settled(held.broker._replace(partition=partition)))
 
 
 def _append(held: Held, acks: int) -> Taken:
-    before, cache = held.broker.partition, _cache(held, eligible=False)
+    before, cache = held.broker.partition, cache_of(held, eligible=False)
     partition, error, info = partition_.append_records_to_leader(held.setup, before, 1, acks, cache, NOW)
-    held = _led(held, partition)
+    held = led(held, partition)
     if error != NONE:
         return held, {"error": error}
     if acks == -1:
@@ -239,11 +252,11 @@ def _append(held: Held, acks: int) -> Taken:
 
 
 def _fetch(held: Held, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Taken:
-    request, cache = FetchRequest(peer, epoch, offset, last_epoch), _cache(held, eligible=may_join)
+    request, cache = FetchRequest(peer, epoch, offset, last_epoch), cache_of(held, eligible=may_join)
     partition, response = partition_.fetch_records(held.setup, held.broker.partition, request, cache, NOW, max_records=1)
     if response.error != NONE:
         return held, {"error": response.error}
-    return _led(held, partition), {
+    return led(held, partition), {
         "error": NONE,
         "hw": response.hw,
         "log_start": response.log_start,
@@ -269,7 +282,7 @@ def _list_offsets(held: Held, current_leader_epoch: int, which: str) -> Taken:
 
 def _delete_records(held: Held, offset: int) -> Taken:
     partition, error, _ = partition_.delete_records(held.setup, held.broker.partition, offset)
-    return _led(held, partition), {"error": error}
+    return led(held, partition), {"error": error}
 
 
 def _without(held: Held, peer: int) -> Held:
@@ -315,9 +328,9 @@ def _alter_partition_response(held: Held, error: int, partition_epoch: int, memb
     if error == NONE:
         response = AlterPartitionResponse(NONE, asked.leader_epoch, partition_epoch, members)
     partition, again = isr.handle_alter_partition_response(
-        held.setup, held.broker.partition, held.proposed, response, _cache(held, eligible=False), NOW
+        held.setup, held.broker.partition, held.proposed, response, cache_of(held, eligible=False), NOW
     )
-    held = _led(held, partition)
+    held = led(held, partition)
     return held if again else held._replace(proposal=None), None
 
 
@@ -341,6 +354,7 @@ def _started(held: Held, down: Broker) -> Held:
         broker_.restart(down),
         partition_epoch=held.partition_epoch,
         highest_epoch=held.highest_epoch,
+        wrong=held.wrong,
     )
 
 

@@ -1,19 +1,19 @@
-"""The kill matrix: which rule of the judge catches which faulty implementation.
+"""The kill matrix on traces: which rule of the judge catches which faulty implementation.
 
 Rules of this file
 
 1. A fault is explored like the right implementation, its graph is walked so that every edge is taken, the traces are judged.
    A fault that does what the right implementation never does, and whose traces all pass, has survived: the suite has failed.
-2. Bounds grow until a rule fails: most faults show in a graph of a few hundred states. One that needs log starts that move
-   has bounds of its own.
+2. Bounds grow until a rule fails: most faults show in a graph of a few hundred states. One that shows elsewhere names its
+   own bounds (`Fault.shown`), and those are the only ones.
 3. A fault whose graph is the right one within all bounds has shown nothing. It is told apart, and is no kill.
 4. A fault can corrupt a replica so that its state no longer is a state of the model (an epoch cache that its records do not
    imply). Then there is no graph to walk; the implementation's own check that said so is named instead.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 
@@ -23,7 +23,10 @@ from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.judging.progress import SEED
 from tidegauge.impl.errors import IllegalStateError
 from tidegauge.impl.explored.explore import Bounds, Graph, explore
+from tidegauge.impl.explored.fault import Shown
 from tidegauge.impl.explored.faults import FAULTS, Fault
+from tidegauge.impl.profiles import Rules
+from tidegauge.impl.releases import named
 from tidegauge.traces.model.edges import edge_table
 from tidegauge.traces.model.walks import STEPS, draw
 
@@ -40,31 +43,28 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True)
-class Kill:
-    """The fate of one fault; `by_rule` counts failing traces, most first."""
+class Judged:
+    """The fate of one wrong implementation; `by_rule` counts failing traces, most first. `says`: what refused it."""
 
-    fault: Fault
     fate: Fate
     by_rule: Mapping[str, int]
     bounds: Bounds
     traces: int
     says: str = ""
+    exercised: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A fault, and what the judge says of it."""
+
+    fault: Fault
+    judged: Judged
 
 
 def kill(fault: Fault, seed: int = SEED) -> Kill:
-    """Judge the fault's traces within growing bounds until a rule fails."""
-    outcome = Kill(fault, Fate.SHOWS_NOTHING, {}, GROWING[-1], 0)
-    for bounds in (fault.bounds,) if fault.bounds.max_start else GROWING:
-        try:
-            graph = explore(bounds, rules_override=fault.rules)
-        except IllegalStateError as refusal:
-            return Kill(fault, Fate.REFUSED, {}, bounds, 0, str(refusal))
-        if graph == _right(bounds):  # states, labels and transitions come in an order that the rules alone decide
-            continue
-        outcome = _judged(fault, bounds, graph, seed)
-        if outcome.fate is Fate.CAUGHT:
-            return outcome
-    return outcome
+    """Judge the fault's traces within its own bounds, or growing ones."""
+    return Kill(fault, judged_within(shown_in(fault), fault.rules, seed=seed))
 
 
 def kill_all(seed: int = SEED) -> Iterator[Kill]:
@@ -72,15 +72,41 @@ def kill_all(seed: int = SEED) -> Iterator[Kill]:
     return (kill(fault, seed) for fault in FAULTS.values())
 
 
-def _judged(fault: Fault, bounds: Bounds, graph: Graph, seed: int) -> Kill:
-    table = edge_table(graph.states, graph.labels, graph.edges)
+def shown_in(fault: Fault) -> tuple[Shown, ...]:
+    """Where to look for it, one after the other."""
+    return (fault.shown,) if fault.shown is not None else tuple(map(Shown, GROWING))
+
+
+def judged_within(
+    places: Sequence[Shown], rules: Rules, switches: Mapping[str, bool | str] | None = None, seed: int = SEED
+) -> Judged:
+    """The traces of a generation with wrong rules or switches, judged as that generation, until a rule fails."""
+    outcome = Judged(Fate.SHOWS_NOTHING, {}, places[-1].bounds, 0)
+    for place in places:
+        wrong = named(place.profile)._replace(**(switches or {}))  # type: ignore[arg-type]  # a switch is a bool or a str
+        try:
+            graph = explore(place.bounds, wrong, rules)
+        except IllegalStateError as refusal:
+            return Judged(Fate.REFUSED, {}, place.bounds, 0, str(refusal))
+        if graph == _right(place):  # states, labels and transitions come in an order that the rules alone decide
+            continue
+        outcome = _judged(place, graph, seed)
+        if outcome.fate is Fate.CAUGHT:
+            return outcome
+    return outcome
+
+
+def _judged(place: Shown, graph: Graph, seed: int) -> Judged:
+    table = edge_table(graph.states, graph.labels, graph.edges, place.profile)
     walks = draw(table, 2 * len(graph.edges), STEPS, np.random.default_rng(seed))
-    judgement = judge(table.columns(walks.edges, walks.lengths), table.config)
+    config = replace(table.config, min_isr=place.bounds.min_insync_replicas)
+    judgement = judge(table.columns(walks.edges, walks.lengths), config)
     failing = Counter({rule: tally.failed_traces for rule, tally in judgement.tallies.items() if tally.failed})
+    exercised = frozenset(rule for rule, tally in judgement.tallies.items() if tally.held or tally.failed)
     fate = Fate.CAUGHT if failing else Fate.SURVIVED
-    return Kill(fault, fate, dict(failing.most_common()), bounds, judgement.traces)
+    return Judged(fate, dict(failing.most_common()), place.bounds, judgement.traces, exercised=exercised)
 
 
 @cache
-def _right(bounds: Bounds) -> Graph:
-    return explore(bounds)
+def _right(place: Shown) -> Graph:
+    return explore(place.bounds, place.profile)

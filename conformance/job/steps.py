@@ -68,22 +68,23 @@ def seeded_faults(echo: Echo) -> StepResult:
     """Every fault of impl.explored.faults, against the judge."""
     kills = []
     for kill in kill_all():
-        caught_by = ", ".join(list(kill.by_rule)[:3]) or kill.says
-        echo(f"      {kill.fault.name}: {kill.fate.value}{' by ' if kill.by_rule else ' '}{caught_by}")
+        judged = kill.judged
+        caught_by = ", ".join(list(judged.by_rule)[:3]) or judged.says
+        echo(f"      {kill.fault.name}: {judged.fate.value}{' by ' if judged.by_rule else ' '}{caught_by}")
         kills.append(kill)
     cases = tuple(
         JobCase(
             k.fault.name,
-            k.fate is not Fate.SURVIVED,
-            f"{k.fault.says} ({k.fault.resembles}): {k.fate.value} {dict(k.by_rule)}",
+            k.judged.fate in {Fate.CAUGHT, Fate.REFUSED},
+            f"{k.fault.says} ({k.fault.resembles}): {k.judged.fate.value} {dict(k.judged.by_rule)}",
         )
         for k in kills
     )
-    fates = {fate: sum(k.fate is fate for k in kills) for fate in Fate}
+    fates = {fate: sum(k.judged.fate is fate for k in kills) for fate in Fate}
     said = ", ".join(f"{count} {fate.value}" for fate, count in fates.items() if count)
     figures = {
         "fates": {fate.value: count for fate, count in fates.items()},
-        "matrix": {k.fault.name: dict(k.by_rule) for k in kills},
+        "matrix": {k.fault.name: dict(k.judged.by_rule) for k in kills},
     }
     return StepResult(f"{len(kills)} faults: {said}", cases, figures)
 

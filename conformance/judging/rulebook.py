@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tidegauge.impl.errors import UsageError
-from tidegauge.impl.profiles import Profile
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.releases import RELEASE, Version, named, of_release, version_of
 from tidegauge.traces.schema import Config
 
@@ -36,12 +36,17 @@ class Rule:
 
 @dataclass(frozen=True)
 class Bug:
-    """A known bug. `switches` are those of impl.profiles that a release with it has; without any, `fixed` decides."""
+    """A known bug. `switches` are those of impl.profiles that a release with it has; without any, `fixed` decides.
+
+    `right` is the generation that differs by it, `beyond` why no driven broker can show it.
+    """
 
     name: str
     says: str
     fixed: tuple[Version, ...]
-    switches: Mapping[str, bool]
+    switches: Mapping[str, bool | str]
+    right: str
+    beyond: str
 
     def is_in(self, release: Version, profile: Profile) -> bool:
         """Whether a release has it; `profile` is what that release did."""
@@ -97,7 +102,14 @@ def _bug(name: str, row: Mapping[str, Any]) -> Bug:
     fixed = str(row.get("fixed", ""))
     releases = [word for word in (fixed or row.get("gone", "")).split(", ") if word and "switch" not in row]
     says = f"{row['says']} Fixed in {fixed}." if fixed else str(row["says"])
-    return Bug(name, says, tuple(version_of(word) for word in releases), row.get("switch", {}))
+    return Bug(
+        name,
+        says,
+        tuple(version_of(word) for word in releases),
+        row.get("switch", {}),
+        row.get("right", FETCH_TRUNCATION.name),
+        row.get("beyond", ""),
+    )
 
 
 def looks_like(rule: Rule, config: Config) -> tuple[Bug, ...]:

@@ -4,12 +4,16 @@
     #
     # Rule under test: truncation to the high watermark (before KIP-101). Expected: BROKEN.
     # Source: KIP-101, scenario 1.
+    # under-test: b1
+    # shows: DATA-01, S1
 
 Rules of this file
 
 1. A file opens with its claim, the rule under test with the expected verdict, the source and a picture. Its name says the
    outcome. It ends with `check` and `judge`, whose output must agree with the expected verdict.
-2. A file that is rewritten has not passed: someone must read the difference first.
+2. Two more lines are about driven brokers (docs/drive.md). `under-test` names the brokers that one stands for, all if there
+   is no such line; `shows` has ids of rules, rows of the truncation table (T1 to T5), and problems that Kafka had (S1 to S12).
+3. A file that is rewritten has not passed: someone must read the difference first.
 """
 
 import re
@@ -30,13 +34,15 @@ HOLDS, BROKEN, UNSEEN = "HOLDS", "BROKEN", "UNSEEN"
 
 @dataclass(frozen=True)
 class Scenario:
-    """A file: what it claims, what it expects, what it says happens."""
+    """A file: what it claims, what it expects, what it says happens; whom a driven broker stands for, and what it shows."""
 
     path: Path
     claim: str
     expected: str
     source: str
     transcript: Transcript
+    under_test: frozenset[str] = frozenset()
+    shows: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,13 @@ def read(path: Path) -> Scenario:
             f"{path}:1: expected a claim, then `Rule under test: ... Expected: HOLDS.`, BROKEN. or UNSEEN., then "
             f"`Source: ...`, saw {header[:1]}; see the scenarios that are shipped"
         )
-    return Scenario(path, header[0], expected[1], source.removeprefix("Source: "), transcript)
+    under_test, shows = _words(header, "under-test: "), _words(header, "shows: ")
+    return Scenario(path, header[0], expected[1], source.removeprefix("Source: "), transcript, under_test, shows)
+
+
+def _words(header: Sequence[str], begin: str) -> frozenset[str]:
+    line = next((line.removeprefix(begin) for line in header if line.startswith(begin)), "")
+    return frozenset(word for word in re.split(r"[,\s]+", line) if word)
 
 
 def play_scenario(scenario: Scenario) -> Played:

@@ -106,9 +106,9 @@ def _given(inputs: Inputs, held: Held, value: Local) -> Iterator[Input]:
     """What may be given to the broker now; a request in flight may always be lost."""
     if held.overtaken:
         known = (given for given in inputs.given.get(value, ()) if given.step[0] == "alter_partition_response")
-        yield from dict.fromkeys((Input(_void(held)), *known))
+        yield from dict.fromkeys((Input(response_to_overtaken(held)), *known))
         return
-    in_flight = {peer: _requested(request) for peer, request in held.requests}
+    in_flight = {peer: requested_by(request) for peer, request in held.requests}
     for given in inputs.given.get(value, ()):
         if not given.requested or in_flight.get(given.step[1]) == given.requested:
             yield given
@@ -116,13 +116,14 @@ def _given(inputs: Inputs, held: Held, value: Local) -> Iterator[Input]:
         yield Input(("lose_response", peer), requested)
 
 
-def _requested(request: Request) -> Requested:
+def requested_by(request: Request) -> Requested:
+    """What tells a request from others to the same peer."""
     if isinstance(request, FetchRequest):
         return request.current_leader_epoch, request.fetch_offset
     return (request.current_leader_epoch,)
 
 
-def _void(held: Held) -> Step:
+def response_to_overtaken(held: Held) -> Step:
     """What the controller says of a proposal that metadata has overtaken: done, or made on an earlier partition epoch."""
     partition, proposal = held.broker.partition, held.proposal
     done = proposal is not None and partition.is_leader and partition.state.isr == proposal.isr
@@ -145,7 +146,7 @@ def _local(inputs: Inputs, held: Held) -> Local:
 
 
 def _key(inputs: Inputs, held: Held) -> Hashable:
-    proposed = _void(held) if held.overtaken else None
+    proposed = response_to_overtaken(held) if held.overtaken else None
     fresh, proposes = held.partition_epoch == UNDEFINED, held.proposal is not None
     return _local(inputs, held), held.requests, proposes, proposed, held.waiting, fresh
 

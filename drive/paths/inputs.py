@@ -82,8 +82,8 @@ def _set(brokers: tuple[int, ...], rename: Rename) -> tuple[int, ...]:
     return tuple(sorted(map(rename, brokers)))
 
 
-def _renaming(me: int) -> Rename:
-    """Broker `me` is broker 1."""
+def renaming(me: int) -> Rename:
+    """Broker `me` is broker 1, the others are 2, 3, .. in their order."""
     return lambda b: b if b == UNDEFINED else BROKER if b == me else b + 1 + (b < me)
 
 
@@ -95,9 +95,9 @@ def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
     """From the graph of impl.cluster.cluster within bounds."""
     given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
     start = initial(bounds, profile)
-    renames = [_renaming(b) for b in range(bounds.brokers)]
+    renames = [renaming(b) for b in range(bounds.brokers)]
     for rename in renames:
-        given[local(Broker(Partition(BROKER)))][Input(_image(start, rename))] = None
+        given[local(Broker(Partition(BROKER)))][Input(image_step(start, rename))] = None
     seen: set[Any] = set()
     values: dict[tuple[int, int], Local] = {}
     keep: list[Broker] = []
@@ -110,7 +110,7 @@ def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
         if key in seen:
             continue
         seen.add(key)
-        found = list(_inputs(before, label, after, renames[b]))
+        found = list(inputs_of(before, label, after, renames[b]))
         if found:
             if (b, id(broker)) not in values:
                 values[b, id(broker)] = local(broker, renames[b])
@@ -134,15 +134,17 @@ def _read(before: Cluster, label: Label) -> Any:
             return None
 
 
-def _image(cluster: Cluster, rename: Rename) -> Step:
+def image_step(cluster: Cluster, rename: Rename) -> Step:
+    """The controller's registration, as a broker reads it."""
     image = cluster.controller
     return "metadata", rename(image.leader), image.leader_epoch, NEXT, _set(image.isr, rename)
 
 
-def _inputs(before: Cluster, label: Label, after: Cluster, rename: Rename) -> Iterator[Input]:
+def inputs_of(before: Cluster, label: Label, after: Cluster, rename: Rename) -> Iterator[Input]:
+    """What a transition gives the broker that takes it."""
     match label:
         case ("BecomeLeader" | "BecomeFollower", _):
-            yield Input(_image(before, rename))
+            yield Input(image_step(before, rename))
         case ("LeaderAppend", _):
             yield Input(("append", -1 if before.waiting else 1))
         case ("HandleFetch", leader, f, expand):
@@ -197,7 +199,7 @@ BOLD = 99
 
 def of_isr_changes(bounds: isr_cluster.IsrBounds, profile: Profile) -> Inputs:
     """From the graph of impl.explored.isr_cluster, its leader: responses that come before the metadata they made."""
-    rename = _renaming(isr_cluster.LEADER)
+    rename = renaming(isr_cluster.LEADER)
     start = isr_cluster.initial(bounds, profile)
     given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
     peers = tuple(range(BROKER + 1, BROKER + 1 + bounds.followers))

@@ -19,6 +19,7 @@ from tidegauge.drive.contract import (
     Capabilities,
     Opening,
     Order,
+    Path,
     Step,
 )
 from tidegauge.drive.reference import Held, opened, possible, step
@@ -40,17 +41,24 @@ STEPS_OF_A_WALK = 24
 FAR = 4
 """Offsets are drawn up to here."""
 
+LED: Path = (("metadata", BROKER, 0, 0, (BROKER, 2, 3)), ("append", 1), ("append", 1))
+
 Draw = Callable[[random.Random, Held], Step]
 
 
 def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = EVERYTHING) -> Order:
-    """One walk: every third has two peers, every fourth needs two in-sync replicas."""
+    """One walk: every third has two peers, every fourth needs two in-sync replicas.
+
+    Of those with two peers every second begins where a leader has two records that nobody has fetched yet: what a leader
+    makes of two followers takes more steps than the others leave.
+    """
     rng = random.Random(f"{seed}.{number}")
     opening = Opening((2, 3) if number % 3 == 2 else (2,), 2 if number % 4 == 3 else 1)
     held = opened(opening, profile)
     path: list[Step] = []
-    for _ in range(8 * STEPS_OF_A_WALK):
-        taken = _drawn(rng, held)
+    begun = LED if number % 6 == 5 else ()
+    for at in range(8 * STEPS_OF_A_WALK):
+        taken = begun[at] if at < len(begun) else _drawn(rng, held)
         if not possible(held, taken) or capabilities.lacks(taken, held.broker.partition.log.end) is not None:
             continue
         try:
@@ -105,8 +113,9 @@ def _append(rng: random.Random, held: Held) -> Step:
 
 def _fetch(rng: random.Random, held: Held) -> Step:
     epoch, peer = _near(rng, held.broker.partition.leader_epoch), rng.choice(held.opening.peers)
-    last = rng.choice((UNDEFINED, _epoch(rng, held, 1), _epoch(rng, held)))
-    return "fetch", peer, epoch, _offset(rng, held), last, rng.random() < 0.7
+    last, log = rng.choice((UNDEFINED, _epoch(rng, held, 1), _epoch(rng, held))), held.broker.partition.log
+    offset = rng.randrange(log.start) if log.start and rng.random() < 0.5 else _offset(rng, held)
+    return "fetch", peer, epoch, offset, last, rng.random() < 0.7
 
 
 def _catching_up(rng: random.Random, held: Held) -> Step:
@@ -118,7 +127,8 @@ def _catching_up(rng: random.Random, held: Held) -> Step:
 
 
 def _offsets_for_leader_epoch(rng: random.Random, held: Held) -> Step:
-    return "offsets_for_leader_epoch", _near(rng, held.broker.partition.leader_epoch), _epoch(rng, held, 1)
+    asked = UNDEFINED if rng.random() < 0.1 else _epoch(rng, held, 1)
+    return "offsets_for_leader_epoch", _near(rng, held.broker.partition.leader_epoch), asked
 
 
 def _list_offsets(rng: random.Random, held: Held) -> Step:

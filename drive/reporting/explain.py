@@ -4,7 +4,7 @@ Rules of this file
 
 1. A bug explains a difference when the reference with it reports what the broker reported, at every step of the path,
    in every field that the broker reports. One alone is looked for first, then two together.
-2. Bugs are the switches of a profile (what a release of Kafka did) and the faults of impl.explored.faults.
+2. Bugs are the switches of a profile (what a release of Kafka did), and the wrong rules and steps of drive.bugs.
 3. What was decided is seen by putting an ear to each rule: the rules themselves are not touched.
 """
 
@@ -15,21 +15,22 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from tidegauge.conformance.judging.rulebook import rulebook
+from tidegauge.drive.bugs.known import BUGS
 from tidegauge.drive.player import Difference, differences, expected_of, given
-from tidegauge.drive.reference import opened, possible, report, stepped
+from tidegauge.drive.reference import WrongStep, opened, possible, report, stepped
 from tidegauge.impl import rules as rules_
-from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import Profile, Rules
 from tidegauge.impl.releases import SINCE
 
 
 class Suspect(NamedTuple):
-    """A known bug: a switch with another value, or a wrong rule."""
+    """A known bug: a switch with another value, a wrong rule or a wrong step."""
 
     name: str
     says: str
     profile: dict[str, Any]
     rules: dict[str, Callable[..., Any]]
+    wrong: WrongStep | None = None
 
 
 class Decision(NamedTuple):
@@ -51,8 +52,9 @@ def suspects(profile: Profile) -> Iterator[Suspect]:
                 yield Suspect(f"{name}={_word(value)}", _releases(since, value), {name: value}, {})
         if isinstance(now, bool) and not any(value != now for _, value in since):
             yield Suspect(f"{name}={_word(not now)}", "as no release did", {name: not now}, {})
-    for fault in FAULTS.values():
-        yield Suspect(fault.name, f"{fault.says} ({fault.resembles})", {}, _changed(fault.rules))
+    for bug in BUGS.values():
+        if not bug.switches:
+            yield Suspect(bug.name, bug.says, {}, _changed(bug.rules), bug.wrong)
 
 
 def _changed(rules: Rules) -> dict[str, Callable[..., Any]]:
@@ -99,14 +101,17 @@ def explained_by(
 
 
 def _fit(one: Suspect, other: Suspect) -> bool:
+    if one.wrong is not None and other.wrong is not None:
+        return False
     return not (one.profile.keys() & other.profile.keys() or one.rules.keys() & other.rules.keys())
 
 
 def _does_the_same(found: Difference, profile: Profile, bugs: tuple[Suspect, ...], reported: frozenset[str]) -> bool:
     switches = {name: value for bug in bugs for name, value in bug.profile.items()}
-    wrong = {name: rule for bug in bugs for name, rule in bug.rules.items()}
+    rules = {name: rule for bug in bugs for name, rule in bug.rules.items()}
+    wrong = next((bug.wrong for bug in bugs if bug.wrong is not None), None)
     right = opened(found.order.opening, profile)
-    held = opened(found.order.opening, profile._replace(**switches), Rules()._replace(**wrong))
+    held = opened(found.order.opening, profile._replace(**switches), Rules()._replace(**rules), wrong)
     seen = report(held)
     for at, taken in enumerate(found.order.path[: found.at], start=1):
         held, seen = given(held, taken)

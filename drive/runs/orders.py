@@ -1,6 +1,7 @@
 """Which paths a broker is taken through: ten steps, the covers of graphs, random walks; and how much of it all that is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from tidegauge.drive.contract import EXTRAS, REPORTED, STEPS, Capabilities, Order
 from tidegauge.drive.paths.graphs import USUAL, cover_of, graph_named
@@ -17,13 +18,18 @@ def orders_for(
     walks: int = 0,
     seed: int = 1,
     smoke: bool = False,
+    scenarios: Mapping[str, Order] = MappingProxyType({}),
     echo: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Order], list[str]]:
-    """The orders, and a line of coverage for each of their sources. `graphs` None: the usual ones."""
+    """The orders, and a line of coverage for each of their sources. `graphs` None: the usual ones. `scenarios` by name."""
     orders, lines = [], list(_lacking(capabilities))
     if smoke:
         orders.append(ten_steps(profile, capabilities))
         lines.append(f"smoke: {len(orders[0].path)} steps")
+    if scenarios:
+        orders += scenarios.values()
+        files = {name.partition("@")[0] for name in scenarios}
+        lines.append(f"scenarios: {len(files)}, as {len(scenarios)} brokers see them")
     for name in USUAL if graphs is None else graphs:
         echo(f"graph {name}: {graph_named(name).says}")
         cover = cover_of(name, profile, capabilities)

@@ -8,12 +8,12 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+from tidegauge.drive.bugs.known import bug_named
 from tidegauge.drive.player import Played, play, reference
 from tidegauge.drive.reporting.explain import Suspect, decisions, explanations
 from tidegauge.drive.reporting.text import story
 from tidegauge.drive.runs.run import CONFORMS, DIFFERS, UNDECIDED
 from tidegauge.drive.transcript import TranscriptNode
-from tidegauge.impl.explored.faults import fault_named
 from tidegauge.impl.releases import named
 
 UNEXPLAINED = "no known bug"
@@ -41,11 +41,11 @@ class Rechecked:
 
 
 def recheck(node: TranscriptNode, profile: str | None = None, fault: str | None = None) -> Rechecked:
-    """Hold a transcript against a generation, by default the one whose paths it has; `fault` puts a wrong rule in."""
+    """Hold a transcript against a generation, by default the one whose paths it has; `fault` puts a known bug in."""
     expected = named(profile or node.profile)
-    rules = fault_named(fault).rules if fault else None
+    start = bug_named(fault)._replace(right=expected).start() if fault else reference(expected)
     began = time.monotonic()
-    played = play(node, node.orders, reference(expected, rules))
+    played = play(node, node.orders, start)
     seconds = time.monotonic() - began
     causes: Counter[str] = Counter()
     first = ""

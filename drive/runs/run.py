@@ -77,21 +77,39 @@ def run(
     began = time.monotonic()
     played = play(node, orders, reference(profile, counting(count)), recorder)
     seconds = time.monotonic() - began
-    kinds: defaultdict[tuple[str, tuple[str, ...]], list[Difference]] = defaultdict(list)
-    for difference in played.differences:
+    failures, not_again = told(node, played.differences, profile, echo)
+    return Run(capabilities.name, profile.name, played, seconds, tuple(failures), not_again, tuple(coverage), count)
+
+
+Kind = tuple[str, tuple[str, ...]]
+"""The step after which a path differs, and the fields."""
+
+
+def kinds_of(differences: Sequence[Difference]) -> dict[Kind, list[Difference]]:
+    """What differs alike."""
+    kinds: defaultdict[Kind, list[Difference]] = defaultdict(list)
+    for difference in differences:
         kinds[str(difference.step and difference.step[0]), difference.fields].append(difference)
+    return kinds
+
+
+def told(
+    node: Node, differences: Sequence[Difference], profile: Profile, echo: Callable[[str], None] = lambda _: None
+) -> tuple[list[Failure], int]:
+    """The kinds of differences, most frequent first, shrunk and told; and how many did not come again."""
     failures, not_again = [], 0
-    for (kind, fields), alike in sorted(kinds.items(), key=lambda item: -len(item[1]))[:KINDS]:
+    reports = node.capabilities.reports
+    for (kind, fields), alike in sorted(kinds_of(differences).items(), key=lambda item: -len(item[1]))[:KINDS]:
         echo(f"shrinking {kind}: {', '.join(fields)}, {len(alike):,} paths")
         shown = shrunk(node, min(alike, key=lambda difference: difference.at), reference(profile))
         if shown is None:
             not_again += 1
             continue
-        found = explanations(shown, profile, capabilities.reports)
-        same = tuple(explained_by(found, alike[:SAMPLE], profile, capabilities.reports))
-        text = story(shown, decisions(shown, profile), same, capabilities.reports)
+        found = explanations(shown, profile, reports)
+        same = tuple(explained_by(found, alike[:SAMPLE], profile, reports))
+        text = story(shown, decisions(shown, profile), same, reports)
         failures.append(Failure(shown, len(alike), same, text))
-    return Run(capabilities.name, profile.name, played, seconds, tuple(failures), not_again, tuple(coverage), count)
+    return failures, not_again
 
 
 def text_of(run: Run) -> str:

@@ -1,18 +1,18 @@
 """The reference as a driven program: `python -m tidegauge.drive.transports.serve [--profile NAME] [--fault NAME]`.
 
 What a broker in any language has to do on its side, and a broker to try the suite on: as it is, as an older generation, or
-with one wrong rule.
+with one bug.
 """
 
 import argparse
 import json
 import sys
 
+from tidegauge.drive.bugs.known import bug_named
 from tidegauge.drive.contract import EVERYTHING, VERSION, Opening, frozen, step_of
-from tidegauge.drive.player import given
-from tidegauge.drive.reference import Held, opened, report
+from tidegauge.drive.player import given, reference
+from tidegauge.drive.reference import Held, report
 from tidegauge.drive.transports.lines import json_line
-from tidegauge.impl.explored.faults import fault_named
 from tidegauge.impl.releases import named
 
 
@@ -20,9 +20,9 @@ def main() -> None:
     """Read steps, write reports, until the input ends."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--profile", default="fetch-truncation")
-    parser.add_argument("--fault")
+    parser.add_argument("--fault", help="a bug of drive.bugs: the broker is of the generation that differs by it")
     args = parser.parse_args()
-    profile, rules = named(args.profile), fault_named(args.fault).rules if args.fault else None
+    start = bug_named(args.fault).start() if args.fault else reference(named(args.profile))
     write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
     sys.stdin.readline()
     can, reports = sorted(EVERYTHING.can), sorted(EVERYTHING.reports)
@@ -36,7 +36,7 @@ def main() -> None:
             del replicas[partition]
             continue
         if name == "open":
-            replicas[partition] = opened(Opening(frozen(line["peers"]), line["min_insync_replicas"]), profile, rules)
+            replicas[partition] = start(Opening(frozen(line["peers"]), line["min_insync_replicas"]))
             said = report(replicas[partition])
         else:
             replicas[partition], said = given(replicas[partition], step_of(line))

@@ -1,5 +1,6 @@
 """The Python adapter over its toy broker conforms as far as it goes; the bug planted in it is found and named."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -35,6 +36,26 @@ def test_the_planted_bug_is_told_with_its_name(capsys: pytest.CaptureFixture[str
     assert "! hw" in said
     assert "HandleDivergingResponse: " in said
     assert "same as   applies_diverging=on" in said
+
+
+def test_a_workflow_gets_annotations_and_a_badge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An annotation is one line, whatever the story has in it; without a workflow there is none."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    place = tmp_path / "badge.json"
+    smoke = ["drive", "--quiet", "--smoke", "--badge", str(place), "--", sys.executable, str(ADAPTER)]
+    assert main([*smoke, "--bug"]) == 1
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("::error ")]
+    assert line.startswith("::error title=toy DIFFERS after 7 steps%2C in ")
+    assert "%0A  HandleDivergingResponse: " in line
+    assert json.loads(place.read_text(encoding="utf-8")) == {
+        "schemaVersion": 1, "label": "tidegauge", "message": "differs (fetch-truncation, 8 steps)", "color": "red"
+    }  # fmt: skip
+    monkeypatch.delenv("GITHUB_ACTIONS")
+    assert main(smoke) == 0
+    assert "::error" not in capsys.readouterr().out
+    assert json.loads(place.read_text(encoding="utf-8"))["color"] == "brightgreen"
 
 
 def test_ten_steps_and_bad_usage(capsys: pytest.CaptureFixture[str]) -> None:

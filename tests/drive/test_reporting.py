@@ -5,7 +5,7 @@ import pytest
 from tidegauge.drive.contract import EVERYTHING, Capabilities, Opening, Order, Watch
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.player import Difference, ReferenceNode, play, reference
+from tidegauge.drive.player import ReferenceNode, play, reference
 from tidegauge.drive.reporting.explain import decisions, explanations, suspects
 from tidegauge.drive.reporting.shrink import shrunk
 from tidegauge.drive.reporting.text import step_text, story
@@ -18,29 +18,6 @@ ORDERS = [
     *cover_of("small", FETCH_TRUNCATION).orders,
     *walks(1, 240, FETCH_TRUNCATION),
 ]
-CHUNK = 60
-
-
-def first_difference(node: ReferenceNode) -> Difference | None:
-    """Of the first orders that show one, the shortest."""
-    for at in range(0, len(ORDERS), CHUNK):
-        found = play(node, ORDERS[at : at + CHUNK], reference()).differences
-        if found:
-            return min(found, key=lambda difference: difference.at)
-    return None
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_every_fault_is_found_shrunk_and_explains_itself(name: str) -> None:
-    """On the cover of the smallest graph, or on a few walks."""
-    node = ReferenceNode(reference(rules=FAULTS[name].rules))
-    found = first_difference(node)
-    assert found is not None
-    shortest = shrunk(node, found, reference())
-    assert shortest is not None
-    assert shortest.at <= 12
-    named_by = [bugs[0].name for bugs in explanations(shortest, FETCH_TRUNCATION, EVERYTHING.reports)]
-    assert name in named_by
 
 
 def test_a_release_is_explained_by_its_switch() -> None:

@@ -1,0 +1,152 @@
+"""The scenarios of conformance/scenarios as one of their brokers sees them: paths like any other.
+
+Rules of this file
+
+1. A scenario is a cluster's; what its broker is given becomes steps, what it does by itself is expected of it.
+2. The contract sends a request as soon as there is something to ask, a scenario when it says so: where the two differ the
+   earlier request is lost and asked again. A proposal that metadata has overtaken is responded to at once.
+3. What reaches a broker that has started and read no metadata is left out: the contract has no such partition.
+4. A scenario of another generation, or one in which the broker loses its disk, is none for a driven broker.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path as File
+from typing import Any, NamedTuple
+
+from tidegauge.conformance.play.directives import Player
+from tidegauge.conformance.play.scenario import read, shipped
+from tidegauge.conformance.play.session import Session
+from tidegauge.drive.contract import BROKER, Capabilities, Opening, Order, Path, Step
+from tidegauge.drive.paths.cover import requested_by, resolved, response_to_overtaken
+from tidegauge.drive.paths.inputs import Input, Rename, image_step, inputs_of, renaming
+from tidegauge.drive.reference import Held, opened, possible, step
+from tidegauge.impl.cluster.cluster import Cluster, Label, actions
+from tidegauge.impl.explored.describe import broker_name
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.rules import UNDEFINED
+
+
+class ScenarioOrder(NamedTuple):
+    """A scenario as a broker of it sees it: `020_forked_log_is_truncated_on_fetch@b1`."""
+
+    name: str
+    order: Order
+    held: Held
+
+
+def orders_of(place: File, profile: Profile) -> list[ScenarioOrder]:
+    """Those of the brokers that the scenario is about; none if it is of another generation."""
+    scenario = read(place)
+    session = played(place)
+    if not _same_generation(session.profile, profile):
+        return []
+    brokers = [b for b in range(session.brokers) if broker_name(b) in (scenario.under_test or broker_name(b))]
+    found = []
+    for me in brokers:
+        if ("LoseDisk", me) in session.labels:
+            continue
+        held, path = _seen_by(session, me)
+        if path:
+            found.append(ScenarioOrder(f"{place.stem}@{broker_name(me)}", Order(held.opening, path), held))
+    return found
+
+
+def scenario_orders(profile: Profile, capabilities: Capabilities, places: Sequence[File] = ()) -> list[ScenarioOrder]:
+    """All that are shipped, or those that are named, as far as a broker can be given them."""
+    found = [one for place in places or shipped() for one in orders_of(place, profile)]
+    return [one for one in found if _fits(one.order, profile, capabilities)]
+
+
+def played(place: File) -> Session:
+    """The session that a scenario leaves behind."""
+    player = Player()
+    for block in read(place).transcript.blocks:
+        player.run(block.command)
+    assert player.session is not None, place
+    return player.session
+
+
+def _same_generation(of_scenario: Profile, profile: Profile) -> bool:
+    """Eligible leader replicas are the controller's: a broker does the same with and without."""
+    return of_scenario._replace(name="", elr=False) == profile._replace(name="", elr=False)
+
+
+def _fits(order: Order, profile: Profile, capabilities: Capabilities) -> bool:
+    held = opened(order.opening, profile)
+    for taken in order.path:
+        if capabilities.lacks(taken, held.broker.partition.log.end) is not None:
+            return False
+        held, _ = step(held, taken)
+    return True
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One broker's part
+
+
+def _seen_by(session: Session, me: int) -> tuple[Held, Path]:
+    """The broker at the end, and the steps that led there."""
+    rename, start = renaming(me), session.states[0]
+    opening = Opening(tuple(range(BROKER + 1, BROKER + session.brokers)), start.model.bounds.min_insync_replicas)
+    held, path = opened(opening, session.profile), list[Step]()
+    given: Iterator[Input] = iter((Input(image_step(start, rename)),))
+    transitions = zip(session.states, session.labels, session.states[1:], strict=False)
+    while True:
+        for one in given:
+            for taken in _steps(held, one):
+                held, _ = step(held, taken)
+                path.append(taken)
+        following = next(transitions, None)
+        if following is None:
+            return held, tuple(path)
+        given = _given(*following, me, rename)
+
+
+def _given(before: Cluster, label: Label, after: Cluster, me: int, rename: Rename) -> Iterator[Input]:
+    """What a transition gives this broker."""
+    if label[1:2] != (me,):
+        return
+    found = list(inputs_of(before, label, after, rename))
+    match label:
+        case ("HandleFetch", leader, f, expand):
+            # The metadata cache refuses only where the broker itself would have let the follower in
+            joins = bool(expand) or ("HandleFetch", leader, f, 1) not in actions(before)
+            fetch, *others = (one for one in found if one.step[0] != "fetch" or one.step[5] is True)
+            yield Input((*fetch.step[:5], joins))
+            yield from others
+        case ("HandleDuplicate", _, f, expand, epoch, offset, last):
+            yield Input(("fetch", rename(f), epoch, offset, last, bool(expand)))
+        case ("LoseResponse", _, leader):
+            yield Input(("lose_response", rename(leader)))
+        case _:
+            yield from found
+
+
+def _steps(held: Held, given: Input) -> Iterator[Step]:
+    """The steps of the contract that give it."""
+    unread = held.partition_epoch == UNDEFINED or held.broker.partition.leader_epoch == UNDEFINED
+    name = given.step[0]
+    if unread and name not in {"metadata", "crash", "stop"}:
+        return
+    if given.requested:
+        peer: int = given.step[1]
+        in_flight: Any = held.request(peer)
+        if in_flight is not None and requested_by(in_flight) != given.requested:
+            yield "lose_response", peer
+    elif name == "lose_response" and held.request(given.step[1]) is None:
+        return
+    yield resolved(held, given.step)
+    if name == "metadata":
+        after, _ = step(held, resolved(held, given.step))
+        if after.overtaken:
+            yield resolved(after, response_to_overtaken(after))
+
+
+def is_a_path(order: Order, profile: Profile) -> bool:
+    """Whether the contract allows each of its steps."""
+    held = opened(order.opening, profile)
+    for taken in order.path:
+        if not possible(held, taken):
+            return False
+        held, _ = step(held, taken)
+    return True

@@ -1,0 +1,120 @@
+"""What there is to test of a broker, a case each: ten steps, scenarios, paths by graph and action, walks, rules.
+
+Rules of this file
+
+1. An id says what a case is about and nothing of how many paths there are: it is the same tomorrow.
+2. Paths are played once, however many cases look at them.
+3. A rule fails where it decides a step that differs; one that no path applies is not exercised, and that is no pass.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from tidegauge.conformance.judging.rulebook import rulebook
+from tidegauge.drive.contract import Capabilities, Node, Order, action_of
+from tidegauge.drive.coverage import Count, counting, with_callees
+from tidegauge.drive.paths.graphs import cover_of
+from tidegauge.drive.paths.scenarios import scenario_orders
+from tidegauge.drive.paths.smoke import smoke
+from tidegauge.drive.paths.walks import walk
+from tidegauge.drive.player import Difference, Played, play, reference
+from tidegauge.drive.reporting.explain import decisions
+from tidegauge.drive.runs.run import SAMPLE, kinds_of, told
+from tidegauge.impl.profiles import Profile
+
+TOGETHER = 60
+"""Walks in one case."""
+
+RULE = "rule/"
+
+
+class Failed(NamedTuple):
+    """Why a case fails; `exercised` is off for a rule that nothing applies."""
+
+    text: str = ""
+    exercised: bool = True
+
+
+def path_cases(
+    capabilities: Capabilities, profile: Profile, graphs: Sequence[str], walks: int, seed: int
+) -> Mapping[str, Sequence[Order]]:
+    """The orders by the id of their case: those of a graph by the action that their last step is."""
+    cases: defaultdict[str, list[Order]] = defaultdict(list)
+    cases["smoke"].append(smoke(profile, capabilities))
+    for one in scenario_orders(profile, capabilities):
+        cases[f"scenario/{one.name}"].append(one.order)
+    for name in graphs:
+        for order in cover_of(name, profile, capabilities).orders:
+            cases[f"graph/{name}/{action_of(order.path[-1])}"].append(order)
+    for number in range(walks):
+        first = number - number % TOGETHER
+        cases[f"walks/{seed}/{first}-{first + TOGETHER - 1}"].append(walk(seed, number, profile, capabilities))
+    return cases
+
+
+def rule_cases() -> list[str]:
+    """The ids of the rules that decide what a driven broker does."""
+    return [f"{RULE}{rule.id}" for rule in rulebook().values() if rule.impl.startswith("impl.rules:")]
+
+
+@dataclass
+class Suite:
+    """A broker and what is to be tested of it."""
+
+    node: Node
+    profile: Profile
+    paths: Mapping[str, Sequence[Order]]
+    count: Count = field(default_factory=Counter)
+    _played: dict[str, Played] = field(default_factory=dict)
+    _stories: dict[Order, str] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> list[str]:
+        """Every case."""
+        return [*self.paths, *rule_cases()]
+
+    def check(self, case: str) -> Failed | None:
+        """What is wrong with one; None for nothing."""
+        if case.startswith(RULE):
+            return self._check_rule(case.removeprefix(RULE))
+        differences = self._differences(case)
+        if not differences:
+            return None
+        return Failed(self._told(differences))
+
+    def _told(self, differences: Sequence[Difference]) -> str:
+        failures, not_again = told(self.node, differences, self.profile)
+        texts = [failure.text for failure in failures]
+        if not_again:
+            texts.append(f"{not_again} kinds of differences did not come again: the broker is not the same twice")
+        return "\n\n".join(texts)
+
+    def _differences(self, case: str) -> Sequence[Difference]:
+        if case not in self._played:
+            expected = reference(self.profile, counting(self.count))
+            self._played[case] = play(self.node, self.paths[case], expected)
+        return self._played[case].differences
+
+    def _check_rule(self, rule: str) -> Failed | None:
+        failing = self._by_rule.get(rule)
+        if failing is not None:
+            if failing.order not in self._stories:  # many rules decide at one step
+                self._stories[failing.order] = self._told([failing])
+            return Failed(self._stories[failing.order])
+        applied = rulebook()[rule].impl.removeprefix("impl.rules:") in with_callees({name for name, _ in self.count})
+        return None if applied else Failed(f"{rule}: no path applies it", exercised=False)
+
+    @cached_property
+    def _by_rule(self) -> Mapping[str, Difference]:
+        """The shortest difference by the rules that decide there."""
+        found = [difference for case in self.paths for difference in self._differences(case)]
+        samples = [one for alike in kinds_of(found).values() for one in sorted(alike, key=lambda one: one.at)[:SAMPLE]]
+        shortest: dict[str, Difference] = {}
+        for difference in sorted(samples, key=lambda one: one.at):
+            for decision in decisions(difference, self.profile):
+                for rule in decision.ids:
+                    shortest.setdefault(rule, difference)
+        return shortest

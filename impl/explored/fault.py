@@ -1,0 +1,64 @@
+"""What a fault is: one decision of impl.rules replaced by a wrong one.
+
+Rules of this file
+
+1. A fault is data: `Setup(rules=fault.rules)`, or `explore(bounds, profile, fault.rules)`. Nothing is patched.
+2. Each resembles a bug that was shipped, or a slip one makes when writing the rule; `resembles` names it.
+3. `breaks` is the invariant that a search within `bounds` finds violated first. None: no invariant fails there, because
+   another rule heals it, or because it only stops progress; a judge of single steps sees it. Both are tested.
+4. A wrong rule has the signature of the right one, and calls it wherever only part of the decision is wrong. Its row stands
+   above it; its name is the fault's.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from tidegauge.impl.cluster.cluster import Bounds
+from tidegauge.impl.profiles import Rules
+
+
+class Shown(NamedTuple):
+    """Bounds and a generation within which traces of a fault differ from right ones."""
+
+    bounds: Bounds
+    profile: str = "fetch-truncation"
+
+
+class Fault(NamedTuple):
+    """One wrong rule. `shown` names bounds of its own where those that most faults show in are the wrong ones."""
+
+    name: str
+    says: str
+    resembles: str
+    rule: str
+    rules: Rules
+    breaks: str | None
+    bounds: Bounds
+    shown: Shown | None = None
+
+
+SMALL = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)
+EPOCHS = Bounds(brokers=2, max_log=1, max_epoch=3, max_crashes=0)
+STARTS = Bounds(brokers=2, max_log=2, max_epoch=0, max_crashes=0, max_start=1)
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+
+
+def instead_of(
+    faults: list[Fault],
+    rule: str,
+    *,
+    says: str,
+    resembles: str,
+    breaks: str | None,
+    bounds: Bounds = SMALL,
+    shown: Shown | None = None,
+) -> Callable[[Rule], Rule]:
+    """Make a fault of the wrong rule below, behind those there are: `_cut_one_high` is cut-one-high."""
+
+    def made(wrong: Rule) -> Rule:
+        name = wrong.__name__.strip("_").replace("_", "-")
+        faults.append(Fault(name, says, resembles, rule, Rules.with_rule(rule, wrong), breaks, bounds, shown))
+        return wrong
+
+    return made

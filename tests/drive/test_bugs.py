@@ -1,0 +1,119 @@
+"""Known bugs: each is played or it is said why not, the kept matrix is about these, and what it says still happens."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tidegauge.conformance.judging.rulebook import known_bugs
+from tidegauge.drive.bugs.known import BUGS, bug_named
+from tidegauge.drive.bugs.matrix import Caught, Matrix, Row, differences, kept, of_json, text_of, to_json, wrong
+from tidegauge.drive.bugs.wrong_steps import WRONG_STEPS
+from tidegauge.drive.contract import EVERYTHING, Order
+from tidegauge.drive.paths.graphs import cover_of
+from tidegauge.drive.paths.walks import walk
+from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.reporting.explain import explanations
+from tidegauge.drive.reporting.shrink import shrunk
+from tidegauge.drive.runs.exercised import ELSEWHERE, TO_EXERCISE
+from tidegauge.drive.runs.kill import CHUNK, WALKS, kill
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.explored.faults import FAULTS
+
+ROWS = {row.name: row for row in kept().rows}
+MOST_STEPS = 12
+
+
+def test_every_bug_of_the_catalog_is_played_or_resembled_or_it_says_why_not() -> None:
+    """And none of them two of these."""
+    resembled = {issue for fault in FAULTS.values() for issue in re.findall(r"KAFKA-\d+", fault.resembles)}
+    for name, bug in known_bugs().items():
+        assert bool(bug.beyond) != (name in BUGS or name in resembled), name
+    assert set(known_bugs()) >= set(WRONG_STEPS)
+    assert {name for name in resembled if name not in known_bugs()} <= {"KAFKA-7415", "KAFKA-13091"}
+
+
+def test_an_unknown_bug_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match=r"expected one of no-divergence-check, .*KAFKA-769.* seen 'KAFKA-0'"):
+        bug_named("KAFKA-0")
+
+
+def test_the_kept_matrix_is_about_the_bugs_there_are_and_nothing_survives() -> None:
+    """Else: ./run bugs --rewrite, and read the difference."""
+    assert list(ROWS) == list(BUGS)
+    assert wrong(kept(), TO_EXERCISE, ELSEWHERE) == []
+    assert of_json(to_json(kept())) == kept()
+
+
+def test_each_bug_is_shown_by_a_driven_broker_in_a_few_steps() -> None:
+    for row in ROWS.values():
+        caught = [found for found in (row.cover, row.walks) if found is not None]
+        assert caught, row.name
+        assert min(found.steps for found in caught) <= MOST_STEPS, row.name
+
+
+def _orders(row: Row) -> Iterator[Order]:
+    """Those that the kept matrix says it is seen on."""
+    right = BUGS[row.name].right
+    if row.cover is not None:
+        yield from cover_of(row.cover.where, right).orders
+        return
+    assert row.walks is not None
+    first = int(row.walks.where.split()[2])
+    yield from (walk(kept().seed, number, right) for number in range(first, first + CHUNK))
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.cover is None or row.cover.where != "two"])
+def test_a_bug_is_found_where_the_matrix_says_shrunk_and_explains_itself(name: str) -> None:
+    """In this process; ./run bugs has each behind a program's stdin and stdout."""
+    bug, row, node = BUGS[name], ROWS[name], ReferenceNode(BUGS[name].start())
+    orders = list(_orders(row))
+    found = next(
+        found
+        for at in range(0, len(orders), CHUNK)
+        if (found := play(node, orders[at : at + CHUNK], reference(bug.right)).differences)
+    )
+    shortest = shrunk(node, min(found, key=lambda difference: difference.at), reference(bug.right))
+    assert shortest is not None
+    assert shortest.at == (row.cover or row.walks or Caught("", 0)).steps
+    named_by = {bugs[0].name for bugs in explanations(shortest, bug.right, EVERYTHING.reports)}
+    assert name in named_by or {found.partition("=")[0] for found in named_by} & set(bug.switches)
+
+
+@pytest.mark.parametrize("name", ["KAFKA-2143"])
+def test_a_row_is_made_as_it_is_kept_behind_a_program(name: str) -> None:
+    """A wrong step: the judge has no traces of it, cover and walks see it."""
+    found = kill(BUGS[name], kept().seed, count := type(COUNT)())
+    assert found.row == ROWS[name]
+    assert found.judged == frozenset()
+    assert count
+
+
+COUNT: dict[tuple[str, str], int] = {}
+
+
+def test_a_bug_that_no_column_catches_fails() -> None:
+    """So does a rule that nothing exercises, and an excuse that is stale."""
+    silent = Row("silent", "no rule fails")
+    seen = replace(silent, name="seen", walks=Caught("from walk 0 on", 3))
+    matrix = Matrix(1, (silent, seen), frozenset({"HW-01"}), frozenset({"T1"}))
+    assert wrong(matrix, {"HW-01": "a", "HW-02": "b", "T1": "c", "T2": "d"}, {"T2": "elsewhere", "T1": "elsewhere"}) == [
+        "silent survives: no column catches it",
+        "HW-02 is exercised by nothing; b",
+        "T1 is exercised here after all: take it out of ELSEWHERE",
+    ]
+    assert "judge: no rule fails | cover: not seen | walks: from walk 0 on, 3 steps" in text_of(seen, "says")
+
+
+def test_what_is_not_as_it_was_kept_is_told() -> None:
+    before = Matrix(1, (Row("a", "caught", ("HW-01",)), Row("b", "caught")), frozenset({"HW-01"}))
+    after = Matrix(1, (Row("a", "caught"), Row("c", "caught")), frozenset({"HW-02"}))
+    lines = differences(before, after)
+    assert [line.partition(":")[0] for line in lines] == ["a", "c", "b", "judged"]
+    assert lines[-1] == "judged: expected HW-01 more and HW-02 less"
+    assert differences(before, before) == []
+
+
+def test_the_walks_of_the_matrix_are_whole_chunks() -> None:
+    assert WALKS % CHUNK == 0

@@ -22,7 +22,7 @@ from tidegauge.drive.paths.smoke import smoke
 from tidegauge.drive.paths.walks import walk
 from tidegauge.drive.player import Difference, Played, play, reference
 from tidegauge.drive.reporting.explain import decisions
-from tidegauge.drive.runs.run import SAMPLE, kinds_of, told
+from tidegauge.drive.runs.run import SAMPLE, failures_of, kinds_of
 from tidegauge.impl.profiles import Profile
 
 TOGETHER = 60
@@ -83,10 +83,10 @@ class Suite:
         differences = self._differences(case)
         if not differences:
             return None
-        return Failed(self._told(differences))
+        return Failed(self._story_of(differences))
 
-    def _told(self, differences: Sequence[Difference]) -> str:
-        failures, not_again = told(self.node, differences, self.profile)
+    def _story_of(self, differences: Sequence[Difference]) -> str:
+        failures, not_again = failures_of(self.node, differences, self.profile)
         texts = [failure.text for failure in failures]
         if not_again:
             texts.append(f"{not_again} kinds of differences did not come again: the broker is not the same twice")
@@ -102,7 +102,7 @@ class Suite:
         failing = self._by_rule.get(rule)
         if failing is not None:
             if failing.order not in self._stories:  # many rules decide at one step
-                self._stories[failing.order] = self._told([failing])
+                self._stories[failing.order] = self._story_of([failing])
             return Failed(self._stories[failing.order])
         applied = rulebook()[rule].impl.removeprefix("impl.rules:") in with_callees({name for name, _ in self.count})
         return None if applied else Failed(f"{rule}: no path applies it", exercised=False)

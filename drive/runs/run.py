@@ -77,7 +77,7 @@ def run(
     began = time.monotonic()
     played = play(node, orders, reference(profile, counting(count)), recorder)
     seconds = time.monotonic() - began
-    failures, not_again = told(node, played.differences, profile, echo)
+    failures, not_again = failures_of(node, played.differences, profile, echo)
     return Run(capabilities.name, profile.name, played, seconds, tuple(failures), not_again, tuple(coverage), count)
 
 
@@ -93,7 +93,7 @@ def kinds_of(differences: Sequence[Difference]) -> dict[Kind, list[Difference]]:
     return kinds
 
 
-def told(
+def failures_of(
     node: Node, differences: Sequence[Difference], profile: Profile, echo: Callable[[str], None] = lambda _: None
 ) -> tuple[list[Failure], int]:
     """The kinds of differences, most frequent first, shrunk and told; and how many did not come again."""

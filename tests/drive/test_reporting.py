@@ -1,7 +1,5 @@
 """What differs is shrunk to a few steps, told side by side, and named by the bugs that do the same."""
 
-import pytest
-
 from tidegauge.drive.contract import EVERYTHING, Capabilities, Opening, Order, Watch
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks

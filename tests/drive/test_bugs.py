@@ -9,11 +9,13 @@ import pytest
 from tidegauge.conformance.judging.rulebook import known_bugs
 from tidegauge.drive.bugs.known import BUGS, bug_named
 from tidegauge.drive.bugs.matrix import Caught, Matrix, Row, differences, kept, of_json, text_of, to_json, wrong
+from tidegauge.drive.bugs.publish import page_with_bugs
 from tidegauge.drive.bugs.wrong_steps import WRONG_STEPS
 from tidegauge.drive.contract import EVERYTHING, Order
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walk
 from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.publish import PAGE
 from tidegauge.drive.reporting.explain import explanations
 from tidegauge.drive.reporting.shrink import shrunk
 from tidegauge.drive.runs.exercised import ELSEWHERE, TO_EXERCISE
@@ -44,6 +46,18 @@ def test_the_kept_matrix_is_about_the_bugs_there_are_and_nothing_survives() -> N
     assert list(ROWS) == list(BUGS)
     assert wrong(kept(), TO_EXERCISE, ELSEWHERE) == []
     assert of_json(to_json(kept())) == kept()
+
+
+def test_the_table_in_the_page_is_made_from_it() -> None:
+    """Else: python -m tidegauge.drive.bugs.publish."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert page_with_bugs(page) == page
+    assert "| `KAFKA-769` | " in page
+
+
+def test_what_is_exercised_elsewhere_is_named_there() -> None:
+    for name, place in ELSEWHERE.items():
+        assert name in (PAGE.parents[1] / place).read_text(encoding="utf-8"), name
 
 
 def test_each_bug_is_shown_by_a_driven_broker_in_a_few_steps() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tidegauge.commands.main import main
 from tidegauge.conformance.judging.rulebook import known_bugs
 from tidegauge.drive.bugs.known import BUGS, bug_named
 from tidegauge.drive.bugs.matrix import Caught, Matrix, Row, differences, kept, of_json, text_of, to_json, wrong
@@ -39,6 +40,7 @@ def test_every_bug_of_the_catalog_is_played_or_resembled_or_it_says_why_not() ->
 def test_an_unknown_bug_is_refused_with_those_there_are() -> None:
     with pytest.raises(UsageError, match=r"expected one of no-divergence-check, .*KAFKA-769.* seen 'KAFKA-0'"):
         bug_named("KAFKA-0")
+    assert main(["bugs", "KAFKA-0"]) == 2
 
 
 def test_the_kept_matrix_is_about_the_bugs_there_are_and_nothing_survives() -> None:

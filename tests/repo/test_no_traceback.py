@@ -135,7 +135,6 @@ def test_what_is_raised_while_a_file_is_written_leaves_it_as_it_was(tmp_path: Pa
         ["generate", "--out", "x.parquet", "--seed", str(2**70)],
         ["conformance", "--interleavings", "-5"],
         ["bugs", "--seed", "-1"],
-        ["bugs", "KAFKA-0"],
         ["prove", "--processes", "0"],
         ["prove", "--entries", "-1"],
         ["prove", "--time-limit", "nan"],

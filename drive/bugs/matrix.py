@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from tidegauge.traces import made
+
 MATRIX_FILE = Path(__file__).parent / "matrix.json"
 
 
@@ -114,13 +116,11 @@ def kept() -> Matrix:
 
 
 def table(rows: Sequence[Row], says: Mapping[str, str]) -> str:
-    """The matrix as a Markdown table."""
+    """The matrix as a Markdown table; `says` by name."""
 
     def caught(found: Caught | None) -> str:
         return "" if found is None else f"{found.where}: {found.steps}"
 
-    lines = (
-        f"| `{row.name}` | {says[row.name]} | {', '.join(row.judge[:3])} | {caught(row.cover)} | {caught(row.walks)} |"
-        for row in rows
-    )
-    return "\n".join(("| bug | what it does | judge | cover | walks |", "|---|---|---|---|---|", *lines))
+    head = ("bug", "what it does", "judge", "cover", "walks")
+    cells = ((f"`{r.name}`", says[r.name], ", ".join(r.judge[:3]), caught(r.cover), caught(r.walks)) for r in rows)
+    return made.table(head, cells)

@@ -2,12 +2,14 @@
 
 from tidegauge.drive.bugs.known import BUGS
 from tidegauge.drive.bugs.matrix import kept, table
-from tidegauge.drive.publish import PAGE, with_table
+from tidegauge.drive.publish import PAGE
+from tidegauge.traces.made import page_with
 
 
 def page_with_bugs(page: str) -> str:
     """The page with the table of the kept matrix."""
-    return with_table(page, "bugs", "drive.bugs.publish", table(kept().rows, {bug.name: bug.says for bug in BUGS.values()}))
+    rows = table(kept().rows, {bug.name: bug.says for bug in BUGS.values()})
+    return page_with({"bugs": rows}, "drive.bugs.publish", page)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def _lagging_members_do_not_count(in_maximal_isr: bool, caught_up: bool, eligibl
 @_instead_of(
     "follower_high_watermark",
     says="a follower's high watermark points beyond its log",
-    resembles="KAFKA-3978",
+    resembles="KAFKA-3003",
     breaks="HwWithinLog",
 )
 def _hw_not_clamped(leader_hw: int, log_start: int, log_end: int) -> int:

@@ -117,7 +117,7 @@ def test_suspects_are_switches_and_faults_with_what_they_are() -> None:
     known = {one.name: one for one in suspects(named("release-3.4.0"))}
     assert known["response_epoch_checked=on"].says == "as Kafka did from 3.9.1 on before 4.0.0, and from 4.0.1 on"
     assert known["keeps_remote_leo=off"].says == "as no release did"
-    assert "KAFKA-3978" in known["hw-not-clamped"].says
+    assert "KAFKA-3003" in known["hw-not-clamped"].says
 
 
 def test_a_step_reads_as_a_line() -> None:

@@ -47,7 +47,7 @@ def test_a_workflow_gets_annotations_and_a_badge(
     smoke = ["drive", "--quiet", "--smoke", "--badge", str(place), "--", sys.executable, str(ADAPTER)]
     assert main([*smoke, "--bug"]) == 1
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("::error ")]
-    assert line.startswith("::error title=toy DIFFERS after 7 steps%2C in ")
+    assert line.startswith("::error title=toy DIFFERS after 5 steps%2C in hw::")
     assert "%0A  HandleDivergingResponse: " in line
     assert json.loads(place.read_text(encoding="utf-8")) == {
         "schemaVersion": 1, "label": "tidegauge", "message": "differs (fetch-truncation, 8 steps)", "color": "red"

@@ -126,7 +126,7 @@ def test_walks_are_drawn_again_the_same_and_are_paths() -> None:
 def test_rules_and_rows_are_counted() -> None:
     """Walks go through the rows of the T-table that a leader of today can cause."""
     count: Counter[tuple[str, str]] = Counter()
-    play(ReferenceNode(reference()), walks(1, 120, FETCH_TRUNCATION), reference(rules=counting(count)))
+    play(ReferenceNode(reference()), walks(1, 160, FETCH_TRUNCATION), reference(rules=counting(count)))
     rows = {row for rule, row in count if rule == "truncation_target"}
     assert rows == set(T_TABLE) - {"T1", "T2"}
     lines = coverage_lines(count)

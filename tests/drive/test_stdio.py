@@ -55,7 +55,7 @@ def test_the_reference_behind_stdio_agrees_over_the_cover_and_walks() -> None:
 
 @pytest.mark.parametrize(
     ("fault", "says"),
-    [("hw-not-clamped", "KAFKA-3978"), ("diverging-end-one-low", "KAFKA-7897"), ("joins-one-low", "KAFKA-15221")],
+    [("hw-not-clamped", "KAFKA-3003"), ("diverging-end-one-low", "KAFKA-7897"), ("joins-one-low", "KAFKA-15221")],
 )
 def test_a_fault_behind_stdio_is_found_shrunk_and_named(fault: str, says: str) -> None:
     orders = [*cover_of("small", FETCH_TRUNCATION).orders, *walks(1, 30, FETCH_TRUNCATION)]

@@ -3,7 +3,7 @@
 from tidegauge.drive.contract import EVERYTHING, Capabilities, Opening, Order, Watch
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.player import Difference, ReferenceNode, play, reference
 from tidegauge.drive.reporting.explain import decisions, explanations, suspects
 from tidegauge.drive.reporting.shrink import shrunk
 from tidegauge.drive.reporting.text import step_text, story

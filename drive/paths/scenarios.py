@@ -6,13 +6,15 @@ Rules of this file
 2. The contract sends a request as soon as there is something to ask, a scenario when it says so: where the two differ the
    earlier request is lost and asked again. A proposal that metadata has overtaken is responded to at once.
 3. What reaches a broker that has started and read no metadata is left out: the contract has no such partition.
-4. A scenario of another generation, or one in which the broker loses its disk, is none for a driven broker.
+4. A scenario of another generation, of the whole controller, or in which the broker loses its disk is none for a driven
+   broker.
 """
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path as File
 from typing import Any, NamedTuple
 
+from tidegauge.conformance.play.controlled_session import ControlledSession
 from tidegauge.conformance.play.directives import Player
 from tidegauge.conformance.play.scenario import read, shipped
 from tidegauge.conformance.play.session import Session
@@ -38,7 +40,7 @@ def orders_of(place: File, profile: Profile) -> list[ScenarioOrder]:
     """Those of the brokers that the scenario is about; none if it is of another generation."""
     scenario = read(place)
     session = played(place)
-    if not _same_generation(session.profile, profile):
+    if isinstance(session, ControlledSession) or not _same_generation(session.profile, profile):
         return []
     brokers = [b for b in range(session.brokers) if broker_name(b) in (scenario.under_test or broker_name(b))]
     found = []

@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_written(arguments: list[str], tmp_path: Path, cap
         ("words.ndjson", b"hello\n"),
         ("binary", b"\x00\xff\x7fELF"),
         ("short.parquet", b"PAR1 and no more"),
-        ("server.log.gz", gzip.compress(b"[2026-11-21 08:27:15,637] INFO hello (kafka.Kafka, mtime=0)\n" * 50)[:40]),
+        ("server.log.gz", gzip.compress(b"[2026-11-21 08:27:15,637] INFO hello (kafka.Kafka)\n" * 50, mtime=0)[:40]),
     ],
 )
 def test_a_bad_source_leaves_the_target_alone(

@@ -1,0 +1,200 @@
+"""An unmodified Kafka broker behind the contract: `KafkaNode("4.1.1", folder)`.
+
+Rules of this file
+
+1. Lanes play paths side by side on one process. All sockets are served by one event loop, in a thread of its own: it goes
+   on while nothing is played, or the broker would lose its controller.
+2. A process ends with all its partitions. So paths are played in groups that have their ends of the process in the same
+   order: each is played up to its next end, then the process ends once, and all go on.
+3. A process that has read no metadata has changed nothing on disk: to end it again changes the checkpoint at most.
+"""
+
+import asyncio
+import threading
+from collections import defaultdict, deque
+from collections.abc import Coroutine, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from tidegauge.drive.contract import ACKS_ALL, REPORTED, STEPS, Capabilities, Order, Watch
+from tidegauge.drive.contract import LOG_STARTS as MOVING_STARTS
+from tidegauge.drive.kafka.broker import KafkaBroker
+from tidegauge.drive.kafka.lane import Lane
+from tidegauge.drive.kafka.partition import UNREAD, Partition
+from tidegauge.drive.kafka.restarts import ENDS, HIGH_WATERMARKS, LOG_STARTS, STOP, checkpointed, write_checkpoint
+
+T = TypeVar("T")
+
+LANES = 16
+NOT_GIVEN = frozenset({"lag", "retention", "offsets_for_leader_epoch_response"})
+"""Lag times do not run out on their own, retention is a clock's, and no release since 2.8 asks where an epoch ends."""
+
+CAN = frozenset(STEPS) - NOT_GIVEN | {ACKS_ALL, MOVING_STARTS}
+"""What is left of a log at a crash is the operating system's: `lose_tail` is not promised."""
+
+
+class Run:
+    """An order under way: the step that is next, and its partition."""
+
+    def __init__(self, number: int, order: Order, partition: Partition) -> None:
+        self.number, self.order, self.partition, self.at = number, order, partition, 0
+        self.log_start = 0
+
+
+class KafkaNode:
+    """One broker process with its controller and peers, started when it is first needed."""
+
+    def __init__(self, release: str, jars: Path, lanes: int = LANES) -> None:
+        self.capabilities = Capabilities(f"Kafka {release}", CAN, frozenset(REPORTED))
+        self._jars, self._count = jars, lanes
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._broker: KafkaBroker | None = None
+        self._lanes: list[Lane] = []
+        self._last: dict[Order, str] = {}
+
+    def __enter__(self) -> "KafkaNode":
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process and everything around it."""
+        if self._thread.is_alive():
+            self._wait_for(self._closed())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def play(self, orders: Sequence[Order], watch: Watch) -> None:
+        """Play the orders side by side."""
+        self._wait_for(self._play(orders, watch))
+
+    def log_lines(self, order: Order) -> list[str]:
+        """What the broker has logged about the partition on which an order was played last."""
+        name = self._last.get(order)
+        return [] if name is None or self._broker is None else self._broker.process.lines_about(name)
+
+    def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        finally:
+            future.cancel()
+
+    async def _started(self) -> KafkaBroker:
+        if self._broker is None:
+            self._broker = KafkaBroker(self._jars)
+            await self._broker.start()
+            self._lanes = [Lane(self._broker, number) for number in range(self._count)]
+            for lane in self._lanes:
+                await lane.register()
+            for lane in self._lanes:
+                await lane.up()
+        return self._broker
+
+    async def _closed(self) -> None:
+        for lane in self._lanes:
+            lane.close()
+        if self._broker is not None:
+            self._broker.close()
+        mine = asyncio.current_task()
+        for task in asyncio.all_tasks():
+            if task is not mine:
+                task.cancel()
+        await asyncio.sleep(0)
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Playing
+
+    async def _play(self, orders: Sequence[Order], watch: Watch) -> None:
+        broker = await self._started()
+        groups: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+        for number, order in enumerate(orders):
+            groups[tuple(_ends(order))].append(number)
+        for numbers in groups.values():
+            waiting = deque(numbers)
+            left = await self._side_by_side([self._fresh(lane, waiting, orders, watch) for lane in self._lanes])
+            while any(left):
+                await self._end_process(broker, [run for runs in left for run in runs])
+                left = await self._side_by_side([self._again(runs, watch) for runs in left])
+
+    async def _side_by_side(self, work: Sequence[Coroutine[Any, Any, list[Run]]]) -> list[list[Run]]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+        return [task.result() for task in tasks]
+
+    async def _fresh(self, lane: Lane, waiting: deque[int], orders: Sequence[Order], watch: Watch) -> list[Run]:
+        """Play what waits, one after the other; those that have reached an end of the process are returned."""
+        reached = []
+        while waiting:
+            number = waiting.popleft()
+            run = Run(number, orders[number], Partition(lane, orders[number].opening))
+            self._last[run.order] = run.partition.topic.name
+            if watch(number, 0, run.partition.opening()) and await self._played(run, watch):
+                reached.append(run)
+            else:
+                await run.partition.close()
+        return reached
+
+    async def _again(self, runs: list[Run], watch: Watch) -> list[Run]:
+        """Go on after an end of the process, with the metadata that is read first."""
+        reached = []
+        for run in runs:
+            goes_on = True
+            while goes_on and run.order.path[run.at][0] in ENDS:
+                run.at += 1
+                goes_on = watch(run.number, run.at, UNREAD)
+            if goes_on:
+                run.at += 1
+                leader = run.order.path[run.at - 1][1]
+                await run.partition.follows(leader)
+                goes_on = watch(run.number, run.at, await run.partition.report()) and await self._played(run, watch)
+            if goes_on:
+                reached.append(run)
+            else:
+                await run.partition.close()
+        return reached
+
+    async def _played(self, run: Run, watch: Watch) -> bool:
+        """Play up to the next end of the process; whether there is one."""
+        while run.at < len(run.order.path):
+            step = run.order.path[run.at]
+            if step[0] in ENDS:
+                return True
+            run.at += 1
+            seen = await run.partition.given(step)
+            run.log_start = seen["log_start"]
+            if not watch(run.number, run.at, seen):
+                return False
+        return False
+
+    async def _end_process(self, broker: KafkaBroker, runs: Sequence[Run]) -> None:
+        """End the process once, for all of them; what it reads first when it is up again is each one's next metadata."""
+        await broker.end(in_order=runs[0].order.path[runs[0].at][0] == STOP)
+        for lane in self._lanes:
+            lane.gone()
+        names = {run.partition.topic.name: run for run in runs}
+        high = {name: hw for name, run in names.items() if (hw := checkpointed(run.order.path, run.at)) is not None}
+        write_checkpoint(broker.process.data, HIGH_WATERMARKS, high)
+        write_checkpoint(broker.process.data, LOG_STARTS, {name: run.log_start for name, run in names.items()})
+        for run in runs:
+            run.partition.forget_process()
+            image = next((step for step in run.order.path[run.at :] if step[0] not in ENDS), None)
+            if image is not None:
+                run.partition.write(*image[1:])
+        await broker.restarted()
+        for lane in self._lanes:
+            await lane.up()
+
+
+def _ends(order: Order) -> Iterator[str]:
+    """The first of each row of ends of the process."""
+    before = ""
+    for step in order.path:
+        if step[0] in ENDS and before not in ENDS:
+            yield step[0]
+        before = step[0]

@@ -1,0 +1,163 @@
+"""One unmodified Kafka process in a scratch folder of its own: how it is configured, started, ended, and what it logs.
+
+Rules of this file
+
+1. Whatever happens to us, the process ends and the folder goes: guard.py holds both.
+2. No port is chosen: the process listens on port 0 and says in its registration which one it got.
+3. Everything it logs lies in one file, and is kept until the process is closed.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tidegauge.drive.kafka import guard
+from tidegauge.drive.wire.primitives import WireError
+from tidegauge.spec.checker.java import find_java
+
+LOG4J2 = """status = warn
+appender.f.type = File
+appender.f.name = F
+appender.f.fileName = ${sys:kafka.log}
+appender.f.layout.type = PatternLayout
+appender.f.layout.pattern = [%d{ISO8601}] %p [%t] %m (%c)%n
+rootLogger.level = info
+rootLogger.appenderRef.f.ref = F
+"""
+LOG4J1 = """log4j.rootLogger=INFO, F
+log4j.appender.F=org.apache.log4j.FileAppender
+log4j.appender.F.File=${kafka.log}
+log4j.appender.F.layout=org.apache.log4j.PatternLayout
+log4j.appender.F.layout.ConversionPattern=[%d] %p [%t] %m (%c)%n
+"""
+LEVELS: Mapping[str, str] = {
+    "kafka.cluster.Partition": "DEBUG",
+    "kafka.server.DefaultAlterPartitionManager": "ERROR",
+    "org.apache.kafka.server.partition.DefaultAlterPartitionManager": "ERROR",
+}
+"""Loggers that say more or less than INFO. An AlterPartition request that is sent again each time would fill the log."""
+
+HEAP = ("-Xmx448m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+SERVER = "kafka.Kafka"
+LAST_WORDS = 12
+
+
+def base64_of(number: uuid.UUID) -> str:
+    """A uuid as Kafka's configuration has it. org.apache.kafka.common.Uuid#toString."""
+    return urlsafe_b64encode(number.bytes).decode().rstrip("=")
+
+
+CLUSTER_ID = base64_of(uuid.UUID(int=0x71DE6A06E << 64 | 1))
+
+
+class KafkaProcess:
+    """A process of the release whose jars lie in `jars`; `properties` are those of its configuration, with a node.id.
+
+    It is started with `start`, as often as it was ended.
+    """
+
+    def __init__(self, jars: Path, properties: Mapping[str, object]) -> None:
+        self._jars, self._java, self._node = jars, find_java().path, properties["node.id"]
+        prefix = str(Path(tempfile.gettempdir()) / "tidegauge-kafka-")
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", "-S", guard.__file__, prefix],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.home = Path(self._heard()["folder"])
+        self.log = self.home / "server.log"
+        self._configuration = self.home / "server.properties"
+        found = {**properties, "log.dirs": self.data}
+        self._configuration.write_text("".join(f"{key}={value}\n" for key, value in found.items()), encoding="utf-8")
+        (self.home / "log4j2.properties").write_text(_log4j2(), encoding="utf-8")
+        (self.home / "log4j.properties").write_text(_log4j1(), encoding="utf-8")
+        self._format()
+
+    @property
+    def data(self) -> Path:
+        """Its log directory."""
+        return self.home / "data"
+
+    def start(self) -> None:
+        """Start the process; that it is up is seen when it registers."""
+        self._ask(run=self._command(), out=str(self.home / "out"))
+
+    def stop(self) -> None:
+        """End it in order, and wait."""
+        self._ask(signal=signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._ask(signal=signal.SIGKILL)
+
+    def close(self) -> None:
+        """End it and take its folder away."""
+        if self._guard.stdin is not None:
+            self._guard.stdin.close()
+        self._guard.wait()
+        if self._guard.stdout is not None:
+            self._guard.stdout.close()
+
+    def last_words(self) -> str:
+        """What it wrote last, for a message about its end."""
+        said = [line for name in ("out", "server.log") if (path := self.home / name).is_file() for line in _lines(path)]
+        return "\n".join(said[-LAST_WORDS:])
+
+    def lines_about(self, *words: str) -> list[str]:
+        """What it has logged about a partition, by words that stand in those lines."""
+        about = re.compile("|".join(map(re.escape, words)))
+        return [line for line in _lines(self.log) if about.search(line)] if self.log.is_file() else []
+
+    def _format(self) -> None:
+        """What Kafka's storage tool writes, a second faster."""
+        self.data.mkdir()
+        found = {"version": 1, "cluster.id": CLUSTER_ID, "node.id": self._node, "directory.id": base64_of(uuid.uuid4())}
+        text = "".join(f"{key}={value}\n" for key, value in found.items())
+        (self.data / "meta.properties").write_text(text, encoding="utf-8")
+
+    def _command(self) -> list[str]:
+        settings = {
+            "kafka.log": self.log,
+            "log4j2.configurationFile": self.home / "log4j2.properties",
+            "log4j.configuration": f"file:{self.home / 'log4j.properties'}",
+            "java.awt.headless": "true",
+        }
+        given = [f"-D{name}={value}" for name, value in settings.items()]
+        return [str(self._java), *HEAP, *given, "-cp", f"{self._jars}{os.sep}*", SERVER, str(self._configuration)]
+
+    def _ask(self, **line: Any) -> dict[str, Any]:
+        if self._guard.stdin is None or self._guard.poll() is not None:
+            raise WireError("Kafka's process: expected its guard to live; seen that it has ended")
+        self._guard.stdin.write(json.dumps(line).encode() + b"\n")
+        self._guard.stdin.flush()
+        return self._heard()
+
+    def _heard(self) -> dict[str, Any]:
+        line = self._guard.stdout.readline() if self._guard.stdout is not None else b""
+        if not line:
+            raise WireError(f"Kafka's process: expected its guard to say what it did; seen exit code {self._guard.wait()}")
+        heard: dict[str, Any] = json.loads(line)
+        return heard
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8", errors="backslashreplace").splitlines()
+
+
+def _log4j2() -> str:
+    named = (f"logger.l{n}.name = {name}\nlogger.l{n}.level = {level}\n" for n, (name, level) in enumerate(LEVELS.items()))
+    return LOG4J2 + "".join(named)
+
+
+def _log4j1() -> str:
+    return LOG4J1 + "".join(f"log4j.logger.{name}={level}\n" for name, level in LEVELS.items())

@@ -2,18 +2,29 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tidegauge.commands import profiles
 from tidegauge.commands.counts import natural, positive, seconds
 from tidegauge.commands.terminal import aside, echo, silent
+from tidegauge.impl.errors import UsageError
 from tidegauge.traces.files.replacing import writable
+
+if TYPE_CHECKING:
+    from tidegauge.drive.kafka.node import KafkaNode
+    from tidegauge.drive.transports.stdio import StdioNode
 
 SECONDS = 10.0
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("command", nargs="+", metavar="CMD", help="what starts the driven program, behind --")
+    broker = parser.add_argument_group("the broker, one of the two")
+    broker.add_argument("command", nargs="*", metavar="CMD", help="what starts a driven program, behind --")
+    broker.add_argument("--kafka", metavar="RELEASE", help="an unmodified broker of this release of Kafka, such as 4.1.1")
+    parser.add_argument(
+        "--jars", metavar="DIR", help="the jars of that release; by default Maven fetches them, once, into the user's cache"
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--smoke", action="store_true", help="ten steps only: does the driven program work at all")
     what.add_argument("--cover", action="store_true", help="every local step of the graphs (the default)")
@@ -34,7 +45,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=seconds, default=SECONDS, help=f"how long it may be silent, in seconds (default {SECONDS:g})"
     )
-    profiles.arguments(parser, "the generation of the protocol that is expected", "fetch-truncation")
+    profiles.arguments(
+        parser, "the generation of the protocol that is expected (default: today's, or that of the release of --kafka)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,14 +58,13 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.runs.orders import orders_for
     from tidegauge.drive.runs.run import run as drive
     from tidegauge.drive.runs.run import text_of
-    from tidegauge.drive.transports.stdio import StdioNode
-    from tidegauge.impl.releases import named
+    from tidegauge.impl.releases import RELEASE, named
 
     for place in filter(None, (args.record, args.badge)):
         writable(place)
     progress = silent if args.quiet else aside
-    profile = named(profiles.chosen(args) or "")
-    with StdioNode(args.command, args.timeout) as node:
+    profile = named(profiles.chosen(args) or (f"{RELEASE}{args.kafka}" if args.kafka else "fetch-truncation"))
+    with _broker(args) as node:
         progress(f"{node.capabilities.name} speaks the contract")
         others = args.smoke or args.walks is not None or args.scenarios
         found = scenario_orders(profile, node.capabilities) if args.scenarios else ()
@@ -68,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
             echo=progress,
         )
         recorder = transcript.Recorder(orders) if args.record else None
-        shown = drive(node, orders, profile, coverage, recorder, progress)
+        lines = getattr(node, "log_lines", lambda _: ())
+        shown = drive(node, orders, profile, coverage, recorder, progress, lines)
         if recorder is not None:
             transcript.write(Path(args.record), node.capabilities, profile.name, recorder.recorded())
     at = {difference.order: difference.at for difference in shown.played.differences}
@@ -82,3 +95,17 @@ def run(args: argparse.Namespace) -> int:
     if args.badge:
         Path(args.badge).write_text(badge(shown.exit_code, shown.profile, shown.played.steps), encoding="utf-8")
     return shown.exit_code
+
+
+def _broker(args: argparse.Namespace) -> "KafkaNode | StdioNode":
+    """What is driven."""
+    from tidegauge.drive.kafka.jars import jars_of
+    from tidegauge.drive.kafka.node import KafkaNode
+    from tidegauge.drive.transports.stdio import StdioNode
+
+    if bool(args.command) == bool(args.kafka):
+        seen = "both" if args.kafka else "neither"
+        raise UsageError(f"drive: expected --kafka RELEASE, or -- and what starts a driven program; seen {seen}; give one")
+    if args.kafka:
+        return KafkaNode(args.kafka, jars_of(args.kafka, Path(args.jars) if args.jars else None))
+    return StdioNode(args.command, args.timeout)

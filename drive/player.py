@@ -3,7 +3,8 @@
 Rules of this file
 
 1. A path ends at its first difference: what comes after it follows from it.
-2. Only fields that the broker reports are compared. In a field it may say more than the reference, not less.
+2. Only fields that the broker reports are compared; one that is absent from a report is not known after that step. In a
+   field it may say more than the reference, not less.
 3. A difference counts when it comes again on a partition of its own (`again`).
 """
 
@@ -48,10 +49,10 @@ def play(node: Node, orders: Sequence[Order], start: Start, record: Watch | None
     held: dict[int, Held] = {}
     found: dict[int, Difference] = {}
     reported = node.capabilities.reports
-    steps = 0
+    steps = fields = 0
 
     def watch(number: int, at: int, seen: Report) -> bool:
-        nonlocal steps
+        nonlocal steps, fields
         order = orders[number]
         if at == 0:
             held[number] = start(order.opening)
@@ -59,6 +60,7 @@ def play(node: Node, orders: Sequence[Order], start: Start, record: Watch | None
         else:
             held[number], expected = expected_of(held[number], order.path[at - 1])
         steps += 1
+        fields += len(reported & seen.keys())
         if record is not None:
             record(number, at, seen)
         wrong = differences(expected, seen, reported)
@@ -70,7 +72,7 @@ def play(node: Node, orders: Sequence[Order], start: Start, record: Watch | None
         return goes_on
 
     node.play(orders, watch)
-    return Played(len(orders), steps, steps * len(reported), tuple(found[number] for number in sorted(found)))
+    return Played(len(orders), steps, fields, tuple(found[number] for number in sorted(found)))
 
 
 def expected_of(held: Held, taken: Step) -> tuple[Held, Report]:
@@ -100,7 +102,8 @@ def differences(expected: Report, seen: Report, reported: frozenset[str]) -> tup
         return ()
     if expected is IMPOSSIBLE:
         return ("step",)
-    return tuple(field for field in expected if field in reported and not _agrees(expected[field], seen.get(field), field))
+    known = reported & seen.keys()
+    return tuple(field for field in expected if field in known and not _agrees(expected[field], seen[field], field))
 
 
 def _agrees(expected: Any, seen: Any, field: str = "") -> bool:

@@ -203,10 +203,11 @@ def _answering(held: Held) -> tuple[Held, Produced]:
 
 
 def _asking(held: Held) -> Held:
-    """The fetcher thread sends what it has to, unless it waits for a response."""
-    broker = held.broker
-    if broker.source == UNDEFINED or held.request(broker.source) is not None:
+    """The fetcher thread truncates and sends what it has to, unless it waits for a response."""
+    if held.broker.source == UNDEFINED or held.request(held.broker.source) is not None:
         return held
+    broker = broker_.truncated_alone(held.setup, held.broker)
+    held = held._replace(broker=broker)
     request = broker_.next_request(held.setup, broker)
     if request is None:
         return held
@@ -225,7 +226,7 @@ def _metadata(held: Held, leader: int, leader_epoch: int, partition_epoch: int, 
     if leader == BROKER:
         broker = broker_.become_leader(held.setup, held.broker, image, cache_of(held, eligible=False))
     else:
-        broker = broker_.become_follower(held.setup, held.broker, image)
+        broker = broker_.become_follower(held.setup, held.broker, image, busy=held.request(leader) is not None)
     highest = max(held.highest_epoch, leader_epoch)
     return held._replace(broker=broker, partition_epoch=partition_epoch, highest_epoch=highest), None
 

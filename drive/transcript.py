@@ -3,7 +3,7 @@
 Rules of this file
 
 1. A gzipped line of JSON that says whose it is, then a line per path: its opening, its steps, what was reported after each.
-   Reports are lists in the order of the header's fields; a later header version is refused.
+   Reports are lists in the order of the header's fields, "?" for one that is not known; a later header version is refused.
 2. The same reports give the same bytes.
 """
 
@@ -29,6 +29,7 @@ from tidegauge.impl.errors import TidegaugeError
 from tidegauge.traces.files.replacing import replacing
 
 FORMAT = "tidegauge transcript"
+UNKNOWN = "?"
 
 
 class TranscriptError(TidegaugeError):
@@ -72,7 +73,7 @@ def write(place: File, capabilities: Capabilities, profile: str, recorded: Seque
     }
     lines = [json.dumps(head)]
     for order, reports in recorded:
-        reported = [[seen[field] for field in fields] for seen in reports]
+        reported = [[seen.get(field, UNKNOWN) for field in fields] for seen in reports]
         lines.append(json.dumps([[*order.opening], order.path[: len(reports) - 1], reported], separators=(",", ":")))
     with replacing(place) as beside:
         beside.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
@@ -145,4 +146,8 @@ def _recorded(found: Any, fields: tuple[str, ...]) -> Recorded:
         raise ValueError("a step that the contract does not have")
     if len(reported) > len(order.path) + 1:
         raise ValueError("more reports than steps")
-    return Recorded(order, tuple(dict(zip(fields, values, strict=True)) for values in reported))
+    return Recorded(order, tuple(_report(fields, values) for values in reported))
+
+
+def _report(fields: tuple[str, ...], values: Any) -> Report:
+    return {field: value for field, value in zip(fields, values, strict=True) if value != UNKNOWN}

@@ -50,7 +50,7 @@ class Controller:
         self._listener = Listener(messages, SERVES, self._handle, signs)
         self.registered: Message = {}
         self.broker_epoch, self.unfenced = -1, False
-        self.read_offset, self.applied = -1, -1
+        self.applied = -1
         self.proposals: dict[UUID, Message] = {}
         self._responses: dict[UUID, Message] = {}
         self._exchanges, self._held, self._hurry = 0, False, asyncio.Event()
@@ -137,7 +137,7 @@ class Controller:
 
     def gone(self) -> None:
         """The broker's process has ended: nothing that it sent counts."""
-        self.read_offset, self.applied, self.unfenced, self.registered = -1, -1, False, {}
+        self.applied, self.unfenced = -1, False
         self.proposals.clear()
         self._responses.clear()
 
@@ -162,8 +162,6 @@ class Controller:
     async def _fetch(self, request: Received) -> Message:
         asked = request.body["topics"][0]["partitions"][0]
         offset, log = asked["fetchOffset"], self.log
-        self.read_offset = offset
-        self.signs.changed()
         found = {
             "partitionIndex": 0,
             "errorCode": NONE,

@@ -4,15 +4,14 @@ Rules of this file
 
 1. Lanes play paths side by side on one process. All sockets are served by one event loop, in a thread of its own: it goes
    on while nothing is played, or the broker would lose its controller.
-2. A process ends with all its partitions. So paths are played in groups that have their ends of the process in the same
-   order: each is played up to its next end, then the process ends once, and all go on.
-3. A process that has read no metadata has changed nothing on disk: to end it again changes the checkpoint at most.
+2. Each path is played up to its next end of the process; when all are there, the process ends once, and they go on.
+   `restarts` says which paths go together.
 """
 
 import asyncio
 import threading
 from collections import defaultdict, deque
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -22,7 +21,16 @@ from tidegauge.drive.contract import LOG_STARTS as MOVING_STARTS
 from tidegauge.drive.kafka.broker import KafkaBroker
 from tidegauge.drive.kafka.lane import Lane
 from tidegauge.drive.kafka.partition import UNREAD, Partition
-from tidegauge.drive.kafka.restarts import ENDS, HIGH_WATERMARKS, LOG_STARTS, STOP, checkpointed, write_checkpoint
+from tidegauge.drive.kafka.restarts import (
+    ENDS,
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    STOP,
+    checkpointed,
+    ends_of,
+    in_one_row,
+    write_checkpoint,
+)
 
 T = TypeVar("T")
 
@@ -112,15 +120,19 @@ class KafkaNode:
 
     async def _play(self, orders: Sequence[Order], watch: Watch) -> None:
         broker = await self._started()
-        groups: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
-        for number, order in enumerate(orders):
-            groups[tuple(_ends(order))].append(number)
-        for numbers in groups.values():
-            waiting = deque(numbers)
-            left = await self._side_by_side([self._fresh(lane, waiting, orders, watch) for lane in self._lanes])
-            while any(left):
+        rows = [ends_of(order.path) for order in orders]
+        row = in_one_row(rows)
+        begin: defaultdict[int, deque[int]] = defaultdict(deque)
+        for number, ends in enumerate(rows):
+            begin[row.find(ends)].append(number)
+        left: list[list[Run]] = [[] for _ in self._lanes]
+        for at in range(len(row) + 1):
+            fresh = begin[at]
+            again = await self._side_by_side([self._again(runs, watch) for runs in left])
+            new = await self._side_by_side([self._fresh(lane, fresh, orders, watch) for lane in self._lanes])
+            left = [[*some, *more] for some, more in zip(again, new, strict=True)]
+            if any(left):
                 await self._end_process(broker, [run for runs in left for run in runs])
-                left = await self._side_by_side([self._again(runs, watch) for runs in left])
 
     async def _side_by_side(self, work: Sequence[Coroutine[Any, Any, list[Run]]]) -> list[list[Run]]:
         async with asyncio.TaskGroup() as group:
@@ -189,12 +201,3 @@ class KafkaNode:
         await broker.restarted()
         for lane in self._lanes:
             await lane.up()
-
-
-def _ends(order: Order) -> Iterator[str]:
-    """The first of each row of ends of the process."""
-    before = ""
-    for step in order.path:
-        if step[0] in ENDS and before not in ENDS:
-            yield step[0]
-        before = step[0]

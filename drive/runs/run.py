@@ -29,6 +29,9 @@ KINDS = 5
 SAMPLE = 20
 """How many differences of a kind a known bug is asked to explain."""
 
+LOGGED = 12
+"""How many lines of its log are told."""
+
 CONFORMS, DIFFERS, UNDECIDED = 0, 1, 3
 """Exit codes."""
 
@@ -70,14 +73,15 @@ def run(
     coverage: Sequence[str] = (),
     recorder: Recorder | None = None,
     echo: Callable[[str], None] = lambda _: None,
+    log_lines: Callable[[Order], Sequence[str]] = lambda _: (),
 ) -> Run:
-    """Play the orders on a broker and tell what differs."""
+    """Play the orders on a broker and tell what differs. `log_lines`: what it has logged while an order was played last."""
     count: Count = Counter()
     capabilities = node.capabilities
     began = time.monotonic()
     played = play(node, orders, reference(profile, counting(count)), recorder)
     seconds = time.monotonic() - began
-    failures, not_again = failures_of(node, played.differences, profile, echo)
+    failures, not_again = failures_of(node, played.differences, profile, echo, log_lines)
     return Run(capabilities.name, profile.name, played, seconds, tuple(failures), not_again, tuple(coverage), count)
 
 
@@ -94,7 +98,11 @@ def kinds_of(differences: Sequence[Difference]) -> dict[Kind, list[Difference]]:
 
 
 def failures_of(
-    node: Node, differences: Sequence[Difference], profile: Profile, echo: Callable[[str], None] = lambda _: None
+    node: Node,
+    differences: Sequence[Difference],
+    profile: Profile,
+    echo: Callable[[str], None] = lambda _: None,
+    log_lines: Callable[[Order], Sequence[str]] = lambda _: (),
 ) -> tuple[list[Failure], int]:
     """The kinds of differences, most frequent first, shrunk and told; and how many did not come again."""
     failures, not_again = [], 0
@@ -108,6 +116,7 @@ def failures_of(
         found = explanations(shown, profile, reports)
         same = tuple(explained_by(found, alike[:SAMPLE], profile, reports))
         text = story(shown, decisions(shown, profile), same, reports)
+        text += "".join(f"\n  log       {line}" for line in log_lines(shown.order)[-LOGGED:])
         failures.append(Failure(shown, len(alike), same, text))
     return failures, not_again
 

@@ -99,12 +99,14 @@ def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: Met
     return settled(Broker(partition, incarnation=broker.incarnation))
 
 
-def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
+def become_follower(setup: Setup, broker: Broker, image: Controller, *, busy: bool = False) -> Broker:
     """ReplicaManager#applyLocalFollowersDelta: Partition#makeFollower, then the fetcher if the leader epoch grew.
 
     A truncation that needs no response (an empty cache, or hw-only) happens in the same step: the thread truncates before
-    it fetches, and nobody can see the state in between. Where there is no leader to fetch from no thread gets the partition;
-    hw-only truncations even then: makeFollowers did it before any fetcher was added.
+    it fetches, and nobody can see the state in between. `busy`: the thread waits for a response that it asked for in an
+    earlier term; it truncates when it has that (`truncated_alone`), and until then the entry takes none. Where there is no
+    leader to fetch from no thread gets the partition; hw-only truncations even then: makeFollowers did it before any
+    fetcher was added.
     """
     partition, restart = partition_.make_follower(broker.partition, image.leader, image.leader_epoch, image.partition_epoch)
     if not restart:
@@ -112,7 +114,8 @@ def become_follower(setup: Setup, broker: Broker, image: Controller) -> Broker:
     fetcher = fetcher_.add_partition(
         setup, Fetcher(partition.log), image.leader_epoch, fetcher_.initial_fetch_offset(setup, partition.log)
     )
-    if image.leader != UNDEFINED or not setup.profile.offsets_for_leader_epoch:
+    threadless = image.leader == UNDEFINED and setup.profile.offsets_for_leader_epoch
+    if not busy and not threadless:
         fetcher = fetcher_.maybe_truncate_alone(setup, fetcher)
     entry = fetcher.entry if image.leader != UNDEFINED else None
     source = image.leader if entry is not None else UNDEFINED
@@ -202,6 +205,14 @@ def is_truncating(setup: Setup, broker: Broker) -> bool:
         return broker.entry.truncating
     waiting = Fetcher(broker.partition.log, PartitionFetchState(0, broker.partition.leader_epoch, truncating=True))
     return not setup.profile.truncation_on_fetch and fetcher_.epoch_to_ask(setup, waiting) != UNDEFINED
+
+
+def truncated_alone(setup: Setup, broker: Broker) -> Broker:
+    """The next loop of a fetcher thread that was busy. AbstractFetcherThread#doWork truncates before it fetches."""
+    if broker.entry is None:
+        return broker
+    fetcher = fetcher_.maybe_truncate_alone(setup, Fetcher(broker.partition.log, broker.entry))
+    return settled(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=fetcher.entry))
 
 
 def handle_fetch_response(setup: Setup, broker: Broker, leader: int, in_flight: FetchResponseInFlight) -> Broker:

@@ -28,6 +28,7 @@ class ToyReplica:
         self.source: int | None = None
         self.fetching: tuple[int, int] | None = None  # (epoch, offset) of the fetcher's entry
         self.requests: dict[int, dict[str, int]] = {}
+        self.truncates = False
 
     # -- epochs
 
@@ -64,6 +65,7 @@ class ToyReplica:
         self.highest, self.isr, self.proposed = max(self.highest, leader_epoch), isr, None
         if leader == ME:
             self.source = self.fetching = None
+            self.truncates = False
             if newer:
                 self.epoch_start = len(self.log)
                 self.begin_epoch(leader_epoch, len(self.log))
@@ -73,8 +75,7 @@ class ToyReplica:
             return
         self.ends, self.epoch_start = {}, UNDEFINED
         if newer:
-            if not self.cache and leader != UNDEFINED:
-                self.truncate(self.hw)
+            self.truncates = not self.cache
             self.source = leader if leader != UNDEFINED else None
             self.fetching = (leader_epoch, len(self.log)) if self.source else None
 
@@ -157,6 +158,9 @@ class ToyReplica:
 
     def ask(self) -> None:
         """The fetcher thread asks unless it waits for a response."""
+        if self.truncates and self.source not in self.requests:  # the thread truncates before it fetches
+            self.truncate(self.hw)
+            self.truncates, self.fetching = False, self.fetching and (self.fetching[0], len(self.log))
         if self.source and self.fetching and self.source not in self.requests:
             epoch, offset = self.fetching
             last = self.cache[-1][0] if self.cache else UNDEFINED

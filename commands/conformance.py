@@ -23,6 +23,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.conformance.job import steps
     from tidegauge.conformance.job.job import JobStep, exit_code, run_job, summary_table, write_json, write_junit
     from tidegauge.conformance.job.job_page import write_job_page
+    from tidegauge.drive.steps import kafka_on_the_wire
     from tidegauge.spark_check.steps import interleavings_judged
     from tidegauge.traces.files.replacing import directory
 
@@ -38,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
                     lambda say: interleavings_judged(Path(scratch), args.interleavings, args.seed, say),
                 ),
                 JobStep("real Kafka logs judged", steps.real_logs_judged),
+                JobStep("impl = Kafka on the wire", kafka_on_the_wire),
                 JobStep("seeded faults caught", steps.seeded_faults),
                 JobStep("mutants rejected", steps.mutants_rejected),
             ),

@@ -25,9 +25,13 @@ from tidegauge.drive.wire.frames import HOST, Connection
 from tidegauge.drive.wire.messages import Messages, definitions_in
 from tidegauge.drive.wire.signs import Signs
 from tidegauge.impl.releases import version_of
+from tidegauge.impl.rules import INELIGIBLE_REPLICA
 
 FLUSHED_AFTER = 0.5
 """An epoch cache writes a truncation later, by the scheduler (KAFKA-16541); in seconds."""
+
+CHECKED_AFTER = 0.3
+"""A check that was scheduled when the first metadata began to be applied has run, when it has been; in seconds."""
 
 HOUR_MS = 3_600_000
 NO_LIMIT_MS = -2
@@ -101,12 +105,20 @@ class KafkaBroker:
         self.controller.gone()
 
     async def restarted(self) -> None:
-        """Start the process again, after it was ended, and wait until it has applied all metadata there is."""
+        """Start the process again, after it was ended, and wait until it has applied all metadata there is.
+
+        The one check of the ISR that a process makes at its start races with its first metadata: its proposals are refused.
+        """
         offset = self.controller.log.end - 1
         self.process.start()
         await self._connected()
         await self.applied(offset)
         await self._pulse.start(self.connection, self.calls)
+        await asyncio.sleep(CHECKED_AFTER)
+        await self.controller.exchanged()
+        for topic in self.controller.proposals.keys() - {self._pulse.topic.id}:
+            self.controller.respond(topic, {"errorCode": INELIGIBLE_REPLICA})
+        await self.controller.exchanged()
 
     async def applied(self, offset: int) -> None:
         """Wait until the metadata up to an offset is applied."""

@@ -10,8 +10,6 @@ Rules of this file
    handled. A proposal of a partition of our own (`Pulse`) is never responded to, and keeps the requests coming.
 """
 
-import asyncio
-from contextlib import suppress
 from uuid import UUID, uuid4
 
 from tidegauge.drive.kafka.metadata_log import TOPIC_ID, TOPIC_NAME, MetadataLog, MetadataRecord
@@ -53,7 +51,7 @@ class Controller:
         self.applied = -1
         self.proposals: dict[UUID, Message] = {}
         self._responses: dict[UUID, Message] = {}
-        self._exchanges, self._held, self._hurry = 0, False, asyncio.Event()
+        self._exchanges, self._held, self._hurry = 0, False, False
 
     async def start(self) -> int:
         """Listen; on which port."""
@@ -132,7 +130,8 @@ class Controller:
     async def exchanged(self) -> None:
         """Wait for an AlterPartition request that was made from now on, after every response given so far."""
         wanted = self._exchanges + (1 if self._held else 2)
-        self._hurry.set()
+        self._hurry = True
+        self.signs.changed()
         await self.signs.wait_for(lambda: self._exchanges >= wanted, "another AlterPartition request")
 
     def gone(self) -> None:
@@ -221,9 +220,8 @@ class Controller:
         self.proposals = {topic["topicId"]: topic["partitions"][0] for topic in body["topics"]}
         self._exchanges, self._held = self._exchanges + 1, True
         self.signs.changed()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._hurry.wait(), PAUSE)
-        self._hurry.clear()
+        await self.signs.within(lambda: self._hurry, PAUSE)
+        self._hurry = False
         topics = [
             {"topicId": topic, "partitions": [{"partitionIndex": 0, **self._responses.pop(topic)}]}
             for topic in self.proposals

@@ -20,17 +20,17 @@ class Pulse:
     """The partition and its follower."""
 
     def __init__(self, controller: Controller) -> None:
-        self._controller, self._topic, self._broker_epoch = controller, Topic(uuid4(), "pulse"), UNDEFINED
+        self._controller, self.topic, self._broker_epoch = controller, Topic(uuid4(), "pulse"), UNDEFINED
 
     def register(self, port: int) -> int:
         """Write both into the metadata log; nobody asks the follower for anything. The offset of it."""
-        controller, topic = self._controller, self._topic
+        controller, topic = self._controller, self.topic
         self._broker_epoch = controller.register(FOLLOWER, port)
         controller.append(MetadataRecord("TopicRecord", {"name": topic.name, "topicId": topic.id}))
         return controller.partition(topic.id, [BROKER, FOLLOWER], [BROKER], BROKER, 0, 0)
 
     async def start(self, connection: Connection, calls: Calls) -> None:
         """Let the follower fetch, once in the life of a process."""
-        call = calls.fetch(self._topic, 0, current_leader_epoch=0, replica=FOLLOWER, broker_epoch=self._broker_epoch)
+        call = calls.fetch(self.topic, 0, current_leader_epoch=0, replica=FOLLOWER, broker_epoch=self._broker_epoch)
         await connection.calls([call])
-        await self._controller.signs.wait_for(lambda: self._topic.id in self._controller.proposals, "a proposal")
+        await self._controller.signs.wait_for(lambda: self.topic.id in self._controller.proposals, "a proposal")

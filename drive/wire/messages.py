@@ -218,15 +218,21 @@ def _refuse(names: Iterable[str], value: Message, absent: Mapping[str, Callable[
 def _write_tagged(out: bytearray, tagged: Mapping[int, _Field], value: Message) -> None:
     present = []
     for tag, field in tagged.items():
-        if field.name in value and value[field.name] != field.default():
-            inner = bytearray()
-            field.codec.write(inner, value[field.name])
-            present.append((tag, inner))
+        if field.name in value:
+            inner = _written(field, value[field.name])
+            if inner != _written(field, field.default()):
+                present.append((tag, inner))
     write_uvarint(out, len(present))
     for tag, inner in sorted(present):
         write_uvarint(out, tag)
         write_uvarint(out, len(inner))
         out += inner
+
+
+def _written(field: _Field, value: Any) -> bytearray:
+    out = bytearray()
+    field.codec.write(out, value)
+    return out
 
 
 def _read_tagged(cursor: Cursor, tagged: Mapping[int, _Field], value: Message) -> None:

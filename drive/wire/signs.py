@@ -13,14 +13,14 @@ class Signs:
     """Conditions that are waited for, on one event loop."""
 
     def __init__(self) -> None:
-        self._waiting: dict[asyncio.Future[None], Callable[[], bool]] = {}
+        self._waiting: dict[asyncio.Future[bool], Callable[[], bool]] = {}
         self._problem: BaseException | None = None
 
     def changed(self) -> None:
         """Something has: those who waited for it go on."""
         for future, met in list(self._waiting.items()):
             if not future.done() and met():
-                future.set_result(None)
+                future.set_result(True)
 
     def broken(self, problem: BaseException) -> None:
         """Nothing more will come: whoever waits, now or later, gets the reason."""
@@ -35,17 +35,22 @@ class Signs:
             raise WireError(str(self._problem)) from self._problem
         if met():
             return True
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
         self._waiting[future] = met
+        timer = loop.call_later(seconds, _expire, future)
         try:
-            await asyncio.wait_for(future, seconds)
-        except TimeoutError:
-            return False
+            return await future
         finally:
+            timer.cancel()
             del self._waiting[future]
-        return True
 
     async def wait_for(self, met: Callable[[], bool], what: str) -> None:
         """Wait until it is so. Raises WireError when it takes too long."""
         if not await self.within(met, PATIENCE):
             raise WireError(f"the broker: expected {what} within {PATIENCE:g} s; seen nothing")
+
+
+def _expire(future: "asyncio.Future[bool]") -> None:
+    if not future.done():
+        future.set_result(False)

@@ -1,0 +1,143 @@
+"""Which release of Kafka shows what: `python -m tidegauge.drive.releases` makes docs/kafka-releases.md from the transcripts
+that are shipped; with releases named it plays those first, on unmodified brokers, and records them anew.
+
+Rules of this file
+
+1. A release shows a bug on a path where the reference without that bug does something else than the broker did.
+2. What a release does is what its profile says: on none of its paths the broker differs from that. Else the command fails.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tidegauge.conformance.judging.rulebook import known_bugs
+from tidegauge.drive import transcript
+from tidegauge.drive.kafka.jars import jars_of
+from tidegauge.drive.kafka.node import KafkaNode
+from tidegauge.drive.player import play, reference
+from tidegauge.drive.runs.orders import orders_for
+from tidegauge.drive.runs.run import run, text_of
+from tidegauge.drive.runs.shipped import FOLDER, place_of, profile_of, release_of, shipped
+from tidegauge.drive.transcript import Recorder, TranscriptNode
+from tidegauge.impl.errors import TidegaugeError
+from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED, SKIPS_EQUAL, Profile
+from tidegauge.impl.releases import RELEASE, SINCE, named
+
+GRAPHS = ("two", "crash", "starts", "acks", "isr")
+WALKS, SEED = 200, 1
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "kafka-releases.md"
+HEAD = """# Releases of Kafka on their own wire
+
+Each release was taken through the local steps of the graphs {graphs} and through {walks} walks (seed {seed}), as an
+unmodified broker process whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)).
+What it did is recorded in [`drive/transcripts`](../drive/transcripts) and held against the reference in `./run conformance`.
+This page is made from those files by `python -m tidegauge.drive.releases`; `./run kafka` records them anew.
+
+A number is on how many paths a release shows a bug: the reference without it does something else there. An empty field: the
+release does not have it, by its profile, and no path says otherwise.
+"""
+
+
+class Finding(NamedTuple):
+    """Something that a release may do and another does not: switches with a value, and what it would be without."""
+
+    name: str
+    says: str
+    has: Mapping[str, Any]
+    right: Mapping[str, Any]
+
+    def is_in(self, profile: Profile) -> bool:
+        """Whether a release does it."""
+        return all(getattr(profile, name) == value for name, value in self.has.items())
+
+
+def findings() -> list[Finding]:
+    """Every known bug with switches, and whatever else releases have done that today's does not."""
+    best = FETCH_TRUNCATION._replace(
+        keeps_remote_leo=REPAIRED.keeps_remote_leo, reads_equal_partition_epoch=SKIPS_EQUAL.reads_equal_partition_epoch
+    )
+    found = []
+    for bug in known_bugs().values():
+        right = {name: getattr(best, name) for name in bug.switches}
+        if bug.switches and right != dict(bug.switches):
+            found.append(Finding(bug.name, bug.says, bug.switches, right))
+    known = {name for finding in found for name in finding.has}
+    for name, since in SINCE.items():
+        now = getattr(best, name)
+        others = dict.fromkeys(value for _, value in since if value != now)
+        if name not in known:
+            found += [Finding(f"`{name}` = {_word(value)}", "", {name: value}, {name: now}) for value in others]
+    return found
+
+
+def paths_that_show(finding: Finding, node: TranscriptNode) -> int:
+    """On how many paths a broker did what the reference without a bug does not."""
+    without = profile_of(node)._replace(**finding.right)
+    return len(play(node, node.orders, reference(without)).differences)
+
+
+def page(nodes: Sequence[TranscriptNode]) -> str:
+    """The whole page."""
+    head = HEAD.format(graphs=", ".join(GRAPHS), walks=WALKS, seed=SEED)
+    rows = [["", *map(release_of, nodes)], ["---"] * (1 + len(nodes))]
+    played = [play(node, node.orders, reference(profile_of(node))) for node in nodes]
+    rows.append(["paths", *(f"{one.orders:,}" for one in played)])
+    rows.append(["steps", *(f"{one.steps:,}" for one in played)])
+    rows.append(["paths that differ from its own profile", *(str(len(one.differences)) for one in played)])
+    told = []
+    for finding in findings():
+        counts = [paths_that_show(finding, node) if finding.is_in(profile_of(node)) else None for node in nodes]
+        if any(counts):
+            rows.append([finding.name, *("" if count is None else str(count) for count in counts)])
+            told += [f"* **{finding.name}** {finding.says}"] if finding.says else []
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join((head, table, "", *told, ""))
+
+
+def record(release: str, jars: Path | None, folder: Path) -> bool:
+    """Play a release on an unmodified broker and record it; whether it does what its profile says."""
+    profile = named(f"{RELEASE}{release}")
+    began = time.monotonic()
+    with KafkaNode(release, jars_of(release, jars)) as node:
+        orders, coverage = orders_for(node.capabilities, profile, graphs=GRAPHS, walks=WALKS, seed=SEED)
+        recorder = Recorder(orders)
+        shown = run(node, orders, profile, coverage, recorder, _say, node.log_lines)
+        transcript.write(place_of(release, folder), node.capabilities, profile.name, recorder.recorded())
+    _say(f"{text_of(shown)} ({time.monotonic() - began:.0f} s)")
+    return not shown.played.differences
+
+
+def _word(value: bool | str) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else value
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Record the releases that are named, then make the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("release", nargs="*", help="releases to play on unmodified brokers")
+    parser.add_argument(
+        "--jars", type=Path, help="a folder with a folder of jars per release; by default Maven fetches them"
+    )
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the transcripts are (default those shipped)")
+    args = parser.parse_args()
+    try:
+        same = [record(release, args.jars and args.jars / release, args.folder) for release in args.release]
+    except TidegaugeError as problem:
+        sys.stderr.write(f"{problem}\n")
+        return 2
+    PAGE.write_text(page(list(shipped(args.folder))), encoding="utf-8")
+    _say(f"{PAGE} is made anew")
+    return 0 if all(same) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -21,9 +21,12 @@ def run(args: argparse.Namespace) -> int:
             echo(line)
         return CONFORMS
 
-    from tidegauge.conformance.job.doctor import examine
+    from tidegauge.conformance.job.doctor import Finding, examine
+    from tidegauge.drive.kafka.jars import find_maven
 
-    findings = examine()
+    maven = find_maven()
+    wanted = "tidegauge drive --kafka without --jars; it fetches the jars of a release"
+    findings = (*examine(), Finding("Maven", maven is not None, maven or "no mvn on PATH", wanted))
     for finding in findings:
         echo(f"{'found  ' if finding.found else 'MISSING'}  {finding.name}: {finding.says}")
         if not finding.found:

@@ -128,11 +128,12 @@ KINDS: Mapping[str, str] = MappingProxyType(
 """What an argument is; one that is not named here is an integer. A record is [base offset, last offset, epoch], a pair may
 be null."""
 
-LOSE_TAIL, ACKS_ALL, LOG_STARTS = "lose_tail", "acks_all", "log_starts"
+LOSE_TAIL, ACKS_ALL, LOG_STARTS, SEGMENTS = "lose_tail", "acks_all", "log_starts", "segments"
 EXTRAS: Mapping[str, str] = MappingProxyType(
     {
         LOSE_TAIL: "a crash may lose the end of the log: `log_end` below the log end",
         LOG_STARTS: "a leader's log start above 0, in its fetch responses and its earliest offset",
+        SEGMENTS: "what lies before a log start is gone, also after a crash: no record shares its segment",
         ACKS_ALL: "an append with acks -1, and the responses in `produced`",
     }
 )
@@ -164,12 +165,14 @@ class Capabilities(NamedTuple):
     can: frozenset[str]
     reports: frozenset[str]
 
-    def lacks(self, step: Step, log_end: int) -> str | None:
-        """What of the contract this step needs and the broker does not have; `log_end` is the log end before it."""
+    def lacks(self, step: Step, log_end: int, log_start: int = 0) -> str | None:
+        """What of the contract this step needs and the broker does not have; the log ends and starts there before it."""
         if step[0] not in self.can:
             return str(step[0])
         if step[0] == "crash" and step[2] < log_end and LOSE_TAIL not in self.can:
             return LOSE_TAIL
+        if step[0] == "crash" and log_start > 0 and SEGMENTS not in self.can:
+            return SEGMENTS
         if step[0] == "append" and step[1] == -1 and ACKS_ALL not in self.can:
             return ACKS_ALL
         if step[0] == "fetch_response" and (step[4] > 0 or (step[7] or (0,))[0] > 0) and LOG_STARTS not in self.can:

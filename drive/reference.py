@@ -11,7 +11,7 @@ Rules of this file
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tidegauge.drive.contract import BROKER, LATEST, Opening, Report, Step
+from tidegauge.drive.contract import BROKER, LATEST, Capabilities, Opening, Report, Step
 from tidegauge.impl.client_messages import Isolation, OffsetSpec
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import NOW, Broker, settled
@@ -95,6 +95,12 @@ def opened(
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Steps
+
+
+def lacking(capabilities: Capabilities, held: Held, step: Step) -> str | None:
+    """What of the contract a step needs now and a broker does not have."""
+    log = held.broker.partition.log
+    return capabilities.lacks(step, log.end, log.start)
 
 
 def possible(held: Held, step: Step) -> bool:

@@ -26,7 +26,7 @@ def examine() -> tuple[Finding, ...]:
     return (
         Finding("Python", sys.version_info >= (3, 11), platform.python_version(), "everything; 3.11 or newer"),
         *(_package(name, needed_for) for name, needed_for in _PACKAGES),
-        _try("Java", _java, "tidegauge model, the interleavings on Spark"),
+        _try("Java", _java, "tidegauge model, tidegauge drive --kafka, the interleavings on Spark"),
         _try("TLC", _tlc, "tidegauge model"),
     )
 

@@ -21,6 +21,7 @@ from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE
 
 CONTROLLER = 3000
 QUORUM_EPOCH = 5
+STALE_BROKER_EPOCH = 77
 METADATA_VERSION = "metadata.version"
 PAUSE = 0.01
 """How long an AlterPartition request is held when nobody waits for the next one."""
@@ -135,8 +136,8 @@ class Controller:
         await self.signs.wait_for(lambda: self._exchanges >= wanted, "another AlterPartition request")
 
     def gone(self) -> None:
-        """The broker's process has ended: nothing that it sent counts."""
-        self.applied, self.unfenced = -1, False
+        """The broker's process has ended: nothing that it sent counts, also what is still to be read."""
+        self.broker_epoch, self.applied, self.unfenced = -1, -1, False
         self.proposals.clear()
         self._responses.clear()
 
@@ -203,6 +204,8 @@ class Controller:
         return [feature for feature in self.registered["features"] if feature["name"] == METADATA_VERSION]
 
     def _heartbeat(self, body: Message) -> Message:
+        if body["brokerEpoch"] != self.broker_epoch:
+            return {"errorCode": STALE_BROKER_EPOCH}
         self.applied = body["currentMetadataOffset"]
         up = self.applied >= self.broker_epoch
         if up and not body["wantFence"] and not self.unfenced:
@@ -217,6 +220,8 @@ class Controller:
         }
 
     async def _alter_partition(self, body: Message) -> Message:
+        if body["brokerEpoch"] != self.broker_epoch:
+            return {"errorCode": STALE_BROKER_EPOCH, "topics": []}
         self.proposals = {topic["topicId"]: topic["partitions"][0] for topic in body["topics"]}
         self._exchanges, self._held = self._exchanges + 1, True
         self.signs.changed()

@@ -23,12 +23,18 @@ from contextlib import suppress
 from typing import Any
 
 PR_SET_PDEATHSIG = 1
+IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The end of the pipe is the only sign."""
+
 PATIENCE = 30.0
 """How long a process may take to end in order, in seconds."""
 MOMENT = 0.01
 
 
-def _die_with_parent() -> None:
+def _prepare() -> None:
+    """Between fork and exec: what is ignored here would be ignored there, too."""
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -60,7 +66,7 @@ def _obey(line: dict[str, Any], process: "subprocess.Popen[bytes] | None") -> "s
                 stdout=out,
                 stderr=out,
                 process_group=0,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509  there is one thread here
+                preexec_fn=_prepare,  # noqa: PLW1509  there is one thread here
             )
         _say(pid=process.pid)
     elif process is not None:
@@ -73,8 +79,8 @@ def _obey(line: dict[str, Any], process: "subprocess.Popen[bytes] | None") -> "s
 
 def main() -> None:
     """Obey until the input ends."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # the end of the pipe is the only sign
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
     process = None
     folder = tempfile.mkdtemp(prefix=sys.argv[1])
     try:

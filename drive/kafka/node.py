@@ -39,7 +39,8 @@ NOT_GIVEN = frozenset({"lag", "retention", "offsets_for_leader_epoch_response"})
 """Lag times do not run out on their own, retention is a clock's, and no release since 2.8 asks where an epoch ends."""
 
 CAN = frozenset(STEPS) - NOT_GIVEN | {ACKS_ALL, MOVING_STARTS}
-"""What is left of a log at a crash is the operating system's: `lose_tail` is not promised."""
+"""What is left of a log at a crash is the operating system's (`lose_tail`), and recovery reads what lies in a segment that
+the log start has not left (`segments`): neither is promised."""
 
 
 class Run:

@@ -25,6 +25,7 @@ from tidegauge.drive.wire.primitives import WireError
 from tidegauge.spec.checker.java import find_java
 
 LOG4J2 = """status = warn
+shutdownHook = disable
 appender.f.type = File
 appender.f.name = F
 appender.f.fileName = ${sys:kafka.log}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tidegauge.drive.contract import BROKER, EVERYTHING, Capabilities, Opening, Order, Path, Step
 from tidegauge.drive.paths.inputs import LEADER_EPOCH, NEXT, Input, Inputs, Local, Requested, counted, local
-from tidegauge.drive.reference import Held, opened, possible, step
+from tidegauge.drive.reference import Held, lacking, opened, possible, step
 from tidegauge.impl.cluster.broker import truncated_alone
 from tidegauge.impl.messages import FetchRequest, Request
 from tidegauge.impl.profiles import Profile
@@ -91,7 +91,7 @@ def _explored(inputs: Inputs, start: Held, capabilities: Capabilities) -> tuple[
         value = _local(inputs, held)
         for given, requested in _given(inputs, held, value):
             taken = resolved(held, given)
-            if capabilities.lacks(taken, held.broker.partition.log.end) is not None or not possible(held, taken):
+            if lacking(capabilities, held, taken) is not None or not possible(held, taken):
                 continue
             after, _ = step(held, taken)
             target = number.setdefault(_key(inputs, after), len(states))

@@ -1,7 +1,7 @@
 """Ten steps that show whether a driven program works at all: it leads, is fetched from, follows and truncates."""
 
 from tidegauge.drive.contract import BROKER, Capabilities, Opening, Order, Path, Step
-from tidegauge.drive.reference import opened, possible, step
+from tidegauge.drive.reference import lacking, opened, possible, step
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
 
@@ -26,7 +26,7 @@ def smoke(profile: Profile, capabilities: Capabilities) -> Order:
     for wanted in TEN:
         asks: Step = ("offsets_for_leader_epoch_response", PEER, NONE, 0, 1)
         for taken in (asks, wanted) if wanted[0] == "fetch_response" else (wanted,):
-            if possible(held, taken) and capabilities.lacks(taken, held.broker.partition.log.end) is None:
+            if possible(held, taken) and lacking(capabilities, held, taken) is None:
                 held, _ = step(held, taken)
                 path.append(taken)
     return Order(Opening(), tuple(path))

@@ -22,7 +22,7 @@ from tidegauge.drive.contract import (
     Path,
     Step,
 )
-from tidegauge.drive.reference import Held, opened, possible, step
+from tidegauge.drive.reference import Held, lacking, opened, possible, step
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.messages import FetchRequest
 from tidegauge.impl.profiles import Profile
@@ -59,7 +59,7 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
     begun = LED if number % 6 == 5 else ()
     for at in range(8 * STEPS_OF_A_WALK):
         taken = begun[at] if at < len(begun) else _drawn(rng, held)
-        if not possible(held, taken) or capabilities.lacks(taken, held.broker.partition.log.end) is not None:
+        if not possible(held, taken) or lacking(capabilities, held, taken) is not None:
             continue
         try:
             held, _ = step(held, taken)

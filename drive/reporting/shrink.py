@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from tidegauge.drive.contract import Capabilities, Node, Order, Path
 from tidegauge.drive.player import Difference, Start, play
-from tidegauge.drive.reference import possible, step
+from tidegauge.drive.reference import lacking, possible, step
 from tidegauge.impl.errors import TidegaugeError
 
 SECONDS = 8.0
@@ -58,7 +58,7 @@ def _candidates(order: Order, start: Start, capabilities: Capabilities) -> Itera
 def _is_a_path(path: Path, order: Order, start: Start, capabilities: Capabilities) -> bool:
     held = start(order.opening)
     for taken in path:
-        if not possible(held, taken) or capabilities.lacks(taken, held.broker.partition.log.end) is not None:
+        if not possible(held, taken) or lacking(capabilities, held, taken) is not None:
             return False
         try:
             held, _ = step(held, taken)

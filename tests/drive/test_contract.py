@@ -23,10 +23,11 @@ from tidegauge.drive.contract import (
 )
 from tidegauge.drive.paths.smoke import smoke
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.player import ReferenceNode, differences, play, reference
 from tidegauge.drive.reference import opened, report, step
 from tidegauge.drive.transports.lines import hello, opening_line, step_line
 from tidegauge.impl.profiles import FETCH_TRUNCATION
+from tidegauge.impl.releases import named
 from tidegauge.traces.made import page_with, schema_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,6 +150,35 @@ def test_the_handshake_names_all_there_is() -> None:
 )
 def test_what_a_broker_lacks_for_a_step(step: tuple[object, ...], can: set[str], lacking: str | None) -> None:
     assert Capabilities("some", frozenset(can), frozenset({"leo"})).lacks(step, 2) == lacking
+
+
+def test_a_crash_after_the_log_start_has_moved_needs_segments() -> None:
+    some = Capabilities("some", frozenset({"crash"}), frozenset({"leo"}))
+    assert some.lacks(("crash", 1, 2), 2, 1) == "segments"
+    assert some.lacks(("crash", 0, 2), 2, 0) is None
+    assert EVERYTHING.lacks(("crash", 1, 2), 2, 1) is None
+
+
+def test_a_busy_fetcher_thread_truncates_when_it_has_its_response() -> None:
+    """Kafka 3.4.0 on its own wire: an entry of a new epoch takes no response while the thread waits for an earlier one."""
+    old = reference(named("release-3.4.0"))
+    stale = ("fetch_response", 2, 0, 1, 0, ((0, 0, 0),), None, None)
+    path = (("metadata", 2, 0, 0, (1, 2)), ("metadata", 2, 2, 1, (2,)), stale, stale)
+    seen: list[tuple[int, int]] = []
+
+    def watch(_number: int, at: int, said: Report) -> bool:
+        request = said["requests"].get("2", {})
+        seen.append((said["leo"], request.get("current_leader_epoch", -1)))
+        return at < len(path)
+
+    ReferenceNode(old).play([Order(Opening(), path)], watch)
+    assert seen == [(0, -1), (0, 0), (0, 0), (0, 2), (1, 2)]
+
+
+def test_a_field_that_is_absent_is_not_known_and_not_compared() -> None:
+    expected = {"result": None, "leo": 1, "hw": 0}
+    assert differences(expected, {"result": None, "leo": 1, "hw": 1}, frozenset(expected)) == ("hw",)
+    assert differences(expected, {"result": None, "leo": 1}, frozenset(expected)) == ()
 
 
 def test_the_ten_steps_are_ten_and_the_reference_takes_them() -> None:

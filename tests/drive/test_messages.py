@@ -1,4 +1,4 @@
-"""The codec against kafka-python's, another one over the same definitions: what one writes the other reads and writes again."""
+"""The codec against kafka-python's, another one over the same definitions: what one writes the other reads and writes."""
 
 import importlib
 import random

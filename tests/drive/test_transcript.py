@@ -10,8 +10,12 @@ from tidegauge.drive.contract import EVERYTHING, Capabilities
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.releases import PAGE, page
 from tidegauge.drive.runs.recheck import recheck, text_of
-from tidegauge.drive.transcript import Recorder, TranscriptError
+from tidegauge.drive.runs.shipped import shipped
+from tidegauge.drive.steps import kafka_on_the_wire
+from tidegauge.drive.transcript import Recorder, TranscriptError, TranscriptNode
+from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import named
 
@@ -88,3 +92,41 @@ def test_a_file_that_is_not_gzipped_or_not_there_is_refused(tmp_path: Path) -> N
     for name in ("t", "none"):
         with pytest.raises(TranscriptError, match="expected a gzipped transcript"):
             transcript.read(tmp_path / name)
+
+
+def test_what_is_not_known_stays_so_in_a_file(tmp_path: Path) -> None:
+    order, few = ORDERS[0], Capabilities("few", EVERYTHING.can, frozenset({"leo", "hw", "proposal"}))
+    reports = ({"leo": 0, "hw": 0, "proposal": None}, {"proposal": None})
+    transcript.write(tmp_path / "t", few, FETCH_TRUNCATION.name, [transcript.Recorded(order, reports)])
+    read: list[object] = []
+    transcript.read(tmp_path / "t").play([order], lambda _number, _at, seen: read.append(seen) is None)
+    assert tuple(read) == reports
+
+
+SHIPPED = list(shipped())
+
+
+@pytest.mark.parametrize("node", SHIPPED, ids=[node.capabilities.name for node in SHIPPED])
+def test_what_unmodified_brokers_did_is_what_their_release_does(node: TranscriptNode) -> None:
+    found = recheck(node)
+    assert found.exit_code == 0, text_of(found)
+    assert found.played.steps > 10_000
+
+
+def test_many_faults_are_told_from_what_an_unmodified_broker_did() -> None:
+    """The step of the main job can fail: all faults but those of what was not promised are seen in one transcript."""
+    newest = SHIPPED[-1]
+    missed = {name for name in FAULTS if not recheck(newest, fault=name).played.differences}
+    assert missed <= NOT_SEEN
+    assert len(FAULTS) - len(missed) >= 20
+
+
+def test_the_step_of_the_main_job_passes_with_a_case_per_release() -> None:
+    found = kafka_on_the_wire(lambda _: None)
+    assert found.passed
+    assert {case.name for case in found.cases} == {node.capabilities.name for node in SHIPPED}
+    assert {"Kafka 3.4.0", "Kafka 3.6.2", "Kafka 4.1.1", "Kafka 4.3.1"} <= {case.name for case in found.cases}
+
+
+def test_the_page_of_releases_is_the_one_that_is_made() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(SHIPPED)

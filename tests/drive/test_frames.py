@@ -1,0 +1,150 @@
+"""Requests and responses between a connection and a listener of ours, in this process."""
+
+import asyncio
+import importlib
+import struct
+import warnings
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from tidegauge.drive.wire.frames import HOST, Call, Connection, Listener, Received
+from tidegauge.drive.wire.messages import Message, Messages
+from tidegauge.drive.wire.primitives import WireError
+from tidegauge.drive.wire.signs import Signs
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    for part in ("consumer", "metadata"):
+        importlib.import_module(f"kafka.protocol.{part}")
+    DEFINITIONS = [found.json for found in importlib.import_module("kafka.protocol.api_message").ApiMessage.__subclasses__()]
+
+MESSAGES = Messages(DEFINITIONS)
+
+
+def listed(offset: int) -> Message:
+    partition = {"partitionIndex": 0, "errorCode": 0, "timestamp": -1, "offset": offset, "leaderEpoch": 0}
+    return {"topics": [{"name": "t", "partitions": [partition]}]}
+
+
+def ask(timestamp: int) -> Call:
+    partition = {"partitionIndex": 0, "currentLeaderEpoch": -1, "timestamp": timestamp}
+    return Call("ListOffsets", 7, {"replicaId": -1, "topics": [{"name": "t", "partitions": [partition]}]})
+
+
+def offset_of(response: Message) -> int:
+    offset: int = response["topics"][0]["partitions"][0]["offset"]
+    return offset
+
+
+async def echo(request: Received) -> Message:
+    """The offset that was asked for, later if it is odd."""
+    timestamp = request.body["topics"][0]["partitions"][0]["timestamp"]
+    await asyncio.sleep(0.01 * (timestamp % 2))
+    return listed(timestamp)
+
+
+def in_a_loop(work: Coroutine[Any, Any, None]) -> None:
+    async def and_then_closed() -> None:
+        await asyncio.wait_for(work, 10)
+        await asyncio.sleep(0.01)  # what was closed is closed when the loop has gone round
+
+    asyncio.run(and_then_closed())
+
+
+def test_responses_come_in_the_order_of_the_requests_also_to_many_who_share_a_connection() -> None:
+    async def work() -> None:
+        listener = Listener(MESSAGES, ["ListOffsets"], echo, Signs())
+        connection = await Connection.open(MESSAGES, await listener.start())
+        found = await asyncio.gather(*(connection.calls([ask(n), ask(n + 1)]) for n in range(20)))
+        assert [[offset_of(one) for one in pair] for pair in found] == [[n, n + 1] for n in range(20)]
+        connection.close()
+        listener.close()
+
+    in_a_loop(work())
+
+
+def test_both_sides_agree_on_versions() -> None:
+    async def work() -> None:
+        listener = Listener(MESSAGES, ["ListOffsets", "Fetch"], echo, Signs())
+        connection = await Connection.open(MESSAGES, await listener.start())
+        versions = await connection.versions()
+        assert versions == {name: MESSAGES.versions(f"{name}Request") for name in ("ListOffsets", "Fetch")}
+        connection.close()
+        listener.close()
+
+    in_a_loop(work())
+
+
+def test_a_version_of_api_versions_that_is_unknown_is_answered_in_version_0() -> None:
+    """KIP-511: the client asks again in a version that it is told."""
+
+    async def work() -> None:
+        listener = Listener(MESSAGES, ["Fetch"], echo, Signs())
+        reader, writer = await asyncio.open_connection(HOST, await listener.start())
+        request = struct.pack(">hhih", 18, 99, 5, -1)
+        writer.write(struct.pack(">i", len(request)) + request)
+        (size,) = struct.unpack(">i", await reader.readexactly(4))
+        data = await reader.readexactly(size)
+        body, end = MESSAGES.read("ApiVersionsResponse", 0, data, 4)
+        assert (data[:4], body["errorCode"], end) == (b"\0\0\0\5", 35, len(data))
+        writer.close()
+        listener.close()
+
+    in_a_loop(work())
+
+
+def test_what_breaks_a_handler_is_raised_where_somebody_waits() -> None:
+    async def broken(_: Received) -> Message:
+        raise WireError("the broker: expected nothing")
+
+    async def work() -> None:
+        signs = Signs()
+        listener = Listener(MESSAGES, ["ListOffsets"], broken, signs)
+        connection = await Connection.open(MESSAGES, await listener.start())
+        asking = asyncio.create_task(connection.calls([ask(1)]))
+        with pytest.raises(WireError, match="expected nothing"):
+            await signs.wait_for(lambda: False, "a sign")
+        with pytest.raises(ConnectionResetError):
+            await asking
+        connection.close()
+        listener.close()
+
+    in_a_loop(work())
+
+
+def test_a_sign_wakes_who_waits_for_it_and_nobody_waits_for_ever() -> None:
+    async def work() -> None:
+        signs, seen = Signs(), [0]
+
+        async def waits() -> None:
+            await signs.wait_for(lambda: seen == [2], "two")
+
+        waiting = asyncio.create_task(waits())
+        for seen[0] in (1, 2):
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            signs.changed()
+        await waiting
+        assert await signs.within(lambda: True, 0)
+        assert not await signs.within(lambda: False, 0.001)
+
+    in_a_loop(work())
+
+
+@pytest.mark.parametrize("size", [-1, 1 << 30])
+def test_a_length_that_is_none_is_refused(size: int) -> None:
+    async def work() -> None:
+        async def serve(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(struct.pack(">i", size))
+            writer.close()
+
+        server = await asyncio.start_server(serve, HOST, 0)
+        connection = await Connection.open(MESSAGES, server.sockets[0].getsockname()[1])
+        with pytest.raises(WireError, match="expected a frame of at most"):
+            await connection.calls([ask(1)])
+        connection.close()
+        server.close()
+
+    in_a_loop(work())

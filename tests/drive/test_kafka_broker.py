@@ -1,0 +1,74 @@
+"""An unmodified broker is driven and conforms to its release; what another release does is told; nothing is left of a run
+that is killed. Needs Java, and the jars: from the cache, from $TIDEGAUGE_JARS/RELEASE, or by Maven."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.drive.test_process import everybody, soon
+from tidegauge.drive.kafka.jars import jars_of
+from tidegauge.drive.kafka.node import KafkaNode
+from tidegauge.drive.runs.orders import orders_for
+from tidegauge.drive.runs.run import run
+from tidegauge.impl.errors import TidegaugeError
+from tidegauge.impl.releases import RELEASE, named
+from tidegauge.spec.checker.java import find_java
+
+pytestmark = pytest.mark.long
+
+NEW, OLD = "4.1.1", "3.4.0"
+
+
+def jars(release: str) -> Path:
+    """The jars of a release, or the test is skipped."""
+    try:
+        find_java()
+        given = os.environ.get("TIDEGAUGE_JARS")
+        return jars_of(release, Path(given) / release if given else None)
+    except TidegaugeError as problem:
+        pytest.skip(str(problem))
+
+
+@pytest.mark.parametrize("release", [NEW, OLD])
+def test_a_release_does_what_its_profile_says(release: str) -> None:
+    """Also over a crash and a stop of the process."""
+    profile = named(f"{RELEASE}{release}")
+    with KafkaNode(release, jars(release)) as node:
+        orders, _ = orders_for(node.capabilities, profile, graphs=["small"], walks=12, seed=3)
+        assert {step[0] for order in orders for step in order.path} >= {"crash", "stop", "append", "fetch_response"}
+        found = run(node, orders, profile)
+        assert [failure.text for failure in found.failures] == []
+        assert found.exit_code == 0
+        assert found.played.steps == sum(len(order.path) + 1 for order in orders)
+
+
+def test_an_old_release_is_told_from_todays_and_its_bug_is_named() -> None:
+    """KAFKA-14704, in the broker's own words beside the path."""
+    today = named(f"{RELEASE}{NEW}")
+    with KafkaNode(OLD, jars(OLD)) as node:
+        orders, _ = orders_for(node.capabilities, today, graphs=["small"])
+        found = run(node, orders, today, log_lines=node.log_lines)
+    said = "\n".join(failure.text for failure in found.failures)
+    assert found.exit_code == 1
+    assert "applies_diverging=on" in said
+    assert "  log       [" in said
+    assert "Truncating partition" in said
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_killed_at_any_moment_no_process_and_no_folder_is_left(seed: int, tmp_path: Path) -> None:
+    place, rng = jars(NEW), random.Random(seed)
+    command = [sys.executable, "-m", "tidegauge", "drive", "--kafka", NEW, "--jars", str(place), "--graph", "small"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    driving = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(rng.uniform(0.5, 12.0))
+    driving.send_signal(rng.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)))
+    driving.wait(60)
+    assert soon(lambda: not any(str(tmp_path) in row for row in everybody()))
+    assert soon(lambda: not list(tmp_path.glob("tidegauge-kafka-*")))

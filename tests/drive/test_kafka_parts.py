@@ -1,0 +1,103 @@
+"""What drives an unmodified broker, piece by piece: jars, checkpoints, the order of ends. No broker is started."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from tidegauge.commands.main import main
+from tidegauge.drive.kafka import jars
+from tidegauge.drive.kafka.restarts import HIGH_WATERMARKS, checkpointed, ends_of, in_one_row, write_checkpoint
+from tidegauge.impl.errors import UsageError
+
+LEAD = ("metadata", 1, 0, 0, (1, 2))
+AGAIN = ("metadata", 1, 1, 1, (1, 2))
+CRASH, STOP = ("crash", 1, 2), ("stop",)
+
+
+def test_ends_of_a_path_that_nobody_sees_between_are_one() -> None:
+    assert ends_of((LEAD, CRASH, AGAIN, STOP, STOP, AGAIN, CRASH)) == "csc"
+    assert ends_of((LEAD, CRASH, ("crash", 0, 2), AGAIN)) == "c"
+    assert ends_of((LEAD,)) == ""
+
+
+def test_the_checkpoint_is_that_of_the_last_crash_and_a_stop_writes_its_own() -> None:
+    path = (LEAD, CRASH, ("crash", 0, 2), AGAIN, STOP, AGAIN)
+    assert checkpointed(path, 1) == 0
+    assert checkpointed(path, 4) is None
+    assert checkpointed((LEAD, STOP, CRASH), 1) == 1
+
+
+def test_all_rows_are_in_one_and_it_is_short() -> None:
+    rows = ["", "c", "s", "ccc", "scs", "cs", "ccc"]
+    row = in_one_row(rows)
+    assert all(one in row for one in rows)
+    assert len(row) <= 6
+    assert in_one_row([""]) == ""
+    every = ["".join(letters) for letters in itertools.product("cs", repeat=3)]
+    assert all(one in in_one_row(every) for one in every)
+    assert len(in_one_row(every)) < 16
+
+
+def test_a_checkpoint_keeps_what_it_is_not_asked_to_change(tmp_path: Path) -> None:
+    (tmp_path / HIGH_WATERMARKS).write_text("0\n3\na 0 5\nb 0 6\nb 1 7\n", encoding="utf-8")
+    write_checkpoint(tmp_path, HIGH_WATERMARKS, {"b": 1, "c": 2})
+    assert (tmp_path / HIGH_WATERMARKS).read_text(encoding="utf-8") == "0\n3\na 0 5\nb 0 1\nc 0 2\n"
+    write_checkpoint(tmp_path, "new", {})
+    assert (tmp_path / "new").read_text(encoding="utf-8") == "0\n0\n"
+
+
+def test_the_pom_asks_for_a_broker_and_for_what_it_logs_with() -> None:
+    assert "<artifactId>kafka_2.13</artifactId> <version>3.9.1</version>" in jars.pom("3.9.1")
+    assert "reload4j" in jars.pom("3.9.1")
+    assert "log4j-core" in jars.pom("4.0.1")
+
+
+def test_jars_are_those_of_the_release_or_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"expected kafka-clients-4\.1\.1\.jar .* seen none"):
+        jars.jars_of("4.1.1", tmp_path)
+    (tmp_path / "kafka-clients-4.1.0.jar").touch()
+    with pytest.raises(UsageError, match=r"seen those of 4\.1\.0"):
+        jars.jars_of("4.1.1", tmp_path)
+    assert jars.jars_of("4.1.0", tmp_path) == tmp_path
+
+
+def test_without_maven_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(jars, "find_maven", lambda: None)
+    with pytest.raises(UsageError, match="install Maven, or give a folder with --jars"):
+        jars.jars_of("4.1.1")
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_what_maven_fetches_is_kept_whole_or_not_at_all(
+    works: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program stands for Maven: it fetches the jars, or half of them and fails."""
+    maven = tmp_path / "mvn"
+    maven.write_text(
+        "#!/bin/sh\nfor a; do case $a in -DoutputDirectory=*) d=${a#*=};; esac; done\n"
+        f"mkdir -p $d; touch $d/kafka-clients-4.1.1.jar; echo no such artifact; exit {0 if works else 1}\n",
+        encoding="utf-8",
+    )
+    maven.chmod(0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(jars, "find_maven", lambda: str(maven))
+    if works:
+        assert jars.release_in(jars.jars_of("4.1.1")) == "4.1.1"
+        maven.unlink()
+        assert jars.jars_of("4.1.1") == jars.cache_of("4.1.1")
+    else:
+        with pytest.raises(UsageError, match=r"seen exit code 1(.|\n)*no such artifact"):
+            jars.jars_of("4.1.1")
+        assert not list((tmp_path / "cache").rglob("*.jar"))
+
+
+def test_one_broker_is_named_and_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["drive", "--quiet"]) == 2
+    assert "seen neither" in capsys.readouterr().err
+    assert main(["drive", "--quiet", "--kafka", "4.1.1", "--jars", str(tmp_path)]) == 2
+    assert "expected kafka-clients-4.1.1.jar" in capsys.readouterr().err
+    assert main(["drive", "--quiet", "--kafka", "4.1.1", "--", "true"]) == 2
+    assert "seen both" in capsys.readouterr().err
+    assert main(["drive", "--quiet", "--kafka", "seven"]) == 2

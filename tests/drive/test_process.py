@@ -1,0 +1,107 @@
+"""Whatever happens to us, the process that the guard keeps ends, and its folder goes. No Java is needed for that."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tidegauge.drive.kafka import guard
+
+HOLDS = """
+import json, subprocess, sys, time
+guard = subprocess.Popen([sys.executable, "-I", "-S", {guard!r}, {prefix!r}], stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, start_new_session=True)
+folder = json.loads(guard.stdout.readline())["folder"]
+sleeps = "import time; time.sleep(60)"
+child = f"import subprocess, sys; subprocess.Popen([sys.executable, '-S', '-c', {{sleeps!r}}]); {{sleeps}}"
+line = {{"run": [sys.executable, "-S", "-c", child], "out": folder + "/out"}}
+guard.stdin.write(json.dumps(line).encode() + b"\\n"); guard.stdin.flush()
+print(json.loads(guard.stdout.readline())["pid"], guard.pid, folder, flush=True)
+time.sleep(60)
+"""
+
+
+def soon(met: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        if met():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def in_group(group: int) -> list[str]:
+    """Processes of a process group that have not ended."""
+    said = subprocess.run(["ps", "-eo", "pgid,stat,args"], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(None, 2) for line in said.splitlines()[1:]]
+    return [row[2] for row in rows if int(row[0]) == group and not row[1].startswith("Z")]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_when_we_die_the_process_and_all_it_started_end_and_the_folder_goes(how: int, tmp_path: Path) -> None:
+    text = HOLDS.format(guard=guard.__file__, prefix=str(tmp_path / "kept-"))
+    holder = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert holder.stdout is not None
+    pid, _, folder = holder.stdout.readline().split()
+    assert soon(lambda: len(in_group(int(pid))) == 2)
+    assert Path(folder).is_dir()
+    holder.send_signal(how)
+    holder.wait()
+    holder.stdout.close()
+    assert soon(lambda: not in_group(int(pid)))
+    assert soon(lambda: not list(tmp_path.iterdir()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process with its parent")
+def test_when_the_guard_dies_the_process_ends_with_it(tmp_path: Path) -> None:
+    text = HOLDS.format(guard=guard.__file__, prefix=str(tmp_path / "kept-"))
+    holder = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    pid, guarding, _ = holder.stdout.readline().split()
+    os.kill(int(guarding), signal.SIGKILL)
+    assert soon(lambda: not any("subprocess" in row for row in in_group(int(pid))))
+    holder.kill()
+    holder.wait()
+    holder.stdout.close()
+    for row in in_group(int(pid)):
+        assert "sleep" in row
+        os.killpg(int(pid), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_killed_at_any_moment_nothing_is_left(seed: int, tmp_path: Path) -> None:
+    """Also before the guard has said that it is there."""
+    text = HOLDS.format(guard=guard.__file__, prefix=str(tmp_path / "kept-"))
+    holder = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(random.Random(seed).random() * 0.3)
+    holder.kill()
+    holder.wait()
+    assert soon(lambda: not any(str(tmp_path) in row for row in everybody()))
+    assert soon(lambda: not list(tmp_path.iterdir()))
+
+
+def everybody() -> list[str]:
+    said = subprocess.run(["ps", "-eo", "stat,args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in said.splitlines()[1:] if not line.startswith("Z")]
+
+
+def test_a_process_is_ended_in_order(tmp_path: Path) -> None:
+    """What the guard ignores it does not: it gets the signal, and says its last words."""
+    body = "import signal,sys,time; signal.signal(signal.SIGTERM, lambda *_: sys.exit('in order')); print('up',flush=True)"
+    line = {"run": [sys.executable, "-S", "-c", f"{body}; time.sleep(60)"], "out": str(tmp_path / "out")}
+    command = [sys.executable, "-I", "-S", guard.__file__, str(tmp_path / "kept-")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as guarding:
+        assert guarding.stdin is not None
+        guarding.stdin.write(json.dumps(line) + "\n")
+        guarding.stdin.flush()
+        assert soon(lambda: (tmp_path / "out").is_file() and "up" in (tmp_path / "out").read_text())
+        guarding.stdin.write(json.dumps({"signal": signal.SIGTERM}) + "\n")
+        guarding.stdin.flush()
+        assert soon(lambda: "in order" in (tmp_path / "out").read_text())

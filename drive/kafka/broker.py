@@ -115,10 +115,10 @@ class KafkaBroker:
         await self.applied(offset)
         await self._pulse.start(self.connection, self.calls)
         await asyncio.sleep(CHECKED_AFTER)
-        await self.controller.exchanged()
-        for topic in self.controller.proposals.keys() - {self._pulse.topic.id}:
-            self.controller.respond(topic, {"errorCode": INELIGIBLE_REPLICA})
-        await self.controller.exchanged()
+        await self.controller.proposals.exchanged()
+        for topic in self.controller.proposals.waiting.keys() - {self._pulse.topic.id}:
+            self.controller.proposals.respond(topic, {"errorCode": INELIGIBLE_REPLICA})
+        await self.controller.proposals.exchanged()
 
     async def applied(self, offset: int) -> None:
         """Wait until the metadata up to an offset is applied."""

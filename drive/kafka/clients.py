@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
+from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call, Connection
-from tidegauge.drive.wire.messages import Message
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 from tidegauge.traces.segments.record_batch import batch_of, encode, header

@@ -4,17 +4,16 @@ Rules of this file
 
 1. What the broker reads of the cluster is what the suite wrote into the metadata log. That it has read it is known by its
    heartbeats, which carry the offset applied since 3.5; before, they carry what was read, and `Canary` says the rest.
-2. AlterPartition requests come one at a time, with every proposal that waits. One that the suite has not responded to is
-   left out of the response: the broker keeps it and sends it again (AlterPartitionManager#handleAlterPartitionResponse).
-3. So a request that was made after a moment holds every proposal made before it, and shows that every response before it was
-   handled. A proposal of a partition of our own (`Pulse`) is never responded to, and keeps the requests coming.
+2. A request of an earlier process, or one that the suite has given up, does not count: it has another broker epoch.
 """
 
 from uuid import UUID, uuid4
 
 from tidegauge.drive.kafka.metadata_log import TOPIC_ID, TOPIC_NAME, MetadataLog, MetadataRecord
+from tidegauge.drive.kafka.proposals import Proposals
+from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import HOST, Listener, Received
-from tidegauge.drive.wire.messages import Message, Messages
+from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.drive.wire.signs import Signs
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE
@@ -23,9 +22,6 @@ CONTROLLER = 3000
 QUORUM_EPOCH = 5
 STALE_BROKER_EPOCH = 77
 METADATA_VERSION = "metadata.version"
-PAUSE = 0.01
-"""How long an AlterPartition request is held when nobody waits for the next one."""
-
 SERVES = (
     "Fetch",
     "ApiVersions",
@@ -50,9 +46,7 @@ class Controller:
         self.registered: Message = {}
         self.broker_epoch, self.unfenced = -1, False
         self.applied = -1
-        self.proposals: dict[UUID, Message] = {}
-        self._responses: dict[UUID, Message] = {}
-        self._exchanges, self._held, self._hurry = 0, False, False
+        self.proposals = Proposals(signs)
 
     async def start(self) -> int:
         """Listen; on which port."""
@@ -124,22 +118,10 @@ class Controller:
             body["directories"] = [self.directory if node == self._broker else UUID(int=5000 + node) for node in replicas]
         return self.append(MetadataRecord("PartitionRecord", body, version))
 
-    def respond(self, topic: UUID, response: Message) -> None:
-        """Respond to a proposal with the next response to AlterPartition."""
-        self._responses[topic] = response
-
-    async def exchanged(self) -> None:
-        """Wait for an AlterPartition request that was made from now on, after every response given so far."""
-        wanted = self._exchanges + (1 if self._held else 2)
-        self._hurry = True
-        self.signs.changed()
-        await self.signs.wait_for(lambda: self._exchanges >= wanted, "another AlterPartition request")
-
     def gone(self) -> None:
         """The broker's process has ended: nothing that it sent counts, also what is still to be read."""
         self.broker_epoch, self.applied, self.unfenced = -1, -1, False
         self.proposals.clear()
-        self._responses.clear()
 
     # -----------------------------------------------------------------------------------------------------------------
     # What the broker asks
@@ -153,7 +135,9 @@ class Controller:
             case "BrokerHeartbeat":
                 return self._heartbeat(request.body)
             case "AlterPartition":
-                return await self._alter_partition(request.body)
+                if request.body["brokerEpoch"] != self.broker_epoch:
+                    return {"errorCode": STALE_BROKER_EPOCH, "topics": []}
+                return await self.proposals.handle(request.body)
             case "AssignReplicasToDirs":
                 return {"errorCode": NONE, "directories": _assigned(request.body)}
             case _:
@@ -218,22 +202,6 @@ class Controller:
             "isFenced": not self.unfenced,
             "shouldShutDown": body["wantShutDown"],
         }
-
-    async def _alter_partition(self, body: Message) -> Message:
-        if body["brokerEpoch"] != self.broker_epoch:
-            return {"errorCode": STALE_BROKER_EPOCH, "topics": []}
-        self.proposals = {topic["topicId"]: topic["partitions"][0] for topic in body["topics"]}
-        self._exchanges, self._held = self._exchanges + 1, True
-        self.signs.changed()
-        await self.signs.within(lambda: self._hurry, PAUSE)
-        self._hurry = False
-        topics = [
-            {"topicId": topic, "partitions": [{"partitionIndex": 0, **self._responses.pop(topic)}]}
-            for topic in self.proposals
-            if topic in self._responses
-        ]
-        self._held = False
-        return {"errorCode": NONE, "topics": topics}
 
 
 def _assigned(body: Message) -> list[Message]:

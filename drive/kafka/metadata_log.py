@@ -8,7 +8,8 @@ from bisect import bisect_left
 from typing import NamedTuple
 from uuid import UUID
 
-from tidegauge.drive.wire.messages import Message, Messages
+from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import write_uvarint
 from tidegauge.traces.segments.record_batch import batch_of, encode
 

@@ -20,7 +20,7 @@ from tidegauge.drive.kafka.lane import Lane
 from tidegauge.drive.kafka.metadata_log import MetadataRecord
 from tidegauge.drive.kafka.peers import Peer, fetch_response
 from tidegauge.drive.kafka.producers import Producers
-from tidegauge.drive.wire.messages import Message
+from tidegauge.drive.wire.compiler import Message
 from tidegauge.impl.rules import NONE, UNDEFINED
 
 REQUEST_TIMED_OUT = 7
@@ -58,7 +58,7 @@ class Partition:
 
     async def report(self, result: Report | None = None) -> Report:
         """Everything that is seen of the broker and its partition."""
-        await self._broker.controller.exchanged()
+        await self._broker.controller.proposals.exchanged()
         replica = await replica_of(self._lane.connection, self._broker.calls, self.topic, self._highest_epoch + 1)
         return {
             "result": result,
@@ -83,7 +83,7 @@ class Partition:
         }
 
     def _proposal(self) -> dict[str, Any] | None:
-        found = self._broker.controller.proposals.get(self.topic.id)
+        found = self._broker.controller.proposals.waiting.get(self.topic.id)
         if found is None:
             return None
         isr = found.get("newIsr") or [one["brokerId"] for one in found["newIsrWithEpochs"]]
@@ -127,11 +127,11 @@ class Partition:
         controller = self._broker.controller
         response: Message = {"errorCode": error}
         if error == NONE:
-            asked = controller.proposals[self.topic.id]
+            asked = controller.proposals.waiting[self.topic.id]
             members = [self._ids[name] for name in isr]
             response = {"errorCode": NONE, "leaderId": BROKER, "leaderEpoch": asked["leaderEpoch"], "isr": members}
             response["partitionEpoch"] = partition_epoch
-        controller.respond(self.topic.id, response)
+        controller.proposals.respond(self.topic.id, response)
 
     # -----------------------------------------------------------------------------------------------------------------
     # Clients and followers
@@ -219,8 +219,8 @@ class Partition:
         """Nobody needs it any more."""
         self._producers.close()
         controller = self._broker.controller
-        if self.topic.id in controller.proposals:
-            controller.respond(self.topic.id, {"errorCode": OVERTAKEN})
+        if self.topic.id in controller.proposals.waiting:
+            controller.proposals.respond(self.topic.id, {"errorCode": OVERTAKEN})
         if self._created:
             controller.append(MetadataRecord("RemoveTopicRecord", {"topicId": self.topic.id}))
 

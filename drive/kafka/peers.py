@@ -19,8 +19,9 @@ from uuid import UUID, uuid4
 
 from tidegauge.drive.kafka.controller import Controller
 from tidegauge.drive.kafka.metadata_log import MetadataRecord
+from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Listener, Received
-from tidegauge.drive.wire.messages import Message, Messages
+from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.drive.wire.signs import Signs
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED

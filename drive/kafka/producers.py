@@ -7,8 +7,8 @@ from typing import NamedTuple
 from tidegauge.drive.contract import Report
 from tidegauge.drive.kafka.clients import Topic, replica_of
 from tidegauge.drive.kafka.lane import Lane
+from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Connection
-from tidegauge.drive.wire.messages import Message
 from tidegauge.impl.rules import UNDEFINED
 
 ALL = -1

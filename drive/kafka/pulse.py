@@ -33,4 +33,4 @@ class Pulse:
         """Let the follower fetch, once in the life of a process."""
         call = calls.fetch(self.topic, 0, current_leader_epoch=0, replica=FOLLOWER, broker_epoch=self._broker_epoch)
         await connection.calls([call])
-        await self._controller.signs.wait_for(lambda: self.topic.id in self._controller.proposals, "a proposal")
+        await self._controller.signs.wait_for(lambda: self.topic.id in self._controller.proposals.waiting, "a proposal")

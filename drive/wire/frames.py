@@ -16,7 +16,8 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tidegauge.drive.wire.messages import Message, Messages
+from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.drive.wire.signs import Signs
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import HOST, Call, Connection, Listener, Received
-from tidegauge.drive.wire.messages import Message, Messages
+from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.drive.wire.signs import Signs
 

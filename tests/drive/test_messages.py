@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tidegauge.drive.wire.messages import Messages, versions_of
+from tidegauge.drive.wire.compiler import versions_of
+from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
 
 with warnings.catch_warnings():

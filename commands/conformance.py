@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.conformance.job import steps
     from tidegauge.conformance.job.job import JobStep, exit_code, run_job, summary_table, write_json, write_junit
     from tidegauge.conformance.job.job_page import write_job_page
-    from tidegauge.drive.steps import kafka_on_the_wire
+    from tidegauge.drive.runs.steps import kafka_on_the_wire
     from tidegauge.spark_check.steps import interleavings_judged
     from tidegauge.traces.files.replacing import directory
 

@@ -151,5 +151,5 @@ async def replica_of(connection: Connection, calls: Calls, topic: Topic, epochs:
     here, *ends = map(fetched, await connection.calls([calls.fetch(topic, leo), *beyond]))
     if here["errorCode"] != NONE or any(one["errorCode"] not in {NONE, OFFSET_OUT_OF_RANGE} for one in ends):
         raise WireError(f"{topic.name}: expected its high watermark at offset {leo}; seen {here}, {ends}")
-    answers = tuple(diverging_of(one) or (UNDEFINED, UNDEFINED) for one in ends)
-    return Replica(leo, here["highWatermark"], here["logStartOffset"], answers)
+    found_ends = tuple(diverging_of(one) or (UNDEFINED, UNDEFINED) for one in ends)
+    return Replica(leo, here["highWatermark"], here["logStartOffset"], found_ends)

@@ -21,7 +21,7 @@ from tidegauge.conformance.play.session import Session
 from tidegauge.drive.contract import BROKER, Capabilities, Opening, Order, Path, Step
 from tidegauge.drive.paths.cover import requested_by, resolved, response_to_overtaken
 from tidegauge.drive.paths.inputs import Input, Rename, image_step, inputs_of, renaming
-from tidegauge.drive.reference import Held, opened, possible, step
+from tidegauge.drive.reference import Held, lacking, opened, possible, step
 from tidegauge.impl.cluster.cluster import Cluster, Label, actions
 from tidegauge.impl.explored.describe import broker_name
 from tidegauge.impl.profiles import Profile
@@ -76,7 +76,7 @@ def _same_generation(of_scenario: Profile, profile: Profile) -> bool:
 def _fits(order: Order, profile: Profile, capabilities: Capabilities) -> bool:
     held = opened(order.opening, profile)
     for taken in order.path:
-        if capabilities.lacks(taken, held.broker.partition.log.end) is not None:
+        if lacking(capabilities, held, taken) is not None:
             return False
         held, _ = step(held, taken)
     return True

@@ -158,7 +158,7 @@ class ToyReplica:
 
     def ask(self) -> None:
         """The fetcher thread asks unless it waits for a response."""
-        if self.truncates and self.source not in self.requests:  # the thread truncates before it fetches
+        if self.truncates and self.source and self.source not in self.requests:  # the thread truncates before it fetches
             self.truncate(self.hw)
             self.truncates, self.fetching = False, self.fetching and (self.fetching[0], len(self.log))
         if self.source and self.fetching and self.source not in self.requests:

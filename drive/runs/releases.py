@@ -1,5 +1,5 @@
-"""Which release of Kafka shows what: `python -m tidegauge.drive.releases` makes docs/kafka-releases.md from the transcripts
-that are shipped; with releases named it plays those first, on unmodified brokers, and records them anew.
+"""Which release of Kafka shows what: `python -m tidegauge.drive.runs.releases` makes docs/kafka-releases.md from the
+transcripts that are shipped; with releases named it plays those first, on unmodified brokers, and records them anew.
 
 Rules of this file
 
@@ -29,13 +29,13 @@ from tidegauge.impl.releases import RELEASE, SINCE, named
 
 GRAPHS = ("two", "crash", "starts", "acks", "isr")
 WALKS, SEED = 200, 1
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "kafka-releases.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "kafka-releases.md"
 HEAD = """# Releases of Kafka on their own wire
 
 Each release was taken through the local steps of the graphs {graphs} and through {walks} walks (seed {seed}), as an
 unmodified broker process whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)).
 What it did is recorded in [`drive/transcripts`](../drive/transcripts) and held against the reference in `./run conformance`.
-This page is made from those files by `python -m tidegauge.drive.releases`; `./run kafka` records them anew.
+This page is made from those files by `python -m tidegauge.drive.runs.releases`; `./run kafka` records them anew.
 
 A number is on how many paths a release shows a bug: the reference without it does something else there. An empty field: the
 release does not have it, by its profile, and no path says otherwise.
@@ -88,14 +88,14 @@ def page(nodes: Sequence[TranscriptNode]) -> str:
     rows.append(["paths", *(f"{one.orders:,}" for one in played)])
     rows.append(["steps", *(f"{one.steps:,}" for one in played)])
     rows.append(["paths that differ from its own profile", *(str(len(one.differences)) for one in played)])
-    told = []
+    sentences = []
     for finding in findings():
         counts = [paths_that_show(finding, node) if finding.is_in(profile_of(node)) else None for node in nodes]
         if any(counts):
             rows.append([finding.name, *("" if count is None else str(count) for count in counts)])
-            told += [f"* **{finding.name}** {finding.says}"] if finding.says else []
+            sentences += [f"* **{finding.name}** {finding.says}"] if finding.says else []
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return "\n".join((head, table, "", *told, ""))
+    return "\n".join((head, table, "", *sentences, ""))
 
 
 def record(release: str, jars: Path | None, folder: Path) -> bool:

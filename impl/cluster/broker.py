@@ -71,8 +71,21 @@ def settled(broker: Broker) -> Broker:
     if log.start > log.segments[0]:
         log = log._replace(segments=(log.start,), batches=tuple(b for b in log.batches if b.base >= log.start))
     epoch_start = max(partition.epoch_start, log.start) if partition.is_leader else partition.epoch_start
-    entry = None if broker.entry is None else broker.entry._replace(lag=None, delayed=False)
+    entry = None if broker.entry is None else broker.entry._replace(delayed=False)
     return broker._replace(partition=partition._replace(log=log, epoch_start=epoch_start, remotes=remotes), entry=entry)
+
+
+def _fetched(setup: Setup, broker: Broker, fetcher: Fetcher) -> Broker:
+    """The broker with what its fetcher thread made of log and entry.
+
+    How far it lags is for a clock. That it is known at all is read by the releases alone that forget the last epoch after an
+    empty response: they do while it is not (KAFKA-15510, AbstractFetcherThread#processFetchRequest).
+    """
+    entry = fetcher.entry
+    if entry is not None:
+        known = entry.lag is not None and not setup.profile.keeps_last_epoch
+        entry = entry._replace(lag=0 if known else None)
+    return settled(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=entry))
 
 
 def _of_a_fetch(replica: Replica) -> int | None:
@@ -119,7 +132,8 @@ def become_follower(setup: Setup, broker: Broker, image: Controller, *, busy: bo
         fetcher = fetcher_.maybe_truncate_alone(setup, fetcher)
     entry = fetcher.entry if image.leader != UNDEFINED else None
     source = image.leader if entry is not None else UNDEFINED
-    return settled(Broker(partition._replace(log=fetcher.log), source=source, entry=entry, incarnation=broker.incarnation))
+    follower = Broker(partition, source=source, incarnation=broker.incarnation)
+    return _fetched(setup, follower, fetcher._replace(entry=entry))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -212,7 +226,7 @@ def truncated_alone(setup: Setup, broker: Broker) -> Broker:
     if broker.entry is None:
         return broker
     fetcher = fetcher_.maybe_truncate_alone(setup, Fetcher(broker.partition.log, broker.entry))
-    return settled(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=fetcher.entry))
+    return _fetched(setup, broker, fetcher)
 
 
 def handle_fetch_response(setup: Setup, broker: Broker, leader: int, in_flight: FetchResponseInFlight) -> Broker:
@@ -220,8 +234,7 @@ def handle_fetch_response(setup: Setup, broker: Broker, leader: int, in_flight: 
     if not broker.up or broker.source != leader:
         return broker
     fetcher = fetcher_.process_fetch_response(setup, Fetcher(broker.partition.log, broker.entry), in_flight)
-    partition = broker.partition._replace(log=fetcher.log)
-    return settled(broker._replace(partition=partition, entry=fetcher.entry))
+    return _fetched(setup, broker, fetcher)
 
 
 def handle_offsets_for_leader_epoch_response(
@@ -239,7 +252,7 @@ def handle_offsets_for_leader_epoch_response(
         in_flight.leader_epoch,
         in_flight.end_offset,
     )
-    return settled(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=fetcher.entry))
+    return _fetched(setup, broker, fetcher)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from tidegauge.drive.contract import EVERYTHING, Capabilities
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.runs import steps
 from tidegauge.drive.runs.recheck import recheck, text_of
 from tidegauge.drive.runs.releases import PAGE, page
 from tidegauge.drive.runs.shipped import shipped
@@ -131,5 +132,16 @@ def test_the_step_of_the_main_job_passes_with_a_case_per_release() -> None:
     assert {"Kafka 3.4.0", "Kafka 3.6.2", "Kafka 4.1.1", "Kafka 4.3.1"} <= {case.name for case in found.cases}
 
 
+def test_the_step_of_the_main_job_fails_when_a_broker_did_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What 3.4.0 did under the name of 4.1.1, and no transcript at all."""
+    old = next(node for node in shipped() if node.capabilities.name == "Kafka 3.4.0")
+    old.profile = "release-4.1.1"
+    monkeypatch.setattr(steps, "shipped", lambda: [old])
+    assert not steps.kafka_on_the_wire(lambda _: None).passed
+    monkeypatch.setattr(steps, "shipped", list)
+    assert not steps.kafka_on_the_wire(lambda _: None).passed
+
+
+@pytest.mark.long
 def test_the_page_of_releases_is_the_one_that_is_made() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(SHIPPED)

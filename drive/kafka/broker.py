@@ -144,6 +144,8 @@ class KafkaBroker:
     def close(self) -> None:
         """End everything."""
         self.controller.close()
+        if hasattr(self, "connection"):
+            self.connection.close()
         if hasattr(self, "process"):
             self.process.close()
 

@@ -42,6 +42,8 @@ class Lane:
         return Topic(uuid4(), f"p{self._number}-{self._opened}")
 
     def close(self) -> None:
-        """Stop the peers."""
+        """Stop the peers, and hang up."""
+        if hasattr(self, "connection"):
+            self.connection.close()
         for peer in self.peers.values():
             peer.close()

@@ -35,6 +35,9 @@ from tidegauge.drive.kafka.restarts import (
 T = TypeVar("T")
 
 LANES = 16
+MOMENT = 0.01
+"""What was closed is closed when the loop has gone round."""
+
 NOT_GIVEN = frozenset({"lag", "retention", "offsets_for_leader_epoch_response"})
 """Lag times do not run out on their own, retention is a clock's, and no release since 2.8 asks where an epoch ends."""
 
@@ -114,7 +117,7 @@ class KafkaNode:
         for task in asyncio.all_tasks():
             if task is not mine:
                 task.cancel()
-        await asyncio.sleep(0)
+        await asyncio.sleep(MOMENT)
 
     # -----------------------------------------------------------------------------------------------------------------
     # Playing

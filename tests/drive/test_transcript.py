@@ -96,7 +96,10 @@ def test_a_file_that_is_not_gzipped_or_not_there_is_refused(tmp_path: Path) -> N
 
 
 def test_what_is_not_known_stays_so_in_a_file(tmp_path: Path) -> None:
-    order, few = ORDERS[0], Capabilities("few", EVERYTHING.can, frozenset({"leo", "hw", "proposal"}))
+    order, few = (
+        ORDERS[0]._replace(path=ORDERS[0].path[:1]),
+        Capabilities("few", EVERYTHING.can, frozenset({"leo", "hw", "proposal"})),
+    )
     reports = ({"leo": 0, "hw": 0, "proposal": None}, {"proposal": None})
     transcript.write(tmp_path / "t", few, FETCH_TRUNCATION.name, [transcript.Recorded(order, reports)])
     read: list[object] = []

@@ -91,6 +91,7 @@ def test_a_follower_without_epochs_truncates_by_itself_only_where_there_is_a_lea
         ("fetch_response", 2, 0, 0, 0, ((1, 1, 0),), None, None),  # the entry of epoch 1 goes
         ("fetch_response", 2, 1, -1, -1, (), None, (0, 1)),  # that of epoch 0, too, and the record at offset 0 stays
         ("metadata", leader, 2, 1, (2,)),
+        ("lose_response", 2),  # until then the thread is busy
     ):
         held, _ = step(held, taken)
     assert report(held)["leo"] == log_end

@@ -23,6 +23,7 @@ type process struct {
 	pending                       *proposal       // as leader: Partition#partitionState is not committed
 	inFlight                      *proposal       // to the controller
 	fetching                      bool            // as follower: the fetcher thread has the partition
+	truncating                    bool            // as follower: it is to truncate when the thread is free
 	requests                      map[int]request // in flight to peers
 }
 
@@ -51,9 +52,7 @@ func (b *Broker) metadata(s Step) any {
 		b.raiseHW()
 	case newer:
 		b.fetching = b.leader != none
-		if b.fetching && len(b.cache) == 0 { // AbstractFetcherThread#truncateToHighWatermark
-			b.truncate(b.hw)
-		}
+		b.truncating = len(b.cache) == 0
 	}
 	return nil
 }

@@ -10,6 +10,10 @@ type request struct {
 // A fetcher thread has one request in flight, and asks as soon as it can.
 func (b *Broker) ask() {
 	if _, waits := b.requests[b.leader]; b.fetching && !waits {
+		if b.truncating { // AbstractFetcherThread#truncateToHighWatermark
+			b.truncating = false
+			b.truncate(b.hw)
+		}
 		b.requests[b.leader] = request{b.epoch, len(b.log), b.lastEpoch(), 0}
 	}
 }

@@ -31,6 +31,7 @@ struct Process {
     joining: Option<i64>,          // who is proposed for the ISR
     ends: HashMap<i64, i64>,       // log ends of the peers that have fetched
     fetching: bool,                // whether the fetcher thread has the partition
+    truncating: bool,              // whether it is to truncate when the thread is free
     requests: HashMap<i64, Value>, // in flight, by peer
 }
 
@@ -57,9 +58,7 @@ impl Broker {
             self.raise_hw();
         } else if newer {
             self.process.fetching = step.leader != NONE;
-            if self.process.fetching && self.log.cache.is_empty() {
-                self.log.truncate(self.log.hw); // AbstractFetcherThread#truncateToHighWatermark
-            }
+            self.process.truncating = self.process.fetching && self.log.cache.is_empty();
         }
     }
 
@@ -158,6 +157,9 @@ impl Broker {
     /// A fetcher thread has one request in flight, and asks as soon as it can.
     pub fn ask(&mut self) {
         if self.process.fetching && !self.process.requests.contains_key(&self.process.leader) {
+            if std::mem::take(&mut self.process.truncating) {
+                self.log.truncate(self.log.hw); // AbstractFetcherThread#truncateToHighWatermark
+            }
             let (epoch, last) = (self.process.epoch, self.log.last_epoch());
             let request = json!({"current_leader_epoch": epoch, "fetch_offset": self.log.end(), "last_fetched_epoch": last, "log_start": 0});
             self.process.requests.insert(self.process.leader, request);

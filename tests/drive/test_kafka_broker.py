@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.drive.test_process import everybody, soon
+from tidegauge.drive.contract import Opening, Order
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
 from tidegauge.drive.runs.orders import orders_for
@@ -21,6 +22,14 @@ from tidegauge.impl.releases import RELEASE, named
 from tidegauge.spec.checker.java import find_java
 
 pytestmark = pytest.mark.long
+
+TAKES_THE_HIGH_WATERMARK = (
+    ("metadata", 2, 1, 0, (1, 2)),
+    ("fetch_response", 2, 0, 0, 0, ((0, 0, 0),), None, None),
+    ("fetch_response", 2, 0, 0, 0, ((1, 1, 1),), None, None),
+    ("fetch_response", 2, 0, 99, 0, (), (0, 1), None),
+)
+"""A diverging response with a high watermark: the log is truncated to its first record, which nobody has committed."""
 
 NEW, OLD = "4.1.1", "3.4.0"
 
@@ -52,8 +61,7 @@ def test_an_old_release_is_told_from_todays_and_its_bug_is_named() -> None:
     """KAFKA-14704, in the broker's own words beside the path."""
     today = named(f"{RELEASE}{NEW}")
     with KafkaNode(OLD, jars(OLD)) as node:
-        orders, _ = orders_for(node.capabilities, today, graphs=["small"])
-        found = run(node, orders, today, log_lines=node.log_lines)
+        found = run(node, [Order(Opening(), TAKES_THE_HIGH_WATERMARK)], today, log_lines=node.log_lines)
     said = "\n".join(failure.text for failure in found.failures)
     assert found.exit_code == 1
     assert "applies_diverging=on" in said

@@ -26,6 +26,7 @@ from tidegauge.conformance.kernel.state import (
     COMPLETE_FROM,
     ELECTIONS_UNSEEN,
     ELR,
+    EPOCH,
     FIRST_EPOCH,
     HEARD,
     OPTION,
@@ -71,6 +72,10 @@ def change_partition(
         first_epoch(st, epoch)
         if leader != UNKNOWN and epoch != old_epoch:
             one_leader(st, epoch, leader)
+            # a proposal of an earlier leader epoch is refused (ReplicationControlManager#validateAlterPartitionData)
+            for b in range(st[OPTION, BROKERS]):
+                if st[REPLICAS + b, EPOCH] != epoch:
+                    st[REPLICAS + b, PROPOSED] = 0
         register(st, epoch, leader, isr, partition_epoch, to.replicas)
 
 

@@ -149,7 +149,8 @@ def handle_fetch_response(
     t = term_of(st, leader, epoch) if st[OPTION, FENCING] == 1 else -1
     if kind == DIVERGED:
         moved = st[REPLICAS + b, HW] != UNKNOWN and after.hw not in (UNKNOWN, st[REPLICAS + b, HW])
-        decide(st, HW_06, not moved and not data.end > data.base >= 0, field.HW, st[REPLICAS + b, HW], after.hw)
+        empty = data.base < 0 or data.end in (UNKNOWN, data.base)
+        decide(st, HW_06, not moved and empty, field.HW, st[REPLICAS + b, HW], after.hw)
         res_log_start = st[p, ANS_LOG_START] if res_log_start < 0 else res_log_start
     elif given(st, p, leader, DATA, epoch, offset, False):
         as_answered(st, field.RES_HW, st[p, ANS_HW], res_hw)

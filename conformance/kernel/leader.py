@@ -8,6 +8,7 @@ Rules of this file
 
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.configs import read_min_isr
+from tidegauge.conformance.kernel.flight import ANSWERED, fits
 from tidegauge.conformance.kernel.groups import Log, Records
 from tidegauge.conformance.kernel.leader_hw import advance, may_be_forgotten, under_min
 from tidegauge.conformance.kernel.lineage import cache_assign
@@ -24,16 +25,20 @@ from tidegauge.conformance.kernel.log_checks import (
 from tidegauge.conformance.kernel.rule_ids import ACK_01, APPEND_01, APPEND_03, ISR_01, ISR_02, ISR_03, READ_01
 from tidegauge.conformance.kernel.state import (
     BROKERS,
+    DUPLICATES,
     EPOCH,
     EPOCH_START,
+    FENCING,
     FORGOTTEN,
     HW,
     ISR,
     JOIN_NEEDS_EPOCH_START,
+    KEPT_LEO,
     KIND,
     LAG_RULE,
     LEADING,
     LEO,
+    NOTHING,
     OLD_KIND,
     OPTION,
     PARTITION_EPOCH,
@@ -42,6 +47,8 @@ from tidegauge.conformance.kernel.state import (
     PROPOSED_BROKER_EPOCH,
     REMOTE,
     REPLICAS,
+    REPORTS_SEND_FETCH,
+    REQ_EPOCH,
     REQ_OFFSET,
     REQUEST,
     ROLE,
@@ -122,7 +129,8 @@ def expand_isr(st: State, b: int, f: int, isr: int, remote_leo: int, broker_epoc
         undecided(st, ISR_01, 1 << field.REMOTE_LEO)
     # it is the fetch that brings the replica up that proposes it (Partition#updateFollowerFetchState, #maybeExpandIsr)
     if remote_leo != UNKNOWN:
-        fetched_there(st, pair(st, f, b), remote_leo)
+        own = st[REPLICAS + b, EPOCH] if st[OPTION, FENCING] == 1 else UNKNOWN
+        fetched_there(st, pair(st, f, b), own, remote_leo)
     old = st[REPLICAS + b, ISR]
     if old != UNKNOWN and isr != UNKNOWN:
         decide(st, ISR_01, isr == old | 1 << f and old >> f & 1 == 0, field.ISR, old | 1 << f, isr)
@@ -130,13 +138,21 @@ def expand_isr(st: State, b: int, f: int, isr: int, remote_leo: int, broker_epoc
     st[REPLICAS + b, PROPOSED_BROKER_EPOCH] = broker_epoch
 
 
-def fetched_there(st: State, p: int, remote_leo: int) -> None:
-    """ISR-01: the LEO that lets a replica in is one it fetched from: the fetch at hand, or the one recorded last."""
+def fetched_there(st: State, p: int, own: int, remote_leo: int) -> None:
+    """ISR-01: the LEO that lets a replica in is one it fetched from: the fetch at hand, or the one recorded last; `own`: the
+    leader epoch that the fetch at hand must be of, UNKNOWN where nobody asks."""
     kind, recorded = st[p, KIND], st[p, REMOTE]
-    if st[p, OLD_KIND] in (REQUEST, UNKNOWN) or st[p, FORGOTTEN] == 1:
+    if recorded == UNKNOWN or st[p, OLD_KIND] in (REQUEST, UNKNOWN) or st[p, FORGOTTEN] == 1:
         return
-    if kind == REQUEST and UNKNOWN not in (st[p, REQ_OFFSET], recorded):
-        decide(st, ISR_01, remote_leo in (st[p, REQ_OFFSET], recorded), field.REMOTE_LEO, st[p, REQ_OFFSET], remote_leo)
+    if kind == REQUEST:
+        # a fetch of another epoch is refused, and brings nobody up
+        at_hand = st[p, REQ_OFFSET] if fits(st[p, REQ_EPOCH], own) else recorded
+        if at_hand != UNKNOWN:
+            decide(st, ISR_01, remote_leo in (at_hand, recorded), field.REMOTE_LEO, at_hand, remote_leo)
+        return
+    one_at_a_time = st[OPTION, DUPLICATES] == 0 and st[OPTION, REPORTS_SEND_FETCH] == 1
+    if one_at_a_time and (kind == NOTHING or kind in ANSWERED) and remote_leo != st[p, KEPT_LEO]:
+        decide(st, ISR_01, remote_leo == recorded, field.REMOTE_LEO, recorded, remote_leo)
 
 
 def shrink_isr(st: State, b: int, isr: int, leo: int, hw: int) -> None:

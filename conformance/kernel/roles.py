@@ -20,7 +20,7 @@ from tidegauge.conformance.kernel.log_checks import (
     set_leo,
     within,
 )
-from tidegauge.conformance.kernel.rule_ids import CTRL_03, EPOCH_01, EPOCH_03
+from tidegauge.conformance.kernel.rule_ids import CTRL_03, EPOCH_01, EPOCH_03, EPOCH_04
 from tidegauge.conformance.kernel.state import (
     ASSIGNED,
     BROKERS,
@@ -165,6 +165,9 @@ def become_leader(
         return
     if old == UNKNOWN or epoch > old:
         elected(st, b, old, epoch, role, epoch_start)
+    elif epoch == old and UNKNOWN not in (epoch_start, st[REPLICAS + b, EPOCH_START]):
+        # news within an epoch leave its start where it was (Partition#makeLeader)
+        same(st, EPOCH_01, field.EPOCH_START, st[REPLICAS + b, EPOCH_START], epoch_start, 0)
     advance(st, b, after.hw, 1)
     within(st, b)
 
@@ -216,6 +219,8 @@ def become_follower(
     old = st[REPLICAS + b, EPOCH]
     if epoch != UNKNOWN:
         metadata_of(st, b, epoch, leader, UNKNOWN)
+    if leader == b:
+        decide(st, EPOCH_04, False, field.LEADER, UNKNOWN, leader)  # who follows itself denies that it leads
     acts_on(st, b, partition_epoch)
     if st[WHOLE, C_EPOCH] == UNKNOWN or epoch >= st[WHOLE, C_EPOCH]:
         st[REPLICAS + b, FRESH] = 0

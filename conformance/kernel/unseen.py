@@ -34,6 +34,7 @@ from tidegauge.conformance.kernel.state import (
     LOG_START,
     LOST,
     MORE_ROUNDS,
+    NOTHING,
     OLD_KIND,
     OPTION,
     PARTITION_EPOCH,
@@ -42,6 +43,7 @@ from tidegauge.conformance.kernel.state import (
     REGISTRATIONS,
     REPLICA,
     REPLICAS,
+    RESTARTED,
     ROLE,
     TERM,
     UNSEEN,
@@ -64,13 +66,17 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def hear(st: State, node: int) -> None:
-    """A node reports an event; what it had in flight before the first one, nobody knows."""
+    """A node reports an event; what it had in flight before the first one, nobody knows.
+
+    A broker whose life began in the trace and that has sent this node nothing has nothing in flight to it all the same.
+    """
     if st[WHOLE, HEARD] >> node & 1 == 0:
         st[WHOLE, HEARD] |= 1 << node
         if node < st[OPTION, BROKERS]:
             for other in range(st[OPTION, BROKERS]):
                 st[pair(st, node, other), KIND] = UNKNOWN
-                st[pair(st, other, node), KIND] = UNKNOWN
+                if st[REPLICAS + other, RESTARTED] != 0 or st[pair(st, other, node), KIND] != NOTHING:
+                    st[pair(st, other, node), KIND] = UNKNOWN
 
 
 def lose(st: State, node: int) -> None:

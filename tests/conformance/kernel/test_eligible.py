@@ -151,6 +151,8 @@ def test_one_that_lost_its_log_and_fetched_it_again_may_lead() -> None:
         start(2, clean=False),
         change(1, 0, (1,), elr=()),
         registered(2, 5, clean=False),
+        follow(2, 1, 0),
+        send(2, 1, 0, 0, -1),
         reported(1, "ExpandIsr", peer=2, isr=(1, 2), remote_leo=0),
         change(1, 0, (1, 2), elr=()),
         change(1, 0, (1,), elr=(2,)),
@@ -161,7 +163,7 @@ def test_one_that_lost_its_log_and_fetched_it_again_may_lead() -> None:
 
 def test_a_proposal_is_of_the_incarnation_that_is_registered() -> None:
     """CTRL-09: KAFKA-15221, the replica that fetched is not the one that runs now."""
-    alone = (*OPENING, change(1, 0, (1,)), lead(1, 0, (1,)), registered(2, 5))
+    alone = (*OPENING, change(1, 0, (1,)), lead(1, 0, (1,)), registered(2, 5), send(2, 1, 0, 0, -1))
 
     def joined(**epoch: int) -> set[str]:
         proposal = reported(1, "ExpandIsr", peer=2, isr=(1, 2), remote_leo=0, **epoch)

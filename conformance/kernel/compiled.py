@@ -40,6 +40,7 @@ from tidegauge.conformance.kernel import (
     life,
     lineage,
     log_checks,
+    memory,
     observed,
     offsets_for_leader_epoch,
     registrations,
@@ -63,6 +64,7 @@ MODULES = (
     configs,
     forks,
     lineage,
+    memory,
     terms,
     log_checks,
     leader_hw,
@@ -95,6 +97,7 @@ _RARE = """
     alter_partition handle_diverging_response send_epoch_request raise_log_start starts_at cache_raise snapshot term_of
     repetition put_back awaited somebody fork copy_fork reload_fork
     acts_on pending_after lose unseen addressed_to_nobody reported_again
+    tidy logs_in_one_form registrations_once in_order in_flight
     register_broker fence_broker unfence_broker some_broker joins_as_proposed elects_eligible delete_replica empty
     follows_no_hw lacks_own_epoch set_min_isr read_config
 """
@@ -121,13 +124,8 @@ def _build(eager: bool, cached: bool = False) -> Callable[..., None]:
     twins: dict[str, Any] = {}
     njit: Any = numba.njit
     for module in MODULES:
-        functions = {
-            key: value
-            for key, value in vars(module).items()
-            if isinstance(value, FunctionType) and value.__module__ == module.__name__ and key != "allocate"
-        }
-        for key, function in _callees_first(functions):
-            twin = _with_globals(function, twins)
+        for key, function in callees_first(functions_of(module)):
+            twin = with_globals(function, twins)
             if key == TOP:
                 twins[key] = njit(signature(function), cache=cached)(twin)
             elif eager:
@@ -136,6 +134,25 @@ def _build(eager: bool, cached: bool = False) -> Callable[..., None]:
             else:
                 twins[key] = njit(twin)
     return twins[TOP]  # type: ignore[no-any-return]
+
+
+def alone(wanted: FunctionType) -> Callable[..., None]:
+    """The compiled twin of one function of the kernel that can be called by itself; it is not kept."""
+    twins: dict[str, Any] = {}
+    njit: Any = numba.njit
+    for module in MODULES:
+        for key, function in callees_first(functions_of(module)):
+            twins[key] = njit(with_globals(function, twins))
+    return njit(signature(wanted))(with_globals(wanted, twins))  # type: ignore[no-any-return]
+
+
+def functions_of(module: ModuleType) -> dict[str, FunctionType]:
+    """The functions of a module that can be compiled, by name."""
+    return {
+        key: value
+        for key, value in vars(module).items()
+        if isinstance(value, FunctionType) and value.__module__ == module.__name__ and key != "allocate"
+    }
 
 
 def cache_directory() -> Path | None:
@@ -215,14 +232,15 @@ def signature(function: FunctionType) -> tuple[Any, ...]:
     return tuple(_NUMBA_TYPES[function.__annotations__[name]] for name in inspect.signature(function).parameters)
 
 
-def _with_globals(function: FunctionType, twins: dict[str, Any]) -> FunctionType:
+def with_globals(function: FunctionType, twins: dict[str, Any]) -> FunctionType:
+    """The function, calling those of `twins` where it names them."""
     names = {name: twins[name] for name in function.__code__.co_names if name in twins}
     return FunctionType(
         function.__code__, {**function.__globals__, **names}, function.__name__, function.__defaults__, function.__closure__
     )
 
 
-def _callees_first(functions: dict[str, FunctionType]) -> list[tuple[str, FunctionType]]:
+def callees_first(functions: dict[str, FunctionType]) -> list[tuple[str, FunctionType]]:
     """The functions of one module, each behind those of the module that it calls."""
     done: dict[str, FunctionType] = {}
 

@@ -11,6 +11,7 @@ Rules of this file
 
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.lineage import agree_until, same_or_unknown, snapshot
+from tidegauge.conformance.kernel.memory import registrations_once
 from tidegauge.conformance.kernel.rule_ids import DATA_01, DATA_03, EPOCH_04
 from tidegauge.conformance.kernel.state import (
     BROKERS,
@@ -52,10 +53,13 @@ from tidegauge.traces.columns import UNKNOWN
 
 def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int, replicas: int) -> None:
     """Remember that `leader` leads `epoch`; the ISR is UNKNOWN if the controller left it out, -1 if a replica spoke."""
+    if st[WHOLE, REGISTRATIONS] == st[WHOLE, ROOM]:
+        registrations_once(st)
+        # where little was said twice, more room is cheaper than to look for it each time
+        if 4 * st[WHOLE, REGISTRATIONS] > 3 * st[WHOLE, ROOM]:
+            st[WHOLE, OVERFLOW] = 1
+            return
     n = st[WHOLE, REGISTRATIONS]
-    if n == st[WHOLE, ROOM]:
-        st[WHOLE, OVERFLOW] = 1
-        return
     st[registration(st, n), R_EPOCH] = epoch
     st[registration(st, n), R_LEADER] = leader
     st[registration(st, n), R_ISR] = isr

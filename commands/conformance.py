@@ -42,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
                 JobStep("impl = Kafka on the wire", kafka_on_the_wire),
                 JobStep("seeded faults caught", steps.seeded_faults),
                 JobStep("mutants rejected", steps.mutants_rejected),
+                JobStep("judge = spec", steps.judge_equals_spec),
             ),
             only_steps if args.quiet else echo,
         )

@@ -21,7 +21,7 @@ from tidegauge.conformance.judging.judge import LOAD_FROM, judge
 from tidegauge.conformance.judging.sequence import judge_sequence
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.model.behaviour import numbered
-from tidegauge.traces.schema import FIELDS, Event, FieldKind, Trace
+from tidegauge.traces.schema import FIELDS, Config, Event, FieldKind, Trace
 
 DROPPED, SWAPPED, REPEATED, CHANGED, ONE_NUMBER = (
     "line dropped",
@@ -113,7 +113,7 @@ def mutants(trace: Trace) -> Iterator[TraceMutant]:
             swapped = (*events[:at], events[at + 1], event, *events[at + 2 :])
             yield _mutant(trace, SWAPPED, f"{what} with {events[at + 1].event}", swapped)
         for name, value in event.fields.items():
-            for other in _others(name, value, trace):
+            for other in others(name, value, trace.config):
                 changed = replace(event, fields={**event.fields, name: other})
                 yield _mutant(
                     trace, CHANGED, f"{what} {name} {value} to {other}", (*events[:at], changed, *events[at + 1 :])
@@ -125,7 +125,7 @@ def _mutant(trace: Trace, kind: str, says: str, events: Sequence[Event]) -> Trac
     return TraceMutant(kind, says, replace(trace, events=numbered(events)))
 
 
-def _others(name: str, value: object, trace: Trace) -> Iterator[object]:
+def others(name: str, value: object, config: Config) -> Iterator[object]:
     """The values next to one: one lower, one higher; another node, a set with one member more or less, the other truth."""
     kind = FIELDS[name].kind
     if name in CLAIMS:
@@ -137,10 +137,10 @@ def _others(name: str, value: object, trace: Trace) -> Iterator[object]:
         if value > 0:
             yield value - 1
     elif kind is FieldKind.NODE:
-        yield from (node for node in (*trace.config.nodes, None) if node != value)
+        yield from (node for node in (*config.nodes, None) if node != value)
     elif kind is FieldKind.NODES and isinstance(value, tuple | list):
-        for node in trace.config.nodes:
-            yield tuple(n for n in trace.config.nodes if (n in value) != (n == node))
+        for node in config.nodes:
+            yield tuple(n for n in config.nodes if (n in value) != (n == node))
     elif kind is FieldKind.EPOCHS and isinstance(value, tuple | list):
         for at, (epoch, start) in enumerate(value):
             yield (*value[:at], (epoch + 1, start), *value[at + 1 :])

@@ -8,6 +8,9 @@ from tidegauge.conformance.evidence.kill_matrix import Fate, kill_all
 from tidegauge.conformance.evidence.language import Language
 from tidegauge.conformance.evidence.mutation import figures
 from tidegauge.conformance.evidence.mutation import run as run_mutants
+from tidegauge.conformance.evidence.product.let_pass import completeness, let_pass
+from tidegauge.conformance.evidence.product.models import SMALLEST
+from tidegauge.conformance.evidence.product.walk import soundness, walk
 from tidegauge.conformance.evidence.spec_equals_impl import COMPARED, compare
 from tidegauge.conformance.job.job import JobCase, StepResult
 from tidegauge.conformance.judging.progress import Echo
@@ -61,6 +64,29 @@ def spec_equals_impl(echo: Echo) -> StepResult:
         f"{transitions:,} labelled transitions of {states:,} states are the same set on both sides",
         tuple(cases),
         {"states": states, "transitions": transitions},
+    )
+
+
+def judge_equals_spec(echo: Echo) -> StepResult:
+    """Every behaviour of two small models, every wrong next event after each: no alarm, nothing passes unexplained."""
+    cases = []
+    pairs = offered = passing = 0
+    for model in SMALLEST:
+        walked = walk(model.automaton(), model.config)
+        found = let_pass(walked)
+        echo(f"      {model.name}: {soundness(walked)}")
+        echo(f"      {model.name}: {completeness(found)}")
+        unexplained = [f"{one.event} {one.field}".strip() for one in found if not one.explained]
+        cases.append(JobCase(f"{model.name}: no right behaviour breaks a rule", not walked.rules, soundness(walked)))
+        says = f"{completeness(found)} {', '.join(unexplained)}"
+        cases.append(JobCase(f"{model.name}: nothing passes without a reason", not unexplained, says))
+        pairs += len(walked.pairs)
+        offered += sum(one.offered for one in found)
+        passing += sum(one.passed + one.open for one in found)
+    return StepResult(
+        f"{pairs:,} pairs of model and judge, no alarm; {offered:,} wrong next events, {passing:,} let pass with a reason",
+        tuple(cases),
+        {"pairs": pairs, "offered": offered, "let_pass": passing},
     )
 
 

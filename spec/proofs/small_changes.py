@@ -36,12 +36,12 @@ class Mutant:
         return f"{self.function}: {self.change}"
 
 
-def mutants_of(source: str, replacements: Replacements) -> list[Mutant]:
-    """Every mutant of every function of a module, in the order of the text."""
+def mutants_of(source: str, replacements: Replacements, calls: bool = False) -> list[Mutant]:
+    """Every mutant of every function of a module, in the order of the text; `calls`: also in what a bare call is given."""
     tree = ast.parse(source)
     found: dict[str, Mutant] = {}
     for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
-        for change, text in _changed(tree, function, replacements):
+        for change, text in _changed(tree, function, replacements, calls):
             key, number = change, 1
             while f"{function.name}: {key}" in found:
                 number += 1
@@ -72,9 +72,11 @@ def confused(node: ast.expr, swaps: Swaps) -> Iterator[ast.expr]:
         yield from (ast.Constant(node.value + 1), ast.Constant(node.value - 1))
 
 
-def _changed(tree: ast.Module, function: ast.FunctionDef, replacements: Replacements) -> Iterator[tuple[str, str]]:
+def _changed(
+    tree: ast.Module, function: ast.FunctionDef, replacements: Replacements, calls: bool
+) -> Iterator[tuple[str, str]]:
     seen = {ast.unparse(function)}
-    for parent, field, index, node in list(_places(function)):
+    for parent, field, index, node in list(_places(function, calls)):
         for replacement in replacements(node):
             _put(parent, field, index, replacement)
             text = ast.unparse(function)
@@ -84,8 +86,8 @@ def _changed(tree: ast.Module, function: ast.FunctionDef, replacements: Replacem
             _put(parent, field, index, node)
 
 
-def _places(function: ast.FunctionDef) -> Iterator[_Place]:
-    waiting: list[ast.AST] = [statement for statement in function.body if not isinstance(statement, ast.Expr)]
+def _places(function: ast.FunctionDef, calls: bool) -> Iterator[_Place]:
+    waiting: list[ast.AST] = [one for one in function.body if not isinstance(one, ast.Expr) or (calls and _is_call(one))]
     while waiting:
         node = waiting.pop(0)
         if isinstance(node, ast.FunctionDef | ast.Raise | ast.JoinedStr):
@@ -96,6 +98,10 @@ def _places(function: ast.FunctionDef) -> Iterator[_Place]:
                     waiting.append(child)
                     if isinstance(child, ast.expr) and field not in {"func", "annotation"} and not _is_assigned(child):
                         yield node, field, index, child
+
+
+def _is_call(statement: ast.Expr) -> bool:
+    return isinstance(statement.value, ast.Call)
 
 
 def _is_assigned(node: ast.expr) -> bool:

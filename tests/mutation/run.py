@@ -75,7 +75,7 @@ KILLERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """The tables and the test files of `tests/impl` that try a module."""
 
 
-class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds one module, with a changed text."""
 
     def __init__(self, module: str, source: str) -> None:
@@ -101,7 +101,7 @@ def killed(module: str, mutant: Mutant, tables: dict[str, list[dict[str, Any]]],
     os.dup2(silent, 2)
     for name in [name for name in sys.modules if name.startswith(("tidegauge.impl", "tests.kafka_classes"))]:
         del sys.modules[name]
-    sys.meta_path.insert(0, _Mutated(name_of(module), mutant.source))
+    sys.meta_path.insert(0, Mutated(name_of(module), mutant.source))
     noticed = True
     try:
         noticed = any(_differs(name, tables[name]) for name in KILLERS[module][0]) or _fails(KILLERS[module][1])

@@ -2,9 +2,16 @@
 
 import ast
 
-from tests.mutation.mutants import mutants_of
+from tests.conformance.hand import COPIED, TWO
+from tests.mutation import kernel
+from tests.mutation.kernel_corpus import Judged, said
+from tests.mutation.mutants import mutants_of, statements_less
 from tests.mutation.run import KILLERS, killed, known_survivors, load_tables, path_of
+from tidegauge.conformance.judging.judge import judge
 from tidegauge.spec.proofs.small_changes import Mutant
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.model.behaviour import numbered
+from tidegauge.traces.schema import Trace
 
 SOURCE = '''
 def rule(a: int, b: int) -> int:
@@ -51,3 +58,35 @@ def test_every_listed_survivor_is_a_mutant() -> None:
         made = {mutant.key for mutant in mutants_of(path_of(module).read_text(encoding="utf-8"))}
         assert set(rows) <= made
         assert all(len(reason) > 10 for reason in rows.values())
+
+
+UPDATES = '''
+def note(st: list[int], ok: bool) -> None:
+    """What is known."""
+    decide(st, ok, 1)
+    if ok:
+        st[0] = 1
+        st[1] += 2
+    known = 3
+    return None
+'''
+
+
+def test_statements_that_update_or_check_are_left_out_one_at_a_time() -> None:
+    """A bare call, what is assigned to a place, what is added; docstrings, names and what is returned stay."""
+    changes = [mutant.change for mutant in statements_less(UPDATES)]
+    assert changes == ["without decide(st, ok, 1)", "without st[0] = 1", "without st[1] += 2"]
+    assert any("1 -> 2" in mutant.change for mutant in mutants_of(UPDATES, calls=True))
+    assert not any("decide" in mutant.change for mutant in mutants_of(UPDATES))
+
+
+def test_a_mutant_of_the_judge_is_noticed_and_the_original_is_not() -> None:
+    """One trace of a rule tells a judge without the check from the right one; a change nobody can see is not noticed."""
+    columns = to_columns([Trace("hand", "t-0", TWO, numbered(COPIED))], TWO)
+    traces = [Judged(columns, TWO)]
+    expected = [repr(said(traces[0], judge))]
+    text = (kernel.ROOT / "leader.py").read_text(encoding="utf-8")
+    assert not kernel.noticed("leader", text, traces, expected)
+    without = next(mutant for mutant in statements_less(text) if mutant.change.startswith("without leo_becomes("))
+    assert kernel.noticed("leader", without.source, traces, expected)
+    assert kernel.noticed("leader", text.replace("    alive(st, b)\n", "    alive(st, nobody)\n", 1), traces, expected)

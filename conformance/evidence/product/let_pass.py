@@ -32,6 +32,8 @@ ASKS = "whether a follower has still to ask where its last epoch ends is not in 
 OUTLIVES = "a request may outlive its sender or be overtaken, so which one was handled is open, and what was answered"
 LOADS = "an unclean restart may lose any part of the tail, and finds a checkpoint that the broker had"
 BOUNDED = "only the bounds of the model forbid it"
+TOLD_LATE = "of records that are acknowledged or shown, the trace says only how far they go"
+NO_RULE = "no rule says which log start a response carries; the follower that takes it over is held to LOG-03"
 REFUSES = "a broker may refuse a request for a reason that is no part of the protocol"
 FEWER = "a response holds as many records as the sizes of a fetch allow"
 EMPTY = "a response that diverges may be told first as one without records that moves nothing"
@@ -55,8 +57,13 @@ REASONS: Mapping[tuple[str, str], str] = {
     **{("HandleFetchResponse", field): OUTLIVES for field in ("rec_base", "rec_end", "rec_epoch", "res_hw", "hw_before")},
     **{("HandleDivergingResponse", field): OUTLIVES for field in ("", "div_epoch", "div_end", "hw_before")},
     **{("HandleAlterPartitionResponse", field): REFUSES for field in ("", "error", "isr")},
-    ("Crash", ""): BOUNDED,
-    ("Start", ""): LOADS,
+    **{(event, ""): BOUNDED for event in ("Crash", "Stop", "LeaderAppend", "LogStartMoved")},
+    ("LogStartMoved", "log_start"): BOUNDED,
+    **{("Start", field): LOADS for field in ("", "epochs")},
+    **{("ProduceAck", field): TOLD_LATE for field in ("", "acks", "error", "rec_base", "rec_end")},
+    **{("Read", field): TOLD_LATE for field in ("", "bound", "rec_base", "rec_end")},
+    **{(event, "res_log_start"): NO_RULE for event in ("HandleFetch", "HandleFetchResponse")},
+    **{("RegisterBroker", field): WAITS for field in ("", "peer")},
     **{("ExpandIsr", field): RECORDED for field in ("", "remote_leo")},
 }
 """What is let pass although no behaviour of the model shows it, by event and changed field; "" for the model's own."""

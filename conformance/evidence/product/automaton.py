@@ -57,9 +57,9 @@ class _Places:
         self._steps: list[list[Step]] = [[] for _ in states]
         self._silent: list[list[int]] = [[] for _ in states]
         for source, label, target in edges:
-            told = tuple(map(self._numbered, events_of_step(states[source], labels[label], states[target], profile)))
-            if told:
-                self._steps[source].append((told[0], self._place(told[1:], target)))
+            reported = tuple(map(self._numbered, events_of_step(states[source], labels[label], states[target], profile)))
+            if reported:
+                self._steps[source].append((reported[0], self._place(reported[1:], target)))
             else:
                 self._silent[source].append(target)
 
@@ -91,7 +91,7 @@ class _Places:
                     todo.append(target)
         return frozenset(seen)
 
-    def told(self, places: Iterable[int]) -> dict[int, set[int]]:
+    def next_events(self, places: Iterable[int]) -> dict[int, set[int]]:
         """Which events may come next, and where each leads."""
         found: dict[int, set[int]] = {}
         for place in places:
@@ -113,7 +113,7 @@ def automaton(
     number = {subsets[0]: 0}
     first, symbol, target = [0], [], []
     for subset in subsets:  # grows while it is read
-        for event, there in sorted(places.told(subset).items()):
+        for event, there in sorted(places.next_events(subset).items()):
             reached = places.silently(there)
             at = number.setdefault(reached, len(subsets))
             if at == len(subsets):

@@ -32,7 +32,7 @@ ASKS = "whether a follower has still to ask where its last epoch ends is not in 
 OUTLIVES = "a request may outlive its sender or be overtaken, so which one was handled is open, and what was answered"
 LOADS = "an unclean restart may lose any part of the tail, and finds a checkpoint that the broker had"
 BOUNDED = "only the bounds of the model forbid it"
-TOLD_LATE = "of records that are acknowledged or shown, the trace says only how far they go"
+HOW_FAR = "of records that are acknowledged or shown, the trace says only how far they go"
 NO_RULE = "no rule says which log start a response carries; the follower that takes it over is held to LOG-03"
 REFUSES = "a broker may refuse a request for a reason that is no part of the protocol"
 FEWER = "a response holds as many records as the sizes of a fetch allow"
@@ -52,7 +52,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("HandleFetch", "error"): REFUSES,
     ("HandleEpochRequest", "error"): REFUSES,
     **{("HandleFetch", field): FEWER for field in ("rec_end", "leo")},
-    **{("HandleFetch", field): OUTLIVES for field in ("", "req_epoch", "req_offset", "req_last_epoch")},
+    **{("HandleFetch", field): OUTLIVES for field in ("", "req_epoch", "req_offset", "req_last_epoch", "hw")},
     ("HandleFetchResponse", ""): EMPTY,
     **{("HandleFetchResponse", field): OUTLIVES for field in ("rec_base", "rec_end", "rec_epoch", "res_hw", "hw_before")},
     **{("HandleDivergingResponse", field): OUTLIVES for field in ("", "div_epoch", "div_end", "hw_before")},
@@ -60,8 +60,8 @@ REASONS: Mapping[tuple[str, str], str] = {
     **{(event, ""): BOUNDED for event in ("Crash", "Stop", "LeaderAppend", "LogStartMoved")},
     ("LogStartMoved", "log_start"): BOUNDED,
     **{("Start", field): LOADS for field in ("", "epochs")},
-    **{("ProduceAck", field): TOLD_LATE for field in ("", "acks", "error", "rec_base", "rec_end")},
-    **{("Read", field): TOLD_LATE for field in ("", "bound", "rec_base", "rec_end")},
+    **{("ProduceAck", field): HOW_FAR for field in ("", "acks", "error", "rec_base", "rec_end")},
+    **{("Read", field): HOW_FAR for field in ("", "bound", "rec_base", "rec_end")},
     **{(event, "res_log_start"): NO_RULE for event in ("HandleFetch", "HandleFetchResponse")},
     **{("RegisterBroker", field): WAITS for field in ("", "peer")},
     **{("ExpandIsr", field): RECORDED for field in ("", "remote_leo")},
@@ -139,7 +139,7 @@ def _summed(offers: tuple[Offer, ...], counts: NDArray[np.int64]) -> Iterator[Le
 def _decided(walked: Walked, offers: tuple[Offer, ...]) -> Ints:
     """For each offer the rules that a right event of its kind leaves decided somewhere."""
     always_open: dict[str, int] = {}
-    for number, mask in zip(walked.questions[:, ASKED].tolist(), walked.questions[:, OPEN].tolist(), strict=True):
+    for number, mask in zip(walked.verdicts[:, ASKED].tolist(), walked.verdicts[:, OPEN].tolist(), strict=True):
         kind = walked.automaton.events[number].event
         always_open[kind] = always_open.get(kind, -1) & mask
     return np.array([~always_open.get(offer.event.event, 0) for offer in offers], np.int64)

@@ -29,7 +29,7 @@ REJECTED = -1
 # Columns of a pair of the product, of what was asked, and places in `at`
 STATE, MEMORY, CAME_FROM, BY = range(4)
 ASKED_OF, ASKED, AFTER, BROKE, OPEN = range(5)
-NEXT, PAIRS, MEMORIES, QUESTIONS = range(4)
+NEXT, PAIRS, MEMORIES, VERDICTS = range(4)
 
 
 class Judge(NamedTuple):
@@ -50,7 +50,7 @@ class Judge(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What was found: memories as bytes, pairs in the order they were found, questions; and a hash table for each.
+    """What was found: memories as bytes, pairs in the order they were found, verdicts; and a hash table for each.
 
     `spans` says which cells are the memory: so many from the beginning of a row. `at_end[m]`: the rules that fail where a
     trace ends with memory m, as a bit mask.
@@ -62,8 +62,8 @@ class Tables(NamedTuple):
     at_end: Ints
     pair: Table
     pair_at: Ints
-    question: Table
-    question_at: Ints
+    verdict: Table
+    verdict_at: Ints
 
 
 def restore(st: State, spans: Table, memory: Bytes) -> None:
@@ -143,8 +143,8 @@ def entered_again(tables: Tables, at: Ints) -> None:
         remembered(tables, m)
     for p in range(at[PAIRS]):
         place(tables.pair, tables.pair_at, p, tables.pair[p, 0], tables.pair[p, 1])
-    for q in range(at[QUESTIONS]):
-        place(tables.question, tables.question_at, q, tables.question[q, 0], tables.question[q, 1])
+    for q in range(at[VERDICTS]):
+        place(tables.verdict, tables.verdict_at, q, tables.verdict[q, 0], tables.verdict[q, 1])
 
 
 def ask(run: Any, judge: Judge, number: int) -> None:
@@ -193,30 +193,30 @@ def search(
         if (
             at[PAIRS] + room > len(tables.pair)
             or at[MEMORIES] + room > len(tables.memory)
-            or at[QUESTIONS] + room > len(tables.question)
+            or at[VERDICTS] + room > len(tables.verdict)
         ):
             return FULL
         for e in range(first[state], first[state + 1]):
-            q = place(tables.question, tables.question_at, at[QUESTIONS], memory, symbol[e])
-            if q == at[QUESTIONS]:
-                at[QUESTIONS] += 1
+            q = place(tables.verdict, tables.verdict_at, at[VERDICTS], memory, symbol[e])
+            if q == at[VERDICTS]:
+                at[VERDICTS] += 1
                 restore(st, tables.spans, tables.memory[memory])
                 nothing_undecided(st)
                 ask(run, judge, symbol[e])
-                tables.question[q, BROKE] = st[WHOLE, FAILED]
-                tables.question[q, OPEN] = undecided_rules(st)
+                tables.verdict[q, BROKE] = st[WHOLE, FAILED]
+                tables.verdict[q, OPEN] = undecided_rules(st)
                 tidy(st)
                 new = at[MEMORIES]
                 if st[WHOLE, OVERFLOW] == 1 or not save(st, tables.spans, tables.memory[new]):
                     return TOO_LARGE
-                tables.question[q, AFTER] = remembered(tables, new)
-                if tables.question[q, AFTER] == new:
+                tables.verdict[q, AFTER] = remembered(tables, new)
+                if tables.verdict[q, AFTER] == new:
                     at[MEMORIES] += 1
                     st[WHOLE, FAILED] = 0
                     end(st)
                     tables.at_end[new] = st[WHOLE, FAILED]
-            if tables.question[q, BROKE] == 0:
-                there = place(tables.pair, tables.pair_at, at[PAIRS], target[e], tables.question[q, AFTER])
+            if tables.verdict[q, BROKE] == 0:
+                there = place(tables.pair, tables.pair_at, at[PAIRS], target[e], tables.verdict[q, AFTER])
                 if there == at[PAIRS]:
                     at[PAIRS] += 1
                     tables.pair[there, CAME_FROM] = p

@@ -29,8 +29,8 @@ from tidegauge.conformance.evidence.product.machine import (
     MEMORIES,
     MEMORY,
     PAIRS,
-    QUESTIONS,
     STATE,
+    VERDICTS,
     Ints,
     Table,
     Tables,
@@ -65,7 +65,7 @@ class Walked:
     tables: Tables
     pairs: Table
     memories: int
-    questions: Table
+    verdicts: Table
     transitions: int
     broken: Counter[tuple[str, ...]]
     first: tuple[Broken, ...]
@@ -121,17 +121,17 @@ def _slots(rows: int) -> Ints:
 
 def _larger(tables: Tables, at: Ints) -> Tables:
     """Twice the room for what is more than half full, and hash tables that are empty."""
-    used = {"memory": at[MEMORIES], "at_end": at[MEMORIES], "pair": at[PAIRS], "question": at[QUESTIONS]}
+    used = {"memory": at[MEMORIES], "at_end": at[MEMORIES], "pair": at[PAIRS], "verdict": at[VERDICTS]}
     rows = tables._asdict()
     for name, count in used.items():
         if 2 * count > len(rows[name]):
             rows[name] = np.concatenate((rows[name], np.zeros_like(rows[name])))
-    slots = {f"{name}_at": _slots(len(rows[name])) for name in ("memory", "pair", "question")}
+    slots = {f"{name}_at": _slots(len(rows[name])) for name in ("memory", "pair", "verdict")}
     return Tables(**{**rows, **slots})
 
 
 def _walked(automaton: Automaton, config: Config, room: int, tables: Tables, at: Ints, seconds: float) -> Walked:
-    pairs, questions = tables.pair[: at[PAIRS]], tables.question[: at[QUESTIONS]]
+    pairs, verdicts = tables.pair[: at[PAIRS]], tables.verdict[: at[VERDICTS]]
     broken: Counter[tuple[str, ...]] = Counter()
     first: dict[tuple[str, ...], Broken] = {}
 
@@ -140,8 +140,8 @@ def _walked(automaton: Automaton, config: Config, room: int, tables: Tables, at:
         if rules not in first:
             first[rules] = Broken(rules, (*automaton.initial, *shortest(automaton, pairs, pair), *last))
 
-    wrong = {(int(row[ASKED_OF]), int(row[ASKED])): int(row[BROKE]) for row in questions[questions[:, BROKE] != 0]}
-    suspects = np.unique(questions[questions[:, BROKE] != 0, ASKED_OF])
+    wrong = {(int(row[ASKED_OF]), int(row[ASKED])): int(row[BROKE]) for row in verdicts[verdicts[:, BROKE] != 0]}
+    suspects = np.unique(verdicts[verdicts[:, BROKE] != 0, ASKED_OF])
     for pair in np.flatnonzero(np.isin(pairs[:, MEMORY], suspects)).tolist():
         here, memory = (int(value) for value in pairs[pair, : MEMORY + 1])
         for symbol in automaton.symbol[automaton.first[here] : automaton.first[here + 1]].tolist():
@@ -157,7 +157,7 @@ def _walked(automaton: Automaton, config: Config, room: int, tables: Tables, at:
         tables,
         pairs,
         int(at[MEMORIES]),
-        questions,
+        verdicts,
         transitions,
         broken,
         tuple(first.values()),

@@ -81,16 +81,16 @@ def test_the_automaton_reads_the_language_of_the_graph() -> None:
         for symbol in word:
             edge = found.first[state] + np.flatnonzero(found.symbol[found.first[state] : found.first[state + 1]] == symbol)
             state = int(found.target[edge[0]])
-        told = set(found.symbol[found.first[state] : found.first[state + 1]].tolist())
+        right_next = set(found.symbol[found.first[state] : found.first[state + 1]].tolist())
         for number, event in enumerate(found.events):
-            assert language.holds([*events, event]) == (number in told)
+            assert language.holds([*events, event]) == (number in right_next)
 
 
 def test_no_behaviour_raises_an_alarm() -> None:
     """Of any length: every pair of the product was walked, the judge came back to memories it had had."""
     assert walked().rules == ()
     assert len(walked().pairs) >= right().states
-    assert walked().memories < len(walked().questions) < walked().transitions + 1
+    assert walked().memories < len(walked().verdicts) < walked().transitions + 1
     assert set(walked().pairs[:, 0].tolist()) == set(range(right().states))
 
 
@@ -126,9 +126,9 @@ def test_nothing_is_offered_that_is_right() -> None:
     asked = np.unique(walked().pairs[right().whole[walked().pairs[:, 0]], 1])
     everything = let_pass(walked(), INTERPRETED, memories=len(asked) + 1)
     pairs = walked().pairs[right().whole[walked().pairs[:, 0]]]
-    told = int(np.diff(right().first)[pairs[:, 0]].sum())
+    right_ones = int(np.diff(right().first)[pairs[:, 0]].sum())
     offers = len(pairs) * len(right().events)
-    assert sum(one.offered for one in everything if not one.field) == offers - told
+    assert sum(one.offered for one in everything if not one.field) == offers - right_ones
     assert sum(one.offered for one in own) < offers
 
 

@@ -128,7 +128,8 @@ def expand_isr(st: State, b: int, f: int, isr: int, remote_leo: int, broker_epoc
     else:
         undecided(st, ISR_01, 1 << field.REMOTE_LEO)
     # it is the fetch that brings the replica up that proposes it (Partition#updateFollowerFetchState, #maybeExpandIsr)
-    if remote_leo != UNKNOWN:
+    # in a broker's log the line of the proposal stands in front of the one that records the fetch
+    if remote_leo != UNKNOWN and st[OPTION, LAG_RULE] == 0:
         own = st[REPLICAS + b, EPOCH] if st[OPTION, FENCING] == 1 else UNKNOWN
         fetched_there(st, pair(st, f, b), own, remote_leo)
     old = st[REPLICAS + b, ISR]

@@ -118,8 +118,8 @@ def become_follower(setup: Setup, broker: Broker, image: Controller, *, busy: bo
     A truncation that needs no response (an empty cache, or hw-only) happens in the same step: the thread truncates before
     it fetches, and nobody can see the state in between. `busy`: the thread waits for a response that it asked for in an
     earlier term; it truncates when it has that (`truncated_alone`), and until then the entry takes none. Where there is no
-    leader to fetch from no thread gets the partition; hw-only truncations even then: makeFollowers did it before any
-    fetcher was added.
+    leader to fetch from no thread gets the partition. hw-only truncations happen in either case: makeFollowers did them
+    before any fetcher was added.
     """
     partition, restart = partition_.make_follower(broker.partition, image.leader, image.leader_epoch, image.partition_epoch)
     if not restart:
@@ -127,8 +127,8 @@ def become_follower(setup: Setup, broker: Broker, image: Controller, *, busy: bo
     fetcher = fetcher_.add_partition(
         setup, Fetcher(partition.log), image.leader_epoch, fetcher_.initial_fetch_offset(setup, partition.log)
     )
-    threadless = image.leader == UNDEFINED and setup.profile.offsets_for_leader_epoch
-    if not busy and not threadless:
+    before_the_thread = not setup.profile.offsets_for_leader_epoch
+    if before_the_thread or (image.leader != UNDEFINED and not busy):
         fetcher = fetcher_.maybe_truncate_alone(setup, fetcher)
     entry = fetcher.entry if image.leader != UNDEFINED else None
     source = image.leader if entry is not None else UNDEFINED

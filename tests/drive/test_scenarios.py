@@ -18,6 +18,7 @@ from tidegauge.drive.coverage import T_TABLE, counting, with_callees
 from tidegauge.drive.paths.inputs import local, renaming
 from tidegauge.drive.paths.scenarios import ScenarioOrder, is_a_path, orders_of, played, scenario_orders
 from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.impl.cluster.broker import truncated_alone
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import named
 
@@ -57,13 +58,16 @@ def _played(place: Path) -> tuple[Scenario, Session, list[ScenarioOrder]]:
 
 @pytest.mark.parametrize("place", shipped(), ids=lambda place: place.stem)
 def test_a_broker_that_is_driven_through_a_scenario_ends_where_it_ended_in_the_cluster(place: Path) -> None:
-    """Its log, its epochs, its ISR, its fetcher: the value of the model."""
+    """Its log, its epochs, its ISR, its fetcher: the value of the model, whose fetcher threads are never busy when they
+    are to truncate by themselves (docs/decisions/0007).
+    """
     _, session, orders = _played(place)
     assert bool(orders) is not isinstance(session, ControlledSession)
     for one in orders:
         me = int(one.name.rpartition("@b")[2]) - 1
         assert is_a_path(one.order, session.profile)
-        assert local(one.held.broker) == local(session.cluster.brokers[me], renaming(me))
+        free = truncated_alone(one.held.setup, one.held.broker)
+        assert local(free) == local(session.cluster.brokers[me], renaming(me))
 
 
 def test_who_is_under_test_is_played_alone() -> None:

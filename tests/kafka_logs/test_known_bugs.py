@@ -9,11 +9,13 @@ from tidegauge.traces.schema import EVENTS, Event, Trace
 Find = Callable[[str, str], Trace]
 
 
-def test_nine_captures_are_shipped() -> None:
+def test_the_captures_are_shipped() -> None:
     """They stand beside the code, in a checkout and in a wheel."""
     assert sorted(shipped()) == [
         "3.4.0/b-kill-leader",
         "3.4.1/b-kill-leader",
+        "3.9.1/m-lost-disk",
+        "4.1.1/m-lost-disk",
         "4.2.0/a-steady",
         "4.2.0/b-kill-leader",
         "4.2.0/d-unclean",
@@ -21,6 +23,7 @@ def test_nine_captures_are_shipped() -> None:
         "4.2.0/k-epoch-jump-control",
         "4.3.1/l-ghost-elr",
         "4.3.1/l-ghost-elr-control",
+        "4.3.1/m-lost-disk",
     ]
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
+from tidegauge.conformance.evidence.controller_runs import scenario_path
+from tidegauge.conformance.evidence.controller_scenarios import shown
 from tidegauge.conformance.evidence.exported import (
     DIRECTORY,
     GENERATIONS,
@@ -63,7 +65,8 @@ def truncated() -> Behaviour:
 
 def test_every_witness_and_every_loss_is_shipped() -> None:
     """A file for each, and no other."""
-    assert sorted(DIRECTORY.glob("*.txt")) == sorted(map(path_of, [*WITNESSES, *LOSSES]))
+    of_controller = {scenario_path(model, DIRECTORY, repaired=repaired) for model, repaired in shown()}
+    assert sorted(DIRECTORY.glob("*.txt")) == sorted({*map(path_of, [*WITNESSES, *LOSSES]), *of_controller})
     assert len(WITNESSES) > 20
 
 

@@ -60,6 +60,12 @@ NEEDED = (
     ),
     Logger(_same("kafka.server.ReplicaFetcherManager"), "INFO", "which fetchers there are"),
     Logger({3: ("kafka.log.LogManager",), 4: ("kafka.log.LogManager", f"{_STORAGE}.log.LogManager")}, "INFO", "restarts"),
+    Logger(
+        # until 3.4 the second of them
+        _same("kafka.server.metadata.DynamicConfigPublisher", "kafka.server.metadata.BrokerMetadataPublisher"),
+        "INFO",
+        "min.insync.replicas that changes",
+    ),
     Logger(_same("org.apache.kafka.clients.FetchSessionHandler"), "INFO", "which fetches were lost"),
     Logger(
         _same("org.apache.kafka.common.utils.LoggingSignalHandler", "org.apache.kafka.common.utils.AppInfoParser"),

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,6 @@ from tidegauge.drive.contract import EVERYTHING, Order
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walk
 from tidegauge.drive.player import ReferenceNode, play, reference
-from tidegauge.drive.publish import PAGE
 from tidegauge.drive.reporting.explain import explanations
 from tidegauge.drive.reporting.shrink import shrunk
 from tidegauge.drive.runs.exercised import ELSEWHERE, TO_EXERCISE
@@ -25,6 +25,7 @@ from tidegauge.drive.runs.kill import CHUNK, WALKS, kill
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.faults import FAULTS
 
+ROOT = Path(__file__).resolve().parents[2]
 ROWS = {row.name: row for row in kept().rows}
 MOST_STEPS = 12
 
@@ -54,14 +55,14 @@ def test_the_kept_matrix_is_about_the_bugs_there_are_and_nothing_survives() -> N
 
 def test_the_table_in_the_page_is_made_from_it() -> None:
     """Else: python -m tidegauge.drive.bugs.publish."""
-    page = PAGE.read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "drive.md").read_text(encoding="utf-8")
     assert page_with_bugs(page) == page
     assert "| `KAFKA-769` | " in page
 
 
 def test_what_is_exercised_elsewhere_is_named_there() -> None:
     for name, place in ELSEWHERE.items():
-        assert name in (PAGE.parents[1] / place).read_text(encoding="utf-8"), name
+        assert name in (ROOT / place).read_text(encoding="utf-8"), name
 
 
 def test_each_bug_is_shown_by_a_driven_broker_in_a_few_steps() -> None:

@@ -29,6 +29,7 @@ from tidegauge.conformance.kernel.state import (
     EPOCH,
     FIRST_EPOCH,
     HEARD,
+    LAG_RULE,
     OPTION,
     PROPOSED,
     PROPOSED_BROKER_EPOCH,
@@ -72,9 +73,10 @@ def change_partition(
         first_epoch(st, epoch)
         if leader != UNKNOWN and epoch != old_epoch:
             one_leader(st, epoch, leader)
-            # a proposal of an earlier leader epoch is refused (ReplicationControlManager#validateAlterPartitionData)
+            # a proposal of an earlier leader epoch is refused (ReplicationControlManager#validateAlterPartitionData); in
+            # logs nothing orders the controller's line before those of a broker that has not heard of the epoch yet
             for b in range(st[OPTION, BROKERS]):
-                if st[REPLICAS + b, EPOCH] != epoch:
+                if st[REPLICAS + b, EPOCH] != epoch and st[OPTION, LAG_RULE] == 0:
                     st[REPLICAS + b, PROPOSED] = 0
         register(st, epoch, leader, isr, partition_epoch, to.replicas)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.kafka_logs.hand import (
+    CREATED,
     FETCHER,
     FOLLOWS,
     LEADS,
@@ -61,6 +62,14 @@ def test_a_high_watermark_that_moves_behind_the_last_line(role: str, tmp_path: P
     )
     closed = ("main", "LogManager", "Shutdown complete.")
     broker(tmp_path, STARTED, lower[0], first, second, third, STOPPING, STARTED, CLEAN, *LOADED, STOPPING, closed)
+    assert failing(tmp_path) == set()
+
+
+def test_a_log_that_is_created_where_one_is_loaded_lacks_lines(tmp_path: Path) -> None:
+    """The end of a process and the beginning of the next one are missing, between which the disk was lost."""
+    closed = ("main", "LogManager", "Shutdown complete.")
+    capture = broker(tmp_path, STARTED, *LOADED, (*LEADS[:2], LEADS[2].format("1")), *CREATED, STOPPING, closed)
+    assert any("a log is created" in str(gap) for gap in capture.gaps), [str(gap) for gap in capture.gaps]
     assert failing(tmp_path) == set()
 
 

@@ -119,7 +119,7 @@ def transformed(case: Case, seed: int) -> Files:
     for step in case.steps:
         if step == SECOND_CLUSTER:
             files |= {f"other-{path}": lines for path, lines in logs(case.other).items()}
-        elif step in LOSSES:
+        elif step in LOSSES and any(files.values()):  # the loss before may have left nothing to lose
             files = LOSSES[step](chosen, files)
     return files
 

@@ -46,7 +46,7 @@ def second(line: str) -> float | None:
 
 def _span(files: Files) -> tuple[float, float]:
     times = [time for lines in files.values() for line in lines if (time := second(line)) is not None]
-    return min(times, default=0.0), max(times, default=0.0)  # nothing may be left by the loss before
+    return min(times), max(times)
 
 
 def _keep(files: Files, wanted: Callable[[str, str], bool]) -> Files:

@@ -198,6 +198,8 @@ class Watch:
                 yield LOG, ("set", said.tp), "a high watermark that no line of the log sets"
         elif said.what == "log-created":
             self._sized.add(said.tp)
+            if replica.loaded:
+                yield EVERYTHING, ("load", said.tp), "a log is created for a replica that is loaded"
         elif said.what == "log-completed":
             self._sized.add(said.tp)
             yield from self._found(said.number("leo"), "leo", said.tp)

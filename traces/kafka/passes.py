@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from tidegauge.traces.kafka.between.exchanges import EARLIEST, LATEST, Exchanges
 from tidegauge.traces.kafka.between.levels import silent_controller, silent_loggers
 from tidegauge.traces.kafka.between.match import match
+from tidegauge.traces.kafka.between.processes import unheard_processes
 from tidegauge.traces.kafka.between.unlogged import tie_unlogged
 from tidegauge.traces.kafka.between.unmatched import torn_lines, unmatched, without_send
 from tidegauge.traces.kafka.disks.disks import left_unread, read_disk
@@ -130,6 +131,7 @@ def find_gaps(reading: Reading) -> None:
     """Where lines are missing: what each node's own lines show, what the logs show of each other, what is torn."""
     reading.gaps += [gap for node in reading.nodes for gap in node.gaps]
     reading.gaps += unmatched(reading.nodes, reading.fetches, reading.matched)
+    reading.gaps += unheard_processes(reading.nodes, reading.fetches, reading.matched)
     problems = [*reading.problems, *(problem for node in reading.nodes for problem in node.problems)]
     reading.gaps += torn_lines(reading.nodes, problems)
 

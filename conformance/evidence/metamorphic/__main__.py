@@ -36,7 +36,7 @@ class Count:
 
     def add(self, one: Outcome) -> None:
         """One more."""
-        (self.broken if one.case.fails else self.healthy)[one.verdict] += 1
+        (self.broken if one.fails else self.healthy)[one.verdict] += 1
         self.found += one.found
         self.wrong += one.wrong
 

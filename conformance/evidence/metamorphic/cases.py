@@ -25,6 +25,7 @@ from tidegauge.conformance.judging.check import How, check
 from tidegauge.conformance.judging.verdicts import Verdict
 
 SECOND_CLUSTER = "interleave a second cluster"
+OTHER = "other-"
 LAYOUTS: Mapping[str, Relayout] = {name: relayout for name, relayout in RELAYOUTS.items() if name != "as-it-is"}
 TRANSFORMATIONS = (*LOSSES, SECOND_CLUSTER, *LAYOUTS)
 """Everything that happens to logs, by the name reports use."""
@@ -40,15 +41,18 @@ class Case:
     capture: Path
     steps: tuple[str, ...]
     fails: tuple[str, ...]
-    """The rules the whole capture breaks, and the other cluster beside it; none when it is healthy."""
+    """The rules the whole capture breaks; none when it is healthy."""
     other: Path
+    other_fails: tuple[str, ...]
+    """The same of the cluster beside it, if there is one."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the judge says: `failing` are the rules, `error` what it raised instead."""
+    """What the judge says: `failing` are the rules, `error` what it raised instead; `fails` are those that must not pass."""
 
     case: Case
+    fails: tuple[str, ...]
     verdict: Verdict
     exit_code: int
     failing: tuple[str, ...]
@@ -59,12 +63,12 @@ class Outcome:
         """A healthy capture fails, a broken one passes, or the judge raised an exception."""
         if self.error:
             return True
-        return self.verdict is (Verdict.PASS if self.case.fails else Verdict.FAIL)
+        return self.verdict is (Verdict.PASS if self.fails else Verdict.FAIL)
 
     @property
     def found(self) -> bool:
         """Whether one of the rules that the whole capture breaks is still seen broken."""
-        return bool(set(self.failing) & set(self.case.fails))
+        return bool(set(self.failing) & set(self.fails))
 
     def __str__(self) -> str:
         name = f"{self.case.capture.parent.name}/{self.case.capture.name}"
@@ -93,8 +97,7 @@ def cases(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator
         steps = (step, chosen.choice((*LOSSES, SECOND_CLUSTER))) if chosen.random() < PAIRS else (step,)
         folder = folders[(number // len(names) + number) % len(folders)]
         other = chosen.choice(folders)
-        fails = of[folder] + of[other] if SECOND_CLUSTER in steps else of[folder]
-        yield Case(number, folder, steps, tuple(dict.fromkeys(fails)), other)
+        yield Case(number, folder, steps, of[folder], other, of[other])
 
 
 @cache
@@ -118,10 +121,16 @@ def transformed(case: Case, seed: int) -> Files:
     files = dict(logs(case.capture))
     for step in case.steps:
         if step == SECOND_CLUSTER:
-            files |= {f"other-{path}": lines for path, lines in logs(case.other).items()}
+            files |= {f"{OTHER}{path}": lines for path, lines in logs(case.other).items()}
         elif step in LOSSES and any(files.values()):  # the loss before may have left nothing to lose
             files = LOSSES[step](chosen, files)
     return files
+
+
+def fails(case: Case, files: Files) -> tuple[str, ...]:
+    """The rules that a cluster breaks of which lines are left."""
+    left = {path.startswith(OTHER) for path, lines in files.items() if lines}
+    return tuple(dict.fromkeys((*(case.fails if False in left else ()), *(case.other_fails if True in left else ()))))
 
 
 def written(files: Files, case: Case, folder: Path) -> None:
@@ -143,10 +152,12 @@ def outcome(case: Case, seed: int) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="metamorphic-") as place:
         folder = Path(place) / case.capture.name
         folder.mkdir()
-        written(transformed(case, seed), case, folder)
+        files = transformed(case, seed)
+        must_not_pass = fails(case, files)
+        written(files, case, folder)
         try:
             report = check([folder], How(explained=0))
         except Exception as error:  # whatever it is, it is what the suite is for
-            return Outcome(case, Verdict.SUITE_ERROR, -1, (), f"{type(error).__name__}: {error}")
+            return Outcome(case, must_not_pass, Verdict.SUITE_ERROR, -1, (), f"{type(error).__name__}: {error}")
     failing = tuple(rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL)
-    return Outcome(case, report.verdict, report.exit_code, failing)
+    return Outcome(case, must_not_pass, report.verdict, report.exit_code, failing)

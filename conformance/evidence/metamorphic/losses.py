@@ -195,6 +195,8 @@ def forget_restart(random: Random, files: Files) -> Files:
     starts = [
         (path, at) for path, lines in sorted(files.items()) for at, line in enumerate(lines) if "Registered signal" in line
     ]
+    if not starts:
+        return files
     path, at = random.choice(starts)
     gone = set(range(at - random.randint(0, 10), at + random.randint(1, 40)))
     return files | {path: _drop(files[path], gone)}

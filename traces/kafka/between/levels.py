@@ -5,7 +5,7 @@ broken. So a node whose log shows that a logger was off is not judged, and one P
 of lines counts only where something else in the logs shows that there should have been some.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from tidegauge.traces.kafka.nodes.node import Node
 from tidegauge.traces.problems import Problem
@@ -40,7 +40,8 @@ def silent_controller(controller: Node, nodes: Iterable[Node]) -> Problem | None
     registered = controller.controller.epochs
     reported = {key for step in controller.broker.steps for key in step.offers}
     acted = {key for node in nodes for step in node.broker.steps for key in step.awaits if key not in reported}
-    unknown = [key for key in acted if isinstance(key, tuple) and key[0] == "metadata" and key[1] in registered]
+    accepted = set(_accepted(controller)) - reported
+    unknown = [key for key in acted | accepted if isinstance(key, tuple) and key[0] == "metadata" and key[1] in registered]
     if not unknown and not controller.controller.gaps:
         return None
     return Problem(
@@ -50,6 +51,17 @@ def silent_controller(controller: Node, nodes: Iterable[Node]) -> Problem | None
         "partition epochs without a `partition change`",
         "switch it on and see docs/kafka-logs.md section 1; elections and ISRs of the controller are not judged",
     )
+
+
+def _accepted(controller: Node) -> Iterator[Hashable]:
+    """The changes that its responses to proposals name."""
+    for request in controller.requests:
+        for topic in request.response.get("topics", ()) if request.name == "ALTER_PARTITION" else ():
+            topic_id = str(topic.get("topicId") or topic.get("topicName"))
+            for part in topic["partitions"]:
+                if part["errorCode"] == 0 and "partitionEpoch" in part:
+                    tp = f"{controller.broker.topic_ids.get(topic_id, topic_id)}-{part['partitionIndex']}"
+                    yield "metadata", tp, part["partitionEpoch"]
 
 
 def _off(node: Node, logger: str, seen: str) -> Problem:

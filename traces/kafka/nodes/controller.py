@@ -53,6 +53,7 @@ class LoggedController:
         self.replicas: dict[str, tuple[int, ...]] = {}
         self.altered: dict[str, LoggedStep] = {}
         self.epochs: dict[str, int] = {}
+        self.broker_epochs: dict[int, set[int]] = {}
         self.gaps = 0
         self.keeps_elr = False
         """Whether a line shows eligible leader replicas (KIP-966): it holds also where no line names the release."""
@@ -106,7 +107,9 @@ class LoggedController:
 
     def broker_registered(self, said: Said) -> None:
         """A broker, in a new incarnation."""
-        self._concerns(said, "RegisterBroker", {"peer": said.number("peer"), "broker_epoch": said.number("broker_epoch")})
+        peer, epoch = said.number("peer"), said.number("broker_epoch")
+        self.broker_epochs.setdefault(peer, set()).add(epoch)
+        self._concerns(said, "RegisterBroker", {"peer": peer, "broker_epoch": epoch})
 
     def broker_changed(self, said: Said) -> None:
         """It is fenced (1), or no more (-1). Shutting down in order is neither."""

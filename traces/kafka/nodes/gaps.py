@@ -153,6 +153,9 @@ class Watch:
             self._reported["send", said.line.thread] = here
         if said.what in _ROLE_LINES:
             self._leading[said.tp] = said.what.startswith("leader")
+        elif said.what == "log-deleted":  # a replica that is created again is given a role anew
+            self._leading.pop(said.tp, None)
+            self._without_role.discard(said.tp)
         elif said.what == "high-watermark":
             self._set[said.line.thread, said.tp] = said.number("hw")
 
@@ -196,6 +199,10 @@ class Watch:
             yield from _differs(replica.hw, said.number("hw_before"), "hw", said.tp, PARTITION)
             if named and self._set.get((said.line.thread, said.tp)) != said.number("hw"):
                 yield LOG, ("set", said.tp), "a high watermark that no line of the log sets"
+        elif said.what == "truncating-to-high-watermark":
+            yield from _differs(replica.hw, said.number("hw_before"), "hw", said.tp)
+        elif said.what == "cut-nothing":
+            yield from _differs(replica.leo, said.number("last") + 1, "leo", said.tp)
         elif said.what == "log-created":
             self._sized.add(said.tp)
             if replica.loaded:

@@ -1,0 +1,74 @@
+"""A process whose own lines are missing shows in those of others; a replica that is deleted is given its role anew."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.kafka_logs.test_gaps import copied
+from tidegauge.conformance.evidence.metamorphic.cases import logs
+from tidegauge.conformance.judging.check import check
+from tidegauge.conformance.judging.verdicts import Verdict
+from tidegauge.traces.kafka import read
+from tidegauge.traces.kafka.shipped import shipped
+
+LOST_DISK = "4.3.1/m-lost-disk"
+BEGINS = "Registered signal"
+UNHEARD = "no line begins that process"
+
+
+def failing(path: Path) -> set[str]:
+    return {rule.rule.id for rule in check([path]).rules if rule.verdict is Verdict.FAIL}
+
+
+def starts(name: str, path: str) -> list[int]:
+    """The numbers of the lines with which its processes begin."""
+    return [number for number, line in enumerate(logs(shipped()[name])[path], 1) if BEGINS in line]
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_every_process_of_a_whole_capture_is_heard(name: str) -> None:
+    assert not [gap for gap in read(shipped()[name]).gaps if UNHEARD in str(gap)]
+
+
+@pytest.mark.parametrize(("name", "node"), [(LOST_DISK, "n1"), (LOST_DISK, "n2"), ("4.2.0/d-unclean", "n1")])
+def test_the_lines_between_two_processes_are_lost(name: str, node: str, tmp_path: Path) -> None:
+    """They look like one process then, in which its leader epoch and its log end go back."""
+    path = f"{node}/server.log"
+    begin = starts(name, path)[1]
+    folder = copied(name, tmp_path, lambda file, at, _line: file != path or not begin - 10 <= at < begin + 40)
+    capture = read(folder)
+    assert any(UNHEARD in str(gap) and gap.node == int(node[1:]) for gap in capture.gaps), list(map(str, capture.gaps))
+    assert failing(folder) == set()
+
+
+def test_a_log_that_ends_with_an_orderly_stop_of_a_broker_that_came_back(tmp_path: Path) -> None:
+    """The disk is that of the process that nothing is left of."""
+    name, path = "4.1.1/m-lost-disk", "n2/server.log"
+    begin = starts(name, path)[1]
+    folder = copied(name, tmp_path, lambda file, at, _line: file != path or at < begin)
+    for checkpoint in shipped()[name].glob("*/*checkpoint"):
+        shutil.copy(checkpoint, folder / checkpoint.parent.name)
+    assert any(UNHEARD in str(gap) for gap in read(folder).gaps)
+    assert failing(folder) == set()
+
+
+@pytest.mark.parametrize("off", [r"\(state\.change\.logger\)$", r"\[kafka-3-metadata-loader-event-handler\]"])
+def test_a_replica_that_is_deleted_and_created_without_a_role(off: str, tmp_path: Path) -> None:
+    """Neither its second life nor the first one is accused for what the lines of a logger, or of a thread, would have told."""
+    folder = copied(
+        "4.3.1/l-ghost-elr-control", tmp_path, lambda file, _at, line: file != "n3/server.log" or not re.search(off, line)
+    )
+    assert failing(folder) == set()
+
+
+def test_a_controller_that_answers_proposals_and_tells_no_change(tmp_path: Path) -> None:
+    """The partition epochs in its responses are those of changes that it wrote at DEBUG."""
+    folder = copied(
+        "4.3.1/l-ghost-elr-control",
+        tmp_path,
+        lambda file, _at, line: file.startswith("n100/") and (" INFO " in line or "Completed request" in line),
+    )
+    assert any("elections and ISRs of the controller are not judged" in str(problem) for problem in read(folder).problems)
+    assert failing(folder) == set()

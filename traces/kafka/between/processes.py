@@ -56,9 +56,7 @@ def _between(node: Node, epochs: Sequence[int], known: Sequence[_Known]) -> Iter
     for before, after in zip((None, *known), (*known, None), strict=True):
         first = -1 if before is None else before.run
         last = len(node.runs) if after is None else after.run
-        unknown = [
-            epoch for epoch in epochs if (not before or epoch > before.epoch) and (not after or epoch < after.epoch)
-        ]
+        unknown = [epoch for epoch in epochs if (not before or epoch > before.epoch) and (not after or epoch < after.epoch)]
         restarted = before is not None and after is not None and before.epoch != after.epoch and first == last
         if not restarted and len(unknown) <= max(0, last - first - 1):
             continue

@@ -109,7 +109,7 @@ def _add_received(
             continue
         elif at > last.get((fetch.replica, fetch.broker_epoch), at):
             received = [(handled[("sent", id(fetch)), tp], fetch.asked[tp]) for tp in fetch.responses]
-            if fetch.replica in gapped:  # its last line may be missing, or that of a process which is read as one with the next
+            if fetch.replica in gapped:  # its last line may be missing, or that of its process
                 without += [(node, step) for step, _ in received]
                 continue
             for step, asked in received:

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka import read
 from tidegauge.traces.kafka.shipped import shipped
 
+Shift = Callable[[str, str, int], Path]
 LOST_DISK = "4.3.1/m-lost-disk"
 BEGINS = "Registered signal"
 UNHEARD = "no line begins that process"
@@ -71,4 +73,14 @@ def test_a_controller_that_answers_proposals_and_tells_no_change(tmp_path: Path)
         lambda file, _at, line: file.startswith("n100/") and (" INFO " in line or "Completed request" in line),
     )
     assert any("elections and ISRs of the controller are not judged" in str(problem) for problem in read(folder).problems)
+    assert failing(folder) == set()
+
+
+def test_what_came_behind_the_last_line_came_behind_the_requests_of_that_process(shifted: Shift) -> None:
+    """On whatever clock: the record that the next process finds is the response to one of them."""
+    folder = shifted("4.1.1/m-lost-disk", "n1", 219_628_757)
+    log = folder / "n100" / "request.log"
+    lines = logs(shipped()["4.1.1/m-lost-disk"])["n100/request.log"]
+    log.with_name("request.log.gz").unlink()
+    log.write_text("".join(f"{line}\n" for line in (*lines[:292], *lines[314:])))
     assert failing(folder) == set()

@@ -89,7 +89,9 @@ def _served_on(broker: LoggedBroker, said: Said, replica: LoggedReplica, records
             replica.epochs = None  # whose records they are is not said
     led = "LeaderAppend" if base < end else "HandleFetch"  # of whom, nothing says either
     step = broker.step(said, led if leads else "HandleFetchResponse", fields if base < end or not leads else {})
-    step.time, step.place = time, (broker.run - 1, END - 1, 1, time)
+    step.time, step.place = time, (broker.run - 1, END - 1, 2, time)  # behind the sends that nobody logged
+    if not leads:  # the response to one of them, or to one in front of the last line
+        step.awaits.append(("handled", broker.node, broker.run - 1))
 
 
 def _log_loaded(broker: LoggedBroker, said: Said) -> None:

@@ -1,0 +1,174 @@
+"""What a controller and a disk say, a few lines each: proposals, registrations, topics created again, min.insync.replicas."""
+# ruff: noqa: E501
+
+from pathlib import Path
+from typing import Any
+
+from tests.kafka_logs.hand import (
+    CREATED,
+    DELETED,
+    FOLLOWS,
+    LEADS,
+    LOADED,
+    STARTED,
+    broker,
+    events,
+    request,
+)
+
+
+def test_a_proposal_the_controller_refuses_has_no_line_but_a_request(tmp_path: Path) -> None:
+    """INELIGIBLE_REPLICA (107): told by the request log alone; an accepted one is put beside its line."""
+
+    def proposed(isr: list[int], error: int) -> dict[str, Any]:
+        part = {
+            "partitionIndex": 0,
+            "leaderEpoch": 0,
+            "newIsrWithEpochs": [{"brokerId": one} for one in isr],
+            "partitionEpoch": 0,
+        }
+        return request(
+            56,
+            {"brokerId": 1, "topics": [{"topicId": "T", "partitions": [part]}]},
+            {"errorCode": 0, "topics": [{"topicId": "T", "partitions": [{"partitionIndex": 0, "errorCode": error}]}]},
+        )
+
+    who = "[QuorumController id=100] "
+    registration = "PartitionRegistration(replicas=[1, 2], isr=[1], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0)"
+    capture = broker(
+        tmp_path,
+        (
+            "q",
+            "ReplicationControlManager",
+            f"{who}Replayed PartitionRecord for new partition alpha-0 with topic ID T and {registration}.",
+        ),
+        ("q", "ReplicationControlManager", f"{who}Node 1 has altered ISR for alpha-0 to [1, 2]."),
+        (
+            "q",
+            "ReplicationControlManager",
+            f"{who}partition change for alpha-0 with topic ID T: isr: [1] -> [1, 2], partitionEpoch: 0 -> 1",
+        ),
+        requests=(proposed([1, 2], 0), proposed([1, 3], 107)),
+    )
+    accepted, refused = events(capture, "AlterPartition")
+    assert dict(accepted.fields) == {"peer": 1, "isr": (1, 2), "error": 0, "leader_epoch": 0, "partition_epoch": 0}
+    assert (refused.fields["isr"], refused.fields["error"], refused.at) == ((1, 3), 107, "request.log:2")
+    created, changed = events(capture, "ChangePartition")
+    assert (created.node, created.fields["isr"], created.fields["clean"]) == (100, (1,), True)
+    assert dict(changed.fields) == {
+        "leader": 1,
+        "replicas": (1, 2),
+        "leader_epoch": 0,
+        "partition_epoch": 1,
+        "isr": (1, 2),
+        "clean": True,
+        "peer": 1,
+    }
+
+
+def test_a_log_that_is_created_where_one_was_is_a_lost_disk(tmp_path: Path) -> None:
+    """Only in another process, and only if nobody deleted it."""
+    what = ("Start", "Stop", "Crash", "LoseDisk", "DeleteReplica")
+    lost = events(broker(tmp_path / "a", STARTED, *LOADED, FOLLOWS, STARTED, *CREATED), *what)
+    assert [event.event for event in lost] == ["Start", "Crash", "LoseDisk", "Start"]
+    assert dict(lost[-1].fields) == {"clean": True, "leo": 0, "hw": 0, "log_start": 0, "epochs": []}
+    removed = events(broker(tmp_path / "b", STARTED, *LOADED, FOLLOWS, DELETED, STARTED, *CREATED), *what)
+    assert [event.event for event in removed] == ["Start", "DeleteReplica", "Start"]
+    again = events(broker(tmp_path / "c", STARTED, *LOADED, FOLLOWS, DELETED, *CREATED), *what)
+    assert [event.event for event in again] == ["Start", "DeleteReplica", "Start"]
+
+
+def test_a_topic_that_is_created_again_is_another_topic(tmp_path: Path) -> None:
+    """The same name, another id: a trace of its own, whose leader epochs begin anew. A restart is no new topic."""
+
+    def created(topic_id: str) -> tuple[str, str, str]:
+        return ("meta", "logger", f"[Broker id=1] Creating new partition alpha-0 with topic id {topic_id}.")
+
+    led = (*LEADS[:2], LEADS[2].format("1"))
+    again = [
+        (
+            thread,
+            logger,
+            message.replace("leader epoch 3", "leader epoch 0").replace("Some(T)", "Some(U)").replace(" 40", " 0"),
+        )
+        for thread, logger, message in (led,)
+    ]
+    one = broker(tmp_path / "a", STARTED, created("T"), *LOADED, led, STARTED, created("T"), *LOADED, led)
+    assert [trace.name for trace in one.traces] == ["a/alpha-0"]
+    two = broker(tmp_path / "b", STARTED, created("T"), *LOADED, led, DELETED, created("U"), *CREATED, *again)
+    assert [trace.name for trace in two.traces] == ["b/alpha-0 (topic id T)", "b/alpha-0 (topic id U)"]
+    first, second = ([event.event for event in trace.events] for trace in two.traces)
+    assert first == ["Start", "BecomeLeader", "DeleteReplica"]
+    assert second == ["Start", "BecomeLeader"]
+    assert [trace.config.extra["topic_id"] for trace in two.traces] == ["T", "U"]
+
+
+def test_a_controller_says_who_registers_and_who_is_fenced(tmp_path: Path) -> None:
+    """For each partition that the broker holds; a broker that shuts down in order is not fenced yet."""
+    who = "[QuorumController id=100] "
+    registration = (
+        "PartitionRegistration(replicas=[1, 2], directories=[a, b], isr=[1, 2], removingReplicas=[], addingReplicas=[2], "
+        "elr=[], lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0)"
+    )
+    changed = f"{who}Replayed BrokerRegistrationChangeRecord modifying the registration for broker {{0}}: BrokerRegistrationChangeRecord(brokerId={{0}}, brokerEpoch=7, fenced={{1}}, inControlledShutdown=0)"
+    lines = (
+        f"{who}Replayed PartitionRecord for new partition alpha-0 with topic ID T and {registration}.",
+        f"{who}partition change for alpha-0 with topic ID T: isr: [1, 2] -> [1], elr: [] -> [2], partitionEpoch: 0 -> 1",
+        changed.format(2, 1),
+        changed.format(3, 1),
+        changed.format(1, 0),
+        f"{who}Replayed RegisterBrokerRecord establishing a new incarnation of broker 2: RegisterBrokerRecord(brokerId=2, isMigratingZkBroker=false, incarnationId=I, brokerEpoch=9, endPoints=[])",
+        changed.format(2, -1),
+    )
+    loggers = ("ReplicationControlManager",) * 2 + ("ClusterControlManager",) * 5
+    capture = broker(tmp_path, *(("quorum", logger, text) for logger, text in zip(loggers, lines, strict=True)))
+    first, second, *rest = (event for trace in capture.traces for event in trace.events)
+    assert (first.fields["adding"], first.fields["elr"]) == ((2,), ())
+    assert (second.fields["isr"], second.fields["elr"], second.fields["replicas"]) == ((1,), (2,), (1, 2))
+    assert [(event.event, dict(event.fields)) for event in rest] == [
+        ("FenceBroker", {"peer": 2}),
+        ("RegisterBroker", {"peer": 2, "broker_epoch": 9}),
+        ("UnfenceBroker", {"peer": 2}),
+    ]
+
+
+def test_a_changed_min_isr_is_told_by_controller_and_brokers(tmp_path: Path) -> None:
+    """Each time it is another one; what a topic is created with, its first log says. Taken away, nobody knows what it is."""
+    created = "Created log for partition alpha-0 in /d/alpha-0 with properties {min.insync.replicas=2, segment.ms=1}"
+    who = "[DynamicConfigPublisher broker id=1] Updating topic alpha with new configuration : "
+    read_lines = (
+        "min.insync.replicas -> 2",
+        "segment.ms -> 1,min.insync.replicas -> 1",
+        "min.insync.replicas -> 1",
+        "min.insync.replicas -> 2",
+        "segment.ms -> 1",
+    )
+    lines = (
+        ("meta", "LogManager", created),
+        *LOADED[1:],
+        *(("meta", "DynamicConfigPublisher", who + line) for line in read_lines),
+        ("meta", "DynamicConfigPublisher", who.replace("alpha", "beta") + "min.insync.replicas -> 9"),
+    )
+    read_events = events(broker(tmp_path / "broker", *lines), "ReadConfig")
+    assert [dict(event.fields) for event in read_events] == [{"min_isr": 1}, {"min_isr": 2}, {}]
+
+
+def test_a_controller_tells_the_min_isr_that_it_has_written(tmp_path: Path) -> None:
+    """Of the topic, from when it is there."""
+    who = "[QuorumController id=100] Replayed "
+    written = who + "ConfigRecord for ConfigResource(type=TOPIC, name='{}') which set configuration {} to {}"
+    partition = (
+        "PartitionRegistration(replicas=[1, 2], directories=[a, b], isr=[1, 2], removingReplicas=[], addingReplicas=[], "
+        "elr=[], lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0)"
+    )
+    texts = (
+        written.format("alpha", "min.insync.replicas", 2),
+        f"{who}PartitionRecord for new partition alpha-0 with topic ID T and {partition}.",
+        written.format("alpha", "min.insync.replicas", 1),
+        written.format("alpha", "retention.ms", 1),
+        written.format("beta", "min.insync.replicas", 1),
+        written.format("alpha", "min.insync.replicas", "null"),
+    )
+    loggers = ("ReplicationControlManager" if "Partition" in text else "ConfigurationControlManager" for text in texts)
+    capture = broker(tmp_path, *(("quorum", logger, text) for logger, text in zip(loggers, texts, strict=True)))
+    assert [dict(event.fields) for event in events(capture, "SetMinIsr")] == [{"min_isr": 1}, {}]

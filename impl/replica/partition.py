@@ -56,6 +56,8 @@ def make_leader(
         return partition, False
     known = {r.broker_id: r for r in partition.remotes}
     remotes = tuple(known.get(b, Replica(b)) for b in assignment if b != partition.broker_id)
+    if not partition.has_log:  # the assignment is read before the log is missed; who leads is not
+        return partition._replace(state=PartitionState(isr), remotes=remotes), False
     log, epoch_start = partition.log, partition.epoch_start
     if leader_epoch > partition.leader_epoch:
         epoch_start = log.end
@@ -80,12 +82,13 @@ def make_leader(
 def make_follower(partition: Partition, leader_id: int, leader_epoch: int, partition_epoch: int) -> tuple[Partition, bool]:
     """Metadata names another leader, or none; whether the leader epoch grew. Partition#makeFollower.
 
-    Only then are fetchers restarted (KAFKA-13790): the leader's id does not matter.
+    Only then are fetchers restarted (KAFKA-13790): the leader's id does not matter. Without a log none is.
     """
     if partition_epoch < partition.partition_epoch:
         return partition, False
-    followed = Partition(partition.broker_id, partition.log, leader_id, leader_epoch, partition_epoch)
-    return followed, leader_epoch > partition.leader_epoch
+    has_log = partition.has_log
+    followed = Partition(partition.broker_id, partition.log, leader_id, leader_epoch, partition_epoch, has_log=has_log)
+    return followed, has_log and leader_epoch > partition.leader_epoch
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -157,11 +160,16 @@ def delete_records(setup: Setup, partition: Partition, offset: int) -> tuple[Par
 # Fetch
 
 
+def _serves(partition: Partition, *, only_leader: bool) -> bool:
+    """What a request in the right epoch needs: the role, and a log. Partition#getLocalLog."""
+    return partition.has_log and (partition.is_leader or not only_leader)
+
+
 def last_offset_for_leader_epoch(
     setup: Setup, partition: Partition, current_leader_epoch: int, requested: int, *, only_leader: bool = True
 ) -> tuple[int, int, int]:
     """OffsetsForLeaderEpoch: (error, epoch, end offset). Partition#lastOffsetForLeaderEpoch."""
-    serves = partition.is_leader or not only_leader
+    serves = _serves(partition, only_leader=only_leader)
     error = setup.rules.request_error(current_leader_epoch, partition.leader_epoch, serves, setup.profile.fencing)
     if error != NONE:
         return error, UNDEFINED, UNDEFINED
@@ -177,7 +185,7 @@ def fetch_offset_for_timestamp(
     A new leader whose high watermark is below its epoch start has no latest offset for consumers yet: the one that it knows
     may be lower than what they got before (KIP-207). Other brokers get the log end. UnifiedLog#fetchOffsetByTimestamp.
     """
-    serves = partition.is_leader or not only_leader
+    serves = _serves(partition, only_leader=only_leader)
     error = setup.rules.request_error(current_leader_epoch, partition.leader_epoch, serves, setup.profile.fencing)
     if error != NONE:
         return ListedOffset(error)
@@ -216,7 +224,7 @@ def fetch_records(
     error = setup.rules.fetch_error(
         request.current_leader_epoch,
         partition.leader_epoch,
-        partition.is_leader or not only_leader,
+        _serves(partition, only_leader=only_leader),
         entry is not None or not request.is_from_follower,
         setup.profile.fencing,
     )

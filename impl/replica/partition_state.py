@@ -42,7 +42,10 @@ class PartitionState(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """The defaults are those of a partition object that has seen no metadata."""
+    """The defaults are those of a partition object that has seen no metadata, and whose log was loaded or made.
+
+    Without a log (`has_log` off, Partition#log is None) `log` says nothing, and nobody is served: Partition#getLocalLog.
+    """
 
     broker_id: int
     log: Log = Log()
@@ -52,6 +55,7 @@ class Partition(NamedTuple):
     epoch_start: int = UNDEFINED
     state: PartitionState = PartitionState()
     remotes: tuple[Replica, ...] = ()
+    has_log: bool = True
 
     @property
     def is_leader(self) -> bool:

@@ -5,7 +5,7 @@ Rules of this file
 1. The whole request is refused for a stale broker epoch, then for a stale controller epoch. Only then is the controller
    epoch remembered; after that each partition has its own response.
 2. Per partition, in order: offline, topic id, leader epoch, whether this broker is a replica at all.
-3. Leaders first, then followers. A partition that is refused as not assigned is nevertheless known from now on.
+3. Leaders first, then followers. A partition that is refused as not assigned is nevertheless hosted, without a log.
 4. Source: KafkaApis#handleLeaderAndIsrRequest, ReplicaManager#becomeLeaderOrFollower, #stopReplicas.
 """
 
@@ -14,9 +14,8 @@ from typing import NamedTuple
 from tidegauge.impl.fetching import fetcher_manager as fetchers_
 from tidegauge.impl.messages import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR
 from tidegauge.impl.profiles import Setup
-from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
-from tidegauge.impl.server.replica_manager import Hosted, ReplicaManager, partition_error
+from tidegauge.impl.server.replica_manager import Hosted, ReplicaManager, partition_error, without_log
 from tidegauge.impl.server.role_changes import Changes, PartitionChange, make_followers, make_leaders, stop_partitions
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -102,7 +101,7 @@ def become_leader_or_follower(
 def _hosted(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
     if tp in manager.hosted:
         return manager
-    return manager._replace(hosted=manager.hosted.put(tp, Hosted(Partition(manager.broker_id))))
+    return manager._replace(hosted=manager.hosted.put(tp, Hosted(without_log(manager))))
 
 
 def _judged(manager: ReplicaManager, tp: TopicPartition, state: PartitionChange, *, kraft: bool) -> tuple[int, bool]:

@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. A hosted partition is online, or offline because its log directory failed. One that is not hosted may still be known to
-   the metadata cache: the error says which.
+1. A hosted partition is online, or offline because its log directory failed. Online it may be without a log
+   (impl.server.log_creation). One that is not hosted may still be known to the metadata cache: the error says which.
 2. `answered` collects what left the broker; the caller takes it (`taken`).
 3. What metadata does to the value stands in impl.server.role_changes and impl.server.leader_and_isr, requests in
    impl.server.append_records and impl.server.fetch_messages.
@@ -57,6 +57,7 @@ class IsrUpdates(NamedTuple):
 class ReplicaManager(NamedTuple):
     """One broker. `live` is who the metadata cache lists as alive, `known` the partitions it lists, hosted here or not.
 
+    `online_dirs` and `offline_dirs`: its log directories by name, none where there is but one.
     `broken`: partitions whose log directory fails at its next use. `throttled`: partitions the leader's quota holds back.
     `tiered`: partitions whose older segments lie in remote storage.
     `min_insync_replicas`: of the topics that have one of their own.
@@ -73,6 +74,8 @@ class ReplicaManager(NamedTuple):
     live: Table[int, BrokerEndPoint] = Table()
     racks: Table[int, str] = Table()
     known: frozenset[TopicPartition] = frozenset()
+    online_dirs: frozenset[str] = frozenset()
+    offline_dirs: frozenset[str] = frozenset()
     broken: frozenset[TopicPartition] = frozenset()
     throttled: frozenset[TopicPartition] = frozenset()
     tiered: frozenset[TopicPartition] = frozenset()
@@ -120,15 +123,27 @@ def topic_setup(setup: Setup, manager: ReplicaManager, tp: TopicPartition) -> Se
 
 
 def mark_offline(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager:
-    """Its log directory failed: nothing is fetched for it. ReplicaManager#handleLogDirFailure, #markPartitionOffline."""
-    hosted = manager.hosted.get(tp) or Hosted(Partition(manager.broker_id))
+    """Its log directory failed: nothing is fetched for it. ReplicaManager#handleLogDirFailure, #markPartitionOffline.
+
+    Of what it was, the partition keeps its epochs: Partition#markOffline.
+    """
+    hosted = manager.hosted.get(tp) or Hosted(without_log(manager))
+    epochs = (hosted.partition.leader_epoch, hosted.partition.partition_epoch)
+    cleared = without_log(manager)._replace(leader_epoch=epochs[0], partition_epoch=epochs[1])
     fetchers, _ = remove_fetcher_for_partitions(manager.fetchers, frozenset({tp}))
-    return manager._replace(hosted=manager.hosted.put(tp, hosted._replace(offline=True)), fetchers=fetchers)
+    hosted = hosted._replace(partition=cleared, offline=True)
+    return manager._replace(hosted=manager.hosted.put(tp, hosted), fetchers=fetchers)
+
+
+def without_log(manager: ReplicaManager) -> Partition:
+    """A partition object as it is made: its log comes with its first role."""
+    return Partition(manager.broker_id, has_log=False)
 
 
 def logs(manager: ReplicaManager) -> Logs:
-    """The logs of the partitions that are online, as the fetchers work on them."""
-    return Table((tp, hosted.partition.log) for tp, hosted in manager.hosted.items() if not hosted.offline)
+    """The logs of the partitions that are online and have one, as the fetchers work on them."""
+    partitions = ((tp, online(manager, tp)) for tp in manager.hosted)
+    return Table((tp, partition.log) for tp, partition in partitions if partition is not None and partition.has_log)
 
 
 def with_logs(manager: ReplicaManager, changed: Logs) -> ReplicaManager:
@@ -169,7 +184,7 @@ def taken(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[ClientResponse
 
 
 def high_watermarks(manager: ReplicaManager) -> Table[TopicPartition, int]:
-    """What the checkpoint thread writes: online partitions with a role. ReplicaManager#checkpointHighWatermarks."""
+    """What the checkpoint thread writes: online partitions with a log. ReplicaManager#checkpointHighWatermarks."""
     return Table((tp, log.hw) for tp, log in sorted(logs(manager).items()))
 
 

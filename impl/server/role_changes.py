@@ -18,9 +18,11 @@ from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import fetcher as fetcher_
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
-from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
 from tidegauge.impl.server import purgatory
+from tidegauge.impl.server.log_creation import creation_error
 from tidegauge.impl.server.replica_manager import (
+    Hosted,
     ReplicaManager,
     logs,
     mark_offline,
@@ -28,13 +30,19 @@ from tidegauge.impl.server.replica_manager import (
     topic_setup,
     with_logs,
     with_partition,
+    without_log,
 )
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 
 class PartitionChange(NamedTuple):
-    """What metadata says about one partition: LeaderAndIsrPartitionState, PartitionRegistration."""
+    """What metadata says about one partition: LeaderAndIsrPartitionState, PartitionRegistration.
+
+    `directory` is what it assigns to this broker's replica where it tells of it: with the first registration, and with those
+    that assign another one (LocalReplicaChanges#directoryIds). `is_new`: nobody had this partition object before; where
+    KRaft tells of the partition the broker sees for itself.
+    """
 
     leader: int
     leader_epoch: int
@@ -42,33 +50,44 @@ class PartitionChange(NamedTuple):
     partition_epoch: int
     replicas: tuple[int, ...]
     topic_id: str | None = None
+    directory: str | None = None
+    is_new: bool = False
 
 
 Changes = Table[TopicPartition, PartitionChange]
 
 
 class Transition(NamedTuple):
-    """What came of a batch: the manager, the partitions that changed role, an error code for each partition."""
+    """What came of a batch: the manager, the partitions that changed role, an error code for each partition.
+
+    `failed`: an exception ended it, and what stood behind its partition was not looked at.
+    """
 
     manager: ReplicaManager
     changed: tuple[TopicPartition, ...] = ()
     errors: Table[TopicPartition, int] = Table()
+    failed: bool = False
 
 
 def make_leaders(setup: Setup, manager: ReplicaManager, changes: Changes, now: int) -> Transition:
-    """Stop the fetchers of all, then Partition#makeLeader each. ReplicaManager#makeLeaders, #applyLocalLeadersDelta."""
+    """Stop the fetchers of all, then Partition#makeLeader each. ReplicaManager#makeLeaders, #applyLocalLeadersDelta.
+
+    Only a storage error is caught there: a partition that goes on without a log ends the whole of it.
+    """
     fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(changes))
     done = Transition(manager._replace(fetchers=fetchers))
     for tp, change in changes.items():
         done = _make_leader(setup, done, tp, change, now)
+        if done.failed:
+            break
     return done
 
 
 def _make_leader(setup: Setup, done: Transition, tp: TopicPartition, change: PartitionChange, now: int) -> Transition:
-    manager, changed, errors = done
-    if tp in manager.broken:
-        return Transition(mark_offline(manager, tp), changed, errors.put(tp, KAFKA_STORAGE_ERROR))
-    before = _partition(setup, manager, tp)
+    manager, changed, errors, _ = done
+    before, error = _with_log(setup, manager, tp, change)
+    if error == KAFKA_STORAGE_ERROR:
+        return Transition(mark_offline(manager, tp), changed, errors.put(tp, error))
     after, was_new = partition_.make_leader(
         topic_setup(setup, manager, tp),
         before,
@@ -82,15 +101,21 @@ def _make_leader(setup: Setup, done: Transition, tp: TopicPartition, change: Par
     manager = with_partition(manager, tp, after)
     if purgatory.high_watermark_incremented(before, after):
         manager = purgatory.check_all(setup, manager, tp, now)
-    return Transition(manager, (*changed, tp) if was_new else changed, errors.put(tp, NONE))
+    failed = error == NOT_LEADER_OR_FOLLOWER
+    return Transition(manager, (*changed, tp) if was_new else changed, errors.put(tp, error), failed)
 
 
-def _partition(setup: Setup, manager: ReplicaManager, tp: TopicPartition) -> Partition:
-    """The partition, created if it is new; before KAFKA-13790 no partition epoch was too old."""
-    partition = online(manager, tp) or Partition(manager.broker_id)
-    if setup.profile.guards_partition_epoch:
-        return partition
-    return partition._replace(partition_epoch=min(partition.partition_epoch, UNDEFINED))
+def _with_log(setup: Setup, manager: ReplicaManager, tp: TopicPartition, change: PartitionChange) -> tuple[Partition, int]:
+    """The partition, with a log if there is to be one, or the error. Before KAFKA-13790 no partition epoch was too old."""
+    partition = online(manager, tp) or without_log(manager)
+    if not setup.profile.guards_partition_epoch:
+        partition = partition._replace(partition_epoch=min(partition.partition_epoch, UNDEFINED))
+    if tp in manager.broken:
+        return partition, KAFKA_STORAGE_ERROR
+    if change.partition_epoch < partition.partition_epoch:
+        return partition, NONE
+    error = creation_error(manager, partition, change.directory, is_new=change.is_new)
+    return partition._replace(has_log=error == NONE), error
 
 
 def restarts_fetcher(setup: Setup, before: Partition, after: Partition) -> bool:
@@ -112,12 +137,12 @@ def make_followers(setup: Setup, manager: ReplicaManager, changes: Changes, now:
     restarted: list[TopicPartition] = []
     errors: Table[TopicPartition, int] = Table()
     for tp, change in changes.items():
-        errors = errors.put(tp, KAFKA_STORAGE_ERROR if tp in manager.broken else NONE)
-        before = _partition(setup, manager, tp)
-        if tp in manager.broken:
+        before, error = _with_log(setup, manager, tp, change)
+        errors = errors.put(tp, error)
+        if error == KAFKA_STORAGE_ERROR:
             manager = mark_offline(manager, tp)
         elif change.leader not in manager.live:
-            manager = with_partition(manager, tp, online(manager, tp) or before)
+            manager = with_partition(manager, tp, (online(manager, tp) or before)._replace(has_log=before.has_log))
         else:
             manager, restarts = _make_follower(setup, manager, tp, before, change)
             restarted += [tp] if restarts else []
@@ -154,10 +179,11 @@ def _start_fetchers(setup: Setup, manager: ReplicaManager, tps: tuple[TopicParti
 def stop_partitions(setup: Setup, manager: ReplicaManager, stopped: Table[TopicPartition, bool], now: int) -> ReplicaManager:
     """Stop fetching; where the value is true, the log goes too. ReplicaManager#stopPartitions.
 
-    What waits for a partition that left is completed: nothing will come for it any more.
+    A partition that is offline stays so: its log cannot be deleted. What waits for a partition that left is completed:
+    nothing will come for it any more.
     """
     fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(stopped))
-    gone = tuple(tp for tp, deleted in stopped.items() if deleted)
+    gone = tuple(tp for tp, deleted in stopped.items() if deleted and online(manager, tp) is not None)
     manager = manager._replace(fetchers=fetchers, hosted=manager.hosted.without(*gone))
     for tp in stopped:
         manager = purgatory.check_when_not_leader(setup, manager, tp, now)
@@ -177,26 +203,35 @@ def apply_delta(setup: Setup, manager: ReplicaManager, changes: Changes, now: in
     gone = Table((tp, True) for tp, c in changes.items() if manager.broker_id not in c.replicas and tp in manager.hosted)
     manager = stop_partitions(setup, manager, gone, now)
     mine = [(tp, c) for tp, c in changes.items() if manager.broker_id in c.replicas and _is_news(manager, tp, c)]
-    manager = _registered(manager, mine)
+    mine = [(tp, c._replace(is_new=_is_new(manager, tp))) for tp, c in mine]
+    manager = _registered(manager, mine)._replace(checkpointing=True)
     led = make_leaders(setup, manager, Table((tp, c) for tp, c in mine if c.leader == manager.broker_id), now)
+    if led.failed:
+        return led
     followed = _apply_local_followers(
         setup, led.manager, Table((tp, c) for tp, c in mine if c.leader != manager.broker_id), now
     )
     manager = followed.manager
-    manager = manager._replace(fetchers=fetchers_.shutdown_idle_fetcher_threads(manager.fetchers), checkpointing=True)
+    manager = manager._replace(fetchers=fetchers_.shutdown_idle_fetcher_threads(manager.fetchers))
     errors = Table((*led.errors.items(), *followed.errors.items()))
     return Transition(manager, (*led.changed, *followed.changed), errors)
 
 
 def _is_news(manager: ReplicaManager, tp: TopicPartition, change: PartitionChange) -> bool:
     hosted = manager.hosted.get(tp)
-    return hosted is None or not (hosted.offline or hosted.registered == change.partition_epoch)
+    if hosted is None or hosted.topic_id != change.topic_id:
+        return True
+    return not (hosted.offline or hosted.registered == change.partition_epoch)
+
+
+def _is_new(manager: ReplicaManager, tp: TopicPartition) -> bool:
+    """Whether it gets a new object; one that is offline is of another topic then. ReplicaManager#getOrCreatePartition."""
+    return online(manager, tp) is None
 
 
 def _registered(manager: ReplicaManager, mine: list[tuple[TopicPartition, PartitionChange]]) -> ReplicaManager:
     for tp, change in mine:
-        manager = with_partition(manager, tp, online(manager, tp) or Partition(manager.broker_id))
-        hosted = manager.hosted[tp]
+        hosted = Hosted(without_log(manager)) if change.is_new else manager.hosted[tp]
         hosted = hosted._replace(topic_id=change.topic_id, registered=change.partition_epoch)
         manager = manager._replace(hosted=manager.hosted.put(tp, hosted))
     return manager
@@ -208,12 +243,15 @@ def _apply_local_followers(setup: Setup, manager: ReplicaManager, changes: Chang
     stopped: list[TopicPartition] = []
     errors: Table[TopicPartition, int] = Table()
     for tp, change in changes.items():
-        errors = errors.put(tp, KAFKA_STORAGE_ERROR if tp in manager.broken else NONE)
-        if tp in manager.broken:
-            manager = mark_offline(manager, tp)
+        before, error = _with_log(setup, manager, tp, change)
+        errors = errors.put(tp, error)
+        if error == KAFKA_STORAGE_ERROR:
+            manager, restarts = mark_offline(manager, tp), False
+        else:
+            manager, restarts = _make_follower(setup, manager, tp, before, change)
+        if error != NONE:
             manager = manager._replace(fetchers=fetchers_.mark_failed(manager.fetchers, frozenset({tp})))
             continue
-        manager, restarts = _make_follower(setup, manager, tp, _partition(setup, manager, tp), change)
         leaves = change.leader == UNDEFINED or manager.broker_id not in change.isr
         if manager.shutting_down and leaves:
             stopped.append(tp)

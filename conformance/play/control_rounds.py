@@ -18,6 +18,9 @@ MIN_ISR, ELR_FEATURE = "min_isr", "elr"
 CONTROLLED = ("replicas", "partition_zero", "unclean", "directories")
 """Options of a cluster whose controller is all of impl.control."""
 
+DIRECTORIES = ("first", "another", "failed")
+"""Of a broker that starts: impl.explored.control_cluster has MENDED, TAKEN_OUT, FAILED_STILL."""
+
 NEWS = ("BecomeLeader", "BecomeFollower", "DeleteReplica", "ReadConfig")
 """What a broker reads, in the order of the metadata log. The response to a proposal tells no configuration."""
 
@@ -101,9 +104,9 @@ def shut_down(session: Session, words: Words) -> list[str]:
 
 
 def register(session: Session, words: Words) -> list[str]:
-    """The process starts and registers, fenced; directory=another: without the one that failed."""
-    moved = words.choice("directory", "first", ("first", "another")) == "another"
-    return _reported(session, words, ("Register", words.broker(session), int(moved)))
+    """The process starts and registers, fenced; a directory that failed is mended, taken out (another), or failed still."""
+    directory = DIRECTORIES.index(words.choice("directory", DIRECTORIES[0], DIRECTORIES))
+    return _reported(session, words, ("Register", words.broker(session), directory))
 
 
 def unregister(session: Session, words: Words) -> list[str]:
@@ -178,8 +181,8 @@ def control_text(label: Label) -> str:
             return f"crash {broker_name(b)}{'' if kept else ' disk=lost'}"
         case ("Unfence", b, fails):
             return f"unfence {broker_name(b)}{' directory=failed' if fails else ''}"
-        case ("Register", b, moved):
-            return f"register {broker_name(b)}{' directory=another' if moved else ''}"
+        case ("Register", b, directory):
+            return f"register {broker_name(b)}{f' directory={DIRECTORIES[directory]}' if directory else ''}"
         case ("AlterPartition", b, _):
             return f"alter {broker_name(b)}"
         case ("DeleteReplica", b):

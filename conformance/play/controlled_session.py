@@ -17,10 +17,10 @@ from tidegauge.impl.cluster.cluster import Label, record_epochs
 from tidegauge.impl.control.replication_control import is_active
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored import control_cluster, controlled_cluster, describe
-from tidegauge.impl.explored.control_cluster import STOPPED, ControlBounds
+from tidegauge.impl.explored.control_cluster import FAILED_STILL, STOPPED, ControlBounds
 from tidegauge.impl.explored.controlled_cluster import ControlledCluster, asked, successors
 from tidegauge.impl.explored.describe import broker_name, names
-from tidegauge.impl.explored.describe_control import label_text, partition_text
+from tidegauge.impl.explored.describe_control import STARTS, label_text, partition_text
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
 from tidegauge.traces.columns import to_columns
@@ -131,10 +131,10 @@ def _decided(before: ControlledCluster, label: Label, after: ControlledCluster) 
             yield f"{broker_name(b):<7}dies{'' if kept else ', and its disk is lost'}"
         case ("ShutDown", b):
             yield f"{broker_name(b):<7}{'stops' if after.control.processes[b] == STOPPED else 'waits to stop'}"
-        case ("Register", b, moved):
+        case ("Register", b, directory):
             log = after.cluster.brokers[b].partition.log
-            where = ", without the directory that failed" if moved else ""
-            yield f"{broker_name(b):<7}starts with leo {log.end}, hw {log.hw}{where}"
+            found = "without a log" if directory == FAILED_STILL else f"with leo {log.end}, hw {log.hw}"
+            yield f"{broker_name(b):<7}starts {found}{',' if directory else ''}{STARTS[directory]}"
         case ("FailDirectory", b) | ("Unfence", b, 1):
             yield f"{broker_name(b):<7}its directory failed"
         case ("DeleteReplica", b):

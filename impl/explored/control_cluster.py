@@ -33,9 +33,15 @@ UP, STOPPING, STOPPED, DEAD = range(4)
 ONLINE, FAILED, MOVED = range(3)
 """A replica's log directory: the one it was placed in; that one failed; it lies in the other one."""
 
+MENDED, TAKEN_OUT, FAILED_STILL = range(3)
+"""A directory that failed, where its broker starts: mended and empty; not in log.dirs any more; there and failed."""
+
 
 class ControlBounds(NamedTuple):
-    """How far a model goes. `partition_zero` is the number of replicas of partition 0, 0 where this is that partition."""
+    """How far a model goes. `partition_zero` is the number of replicas of partition 0, 0 where this is that partition.
+
+    `stays_failed`: a broker may start while a directory of its is failed; not in spec/Controller.tla.
+    """
 
     replicas: tuple[int, ...]
     brokers: int
@@ -52,6 +58,7 @@ class ControlBounds(NamedTuple):
     disks_fail: bool = False
     late_config: bool = False
     toggles: bool = False
+    stays_failed: bool = False
 
 
 class ControlCluster(NamedTuple):

@@ -38,10 +38,13 @@ from tidegauge.impl.control.topics import delete_topic
 from tidegauge.impl.explored.control_cluster import (
     DEAD,
     FAILED,
+    FAILED_STILL,
+    MENDED,
     NAME,
     ONLINE,
     STOPPED,
     STOPPING,
+    TAKEN_OUT,
     UP,
     ControlCluster,
     place,
@@ -140,35 +143,43 @@ def _process(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlClus
                 asked = state._replace(processes=_put(state.processes, b, ended), stops=stops)
                 yield from reached(asked, ("ShutDown", b), active.control)
         return
-    for moved in (0, 1) if place(state, b) == FAILED else (0,):
-        yield from _registered(state, b, moved=moved)
+    directories = (MENDED, TAKEN_OUT, FAILED_STILL)[: 2 + state.bounds.stays_failed]
+    for directory in directories if place(state, b) == FAILED else (MENDED,):
+        yield from _registered(state, b, directory)
     if state.bounds.unregisters and known is not None:
         without, unregistered = unregister_broker(_active(state), b)
         if unregistered.response == NONE:
             yield from reached(state, ("Unregister", b), without.control)
 
 
-def _registered(state: ControlCluster, b: int, *, moved: int) -> Iterator[tuple[Label, ControlCluster]]:
+def _registered(state: ControlCluster, b: int, directory: int) -> Iterator[tuple[Label, ControlCluster]]:
     """A process starts. It stopped in order if it names its epoch: every log directory must say so.
 
     Where a directory had failed, it is mended and empty, or it is not one of the broker's any more: then the replica is made
-    anew in the other one, and assigned to it.
+    anew in the other one, and assigned to it. Or it is failed still: then no stop counts as orderly, and no log is made.
+    LogManager#readBrokerEpochFromCleanShutdownFiles, Partition#createLogInAssignedDirectoryId.
     """
     known = state.control.brokers.get(b)
     both = (f"{b}A", f"{b}B")[: 1 + state.bounds.disks_fail]
-    directories = both if known is None or (place(state, b) == FAILED and not moved) else known.directories
-    mended = place(state, b) == FAILED and not moved
-    clean = state.processes[b] == STOPPED and known is not None and not mended
+    mended = place(state, b) == FAILED and directory == MENDED
+    directories = both if known is None or mended else known.directories
+    clean = stops_in_order(state, b, directory)
     asked = RegisterBrokerRecord(b, 0, 0 if known is None else known.incarnation + 1, directories=directories)
     active, result = register_broker(_active(state), asked, known.epoch if known is not None and clean else UNDEFINED)
     if result.response != NONE:
         return
     control = active.control
-    if moved:
+    if directory == TAKEN_OUT:
         asks = DirectoryAssignment(b, control.brokers[b].epoch, f"{b}B", state.tp)
         control = replayed(control, assign_replicas_to_dirs(control, asks).records)
     started = state._replace(processes=_put(state.processes, b, UP))
-    yield from reached(started, ("Register", b, moved), control)
+    yield from reached(started, ("Register", b, directory), control)
+
+
+def stops_in_order(state: ControlCluster, b: int, directory: int) -> bool:
+    """Whether a registration says that the process before it stopped in order, and is believed."""
+    speaks = directory == TAKEN_OUT or place(state, b) != FAILED
+    return state.processes[b] == STOPPED and b in state.control.brokers and speaks
 
 
 def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:

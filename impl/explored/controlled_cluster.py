@@ -27,7 +27,7 @@ from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alt
 from tidegauge.impl.control.replication_control import is_active, min_isr
 from tidegauge.impl.control.topics import create_topic
 from tidegauge.impl.explored import control_cluster, control_steps
-from tidegauge.impl.explored.control_cluster import FAILED, NAME, STOPPED, ControlBounds, ControlCluster, place
+from tidegauge.impl.explored.control_cluster import FAILED, FAILED_STILL, NAME, STOPPED, ControlBounds, ControlCluster, place
 from tidegauge.impl.messages import FetchRequest, OffsetsForLeaderEpochRequest
 from tidegauge.impl.profiles import ELR, Profile, Rules, Setup
 from tidegauge.impl.replica import isr
@@ -87,7 +87,7 @@ def image_of(control: ControlCluster) -> Controller:
 
 
 def successors(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
-    """Every enabled label with the state it leads to; without Reassign, SetMinIsr, SetElr, Create: `asked` takes them."""
+    """Every enabled label with the state it leads to; `asked` takes others too: Reassign, SetMinIsr, SetElr, Create."""
     for transition in _data_transitions(state):
         yield transition.label, _joined(state._replace(cluster=apply(state.cluster, transition)), state.control)
     for b in range(state.control.bounds.brokers):
@@ -106,6 +106,8 @@ def asked(state: ControlledCluster, label: Label) -> ControlledCluster | None:
             bounds = bounds._replace(targets=(bounds.replicas,))
         case ("SetMinIsr", value):
             bounds = bounds._replace(min_isrs=(value,), late_config=True)
+        case ("Register", _, _):
+            bounds = bounds._replace(stays_failed=True)
         case ("SetElr", _):
             bounds = bounds._replace(toggles=True)
         case ("Create", replicas):
@@ -222,11 +224,13 @@ def _with_processes(state: ControlledCluster, label: Label, after: ControlCluste
         case ("ShutDown", b) if after.processes[b] == STOPPED:
             transition = Transition(("Stop", b), b, broker_.stop(setup, cluster.brokers[b]))
         case ("FailDirectory", b) | ("Unfence", b, 1):
-            offline = Broker(Partition(b), incarnation=cluster.brokers[b].incarnation)
+            offline = Broker(Partition(b, has_log=False), incarnation=cluster.brokers[b].incarnation)
             state = state._replace(held=(*state.held[:b], UNDEFINED, *state.held[b + 1 :]))
             transition = Transition(("CrashAndLose", b), b, offline)
-        case ("Register", b, _):
-            transition = Transition(("Register", b), b, broker_.restart(cluster.brokers[b]))
+        case ("Register", b, directory):
+            started = broker_.restart(cluster.brokers[b])
+            partition = started.partition._replace(has_log=directory != FAILED_STILL)
+            transition = Transition(("Register", b), b, started._replace(partition=partition))
         case _:
             return state
     return state._replace(cluster=apply(cluster, transition))

@@ -77,6 +77,8 @@ def grid(cluster: Cluster, values: Values = NO_VALUES) -> str:
 
 
 def _log_row(b: int, broker: Broker, width: int, values: Values) -> str:
+    if not broker.partition.has_log:
+        return f"{broker_name(b)} {role(broker):<9}no log"
     log = broker.partition.log
     kept = ((offset, epoch) for offset, epoch in enumerate(record_epochs(broker)) if epoch != UNDEFINED)
     records = dict.fromkeys(range(log.start), "x") | {o: f"{e}{values.get((e, o), '')}" for o, e in kept}

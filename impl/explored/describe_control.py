@@ -7,6 +7,7 @@ from tidegauge.impl.explored.search import Label, View
 
 PROCESSES = ("runs", "is stopping", "stopped in order", "died")
 REGISTERED = ("not registered", "fenced", "unfenced")
+STARTS = ("", " without the directory that failed", " while the directory is failed still")
 PLACES = ("", ", its directory failed", ", in another directory")
 
 
@@ -19,8 +20,8 @@ def label_text(label: Label) -> str:
             return f"Unfence {broker_name(b)}" + (" reporting that its directory failed" if fails else "")
         case ("Die", b, kept):
             return f"Die {broker_name(b)}" + ("" if kept else " losing its disk")
-        case ("Register", b, moved):
-            return f"Register {broker_name(b)}" + (" without the directory that failed" if moved else "")
+        case ("Register", b, directory):
+            return f"Register {broker_name(b)}{STARTS[directory]}"
         case ("Reassign", target):
             return f"Reassign to {names(target)}"
         case ("Create", replicas):

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from tidegauge.impl.control.partition_registration import PartitionRegistration
-from tidegauge.impl.explored.control_cluster import FAILED, STOPPED, place
-from tidegauge.impl.explored.control_steps import gives_up
+from tidegauge.impl.explored.control_cluster import STOPPED
+from tidegauge.impl.explored.control_steps import gives_up, stops_in_order
 from tidegauge.impl.explored.controlled_cluster import ControlledCluster
 from tidegauge.impl.explored.search import Label
 from tidegauge.impl.explored.view import view
@@ -117,7 +117,7 @@ class _Reports:
                     self.events.append(_concerns(b, "FenceBroker"))
                     self._lost(b, "Stop", loses_disk=False)
             case "Register":
-                self._registers(before, b, moved=bool(label[2]), after=after)
+                self._registers(before, b, label[2], after)
             case "Fence":
                 self.events += [*_changes(before, after), _concerns(b, "FenceBroker")]
             case "Unfence" | "FailDirectory":
@@ -162,10 +162,9 @@ class _Reports:
             self.events.append(report(b, event, **({"clean": True} if event == "Stop" else {})))
             self.events += [report(b, "LoseDisk")] if loses_disk else []
 
-    def _registers(self, before: ControlledCluster, b: int, *, moved: bool, after: ControlledCluster) -> None:
+    def _registers(self, before: ControlledCluster, b: int, directory: int, after: ControlledCluster) -> None:
         """What it finds on its disk, what the controller makes of its registration, and that one."""
-        mended = place(before.control, b) == FAILED and not moved
-        clean = before.control.processes[b] == STOPPED and b in before.control.control.brokers and not mended
+        clean = stops_in_order(before.control, b, directory)
         if before.held[b] == before.topic_id:
             self._start(after, b, clean=clean)
         self.events += _changes(before, after)

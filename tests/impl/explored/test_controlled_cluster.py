@@ -3,7 +3,7 @@
 import pytest
 
 from tidegauge.impl.control.replication_control import min_isr
-from tidegauge.impl.explored.control_cluster import NAME, ControlBounds, violated
+from tidegauge.impl.explored.control_cluster import FAILED_STILL, MENDED, NAME, ControlBounds, violated
 from tidegauge.impl.explored.controlled_cluster import ControlledCluster, asked, initial, successors
 from tidegauge.impl.explored.search import Label
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
@@ -140,6 +140,21 @@ def test_a_directory_that_fails_takes_the_replica_and_leaves_the_broker() -> Non
     assert not any(label in enabled(state) for label in (("BecomeFollower", 1), ("BecomeLeader", 1)))
     back = follow(state, ("ShutDown", 1), ("Register", 1, 1), ("Unfence", 1, 0), ("BecomeFollower", 1))
     assert back.held[1] == 0
+
+
+def test_a_directory_that_is_failed_still_leaves_a_replica_without_a_log() -> None:
+    """Its broker runs and is active; the replica has no role, and who stopped in order is believed no more."""
+    offline = run(("FailDirectory", 1), ("BecomeLeader", 0), bounds=TWO_DIRECTORIES)
+    assert not offline.cluster.brokers[1].partition.has_log
+    failed = follow(offline, ("ShutDown", 1))
+    assert not any(label[0] == "Register" and label[2] == FAILED_STILL for label in enabled(failed))
+    back = follow(failed, ("Register", 1, FAILED_STILL), ("Unfence", 1, 0))
+    assert (back.cluster.brokers[1].up, back.cluster.brokers[1].partition.has_log, back.held[1]) == (True, False, UNDEFINED)
+    assert back.control.partition is not None
+    assert 1 not in {*back.control.partition.isr, *back.control.partition.elr}
+    assert not any(label in enabled(back) for label in (("BecomeFollower", 1), ("BecomeLeader", 1)))
+    mended = follow(back, ("ShutDown", 1), ("Register", 1, MENDED), ("Unfence", 1, 0), ("BecomeFollower", 1))
+    assert (mended.cluster.brokers[1].partition.has_log, mended.held[1]) == (True, 0)
 
 
 def test_what_an_unclean_election_gives_up_nobody_was_promised() -> None:

@@ -153,9 +153,10 @@ class Watch:
             self._reported["send", said.line.thread] = here
         if said.what in _ROLE_LINES:
             self._leading[said.tp] = said.what.startswith("leader")
-        elif said.what == "log-deleted":  # a replica that is created again is given a role anew
+        elif said.what == "log-deleted":  # a replica that is created again is loaded, and given a role, anew
             self._leading.pop(said.tp, None)
-            self._without_role.discard(said.tp)
+            for seen in (self._without_role, self._unloaded, self._sized):
+                seen.discard(said.tp)
         elif said.what == "high-watermark":
             self._set[said.line.thread, said.tp] = said.number("hw")
 

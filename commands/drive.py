@@ -19,9 +19,15 @@ SECONDS = 10.0
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    broker = parser.add_argument_group("the broker, one of the two")
+    broker = parser.add_argument_group("the broker, one of the three")
     broker.add_argument("command", nargs="*", metavar="CMD", help="what starts a driven program, behind --")
     broker.add_argument("--kafka", metavar="RELEASE", help="an unmodified broker of this release of Kafka, such as 4.1.1")
+    broker.add_argument(
+        "--compare",
+        nargs=2,
+        metavar=("ONE", "OTHER"),
+        help="none: what changed from one release to another, by what was recorded of both (or two transcripts)",
+    )
     parser.add_argument(
         "--jars", metavar="DIR", help="the jars of that release; by default Maven fetches them, once, into the user's cache"
     )
@@ -52,6 +58,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Drive a broker of any language through every local step of the model, and tell the first step at which it differs."""
+    if args.compare:
+        return _compare(args)
     from tidegauge.drive import transcript
     from tidegauge.drive.paths.scenarios import scenario_orders
     from tidegauge.drive.reporting.publicly import annotations, badge, on_github
@@ -95,6 +103,19 @@ def run(args: argparse.Namespace) -> int:
     if args.badge:
         Path(args.badge).write_text(badge(shown.exit_code, shown.profile, shown.played.steps), encoding="utf-8")
     return shown.exit_code
+
+
+def _compare(args: argparse.Namespace) -> int:
+    """What changed from one release to another, from what was recorded of both."""
+    from tidegauge.drive.runs.compare import compare, recorded_of, text_of
+
+    others = ("command", "kafka", "jars", "smoke", "cover", "graph", "walks", "scenarios", "record", "badge")
+    seen = [name for name in (*others, "profile", "release") if getattr(args, name)]
+    if seen:
+        raise UsageError(f"drive: expected --compare alone; seen {', '.join(seen)} besides; leave one of them out")
+    found = compare(*map(recorded_of, args.compare))
+    echo(text_of(found))
+    return found.exit_code
 
 
 def _broker(args: argparse.Namespace) -> "KafkaNode | StdioNode":

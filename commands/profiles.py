@@ -17,7 +17,7 @@ LINES = (
     ("1.0", "1.1"),
     tuple(f"2.{minor}" for minor in range(9)),
     tuple(f"3.{minor}" for minor in range(10)),
-    tuple(f"4.{minor}" for minor in range(4)),
+    tuple(f"4.{minor}" for minor in range(5)),
 )
 """The release lines of Kafka whose switches are known, by major version; each has patch releases: 3.4 has 3.4.1."""
 

@@ -95,6 +95,10 @@ class TranscriptNode:
         """What it was driven through."""
         return tuple(self._recorded)
 
+    def reports(self, order: Order) -> tuple[Report, ...]:
+        """What it reported on a path: after its opening, then after each step as far as it was played."""
+        return self._recorded[order]
+
     def play(self, orders: Sequence[Order], watch: Watch) -> None:
         """Only orders that it was driven through."""
         for number, order in enumerate(orders):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tidegauge.conformance.judging.rulebook import actions, known_bugs
-from tidegauge.drive.contract import STEPS, Report, Step, action_of
+from tidegauge.drive.contract import STEPS, Step, action_of
 from tidegauge.drive.player import Difference
 from tidegauge.drive.reporting.explain import Decision, Suspect
 
@@ -38,15 +38,19 @@ def value_text(value: Any) -> str:
 
 
 def story(
-    found: Difference, why: Sequence[Decision], does_the_same: Sequence[tuple[Suspect, ...]], reported: frozenset[str]
+    found: Difference,
+    why: Sequence[Decision],
+    does_the_same: Sequence[tuple[Suspect, ...]],
+    reported: frozenset[str],
+    names: tuple[str, str] = ("expected", "seen"),
 ) -> str:
-    """The whole story of one difference."""
+    """The whole story of one difference; `names` is what stands above the two sides."""
     taken = found.step
     lines = [f"DIFFERS after {found.at} steps, in {', '.join(found.fields)}"]
     members = ",".join(map(str, (1, *found.order.opening.peers)))
     lines.append(f"  replicas {members}, broker 1 under test; min.insync.replicas {found.order.opening.min_insync_replicas}")
     lines += [f"  {at:>2}  {step_text(one)}" for at, one in enumerate(found.order.path[: found.at], start=1)]
-    lines += _side_by_side(found.expected, found.seen, found.fields, reported)
+    lines += _side_by_side(found, reported, names)
     if taken is not None:
         action = actions().get(action_of(taken))
         if action is not None:
@@ -56,13 +60,13 @@ def story(
     return "\n".join(lines)
 
 
-def _side_by_side(expected: Report, seen: Report, wrong: Sequence[str], reported: frozenset[str]) -> Iterator[str]:
-    texts = {field: _field_text(field, value) for field, value in expected.items() if field in reported}
-    width = min(WIDEST, max(map(len, ("expected", *texts.values()))))
-    yield f"      {'':<10}{'expected':<{width}}  seen"
+def _side_by_side(found: Difference, reported: frozenset[str], names: tuple[str, str]) -> Iterator[str]:
+    texts = {field: _field_text(field, value) for field, value in found.expected.items() if field in reported}
+    width = min(WIDEST, max(map(len, (names[0], *texts.values()))))
+    yield f"      {'':<10}{names[0]:<{width}}  {names[1]}"
     for field, text in texts.items():
-        mark = "!" if field in wrong else " "
-        yield f"    {mark} {field:<10}{text:<{width}}  {_field_text(field, seen.get(field))}"
+        mark = "!" if field in found.fields else " "
+        yield f"    {mark} {field:<10}{text:<{width}}  {_field_text(field, found.seen.get(field))}"
 
 
 def _field_text(field: str, value: Any) -> str:

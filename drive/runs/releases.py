@@ -10,22 +10,20 @@ Rules of this file
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from tidegauge.conformance.judging.rulebook import known_bugs
 from tidegauge.drive import transcript
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
 from tidegauge.drive.player import play, reference
+from tidegauge.drive.runs.findings import Finding, findings
 from tidegauge.drive.runs.orders import orders_for
 from tidegauge.drive.runs.run import run, text_of
 from tidegauge.drive.runs.shipped import FOLDER, place_of, profile_of, release_of, shipped
 from tidegauge.drive.transcript import Recorder, TranscriptNode
 from tidegauge.impl.errors import TidegaugeError
-from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED, SKIPS_EQUAL, Profile
-from tidegauge.impl.releases import RELEASE, SINCE, named
+from tidegauge.impl.releases import RELEASE, named
 
 GRAPHS = ("two", "crash", "starts", "acks", "isr")
 WALKS, SEED = 200, 1
@@ -40,38 +38,6 @@ This page is made from those files by `python -m tidegauge.drive.runs.releases`;
 A number is on how many paths a release shows a bug: the reference without it does something else there. An empty field: the
 release does not have it, by its profile, and no path says otherwise.
 """
-
-
-class Finding(NamedTuple):
-    """Something that a release may do and another does not: switches with a value, and what it would be without."""
-
-    name: str
-    says: str
-    has: Mapping[str, Any]
-    right: Mapping[str, Any]
-
-    def is_in(self, profile: Profile) -> bool:
-        """Whether a release does it."""
-        return all(getattr(profile, name) == value for name, value in self.has.items())
-
-
-def findings() -> list[Finding]:
-    """Every known bug with switches, and whatever else releases have done that today's does not."""
-    best = FETCH_TRUNCATION._replace(
-        keeps_remote_leo=REPAIRED.keeps_remote_leo, reads_equal_partition_epoch=SKIPS_EQUAL.reads_equal_partition_epoch
-    )
-    found = []
-    for bug in known_bugs().values():
-        right = {name: getattr(best, name) for name in bug.switches}
-        if bug.switches and right != dict(bug.switches):
-            found.append(Finding(bug.name, bug.says, bug.switches, right))
-    known = {name for finding in found for name in finding.has}
-    for name, since in SINCE.items():
-        now = getattr(best, name)
-        others = dict.fromkeys(value for _, value in since if value != now)
-        if name not in known:
-            found += [Finding(f"`{name}` = {_word(value)}", "", {name: value}, {name: now}) for value in others]
-    return found
 
 
 def paths_that_show(finding: Finding, node: TranscriptNode) -> int:
@@ -109,10 +75,6 @@ def record(release: str, jars: Path | None, folder: Path) -> bool:
         transcript.write(place_of(release, folder), node.capabilities, profile.name, recorder.recorded())
     _say(f"{text_of(shown)} ({time.monotonic() - began:.0f} s)")
     return not shown.played.differences
-
-
-def _word(value: bool | str) -> str:
-    return ("on" if value else "off") if isinstance(value, bool) else value
 
 
 def _say(text: str) -> None:

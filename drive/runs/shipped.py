@@ -25,8 +25,13 @@ def profile_of(node: TranscriptNode) -> Profile:
     return named(node.profile)
 
 
+def releases(folder: Path = FOLDER) -> list[str]:
+    """Whose transcripts a folder has, oldest release first."""
+    names = (place.name.removeprefix("kafka-").removesuffix(".gz") for place in folder.glob("kafka-*.gz"))
+    return sorted(names, key=version_of)
+
+
 def shipped(folder: Path = FOLDER) -> Iterator[TranscriptNode]:
     """Every transcript of a folder, oldest release first."""
-    places = {place.name.removeprefix("kafka-").removesuffix(".gz"): place for place in folder.glob("kafka-*.gz")}
-    for release in sorted(places, key=version_of):
-        yield read(places[release])
+    for release in releases(folder):
+        yield read(place_of(release, folder))

@@ -126,7 +126,7 @@ def test_an_unknown_release_is_refused_with_those_there_are(release: str, capsys
     said = capsys.readouterr().err
     assert release in said
     assert "0.10.2" in said
-    assert "4.3" in said
+    assert "4.4" in said
 
 
 def test_a_profile_and_a_release_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:

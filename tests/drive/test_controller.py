@@ -186,6 +186,24 @@ def test_recheck_holds_a_controllers_transcript_against_any_profile(
     assert main(["recheck", str(recorded), "--fault", "hw-not-clamped"]) == 2
 
 
+SHIPPED = sorted((Path(transcript.__file__).parents[1] / "transcripts").glob("controller-*.gz"))
+
+
+@pytest.mark.parametrize("place", SHIPPED, ids=[place.stem for place in SHIPPED])
+def test_what_an_unmodified_controller_did_is_what_its_release_does(place: Path) -> None:
+    """And not what it would do without a finding: so this can fail."""
+    node = transcript.read(place)
+    profile = named(node.profile)
+    played = play(node, node.orders, profile)
+    assert not played.differences
+    assert played.steps > 4_000
+    shows = [order for order in node.orders if is_shown(order, profile)]
+    assert len(shows) > 5
+    for order in shows:
+        repaired = profile._replace(**{SHOWN_BY[order.name]: False})  # type: ignore[arg-type]
+        assert play(node, [order], repaired).differences, order.name
+
+
 def lines(*extra: object) -> bytes:
     head = {"format": transcript.FORMAT, "contract": 1, "name": "x", "profile": "release-4.3.1"}
     return gzip.compress("\n".join(json.dumps(line) for line in (head, *extra)).encode())

@@ -1,6 +1,7 @@
 """tidegauge drive."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,10 @@ from tidegauge.traces.files.replacing import writable
 if TYPE_CHECKING:
     from tidegauge.drive.kafka.node import KafkaNode
     from tidegauge.drive.transports.stdio import StdioNode
+    from tidegauge.impl.profiles import Profile
 
 SECONDS = 10.0
+CONTROLLER_WALKS = 50
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +33,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--jars", metavar="DIR", help="the jars of that release; by default Maven fetches them, once, into the user's cache"
+    )
+    parser.add_argument(
+        "--controller",
+        action="store_true",
+        help="the KRaft controller of that release in place of a broker: the findings' scenarios, and walks "
+        f"(default {CONTROLLER_WALKS})",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--smoke", action="store_true", help="ten steps only: does the driven program work at all")
@@ -72,6 +81,8 @@ def run(args: argparse.Namespace) -> int:
         writable(place)
     progress = silent if args.quiet else aside
     profile = named(profiles.chosen(args) or (f"{RELEASE}{args.kafka}" if args.kafka else "fetch-truncation"))
+    if args.controller:
+        return _controller(args, profile, progress)
     with _broker(args) as node:
         progress(f"{node.capabilities.name} speaks the contract")
         others = args.smoke or args.walks is not None or args.scenarios
@@ -109,13 +120,44 @@ def _compare(args: argparse.Namespace) -> int:
     """What changed from one release to another, from what was recorded of both."""
     from tidegauge.drive.runs.compare import compare, recorded_of, text_of
 
-    others = ("command", "kafka", "jars", "smoke", "cover", "graph", "walks", "scenarios", "record", "badge")
+    others = ("command", "kafka", "controller", "jars", "smoke", "cover", "graph", "walks", "scenarios", "record", "badge")
     seen = [name for name in (*others, "profile", "release") if getattr(args, name)]
     if seen:
         raise UsageError(f"drive: expected --compare alone; seen {', '.join(seen)} besides; leave one of them out")
     found = compare(*map(recorded_of, args.compare))
     echo(text_of(found))
     return found.exit_code
+
+
+def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable[[str], None]) -> int:
+    """The same with a controller in place of a broker."""
+    from tidegauge.drive.controller import transcript
+    from tidegauge.drive.controller.node import ControllerNode
+    from tidegauge.drive.controller.run import run as drive
+    from tidegauge.drive.controller.run import scenarios, text_of
+    from tidegauge.drive.controller.walks import walks
+    from tidegauge.drive.kafka.jars import jars_of
+    from tidegauge.drive.reporting.publicly import badge
+
+    if not args.kafka or args.command or args.smoke or args.cover or args.graph:
+        raise UsageError(
+            "drive: expected --controller with --kafka RELEASE, for walks and scenarios; seen another broker, or other "
+            "paths; leave those out"
+        )
+    with ControllerNode(args.kafka, jars_of(args.kafka, Path(args.jars) if args.jars else None)) as node:
+        opening = node.opening()
+        progress(f"{node.name} leads, metadata.version {opening.metadata_version}, time is {node.time}")
+        drawn = 0 if args.scenarios and args.walks is None else args.walks or CONTROLLER_WALKS
+        orders = (*scenarios(opening), *walks(args.seed, drawn, profile, opening))
+        progress(f"{drawn} walks of seed {args.seed}")
+        recorder = transcript.Recorder(orders) if args.record else None
+        shown = drive(node, orders, profile, recorder, progress, node.log_lines)
+    if recorder is not None:
+        transcript.write(Path(args.record), node.name, profile.name, recorder.recorded())
+    echo(text_of(shown))
+    if args.badge:
+        Path(args.badge).write_text(badge(shown.exit_code, shown.profile, shown.played.steps), encoding="utf-8")
+    return shown.exit_code
 
 
 def _broker(args: argparse.Namespace) -> "KafkaNode | StdioNode":

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tidegauge.commands import profiles
 from tidegauge.commands.terminal import aside, echo, silent
+from tidegauge.impl.errors import UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,13 +17,29 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Hold transcripts of driven brokers against a profile or a fault, without the brokers."""
+    from tidegauge.drive.controller.transcript import is_transcript
     from tidegauge.drive.runs.recheck import recheck, text_of
     from tidegauge.drive.transcript import read
 
     code, progress = 0, silent if args.quiet else aside
     for name in args.file:
         progress(name)
+        if is_transcript(Path(name)):
+            code = max(code, _controller(args, Path(name)))
+            continue
         found = recheck(read(Path(name)), profiles.chosen(args), args.fault)
         echo(text_of(found))
         code = max(code, found.exit_code)
     return code
+
+
+def _controller(args: argparse.Namespace, place: Path) -> int:
+    """The same with what a controller did."""
+    from tidegauge.drive.controller.recheck import recheck, text_of
+    from tidegauge.drive.controller.transcript import read
+
+    if args.fault:
+        raise UsageError(f"--fault: expected a broker's transcript; seen a controller's, {place}; leave --fault out")
+    found = recheck(read(place), profiles.chosen(args))
+    echo(text_of(found))
+    return found.exit_code

@@ -18,6 +18,7 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tidegauge.drive.kafka import guard
@@ -50,6 +51,7 @@ LEVELS: Mapping[str, str] = {
 HEAP = ("-Xmx448m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 SERVER = "kafka.Kafka"
 LAST_WORDS = 12
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def base64_of(number: uuid.UUID) -> str:
@@ -63,11 +65,12 @@ CLUSTER_ID = base64_of(uuid.UUID(int=0x71DE6A06E << 64 | 1))
 class KafkaProcess:
     """A process of the release whose jars lie in `jars`; `properties` are those of its configuration, with a node.id.
 
-    It is started with `start`, as often as it was ended.
+    It is started with `start`, as often as it was ended, with `environment` beside ours.
     """
 
-    def __init__(self, jars: Path, properties: Mapping[str, object]) -> None:
+    def __init__(self, jars: Path, properties: Mapping[str, object], environment: Mapping[str, str] = NOTHING) -> None:
         self._jars, self._java, self._node = jars, find_java().path, properties["node.id"]
+        self._environment = environment
         prefix = str(Path(tempfile.gettempdir()) / "tidegauge-kafka-")
         self._guard = subprocess.Popen(
             [sys.executable, "-I", "-S", guard.__file__, prefix],
@@ -134,7 +137,8 @@ class KafkaProcess:
             "java.awt.headless": "true",
         }
         given = [f"-D{name}={value}" for name, value in settings.items()]
-        return [str(self._java), *HEAP, *given, "-cp", f"{self._jars}{os.sep}*", SERVER, str(self._configuration)]
+        around = ["env", *(f"{name}={value}" for name, value in self._environment.items())] if self._environment else []
+        return [*around, str(self._java), *HEAP, *given, "-cp", f"{self._jars}{os.sep}*", SERVER, str(self._configuration)]
 
     def _ask(self, **line: Any) -> dict[str, Any]:
         if self._guard.stdin is None or self._guard.poll() is not None:

@@ -65,6 +65,10 @@ class Messages:
             raise WireError(f"request: expected an API key of this release; seen {key}")
         return str(self._requests[key])
 
+    def metadata_records(self) -> list[str]:
+        """The records that a metadata log may hold."""
+        return [name for name, one in self._definitions.items() if one["type"] == "metadata"]
+
     def versions(self, name: str) -> range:
         """The stable versions of a message."""
         found = self._definition(name)

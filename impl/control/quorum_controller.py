@@ -10,10 +10,13 @@ Rules of this file
 
 from typing import NamedTuple
 
-from tidegauge.impl.control import broker_states
+from tidegauge.impl.control import broker_states, configurations
 from tidegauge.impl.control import heartbeats as heartbeats_
+from tidegauge.impl.control.configurations import ConfigChange
 from tidegauge.impl.control.heartbeats import BrokerControlState, BrokerHeartbeat, Heartbeats, Session
 from tidegauge.impl.control.records import (
+    BROKER,
+    TOPIC,
     BrokerRegistrationChangeRecord,
     ControllerResult,
     Record,
@@ -21,7 +24,7 @@ from tidegauge.impl.control.records import (
     UnregisterBrokerRecord,
 )
 from tidegauge.impl.control.replay import replay, replayed
-from tidegauge.impl.control.replication_control import ReplicationControl, has_leaderships
+from tidegauge.impl.control.replication_control import ReplicationControl, has_leaderships, has_topic
 from tidegauge.impl.errors import IllegalStateError
 from tidegauge.impl.messages import (
     BROKER_ID_NOT_REGISTERED,
@@ -29,7 +32,7 @@ from tidegauge.impl.messages import (
     STALE_BROKER_EPOCH,
     UNKNOWN_SERVER_ERROR,
 )
-from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.rules import NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 
 
 class QuorumController(NamedTuple):
@@ -102,6 +105,17 @@ def unregister_broker(controller: QuorumController, broker: int) -> Handled:
     except IllegalStateError:
         return controller, ControllerResult((), UNKNOWN_SERVER_ERROR)
     return append(controller, records), ControllerResult(records, NONE)
+
+
+def incremental_alter_configs(controller: QuorumController, asked: tuple[ConfigChange, ...]) -> Handled:
+    """Nobody configures a topic or a broker that is not there. QuorumController.ConfigResourceExistenceChecker."""
+    for resource in (change.resource for change in asked):
+        if resource.type == TOPIC and not has_topic(controller.control, resource.name):
+            return controller, ControllerResult((), UNKNOWN_TOPIC_OR_PARTITION)
+        if resource.type == BROKER and resource.name and int(resource.name) not in controller.control.brokers:
+            return controller, ControllerResult((), BROKER_ID_NOT_REGISTERED)
+    records, error = configurations.incremental_alter_configs(controller.control, asked)
+    return append(controller, records), ControllerResult(records, error)
 
 
 def process_broker_heartbeat(

@@ -67,7 +67,7 @@ def proposals(path: Path, size: int) -> None:
     error = path.integer("error", low=UNDEFINED)
     after = path.call("proposal_after", error)
     given_up = z3.Or(error == 55, error == 107)  # OPERATION_NOT_ATTEMPTED, INELIGIBLE_REPLICA
-    waits = z3.Or(*(error == code for code in (3, 42, FENCED, 95, 97, 100)))
+    waits = z3.Or(*(error == code for code in (3, 42, FENCED, 95, 100, 108)))
     path.goal("only without an error it is committed", (after == COMMITTED) == (error == NONE))
     path.goal("it is given up where the controller cannot have taken it", (after == GIVEN_UP) == given_up)
     path.goal("it waits where newer metadata decides", (after == WAITS_FOR_METADATA) == waits)

@@ -8,6 +8,7 @@ from tidegauge.impl.control.heartbeats import BrokerHeartbeat, BrokerHeartbeatSt
 from tidegauge.impl.control.partition_change import ChangeRequest
 from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState
 from tidegauge.impl.control.quorum_controller import QuorumController, process_broker_heartbeat
+from tidegauge.impl.control.quorum_controller import incremental_alter_configs as configure
 from tidegauge.impl.control.quorum_controller import register_broker as register
 from tidegauge.impl.control.reassignments import (
     DirectoryAssignment,
@@ -15,14 +16,14 @@ from tidegauge.impl.control.reassignments import (
     alter_partition_reassignments,
     assign_replicas_to_dirs,
 )
-from tidegauge.impl.control.records import TOPIC, ConfigResource, RegisterBrokerRecord
+from tidegauge.impl.control.records import BROKER, TOPIC, ConfigResource, RegisterBrokerRecord
 from tidegauge.impl.control.replay import replayed
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, BrokerRegistration, ReplicationControl, change
 from tidegauge.impl.control.topics import delete_topic
-from tidegauge.impl.messages import UNKNOWN_SERVER_ERROR
+from tidegauge.impl.messages import BROKER_ID_NOT_REGISTERED, UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 from tidegauge.impl.releases import of_release
-from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.rules import NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -61,6 +62,21 @@ def with_elr_level(control: ReplicationControl, level: int) -> ReplicationContro
     records, error = update_features(control, update, control.features.metadata_version)
     assert error == NONE
     return replayed(control, records)
+
+
+def test_nobody_configures_what_is_not_there() -> None:
+    """Nothing is written; the default of the cluster is always there."""
+
+    def error(kind: str, name: str) -> int:
+        change = ConfigChange(ConfigResource(kind, name), MIN_IN_SYNC_REPLICAS, "1")
+        asked = QuorumController(controller(ELR._replace(elr=False)))
+        after, (records, error) = configure(asked, (change,))
+        assert bool(records) == (error == NONE) == (after != asked)
+        return error
+
+    assert [error(TOPIC, "t"), error(BROKER, ""), error(BROKER, "3")] == [NONE] * 3
+    assert error(TOPIC, "u") == UNKNOWN_TOPIC_OR_PARTITION
+    assert error(BROKER, "4") == BROKER_ID_NOT_REGISTERED
 
 
 def test_f4_a_replica_that_was_removed_is_elected_when_it_comes_back_empty() -> None:

@@ -1,0 +1,184 @@
+"""The cluster of one path: brokers and clients of its own on a controller's process, and the time of their sessions.
+
+Rules of this file
+
+1. Everybody else beats before time moves, with what he said last. A broker registration that changes makes the controller
+   forget what was said (BrokerHeartbeatManager#register), so then nothing is said again.
+2. A controlled shutdown ends once every active broker has read up to it. One broker of the process that belongs to no
+   path (`HOLDER`) is active all the time: while it says that it has read nothing, a heartbeat ends no controlled shutdown.
+3. A session that is over is found at one of the looks that the controller takes every eighth of a session, one session a
+   look (QuorumController#registerFenceStaleBrokers); the next look is 10 ms later then. A look comes with the next request.
+"""
+
+from uuid import UUID, uuid4
+
+from tidegauge.drive.controller.contract import ALL
+from tidegauge.drive.controller.image import Image, Names
+from tidegauge.drive.controller.process import ControllerProcess
+from tidegauge.drive.kafka.process import CLUSTER_ID
+from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.frames import HOST
+from tidegauge.drive.wire.primitives import WireError
+from tidegauge.impl.control.replication_control import ReplicationControl
+from tidegauge.impl.rules import NONE, UNDEFINED
+
+HOLDER = 2
+"""Broker 2 of lane 0; 1 is the controller."""
+
+DISCARD_PORT = 9
+LOOK = 0.02
+LOOKS = 200
+"""How many looks a session that is over is waited for: others that are over take some."""
+
+HALF = 0.51
+"""Of a session: twice of it is over, once of it is not."""
+
+
+class Lane:
+    """Brokers by their number in the path."""
+
+    def __init__(
+        self, process: ControllerProcess, number: int, control: ReplicationControl, holder: "Lane | None" = None
+    ) -> None:
+        self.process, self.names, self._holder = process, Names(number), holder
+        self.image = Image(self.names, control)
+        self.epochs: dict[int, int] = {}
+        self.incarnations: dict[int, object] = {}
+        self._said: dict[int, tuple[int, int]] = {}
+        """The metadata offset that each said last, and where the log ended then: those that have a session."""
+        self._leaving: set[int] = set()
+
+    async def read(self) -> None:
+        """Follow the metadata log."""
+        self.image.read(await self.process.read())
+        for broker in tuple(self._said):
+            known = self.image.control.brokers.get(broker)
+            if known is None or known.epoch != self.epochs[broker]:
+                del self._said[broker]
+            if known is None or known.fenced:
+                self._leaving.discard(broker)
+
+    async def register(self, broker: int, *, new: bool, previous: int, directories: tuple[str, ...]) -> Message:
+        """BrokerRegistration."""
+        incarnation = self.incarnations.get(broker)
+        incarnation = uuid4() if new or incarnation is None else incarnation
+        names, process = self.names, self.process
+        listener = {"name": "PLAINTEXT", "host": HOST, "port": DISCARD_PORT, "securityProtocol": 0}
+        body = {
+            "brokerId": names.id_of(broker),
+            "clusterId": CLUSTER_ID,
+            "incarnationId": incarnation,
+            "listeners": [listener],
+            "features": process.supported,
+            "rack": None,
+            "logDirs": [names.directory_id(name) for name in directories],
+            "previousBrokerEpoch": previous,
+        }
+        found = await process.call("BrokerRegistration", body)
+        if found["errorCode"] == NONE:
+            if self.epochs.get(broker) != found["brokerEpoch"]:
+                self._said.pop(broker, None)
+                self._leaving.discard(broker)
+            self.incarnations[broker], self.epochs[broker] = incarnation, found["brokerEpoch"]
+        return found
+
+    async def heartbeat(
+        self,
+        broker: int,
+        offset: int = ALL,
+        *,
+        lag: int = 0,
+        fence: bool = False,
+        shut_down: bool = False,
+        offline: tuple[str, ...] = (),
+    ) -> Message:
+        """BrokerHeartbeat."""
+        epoch = self.epoch(broker, lag)
+        if not lag and broker in self.epochs:
+            self._said[broker] = offset, self.process.observer.at
+        body = {
+            "brokerId": self.names.id_of(broker),
+            "brokerEpoch": epoch,
+            "currentMetadataOffset": offset,
+            "wantFence": fence,
+            "wantShutDown": shut_down,
+            "offlineLogDirs": [self.names.directory_id(name) for name in offline],
+        }
+        found = await self.process.call("BrokerHeartbeat", body)
+        if shut_down and found["errorCode"] == NONE and not (found["isFenced"] or found["shouldShutDown"]):
+            self._leaving.add(broker)
+        return found
+
+    def epoch(self, broker: int, lag: int = 0) -> int:
+        """The broker epoch that it has."""
+        return self.epochs[broker] - lag if broker in self.image.control.brokers else UNDEFINED
+
+    async def session_expires(self, broker: int) -> None:
+        """Let time pass until the session of a broker is over and that is in the log; nothing where it has none."""
+        if broker not in self._said:
+            return
+        await self.read()
+        begun = self.image.changed_at.get(broker, UNDEFINED)  # the look may come with the first heartbeat that follows
+        for _ in range(2):
+            await self.keep(broker)
+            self.process.clock.advance(self.process.clock.session * HALF)
+        await self.keep(broker)
+        for _ in range(LOOKS):
+            await self.process.barrier()
+            await self.read()
+            if self.image.changed_at.get(broker, UNDEFINED) != begun:
+                self._said.pop(broker, None)
+                return
+            self.process.clock.advance(LOOK)
+        raise WireError(f"the controller: expected the session of broker {broker} to be over; seen no record of that")
+
+    async def keep(self, but: int = UNDEFINED) -> None:
+        """All beat again who have a session, but one."""
+        await self.read()
+        alive = [broker for broker in self._said if broker != but]
+        leaving = [broker for broker in alive if broker in self._leaving]
+        if self._holder is not None:
+            await self._holder.heartbeat(HOLDER, 0)
+        for broker in leaving:
+            await self.heartbeat(broker, self._last_said(broker))
+        if self._holder is not None:
+            await self._holder.heartbeat(HOLDER)
+        for broker in alive:
+            if broker not in leaving:
+                await self.heartbeat(broker, self._last_said(broker), fence=self.image.control.brokers[broker].fenced)
+
+    def resigned(self) -> None:
+        """The controller has, and leads again: sessions are those of the brokers that are not fenced; nothing was said."""
+        brokers = self.image.control.brokers
+        self._said = {broker: (UNDEFINED, 0) for broker in self.epochs if broker in brokers and not brokers[broker].fenced}
+        self._leaving.clear()
+
+    async def hold(self) -> None:
+        """Be the lane of the holder."""
+        await self.register(HOLDER, new=True, previous=UNDEFINED, directories=("2A",))
+        await self.read()
+        await self.heartbeat(HOLDER)
+        await self.heartbeat(HOLDER)
+        await self.read()
+
+    async def close(self) -> None:
+        """Leave nothing that acts: no topic, no broker that is not fenced. Brokers stay registered, fenced."""
+        for topic in tuple(self.image.topic_ids):
+            body = {"topics": [{"name": self.names.full(topic), "topicId": UUID(int=0)}], "timeoutMs": 9000}
+            await self.process.call("DeleteTopics", body)
+        await self.read()
+        for broker, known in self.image.control.brokers.items():
+            if not known.fenced and broker not in self._leaving:
+                await self.heartbeat(broker, fence=True)
+        for broker in tuple(self._leaving):
+            await self.heartbeat(broker)
+        await self.read()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it left nothing."""
+        return not self.image.topic_ids and all(known.fenced for known in self.image.control.brokers.values())
+
+    def _last_said(self, broker: int) -> int:
+        offset, at = self._said[broker]
+        return UNDEFINED if self.image.changed_at.get(broker, UNDEFINED) >= at else offset

@@ -1,0 +1,94 @@
+"""Plays paths on a controller under test and on the reference, and holds what both report against each other.
+
+Rules of this file
+
+1. Reports are compared after each step. A path ends at its first difference: what comes after it follows from it.
+2. A node is whatever plays orders and hands each report to a watch: a process, a transcript, the reference itself.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from tidegauge.drive.contract import Report, Watch
+from tidegauge.drive.controller.contract import REPORTED, Difference, Opening, Order, fields_that_differ
+from tidegauge.drive.controller.reference import Held, opened, report, step
+from tidegauge.drive.controller.report import Incarnations
+from tidegauge.impl.profiles import Profile
+
+
+class Node(Protocol):
+    """A controller under test."""
+
+    name: str
+
+    def play(self, orders: Sequence[Order], watch: Watch) -> None:
+        """Give every step of every order, in the order of its steps, until `watch` says that an order is done."""
+
+
+class Played(NamedTuple):
+    """What playing orders has shown. `fields` is how many values were compared."""
+
+    orders: int
+    steps: int
+    fields: int
+    differences: tuple[Difference, ...]
+
+
+class Under:
+    """The reference on one path, step by step."""
+
+    def __init__(self, opening: Opening, profile: Profile) -> None:
+        self.held: Held = opened(opening, profile)
+        self._numbers = Incarnations()
+
+    def report(self) -> Report:
+        """What is seen before the first step."""
+        return report(self.held, self._numbers)
+
+    def given(self, taken: tuple[object, ...]) -> Report:
+        """What is seen after a step."""
+        self.held, seen = step(self.held, taken, self._numbers)
+        return seen
+
+
+class ReferenceNode:
+    """The reference as a controller under test."""
+
+    def __init__(self, profile: Profile, name: str = "reference") -> None:
+        self.name, self._profile = name, profile
+
+    def play(self, orders: Sequence[Order], watch: Watch) -> None:
+        """One order after the other."""
+        for number, order in enumerate(orders):
+            under = Under(order.opening, self._profile)
+            goes_on = watch(number, 0, under.report())
+            for at, taken in enumerate(order.path, start=1):
+                if not goes_on:
+                    break
+                goes_on = watch(number, at, under.given(taken))
+
+
+def play(node: Node, orders: Sequence[Order], profile: Profile, record: Watch | None = None) -> Played:
+    """Play every order to its end or its first difference."""
+    expected: dict[int, Under] = {}
+    found: dict[int, Difference] = {}
+    steps = 0
+
+    def watch(number: int, at: int, seen: Report) -> bool:
+        nonlocal steps
+        order = orders[number]
+        if at == 0:
+            under = expected[number] = Under(order.opening, profile)
+            says = under.report()
+        else:
+            says = expected[number].given(order.path[at - 1])
+        steps += 1
+        if record is not None:
+            record(number, at, seen)
+        wrong = fields_that_differ(says, seen)
+        if wrong:
+            found[number] = Difference(order, at, wrong, says, seen)
+        return not wrong and at < len(order.path)
+
+    node.play(orders, watch)
+    return Played(len(orders), steps, steps * len(REPORTED), tuple(found[number] for number in sorted(found)))

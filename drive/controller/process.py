@@ -1,0 +1,185 @@
+"""One unmodified KRaft controller process, alone in its quorum: configuration, time, connections, its log.
+
+Rules of this file
+
+1. What a controller does by itself is switched off, or comes so late by its own clock that it never does: no-op records,
+   snapshots, leader balance, the periodic unclean election.
+2. Its port has to be known before it starts, for it stands in controller.quorum.voters: one that was free a moment ago.
+3. What a request did is committed when its response is there. `barrier` is such a request that changes nothing.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from tidegauge.drive.controller.clock import clock
+from tidegauge.drive.controller.image import LogRecord
+from tidegauge.drive.controller.observer import Observer
+from tidegauge.drive.kafka.jars import release_in
+from tidegauge.drive.kafka.process import KafkaProcess
+from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.frames import API_VERSIONS, HOST, Connection
+from tidegauge.drive.wire.messages import Messages, definitions_in
+from tidegauge.drive.wire.primitives import WireError
+from tidegauge.drive.wire.signs import PATIENCE
+from tidegauge.impl.control.features import METADATA_VERSION
+from tidegauge.impl.messages import NOT_CONTROLLER
+
+T = TypeVar("T")
+
+CONTROLLER = 1
+MOMENT = 0.02
+LATE = 100
+"""The periodic tasks come after that many sessions."""
+
+NO_SUCH_TOPIC = "no-such-topic"
+
+
+def properties(port: int, session: float) -> Mapping[str, object]:
+    """The controller's configuration."""
+    session_ms = int(session * 1000)
+    return {
+        "process.roles": "controller",
+        "node.id": CONTROLLER,
+        "controller.quorum.voters": f"{CONTROLLER}@{HOST}:{port}",
+        "listeners": f"CONTROLLER://{HOST}:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "num.network.threads": 1,
+        "num.io.threads": 2,
+        "connections.max.idle.ms": -1,
+        "controller.quorum.append.linger.ms": 0,
+        "controller.quorum.election.timeout.ms": 100,
+        "controller.quorum.election.backoff.max.ms": 50,
+        "metadata.max.idle.interval.ms": 0,
+        "metadata.log.max.snapshot.interval.ms": 0,
+        "metadata.max.retention.ms": -1,
+        "metadata.max.retention.bytes": -1,
+        "broker.session.timeout.ms": session_ms,
+        "broker.heartbeat.interval.ms": max(2, min(60_000, session_ms // 4)),
+        "unclean.leader.election.interval.ms": LATE * session_ms,
+        "auto.leader.rebalance.enable": "false",
+    }
+
+
+class ControllerProcess:
+    """A controller of the release whose jars lie in a folder."""
+
+    connection: Connection
+    observer: Observer
+    process: KafkaProcess
+    versions: Mapping[str, range]
+
+    def __init__(self, jars: Path) -> None:
+        self.release = release_in(jars) or ""
+        self.clock = clock()
+        self._jars = jars
+        self._messages = Messages(definitions_in([*jars.glob("kafka-clients-*.jar"), *jars.glob("kafka-metadata-*.jar")]))
+        self.supported: list[Message] = []
+        self.levels: dict[str, int] = {}
+
+    async def start(self) -> None:
+        """Start it, and wait until it leads and has said which levels it begins with."""
+        self._port = free_port()
+        self.process = KafkaProcess(self._jars, properties(self._port, self.clock.session), self.clock.environment)
+        self.process.start()
+        self.connection = await self._until(self._connected, "that it listens")
+        self.versions = await self.connection.versions()
+        self.supported = await self._features()
+        other = await Connection.open(self._messages, self._port)
+        self.observer = Observer(self._messages, other, self.versions["Fetch"].stop - 1)
+        await self._until(self._begun, "a metadata.version in its log")
+
+    async def call(self, name: str, body: Message, version: int | None = None) -> Message:
+        """One request, in the newest version that both sides have; again after a moment while it does not lead."""
+        newest = self.versions[name].stop - 1
+        chosen = newest if version is None else min(version, newest)
+
+        async def asked() -> Message | None:
+            try:
+                response = await self.connection.call(name, chosen, body)
+            except OSError:
+                self.connection = await Connection.open(self._messages, self._port)
+                return None
+            return None if leads_not(response) else response
+
+        return await self._until(asked, f"a response to {name} by the active controller")
+
+    async def read(self) -> list[LogRecord]:
+        """What its log has more than when it was last read."""
+        return await self.observer.read()
+
+    async def barrier(self) -> None:
+        """Wake its event queue, so that what is due is done, and wait for all of that to be committed."""
+        partition = {"partitionIndex": 0, "replicas": None}
+        topics = [{"name": NO_SUCH_TOPIC, "partitions": [partition]}]
+        for _ in range(2):
+            await self.call("AlterPartitionReassignments", {"timeoutMs": 9000, "topics": topics})
+
+    async def leads_again(self, epoch: int) -> None:
+        """It has resigned in this leader epoch: wait until it leads in a later one."""
+
+        async def later() -> bool | None:
+            await self.read()
+            return self.observer.epoch > epoch or None
+
+        await self._until(later, f"a leader epoch after {epoch}")
+        await self.barrier()
+
+    def close(self) -> None:
+        """End everything."""
+        for name in ("connection", "process"):
+            if hasattr(self, name):
+                getattr(self, name).close()
+        if hasattr(self, "observer"):
+            self.observer.close()
+        self.clock.close()
+
+    async def _connected(self) -> Connection | None:
+        try:
+            return await Connection.open(self._messages, self._port)
+        except OSError:
+            return None
+
+    async def _features(self) -> list[Message]:
+        """What a broker of this release supports, as the controller says of itself."""
+        version = min(4, self.versions[API_VERSIONS].stop - 1)
+        who = {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "1"}
+        found = await self.connection.call(API_VERSIONS, version, who)
+        return [
+            {"name": one["name"], "minSupportedVersion": one["minVersion"], "maxSupportedVersion": one["maxVersion"]}
+            for one in found["supportedFeatures"]
+        ]
+
+    async def _begun(self) -> bool | None:
+        for _, name, body in await self.read():
+            if name == "FeatureLevelRecord":
+                self.levels[body["name"]] = body["featureLevel"]
+        return METADATA_VERSION in self.levels or None
+
+    async def _until(self, met: Callable[[], Awaitable[T | None]], what: str) -> T:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while (found := await met()) is None:
+                    await asyncio.sleep(MOMENT)
+                return found
+        except TimeoutError:
+            seen = self.process.last_words()
+            raise WireError(f"the controller: expected {what} within {PATIENCE:g} s; seen {seen}") from None
+
+
+def leads_not(response: Message) -> bool:
+    """Whether a controller that does not lead responded: in the whole, or in its only part."""
+    if response.get("errorCode") == NOT_CONTROLLER:
+        return True
+    parts = response.get("topics") or response.get("responses") or response.get("results") or []
+    return bool(parts) and all(isinstance(part, dict) and part.get("errorCode") == NOT_CONTROLLER for part in parts)
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])

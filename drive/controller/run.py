@@ -1,0 +1,173 @@
+"""One run against a controller: paths are played, what differs is sorted by kind, shrunk, explained and told.
+
+Rules of this file
+
+1. Differences are of one kind when they come at the same step in the same fields; the shortest of a kind is shrunk.
+2. What does not come again on another cluster is counted beside the differences, and the run fails.
+3. Nothing compared is nothing decided.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from tidegauge.drive.contract import Watch
+from tidegauge.drive.controller.contract import Difference, Opening, Order, Path
+from tidegauge.drive.controller.explain import Suspect, explanations, switched
+from tidegauge.drive.controller.player import Node, Played, ReferenceNode, play
+from tidegauge.drive.controller.scenarios import SCENARIOS, SHOWN_BY
+from tidegauge.drive.controller.text import story
+from tidegauge.impl.profiles import Profile
+
+KINDS = 5
+"""How many kinds of differences are shrunk and told."""
+
+SECONDS = 8.0
+"""How long one path may be shrunk: what it is by then is told."""
+
+LOGGED = 12
+CONFORMS, DIFFERS, UNDECIDED = 0, 1, 3
+"""Exit codes."""
+
+
+class Failure(NamedTuple):
+    """A kind of difference: the shortest path that shows it, how many paths do, the switches that do the same."""
+
+    shown: Difference
+    paths: int
+    same: list[tuple[Suspect, ...]]
+    text: str
+
+
+class Run(NamedTuple):
+    """What a run has shown; `findings` are those whose scenario was played as the expected profile has it."""
+
+    name: str
+    profile: str
+    played: Played
+    seconds: float
+    failures: tuple[Failure, ...]
+    not_again: int
+    findings: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 conforms, 1 differs, 3 nothing was compared."""
+        if self.played.differences:
+            return DIFFERS
+        return CONFORMS if self.played.steps else UNDECIDED
+
+
+def run(
+    node: Node,
+    orders: Sequence[Order],
+    profile: Profile,
+    recorder: Watch | None = None,
+    echo: Callable[[str], None] = lambda _: None,
+    log_lines: Callable[[Order], Sequence[str]] = lambda _: (),
+) -> Run:
+    """Play the orders on a controller and tell what differs."""
+    began = time.monotonic()
+    played = play(node, orders, profile, recorder)
+    seconds = time.monotonic() - began
+    kinds: defaultdict[tuple[str, tuple[str, ...]], list[Difference]] = defaultdict(list)
+    for found in played.differences:
+        kinds[_kind(found), found.fields].append(found)
+    failures, not_again = [], 0
+    for (kind, fields), alike in sorted(kinds.items(), key=lambda item: -len(item[1]))[:KINDS]:
+        echo(f"shrinking {kind}: {', '.join(fields)}, {len(alike):,} paths")
+        shown = shrunk(node, min(alike, key=lambda found: found.at), profile)
+        if shown is None:
+            not_again += 1
+            continue
+        same = explanations(shown, profile)
+        text = story(shown, same, log_lines(shown.order)[-LOGGED:])
+        failures.append(Failure(shown, len(alike), same, text))
+    differ = {found.order for found in played.differences}
+    shows = tuple(order.name for order in orders if order not in differ and is_shown(order, profile))
+    return Run(node.name, profile.name, played, seconds, tuple(failures), not_again, shows)
+
+
+def scenarios(opening: Opening) -> tuple[Order, ...]:
+    """The findings' paths; those that switch ELR on or off need a release that has it."""
+    has_elr = opening.elr > 0
+    paths = {name: path for name, path in SCENARIOS.items() if has_elr or not any(s[0] == "update_feature" for s in path)}
+    return tuple(Order(opening, path, name) for name, path in paths.items())
+
+
+def is_shown(order: Order, profile: Profile) -> bool:
+    """Whether a finding's path shows it with this profile: without its switch the reference does something else there."""
+    switch = SHOWN_BY.get(order.name)
+    if switch is None or not getattr(profile, switch):
+        return False
+    repaired = profile._replace(**{switch: False})  # type: ignore[arg-type]
+    return bool(play(ReferenceNode(profile), [order], repaired).differences)
+
+
+def shrunk(node: Node, found: Difference, profile: Profile, seconds: float = SECONDS) -> Difference | None:
+    """The shortest path found that shows the difference; None when it does not come again.
+
+    A switch that explains the difference is asked first, for the reference is faster than a process: where what is left with
+    it differs on the process too, it is what is shrunk further.
+    """
+    ends = time.monotonic() + seconds
+    best = None
+    for suspects in explanations(found, profile)[:1]:
+        short = _shrunk(ReferenceNode(switched(profile, suspects)), found, profile, ends)
+        best = None if short is None else _again(node, short.order.path, found, profile)
+    return _shrunk(node, found if best is None else best, profile, ends)
+
+
+def _shrunk(node: Node, found: Difference, profile: Profile, ends: float) -> Difference | None:
+    best = _again(node, found.order.path[: found.at], found, profile)
+    while best is not None and time.monotonic() < ends:
+        shorter = next(
+            (again for path in _shorter(best.order.path) if (again := _again(node, path, found, profile)) is not None), None
+        )
+        if shorter is None:
+            break
+        best = shorter
+    return best
+
+
+def _again(node: Node, path: Path, found: Difference, profile: Profile) -> Difference | None:
+    played = play(node, [found.order._replace(path=path)], profile)
+    for again in played.differences:
+        if (_kind(again), again.fields) == (_kind(found), found.fields):
+            return again._replace(order=again.order._replace(path=path[: again.at]))
+    return None
+
+
+def _shorter(path: Path) -> Iterator[Path]:
+    """The path without some of its steps in a row, longest gaps first; its last step stays."""
+    for gap in range(len(path) - 1, 0, -1):
+        for at in range(len(path) - gap):
+            yield (*path[:at], *path[at + gap :])
+
+
+def _kind(found: Difference) -> str:
+    return "open" if found.step is None else str(found.step[0])
+
+
+def text_of(shown: Run) -> str:
+    """The whole run as text: failures, what was shown, verdict."""
+    lines = []
+    for failure in shown.failures:
+        lines += [failure.text, f"  seen on   {failure.paths:,} paths", ""]
+    if shown.not_again:
+        lines.append(f"{shown.not_again} kinds of differences did not come again: the controller is not the same twice")
+    if shown.findings:
+        lines.append(f"shown: {', '.join(shown.findings)}")
+    played, differ = shown.played, len(shown.played.differences)
+    rate = played.steps / shown.seconds if shown.seconds else 0.0
+    lines.append(
+        f"{played.orders:,} paths, {played.steps:,} steps in {shown.seconds:.1f} s ({rate:,.0f}/s), "
+        f"{played.fields:,} fields compared"
+    )
+    verdict = {
+        CONFORMS: f"{shown.name} CONFORMS to {shown.profile}: no step differs",
+        DIFFERS: f"{shown.name} DIFFERS from {shown.profile} on {differ:,} of {played.orders:,} paths",
+        UNDECIDED: f"{shown.name}: UNDECIDED, nothing was compared",
+    }[shown.exit_code]
+    return "\n".join([*lines, verdict])

@@ -1,0 +1,246 @@
+"""A controller under test against the reference: paths, differences, what explains them, transcripts. None is started."""
+
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tidegauge.commands.main import main
+from tidegauge.drive.contract import Watch
+from tidegauge.drive.controller import transcript
+from tidegauge.drive.controller.contract import ALL, STEPS, Opening, Order, is_step, step_line
+from tidegauge.drive.controller.explain import FINDINGS, explanations
+from tidegauge.drive.controller.player import ReferenceNode, play
+from tidegauge.drive.controller.run import is_shown, run, scenarios, text_of
+from tidegauge.drive.controller.scenarios import SCENARIOS, SHOWN_BY
+from tidegauge.drive.controller.walks import walks
+from tidegauge.drive.transcript import TranscriptError
+from tidegauge.impl.messages import UNKNOWN_SERVER_ERROR
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.releases import named
+
+OPENING = Opening(30)
+KAFKA = named("release-4.3.1")
+WALKS = walks(1, 60, KAFKA, OPENING)
+ORDERS = (*scenarios(OPENING), *WALKS)
+
+
+def without(switch: str) -> Profile:
+    return KAFKA._replace(**{switch: not getattr(KAFKA, switch)})
+
+
+def by_name(name: str) -> Order:
+    return next(order for order in ORDERS if order.name == name)
+
+
+def test_the_reference_conforms_to_itself() -> None:
+    found = run(ReferenceNode(KAFKA), ORDERS, KAFKA)
+    assert found.exit_code == 0
+    assert found.played.steps == sum(len(order.path) + 1 for order in ORDERS)
+    assert set(found.findings) == set(SHOWN_BY)
+    assert "CONFORMS to release-4.3.1" in text_of(found)
+
+
+@pytest.mark.parametrize("name", SHOWN_BY)
+def test_a_controller_with_a_finding_is_told_from_one_without_and_the_finding_is_named(name: str) -> None:
+    """The other way round as well: what a release that is repaired does."""
+    for has, expected in ((KAFKA, without(SHOWN_BY[name])), (without(SHOWN_BY[name]), KAFKA)):
+        (difference,) = play(ReferenceNode(has), [by_name(name)], expected).differences
+        named_by = {suspect.switch for switches in explanations(difference, expected) for suspect in switches}
+        assert SHOWN_BY[name] in named_by
+
+
+@pytest.mark.parametrize("switch", FINDINGS)
+def test_every_switch_of_a_controller_is_told_on_some_path(switch: str) -> None:
+    played = play(ReferenceNode(without(switch)), ORDERS, KAFKA)
+    assert played.differences, switch
+
+
+def test_f13_forgets_whom_the_partition_waits_for() -> None:
+    reports: list[dict[str, object]] = []
+    play(ReferenceNode(KAFKA), [by_name("F13")], KAFKA, lambda _number, _at, seen: reports.append(dict(seen)) is None)
+    left = reports[-1]["partitions"]
+    assert isinstance(left, dict)
+    assert [left["t-0"][field] for field in ("leader", "isr", "elr", "last_known_elr")] == [-1, [], [], []]
+
+
+def test_f6_fails_each_registration() -> None:
+    errors: list[object] = []
+    play(ReferenceNode(KAFKA), [by_name("F6")], KAFKA, lambda _n, _at, seen: errors.append(seen["result"]) is None)
+    assert errors[-3:] == [{"error": UNKNOWN_SERVER_ERROR}] * 3
+
+
+def test_a_finding_that_the_profile_does_not_have_is_not_called_shown() -> None:
+    assert is_shown(by_name("F4"), KAFKA)
+    assert not is_shown(by_name("F4"), named("elr-repaired"))
+    assert not is_shown(by_name("F13"), KAFKA)
+
+
+def test_a_difference_is_shrunk_and_told_side_by_side_with_the_finding() -> None:
+    repaired = without("elr_keeps_removed")
+    found = run(ReferenceNode(KAFKA, "a controller"), WALKS, repaired, log_lines=lambda _: ["its own words"])
+    assert found.exit_code == 1
+    shown = found.failures[0]
+    assert shown.shown.at < 13, "brokers, a topic and what shows it"
+    assert "F4: elr_keeps_removed=on" in shown.text
+    assert "expected" in shown.text
+    assert "! partitions t-" in shown.text
+    assert "log       its own words" in shown.text
+    assert "a controller DIFFERS from release-4.3.1" in text_of(found)
+
+
+class Moody:
+    """A controller that does something else the first time."""
+
+    name = "moody"
+
+    def __init__(self) -> None:
+        self._again = False
+
+    def play(self, orders: Sequence[Order], watch: Watch) -> None:
+        right = ReferenceNode(KAFKA if self._again else without("min_isr_change_clears_elr"))
+        self._again = True
+        right.play(orders, watch)
+
+
+def test_what_does_not_come_again_fails_the_run() -> None:
+    found = run(Moody(), [by_name("F5")], KAFKA)
+    assert (found.exit_code, found.not_again, found.failures) == (1, 1, ())
+    assert "not the same twice" in text_of(found)
+
+
+def test_nothing_played_is_nothing_decided() -> None:
+    assert run(ReferenceNode(KAFKA), [], KAFKA).exit_code == 3
+
+
+def test_walks_are_drawn_from_their_seed_and_take_every_kind_of_step() -> None:
+    assert walks(1, 60, KAFKA, OPENING) == WALKS
+    assert walks(2, 3, KAFKA, OPENING) != WALKS[:3]
+    assert {step[0] for order in WALKS for step in order.path} == set(STEPS)
+    assert all(is_step(step) for order in ORDERS for step in order.path)
+
+
+def test_a_release_without_elr_is_not_asked_to_switch_it() -> None:
+    names = {order.name for order in scenarios(Opening(21, elr=0))}
+    assert "F4" in names
+    assert not names & {"F8", "F9", "F13"}
+    assert set(SCENARIOS) - names == {"F8", "F9", "F13"}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        None,
+        (),
+        ("abdicate",),
+        ("session_expires",),
+        ("session_expires", "1"),
+        ("session_expires", 9),
+        ("reassign", "t", 0, (1, 99)),
+        ("configure", "BROKER", "x", "min.insync.replicas", "1"),
+        ("create_topic", "t", ((1,),), (("min.insync.replicas",),)),
+    ],
+)
+def test_what_is_no_step_of_the_contract_is_told(found: object) -> None:
+    assert not is_step(found)
+
+
+def test_a_step_is_one_line() -> None:
+    assert step_line(("heartbeat", 1, 0, ALL, True, False, "A")) == (
+        "heartbeat broker=1 lag=0 metadata_offset=all want_fence=yes want_shut_down=no offline=A"
+    )
+    assert step_line(("reassign", "t", 0, None)) == "reassign topic=t partition=0 replicas=none"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Transcripts
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    recorder = transcript.Recorder(ORDERS)
+    play(ReferenceNode(KAFKA), ORDERS, KAFKA, recorder)
+    transcript.write(tmp_path / "c.gz", "Kafka 4.3.1 (controller)", KAFKA.name, recorder.recorded())
+    return tmp_path / "c.gz"
+
+
+def test_a_transcript_is_read_as_it_was_written(recorded: Path, tmp_path: Path) -> None:
+    node = transcript.read(recorded)
+    assert node.orders == ORDERS
+    again = transcript.Recorder(node.orders)
+    assert not play(node, node.orders, KAFKA, again).differences
+    transcript.write(tmp_path / "d.gz", node.name, node.profile, again.recorded())
+    assert (tmp_path / "d.gz").read_bytes() == recorded.read_bytes()
+
+
+def test_recheck_holds_a_controllers_transcript_against_any_profile(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["recheck", str(recorded)]) == 0
+    assert f"0 of {len(ORDERS)} paths differ" in capsys.readouterr().out
+    assert main(["recheck", str(recorded), "--profile", "elr-repaired"]) == 1
+    said = capsys.readouterr().out
+    assert all(f"{name}: " in said for name in ("F4", "F5", "F6", "F7", "F8", "F9", "F10", "F12"))
+    assert main(["recheck", str(recorded), "--fault", "hw-not-clamped"]) == 2
+
+
+SHIPPED = sorted((Path(transcript.__file__).parents[1] / "transcripts").glob("controller-*.gz"))
+
+
+@pytest.mark.parametrize("place", SHIPPED, ids=[place.stem for place in SHIPPED])
+def test_what_an_unmodified_controller_did_is_what_its_release_does(place: Path) -> None:
+    """And not what it would do without a finding: so this can fail."""
+    node = transcript.read(place)
+    profile = named(node.profile)
+    played = play(node, node.orders, profile)
+    assert not played.differences
+    assert played.steps > 4_000
+    shows = [order for order in node.orders if is_shown(order, profile)]
+    assert len(shows) > 5
+    for order in shows:
+        repaired = profile._replace(**{SHOWN_BY[order.name]: False})  # type: ignore[arg-type]
+        assert play(node, [order], repaired).differences, order.name
+
+
+def lines(*extra: object) -> bytes:
+    head = {"format": transcript.FORMAT, "contract": 1, "name": "x", "profile": "release-4.3.1"}
+    return gzip.compress("\n".join(json.dumps(line) for line in (head, *extra)).encode())
+
+
+REPORT = {"result": None, "partitions": {}, "brokers": {}, "features": {"metadata.version": 30, "elr": 1}}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["F4", [30, 1, 1], [], []],
+        ["F4", [30, 1], [], [REPORT]],
+        ["F4", [30, 1, 1], [["abdicate"]], [REPORT, REPORT]],
+        ["F4", [30, 1, 1], [["session_expires", 1]], [REPORT]],
+        ["F4", [30, 1, 1], [], [{"result": None}]],
+        [],
+        7,
+    ],
+)
+def test_a_broken_transcript_is_bad_input(line: object, tmp_path: Path) -> None:
+    place = tmp_path / "c.gz"
+    place.write_bytes(lines(line))
+    with pytest.raises(TranscriptError, match=r"c\.gz:2: expected a line of a controller's transcript"):
+        transcript.read(place)
+    assert main(["recheck", str(place)]) == 2
+
+
+def test_a_transcript_of_another_contract_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "c.gz"
+    place.write_bytes(gzip.compress(json.dumps({"format": transcript.FORMAT, "contract": 2}).encode()))
+    assert main(["recheck", str(place)]) == 2
+
+
+@pytest.mark.parametrize("options", [[], ["--kafka", "4.3.1", "--smoke"], ["--kafka", "4.3.1", "--graph", "two"]])
+def test_a_controller_is_one_of_a_release_and_takes_its_own_paths(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["drive", "--controller", *options]) == 2
+    assert "expected --controller with --kafka RELEASE" in capsys.readouterr().err

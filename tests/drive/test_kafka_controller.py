@@ -1,0 +1,79 @@
+"""An unmodified controller is driven and conforms to its release; a finding is told; nothing is left of a killed run.
+Needs Java, and the jars: from the cache, from $TIDEGAUGE_JARS/RELEASE, or by Maven."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.drive.test_kafka_broker import jars
+from tests.drive.test_process import everybody, soon
+from tidegauge.drive.controller import clock
+from tidegauge.drive.controller.node import ControllerNode
+from tidegauge.drive.controller.run import run, scenarios
+from tidegauge.drive.controller.walks import walks
+from tidegauge.impl.releases import RELEASE, named
+
+pytestmark = pytest.mark.long
+
+SHOWN = {
+    "4.3.1": {"F4", "F4-last-known", "F5", "F6", "F7", "F8", "F9", "F10", "F12"},
+    "4.1.1": {"F4", "F4-last-known", "F5", "F6", "F8", "F9", "F12"},
+}
+NEW = "4.3.1"
+
+
+@pytest.mark.parametrize("release", SHOWN)
+def test_a_release_does_what_its_profile_says_and_shows_its_findings(release: str) -> None:
+    profile = named(f"{RELEASE}{release}")
+    with ControllerNode(release, jars(release)) as node:
+        opening = node.opening()
+        orders = (*scenarios(opening), *walks(7, 12, profile, opening))
+        found = run(node, orders, profile)
+    assert [failure.text for failure in found.failures] == []
+    assert found.exit_code == 0
+    assert set(found.findings) == SHOWN[release]
+    assert found.played.steps == sum(len(order.path) + 1 for order in orders)
+
+
+def test_held_against_a_reference_without_a_finding_a_release_differs_and_the_finding_is_named() -> None:
+    """In the controller's own words beside the path."""
+    expected = named(f"{RELEASE}{NEW}")._replace(elr_keeps_removed=False)
+    with ControllerNode(NEW, jars(NEW)) as node:
+        f4 = [order for order in scenarios(node.opening()) if order.name == "F4"]
+        found = run(node, f4, expected, log_lines=node.log_lines)
+    (failure,) = found.failures
+    assert found.exit_code == 1
+    assert "F4: elr_keeps_removed=on" in failure.text
+    assert "! partitions t-1 elr" in failure.text
+    assert "  log       [" in failure.text
+    assert failure.shown.at < len(f4[0].path)
+
+
+def test_in_the_machines_own_time_a_session_is_over_by_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "made", lambda: None)
+    profile = named(f"{RELEASE}{NEW}")
+    with ControllerNode(NEW, jars(NEW)) as node:
+        orders = [order for order in scenarios(node.opening()) if order.name in {"F4", "F6"}]
+        assert node.time == "the machine's"
+        found = run(node, orders, profile)
+    assert [failure.text for failure in found.failures] == []
+    assert set(found.findings) == {"F4", "F6"}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_killed_at_any_moment_no_process_and_no_folder_is_left(seed: int, tmp_path: Path) -> None:
+    place, rng = jars(NEW), random.Random(seed)
+    command = [sys.executable, "-m", "tidegauge", "drive", "--kafka", NEW, "--controller", "--jars", str(place)]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    driving = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(rng.uniform(0.5, 10.0))
+    driving.send_signal(rng.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGINT)))
+    driving.wait(60)
+    assert soon(lambda: not any(str(tmp_path) in row for row in everybody()))
+    assert soon(lambda: not list(tmp_path.glob("tidegauge-kafka-*")))

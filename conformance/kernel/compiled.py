@@ -99,7 +99,7 @@ _RARE = """
     acts_on pending_after lose unseen addressed_to_nobody reported_again
     tidy logs_in_one_form registrations_once in_order in_flight
     register_broker fence_broker unfence_broker some_broker joins_as_proposed elects_eligible delete_replica empty
-    follows_no_hw lacks_own_epoch set_min_isr read_config
+    follows_no_hw answered_start start_as_answered lacks_own_epoch set_min_isr read_config
 """
 RARE = frozenset(_RARE.split())
 """Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""

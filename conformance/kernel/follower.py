@@ -41,6 +41,7 @@ from tidegauge.conformance.kernel.state import (
     HW,
     HW_MOVED,
     KIND,
+    LAG_RULE,
     LEADER,
     LEO,
     LEOS,
@@ -151,9 +152,11 @@ def handle_fetch_response(
         moved = st[REPLICAS + b, HW] != UNKNOWN and after.hw not in (UNKNOWN, st[REPLICAS + b, HW])
         empty = data.base < 0 or data.end in (UNKNOWN, data.base)
         decide(st, HW_06, not moved and empty, field.HW, st[REPLICAS + b, HW], after.hw)
+        start_as_answered(st, p, res_log_start)
         res_log_start = st[p, ANS_LOG_START] if res_log_start < 0 else res_log_start
     elif given(st, p, leader, DATA, epoch, offset, False):
         as_answered(st, field.RES_HW, st[p, ANS_HW], res_hw)
+        start_as_answered(st, p, res_log_start)
         as_answered(st, field.REC_BASE, st[p, ANS_BASE], data.base)
         as_answered(st, field.REC_END, st[p, ANS_END], data.end)
         if data.end > data.base >= 0:
@@ -177,6 +180,12 @@ def handle_fetch_response(
     if kind != DIVERGED:
         st[p, KIND] = NOTHING
     within(st, b)
+
+
+def start_as_answered(st: State, p: int, log_start: int) -> None:
+    """FETCH-10: the log start is taken over as it was answered; in brokers' logs the lines of the leader may be late."""
+    if log_start >= 0 and st[OPTION, LAG_RULE] == 0:
+        as_answered(st, field.RES_LOG_START, st[p, ANS_LOG_START], log_start)
 
 
 def append_answered(st: State, b: int, t: int, data: Records, leo: int, reported: bool, pairs: Ints) -> None:

@@ -20,7 +20,7 @@ from tidegauge.conformance.kernel.log_checks import (
     set_leo,
     within,
 )
-from tidegauge.conformance.kernel.rule_ids import CTRL_03, EPOCH_01, EPOCH_03, EPOCH_04
+from tidegauge.conformance.kernel.rule_ids import CTRL_03, EPOCH_01, EPOCH_03, EPOCH_04, HW_04
 from tidegauge.conformance.kernel.state import (
     ASSIGNED,
     BROKERS,
@@ -33,6 +33,7 @@ from tidegauge.conformance.kernel.state import (
     FOLLOWING,
     FRESH,
     HEARD,
+    HW,
     HW_MOVED,
     ISR,
     KEEPS_REMOTE_LEO,
@@ -155,7 +156,11 @@ def become_leader(
         if epoch == UNKNOWN or cache_latest(st, b) < epoch:
             st[REPLICAS + b, CACHED] = UNKNOWN
     if replay:
+        # its ISR is of the past, so the rule that moves the high watermark is not asked; that nothing lowers it is
+        if UNKNOWN not in (st[REPLICAS + b, HW], after.hw):
+            decide(st, HW_04, after.hw >= st[REPLICAS + b, HW], field.HW, st[REPLICAS + b, HW], after.hw)
         set_hw(st, b, after.hw)
+        within(st, b)
         return
     st[REPLICAS + b, FRESH] = 0
     if begun or epoch == UNKNOWN:

@@ -240,6 +240,7 @@ def answered(
     if remote_leo != UNKNOWN:
         st[p, REMOTE] = remote_leo
     hw_unmoved(st, b, hw, field.HW)
+    answered_start(st, b, response.log_start)
     st[p, KIND] = RANGE if reported == OUT_OF_RANGE else DIVERGED
     st[p, ANS_DIV_EPOCH] = response.div_epoch
     st[p, ANS_DIV_END] = response.div_end
@@ -263,6 +264,7 @@ def read(st: State, b: int, f: int, p: int, res_hw: int, log_start: int, data: R
     records(st, b, offset, data)
     if res_hw >= 0:
         same(st, FETCH_08, field.RES_HW, st[REPLICAS + b, HW], res_hw, 1 << field.HW)
+    answered_start(st, b, log_start)
     same(st, FETCH_07, field.REMOTE_LEO, offset, remote_leo, 1 << field.REQ_OFFSET)
     before, kept = st[p, REMOTE], may_be_forgotten(st, b, f)
     after = remote_leo if remote_leo != UNKNOWN else offset
@@ -282,6 +284,15 @@ def read(st: State, b: int, f: int, p: int, res_hw: int, log_start: int, data: R
         trigger = 1 if before != after else 0
     advance(st, b, hw, trigger)
     within(st, b)
+
+
+def answered_start(st: State, b: int, log_start: int) -> None:
+    """FETCH-08: the log start in a response is the leader's. Partition#readRecords.
+
+    In a broker's log the line that moves it may stand behind the response: another thread writes it.
+    """
+    if log_start >= 0 and st[OPTION, LAG_RULE] == 0:
+        same(st, FETCH_08, field.RES_LOG_START, st[REPLICAS + b, LOG_START], log_start, 1 << field.LOG_START)
 
 
 def records(st: State, b: int, offset: int, data: Records) -> None:

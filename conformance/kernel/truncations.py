@@ -19,6 +19,7 @@ from tidegauge.conformance.kernel.state import (
     ANS_DIV_EPOCH,
     CACHED,
     DIVERGED,
+    FOLLOWING,
     HELD,
     HW,
     HW_MOVED,
@@ -32,6 +33,7 @@ from tidegauge.conformance.kernel.state import (
     REPLICAS,
     REQ_EPOCH,
     REQ_OFFSET,
+    ROLE,
     TRUNCATION_ON_FETCH,
     State,
     entries,
@@ -149,6 +151,10 @@ def truncate_to_high_watermark(st: State, b: int, target: int, before: Log, afte
         same(st, TRUNC_05, field.TARGET, old, target, 1 << field.HW)
     else:
         target = old
+    # a leader that truncates loses what others have copied from it; where nothing is cut off, nothing is lost
+    role = st[REPLICAS + b, ROLE]
+    if UNKNOWN not in (role, target) and target < st[REPLICAS + b, LEO]:
+        decide(st, TRUNC_05, role == FOLLOWING, field.ROLE, FOLLOWING, role)
     truncate_at(st, b, target, after)
 
 

@@ -77,6 +77,15 @@ LEARNED = (
 )
 """Broker 2 hears that record 0 is committed."""
 
+DELETED_BEFORE = (
+    *COPIED,
+    reported(1, "LogStartMoved", log_start=1, hw=1),
+    send(2, 1, 0, 1, 0),
+    serve(1, 2, 0, 1, 0, res_hw=1, hw=1, leo=1, res_log_start=1),
+    take(2, 1, 0, 1, res_hw=1, hw_before=0, hw=1, count=0, res_log_start=1, log_start=1),
+)
+"""Record 0 is deleted: broker 2 hears that it is committed, and gone."""
+
 RESET = (
     start(1, leo=3, hw=3, log_start=2, epochs=((0, 2),)),
     start(2, leo=1, hw=1, epochs=((0, 0),)),
@@ -259,8 +268,8 @@ CASES: dict[str, tuple[Sequence[Event], Sequence[Event], Config]] = {
         TWO,
     ),
     "LOG-03": (
-        bent(LEARNED, -1, res_log_start=1, log_start=1),
-        bent(LEARNED, -1, res_log_start=1, log_start=0),
+        DELETED_BEFORE,
+        bent(DELETED_BEFORE, -1, log_start=0),
         TWO,
     ),
     "ACK-01": (

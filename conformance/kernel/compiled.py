@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -105,27 +106,37 @@ RARE = frozenset(_RARE.split())
 """Functions off the common path stay calls; all others are inlined: a call with the table costs as much as a check."""
 
 
+@dataclass(frozen=True)
+class Rewriting:
+    """Another text for each function of the kernel, and what that text calls besides."""
+
+    rewritten: Callable[[FunctionType], FunctionType]
+    calls: tuple[Any, ...]
+
+
 @cache
-def compiled() -> Callable[..., None]:
-    """The compiled twin of judge_kernel.judge_traces."""
-    directory = cache_directory()
+def compiled(rewriting: Rewriting | None = None) -> Callable[..., None]:
+    """The compiled twin of judge_kernel.judge_traces, as it stands or rewritten."""
+    directory = cache_directory(rewriting)
     if directory is None:
-        return _build(eager=True)
+        return _build(True, rewriting)
     settings: Any = numba.config
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(directory)
     try:
-        return _build(eager=not is_ready(), cached=True)
+        return _build(not is_ready(rewriting), rewriting, cached=True)
     finally:
         settings.CACHE_DIR = before
 
 
-def _build(eager: bool, cached: bool = False) -> Callable[..., None]:
+def _build(eager: bool, rewriting: Rewriting | None, cached: bool = False) -> Callable[..., None]:
     """Compile everything; with `eager` off the callees only when the kernel is not in the cache."""
     twins: dict[str, Any] = {}
     njit: Any = numba.njit
+    for function in rewriting.calls if rewriting else ():
+        twins[function.__name__] = njit(with_globals(function, twins))
     for module in MODULES:
         for key, function in callees_first(functions_of(module)):
-            twin = with_globals(function, twins)
+            twin = with_globals(rewriting.rewritten(function) if rewriting else function, twins)
             if key == TOP:
                 twins[key] = njit(signature(function), cache=cached)(twin)
             elif eager:
@@ -155,12 +166,12 @@ def functions_of(module: ModuleType) -> dict[str, FunctionType]:
     }
 
 
-def cache_directory() -> Path | None:
+def cache_directory(rewriting: Rewriting | None = None) -> Path | None:
     """Where the machine code is kept, named after all it is made from; None when no place of this user's can be written.
 
     Numba looks only at the file of the function it loads, so whatever the kernel calls must be in the name.
     """
-    name = _fingerprint()
+    name = _fingerprint(rewriting)
     places = (
         os.environ.get("XDG_CACHE_HOME"),
         Path("~/.cache").expanduser(),
@@ -176,9 +187,9 @@ def cache_directory() -> Path | None:
     return None
 
 
-def is_ready() -> bool:
+def is_ready(rewriting: Rewriting | None = None) -> bool:
     """Whether the machine code need not be made first."""
-    directory = cache_directory()
+    directory = cache_directory(rewriting)
     return directory is not None and any(directory.rglob("*.nbc"))
 
 
@@ -186,11 +197,14 @@ def _user() -> int:
     return os.getuid() if hasattr(os, "getuid") else 0
 
 
-def _fingerprint() -> str:
+def _fingerprint(rewriting: Rewriting | None) -> str:
     """Of the code as loaded, not of the files: they may have been edited since this process imported them."""
     parts = [sys.version, numba.__version__, binding.get_host_cpu_name(), str(binding.get_host_cpu_features())]
     for module in (*MODULES, sys.modules[__name__]):
         parts += [_loaded(value) for value in vars(module).values() if isinstance(value, FunctionType)]
+    if rewriting:
+        texts = (rewriting.rewritten(function) for module in MODULES for function in functions_of(module).values())
+        parts += [_loaded(function) for function in (*rewriting.calls, *texts)]
     return hashlib.sha256(
         "\0".join([*parts, *sorted(RARE), *INT_FIELDS, *(repr(group._fields) for group in groups.GROUPS)]).encode()
     ).hexdigest()[:20]

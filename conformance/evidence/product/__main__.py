@@ -1,18 +1,34 @@
-"""`python -m tidegauge.conformance.evidence.product [MODEL ...] [--memories N] [--seed S]`: judge = spec.
+"""`python -m tidegauge.conformance.evidence.product [MODEL ...]`: judge = spec.
 
 Soundness for each model: the product with the judge, and the rules that a right behaviour breaks. Completeness: what of all
-that the model cannot tell next is let pass, after every memory of the judge, or after N of them drawn with the seed. It ends
-with 1 when a right behaviour breaks a rule that its profile keeps, or when something passes that no reason is given for.
+that the model cannot tell next is let pass, after every memory of the judge; each kind has a reason, its count is pinned.
+With --memories only so many are asked about, drawn with the seed, and no counts are compared. It ends with 1 when a right
+behaviour breaks a rule that its profile keeps, when something passes that no reason is given for, or when a count differs.
 """
 
 import argparse
+import multiprocessing
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 
-from tidegauge.conformance.evidence.product.let_pass import completeness, let_pass
+from tidegauge.conformance.evidence.product.executions import kernel
+from tidegauge.conformance.evidence.product.let_pass import completeness, exactly, let_pass
 from tidegauge.conformance.evidence.product.models import MODELS, Model
-from tidegauge.conformance.evidence.product.walk import soundness, walk
+from tidegauge.conformance.evidence.product.pinned import Counts, counted, differences, pin, pinned
+from tidegauge.conformance.evidence.product.walk import Walked, soundness, walk
+
+
+@dataclass(frozen=True)
+class Held:
+    """One model: what is printed of it, what it counted, and whether all is as it must be."""
+
+    model: str
+    lines: tuple[str, ...]
+    counts: Counts
+    ok: bool
 
 
 def main(argv: Sequence[str]) -> int:
@@ -21,37 +37,53 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"some of: {'; '.join(model.name for model in MODELS)}")
     parser.add_argument("--memories", type=int, default=0, help="ask about so many memories of each judge; 0: about all")
     parser.add_argument("--seed", type=int, default=2026)
+    parser.add_argument("--jobs", type=int, default=2, help="models at a time")
+    parser.add_argument("--pin", action="store_true", help="write let_pass.toml anew for these models")
     given = parser.parse_args(argv)
     unknown = sorted(set(given.models) - {model.name for model in MODELS})
-    if unknown or given.memories < 0:
-        parser.error(f"expected names of models and a count; seen {', '.join(unknown) or given.memories}")
-    wrong = 0
-    for model in MODELS:
-        if not given.models or model.name in given.models:
-            wrong += not _held(model, given.memories, given.seed)
-    return 1 if wrong else 0
+    if unknown or given.memories < 0 or given.jobs < 1 or (given.pin and given.memories):
+        parser.error(f"expected names of models and counts, and --pin of all memories; seen {' '.join(argv)}")
+    kernel(notes=True)  # before there are several processes
+    wanted = [model for model in MODELS if not given.models or model.name in given.models]
+    counts, ok = pinned(), True
+    # the largest come last in the list, and take longest
+    with ProcessPoolExecutor(given.jobs, multiprocessing.get_context("fork")) as pool:
+        for one in pool.map(_held, wanted[::-1], [given.memories] * len(wanted), [given.seed] * len(wanted)):
+            print("\n".join(one.lines), flush=True)
+            counts[one.model] = one.counts
+            ok = ok and (one.ok or given.pin)
+    if given.pin:
+        pin({model.name: counts[model.name] for model in MODELS if model.name in counts})
+    return 0 if ok else 1
 
 
-def _held(model: Model, memories: int, seed: int) -> bool:
+def _held(model: Model, memories: int, seed: int) -> Held:
     begin = time.process_time()
-    walked = walk(model.automaton(), model.config)
-    print(f"{model.name}: {soundness(walked)} ({time.process_time() - begin:.0f} s of processor time)", flush=True)
-    for broken in walked.first:
-        print(f"  {', '.join(broken.rules)}: {walked.broken[broken.rules]:,} times; first:")
-        for event in broken.events:
-            print(
-                f"    {event.node:>4} {event.event} " + " ".join(f"{name}={value}" for name, value in event.fields.items())
-            )
+    walked = walk(model.automaton(), model.config, notes=True)
+    lines = [f"{model.name}: {soundness(walked)} ({time.process_time() - begin:.0f} s of processor time)", *_broken(walked)]
     begin = time.process_time()
-    found = let_pass(walked, memories=memories, seed=seed)
+    found = let_pass(walked, memories=memories, seed=seed) if memories else exactly(walked)
     asked = f" after {memories:,} memories drawn with seed {seed}" if 0 < memories < walked.memories else ""
-    print(f"  {completeness(found)}{asked} ({time.process_time() - begin:.0f} s)")
+    lines.append(f"  {completeness(found)}{asked} ({time.process_time() - begin:.0f} s)")
     for one in found:
         if one.open + one.passed:
             changed = f" {one.field}" if one.field else ""
-            counts = f"{one.passed:,} passed, {one.open:,} open, of {one.offered:,}"
-            print(f"    {one.event}{changed}: {counts}: {one.reason or 'NO REASON'}")
-    return set(walked.rules) <= model.known and all(one.explained for one in found)
+            says = f"{one.passed:,} passed, {one.open:,} open, of {one.offered:,}"
+            lines.append(f"    {one.event}{changed}: {says}: {one.reason or 'NO REASON'}")
+    # of a sample there is nothing to compare but the reasons
+    wrong = differences(found, counted(found) if memories else pinned().get(model.name, {}))
+    lines += [f"  DIFFERS  {line}" for line in wrong]
+    return Held(model.name, tuple(lines), counted(found), set(walked.rules) <= model.known and not wrong)
+
+
+def _broken(walked: Walked) -> list[str]:
+    lines = []
+    for broken in walked.first:
+        lines.append(f"  {', '.join(broken.rules)}: {walked.broken[broken.rules]:,} times; first:")
+        for event in broken.events:
+            fields = " ".join(f"{name}={value}" for name, value in event.fields.items())
+            lines.append(f"    {event.node:>4} {event.event} {fields}")
+    return lines
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ import numba
 import numpy as np
 from numba import types
 
-from tidegauge.conformance.evidence.product import machine
-from tidegauge.conformance.evidence.product.machine import Judge, Table, Tables
+from tidegauge.conformance.evidence.product import alike, machine
+from tidegauge.conformance.evidence.product.machine import DONE, Bytes, Ints, Judge, Table, Tables
+from tidegauge.conformance.evidence.product.reads import NOTED
 from tidegauge.conformance.judging.judge import frozen_inputs, options_of
 from tidegauge.conformance.kernel import state
 from tidegauge.conformance.kernel.compiled import alone, callees_first, compiled, functions_of, signature, with_globals
@@ -36,6 +37,8 @@ from tidegauge.conformance.kernel.whole import logs_agree
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.schema import Config, Event, Trace
 
+FIRST_GROUPS, FIRST_SETS = 1 << 12, 1 << 8
+"""Room that groups of memories begin with."""
 Kernel = tuple[Callable[..., None], Callable[..., None], Callable[..., None]]
 """Judge an event, forget what can no longer matter, judge what holds at the end."""
 
@@ -48,20 +51,23 @@ class Machine(NamedTuple):
     offer: Callable[..., None]
     entered_again: Callable[..., None]
     counted: Callable[..., None]
+    asked_once: Callable[..., int]
 
 
 INTERPRETED = Machine(
-    (judge_traces, tidy, logs_agree), machine.search, machine.offer, machine.entered_again, machine.counted
+    (judge_traces, tidy, logs_agree), machine.search, machine.offer, machine.entered_again, machine.counted, alike.asked_once
 )
 
 
-def judge_of(events: Sequence[Event], config: Config, room: int) -> Judge:
-    """A judge that has read nothing, with the columns of all events it may be asked about."""
+def judge_of(events: Sequence[Event], config: Config, room: int, notes: bool = False) -> Judge:
+    """A judge that has read nothing, with the columns of all events it may be asked about, and room for `notes`."""
     columns = to_columns([Trace("", "", config, tuple(events))], config)
     options = options_of(columns, config)
     options[GOES_ON] = 1
     st = state.allocate(options, room, 1)
     forget(st, 0)
+    if notes:
+        st = np.concatenate((st, np.zeros_like(st)))
     inputs = frozen_inputs(columns, None, np.zeros(0, np.int64))
     none = np.zeros((0, options[BROKERS], len(state.FINAL)), np.int64)
     caches = np.zeros((0, options[BROKERS], room, 2), np.int64)
@@ -86,8 +92,9 @@ def spans_of(st: State) -> Table:
 
 
 @cache
-def _kernel() -> Kernel:
-    return compiled(), alone(tidy), alone(logs_agree)  # type: ignore[arg-type]
+def kernel(notes: bool = False) -> Kernel:
+    """As machine code; with `notes` the one that notes what it reads."""
+    return compiled(NOTED if notes else None), alone(tidy), alone(logs_agree)  # type: ignore[arg-type]
 
 
 @cache
@@ -95,12 +102,13 @@ def _twins() -> dict[str, Any]:
     """The functions of the machine, each calling the compiled ones."""
     made: dict[str, Any] = {}
     njit: Any = numba.njit
-    for name, function in callees_first(functions_of(machine)):
-        made[name] = njit(with_globals(function, made))
+    for module in (machine, alike):
+        for name, function in callees_first(functions_of(module)):
+            made[name] = njit(with_globals(function, made))
     return made
 
 
-def machine_for(judge: Judge, tables: Tables) -> Machine:
+def machine_for(judge: Judge, tables: Tables, notes: bool = False) -> Machine:
     """The machine as machine code. The kernel is handed over by address: linked in, it would be compiled anew."""
     by_address = [types.FunctionType(types.none(*signature(f))) for f in (judge_traces, tidy, logs_agree)]  # type: ignore[arg-type]
     twins = _twins()
@@ -115,10 +123,22 @@ def machine_for(judge: Judge, tables: Tables) -> Machine:
         type_of(tables.memory),
         types.int64[:, ::1],
     )
+    groups = type_of(alike.room_for(1, 1, 1, 1, 1))
+    asks = (by_address[0], type_of(judge), type_of(tables.spans), type_of(tables.memory), ints, ints, groups, ints)
     return Machine(
-        _kernel(),
+        kernel(notes),
         njit(walks)(twins["search"].py_func),
         njit(offers)(twins["offer"].py_func),
         twins["entered_again"],
         twins["counted"],
+        njit(asks)(twins["asked_once"].py_func) if notes else twins["asked_once"],
     )
+
+
+def all_groups(made: Machine, judge: Judge, spans: Table, memory: Bytes, numbers: Ints, decided: Ints) -> alike.Groups:
+    """What the judge makes of the offers `numbers` after each memory."""
+    groups = alike.room_for(len(memory), len(numbers), FIRST_GROUPS, FIRST_SETS, memory.shape[1])
+    at = np.zeros(3, np.int64)
+    while made.asked_once(made.kernel[0], judge, spans, memory, numbers, decided, groups, at) != DONE:
+        groups = alike.larger(groups, memory, at)
+    return groups._replace(first=groups.first[: at[alike.GROUPS]], outcome=groups.outcome[: at[alike.GROUPS]])

@@ -70,6 +70,7 @@ class Walked:
     broken: Counter[tuple[str, ...]]
     first: tuple[Broken, ...]
     seconds: float
+    notes: bool
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -77,12 +78,14 @@ class Walked:
         return tuple(sorted({rule for rules in self.broken for rule in rules}))
 
 
-def walk(automaton: Automaton, config: Config, machine: Machine | None = None, room: int = ROOM) -> Walked:
-    """Walk the whole product, compiled unless told otherwise."""
+def walk(
+    automaton: Automaton, config: Config, machine: Machine | None = None, room: int = ROOM, *, notes: bool = False
+) -> Walked:
+    """Walk the whole product, compiled unless told otherwise; with `notes` by the kernel that notes what it reads."""
     begin = time.process_time()
-    judge = judge_of((*automaton.events, *automaton.initial), config, room)
+    judge = judge_of((*automaton.events, *automaton.initial), config, room, notes)
     tables = _tables(spans_of(judge.st))
-    made = machine or machine_for(judge, tables)
+    made = machine or machine_for(judge, tables, notes)
     run, forgets, ends = made.kernel
     for number in range(len(automaton.events), len(automaton.events) + len(automaton.initial)):
         ask(run, judge, number)
@@ -98,7 +101,7 @@ def walk(automaton: Automaton, config: Config, machine: Machine | None = None, r
             raise TooLargeError(f"expected at most {room} epochs and registrations and numbers below 128; saw more")
         tables = _larger(tables, at)
         made.entered_again(tables, at)
-    return _walked(automaton, config, room, tables, at, time.process_time() - begin)
+    return _walked(automaton, config, room, tables, at, time.process_time() - begin, notes)
 
 
 def _tables(spans: Table) -> Tables:
@@ -130,7 +133,9 @@ def _larger(tables: Tables, at: Ints) -> Tables:
     return Tables(**{**rows, **slots})
 
 
-def _walked(automaton: Automaton, config: Config, room: int, tables: Tables, at: Ints, seconds: float) -> Walked:
+def _walked(
+    automaton: Automaton, config: Config, room: int, tables: Tables, at: Ints, seconds: float, notes: bool
+) -> Walked:
     pairs, verdicts = tables.pair[: at[PAIRS]], tables.verdict[: at[VERDICTS]]
     broken: Counter[tuple[str, ...]] = Counter()
     first: dict[tuple[str, ...], Broken] = {}
@@ -162,6 +167,7 @@ def _walked(automaton: Automaton, config: Config, room: int, tables: Tables, at:
         broken,
         tuple(first.values()),
         seconds,
+        notes,
     )
 
 

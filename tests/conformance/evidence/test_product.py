@@ -1,7 +1,8 @@
 """The judge against every behaviour of tiny models, and the ways in which that can go wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +10,12 @@ import pytest
 from tidegauge.conformance.evidence.language import Language
 from tidegauge.conformance.evidence.product.automaton import Automaton, automaton
 from tidegauge.conformance.evidence.product.executions import INTERPRETED
-from tidegauge.conformance.evidence.product.let_pass import REASONS, LetPass, let_pass
+from tidegauge.conformance.evidence.product.let_pass import LetPass, exactly, let_pass
+from tidegauge.conformance.evidence.product.models import MODELS
 from tidegauge.conformance.evidence.product.offers import offers_of
+from tidegauge.conformance.evidence.product.pinned import counted, differences, pin, pinned
+from tidegauge.conformance.evidence.product.reads import noted, uncompiled
+from tidegauge.conformance.evidence.product.reasons import REASONS
 from tidegauge.conformance.evidence.product.walk import Walked, walk
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.kernel import follower, leader, serving
@@ -160,3 +165,49 @@ def test_changes_are_none_of_the_model_and_stand_once() -> None:
     for offer in offers[len(right().events) :]:
         near = [e for e in right().events if (e.node, e.event) == (offer.event.node, offer.event.event)]
         assert any({**e.fields, offer.field: offer.event.fields[offer.field]} == dict(offer.event.fields) for e in near)
+
+
+def whole_row(st: list[int], row: int) -> int:
+    return st[row]
+
+
+def asked_once(kernel: Callable[..., None]) -> tuple[LetPass, ...]:
+    """What is let pass where all memories are asked about at once that this kernel reads the same of."""
+    machine = INTERPRETED._replace(kernel=(kernel, *INTERPRETED.kernel[1:]))
+    return exactly(walk(right(), CONFIG, machine, ROOM, notes=True), machine)
+
+
+def test_asking_once_counts_what_asking_always_does() -> None:
+    """Memories that agree in what was read are judged alike; to a kernel that notes nothing all would be one."""
+    everything = let_pass(walked(), INTERPRETED)
+    assert asked_once(uncompiled()) == everything
+    assert asked_once(INTERPRETED.kernel[0]) != everything
+
+
+def test_a_text_that_reads_the_table_in_another_way_is_refused() -> None:
+    """What is read by other means than a cell or the first cells of a row would not be noted."""
+    with pytest.raises(TypeError, match="a row and a column of the table, saw st"):
+        noted(whole_row)  # type: ignore[arg-type]
+
+
+def test_a_count_that_changes_is_a_difference(tmp_path: Path) -> None:
+    """So is one that is not met any more, and a kind that has no reason."""
+    found = (LetPass("Crash", "", 10, 0, 5), LetPass("HandleFetch", "rec_end", 7, 2, 1), LetPass("SendFetch", "", 9, 0, 0))
+    pin({"one": counted(found)}, tmp_path / "counts.toml")
+    known = pinned(tmp_path / "counts.toml")["one"]
+    assert known == {"Crash": (5, 0), "HandleFetch rec_end": (1, 2)}
+    assert differences(found, known) == []
+    assert differences(found[1:], known) == ["Crash: expected 5 passed and 0 open, saw 0 and 0"]
+    assert differences((*found, LetPass("SendFetch", "peer", 0, 0, 1)), known) == [
+        "SendFetch peer: let pass without a reason",
+        "SendFetch peer: expected 0 passed and 0 open, saw 1 and 0",
+    ]
+
+
+def test_every_reason_is_needed_and_every_pinned_kind_has_one() -> None:
+    """A kind that no model lets pass any more has no reason either, and every model is pinned."""
+    counts = pinned()
+    assert counts.keys() == {model.name for model in MODELS}
+    kinds = {kind for of_model in counts.values() for kind in of_model}
+    assert kinds == {f"{event} {field}".strip() for event, field in REASONS}
+    assert all(passed + left > 0 for of_model in counts.values() for passed, left in of_model.values())

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.configs import read_config, set_min_isr
 from tidegauge.conformance.kernel.controller import alter_partition, change_partition
+from tidegauge.conformance.kernel.delayed_responses import answer_fetch
 from tidegauge.conformance.kernel.follower import handle_fetch_error, handle_fetch_response, send_fetch
 from tidegauge.conformance.kernel.groups import (
     Columns,
@@ -53,7 +54,7 @@ from tidegauge.conformance.kernel.offsets_for_leader_epoch import (
 )
 from tidegauge.conformance.kernel.registrations import fence_broker, register_broker, some_broker, unfence_broker
 from tidegauge.conformance.kernel.roles import become_follower, become_leader
-from tidegauge.conformance.kernel.serving import answer_fetch, handle_fetch
+from tidegauge.conformance.kernel.serving import handle_fetch
 from tidegauge.conformance.kernel.state import (
     BROKERS,
     GOES_ON,

@@ -5,13 +5,13 @@ Rule of this file: question and answer are held against each other as fetches ar
 
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.copies import FIRST, put_back, repetition
+from tidegauge.conformance.kernel.fencing import fenced
 from tidegauge.conformance.kernel.flight import as_answered, ask, fits, given, request_handled
 from tidegauge.conformance.kernel.follower import follows
 from tidegauge.conformance.kernel.groups import Log, Request, Response, Truncation
 from tidegauge.conformance.kernel.lineage import cache_latest, inputs_missing
 from tidegauge.conformance.kernel.log_checks import alive, found
 from tidegauge.conformance.kernel.rule_ids import EPOCH_05, FETCH_02, FETCH_09
-from tidegauge.conformance.kernel.serving import fenced
 from tidegauge.conformance.kernel.state import (
     ANS_DIV_END,
     ANS_DIV_EPOCH,

@@ -10,14 +10,14 @@ Rules of this file
 
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.copies import FIRST, put_back, repetition
+from tidegauge.conformance.kernel.fencing import fenced, is_assigned, older
 from tidegauge.conformance.kernel.flight import fits, request_handled
 from tidegauge.conformance.kernel.groups import Log, Records, Request, Response
 from tidegauge.conformance.kernel.leader_hw import advance, may_be_forgotten
 from tidegauge.conformance.kernel.lineage import epoch_at, inputs_missing
 from tidegauge.conformance.kernel.log_checks import alive, found, hw_unmoved, leo_unmoved, within
-from tidegauge.conformance.kernel.rule_ids import FENCE_01, FENCE_02, FETCH_05, FETCH_06, FETCH_07, FETCH_08, HW_08
+from tidegauge.conformance.kernel.rule_ids import FENCE_01, FETCH_05, FETCH_06, FETCH_07, FETCH_08, HW_08
 from tidegauge.conformance.kernel.state import (
-    ADRIFT,
     ANS_BASE,
     ANS_DIV_END,
     ANS_DIV_EPOCH,
@@ -28,28 +28,22 @@ from tidegauge.conformance.kernel.state import (
     ANS_LOW_HW,
     ANS_REC_EPOCH,
     ANS_TERM,
-    ASSIGNED,
-    C_REPLICAS,
     CACHED,
     DATA,
     DIVERGED,
     DUPLICATES,
     EITHER,
     EPOCH,
-    FENCING,
     HELD,
     HW,
     KEPT_LEO,
     KIND,
     LAG_RULE,
-    LEADING,
     LEO,
     LOG_START,
-    NO_ROLE,
     OPTION,
     PROCESS,
     RANGE,
-    REASSIGNED,
     REFUSED,
     REMOTE,
     REMOTE_EPOCH,
@@ -59,11 +53,8 @@ from tidegauge.conformance.kernel.state import (
     REQ_LAST,
     REQ_OFFSET,
     REQUEST,
-    RESTARTED,
-    ROLE,
     TERM,
     TRUNCATION_ON_FETCH,
-    WHOLE,
     State,
     entries,
     epochs_row,
@@ -73,61 +64,15 @@ from tidegauge.conformance.kernel.state import (
 from tidegauge.conformance.kernel.tally import decide, same, undecided
 from tidegauge.impl.rules import DIVERGING as DIVERGES
 from tidegauge.impl.rules import (
-    FENCED_LEADER_EPOCH,
     NONE,
-    NOT_LEADER_OR_FOLLOWER,
     OFFSET_OUT_OF_RANGE,
     OUT_OF_RANGE,
     READ,
-    UNKNOWN_LEADER_EPOCH,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
     fetch_decision,
-    fetch_error,
 )
 from tidegauge.traces.columns import UNKNOWN
-
-
-def is_assigned(st: State, b: int, f: int) -> int:
-    """Whether leader b counts f as a replica: 1, 0, or UNKNOWN. It may have read the latest change."""
-    known, registered = st[REPLICAS + b, ASSIGNED], st[WHOLE, C_REPLICAS]
-    if st[OPTION, REASSIGNED] == 0:
-        return 1
-    if known == UNKNOWN:
-        return UNKNOWN
-    if st[OPTION, LAG_RULE] == 1 and registered != UNKNOWN and (known ^ registered) >> f & 1 == 1:
-        return UNKNOWN
-    return int(known >> f & 1)
-
-
-def fenced(st: State, b: int, epoch: int, error: int, assigned: int, older_process: int) -> None:
-    """FENCE-01, FENCE-02: who may be answered. A request of a process that has gone is refused too (KIP-903).
-
-    `assigned` and `older_process` are whether its sender is a replica, and such a process: 1, 0, or UNKNOWN.
-    """
-    role, own = st[REPLICAS + b, ROLE], st[REPLICAS + b, EPOCH]
-    served = error in (NONE, OFFSET_OUT_OF_RANGE)
-    if served and role != UNKNOWN:
-        decide(st, FENCE_02, role == LEADING, field.ERROR, NOT_LEADER_OR_FOLLOWER, error)
-    if role == UNKNOWN or (st[OPTION, FENCING] == 1 and UNKNOWN in (epoch, own)):
-        undecided(st, FENCE_01, 1 << field.REQ_EPOCH)
-        return
-    if not served and error not in (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH):
-        return
-    expected = fetch_error(epoch, own, role == LEADING, assigned != 0, st[OPTION, FENCING] == 1 and role != NO_ROLE)
-    if assigned == UNKNOWN and expected == NONE:
-        undecided(st, FENCE_01, 1 << field.REPLICAS)
-        return
-    if role == NO_ROLE and error == UNKNOWN_LEADER_EPOCH:
-        expected = error  # a partition of a broker just started has leader epoch -1: Partition#leaderEpoch
-    if expected == NONE and error == NOT_LEADER_OR_FOLLOWER and older_process != 0:
-        if older_process == UNKNOWN:
-            undecided(st, FENCE_01, 1 << field.REQ_BROKER_EPOCH)
-            return
-        expected = error  # Replica#updateFetchStateOrThrow
-    if st[OPTION, FENCING] == 0 and role != LEADING and not served:
-        expected = error  # without epochs in requests there is nothing to tell the refusals apart
-    decide(st, FENCE_01, served if expected == NONE else error == expected, field.ERROR, expected, error)
 
 
 def decision(st: State, b: int, p: int, error: int, div_epoch: int, div_end: int, records_from: int) -> int:
@@ -190,14 +135,6 @@ def handle_fetch(
     # a request that arrived twice is recorded, but nobody listens to its response: the other one stays in flight
     if repeated != FIRST:
         put_back(st, p, repeated)
-
-
-def older(st: State, f: int, p: int, process: int) -> int:
-    """Whether a request comes from a process of f that is older than one the leader has heard of: 1, 0, or UNKNOWN."""
-    latest = st[p, PROCESS]
-    if UNKNOWN not in (process, latest):
-        return 1 if process < latest else 0
-    return 0 if st[REPLICAS + f, RESTARTED] == 0 else UNKNOWN
 
 
 def answered(
@@ -307,55 +244,3 @@ def records(st: State, b: int, offset: int, data: Records) -> None:
     n = st[REPLICAS + b, CACHED]
     if end > base and rec_epoch >= 0 and n != UNKNOWN:
         same(st, FETCH_06, field.REC_EPOCH, epoch_at(st, b, n, end - 1), rec_epoch, 1 << field.EPOCHS)
-
-
-def answer_fetch(st: State, b: int, f: int, asked: Request, response: Response, data: Records) -> None:
-    """A delayed fetch is answered: DelayedFetch reads again, so the HW is one the leader had meanwhile (FETCH-08)."""
-    alive(st, b)
-    p = pair(st, f, b)
-    kind = st[p, KIND]
-    this_one = fits(asked.epoch, st[p, REQ_EPOCH]) and fits(asked.offset, st[p, REQ_OFFSET])
-    held = kind == HELD and this_one
-    if kind not in (UNKNOWN, HELD, REQUEST, ADRIFT) or not this_one:
-        return
-    leads = st[REPLICAS + b, ROLE] == LEADING and fits(st[REPLICAS + b, EPOCH], asked.epoch)
-    error, res_hw, div_epoch, div_end = response.error, response.hw, response.div_epoch, response.div_end
-    if error == UNKNOWN and (data.base >= 0 or div_epoch >= 0 or div_end >= 0):
-        error = NONE
-    # what a leader that was deposed reads is refused (Partition#fetchRecords)
-    if error == NONE and data.end > data.base >= 0 and st[REPLICAS + b, ROLE] != UNKNOWN:
-        decide(st, FENCE_02, st[REPLICAS + b, ROLE] == LEADING, field.ERROR, NOT_LEADER_OR_FOLLOWER, error)
-    # a delayed fetch is read again (DelayedFetch#onComplete), and the leader may have been deposed or elected again since
-    if held and leads and error == NONE and res_hw >= 0:
-        low, high = st[p, ANS_LOW_HW], st[REPLICAS + b, HW]
-        if UNKNOWN in (low, high):
-            undecided(st, FETCH_08, 1 << field.HW)
-        else:
-            decide(st, FETCH_08, low <= res_hw <= high, field.RES_HW, high, res_hw)
-    if kind != HELD:
-        st[p, REQ_EPOCH] = asked.epoch
-        st[p, REQ_OFFSET] = asked.offset
-        st[p, REQ_LAST] = asked.last_epoch
-    if error not in (NONE, UNKNOWN):
-        st[p, KIND] = RANGE if error == OFFSET_OUT_OF_RANGE else REFUSED
-        return
-    if div_epoch not in (UNKNOWN, -1) or div_end not in (UNKNOWN, -1):
-        if leads:
-            decision(st, b, p, NONE, div_epoch, div_end, data.base)
-        st[p, KIND] = DIVERGED
-        st[p, ANS_DIV_EPOCH] = div_epoch
-        st[p, ANS_DIV_END] = div_end
-        st[p, ANS_LOG_START] = response.log_start if response.log_start >= 0 else st[REPLICAS + b, LOG_START]
-        return
-    if data.base < 0 and div_epoch != -1 and div_end != -1:
-        st[p, KIND] = UNKNOWN
-        return
-    if leads:
-        records(st, b, st[p, REQ_OFFSET], data)
-    st[p, KIND] = DATA
-    st[p, ANS_HW] = res_hw
-    st[p, ANS_LOG_START] = response.log_start if response.log_start >= 0 else st[REPLICAS + b, LOG_START]
-    st[p, ANS_BASE] = data.base
-    st[p, ANS_END] = data.end
-    st[p, ANS_REC_EPOCH] = data.epoch
-    st[p, ANS_TERM] = st[REPLICAS + b, TERM] if leads else -1

@@ -48,6 +48,36 @@ class Call(NamedTuple):
     body: Message
 
 
+def request_frame(messages: Messages, call: Call, number: int, client: bytes) -> bytes:
+    """A request as it goes out, with its correlation id and the name of the client."""
+    name = f"{call.name}Request"
+    head = _HEADER.pack(messages.api_key(call.name), call.version, number, len(client)) + client
+    tags = b"\0" if messages.is_flexible(name, call.version) else b""
+    return _framed(head + tags + messages.write(name, call.version, call.body))
+
+
+def response_in(messages: Messages, call: Call, number: int, data: bytes) -> tuple[Message, int]:
+    """The response to a request in a frame, and where it ends. Raises WireError for that to another request."""
+    if len(data) < 4:
+        raise WireError(f"{call.name}: expected a frame with a correlation id; seen one of {len(data)} bytes")
+    (seen,) = struct.unpack_from(">i", data)
+    if seen != number:
+        raise WireError(f"{call.name}: expected the response to request {number}; seen one to {seen}")
+    flexible = call.name != API_VERSIONS and messages.is_flexible(f"{call.name}Response", call.version)
+    return messages.read(f"{call.name}Response", call.version, data, 4 + flexible)
+
+
+def shared_versions(messages: Messages, found: Message) -> Mapping[str, range]:
+    """What both sides can say, by name of the request, after a response to ApiVersions."""
+    shared = {}
+    for api in found["apiKeys"]:
+        with suppress(WireError):
+            name = messages.api_name(api["apiKey"])
+            ours = messages.versions(f"{name}Request")
+            shared[name] = range(max(api["minVersion"], ours.start), min(api["maxVersion"] + 1, ours.stop))
+    return MappingProxyType({name: versions for name, versions in shared.items() if versions})
+
+
 class Connection:
     """A client's connection to a broker."""
 
@@ -77,18 +107,10 @@ class Connection:
         return response
 
     def _request(self, call: Call, number: int) -> bytes:
-        messages, name = self._messages, f"{call.name}Request"
-        head = _HEADER.pack(messages.api_key(call.name), call.version, number, len(self._client)) + self._client
-        tags = b"\0" if messages.is_flexible(name, call.version) else b""
-        return _framed(head + tags + messages.write(name, call.version, call.body))
+        return request_frame(self._messages, call, number, self._client)
 
     async def _response(self, call: Call, number: int) -> Message:
-        data = await _frame(self._reader)
-        (seen,) = struct.unpack_from(">i", data)
-        if seen != number:
-            raise WireError(f"{call.name}: expected the response to request {number}; seen one to {seen}")
-        flexible = call.name != API_VERSIONS and self._messages.is_flexible(f"{call.name}Response", call.version)
-        body, _ = self._messages.read(f"{call.name}Response", call.version, data, 4 + flexible)
+        body, _ = response_in(self._messages, call, number, await _frame(self._reader))
         return body
 
     async def versions(self) -> Mapping[str, range]:
@@ -96,13 +118,7 @@ class Connection:
         found = await self.call(API_VERSIONS, 0, {})
         if found["errorCode"]:
             raise WireError(f"{API_VERSIONS}: expected no error; seen {found['errorCode']}")
-        shared = {}
-        for api in found["apiKeys"]:
-            with suppress(WireError):
-                name = self._messages.api_name(api["apiKey"])
-                ours = self._messages.versions(f"{name}Request")
-                shared[name] = range(max(api["minVersion"], ours.start), min(api["maxVersion"] + 1, ours.stop))
-        return MappingProxyType({name: versions for name, versions in shared.items() if versions})
+        return shared_versions(self._messages, found)
 
     def close(self) -> None:
         """Close it; nothing is waited for."""

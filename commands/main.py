@@ -23,6 +23,7 @@ from tidegauge.commands import (
     generate,
     model,
     play,
+    probe,
     prove,
     recheck,
     scenario,
@@ -64,6 +65,7 @@ COMMANDS: dict[str, Command] = {
     "play": play,
     "drive": drive,
     "recheck": recheck,
+    "probe": probe,
     "doctor": doctor,
 }
 

@@ -1,0 +1,142 @@
+"""A check: what is asked, what must come back, which rule that is, and where Kafka has it.
+
+Rules of this file
+
+1. A check is a row of a table: an id that stays, the rule of the catalog it is about ("" where none is), Kafka's class and
+   method, a sentence, the requests. Its requests are a generator, so that a later one may use what an earlier one got.
+2. Expected are fields of the response, as far as a rule speaks about them; a set of values means any of them.
+3. Nothing is expected of a broker that does not offer a request in the version of `needs`.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, NamedTuple
+
+from tidegauge.drive.probe.codes import Code, named
+from tidegauge.drive.probe.link import Link, LinkError
+from tidegauge.drive.probe.scenes import Scenes
+from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.frames import Call
+from tidegauge.drive.wire.primitives import WireError
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.traces.segments.record_batch import CorruptBatchError, header
+
+Expected = Mapping[str, Any]
+CLOSED = {"connection": "closed"}
+"""Expected where Kafka closes the connection."""
+
+
+class Ask(NamedTuple):
+    """A request and what must come back; without `expected` there must be no response."""
+
+    link: Link
+    call: Call
+    expected: Expected | None
+    claimed: int | None = None
+
+
+Asks = Generator[Ask, Message, None]
+
+
+class Check(NamedTuple):
+    """A row."""
+
+    id: str
+    rule: str
+    source: str
+    says: str
+    asks: Callable[[Scenes], Asks]
+    needs: Mapping[str, int] = {}
+
+
+def once(ask: Callable[[Scenes], Ask]) -> Callable[[Scenes], Asks]:
+    """A check of one request."""
+
+    def asks(scenes: Scenes) -> Asks:
+        yield ask(scenes)
+
+    return asks
+
+
+class FailedError(Exception):
+    """Something else came back than must."""
+
+
+def exchanged(ask: Ask) -> Message:
+    """Send it and hold what comes back against what must. Raises FailedError."""
+    if ask.expected is None:
+        ask.link.tell(ask.call)
+        return {}
+    closes = ask.expected == CLOSED
+    try:
+        answered = ask.link.ask(ask.call) if ask.claimed is None else ask.link.claim(ask.call, ask.claimed)
+    except LinkError as problem:
+        if closes and "closed" in str(problem):
+            return {}
+        raise FailedError(str(problem)) from problem
+    if closes:
+        raise FailedError(f"{ask.call.name}: expected that the connection is closed; seen a response")
+    seen = reading(ask.call.name, answered)
+    for name, wanted in ask.expected.items():
+        if not _is(seen.get(name), wanted):
+            raise FailedError(f"{name}: expected {_shown(name, wanted)}; seen {_shown(name, seen.get(name))}")
+    return seen
+
+
+def reading(name: str, response: Message) -> Message:
+    """The one partition of a response; an error of the whole stands for one of the partition."""
+    match name:
+        case "Fetch":
+            return _fetched(response)
+        case "Produce":
+            return _only(response["responses"], "partitionResponses")
+        case "ListOffsets" | "OffsetForLeaderEpoch" | "DeleteRecords":
+            return _only(response["topics"], "partitions")
+        case _:
+            return response
+
+
+def _only(topics: list[Message], partitions: str) -> Message:
+    if len(topics) != 1 or len(topics[0][partitions]) != 1:
+        raise FailedError(f"expected a response about one partition; seen {topics}")
+    found: Message = topics[0][partitions][0]
+    return found
+
+
+def _fetched(response: Message) -> Message:
+    if response.get("errorCode"):
+        return {"errorCode": response["errorCode"]}
+    found = dict(_only(response["responses"], "partitions"))
+    try:
+        found["batches"] = batches_in(found.pop("records") or b"")
+    except CorruptBatchError as problem:
+        raise FailedError(f"records: {problem}") from problem
+    diverging = found.get("divergingEpoch") or {"epoch": UNDEFINED, "endOffset": UNDEFINED}
+    at = (diverging["epoch"], diverging["endOffset"])
+    found["divergingEpoch"] = None if at == (UNDEFINED, UNDEFINED) else at
+    return found
+
+
+def batches_in(data: bytes) -> list[tuple[int, int, int]]:
+    """Base, last offset and leader epoch of each batch. Raises CorruptBatchError."""
+    at, found = 0, []
+    while at < len(data):
+        batch, at = header(data, at)
+        found.append((batch.base, batch.last, batch.epoch))
+    return found
+
+
+def _is(seen: Any, wanted: Any) -> bool:
+    return seen in wanted if isinstance(wanted, frozenset) else bool(seen == wanted)
+
+
+def _shown(name: str, value: Any) -> str:
+    if isinstance(value, frozenset):
+        return " or ".join(_shown(name, one) for one in sorted(value))
+    if name == "errorCode" and isinstance(value, int):
+        return named(value)
+    return "nothing" if value is None else str(value)
+
+
+PROBLEMS = (FailedError, WireError)
+
+__all__ = ["CLOSED", "PROBLEMS", "Ask", "Asks", "Check", "Code", "Expected", "FailedError", "exchanged", "once", "reading"]

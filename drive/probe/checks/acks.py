@@ -1,0 +1,133 @@
+"""Whom an append waits for: acks, and min.insync.replicas."""
+
+from collections.abc import Callable
+
+from tidegauge.drive.probe.check import Ask, Asks, Check, Code, FailedError
+from tidegauge.drive.probe.partition import LATEST, Partition, batch
+from tidegauge.drive.probe.scenes import Scenes
+from tidegauge.impl.rules import UNDEFINED
+
+REPLICAS = "Partition#appendRecordsToLeader"
+PRODUCE = {"Produce": 3}
+ROUNDS = 10
+
+
+def produced(partition: Partition, records: int = 1, acks: int = -1) -> Ask:
+    """A batch that is appended at the log end."""
+    expected = {"errorCode": Code.NONE, "baseOffset": partition.end}
+    call = partition.produce(batch(partition, records), acks)
+    partition.appended(records)
+    return Ask(partition.link, call, expected)
+
+
+def holds(partition: Partition) -> Ask:
+    """The log holds what was appended, and nothing else."""
+    seen = {"errorCode": Code.NONE, "batches": partition.batches, "highWatermark": partition.end}
+    return Ask(partition.link, partition.fetch(0), seen)
+
+
+def _acknowledged(acks: int) -> Callable[[Scenes], Asks]:
+    def asks(scenes: Scenes) -> Asks:
+        partition = scenes.fresh()
+        for records in (1, 3, 1):
+            yield produced(partition, records, acks)
+        yield holds(partition)
+
+    return asks
+
+
+def _silent(scenes: Scenes) -> Asks:
+    """A response to acks=0 would be taken for that of the fetch behind it."""
+    partition = scenes.fresh()
+    for _ in range(2):
+        yield produced(partition, acks=0)._replace(expected=None)
+    yield holds(partition)
+
+
+def _invalid_acks(scenes: Scenes) -> Asks:
+    partition = scenes.fresh()
+    for acks in (2, -2, 7):
+        call = partition.produce(batch(partition), acks)
+        yield Ask(partition.link, call, {"errorCode": Code.INVALID_REQUIRED_ACKS, "baseOffset": UNDEFINED})
+    yield holds(partition)
+
+
+def _all_is_committed(scenes: Scenes) -> Asks:
+    """The fetch goes out as soon as the response is there."""
+    partition = scenes.replicated()
+    for _ in range(ROUNDS):
+        first = partition.end
+        yield produced(partition)
+        listed = Ask(partition.link, partition.list_offsets(LATEST), {"errorCode": Code.NONE})
+        seen = yield listed
+        if seen["offset"] <= first:
+            raise FailedError(f"offset: expected a high watermark above the acknowledged {first}; seen {seen['offset']}")
+
+
+def _too_few(scenes: Scenes) -> Asks:
+    """Since 3.7 no more in-sync replicas are asked for than there are replicas (KAFKA-15583)."""
+    partition = scenes.fresh(min_insync_replicas="2")
+    call = partition.produce(batch(partition))
+    seen = yield Ask(partition.link, call, {"errorCode": frozenset({Code.NONE, Code.NOT_ENOUGH_REPLICAS})})
+    if seen["errorCode"] == Code.NONE:
+        partition.appended()
+    yield Ask(partition.link, partition.fetch(0), {"errorCode": Code.NONE, "batches": partition.batches})
+
+
+def _without_acks_all(scenes: Scenes) -> Asks:
+    """Only who asks for all of them waits for enough of them."""
+    partition = scenes.fresh(min_insync_replicas="2")
+    yield produced(partition, acks=1)
+    batches = {"errorCode": Code.NONE, "batches": partition.batches}
+    yield Ask(partition.link, partition.fetch(0), batches)
+
+
+ACKS_CHECKS = (
+    Check(
+        "acks.one", "APPEND-01", REPLICAS, "With acks=1 a batch is answered with its base offset.", _acknowledged(1), PRODUCE
+    ),
+    Check(
+        "acks.all", "ACK-01", REPLICAS, "With acks=all a batch is answered with its base offset.", _acknowledged(-1), PRODUCE
+    ),
+    Check(
+        "acks.zero",
+        "",
+        "KafkaApis#handleProduceRequest",
+        "With acks=0 there is no response, and the batch is appended.",
+        _silent,
+        PRODUCE,
+    ),
+    Check(
+        "acks.invalid",
+        "",
+        "ReplicaManager#isValidRequiredAcks",
+        "Other acks than 0, 1 and -1 are refused with INVALID_REQUIRED_ACKS, and nothing is appended.",
+        _invalid_acks,
+        PRODUCE,
+    ),
+    Check(
+        "acks.all-is-committed",
+        "ACK-01",
+        "Partition#checkEnoughReplicasReachOffset",
+        "What acks=all acknowledges is below the high watermark, as the next request shows.",
+        _all_is_committed,
+        PRODUCE,
+    ),
+    Check(
+        "min-isr.more-than-replicas",
+        "APPEND-03",
+        REPLICAS,
+        "With acks=all and more min.insync.replicas than replicas, a batch is refused with NOT_ENOUGH_REPLICAS and not "
+        "appended; or they are no more than the replicas, and it is (3.7).",
+        _too_few,
+        PRODUCE,
+    ),
+    Check(
+        "min-isr.acks-one",
+        "APPEND-03",
+        REPLICAS,
+        "min.insync.replicas bind acks=all only.",
+        _without_acks_all,
+        PRODUCE,
+    ),
+)

@@ -1,0 +1,224 @@
+"""Produce: what a leader makes of a batch, and what it refuses to append."""
+
+from collections.abc import Callable
+
+from tidegauge.drive.probe.check import Ask, Asks, Check, Code, Expected, FailedError, once
+from tidegauge.drive.probe.checks.acks import PRODUCE, holds
+from tidegauge.drive.probe.partition import BY_NAME, Partition, batch
+from tidegauge.drive.probe.scenes import Scenes, append
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.traces.segments.record_batch import CONTROL, MAGIC_AT, RecordBatch
+
+APPEND, VALIDATE = "UnifiedLog#appendAsLeader", "LogValidator#validateBatch"
+EPOCH_AT, CRC_AT = 12, MAGIC_AT + 1
+
+Spoiled = Callable[[Partition], bytes]
+
+
+def _epoch_is_the_leaders(scenes: Scenes) -> Asks:
+    """The batch says another one; the checksum does not cover it."""
+    partition = scenes.fresh()
+    for epoch in (UNDEFINED, partition.epoch + 5):
+        records = bytearray(batch(partition))
+        records[EPOCH_AT : EPOCH_AT + 4] = epoch.to_bytes(4, "big", signed=True)
+        expected = {"errorCode": Code.NONE, "baseOffset": partition.end}
+        call = partition.produce(bytes(records))
+        partition.appended()
+        yield Ask(partition.link, call, expected)
+    yield holds(partition)
+
+
+def _epochs_of_leaders(scenes: Scenes) -> Asks:
+    partition = scenes.epochs()
+    seen = {"errorCode": Code.NONE, "batches": partition.batches}
+    yield Ask(partition.link, partition.fetch(0), seen)
+
+
+def _refused(spoiled: Spoiled, *codes: Code, **config: str) -> Callable[[Scenes], Asks]:
+    """Behind a good batch, where the topic is one like others; nothing of it is in the log."""
+    wanted = frozenset(codes)
+
+    def asks(scenes: Scenes) -> Asks:
+        partition = scenes.fresh(**config)
+        if not config:
+            append(partition)
+        seen = yield Ask(partition.link, partition.produce(spoiled(partition)), {"errorCode": wanted})
+        if seen["baseOffset"] != UNDEFINED:
+            raise FailedError(f"baseOffset: expected {UNDEFINED} of a batch that is refused; seen {seen['baseOffset']}")
+        yield holds(partition)
+
+    return asks
+
+
+def _flipped(at: int) -> Spoiled:
+    def spoiled(partition: Partition) -> bytes:
+        records = bytearray(batch(partition))
+        records[at] ^= 0x01
+        return bytes(records)
+
+    return spoiled
+
+
+def _control(partition: Partition) -> bytes:
+    return batch(partition, change=lambda one: one._replace(attributes=CONTROL))
+
+
+def _based(partition: Partition) -> bytes:
+    return (1000).to_bytes(8, "big") + batch(partition)[8:]
+
+
+def _counts(partition: Partition) -> bytes:
+    """A batch of one record that says it has offsets for three."""
+
+    return batch(partition, change=lambda one: one._replace(last=one.last + 2))
+
+
+def _two_batches(partition: Partition) -> bytes:
+    return batch(partition) * 2
+
+
+def _torn(partition: Partition) -> bytes:
+    return batch(partition, 3)[:-5]
+
+
+def _large(partition: Partition) -> bytes:
+    """4,000 bytes of value."""
+
+    def filled(one: RecordBatch) -> RecordBatch:
+        return one._replace(records=(one.records[0]._replace(value=bytes(4000)),))
+
+    return batch(partition, change=filled)
+
+
+def _nowhere(scenes: Scenes) -> Ask:
+    absent = scenes.absent()
+    expected: Expected = {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION, "baseOffset": UNDEFINED}
+    return Ask(absent.link, absent.produce(batch(absent)), expected)
+
+
+def _nowhere_by_id(scenes: Scenes) -> Ask:
+    absent = scenes.absent()
+    call = absent.produce(batch(absent), version=absent.version("Produce", BY_NAME + 1))
+    return Ask(absent.link, call, {"errorCode": Code.UNKNOWN_TOPIC_ID, "baseOffset": UNDEFINED})
+
+
+def _no_partition(scenes: Scenes) -> Ask:
+    partition = scenes.log()
+    expected: Expected = {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION, "baseOffset": UNDEFINED}
+    return Ask(partition.link, partition.produce(batch(partition), index=7), expected)
+
+
+APPEND_CHECKS = (
+    Check(
+        "append.leader-epoch",
+        "APPEND-01",
+        APPEND,
+        "A leader stamps a batch with its own epoch, whatever the producer wrote there.",
+        _epoch_is_the_leaders,
+        PRODUCE,
+    ),
+    Check(
+        "append.leader-epochs-after-elections",
+        "APPEND-01",
+        APPEND,
+        "Batches keep the epoch of the leader that appended them.",
+        _epochs_of_leaders,
+        PRODUCE,
+    ),
+    Check(
+        "append.base-offset",
+        "",
+        VALIDATE,
+        "A producer numbers its records from 0: a batch with another base offset is refused with INVALID_RECORD.",
+        _refused(_based, Code.INVALID_RECORD),
+        PRODUCE,
+    ),
+    Check(
+        "append.checksum",
+        "",
+        "UnifiedLog#analyzeAndValidateRecords",
+        "A batch whose checksum does not match is refused with CORRUPT_MESSAGE.",
+        _refused(_flipped(CRC_AT), Code.CORRUPT_MESSAGE),
+        PRODUCE,
+    ),
+    Check(
+        "append.content",
+        "",
+        "UnifiedLog#analyzeAndValidateRecords",
+        "A batch of which a bit has changed is refused with CORRUPT_MESSAGE.",
+        _refused(_flipped(-2), Code.CORRUPT_MESSAGE),
+        PRODUCE,
+    ),
+    Check(
+        "append.torn",
+        "",
+        "ProduceRequest#validateRecords",
+        "Half a batch is refused with CORRUPT_MESSAGE or INVALID_RECORD.",
+        _refused(_torn, Code.CORRUPT_MESSAGE, Code.INVALID_RECORD),
+        PRODUCE,
+    ),
+    Check(
+        "append.two-batches",
+        "",
+        "ProduceRequest#validateRecords",
+        "A request has one batch per partition: two are refused with INVALID_RECORD.",
+        _refused(_two_batches, Code.INVALID_RECORD),
+        PRODUCE,
+    ),
+    Check(
+        "append.control-batch",
+        "",
+        VALIDATE,
+        "Only brokers write control batches: INVALID_RECORD.",
+        _refused(_control, Code.INVALID_RECORD),
+        PRODUCE,
+    ),
+    Check(
+        "append.offsets-without-records",
+        "",
+        VALIDATE,
+        "A batch with more offsets than records is refused with INVALID_RECORD.",
+        _refused(_counts, Code.INVALID_RECORD),
+        PRODUCE,
+    ),
+    Check(
+        "append.without-key-to-a-compacted-topic",
+        "",
+        "LogValidator#validateKey",
+        "A record without a key is refused by a compacted topic with INVALID_RECORD.",
+        _refused(batch, Code.INVALID_RECORD, cleanup_policy="compact"),
+        PRODUCE,
+    ),
+    Check(
+        "append.too-large",
+        "",
+        "UnifiedLog#analyzeAndValidateRecords",
+        "A batch above max.message.bytes is refused with MESSAGE_TOO_LARGE.",
+        _refused(_large, Code.MESSAGE_TOO_LARGE, max_message_bytes="1000"),
+        PRODUCE,
+    ),
+    Check(
+        "append.unknown-topic",
+        "",
+        "KafkaApis#handleProduceRequest",
+        "A topic that is not there, by name: UNKNOWN_TOPIC_OR_PARTITION.",
+        once(_nowhere),
+        PRODUCE,
+    ),
+    Check(
+        "append.unknown-topic-id",
+        "",
+        "KafkaApis#handleProduceRequest",
+        "A topic that is not there, by id: UNKNOWN_TOPIC_ID (KIP-516).",
+        once(_nowhere_by_id),
+        {"Produce": 13},
+    ),
+    Check(
+        "append.unknown-partition",
+        "",
+        "KafkaApis#handleProduceRequest",
+        "A partition that the topic does not have: UNKNOWN_TOPIC_OR_PARTITION.",
+        once(_no_partition),
+        PRODUCE,
+    ),
+)

@@ -1,0 +1,119 @@
+"""DeleteRecords: the log start moves up to an offset, no further than the high watermark."""
+
+from collections.abc import Callable
+
+from tidegauge.drive.probe.check import Ask, Asks, Check, Code, once
+from tidegauge.drive.probe.partition import Partition
+from tidegauge.drive.probe.scenes import RECORDS, Scenes, append
+from tidegauge.impl.rules import UNDEFINED
+
+DELETE, NEEDS = "Partition#deleteRecordsOnLeader", {"DeleteRecords": 0}
+HIGH_WATERMARK = -1
+"""DeleteRecordsRequest.HIGH_WATERMARK."""
+
+
+def _deleted(partition: Partition, offset: int, low: int) -> Ask:
+    return Ask(partition.link, partition.delete_records(offset), {"errorCode": Code.NONE, "lowWatermark": low})
+
+
+def _starts(partition: Partition) -> Ask:
+    expected = {"errorCode": Code.NONE, "logStartOffset": partition.start, "highWatermark": partition.end}
+    return Ask(partition.link, partition.fetch(partition.end), expected)
+
+
+def _written(scenes: Scenes) -> Partition:
+    partition = scenes.fresh()
+    for _ in range(RECORDS):
+        append(partition)
+    return partition
+
+
+def _moves(*steps: tuple[int, int]) -> Callable[[Scenes], Asks]:
+    """Offsets to delete up to, and the log start behind each."""
+
+    def asks(scenes: Scenes) -> Asks:
+        partition = _written(scenes)
+        for offset, low in steps:
+            yield _deleted(partition, offset, low)
+            partition.start = low
+            yield _starts(partition)
+
+    return asks
+
+
+def _refused(*offsets: int) -> Callable[[Scenes], Asks]:
+    def asks(scenes: Scenes) -> Asks:
+        partition = _written(scenes)
+        for offset in offsets:
+            expected = {"errorCode": Code.OFFSET_OUT_OF_RANGE, "lowWatermark": UNDEFINED}
+            yield Ask(partition.link, partition.delete_records(offset), expected)
+        yield _starts(partition)
+
+    return asks
+
+
+def _unknown(scenes: Scenes) -> Ask:
+    absent = scenes.absent()
+    return Ask(absent.link, absent.delete_records(0), {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+def _goes_on(scenes: Scenes) -> Asks:
+    """Offsets are not used again."""
+    partition = _written(scenes)
+    yield _deleted(partition, HIGH_WATERMARK, RECORDS)
+    append(partition)
+    batches = {"errorCode": Code.NONE, "batches": partition.batches[-1:], "logStartOffset": RECORDS}
+    yield Ask(partition.link, partition.fetch(RECORDS), batches)
+
+
+DELETE_CHECKS = (
+    Check("delete.up-to-an-offset", "LOG-01", DELETE, "The log start moves to the offset.", _moves((4, 4), (7, 7)), NEEDS),
+    Check(
+        "delete.below-the-log-start",
+        "LOG-01",
+        DELETE,
+        "The log start never goes down: an offset below it changes nothing.",
+        _moves((4, 4), (2, 4), (0, 4)),
+        NEEDS,
+    ),
+    Check(
+        "delete.up-to-the-high-watermark",
+        "HW-10",
+        DELETE,
+        "Offset -1 stands for the high watermark.",
+        _moves((HIGH_WATERMARK, RECORDS)),
+        NEEDS,
+    ),
+    Check(
+        "delete.beyond-the-high-watermark",
+        "HW-01",
+        DELETE,
+        "Beyond the high watermark nothing is deleted: OFFSET_OUT_OF_RANGE.",
+        _refused(RECORDS + 1, RECORDS + 1000),
+        NEEDS,
+    ),
+    Check(
+        "delete.negative-offset",
+        "",
+        DELETE,
+        "Other negative offsets than -1 are refused with OFFSET_OUT_OF_RANGE.",
+        _refused(-2),
+        NEEDS,
+    ),
+    Check(
+        "delete.then-append",
+        "LOG-01",
+        DELETE,
+        "A log of which everything was deleted goes on at its end.",
+        _goes_on,
+        NEEDS,
+    ),
+    Check(
+        "delete.unknown-topic",
+        "",
+        "KafkaApis#handleDeleteRecordsRequest",
+        "A topic that is not there: UNKNOWN_TOPIC_OR_PARTITION.",
+        once(_unknown),
+        NEEDS,
+    ),
+)

@@ -1,0 +1,173 @@
+"""Where a leader epoch ends, asked with OffsetsForLeaderEpoch and by a fetch that may diverge (KIP-101, KIP-279, KIP-595).
+
+What must come back is computed by `impl.rules.end_offset_for` and `fetch_decision` from what was written.
+"""
+
+from collections.abc import Callable, Iterable
+
+from tidegauge.drive.probe.check import Ask, Asks, Check, Code, Expected
+from tidegauge.drive.probe.partition import Partition
+from tidegauge.drive.probe.scenes import Scenes
+from tidegauge.impl.rules import DIVERGING, OUT_OF_RANGE, UNDEFINED, fetch_decision
+
+TABLE, READ = "LeaderEpochFileCache#endOffsetFor", "Partition#readRecords"
+OFFSETS, FETCH = {"OffsetForLeaderEpoch": 2}, {"Fetch": 12}
+
+Where = Callable[[Scenes], Partition]
+Epochs = Callable[[Partition], Iterable[int]]
+Pairs = Callable[[Partition], Iterable[tuple[int, int]]]
+
+
+def ends(where: Where, epochs: Epochs) -> Callable[[Scenes], Asks]:
+    """Ask where some epochs end."""
+
+    def asks(scenes: Scenes) -> Asks:
+        partition = where(scenes)
+        for epoch in epochs(partition):
+            found, end = partition.end_offset(epoch)
+            expected = {"errorCode": Code.NONE, "leaderEpoch": found, "endOffset": end}
+            yield Ask(partition.link, partition.offsets_for_leader_epoch(epoch), expected)
+
+    return asks
+
+
+def diverges(where: Where, pairs: Pairs) -> Callable[[Scenes], Asks]:
+    """Fetch with (last fetched epoch, offset)."""
+
+    def asks(scenes: Scenes) -> Asks:
+        partition = where(scenes)
+        for last, offset in pairs(partition):
+            yield Ask(partition.link, partition.fetch(offset, last=last), expected_of(partition, last, offset))
+
+    return asks
+
+
+def expected_of(partition: Partition, last: int, offset: int) -> Expected:
+    """What a fetch must bring."""
+    what, epoch, end = fetch_decision(*partition.entries, partition.start, partition.end, offset, last)
+    if what == OUT_OF_RANGE:
+        return {"errorCode": Code.OFFSET_OUT_OF_RANGE, "divergingEpoch": None, "batches": []}
+    if what == DIVERGING:
+        return {"errorCode": Code.NONE, "divergingEpoch": (epoch, end), "batches": []}
+    records = [one for one in partition.batches if one[1] >= offset]
+    return {"errorCode": Code.NONE, "divergingEpoch": None, "batches": records}
+
+
+def _all(partition: Partition) -> Iterable[int]:
+    return range(partition.epoch + 3)
+
+
+def _everywhere(partition: Partition) -> Iterable[tuple[int, int]]:
+    """Each epoch, and one before and behind each place where something begins or ends."""
+    places = {0, partition.end, *partition.entries.starts, partition.start}
+    offsets = sorted({place + step for place in places for step in (-1, 0, 1)} - {-1})
+    return [(epoch, offset) for epoch in _all(partition) for offset in offsets]
+
+
+EPOCH_CHECKS = (
+    Check(
+        "epochs.undefined",
+        "EPOCH-05",
+        TABLE,
+        "No epoch ends nowhere: epoch -1, offset -1.",
+        ends(Scenes.log, lambda _: (UNDEFINED,)),
+        OFFSETS,
+    ),
+    Check(
+        "epochs.current",
+        "EPOCH-05",
+        TABLE,
+        "The leader's own epoch ends at its log end.",
+        ends(Scenes.log, lambda p: (p.epoch,)),
+        OFFSETS,
+    ),
+    Check(
+        "epochs.not-begun",
+        "EPOCH-05",
+        TABLE,
+        "An epoch that the leader has not heard of ends nowhere.",
+        ends(Scenes.log, lambda p: (p.epoch + 1, p.epoch + 2, p.epoch + 1000)),
+        OFFSETS,
+    ),
+    Check(
+        "epochs.empty-log",
+        "EPOCH-05",
+        TABLE,
+        "An epoch without records ends where it began.",
+        ends(Scenes.fresh, lambda p: (p.epoch, p.epoch + 1)),
+        OFFSETS,
+    ),
+    Check(
+        "epochs.after-delete-records",
+        "EPOCH-05",
+        TABLE,
+        "A log start that moved changes no epoch's end.",
+        ends(Scenes.moved, _all),
+        OFFSETS | {"DeleteRecords": 0},
+    ),
+    Check(
+        "epochs.every-epoch",
+        "EPOCH-05",
+        TABLE,
+        "An epoch that is over ends where the next one that the leader knows begins; one that it never had is answered with "
+        "the largest below it.",
+        ends(Scenes.epochs, _all),
+        OFFSETS,
+    ),
+    Check(
+        "divergence.same-epoch-below-the-end",
+        "FETCH-05",
+        READ,
+        "A fetch with the leader's epoch, from within its log, reads.",
+        diverges(Scenes.log, lambda p: [(p.epoch, offset) for offset in range(p.end)]),
+        FETCH,
+    ),
+    Check(
+        "divergence.same-epoch-at-the-end",
+        "FETCH-05",
+        READ,
+        "A fetch with the leader's epoch, at its log end, reads nothing and does not diverge.",
+        diverges(Scenes.log, lambda p: [(p.epoch, p.end)]),
+        FETCH,
+    ),
+    Check(
+        "divergence.same-epoch-beyond-the-end",
+        "FETCH-05",
+        READ,
+        "A fetch with the leader's epoch, beyond its log end, is told the epoch's end: not OFFSET_OUT_OF_RANGE.",
+        diverges(Scenes.log, lambda p: [(p.epoch, p.end + 1), (p.epoch, p.end + 1000)]),
+        FETCH,
+    ),
+    Check(
+        "divergence.epoch-not-begun",
+        "FETCH-05",
+        READ,
+        "A fetch with an epoch that the leader has not heard of is out of range.",
+        diverges(Scenes.log, lambda p: [(p.epoch + 1, offset) for offset in (0, p.end)]),
+        FETCH,
+    ),
+    Check(
+        "divergence.without-an-epoch",
+        "FETCH-05",
+        READ,
+        "A fetch without an epoch, beyond the log end, is out of range and never diverges.",
+        diverges(Scenes.log, lambda p: [(UNDEFINED, p.end + 1), (UNDEFINED, p.end)]),
+        FETCH,
+    ),
+    Check(
+        "divergence.below-the-log-start",
+        "FETCH-05",
+        READ,
+        "Below the log start a fetch is out of range, whatever epoch it carries (KAFKA-12996).",
+        diverges(Scenes.moved, lambda p: [(p.epoch, offset) for offset in range(p.start)]),
+        FETCH | {"DeleteRecords": 0},
+    ),
+    Check(
+        "divergence.every-epoch-and-offset",
+        "FETCH-05",
+        READ,
+        "With any epoch, at any offset, a fetch reads, diverges or is out of range as the leader's epochs say.",
+        diverges(Scenes.epochs, _everywhere),
+        FETCH,
+    ),
+)

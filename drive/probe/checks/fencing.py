@@ -1,0 +1,76 @@
+"""Requests carry the leader epoch that their sender knows (KIP-320)."""
+
+from collections.abc import Callable
+
+from tidegauge.drive.probe.check import Ask, Asks, Check, Code, once
+from tidegauge.drive.probe.partition import LATEST, Partition
+from tidegauge.drive.probe.scenes import Scenes, UndecidedError
+from tidegauge.drive.wire.frames import Call
+from tidegauge.impl.rules import request_error
+
+Asked = Callable[[Partition, int], Call]
+
+FENCING = "Partition#checkCurrentLeaderEpoch"
+REQUESTS: tuple[tuple[str, str, int, Asked], ...] = (
+    ("fetch", "Fetch", 9, lambda p, current: p.fetch(0, current=current)),
+    ("list-offsets", "ListOffsets", 4, lambda p, current: p.list_offsets(LATEST, current=current)),
+    (
+        "offsets-for-leader-epoch",
+        "OffsetForLeaderEpoch",
+        2,
+        lambda p, current: p.offsets_for_leader_epoch(p.epoch, current=current),
+    ),
+)
+KINDS = (
+    ("equal", 0, "A request in the leader's own epoch is served."),
+    ("newer", 1, "A request in an epoch the leader has not heard of is refused with UNKNOWN_LEADER_EPOCH."),
+    ("much-newer", 1 << 20, "A request in an epoch far ahead is refused with UNKNOWN_LEADER_EPOCH."),
+)
+
+
+def _checks() -> tuple[Check, ...]:
+    found = []
+    for name, request, least, asked in REQUESTS:
+        needs = {request: least}
+        for kind, more, says in KINDS:
+            found.append(Check(f"fencing.{name}-{kind}", "FENCE-01", FENCING, says, once(_of(asked, more)), needs))
+        says = "A request of an older epoch is refused with FENCED_LEADER_EPOCH."
+        found.append(Check(f"fencing.{name}-older", "FENCE-01", FENCING, says, _older(asked), needs))
+    says = "A fetch that is fenced is not asked whether the logs part."
+    found.append(
+        Check("fencing.before-divergence", "FENCE-01", "Partition#readRecords", says, once(_diverging), {"Fetch": 12})
+    )
+    return tuple(found)
+
+
+def _asked(partition: Partition, asked: Asked, current: int) -> Ask:
+    error = request_error(current, partition.epoch, True, True)
+    return Ask(partition.link, asked(partition, current), {"errorCode": Code(error)})
+
+
+def _of(asked: Asked, more: int) -> Callable[[Scenes], Ask]:
+    def ask(scenes: Scenes) -> Ask:
+        partition = scenes.log()
+        return _asked(partition, asked, partition.epoch + more)
+
+    return ask
+
+
+def _older(asked: Asked) -> Callable[[Scenes], Asks]:
+    def asks(scenes: Scenes) -> Asks:
+        partition = scenes.log() if scenes.log().epoch > 0 else scenes.epochs()
+        if partition.epoch == 0:
+            raise UndecidedError("no leader epoch is older than 0, and none was elected")
+        for older in range(partition.epoch):
+            yield _asked(partition, asked, older)
+
+    return asks
+
+
+def _diverging(scenes: Scenes) -> Ask:
+    partition = scenes.log()
+    call = partition.fetch(partition.end + 1, current=partition.epoch + 1, last=partition.epoch)
+    return Ask(partition.link, call, {"errorCode": Code.UNKNOWN_LEADER_EPOCH, "divergingEpoch": None})
+
+
+FENCING_CHECKS = _checks()

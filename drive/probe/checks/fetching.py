@@ -1,0 +1,206 @@
+"""What a consumer is given: from its offset on, up to the high watermark, never above."""
+
+from tidegauge.drive.probe.check import Ask, Asks, Check, Code, FailedError, once, reading
+from tidegauge.drive.probe.partition import BY_NAME, DEBUGGING_CONSUMER, LATEST, READ_COMMITTED, Partition, batch
+from tidegauge.drive.probe.scenes import Scenes, UndecidedError, append
+from tidegauge.impl.rules import UNDEFINED, fetch_error
+
+READ, OUT = "UnifiedLog#read", {"errorCode": Code.OFFSET_OUT_OF_RANGE, "batches": []}
+STRANGER = 2_000_000_011
+"""A broker id that nobody has."""
+
+NAMES = ("Produce", "ListOffsets", "Fetch")
+ROUNDS = 200
+"""How often a produce, a look at the log end and a read go out together at most, until a read comes before the follower."""
+
+
+def _from(partition: Partition, offset: int, **more: int) -> Ask:
+    batches = [one for one in partition.batches if one[1] >= offset]
+    seen = {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
+    return Ask(partition.link, partition.fetch(offset, **more), {"errorCode": Code.NONE, **seen})
+
+
+def _every_offset(scenes: Scenes) -> Asks:
+    partition = scenes.log()
+    for offset in range(partition.end + 1):
+        yield _from(partition, offset)
+
+
+def _empty(scenes: Scenes) -> Asks:
+    partition = scenes.fresh()
+    yield _from(partition, 0)
+
+
+def _inside(scenes: Scenes) -> Asks:
+    partition = scenes.fresh()
+    append(partition, 3)
+    append(partition, 2)
+    for offset in range(partition.end):
+        yield _from(partition, offset)
+
+
+def _small(scenes: Scenes) -> Ask:
+    partition = scenes.log()
+    expected = {"errorCode": Code.NONE, "batches": partition.batches[2:3]}
+    return Ask(partition.link, partition.fetch(2, max_bytes=1), expected)
+
+
+def _out(scenes: Scenes, *offsets: int) -> Asks:
+    partition = scenes.log()
+    for offset in offsets:
+        yield Ask(partition.link, partition.fetch(offset), OUT)
+
+
+def _beyond(scenes: Scenes) -> Asks:
+    end = scenes.log().end
+    yield from _out(scenes, end + 1, end + 1000, 1 << 40)
+
+
+def _below(scenes: Scenes) -> Asks:
+    partition = scenes.moved()
+    for offset in range(partition.start):
+        yield Ask(partition.link, partition.fetch(offset), OUT)
+    yield _from(partition, partition.start)
+
+
+def _stranger(scenes: Scenes, *, current: bool) -> Ask:
+    """A follower that the leader does not know: from metadata that it has not read, as its epoch shows."""
+    partition = scenes.log()
+    epoch = partition.epoch if current else UNDEFINED
+    error = fetch_error(epoch, partition.epoch, True, False, True)
+    return Ask(partition.link, partition.fetch(0, current=epoch, replica=STRANGER), {"errorCode": Code(error)})
+
+
+def _unknown_name(scenes: Scenes) -> Ask:
+    absent = scenes.absent()
+    version = absent.version("Fetch", at_most=BY_NAME)
+    return Ask(absent.link, absent.fetch(0, version=version), {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+def _unknown_id(scenes: Scenes) -> Ask:
+    absent = scenes.absent()
+    return Ask(absent.link, absent.fetch(0, version=absent.version("Fetch")), {"errorCode": Code.UNKNOWN_TOPIC_ID})
+
+
+def _unknown_partition(scenes: Scenes) -> Ask:
+    partition = scenes.log()
+    return Ask(partition.link, partition.fetch(0, index=7), {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+def _committed(scenes: Scenes) -> Asks:
+    """Which transactions were aborted is said by a null or by an empty list."""
+    partition = scenes.log()
+    for offset in (0, partition.end):
+        ask = _from(partition, offset, isolation=READ_COMMITTED)
+        seen = yield ask._replace(expected={**(ask.expected or {}), "lastStableOffset": partition.end})
+        if seen["abortedTransactions"]:
+            raise FailedError(f"abortedTransactions: expected none; seen {seen['abortedTransactions']}")
+
+
+def _below_the_high_watermark(scenes: Scenes) -> Asks:
+    """All three go out at once: the follower has not fetched yet when the last one is handled."""
+    yield from ()  # what goes out together is no request and its response, one after the other
+    partition = scenes.replicated()
+    for _ in range(ROUNDS):
+        calls = (
+            partition.produce(batch(partition), acks=1),
+            partition.list_offsets(LATEST, replica=DEBUGGING_CONSUMER),
+            partition.fetch(partition.end),
+        )
+        partition.appended()
+        produced, end, read = map(reading, NAMES, partition.link.together(calls))
+        if any(one["errorCode"] != Code.NONE for one in (produced, end, read)):
+            raise UndecidedError(f"a record was not written, or its place not shown: {produced}, {end}")
+        if above := [one for one in read["batches"] if one[1] >= read["highWatermark"]]:
+            raise FailedError(f"batches: expected none at or above the high watermark {read['highWatermark']}; seen {above}")
+        if read["highWatermark"] < end["offset"]:
+            return
+    raise UndecidedError(f"the follower was as fast as the probe, {ROUNDS} times: nothing lay above the high watermark")
+
+
+FETCH_CHECKS = (
+    Check("fetch.every-offset", "FETCH-06", READ, "A fetch is given the records from its offset on.", _every_offset),
+    Check("fetch.empty-log", "HW-01", READ, "An empty log has high watermark and log start 0, and nothing to read.", _empty),
+    Check("fetch.inside-a-batch", "FETCH-06", READ, "A fetch inside a batch is given the whole batch.", _inside),
+    Check(
+        "fetch.first-batch-exceeds-max-bytes",
+        "",
+        "ReplicaManager#readFromLog",
+        "The first batch is given even where it is larger than max bytes (KIP-74).",
+        once(_small),
+    ),
+    Check(
+        "fetch.beyond-the-end",
+        "FETCH-05",
+        "Partition#readRecords",
+        "A fetch beyond the log end is refused with OFFSET_OUT_OF_RANGE.",
+        _beyond,
+    ),
+    Check(
+        "fetch.negative-offset",
+        "FETCH-05",
+        "Partition#readRecords",
+        "A fetch at a negative offset is refused with OFFSET_OUT_OF_RANGE.",
+        lambda scenes: _out(scenes, -1, -7),
+    ),
+    Check(
+        "fetch.below-the-log-start",
+        "FETCH-05",
+        "Partition#readRecords",
+        "Deleted records are refused with OFFSET_OUT_OF_RANGE; from the log start on there is data.",
+        _below,
+        {"DeleteRecords": 0},
+    ),
+    Check(
+        "fetch.foreign-replica-in-the-leaders-epoch",
+        "FENCE-01",
+        "Partition#followerReplicaOrThrow",
+        "A follower that is not assigned, in the leader's epoch, knows of an assignment the leader has not read: "
+        "UNKNOWN_LEADER_EPOCH.",
+        once(lambda scenes: _stranger(scenes, current=True)),
+        {"Fetch": 9},
+    ),
+    Check(
+        "fetch.foreign-replica-without-an-epoch",
+        "FENCE-02",
+        "Partition#followerReplicaOrThrow",
+        "A follower that is not assigned is refused with NOT_LEADER_OR_FOLLOWER.",
+        once(lambda scenes: _stranger(scenes, current=False)),
+    ),
+    Check(
+        "fetch.unknown-topic",
+        "",
+        "ReplicaManager#getPartitionOrError",
+        "A topic that is not there, by name: UNKNOWN_TOPIC_OR_PARTITION.",
+        once(_unknown_name),
+    ),
+    Check(
+        "fetch.unknown-topic-id",
+        "",
+        "KafkaApis#handleFetchRequest",
+        "A topic that is not there, by id: UNKNOWN_TOPIC_ID (KIP-516).",
+        once(_unknown_id),
+        {"Fetch": 13},
+    ),
+    Check(
+        "fetch.unknown-partition",
+        "",
+        "ReplicaManager#getPartitionOrError",
+        "A partition that the topic does not have: UNKNOWN_TOPIC_OR_PARTITION.",
+        once(_unknown_partition),
+    ),
+    Check(
+        "isolation.read-committed",
+        "READ-01",
+        "UnifiedLog#fetchLastStableOffsetMetadata",
+        "Without transactions the last stable offset is the high watermark, and who reads committed is given the same.",
+        _committed,
+    ),
+    Check(
+        "isolation.nothing-above-the-high-watermark",
+        "READ-01",
+        "UnifiedLog#read",
+        "A consumer is given nothing that the follower has not fetched yet.",
+        _below_the_high_watermark,
+    ),
+)

@@ -1,0 +1,224 @@
+"""ListOffsets: the offset of a timestamp, or of a place that has a negative one."""
+
+from collections.abc import Callable, Iterable
+
+from tidegauge.drive.probe.check import Ask, Asks, Check, Code, once
+from tidegauge.drive.probe.partition import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    READ_COMMITTED,
+    TICK,
+    Partition,
+)
+from tidegauge.drive.probe.scenes import Scenes
+from tidegauge.impl.rules import UNDEFINED, epoch_for_offset
+
+FETCH_OFFSET, BY_TIMESTAMP = "Partition#fetchOffsetForTimestamp", "UnifiedLog#fetchOffsetByTimestamp"
+LIST = {"ListOffsets": 4}
+"""The first version that carries leader epochs (KIP-320)."""
+
+
+def _listed(partition: Partition, timestamp: int, offset: int, epoch: int, **more: int) -> Ask:
+    expected = {"errorCode": Code.NONE, "offset": offset, "leaderEpoch": epoch}
+    return Ask(partition.link, partition.list_offsets(timestamp, **more), expected)
+
+
+def _latest(where: Callable[[Scenes], Partition], **more: int) -> Callable[[Scenes], Asks]:
+    def ask(scenes: Scenes) -> Ask:
+        partition = where(scenes)
+        return _listed(partition, LATEST, partition.end, partition.epoch, **more)
+
+    return once(ask)
+
+
+def _earliest(where: Callable[[Scenes], Partition], timestamp: int = EARLIEST) -> Callable[[Scenes], Asks]:
+    def ask(scenes: Scenes) -> Ask:
+        partition = where(scenes)
+        return _listed(partition, timestamp, partition.start, epoch_for_offset(*partition.entries, partition.start))
+
+    return once(ask)
+
+
+def _by_timestamp(timestamps: Callable[[Partition], Iterable[int]]) -> Callable[[Scenes], Asks]:
+    """The first record with at least this timestamp, with its own."""
+
+    def asks(scenes: Scenes) -> Asks:
+        partition = scenes.log()
+        for timestamp in timestamps(partition):
+            offset = next((n for n, at in enumerate(partition.timestamps) if at >= timestamp), UNDEFINED)
+            found = partition.timestamps[offset] if offset != UNDEFINED else UNDEFINED
+            epoch = epoch_for_offset(*partition.entries, offset) if offset != UNDEFINED else UNDEFINED
+            ask = _listed(partition, timestamp, offset, epoch)
+            yield ask._replace(expected={**(ask.expected or {}), "timestamp": found})
+
+    return asks
+
+
+def _of_the_greatest(scenes: Scenes) -> Ask:
+    partition = scenes.log()
+    last = partition.end - 1
+    ask = _listed(partition, MAX_TIMESTAMP, last, partition.epoch)
+    return ask._replace(expected={**(ask.expected or {}), "timestamp": partition.timestamps[last]})
+
+
+def _of_none(scenes: Scenes) -> Ask:
+    partition = scenes.fresh()
+    return _listed(partition, MAX_TIMESTAMP, UNDEFINED, UNDEFINED)
+
+
+def _tiered(scenes: Scenes) -> Ask:
+    partition = scenes.log()
+    return _listed(partition, LATEST_TIERED, UNDEFINED, UNDEFINED)
+
+
+def _unknown(scenes: Scenes) -> Ask:
+    absent = scenes.absent()
+    return Ask(absent.link, absent.list_offsets(LATEST), {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+def _unknown_partition(scenes: Scenes) -> Ask:
+    partition = scenes.log()
+    return Ask(partition.link, partition.list_offsets(LATEST, index=7), {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+OFFSET_CHECKS = (
+    Check(
+        "offsets.latest",
+        "READ-01",
+        FETCH_OFFSET,
+        "The latest offset is the high watermark, with the leader's epoch.",
+        _latest(Scenes.log),
+        LIST,
+    ),
+    Check(
+        "offsets.latest-committed",
+        "READ-01",
+        FETCH_OFFSET,
+        "The latest committed offset is the last stable one.",
+        _latest(Scenes.log, isolation=READ_COMMITTED),
+        LIST,
+    ),
+    Check(
+        "offsets.latest-of-an-empty-log",
+        "HW-01",
+        FETCH_OFFSET,
+        "The latest offset of an empty log is 0, in the leader's epoch.",
+        _latest(Scenes.fresh),
+        LIST,
+    ),
+    Check(
+        "offsets.latest-after-elections",
+        "READ-01",
+        FETCH_OFFSET,
+        "The latest offset has the epoch of today's leader.",
+        _latest(Scenes.epochs),
+        LIST,
+    ),
+    Check(
+        "offsets.earliest",
+        "LOG-01",
+        FETCH_OFFSET,
+        "The earliest offset is the log start, with the epoch of its record.",
+        _earliest(Scenes.log),
+        LIST,
+    ),
+    Check(
+        "offsets.earliest-after-delete-records",
+        "LOG-01",
+        FETCH_OFFSET,
+        "The earliest offset follows the log start.",
+        _earliest(Scenes.moved),
+        LIST | {"DeleteRecords": 0},
+    ),
+    Check(
+        "offsets.earliest-after-elections",
+        "LOG-01",
+        FETCH_OFFSET,
+        "The earliest offset has the epoch of its record, not of today's leader.",
+        _earliest(Scenes.epochs),
+        LIST,
+    ),
+    Check(
+        "offsets.earliest-local",
+        "LOG-01",
+        FETCH_OFFSET,
+        "Without remote storage the earliest local offset is the log start (KIP-405).",
+        _earliest(Scenes.moved, EARLIEST_LOCAL),
+        {"ListOffsets": 8, "DeleteRecords": 0},
+    ),
+    Check(
+        "offsets.latest-tiered",
+        "",
+        FETCH_OFFSET,
+        "Without remote storage nothing is tiered: offset -1 (KIP-1005).",
+        once(_tiered),
+        {"ListOffsets": 9},
+    ),
+    Check(
+        "offsets.timestamp-of-a-record",
+        "",
+        BY_TIMESTAMP,
+        "A record's own timestamp finds that record.",
+        _by_timestamp(lambda p: p.timestamps),
+        LIST,
+    ),
+    Check(
+        "offsets.timestamp-between-records",
+        "",
+        BY_TIMESTAMP,
+        "A timestamp between two records finds the later one.",
+        _by_timestamp(lambda p: [at - TICK // 2 for at in p.timestamps]),
+        LIST,
+    ),
+    Check(
+        "offsets.timestamp-before-all-records",
+        "",
+        BY_TIMESTAMP,
+        "A timestamp before all records finds the first one.",
+        _by_timestamp(lambda p: (0, p.timestamps[0] - 1)),
+        LIST,
+    ),
+    Check(
+        "offsets.timestamp-behind-all-records",
+        "",
+        BY_TIMESTAMP,
+        "A timestamp behind all records finds nothing: offset -1.",
+        _by_timestamp(lambda p: (p.timestamps[-1] + 1,)),
+        LIST,
+    ),
+    Check(
+        "offsets.greatest-timestamp",
+        "",
+        BY_TIMESTAMP,
+        "The record with the greatest timestamp is found with its offset (KIP-734).",
+        once(_of_the_greatest),
+        {"ListOffsets": 7},
+    ),
+    Check(
+        "offsets.greatest-timestamp-of-an-empty-log",
+        "",
+        BY_TIMESTAMP,
+        "An empty log has no greatest timestamp: offset -1.",
+        once(_of_none),
+        {"ListOffsets": 7},
+    ),
+    Check(
+        "offsets.unknown-topic",
+        "",
+        "ReplicaManager#fetchOffset",
+        "A topic that is not there: UNKNOWN_TOPIC_OR_PARTITION.",
+        once(_unknown),
+        {"ListOffsets": 1},
+    ),
+    Check(
+        "offsets.unknown-partition",
+        "",
+        "ReplicaManager#fetchOffset",
+        "A partition that the topic does not have: UNKNOWN_TOPIC_OR_PARTITION.",
+        once(_unknown_partition),
+        {"ListOffsets": 1},
+    ),
+)

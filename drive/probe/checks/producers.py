@@ -1,0 +1,153 @@
+"""Idempotent producers (KIP-98): a batch is appended once and in its order."""
+
+from collections.abc import Callable
+
+from tidegauge.drive.probe.check import Ask, Asks, Check, Code, Expected
+from tidegauge.drive.probe.checks.acks import holds
+from tidegauge.drive.probe.partition import Partition, batch
+from tidegauge.drive.probe.scenes import Scenes
+from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.storage.producer_sequences import SEQUENCES
+from tidegauge.traces.segments.record_batch import RecordBatch
+
+SEQUENCE, EPOCH = "ProducerAppendInfo#checkSequence", "ProducerAppendInfo#checkProducerEpoch"
+NEEDS = {"Produce": 3, "InitProducerId": 0}
+REMEMBERED = 5
+"""ProducerStateEntry.NUM_BATCHES_TO_RETAIN: so many batches a producer may have in flight."""
+
+
+class _Producer:
+    """A producer id of its own, and the batches that it sends."""
+
+    def __init__(self, partition: Partition, producer_id: int, epoch: int) -> None:
+        self.partition, self._id, self.epoch = partition, producer_id, epoch
+
+    def appended(self, sequence: int, records: int = 1, epoch: int = 0) -> Ask:
+        """A batch that is taken."""
+        base = self.partition.end
+        ask = self.sent(sequence, {"errorCode": Code.NONE, "baseOffset": base}, records, epoch)
+        self.partition.appended(records)
+        return ask
+
+    def refused(self, sequence: int, *codes: Code, records: int = 1, epoch: int = 0) -> Ask:
+        """A batch that is not."""
+        return self.sent(sequence, {"errorCode": frozenset(codes), "baseOffset": UNDEFINED}, records, epoch)
+
+    def sent(self, sequence: int, expected: Expected, records: int = 1, epoch: int = 0) -> Ask:
+        """A batch; `epoch` counts from the producer's first."""
+
+        def numbered(one: RecordBatch) -> RecordBatch:
+            return one._replace(producer_id=self._id, producer_epoch=self.epoch + epoch, base_sequence=sequence)
+
+        data = batch(self.partition, records, numbered)
+        return Ask(self.partition.link, self.partition.produce(data), expected)
+
+
+Story = Callable[[_Producer], Asks]
+
+
+def _told(story: Story) -> Callable[[Scenes], Asks]:
+    """With a producer id from the broker, on an empty partition; in the end the log holds what was taken."""
+
+    def asks(scenes: Scenes) -> Asks:
+        partition = scenes.fresh()
+        yield from story(_Producer(partition, *scenes.producer()))
+        yield holds(partition)
+
+    return asks
+
+
+def _in_order(producer: _Producer) -> Asks:
+    for sequence, records in ((0, 1), (1, 3), (4, 2)):
+        yield producer.appended(sequence, records)
+
+
+def _again(producer: _Producer) -> Asks:
+    for sequence in range(REMEMBERED):
+        yield producer.appended(sequence)
+    for sequence in range(REMEMBERED):
+        yield producer.sent(sequence, {"errorCode": Code.NONE, "baseOffset": sequence})
+
+
+def _hole(producer: _Producer) -> Asks:
+    yield producer.appended(0)
+    for sequence in (2, 7):
+        yield producer.refused(sequence, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
+    yield producer.appended(1)
+
+
+def _other_size(producer: _Producer) -> Asks:
+    yield producer.appended(0)
+    yield producer.appended(1)
+    yield producer.refused(0, Code.OUT_OF_ORDER_SEQUENCE_NUMBER, Code.DUPLICATE_SEQUENCE_NUMBER, records=2)
+
+
+def _older_epoch(producer: _Producer) -> Asks:
+    yield producer.appended(0, epoch=1)
+    yield producer.refused(1, Code.INVALID_PRODUCER_EPOCH, epoch=0)
+    yield producer.appended(1, epoch=1)
+
+
+def _newer_epoch(producer: _Producer) -> Asks:
+    yield producer.appended(0)
+    yield producer.refused(1, Code.OUT_OF_ORDER_SEQUENCE_NUMBER, epoch=1)
+    yield producer.appended(0, epoch=1)
+
+
+def _wraps(producer: _Producer) -> Asks:
+    """A producer whose earlier batches are gone may begin anywhere (KIP-360)."""
+    yield producer.appended(SEQUENCES - 2, records=2)
+    yield producer.appended(0)
+
+
+PRODUCER_CHECKS = (
+    Check("producers.in-order", "", SEQUENCE, "Sequence numbers go on with the next one.", _told(_in_order), NEEDS),
+    Check(
+        "producers.sent-again",
+        "",
+        "ProducerStateEntry#findDuplicateBatch",
+        "A batch that is sent again is answered with where it stands, and appended once: each of the last five.",
+        _told(_again),
+        NEEDS,
+    ),
+    Check(
+        "producers.hole",
+        "",
+        SEQUENCE,
+        "A sequence number that is not the next one is refused with OUT_OF_ORDER_SEQUENCE_NUMBER.",
+        _told(_hole),
+        NEEDS,
+    ),
+    Check(
+        "producers.sent-again-with-more-records",
+        "",
+        "ProducerStateEntry#findDuplicateBatch",
+        "The same number with more records is another batch, and refused.",
+        _told(_other_size),
+        NEEDS,
+    ),
+    Check(
+        "producers.older-epoch",
+        "",
+        EPOCH,
+        "A batch of an older producer epoch is refused with INVALID_PRODUCER_EPOCH.",
+        _told(_older_epoch),
+        NEEDS,
+    ),
+    Check(
+        "producers.newer-epoch",
+        "",
+        SEQUENCE,
+        "A newer producer epoch begins at sequence number 0.",
+        _told(_newer_epoch),
+        NEEDS,
+    ),
+    Check(
+        "producers.numbers-begin-again",
+        "",
+        "DefaultRecordBatch#incrementSequence",
+        "After the greatest Java int the next sequence number is 0.",
+        _told(_wraps),
+        NEEDS,
+    ),
+)

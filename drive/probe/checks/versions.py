@@ -1,0 +1,106 @@
+"""What a broker says it can speak, it speaks (KIP-35, KIP-511)."""
+
+from collections.abc import Callable
+
+from tidegauge.drive.probe.check import CLOSED, Ask, Asks, Check, Code, Expected, FailedError, once
+from tidegauge.drive.probe.partition import LATEST, Partition, batch
+from tidegauge.drive.probe.scenes import Scenes
+from tidegauge.drive.wire.frames import API_VERSIONS, Call
+
+API_VERSIONS_KEY = 18
+NOBODY_HAS = 30_000
+
+Asked = Callable[[Partition, int], tuple[Call, Expected]]
+
+
+def _every_version(name: str, asked: Asked) -> Callable[[Scenes], Asks]:
+    def asks(scenes: Scenes) -> Asks:
+        partition = scenes.fresh() if name == "Produce" else scenes.log()
+        partition.version(name)
+        for version in partition.link.versions[name]:
+            call, expected = asked(partition, version)
+            yield Ask(partition.link, call, {"errorCode": Code.NONE, **expected})
+
+    return asks
+
+
+def _fetch(partition: Partition, version: int) -> tuple[Call, Expected]:
+    return partition.fetch(0, version=version), {"batches": partition.batches, "highWatermark": partition.end}
+
+
+def _list_offsets(partition: Partition, version: int) -> tuple[Call, Expected]:
+    return partition.list_offsets(LATEST, version=version), {"offset": partition.end}
+
+
+def _offsets_for_leader_epoch(partition: Partition, version: int) -> tuple[Call, Expected]:
+    return partition.offsets_for_leader_epoch(partition.epoch, version=version), {"endOffset": partition.end}
+
+
+def _produce(partition: Partition, version: int) -> tuple[Call, Expected]:
+    base = partition.end
+    call = partition.produce(batch(partition), version=version)
+    partition.appended()
+    return call, {"baseOffset": base}
+
+
+def _newer(scenes: Scenes) -> Asks:
+    """The response to a version that the broker does not have is written in version 0, and lists what it has."""
+    link, own = scenes.first, scenes.first.versions[API_VERSIONS]
+    newest = Call(API_VERSIONS, own.stop - 1, {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "0"})
+    seen = yield Ask(link, newest, {"errorCode": Code.UNSUPPORTED_VERSION}, NOBODY_HAS)
+    listed = [one for one in seen["apiKeys"] if one["apiKey"] == API_VERSIONS_KEY]
+    if not listed or listed[0]["maxVersion"] < own.stop - 1:
+        raise FailedError(f"apiKeys: expected the versions of {API_VERSIONS}; seen {seen['apiKeys']}")
+
+
+def _offered(scenes: Scenes) -> Asks:
+    seen = yield Ask(scenes.first, Call(API_VERSIONS, 0, {}), {"errorCode": Code.NONE})
+    keys = [one["apiKey"] for one in seen["apiKeys"]]
+    if len(set(keys)) != len(keys):
+        raise FailedError(f"apiKeys: expected each request once; seen {sorted(keys)}")
+    wrong = [one for one in seen["apiKeys"] if not 0 <= one["minVersion"] <= one["maxVersion"]]
+    if wrong:
+        raise FailedError(f"apiKeys: expected a lowest and a highest version of each; seen {wrong}")
+
+
+def _closed(scenes: Scenes) -> Ask:
+    partition = scenes.log()
+    return Ask(partition.link, partition.list_offsets(LATEST), CLOSED, NOBODY_HAS)
+
+
+def _row(name: str, asked: Asked) -> Check:
+    says = f"Every version of {name} that is offered is answered in that version, to the last byte."
+    return Check(f"versions.{_hyphened(name)}", "", f"{name}Response#data", says, _every_version(name, asked))
+
+
+def _hyphened(name: str) -> str:
+    return "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("-")
+
+
+VERSION_CHECKS = (
+    Check(
+        "versions.offered",
+        "",
+        "ApiVersionManager#apiVersionResponse",
+        "Each request is offered once, with a lowest and a highest version.",
+        _offered,
+    ),
+    Check(
+        "versions.newer-api-versions",
+        "",
+        "KafkaApis#handleApiVersionsRequest",
+        "ApiVersions in a version that the broker does not have is answered with UNSUPPORTED_VERSION and what it has.",
+        _newer,
+    ),
+    Check(
+        "versions.not-offered",
+        "",
+        "RequestContext#parseRequest",
+        "A request in a version that is not offered ends the connection.",
+        once(_closed),
+    ),
+    _row("Fetch", _fetch),
+    _row("ListOffsets", _list_offsets),
+    _row("OffsetForLeaderEpoch", _offsets_for_leader_epoch),
+    _row("Produce", _produce),
+)

@@ -1,0 +1,135 @@
+"""A broker that answers as Kafka did: what was sent and received in a run of the probe, played again.
+
+    python -m tests.drive.probe.recorded REPORT.json FILE.gz
+
+makes a recording of what `tidegauge probe --json` wrote. A request is answered with what the same bytes were answered with,
+one after the other, the last one for ever; the correlation id is the new one.
+"""
+
+import gzip
+import json
+import sys
+from collections import defaultdict, deque
+from collections.abc import Callable
+from pathlib import Path
+
+from tidegauge.drive.probe.definitions import shipped
+from tidegauge.drive.probe.link import VERSION_AT, Wire
+from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.frames import Call, response_in
+from tidegauge.drive.wire.primitives import WireError
+
+FOLDER = Path(__file__).parent
+RELEASES = ("3.4.0", "4.1.1")
+NUMBER = slice(8, 12)
+"""The correlation id in a frame with its length."""
+
+Rewrite = Callable[[str, Message], None]
+
+
+def plainly(_name: str, _message: Message) -> None:
+    """Changes nothing."""
+
+
+class Recording:
+    """A run that was recorded. What `rewrite` does to a response is what the probe sees."""
+
+    def __init__(self, release: str) -> None:
+        found = json.loads(gzip.decompress((FOLDER / f"kafka-{release}.gz").read_bytes()))
+        host, _, port = found["place"].rpartition(":")
+        self.place, self.seed = (host, int(port)), int(found["seed"])
+        self.sent: list[tuple[str, bytes]] = []
+        self.rewrite: Rewrite = plainly
+        self.responds_to_silence = False
+        self._exchanges = found["exchanges"]
+        self.rewind()
+
+    def rewind(self) -> "Recording":
+        """From the beginning."""
+        self._responses: defaultdict[tuple[str, bytes], deque[bytes | None]] = defaultdict(deque)
+        for to, sent, received in self._exchanges:
+            data = None if received is None else bytes.fromhex(received)
+            self._responses[to, without_number(bytes.fromhex(sent))].append(data)
+        self.sent, self.rewrite, self.responds_to_silence = [], plainly, False
+        return self
+
+    def dial(self, host: str, port: int) -> Wire:
+        """A connection."""
+        return _Connection(self, f"{host}:{port}")
+
+    def response(self, to: str, frame: bytes) -> bytes | None:
+        """What came back, None for nothing."""
+        self.sent.append((to, frame))
+        known = self._responses.get((to, without_number(frame)))
+        assert known, f"this was never asked of {to}: {frame.hex()}"
+        data = known.popleft() if len(known) > 1 else known[0]
+        return None if data is None else self._rewritten(frame, data)
+
+    def _rewritten(self, frame: bytes, data: bytes) -> bytes:
+        number, version = frame[NUMBER], int.from_bytes(frame[VERSION_AT : VERSION_AT + 2], "big")
+        name = shipped().api_name(int.from_bytes(frame[4:6], "big"))
+        if self.rewrite is plainly or version not in shipped().versions(f"{name}Response"):
+            return number + data[4:]
+        message, _ = response_in(shipped(), Call(name, version, {}), int.from_bytes(data[:4], "big"), data)
+        self.rewrite(name, message)
+        tags = b"\0" if name != "ApiVersions" and shipped().is_flexible(f"{name}Response", version) else b""
+        return number + tags + shipped().write(f"{name}Response", version, message)
+
+
+class _Connection:
+    def __init__(self, recording: Recording, to: str) -> None:
+        self._recording, self._to = recording, to
+        self._waiting: deque[bytes | None] = deque()
+
+    def send(self, frame: bytes) -> None:
+        """What is not answered is not waited for, but where the connection was closed."""
+        found = self._recording.response(self._to, frame)
+        if not is_silent(frame):
+            self._waiting.append(found)
+        elif self._recording.responds_to_silence:
+            self._waiting.append(frame[NUMBER] + bytes(30))
+
+    def receive(self) -> bytes:
+        """The next response."""
+        found = self._waiting.popleft() if self._waiting else None
+        if found is None:
+            raise EOFError
+        return found
+
+    def close(self) -> None:
+        """Nothing is waited for."""
+
+
+def without_number(frame: bytes) -> bytes:
+    """A frame is the same whatever its correlation id is."""
+    return frame[: NUMBER.start] + frame[NUMBER.stop :]
+
+
+def is_silent(frame: bytes) -> bool:
+    """Whether it is a produce request with acks=0."""
+    try:
+        return asked(frame).name == "Produce" and asked(frame).body["acks"] == 0
+    except WireError:
+        return False
+
+
+def asked(frame: bytes) -> Call:
+    """The request in a frame."""
+    version = int.from_bytes(frame[VERSION_AT : VERSION_AT + 2], "big")
+    name = shipped().api_name(int.from_bytes(frame[4:6], "big"))
+    flexible = version in shipped().versions(f"{name}Request") and shipped().is_flexible(f"{name}Request", version)
+    at = 14 + int.from_bytes(frame[12:14], "big") + flexible
+    return Call(name, version, shipped().read(f"{name}Request", version, frame, at)[0])
+
+
+def main(report: Path, target: Path) -> None:
+    """Keep what a report says was sent and received."""
+    found = json.loads(report.read_text(encoding="utf-8"))
+    exchanges = [one for check in found["checks"] for one in check["exchanges"]] + found["removal"]
+    kept = [[one["to"], one["sent"], one["received"]] for one in exchanges]
+    body = {"place": found["place"], "seed": found["seed"], "tool": found["tool"], "exchanges": kept}
+    target.write_bytes(gzip.compress(json.dumps(body, separators=(",", ":")).encode(), mtime=0))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,186 @@
+"""Kafka passes every check, and each check can fail: what it expects is changed on its way back, field by field."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.drive.probe.recorded import RELEASES, Recording
+from tidegauge.conformance.judging.rulebook import rulebook
+from tidegauge.drive.probe.check import CLOSED, Ask, Asks, Check
+from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.definitions import REQUESTS
+from tidegauge.drive.probe.link import Link
+from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
+from tidegauge.drive.probe.scenes import Scenes
+from tidegauge.drive.probe.table import CHECKS
+from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.frames import Call
+from tidegauge.traces.segments.record_batch import batch_of, encode
+
+TODAY = "4.1.1"
+ALL_AT_ONCE = {"isolation.nothing-above-the-high-watermark"}
+"""Their requests go out together; they have tests of their own."""
+
+LATER = {"3.4.0": {"offsets.earliest-local", "offsets.latest-tiered", "append.unknown-topic-id"}, "4.1.1": set()}
+
+
+@cache
+def recording(release: str) -> Recording:
+    return Recording(release)
+
+
+def probed(found: Recording, checks: tuple[Check, ...] = CHECKS) -> Probed:
+    return probe(found.dial, found.place, found.seed, checks, pause=lambda _: None)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_kafka_passes_every_check_that_it_offers_a_request_for(release: str) -> None:
+    found = probed(recording(release).rewind())
+    assert [(one.check.id, one.says) for one in found.outcomes if one.verdict in (Verdict.FAIL, Verdict.UNDECIDED)] == []
+    assert {one.check.id for one in found.outcomes if one.verdict is Verdict.NOT_SUPPORTED} == LATER[release]
+    assert (found.exit_code, found.left) == (0, {})
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.id)
+def test_a_check_run_alone_asks_the_same(check: Check) -> None:
+    """Else: something is asked that the recording does not have."""
+    assert probed(recording(TODAY).rewind(), (check,)).exit_code == 0
+
+
+def expectations(check: Check) -> list[tuple[int, str]]:
+    """The number of each request of a check with each field that is expected of it."""
+    found: list[tuple[int, str]] = []
+
+    def noted(scenes: Scenes) -> Asks:
+        asks, seen, number = check.asks(scenes), None, 0
+        while True:
+            try:
+                ask = next(asks) if seen is None else asks.send(seen)
+            except StopIteration:
+                return
+            found.extend((number, name) for name in ask.expected or ())
+            seen = yield ask
+            number += 1
+
+    assert probed(recording(TODAY).rewind(), (check._replace(asks=noted),)).exit_code == 0
+    return found
+
+
+def some(found: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Those of the first, a middle and the last request."""
+    numbers = sorted({number for number, _ in found})
+    kept = {numbers[0], numbers[len(numbers) // 2], numbers[-1]}
+    return [one for one in found if one[0] in kept]
+
+
+def spoiled(check: Check, at: int, name: str) -> Check:
+    """The check, whose request `at` gets a response in which one field is another."""
+
+    def asks(scenes: Scenes) -> Asks:
+        inner, seen, number = check.asks(scenes), None, 0
+        while True:
+            try:
+                ask = next(inner) if seen is None else inner.send(seen)
+            except StopIteration:
+                return
+            seen = yield ask._replace(link=Spoiling(ask, name)) if number == at else ask
+            number += 1
+
+    return check._replace(asks=asks)
+
+
+class Spoiling(Link):
+    """A link that changes what comes back."""
+
+    def __init__(self, ask: Ask, name: str) -> None:
+        self._of, self._field = ask, name
+
+    def ask(self, call: Call) -> Message:
+        if self._of.expected == CLOSED:
+            return {"errorCode": Code.NONE}
+        return self._changed(self._of.link.ask(call))
+
+    def claim(self, call: Call, version: int) -> Message:
+        if self._of.expected == CLOSED:
+            return {"errorCode": Code.NONE}
+        return self._changed(self._of.link.claim(call, version))
+
+    def _changed(self, message: Message) -> Message:
+        change(partition_in(self._of.call.name, message), self._field)
+        return message
+
+
+def partition_in(name: str, message: Message) -> Message:
+    if name == "ApiVersions":
+        return message
+    if name == "Fetch" and message.get("errorCode"):
+        return message
+    topics = message["responses" if name in ("Fetch", "Produce") else "topics"]
+    found: Message = topics[0]["partitionResponses" if name == "Produce" else "partitions"][0]
+    return found
+
+
+def change(partition: Message, name: str) -> None:
+    """Make a field another."""
+    match name:
+        case "errorCode":
+            partition[name] = Code.POLICY_VIOLATION
+        case "batches":
+            partition["records"] = b"" if partition["records"] else encode(batch_of(0, 0, [b"more"]))
+        case "divergingEpoch":
+            seen: Any = partition[name]
+            other = {"epoch": 0, "endOffset": 0}
+            partition[name] = other if seen["epoch"] < 0 else {"epoch": seen["epoch"], "endOffset": seen["endOffset"] + 1}
+        case _:
+            partition[name] += 1
+
+
+@pytest.mark.parametrize("check", [check for check in CHECKS if check.id not in ALL_AT_ONCE], ids=lambda check: check.id)
+def test_a_check_notices_each_field_that_it_expects(check: Check) -> None:
+    """Also in the middle and at the end of a longer one."""
+    found = recording(TODAY)
+    for at, name in some(expectations(check)):
+        outcome = probed(found.rewind(), (spoiled(check, at, name),)).outcomes[0]
+        assert outcome.verdict is Verdict.FAIL, f"request {at}: {name}: {outcome.says}"
+
+
+def test_records_above_the_high_watermark_are_noticed() -> None:
+    """Also when the requests go out together."""
+    found = recording(TODAY).rewind()
+
+    def exposes(name: str, message: Message) -> None:
+        if name == "Fetch":
+            partition_in(name, message)["records"] = encode(batch_of(1 << 30, 0, [b"more"]))
+
+    found.rewrite = exposes
+    (outcome,) = probed(found, chosen(sorted(ALL_AT_ONCE))).outcomes
+    assert outcome.verdict is Verdict.FAIL
+    assert "above the high watermark" in outcome.says
+
+
+def test_a_response_to_acks_0_is_noticed() -> None:
+    found = recording(TODAY).rewind()
+    found.responds_to_silence = True
+    (outcome,) = probed(found, chosen(["acks.zero"])).outcomes
+    assert outcome.verdict is Verdict.FAIL
+    assert "expected the response to request" in outcome.says
+
+
+def test_a_follower_that_is_always_there_leaves_it_undecided() -> None:
+    found = recording(TODAY).rewind()
+
+    def at_once(name: str, message: Message) -> None:
+        if name == "Fetch":
+            partition_in(name, message)["highWatermark"] = 1 << 40
+
+    found.rewrite = at_once
+    with pytest.raises(AssertionError, match="never asked"):  # it goes on asking, and the recording ends
+        probed(found, chosen(sorted(ALL_AT_ONCE)))
+
+
+def test_a_rule_is_one_of_the_catalog_and_what_is_needed_can_be_said() -> None:
+    assert {check.rule for check in CHECKS} - {""} <= rulebook().keys()
+    assert {name for check in CHECKS for name in check.needs} <= set(REQUESTS)
+    assert len({check.id for check in CHECKS}) == len(CHECKS)
+    assert all(check.says.endswith((".", ")")) and "#" in check.source for check in CHECKS)

@@ -1,0 +1,236 @@
+"""What a run is around its checks: what a broker does not offer, topics that are taken away whatever happens, reports."""
+
+import io
+import json
+import os
+import signal
+from contextlib import redirect_stdout
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree as Xml
+
+import pytest
+
+from tests.drive.probe.recorded import Recording, asked
+from tidegauge.commands.main import main
+from tidegauge.drive.probe import link
+from tidegauge.drive.probe.check import Check
+from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.interrupts import heeding
+from tidegauge.drive.probe.link import Wire
+from tidegauge.drive.probe.report import text, words
+from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
+from tidegauge.drive.probe.table import CHECKS
+from tidegauge.drive.wire.compiler import Message
+from tidegauge.impl.errors import UsageError
+
+TODAY = "4.1.1"
+MANY = 300
+
+
+@cache
+def the_recording() -> Recording:
+    return Recording(TODAY)
+
+
+@pytest.fixture
+def recording() -> Recording:
+    return the_recording().rewind()
+
+
+def probed(found: Recording, checks: tuple[Check, ...] = CHECKS) -> Probed:
+    return probe(found.dial, found.place, found.seed, checks, pause=lambda _: None)
+
+
+def names(found: Recording, request: str) -> set[str]:
+    """Of topics in requests that were sent."""
+    calls = [asked(frame) for _, frame in found.sent if frame[6:8] != b"\x75\x30"]
+    return {topic["name"] for call in calls if call.name == request for topic in call.body["topics"]}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What a broker offers
+
+
+def test_what_is_not_offered_is_not_supported_and_nothing_fails(recording: Recording) -> None:
+    """As a broker that has no OffsetForLeaderEpoch, no idempotent producers, and Fetch without last fetched epochs."""
+
+    def less(name: str, message: Message) -> None:
+        if name == "ApiVersions":
+            message["apiKeys"] = [one for one in message["apiKeys"] if one["apiKey"] not in (22, 23)]
+
+    recording.rewrite = less
+    checks = chosen(["epochs", "producers", "fencing.offsets-for-leader-epoch-newer", "acks.one"])
+    found = probed(recording, checks)
+    assert {one.check.id for one in found.outcomes if one.verdict is Verdict.PASS} == {"acks.one"}
+    assert found.count(Verdict.NOT_SUPPORTED) == len(checks) - 1
+    assert found.exit_code == 0
+
+
+def test_unsupported_version_in_place_of_what_is_expected_is_no_failure(recording: Recording) -> None:
+    def unsupported(name: str, message: Message) -> None:
+        if name == "OffsetForLeaderEpoch":
+            message["topics"][0]["partitions"][0]["errorCode"] = Code.UNSUPPORTED_VERSION
+
+    recording.rewrite = unsupported
+    found = probed(recording, chosen(["epochs.current"]))
+    assert [one.verdict for one in found.outcomes] == [Verdict.NOT_SUPPORTED]
+    assert found.exit_code == 3
+
+
+def test_a_topic_that_cannot_be_created_leaves_what_needs_it_undecided(recording: Recording) -> None:
+    def forbidden(name: str, message: Message) -> None:
+        if name == "CreateTopics":
+            message["topics"][0]["errorCode"] = Code.TOPIC_AUTHORIZATION_FAILED
+
+    recording.rewrite = forbidden
+    found = probed(recording, chosen(["acks.one", "fencing"]))
+    assert {one.verdict for one in found.outcomes} == {Verdict.UNDECIDED}
+    assert "TOPIC_AUTHORIZATION_FAILED" in found.outcomes[0].says
+    assert found.exit_code == 3
+
+
+class Longer:
+    """A wire whose fetch responses have a byte more than their version."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire, self._fetches = wire, False
+        self.close = wire.close
+
+    def send(self, frame: bytes) -> None:
+        self._fetches = asked(frame).name == "Fetch"
+        self._wire.send(frame)
+
+    def receive(self) -> bytes:
+        return self._wire.receive() + (b"\0" if self._fetches else b"")
+
+
+def test_a_response_with_a_byte_too_many_is_no_response(recording: Recording) -> None:
+    found = probe(lambda *at: Longer(recording.dial(*at)), recording.place, recording.seed, chosen(["fetch.every-offset"]))
+    assert "1 bytes behind the response" in found.outcomes[0].says
+    assert found.exit_code == 1
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Topics
+
+
+def test_every_topic_that_is_created_is_deleted_and_has_a_name_of_the_probes_own(recording: Recording) -> None:
+    found = probed(recording)
+    created = names(recording, "CreateTopics")
+    assert created == names(recording, "DeleteTopics")
+    assert len(created) > 30
+    assert all(name.startswith(f"{found.prefix}-") for name in created)
+    assert found.prefix.startswith("tidegauge-probe-")
+
+
+def test_a_topic_that_is_there_is_not_touched(recording: Recording) -> None:
+    def there(name: str, message: Message) -> None:
+        if name == "Metadata":
+            message["topics"][0]["errorCode"] = Code.NONE
+
+    recording.rewrite = there
+    with pytest.raises(UsageError, match="choose another --seed"):
+        probed(recording, chosen(["acks.one"]))
+    assert names(recording, "DeleteTopics") == names(recording, "CreateTopics") == set()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("after", [5, 40, 150, MANY])
+def test_interrupted_at_any_request_the_topics_go_first(recording: Recording, after: int, number: int) -> None:
+    """What is under way comes to its end, so that no topic is created behind its deletion."""
+
+    def interrupting(name: str, message: Message) -> None:
+        if len(recording.sent) == after:
+            os.kill(os.getpid(), number)
+
+    recording.rewrite = interrupting
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), heeding(recording.dial) as dial:
+        probe(dial, recording.place, recording.seed, pause=lambda _: None)
+    assert names(recording, "CreateTopics") == names(recording, "DeleteTopics")
+    assert signal.getsignal(number) == before
+    assert len(recording.sent) < after + 40
+
+
+def test_a_topic_that_could_not_be_deleted_is_said(recording: Recording) -> None:
+    def stays(name: str, message: Message) -> None:
+        if name == "DeleteTopics":
+            message["responses"][0]["errorCode"] = Code.POLICY_VIOLATION
+
+    recording.rewrite = stays
+    found = probed(recording, chosen(["acks.one"]))
+    assert list(found.left.values()) == ["POLICY_VIOLATION (44)"]
+    assert "delete it by hand" in text(found)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The command and its reports
+
+
+@pytest.fixture
+def at(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The arguments that probe what was recorded."""
+    monkeypatch.setattr(link, "tcp", lambda _seconds: recording.dial)
+    host, port = recording.place
+    return ["probe", "--quiet", f"{host}:{port}", "--seed", str(recording.seed)]
+
+
+def test_a_failure_is_told_in_words_and_in_hex(recording: Recording, at: list[str], tmp_path: Path) -> None:
+    """And stands in both reports."""
+
+    def unfenced(name: str, message: Message) -> None:
+        if name == "OffsetForLeaderEpoch":
+            message["topics"][0]["partitions"][0].update(errorCode=Code.NONE, leaderEpoch=0, endOffset=10)
+
+    recording.rewrite = unfenced
+    report, junit = tmp_path / "probe.json", tmp_path / "probe.xml"
+    wanted = ["--only", "fencing.offsets-for-leader-epoch-newer", "--only", "acks.one"]
+    said = io.StringIO()
+    with redirect_stdout(said):
+        assert main([*at, *wanted, "--json", str(report), "--junit", str(junit)]) == 1
+    lines = said.getvalue()
+    assert "FAIL fencing.offsets-for-leader-epoch-newer   FENCE-01 Partition#checkCurrentLeaderEpoch" in lines
+    assert "errorCode: expected UNKNOWN_LEADER_EPOCH (75); seen NONE (0)" in lines
+    assert "currentLeaderEpoch=1" in lines
+    found = json.loads(report.read_text())
+    assert found["counts"] == {"pass": 1, "fail": 1, "not supported": 0, "undecided": 0}
+    last = next(one for one in found["checks"] if one["verdict"] == "fail")["exchanges"][-1]
+    assert last["sent"] in lines
+    assert bytes.fromhex(last["received"])[4:]
+    suite = Xml.parse(junit).getroot()[0]
+    assert (suite.attrib["tests"], suite.attrib["failures"]) == ("2", "1")
+    assert len(suite.findall("testcase/failure")) == 1
+
+
+def test_a_run_in_which_all_passes_ends_with_0(at: list[str]) -> None:
+    with redirect_stdout(io.StringIO()) as said:
+        assert main([*at, "--only", "acks"]) == 0
+    assert "checks: " in said.getvalue()
+
+
+@pytest.mark.parametrize("place", ["localhost", "localhost:", ":9092", "localhost:0", "localhost:70000", "localhost:x"])
+def test_what_is_no_host_and_port_is_refused(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", place]) == 2
+    assert "expected HOST:PORT" in capsys.readouterr().err
+
+
+def test_where_nobody_listens_and_what_is_no_check(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", "127.0.0.1:1"]) == 2
+    assert main(["probe", "127.0.0.1:1", "--only", "no-such-check"]) == 2
+    assert main(["probe"]) == 2
+    said = capsys.readouterr().err
+    assert "expected a broker that answers ApiVersions" in said
+    assert "no-such-check" in said
+
+
+def test_the_checks_are_listed_and_chosen_by_id_group_pattern_and_rule(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", "--list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(CHECKS)
+    assert [check.id for check in chosen(["acks.one"])] == ["acks.one"]
+    assert {check.id.split(".")[0] for check in chosen(["epochs", "*.unknown-topic"])} > {"epochs", "append", "offsets"}
+    assert {check.rule for check in chosen(["FENCE-01"])} == {"FENCE-01"}
+
+
+def test_what_a_broker_wrote_is_shown_as_one_line_of_plain_letters() -> None:
+    assert words({"a": [1, None], "b": {"c": "x\n\x1b", "d": b"\x00\xff"}}) == "{a=[1 null] b={c='x\\n\\x1b' d=00ff}}"

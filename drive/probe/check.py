@@ -64,18 +64,18 @@ class FailedError(Exception):
 def exchanged(ask: Ask) -> Message:
     """Send it and hold what comes back against what must. Raises FailedError."""
     if ask.expected is None:
-        ask.link.tell(ask.call)
+        ask.link.send(ask.call)
         return {}
     closes = ask.expected == CLOSED
     try:
-        answered = ask.link.ask(ask.call) if ask.claimed is None else ask.link.claim(ask.call, ask.claimed)
+        response = ask.link.ask(ask.call) if ask.claimed is None else ask.link.claim(ask.call, ask.claimed)
     except LinkError as problem:
         if closes and "closed" in str(problem):
             return {}
         raise FailedError(str(problem)) from problem
     if closes:
         raise FailedError(f"{ask.call.name}: expected that the connection is closed; seen a response")
-    seen = reading(ask.call.name, answered)
+    seen = reading(ask.call.name, response)
     for name, wanted in ask.expected.items():
         if not _is(seen.get(name), wanted):
             raise FailedError(f"{name}: expected {_shown(name, wanted)}; seen {_shown(name, seen.get(name))}")

@@ -123,7 +123,7 @@ class Link:
         pending = [self._sent(call) for call in calls]
         return [self._received(exchange, number) for exchange, number in pending]
 
-    def tell(self, call: Call) -> None:
+    def send(self, call: Call) -> None:
         """A request that has no response."""
         self._keep(self._sent(call)[0])
 

@@ -28,7 +28,7 @@ def _written(scenes: Scenes) -> Partition:
     return partition
 
 
-def _moves(*steps: tuple[int, int]) -> Callable[[Scenes], Asks]:
+def _started_at(*steps: tuple[int, int]) -> Callable[[Scenes], Asks]:
     """Offsets to delete up to, and the log start behind each."""
 
     def asks(scenes: Scenes) -> Asks:
@@ -67,13 +67,15 @@ def _goes_on(scenes: Scenes) -> Asks:
 
 
 DELETE_CHECKS = (
-    Check("delete.up-to-an-offset", "LOG-01", DELETE, "The log start moves to the offset.", _moves((4, 4), (7, 7)), NEEDS),
+    Check(
+        "delete.up-to-an-offset", "LOG-01", DELETE, "The log start moves to the offset.", _started_at((4, 4), (7, 7)), NEEDS
+    ),
     Check(
         "delete.below-the-log-start",
         "LOG-01",
         DELETE,
         "The log start never goes down: an offset below it changes nothing.",
-        _moves((4, 4), (2, 4), (0, 4)),
+        _started_at((4, 4), (2, 4), (0, 4)),
         NEEDS,
     ),
     Check(
@@ -81,7 +83,7 @@ DELETE_CHECKS = (
         "HW-10",
         DELETE,
         "Offset -1 stands for the high watermark.",
-        _moves((HIGH_WATERMARK, RECORDS)),
+        _started_at((HIGH_WATERMARK, RECORDS)),
         NEEDS,
     ),
     Check(

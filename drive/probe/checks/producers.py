@@ -46,7 +46,7 @@ class _Producer:
 Story = Callable[[_Producer], Asks]
 
 
-def _told(story: Story) -> Callable[[Scenes], Asks]:
+def _sends(story: Story) -> Callable[[Scenes], Asks]:
     """With a producer id from the broker, on an empty partition; in the end the log holds what was taken."""
 
     def asks(scenes: Scenes) -> Asks:
@@ -101,13 +101,13 @@ def _wraps(producer: _Producer) -> Asks:
 
 
 PRODUCER_CHECKS = (
-    Check("producers.in-order", "", SEQUENCE, "Sequence numbers go on with the next one.", _told(_in_order), NEEDS),
+    Check("producers.in-order", "", SEQUENCE, "Sequence numbers go on with the next one.", _sends(_in_order), NEEDS),
     Check(
         "producers.sent-again",
         "",
         "ProducerStateEntry#findDuplicateBatch",
         "A batch that is sent again is answered with where it stands, and appended once: each of the last five.",
-        _told(_again),
+        _sends(_again),
         NEEDS,
     ),
     Check(
@@ -115,7 +115,7 @@ PRODUCER_CHECKS = (
         "",
         SEQUENCE,
         "A sequence number that is not the next one is refused with OUT_OF_ORDER_SEQUENCE_NUMBER.",
-        _told(_hole),
+        _sends(_hole),
         NEEDS,
     ),
     Check(
@@ -123,7 +123,7 @@ PRODUCER_CHECKS = (
         "",
         "ProducerStateEntry#findDuplicateBatch",
         "The same number with more records is another batch, and refused.",
-        _told(_other_size),
+        _sends(_other_size),
         NEEDS,
     ),
     Check(
@@ -131,7 +131,7 @@ PRODUCER_CHECKS = (
         "",
         EPOCH,
         "A batch of an older producer epoch is refused with INVALID_PRODUCER_EPOCH.",
-        _told(_older_epoch),
+        _sends(_older_epoch),
         NEEDS,
     ),
     Check(
@@ -139,7 +139,7 @@ PRODUCER_CHECKS = (
         "",
         SEQUENCE,
         "A newer producer epoch begins at sequence number 0.",
-        _told(_newer_epoch),
+        _sends(_newer_epoch),
         NEEDS,
     ),
     Check(
@@ -147,7 +147,7 @@ PRODUCER_CHECKS = (
         "",
         "DefaultRecordBatch#incrementSequence",
         "After the greatest Java int the next sequence number is 0.",
-        _told(_wraps),
+        _sends(_wraps),
         NEEDS,
     ),
 )

@@ -1,0 +1,72 @@
+"""Unmodified clusters of two brokers pass every check, and have the same topics afterwards, also after Ctrl-C."""
+
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.drive.probe.cluster import HOST, cluster
+from tests.drive.test_kafka_broker import jars
+from tests.drive.test_process import soon
+from tidegauge.drive.probe.definitions import shipped
+from tidegauge.drive.probe.link import Link, tcp
+from tidegauge.drive.probe.run import Verdict, probe
+from tidegauge.drive.wire.frames import Call
+
+pytestmark = pytest.mark.long
+
+RELEASES = ("3.4.0", "3.9.1", "4.1.1", "4.3.1")
+KILLS = 10
+
+
+def topics(port: int) -> set[str]:
+    """Of the whole cluster."""
+    link = Link(shipped(), tcp(10.0), HOST, port, lambda _: None)
+    try:
+        found = link.ask(Call("Metadata", link.versions["Metadata"].stop - 1, {"topics": None}))
+        return {one["name"] for one in found["topics"]}
+    finally:
+        link.close()
+
+
+def create(port: int, name: str) -> None:
+    """A topic of somebody else."""
+    link = Link(shipped(), tcp(10.0), HOST, port, lambda _: None)
+    topic = {"name": name, "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
+    body = {"topics": [topic], "timeoutMs": 10_000, "validateOnly": False}
+    link.ask(Call("CreateTopics", link.versions["CreateTopics"].stop - 1, body))
+    link.close()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_release_passes_and_has_its_own_topics_only(release: str) -> None:
+    """Ended at ten moments, too. What it does not offer is not supported; among two brokers nothing is undecided."""
+    with cluster(jars(release)) as ports:
+        create(ports[0], "of-somebody-else")
+        found = probe(tcp(30.0), (HOST, ports[0]), 1)
+        assert [(one.check.id, one.says) for one in found.outcomes if one.verdict is Verdict.FAIL] == []
+        assert found.count(Verdict.UNDECIDED) == 0
+        assert found.left == {}
+        assert soon(lambda: topics(ports[1]) == {"of-somebody-else"})
+        rng, codes = random.Random(release), set()
+        for _ in range(KILLS if release == RELEASES[-1] else 1):
+            command = [sys.executable, "-m", "tidegauge", "probe", f"{HOST}:{ports[0]}"]
+            probing = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(rng.uniform(1.0, 9.0))
+            probing.send_signal(rng.choice((signal.SIGINT, signal.SIGTERM)))
+            codes.add(probing.wait(60))
+            assert soon(lambda: topics(ports[0]) == {"of-somebody-else"})
+        assert 130 in codes or release != RELEASES[-1]
+
+
+def test_one_broker_alone_leaves_undecided_what_takes_two() -> None:
+    with cluster(jars(RELEASES[-1]), brokers=1) as (port,):
+        found = probe(tcp(30.0), (HOST, port), 1)
+    undecided = {one.check.id for one in found.outcomes if one.verdict is Verdict.UNDECIDED}
+    assert found.count(Verdict.FAIL) == 0
+    assert "divergence.every-epoch-and-offset" in undecided
+    assert "isolation.nothing-above-the-high-watermark" in undecided
+    assert found.count(Verdict.PASS) + len(undecided) == len(found.outcomes)

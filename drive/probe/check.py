@@ -11,12 +11,11 @@ Rules of this file
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 
-from tidegauge.drive.probe.codes import Code, named
+from tidegauge.drive.probe.codes import named
 from tidegauge.drive.probe.link import Link, LinkError
 from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
-from tidegauge.drive.wire.primitives import WireError
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.traces.segments.record_batch import CorruptBatchError, header
 
@@ -135,8 +134,3 @@ def _shown(name: str, value: Any) -> str:
     if name == "errorCode" and isinstance(value, int):
         return named(value)
     return "nothing" if value is None else str(value)
-
-
-PROBLEMS = (FailedError, WireError)
-
-__all__ = ["CLOSED", "PROBLEMS", "Ask", "Asks", "Check", "Code", "Expected", "FailedError", "exchanged", "once", "reading"]

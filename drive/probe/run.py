@@ -15,12 +15,14 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import Any
 
-from tidegauge.drive.probe.check import PROBLEMS, Check, Code, FailedError, exchanged
+from tidegauge.drive.probe.check import Check, FailedError, exchanged
+from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.probe.link import Dial, Exchange, LinkError
 from tidegauge.drive.probe.partition import NotOfferedError
-from tidegauge.drive.probe.scenes import Scenes, UndecidedError
+from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.drive.probe.table import CHECKS
+from tidegauge.drive.probe.topics import Topics, UndecidedError
 from tidegauge.impl.errors import UsageError
 
 PREFIX = "tidegauge-probe"
@@ -92,9 +94,10 @@ def probe(
     """Ask a broker. Raises UsageError when there is none that speaks."""
     kept: list[Exchange] = []
     prefix = f"{PREFIX}-{Random(seed).getrandbits(32):08x}"
-    scenes = Scenes(shipped(), dial, place, prefix, kept.append, **settings)
+    topics = Topics(shipped(), dial, place, kept.append, **settings)
+    scenes = Scenes(topics, prefix)
     try:
-        offered = scenes.first.versions
+        offered = topics.first.versions
     except LinkError as problem:
         raise UsageError(f"probe: expected a broker that answers ApiVersions; seen: {problem}") from problem
     found = Probed(f"{place[0]}:{place[1]}", seed, prefix, offered)
@@ -106,7 +109,7 @@ def probe(
             echo(f"{verdict.value:13} {check.id}")
     finally:
         kept.clear()
-        found.left = scenes.close()
+        found.left = topics.close()
         found.removal = tuple(kept)
         for name, why in found.left.items():
             echo(f"topic {name} could not be deleted: {why}")
@@ -133,7 +136,7 @@ def _tried(check: Check, scenes: Scenes, offered: Mapping[str, range]) -> tuple[
         if f"; seen {Code.UNSUPPORTED_VERSION.name} " in str(problem):
             return Verdict.NOT_SUPPORTED, str(problem)
         return Verdict.FAIL, str(problem)
-    except PROBLEMS as problem:
+    except LinkError as problem:
         return Verdict.UNDECIDED, f"the setting could not be made: {problem}"
     finally:
         asks.close()

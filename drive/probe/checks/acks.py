@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, Code, FailedError
+from tidegauge.drive.probe.check import Ask, Asks, Check, FailedError
+from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.partition import LATEST, Partition, batch
 from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.impl.rules import UNDEFINED

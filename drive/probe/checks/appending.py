@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, Code, Expected, FailedError, once
+from tidegauge.drive.probe.check import Ask, Asks, Check, Expected, FailedError, once
 from tidegauge.drive.probe.checks.acks import PRODUCE, holds
+from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.partition import BY_NAME, Partition, batch
 from tidegauge.drive.probe.scenes import Scenes, append
 from tidegauge.impl.rules import UNDEFINED

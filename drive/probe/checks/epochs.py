@@ -5,7 +5,8 @@ What must come back is computed by `impl.rules.end_offset_for` and `fetch_decisi
 
 from collections.abc import Callable, Iterable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, Code, Expected
+from tidegauge.drive.probe.check import Ask, Asks, Check, Expected
+from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.partition import Partition
 from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.impl.rules import DIVERGING, OUT_OF_RANGE, UNDEFINED, fetch_decision

@@ -1,8 +1,10 @@
 """What a consumer is given: from its offset on, up to the high watermark, never above."""
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, Code, FailedError, once, reading
+from tidegauge.drive.probe.check import Ask, Asks, Check, FailedError, once, reading
+from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.partition import BY_NAME, DEBUGGING_CONSUMER, LATEST, READ_COMMITTED, Partition, batch
-from tidegauge.drive.probe.scenes import Scenes, UndecidedError, append
+from tidegauge.drive.probe.scenes import Scenes, append
+from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl.rules import UNDEFINED, fetch_error
 
 READ, OUT = "UnifiedLog#read", {"errorCode": Code.OFFSET_OUT_OF_RANGE, "batches": []}

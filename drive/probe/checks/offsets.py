@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, Code, once
+from tidegauge.drive.probe.check import Ask, Asks, Check, once
+from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.partition import (
     EARLIEST,
     EARLIEST_LOCAL,

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, Code, Expected
+from tidegauge.drive.probe.check import Ask, Asks, Check, Expected
 from tidegauge.drive.probe.checks.acks import holds
+from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.partition import Partition, batch
 from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.impl.rules import UNDEFINED

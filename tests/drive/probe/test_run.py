@@ -135,6 +135,46 @@ def test_a_topic_that_is_there_is_not_touched(recording: Recording) -> None:
     assert names(recording, "DeleteTopics") == names(recording, "CreateTopics") == set()
 
 
+def test_a_topic_that_somebody_else_creates_meanwhile_is_not_deleted(recording: Recording) -> None:
+    """The metadata may lag: it is the controller that says so."""
+
+    def taken(name: str, message: Message) -> None:
+        if name == "CreateTopics":
+            message["topics"][0]["errorCode"] = Code.TOPIC_ALREADY_EXISTS
+
+    recording.rewrite = taken
+    with pytest.raises(UsageError, match="choose another --seed"):
+        probed(recording, chosen(["acks.one"]))
+    assert names(recording, "CreateTopics")
+    assert names(recording, "DeleteTopics") == set()
+
+
+def test_what_could_not_be_made_is_not_made_again(recording: Recording) -> None:
+    """A broker that closes the connection on what the setting takes: every check that needs it is undecided."""
+    found = probe(lambda *at: Closing(recording.dial(*at)), recording.place, recording.seed, chosen(["delete", "LOG-01"]))
+    undecided = {one.check.id for one in found.outcomes if one.verdict is Verdict.UNDECIDED}
+    assert undecided == {"offsets.earliest-after-delete-records", "offsets.earliest-local"}
+    assert {one.verdict for one in found.outcomes if one.check.id.startswith("delete.")} == {Verdict.FAIL}
+    assert found.left == {}
+
+
+class Closing:
+    """A wire that ends when records are to be deleted."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire, self._ended = wire, False
+        self.close = wire.close
+
+    def send(self, frame: bytes) -> None:
+        self._ended = asked(frame).name == "DeleteRecords"
+        self._wire.send(frame)
+
+    def receive(self) -> bytes:
+        if self._ended:
+            raise EOFError
+        return self._wire.receive()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("after", [5, 40, 150, MANY])
 def test_interrupted_at_any_request_the_topics_go_first(recording: Recording, after: int, number: int) -> None:

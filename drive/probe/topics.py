@@ -1,0 +1,171 @@
+"""Topics of the probe's own: made, waited for, taken away at the end.
+
+Rules of this file
+
+1. A topic that is there already is somebody else's: it is not touched, and ends the probe.
+2. A topic is ready when its leader serves it. Metadata says who leads, also to a broker that does not.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from uuid import UUID
+
+from tidegauge.drive.probe.codes import Code, named
+from tidegauge.drive.probe.link import Dial, Exchange, Link, LinkError
+from tidegauge.drive.probe.partition import LATEST, Partition
+from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.frames import Call
+from tidegauge.drive.wire.messages import Messages
+from tidegauge.impl.errors import UsageError
+
+T = TypeVar("T")
+
+NOT_YET = frozenset(
+    {
+        Code.UNKNOWN_TOPIC_OR_PARTITION,
+        Code.LEADER_NOT_AVAILABLE,
+        Code.NOT_LEADER_OR_FOLLOWER,
+        Code.UNKNOWN_TOPIC_ID,
+        Code.FENCED_LEADER_EPOCH,
+        Code.UNKNOWN_LEADER_EPOCH,
+    }
+)
+"""What a broker says of a partition while metadata is on its way."""
+
+MOMENT, PATIENCE = 0.02, 15.0
+
+
+class UndecidedError(Exception):
+    """A check has nothing to look at."""
+
+
+class Topics:
+    """What the probe makes at a broker. `dial` opens connections, `keep` is given every exchange."""
+
+    def __init__(
+        self,
+        messages: Messages,
+        dial: Dial,
+        place: tuple[str, int],
+        keep: Callable[[Exchange], None],
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._messages, self._dial, self._keep, self._pause = messages, dial, keep, pause
+        self.first = Link(messages, dial, *place, keep)
+        self._links: dict[int, Link] = {}
+        self._made: list[str] = []
+
+    def create(self, name: str, config: Mapping[str, str], replicas: list[int] | None = None) -> Partition:
+        """A topic of one partition. Raises UndecidedError; UsageError for one that is there."""
+        if self._metadata(name)["topics"][0]["errorCode"] == Code.NONE:
+            raise _there(name)
+        self._made.append(name)
+        if "CreateTopics" in self.first.versions:
+            self._created(name, config, replicas)
+        else:
+            self._metadata(name, create=True)
+        return self.ready(name)
+
+    def ready(self, name: str, leader: int | None = None) -> Partition:
+        """The partition, when its leader (a given one) says that it leads."""
+
+        def serving() -> Partition | None:
+            found = self._metadata(name)
+            topic = found["topics"][0]
+            known = topic["partitions"][:1] if topic["errorCode"] == Code.NONE else []
+            if not known or known[0]["leaderId"] < 0 or leader not in {None, known[0]["leaderId"]}:
+                return None
+            link = self._link(known[0]["leaderId"], found["brokers"])
+            epoch = max(known[0].get("leaderEpoch", 0), 0)
+            partition = Partition(link, name, topic.get("topicId") or UUID(int=0), epoch)
+            return partition if self._serves(partition) else None
+
+        partition = self.until(serving, lambda seen: seen is not None)
+        if partition is None:
+            raise UndecidedError(f"topic {name} has no leader that serves it within {PATIENCE:g} s")
+        return partition
+
+    def until(self, look: Callable[[], T], met: Callable[[T], bool]) -> T:
+        """Look until it is so, but not for ever; what was seen last."""
+        deadline = time.monotonic() + PATIENCE
+        while not met(seen := look()) and time.monotonic() < deadline:
+            self._pause(MOMENT)
+        return seen
+
+    def brokers(self) -> list[int]:
+        """Their ids, in order."""
+        return sorted(one["nodeId"] for one in self._metadata()["brokers"])
+
+    def administer(self, name: str, body: dict[str, Any]) -> None:
+        """A request about a topic of the probe's own, of which the metadata shows what came of it."""
+        if name not in self.first.versions:
+            raise UndecidedError(f"leaders could not be changed: ApiVersions does not offer {name}")
+        self.first.ask(Call(name, self.first.versions[name].stop - 1, {**body, "timeoutMs": 10_000}))
+
+    def close(self) -> Mapping[str, str]:
+        """Delete what was made, on a connection on which nothing is under way; what is left, and why."""
+        for link in (self.first, *self._links.values()):
+            link.close()
+        left: dict[str, str] = {}
+        for name in self._made:
+            try:
+                left |= self._removed(name)
+            except LinkError as problem:
+                left[name] = str(problem)
+        self.first.close()
+        return left
+
+    def _created(self, name: str, config: Mapping[str, str], replicas: list[int] | None) -> None:
+        assignments = [{"partitionIndex": 0, "brokerIds": replicas}] if replicas else []
+        topic = {
+            "name": name,
+            "numPartitions": -1 if replicas else 1,
+            "replicationFactor": -1 if replicas else 1,
+            "assignments": assignments,
+            "configs": [{"name": key, "value": value} for key, value in config.items()],
+        }
+        version = self.first.versions["CreateTopics"].stop - 1
+        body = {"topics": [topic], "timeoutMs": 10_000, "validateOnly": False}
+        code = self.first.ask(Call("CreateTopics", version, body))["topics"][0]["errorCode"]
+        if code == Code.TOPIC_ALREADY_EXISTS:  # the controller knows, where this broker's metadata lags
+            self._made.remove(name)
+            raise _there(name)
+        if code != Code.NONE:
+            raise UndecidedError(f"a topic with {dict(config)} could not be created: {named(code)}")
+
+    def _metadata(self, *names: str, create: bool = False) -> Message:
+        body = {"topics": [{"name": name} for name in names], "allowAutoTopicCreation": create}
+        return self.first.ask(Call("Metadata", self.first.versions["Metadata"].stop - 1, body))
+
+    def _serves(self, partition: Partition) -> bool:
+        call = partition.list_offsets(LATEST)
+        if call.version >= 4:
+            call = partition.list_offsets(LATEST, current=partition.epoch)
+        return partition_in(partition.link.ask(call))["errorCode"] not in NOT_YET
+
+    def _link(self, node: int, brokers: list[Message]) -> Link:
+        if node not in self._links:
+            at = {one["nodeId"]: (one["host"], one["port"]) for one in brokers}
+            self._links[node] = Link(self._messages, self._dial, *at[node], self._keep)
+        return self._links[node]
+
+    def _removed(self, name: str) -> Mapping[str, str]:
+        offered = self.first.versions.get("DeleteTopics")
+        if not offered:
+            return {name: "ApiVersions does not offer DeleteTopics"}
+        body = {"topics": [{"name": name, "topicId": UUID(int=0)}], "topicNames": [name], "timeoutMs": 10_000}
+        version = offered.stop - 1
+        body.pop("topicNames" if version >= 6 else "topics")
+        code = self.first.ask(Call("DeleteTopics", version, body))["responses"][0]["errorCode"]
+        return {} if code in {Code.NONE, Code.UNKNOWN_TOPIC_OR_PARTITION} else {name: named(code)}
+
+
+def partition_in(response: Message) -> Message:
+    """The one partition that a response is about."""
+    found: Message = response["topics"][0]["partitions"][0]
+    return found
+
+
+def _there(name: str) -> UsageError:
+    return UsageError(f"topic {name}: expected a name that nobody has; seen that it is there; choose another --seed")

@@ -22,7 +22,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="Parquet file to write; with --simulate also NDJSON, with --spark a directory",
     )
     masters.arguments(parser, "write the interleavings on Spark, in parts that are distinct")
-    parser.add_argument("--parts", type=positive, default=PARTS, help=f"with --spark: how many files (default {PARTS})")
+    parser.add_argument(
+        "--parts", type=positive, default=PARTS, help=f"with --spark: how many files, a power of two (default {PARTS})"
+    )
     parser.add_argument("--traces", type=positive, default=10_000, help="how many distinct interleavings (default 10000)")
     parser.add_argument("--model", default="Small", help="model whose graph is walked (default Small)")
     profiles.arguments(parser, "profile of the implementation (default fetch-truncation)")

@@ -19,7 +19,7 @@ from tidegauge.spark_check.errors import task_failures
 from tidegauge.spark_check.session import session
 from tidegauge.spark_check.work import attempt, tidy
 from tidegauge.traces.model.edges import EdgeTable, edge_table
-from tidegauge.traces.model.walks import STEPS, Generated, generate
+from tidegauge.traces.model.walks import STEPS, Generated, generate, spellable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ BOUNDS = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)
 
 @dataclass(frozen=True)
 class Order:
-    """What is wanted: `walks` distinct interleavings of a model, in `parts` files."""
+    """What is wanted: `walks` distinct interleavings of a model, in `parts` files, a power of two."""
 
     walks: int
     bounds: Bounds = BOUNDS
@@ -38,6 +38,9 @@ class Order:
     steps: int = STEPS
     seed: int = 0
     parts: int = 4
+
+    def __post_init__(self) -> None:
+        spellable(self.parts)
 
     def share(self, part: int) -> int:
         """How many walks a part has."""

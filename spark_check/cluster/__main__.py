@@ -1,6 +1,7 @@
 """./run cluster: interleavings generated and judged on a master and two workers, measured and disturbed."""
 
 import argparse
+import math
 import os
 import platform
 import sys
@@ -50,7 +51,7 @@ def measure(arguments: argparse.Namespace, kept: Path, scratch: Path) -> int:
     """Generate, judge on both, strike."""
     walks = kept / "walks"
     traces = max(1, int(arguments.events) // EVENTS_PER_WALK)
-    parts = WORKERS * max(1, round(traces / OF_A_PART / WORKERS))
+    parts = max(WORKERS, 2 ** round(math.log2(traces / OF_A_PART)))
     order = ("--seed", str(arguments.seed), "--traces", str(traces), "--parts", str(parts))
     with Cluster(scratch / "cluster", WORKERS) as cluster:
         say(f"seed {arguments.seed}; {cluster.alive} workers of one core; {platform.machine()}, {os.cpu_count()} cores")

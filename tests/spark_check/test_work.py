@@ -223,9 +223,9 @@ def test_same_order_same_bytes_and_a_finished_part_is_not_made_again(table: Edge
 
 
 def test_the_shares_of_the_parts_make_the_whole() -> None:
-    order = Order(walks=10, parts=3)
-    assert [order.share(part) for part in range(3)] == [3, 3, 4]
-    assert order.file(0) != Order(walks=10, parts=3, seed=1).file(0)
+    order = Order(walks=10, parts=4)
+    assert [order.share(part) for part in range(4)] == [2, 3, 2, 3]
+    assert order.file(0) != Order(walks=10, parts=4, seed=1).file(0)
 
 
 def test_tallies_are_added_rule_by_rule() -> None:

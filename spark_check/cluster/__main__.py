@@ -4,6 +4,7 @@ import argparse
 import math
 import os
 import platform
+import signal
 import sys
 import tempfile
 import time
@@ -39,6 +40,7 @@ def main(argv: list[str]) -> int:
     options.add_argument("--directory", type=Path, help="keep everything there; what it holds is not made again")
     options.add_argument("--strict", action="store_true", help="exit with 1 too when the cluster takes longer than it may")
     arguments = options.parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))  # so that no worker is left behind
     with tempfile.TemporaryDirectory(prefix="tidegauge-cluster-") as scratch:
         try:
             return measure(arguments, (arguments.directory or Path(scratch)).absolute(), Path(scratch))

@@ -2,8 +2,9 @@
 
 Rules of this file
 
-1. Each worker has a folder of its own for what it writes, its cache too, as a machine of its own would: it finds no code,
-   and no machine code, but what is shipped to it.
+1. Each worker is a machine of its own as far as one machine goes. It has a folder for what it writes, its cache too: it
+   finds no code, and no machine code, but what is shipped to it. It has an address: Spark starts a task that lags a second
+   time on another host only (TaskSetManager#dequeueTaskHelper).
 2. Nothing is left behind: a worker is a group of processes, and all of it is ended, stopped ones too. The Python daemons of
    its executors end by themselves when nobody holds their standard input.
 """
@@ -13,6 +14,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -26,6 +28,7 @@ from tidegauge.impl.errors import TidegaugeError
 from tidegauge.spec.checker.java import find_java, spark_java_home
 
 HOST = "127.0.0.1"
+NOT_INHERITED = ("PYTHONPATH", "SPARK_CONF_DIR", "SPARK_LOCAL_IP")
 PATIENCE = 120
 """Seconds after which a master or worker that has not shown up never will."""
 
@@ -75,9 +78,19 @@ class Cluster:
         """Start a worker, and wait until the master knows it."""
         before = self._known()
         home = self.folder / f"worker-{number}"
-        options = ("--host", HOST, "--cores", str(self.cores), "--memory", self.memory, "--webui-port", "0")
-        mine = {"XDG_CACHE_HOME": str(home / "cache"), "SPARK_LOCAL_DIRS": str(home / "local"), **(environment or {})}
-        started = self._start(home.name, "worker.Worker", *options, "--work-dir", str(home / "work"), self.master, **mine)
+        host = f"127.0.0.{number}" if sys.platform == "linux" else HOST
+        options = ("--host", host, "--cores", str(self.cores), "--memory", self.memory, "--webui-port", "0")
+        mine = {"XDG_CACHE_HOME": str(home / "cache"), "SPARK_LOCAL_DIRS": str(home / "local"), "SPARK_LOCAL_IP": host}
+        started = self._start(
+            home.name,
+            "worker.Worker",
+            *options,
+            "--work-dir",
+            str(home / "work"),
+            self.master,
+            **mine,
+            **(environment or {}),
+        )
         self.running[number] = started
         self._wait(lambda: self._known() > before, started, home.name)
 
@@ -111,10 +124,10 @@ class Cluster:
         (self.folder / name).mkdir(exist_ok=True)
         logging = Path(__file__).parent.with_name("log4j2.properties")
         own = {
-            **{key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_CONF_DIR")},
+            "SPARK_LOCAL_IP": HOST,
+            **{key: value for key, value in os.environ.items() if key not in NOT_INHERITED},
             "SPARK_HOME": str(spark),
             "JAVA_HOME": str(self._java),
-            "SPARK_LOCAL_IP": HOST,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": f"-Dlog4j2.configurationFile={logging.as_uri()}",
             **environment,

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegauge.impl.explored.explore import Bounds, explore
+from tidegauge.spark_check.attempts import attempt, tidy
 from tidegauge.spark_check.errors import task_failures
 from tidegauge.spark_check.session import session
-from tidegauge.spark_check.work import attempt, tidy
 from tidegauge.traces.model.edges import EdgeTable, edge_table
 from tidegauge.traces.model.walks import STEPS, Generated, generate, spellable
 

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidegauge.spark_check.attempts import tidy
 from tidegauge.spark_check.errors import task_failures
 from tidegauge.spark_check.session import cores, session
 from tidegauge.spark_check.totals import Totals, sum_rules
-from tidegauge.spark_check.work import RESULT, TASK_EVENTS, Task, fingerprint, problem_of, run_task, tasks_of, tidy
+from tidegauge.spark_check.work import RESULT, TASK_EVENTS, Task, fingerprint, problem_of, run_task, tasks_of
 from tidegauge.traces.files.parquet import Reader, RowGroup, Unreadable
 from tidegauge.traces.files.replacing import directory
 from tidegauge.traces.problems import Problem
@@ -127,10 +128,10 @@ def run(spark: "SparkSession", files: Sequence[str], results: str | Path | None 
         left = [group for group in head.groups if (marks[path], group.index) not in resumed]
         tasks += tasks_of(path, left, size, profile)
     if tasks:
-        told = None if target is None else str(target)
+        place = None if target is None else str(target)
         # plain tasks: planning the same as a data source starts two Python processes first
         with task_failures(results):
-            rows += spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(lambda task: run_task(task, told)).collect()
+            rows += spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(lambda task: run_task(task, place)).collect()
     if target is not None:
         for mark in marks.values():
             tidy(target, f"{mark}-*")

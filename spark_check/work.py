@@ -16,9 +16,7 @@ import os
 import resource
 import sys
 import time
-import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -32,6 +30,7 @@ from tidegauge.conformance.judging.judge import Judgement, TooLargeError, judge
 from tidegauge.conformance.judging.tool import tool_version
 from tidegauge.conformance.kernel.fields import LOSE_DISK
 from tidegauge.impl.errors import UsageError
+from tidegauge.spark_check.attempts import attempt
 from tidegauge.traces.columns import Columns, Ints
 from tidegauge.traces.files.distinct import Distinct
 from tidegauge.traces.files.parquet import Reader, RowGroup, Unreadable
@@ -154,23 +153,6 @@ def store(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Write rows to `path`, whole or not at all."""
     with attempt(path) as unfinished:
         pq.write_table(pa.Table.from_batches([batch(rows)]), unfinished)
-
-
-@contextmanager
-def attempt(path: Path) -> Iterator[Path]:
-    """Where one attempt of a task writes what becomes `path`: no other, on whatever machine, has that name."""
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        yield unfinished
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def tidy(folder: Path, names: str) -> None:
-    """Remove what killed attempts left of files that are finished; `names` is a pattern of theirs."""
-    for left in folder.glob(f".{names}.{'?' * 32}"):
-        left.unlink(missing_ok=True)
 
 
 def _rows(task: Task) -> Iterator[dict[str, Any]]:

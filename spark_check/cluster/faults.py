@@ -105,10 +105,10 @@ def disk_full(scene: Scene) -> Outcome:
             return Outcome("this user may not mount a small disk", skipped=True)
         results = folder / "disk" / "results"
         first = check(scene.cluster.master, folder / "out", scene.walks, results=results)
-        told = first.code == 2 and "No space left" in first.said and "Traceback" not in first.said
+        says_why = first.code == 2 and "No space left" in first.said and "Traceback" not in first.said
         grow()
         found = _again(scene, folder, results, in_time=first.report is None)
-    return found if told else Outcome(found.says, (*found.wrong, f"ended with {first.code}, said {first.said[:200]!r}"))
+    return found if says_why else Outcome(found.says, (*found.wrong, f"ended with {first.code}, said {first.said[:200]!r}"))
 
 
 def another_processor(scene: Scene) -> Outcome:

@@ -11,6 +11,7 @@ import pytest
 from tidegauge.conformance.judging.judge import RuleTally
 from tidegauge.impl.explored.explore import Bounds, explore
 from tidegauge.spark_check import work
+from tidegauge.spark_check.attempts import attempt, tidy
 from tidegauge.spark_check.errors import reason
 from tidegauge.spark_check.generation import Order, write_part
 from tidegauge.spark_check.judging import stored
@@ -164,13 +165,13 @@ def test_results_are_those_of_one_profile_and_one_judge(walks: str, monkeypatch:
 def test_two_attempts_at_a_time_do_not_meet(tmp_path: Path) -> None:
     """The file is that of the last one that ends; one that fails leaves nothing."""
     path = tmp_path / "rows.parquet"
-    with work.attempt(path) as one, work.attempt(path) as other:
+    with attempt(path) as one, attempt(path) as other:
         one.write_text("one")
         other.write_text("other")
     assert path.read_text() == "one"
 
     def fails() -> None:
-        with work.attempt(path) as one:
+        with attempt(path) as one:
             one.write_text("half")
             raise OSError("full")
 
@@ -183,7 +184,7 @@ def test_what_killed_attempts_left_is_removed(tmp_path: Path) -> None:
     mine, others = tmp_path / f".rows.parquet.{'a' * 32}", tmp_path / f".lines.parquet.{'b' * 32}"
     for left in (mine, others, tmp_path / "rows.parquet"):
         left.write_text("half")
-    work.tidy(tmp_path, "rows.parquet")
+    tidy(tmp_path, "rows.parquet")
     assert sorted(left.name for left in tmp_path.iterdir()) == sorted(["rows.parquet", others.name])
 
 

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from tidegauge.commands import profiles, selections
+from tidegauge.commands import masters, profiles, selections
 from tidegauge.commands.layouts import layout_argument
 from tidegauge.commands.terminal import CONFORMS, aside, colour, echo, silent
 from tidegauge.impl.errors import UsageError
@@ -19,7 +19,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     profiles.arguments(parser, "judge by this profile instead of the one the trace names")
     layout_argument(parser)
     selections.arguments(parser)
-    parser.add_argument("--spark", action="store_true", help="judge the captures below the paths on Spark, a task for each")
+    masters.arguments(parser, "judge on Spark: Parquet files by their row groups, broker logs by captures")
+    parser.add_argument(
+        "--results",
+        metavar="DIR",
+        help="with --spark: leave what is judged of Parquet files there; the same command goes on where it was interrupted",
+    )
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) there")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report, judge nothing")
@@ -44,10 +49,12 @@ def run(args: argparse.Namespace) -> int:
     out = directory(args.out) if args.out else None
     seen = sys.stderr.isatty() and not args.quiet
     how = How(profiles.chosen(args), args.layout, selections.chosen(args))
+    if args.results and not args.spark:
+        raise UsageError("check: expected --results with --spark, seen it without")
     if args.spark:
         from tidegauge.spark_check.captures import check_on_spark
 
-        report = check_on_spark(args.path, how, f"local[{args.processes or '*'}]")
+        report = check_on_spark(args.path, how, masters.chosen(args), args.results)
     else:
         report = check_all(args.path, how, args.processes, aside if seen else silent)
     echo(json_text(report) if args.json else as_text(report, colour=colour(), everything=args.all))

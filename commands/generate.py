@@ -2,17 +2,29 @@
 
 import argparse
 
-from tidegauge.commands import profiles
+from tidegauge.commands import masters, profiles
 from tidegauge.commands.counts import natural, positive
 from tidegauge.commands.terminal import CONFORMS, UNDECIDED, echo
 from tidegauge.conformance.judging.progress import SEED
 from tidegauge.impl.errors import TidegaugeError, UsageError
-from tidegauge.traces.files.replacing import replacing, writable
+from tidegauge.traces.files.replacing import directory, replacing, writable
+
+PARTS = 4
+"""Files of a generation on Spark, unless it is said otherwise: same parts, same bytes, whatever the cluster."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
-    parser.add_argument("--out", required=True, metavar="FILE", help="Parquet file to write; with --simulate also NDJSON")
+    parser.add_argument(
+        "--out",
+        required=True,
+        metavar="FILE",
+        help="Parquet file to write; with --simulate also NDJSON, with --spark a directory",
+    )
+    masters.arguments(parser, "write the interleavings on Spark, in parts that are distinct")
+    parser.add_argument(
+        "--parts", type=positive, default=PARTS, help=f"with --spark: how many files, a power of two (default {PARTS})"
+    )
     parser.add_argument("--traces", type=positive, default=10_000, help="how many distinct interleavings (default 10000)")
     parser.add_argument("--model", default="Small", help="model whose graph is walked (default Small)")
     profiles.arguments(parser, "profile of the implementation (default fetch-truncation)")
@@ -42,6 +54,8 @@ def _bound(text: str) -> tuple[str, int]:
 
 def run(args: argparse.Namespace) -> int:
     """Write distinct interleavings of a model as Parquet, or of the implementation with one faulty rule."""
+    if args.spark:
+        return _on_spark(args)
     writable(args.out)
     if args.simulate:
         return _simulate(args)
@@ -79,6 +93,25 @@ def run(args: argparse.Namespace) -> int:
         made = generate(table, file, args.traces, steps=args.steps, seed=args.seed)
     echo(f"{args.out}: {made.traces:,} distinct interleavings, {made.events:,} events, seed {args.seed}")
     return CONFORMS if made.traces else UNDECIDED
+
+
+def _on_spark(args: argparse.Namespace) -> int:
+    if args.simulate or args.fault or args.bound or args.brokers:
+        raise UsageError("generate: expected --spark without --simulate, --fault, --bound and --brokers, seen one of them")
+
+    from tidegauge.impl.profiles import FETCH_TRUNCATION
+    from tidegauge.spark_check.generation import Order, generate_on_spark
+    from tidegauge.spark_check.place import local
+    from tidegauge.spec.checker.models import find_model
+    from tidegauge.traces.model.bounds import bounds_of
+
+    out = directory(local(args.out))
+    profile = profiles.chosen(args) or FETCH_TRUNCATION.name
+    order = Order(args.traces, bounds_of(find_model(args.model)), profile, args.steps, args.seed, args.parts)
+    made = generate_on_spark(out, order, masters.chosen(args))
+    traces, events = sum(part.traces for part in made), sum(part.events for part in made)
+    echo(f"{args.out}: {traces:,} distinct interleavings, {events:,} events in {len(made):,} parts, seed {args.seed}")
+    return CONFORMS if traces else UNDECIDED
 
 
 def _simulate(args: argparse.Namespace) -> int:

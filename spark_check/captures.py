@@ -1,9 +1,10 @@
-"""Captures judged on Spark, one task per capture: the report is the one that `check` gives of them all.
+"""What `tidegauge check` is given, judged on Spark: the report is the one it gives in one process.
 
 Rules of this file
 
-1. A capture is a directory that holds the logs of a cluster. A directory of captures, however deep, is its captures.
-2. A task reads its capture from where it lies: the workers must see the same files.
+1. A directory of Parquet files is its files; their row groups are shared out. Of anything else each capture is a task.
+2. A capture is a directory that holds the logs of a cluster. A directory of captures, however deep, is its captures.
+3. A task reads what it judges from where it lies: the workers must see the same files.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from tidegauge.conformance.judging.check import How, Report, check
+from tidegauge.conformance.judging.inputs import is_parquet
 from tidegauge.conformance.judging.side_by_side import merged
+from tidegauge.impl.errors import UsageError
+from tidegauge.spark_check.errors import task_failures
+from tidegauge.spark_check.judging import files_in, run
+from tidegauge.spark_check.place import local
+from tidegauge.spark_check.reports import report_of
 from tidegauge.spark_check.session import session
 from tidegauge.traces.kafka.lines.files import log_files
 
@@ -19,12 +26,30 @@ LOGS = ("logs", "log")
 """Folders of a node that its logs may lie in."""
 
 
-def check_on_spark(paths: Sequence[str | Path], how: How, master: str = "local[*]") -> Report:
-    """Judge the captures below `paths`, each in a task of its own."""
-    captures = [str(capture.absolute()) for path in paths for capture in captures_in(Path(path))]
+def check_on_spark(
+    paths: Sequence[str | Path], how: How, master: str = "local[*]", results: str | Path | None = None
+) -> Report:
+    """Judge the Parquet files and the captures below `paths`; rows about Parquet are left in `results`, and found there."""
+    given = [local(path) for path in paths]
+    files = files_in(path for path in given if holds_parquet(path))
+    captures = [str(found.absolute()) for path in given if not holds_parquet(path) for found in captures_in(path)]
+    if files and how.selection is not None:
+        raise UsageError(f"{files[0]}: expected broker logs to select topics or times from, seen Parquet")
+    reports = []
     with session(master) as spark:
-        reports = spark.sparkContext.parallelize(captures, len(captures)).map(lambda path: judged(path, how)).collect()
+        if files:
+            target = None if results is None else local(results)
+            reports.append(report_of(run(spark, files, target, how.profile), how))
+        if captures:
+            with task_failures(None):
+                tasks = spark.sparkContext.parallelize(captures, len(captures))
+                reports += tasks.map(lambda path: judged(path, how)).collect()
     return merged(reports, how.explained)
+
+
+def holds_parquet(path: Path) -> bool:
+    """Whether a path is a Parquet file, or a directory with .parquet files in it."""
+    return any(path.glob("*.parquet")) if path.is_dir() else is_parquet(path)
 
 
 def judged(path: str, how: How) -> Report:

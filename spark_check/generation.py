@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegauge.impl.explored.explore import Bounds, explore
+from tidegauge.spark_check.attempts import attempt, tidy
+from tidegauge.spark_check.errors import task_failures
 from tidegauge.spark_check.session import session
 from tidegauge.traces.model.edges import EdgeTable, edge_table
-from tidegauge.traces.model.walks import STEPS, Generated, generate
+from tidegauge.traces.model.walks import STEPS, Generated, generate, spellable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +30,7 @@ BOUNDS = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)
 
 @dataclass(frozen=True)
 class Order:
-    """What is wanted: `walks` distinct interleavings of a model, in `parts` files."""
+    """What is wanted: `walks` distinct interleavings of a model, in `parts` files, a power of two."""
 
     walks: int
     bounds: Bounds = BOUNDS
@@ -36,6 +38,9 @@ class Order:
     steps: int = STEPS
     seed: int = 0
     parts: int = 4
+
+    def __post_init__(self) -> None:
+        spellable(self.parts)
 
     def share(self, part: int) -> int:
         """How many walks a part has."""
@@ -63,8 +68,11 @@ def generate_on_spark(
         context = running.sparkContext
         shared = context.broadcast(order.table())
         parts = context.parallelize(range(order.parts), order.parts)
-        made: list[Generated] = parts.map(lambda part: write_part(shared.value, target, order, part)).collect()
+        with task_failures(target):
+            made: list[Generated] = parts.map(lambda part: write_part(shared.value, target, order, part)).collect()
         shared.unpersist()
+    for part in range(order.parts):
+        tidy(target, order.file(part))
     return made
 
 
@@ -73,10 +81,12 @@ def write_part(table: EdgeTable, target: Path, order: Order, part: int) -> Gener
     path = target / order.file(part)
     note = path.with_suffix(".json")
     if path.exists() and note.exists():
-        return Generated(**json.loads(note.read_text(encoding="utf-8")))
-    unfinished = path.with_suffix(".unfinished")
-    made = generate(table, unfinished, order.share(part), steps=order.steps, seed=order.seed, part=part, parts=order.parts)
-    made = replace(made, path=str(path))
-    note.write_text(json.dumps(asdict(made)), encoding="utf-8")
-    unfinished.replace(path)
+        return replace(Generated(**json.loads(note.read_text(encoding="utf-8"))), path=str(path))
+    with attempt(path) as unfinished:
+        made = generate(
+            table, unfinished, order.share(part), steps=order.steps, seed=order.seed, part=part, parts=order.parts
+        )
+        made = replace(made, path=str(path))
+        with attempt(note) as said:
+            said.write_text(json.dumps(asdict(made)), encoding="utf-8")
     return made

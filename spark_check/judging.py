@@ -1,4 +1,4 @@
-"""Judge Parquet files of any number on Spark, and add up what the workers found.
+"""Judge Parquet files of any number on Spark, and put together what the workers found.
 
 Rules of this file
 
@@ -9,17 +9,24 @@ Rules of this file
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidegauge.spark_check.attempts import tidy
+from tidegauge.spark_check.errors import task_failures
 from tidegauge.spark_check.session import cores, session
 from tidegauge.spark_check.totals import Totals, sum_rules
-from tidegauge.spark_check.work import RESULT, TASK_EVENTS, Task, fingerprint, run_task, tasks_of
-from tidegauge.traces.files.parquet import RowGroup, Unreadable, row_groups
+from tidegauge.spark_check.work import RESULT, TASK_EVENTS, Task, fingerprint, problem_of, run_task, tasks_of
+from tidegauge.traces.files.parquet import Reader, RowGroup, Unreadable
+from tidegauge.traces.files.replacing import directory
+from tidegauge.traces.problems import Problem
+from tidegauge.traces.schema import Config
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +41,51 @@ FAILURES_KEPT = 100
 """First failures returned; all are counted, and all that workers kept stand in the results."""
 
 
+@dataclass(frozen=True)
+class Head:
+    """What the footer of a file says."""
+
+    config: Config
+    groups: tuple[RowGroup, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of `files`: the heads of those that can be read, the `rows` of their row groups in order.
+
+    `resumed` of the rows stood in the directory of results before.
+    """
+
+    files: tuple[str, ...]
+    heads: Mapping[str, Head]
+    unreadable: Mapping[str, Problem]
+    rows: Sequence[Mapping[str, Any]]
+    resumed: int
+    seconds: float
+
+    def totals(self) -> Totals:
+        """The counts of all files together."""
+        groups = [group for head in self.heads.values() for group in head.groups]
+        rows = self.rows
+        return Totals(
+            files=len(self.files),
+            unreadable_files=len(self.unreadable),
+            row_groups=len(groups),
+            resumed_row_groups=self.resumed,
+            events_in=sum(group.rows for group in groups),
+            traces_in=sum(group.traces for group in groups),
+            events_judged=sum(row["events"] for row in rows),
+            traces_judged=sum(row["traces"] for row in rows),
+            events_malformed=sum(row["malformed_events"] for row in rows),
+            traces_malformed=sum(row["malformed_traces"] for row in rows),
+            rules=sum_rules(rows),
+            failures=tuple({"path": row["path"], **failure} for row in rows for failure in row["failures"])[:FAILURES_KEPT],
+            problems=tuple(map(str, (*self.unreadable.values(), *(problem_of(row) for row in rows if row["problem"])))),
+            peak_bytes=max((row["peak_bytes"] for row in rows), default=0),
+            seconds=self.seconds,
+        )
+
+
 def judge_on_spark(
     paths: Sequence[str | Path],
     master: str = "local[2]",
@@ -43,7 +95,7 @@ def judge_on_spark(
     """Judge the row groups of `paths`, files or directories of .parquet files; leave rows in the directory `results`."""
     with ExitStack() as stack:
         running = spark if spark is not None else stack.enter_context(session(master))
-        return _judge(running, files_in(paths), None if results is None else Path(results))
+        return run(running, files_in(paths), results).totals()
 
 
 def files_in(paths: Iterable[str | Path]) -> list[str]:
@@ -55,55 +107,57 @@ def files_in(paths: Iterable[str | Path]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _judge(spark: "SparkSession", files: Sequence[str], results: Path | None) -> Totals:
+def run(spark: "SparkSession", files: Sequence[str], results: str | Path | None = None, profile: str | None = None) -> Run:
+    """Judge the row groups of files that are not judged yet. Raises SparkFailed when a task cannot be done."""
     started = time.perf_counter()
-    groups: dict[str, list[RowGroup]] = {}
-    problems: list[str] = []
+    target = None if results is None else directory(results).absolute()
+    heads: dict[str, Head] = {}
+    unreadable: dict[str, Problem] = {}
     for path in files:
         try:
-            groups[path] = row_groups(path)
+            heads[path] = _head(path)
         except Unreadable as error:
-            problems.append(str(error))
-    wanted = {(fingerprint(path), group.index) for path in groups for group in groups[path]}
-    done = [] if results is None else [row for row in stored(results) if (row["fingerprint"], row["row_group"]) in wanted]
-    known = {(row["fingerprint"], row["row_group"]) for row in done}
-    events = sum(group.rows for path in groups for group in groups[path])
-    size = max(FEWEST_EVENTS, min(TASK_EVENTS, events // (TASKS_PER_CORE * cores(spark))))
+            unreadable[path] = error.problem
+    marks = {path: fingerprint(path, profile) for path in heads}
+    wanted = {(marks[path], group.index) for path, head in heads.items() for group in head.groups}
+    rows = [] if target is None else [row for row in stored(target) if (row["fingerprint"], row["row_group"]) in wanted]
+    resumed = {(row["fingerprint"], row["row_group"]) for row in rows}
+    size = _task_size(sum(group.rows for head in heads.values() for group in head.groups), cores(spark))
     tasks: list[Task] = []
-    for path, found in groups.items():
-        mark = fingerprint(path)
-        tasks += tasks_of(path, [group for group in found if (mark, group.index) not in known], size)
-    rows = list(done)
+    for path, head in heads.items():
+        left = [group for group in head.groups if (marks[path], group.index) not in resumed]
+        tasks += tasks_of(path, left, size, profile)
     if tasks:
-        if results is not None:
-            results.mkdir(parents=True, exist_ok=True)
-        target = None if results is None else str(results.absolute())
+        place = None if target is None else str(target)
         # plain tasks: planning the same as a data source starts two Python processes first
-        rows += spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(lambda task: run_task(task, target)).collect()
-    rows.sort(key=lambda row: (files.index(row["path"]), row["row_group"]))
-    return Totals(
-        files=len(files),
-        unreadable_files=len(files) - len(groups),
-        row_groups=len(wanted),
-        resumed_row_groups=len(done),
-        events_in=events,
-        traces_in=sum(group.traces for path in groups for group in groups[path]),
-        events_judged=sum(row["events"] for row in rows),
-        traces_judged=sum(row["traces"] for row in rows),
-        events_malformed=sum(row["malformed_events"] for row in rows),
-        traces_malformed=sum(row["malformed_traces"] for row in rows),
-        rules=sum_rules(rows),
-        failures=tuple({"path": row["path"], **failure} for row in rows for failure in row["failures"])[:FAILURES_KEPT],
-        problems=(*problems, *(row["problem"] for row in rows if row["problem"])),
-        peak_bytes=max((row["peak_bytes"] for row in rows), default=0),
-        seconds=time.perf_counter() - started,
-    )
+        with task_failures(results):
+            rows += spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(lambda task: run_task(task, place)).collect()
+    if target is not None:
+        for mark in marks.values():
+            tidy(target, f"{mark}-*")
+    order = {path: at for at, path in enumerate(files)}
+    rows.sort(key=lambda row: (order[row["path"]], row["row_group"]))
+    return Run(tuple(files), heads, unreadable, rows, len(resumed), time.perf_counter() - started)
+
+
+def _head(path: str) -> Head:
+    with Reader(path) as reader:
+        return Head(reader.config, tuple(reader.row_groups()))
+
+
+def _task_size(events: int, at_once: int) -> int:
+    """How many events a task has at most, about."""
+    return max(FEWEST_EVENTS, min(TASK_EVENTS, events // (TASKS_PER_CORE * at_once)))
 
 
 def stored(results: Path) -> list[dict[str, Any]]:
-    """The rows an earlier run left, each row group once."""
+    """The rows earlier runs left, each row group once. What is no such file, or another version's, is passed over."""
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for path in sorted(results.glob("*.parquet")):
-        for row in pq.read_table(path, schema=RESULT).to_pylist():
-            rows[row["fingerprint"], row["row_group"]] = row
+        try:
+            found = pq.read_table(path)
+        except (OSError, pa.ArrowException):
+            continue
+        if found.schema.equals(RESULT):
+            rows |= {(row["fingerprint"], row["row_group"]): row for row in found.to_pylist()}
     return list(rows.values())

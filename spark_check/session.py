@@ -4,11 +4,15 @@ Rules of this file
 
 1. The environment of the JVM is set while it starts and put back afterwards; nothing global stays changed.
 2. A local master listens on the loopback address only and shows no UI.
-3. On a local master the workers import this project from where the driver has it; on any other the code is shipped
-   (`spark_check.ship`). The daemon that forks the workers compiles the judge first (`spark_check.daemon`), so it is
-   compiled once per machine and not once per worker.
-4. On a local master JVM and workers talk over Unix domain sockets: over TCP a delayed acknowledgement costs 40 ms a task.
-   Spark before 4.1 does not know the setting and ignores it.
+3. On a local master the workers import this project from where the driver has it; on any other the code is shipped, with
+   the machine code of the judge (`spark_check.ship`). The daemon that forks the workers of an executor loads it before
+   the first fork, or compiles it where it does not fit (`spark_check.daemon`).
+4. JVM and workers talk over Unix domain sockets: over TCP a delayed acknowledgement costs 40 ms a task. Spark before 4.1
+   does not know the setting and ignores it.
+5. A task may run twice, at the same time too: what it writes takes its place whole, under a name that says what it was made
+   of. So tasks that lag may be started a second time (speculation).
+6. Whoever has a cluster knows its Python, its addresses and its memory: PYSPARK_PYTHON, SPARK_LOCAL_IP, spark-defaults.conf
+   and PYSPARK_SUBMIT_ARGS stay as they are there.
 """
 
 import os
@@ -20,8 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tidegauge
-from tidegauge.spark_check.errors import SparkUnavailable
-from tidegauge.spark_check.ship import project_zip
+from tidegauge.conformance.kernel.compiled import compiled
+from tidegauge.spark_check.errors import SparkUnavailable, reason
+from tidegauge.spark_check.ship import ZIP, project_zip
 from tidegauge.spec.checker.java import find_java, spark_java_home
 from tidegauge.spec.errors import SpecError
 
@@ -48,14 +53,28 @@ def session(master: str = "local[2]") -> Iterator["SparkSession"]:
         builder = SparkSession.builder.master(master).appName("tidegauge")
         for key, value in _settings(master, Path(scratch)).items():
             builder = builder.config(key, value)
-        with _environment(master, java_home):
+        with _environment(master, java_home), _answering(master):
             spark = builder.getOrCreate()
         try:
-            if not master.startswith("local["):
+            if not _is_local(master):
+                compiled()
                 spark.sparkContext.addPyFile(str(project_zip(Path(scratch))))
             yield spark
         finally:
             spark.stop()
+
+
+@contextmanager
+def _answering(master: str) -> Iterator[None]:
+    from py4j.protocol import Py4JError  # noqa: PLC0415  optional, with PySpark
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise SparkUnavailable(
+            f"expected a Spark master at {master}, seen none that takes work: {reason(str(error))}"
+        ) from error
 
 
 def cores(spark: "SparkSession") -> int:
@@ -72,24 +91,29 @@ def _settings(master: str, scratch: Path) -> Mapping[str, str]:
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         "spark.local.dir": str(scratch / "local"),
+        "spark.python.daemon.module": "tidegauge.spark_check.daemon",
+        "spark.python.unix.domain.socket.enabled": "true",
     }
-    if master.startswith("local"):
+    if _is_local(master):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-    if master.startswith("local["):
-        settings |= {
-            "spark.python.daemon.module": "tidegauge.spark_check.daemon",
-            "spark.python.unix.domain.socket.enabled": "true",
-        }
+    else:
+        settings |= {"spark.executorEnv.PYTHONPATH": ZIP, "spark.speculation": "true"}
     return settings
+
+
+def _is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
 
 
 @contextmanager
 def _environment(master: str, java_home: Path) -> Iterator[None]:
-    wanted = {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    if master.startswith("local"):
+    wanted = {"JAVA_HOME": str(java_home), "PYSPARK_DRIVER_PYTHON": sys.executable}
+    if _is_local(master):
+        wanted["PYSPARK_PYTHON"] = sys.executable
         wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
-    if master.startswith("local["):
         wanted["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    else:
+        wanted["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

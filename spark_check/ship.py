@@ -1,25 +1,47 @@
-"""The package as one zip, for workers that do not have it.
+"""The package as one zip, for workers that do not have it, with the machine code of the judge for those like the driver's.
 
-Spark puts .zip files on the path of its workers, wheels it does not (PySpark packaging guide). The packages are regular
-ones with an __init__.py: a namespace package would not be found inside a zip.
+Rules of this file
+
+1. Spark puts .zip files on the path of its workers, wheels it does not (PySpark packaging guide). The packages are regular
+   ones with an __init__.py: a namespace package would not be found inside a zip.
+2. Spark fetches the zip into the directory an executor runs in, before its first task: ZIP there is on the path of the
+   daemon that forks the executor's workers (spark_check.session).
+3. A worker takes the machine code only under the fingerprint that it would give its own: another text, Python, Numba or
+   processor finds nothing there and compiles.
 """
 
 import os
 import zipfile
+from importlib.resources import files
 from pathlib import Path
 
 import tidegauge
+from tidegauge.conformance.kernel.compiled import fingerprint
+from tidegauge.conformance.kernel.machine_code import files_of, keep
 
 PACKAGE = Path(tidegauge.__file__).parent
+ZIP = "tidegauge.zip"
+MACHINE_CODE = "machine_code"
+"""The folder of the zip that holds it, in one that is named by its fingerprint."""
 
 
 def project_zip(directory: Path) -> Path:
-    """Write tidegauge.zip into `directory`."""
-    path = directory / "tidegauge.zip"
+    """Write ZIP into `directory`, with the machine code if it is kept on this machine."""
+    path, made = directory / ZIP, fingerprint()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
         for source in _sources():
             out.write(source, source.relative_to(PACKAGE.parent).as_posix())
+        for name, data in files_of(made).items():
+            out.writestr(f"{PACKAGE.name}/{MACHINE_CODE}/{made}/{name}", data)
     return path
+
+
+def take_machine_code() -> None:
+    """Keep on this machine what came with the package, if it was made for this machine."""
+    made = fingerprint()
+    shipped = files(tidegauge) / MACHINE_CODE / made
+    if shipped.is_dir():
+        keep(made, {file.name: file.read_bytes() for file in shipped.iterdir()})
 
 
 def _sources() -> list[Path]:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 SCHEMA = """
     path string, fingerprint string, row_group int, events bigint, traces bigint,
-    malformed_events bigint, malformed_traces bigint, problem string,
+    malformed_events bigint, malformed_traces bigint,
+    problem struct<path: string, expected: string, seen: string, do: string>, lost_disks array<int>,
     tallies array<struct<rule: string, held: bigint, failed: bigint, undecided: bigint, failed_traces: bigint,
                          missing: array<string>>>,
     failures array<struct<trace: bigint, event: bigint, rule: string, compared: string, expected: bigint, actual: bigint>>,

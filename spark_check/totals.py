@@ -4,16 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-
-@dataclass(frozen=True)
-class RuleTotal:
-    """One rule over all row groups."""
-
-    held: int = 0
-    failed: int = 0
-    undecided: int = 0
-    failed_traces: int = 0
-    missing: tuple[str, ...] = ()
+from tidegauge.conformance.judging.judge import RuleTally
+from tidegauge.conformance.judging.verdicts import added
 
 
 @dataclass(frozen=True)
@@ -30,7 +22,7 @@ class Totals:
     traces_judged: int
     events_malformed: int
     traces_malformed: int
-    rules: Mapping[str, RuleTotal]
+    rules: Mapping[str, RuleTally]
     failures: tuple[Mapping[str, Any], ...]
     problems: tuple[str, ...]
     peak_bytes: int
@@ -50,17 +42,12 @@ class Totals:
         return tuple(rule for rule, total in self.rules.items() if total.failed)
 
 
-def sum_rules(rows: Iterable[Mapping[str, Any]]) -> dict[str, RuleTotal]:
+def sum_rules(rows: Iterable[Mapping[str, Any]]) -> dict[str, RuleTally]:
     """The tallies of all rows, rule by rule."""
-    sums: dict[str, RuleTotal] = {}
+    sums: dict[str, RuleTally] = {}
     for row in rows:
-        for tally in row["tallies"]:
-            before = sums.get(tally["rule"], RuleTotal())
-            sums[tally["rule"]] = RuleTotal(
-                before.held + tally["held"],
-                before.failed + tally["failed"],
-                before.undecided + tally["undecided"],
-                before.failed_traces + tally["failed_traces"],
-                tuple(sorted({*before.missing, *tally["missing"]})),
-            )
+        for said in row["tallies"]:
+            counts = {name: said[name] for name in ("held", "failed", "undecided", "failed_traces")}
+            tally = RuleTally(**counts, missing=tuple(said["missing"]))
+            sums[said["rule"]] = added(sums.get(said["rule"], RuleTally()), tally)
     return dict(sorted(sums.items()))

@@ -7,7 +7,8 @@ Rules of this file
 2. Each row group gives exactly one row: judged, or malformed with the problem. Nothing is dropped, so rows reconcile with
    the footers of the files.
 3. With a directory for results, a task leaves its rows there under a name of its own, whole or not at all: what stands
-   there need not be judged again.
+   there need not be judged again. The name says which version of the input, which judge, by which profile. What could not
+   be read leaves no row: it may have been this machine's doing, and is tried again.
 """
 
 import hashlib
@@ -15,18 +16,26 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidegauge.conformance.judging.environment import lost_disks
 from tidegauge.conformance.judging.judge import Judgement, TooLargeError, judge
+from tidegauge.conformance.judging.tool import tool_version
+from tidegauge.conformance.kernel.fields import LOSE_DISK
+from tidegauge.impl.errors import UsageError
+from tidegauge.spark_check.attempts import attempt
 from tidegauge.traces.columns import Columns, Ints
 from tidegauge.traces.files.distinct import Distinct
 from tidegauge.traces.files.parquet import Reader, RowGroup, Unreadable
+from tidegauge.traces.problems import Problem
+from tidegauge.traces.schema import Config
 
 FAILURES_KEPT = 20
 """First failures kept per row group; all are counted."""
@@ -54,6 +63,7 @@ FAILURE = pa.struct(
         ("actual", pa.int64()),
     ]
 )
+PROBLEM = pa.struct([("path", pa.string()), ("expected", pa.string()), ("seen", pa.string()), ("do", pa.string())])
 RESULT = pa.schema(
     [
         ("path", pa.string()),
@@ -63,7 +73,8 @@ RESULT = pa.schema(
         ("traces", pa.int64()),
         ("malformed_events", pa.int64()),
         ("malformed_traces", pa.int64()),
-        ("problem", pa.string()),
+        ("problem", PROBLEM),
+        ("lost_disks", pa.list_(pa.int32())),
         ("tallies", pa.list_(TALLY)),
         ("failures", pa.list_(FAILURE)),
         ("seconds", pa.float64()),
@@ -71,15 +82,17 @@ RESULT = pa.schema(
         ("peak_bytes", pa.int64()),
     ]
 )
-"""One row per row group. `trace` counts from the start of the file, `event` from the start of its trace."""
+"""One row per row group. `trace` counts from the start of the file, `event` from the start of its trace. `lost_disks` are
+the nodes that report one."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """Row groups of one file, of which `fingerprint` says which version."""
+    """Row groups of one file, of which `fingerprint` says which version; `profile` replaces the one its config names."""
 
     fingerprint: str
     groups: tuple[RowGroup, ...]
+    profile: str | None = None
 
     @property
     def path(self) -> str:
@@ -92,24 +105,32 @@ class Task:
         return f"{self.fingerprint}-{self.groups[0].index:06}-{self.groups[-1].index:06}.parquet"
 
 
-def fingerprint(path: str) -> str:
-    """Stands for one version of one file: its path, size and time of change."""
+def fingerprint(path: str, profile: str | None = None) -> str:
+    """Stands for one version of one file (its path, size and time of change) and for the judge that is asked about it."""
     status = Path(path).stat()
-    text = f"{Path(path).absolute()}\0{status.st_size}\0{status.st_mtime_ns}"
+    text = f"{Path(path).absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{tool_version()}\0{kernel_text()}\0{profile}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def tasks_of(path: str, groups: Iterable[RowGroup], events: int) -> list[Task]:
+@cache
+def kernel_text() -> str:
+    """Stands for the text of the judge's kernel and rules."""
+    from tidegauge.conformance.kernel.compiled import text_fingerprint  # noqa: PLC0415  (imports the compiler)
+
+    return text_fingerprint()
+
+
+def tasks_of(path: str, groups: Iterable[RowGroup], events: int, profile: str | None = None) -> list[Task]:
     """The row groups of a file in runs of about `events` events."""
-    mark = fingerprint(path)
+    mark = fingerprint(path, profile)
     tasks: list[Task] = []
     run: list[RowGroup] = []
     for group in groups:
         run.append(group)
         if sum(member.rows for member in run) >= events:
-            tasks.append(Task(mark, tuple(run)))
+            tasks.append(Task(mark, tuple(run), profile))
             run = []
-    return [*tasks, Task(mark, tuple(run))] if run else tasks
+    return [*tasks, Task(mark, tuple(run), profile)] if run else tasks
 
 
 def run_task(task: Task, results: str | None) -> Iterator[dict[str, Any]]:
@@ -118,8 +139,9 @@ def run_task(task: Task, results: str | None) -> Iterator[dict[str, Any]]:
     for row in _rows(task):
         rows.append(row)
         yield row
-    if results is not None:
-        store(rows, Path(results) / task.name)
+    judged = [row for row in rows if row["problem"] is None]
+    if results is not None and judged:
+        store(judged, Path(results) / task.name)
 
 
 def batch(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
@@ -129,9 +151,8 @@ def batch(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
 
 def store(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Write rows to `path`, whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(pa.Table.from_batches([batch(rows)]), unfinished)
-    unfinished.replace(path)
+    with attempt(path) as unfinished:
+        pq.write_table(pa.Table.from_batches([batch(rows)]), unfinished)
 
 
 def _rows(task: Task) -> Iterator[dict[str, Any]]:
@@ -139,18 +160,23 @@ def _rows(task: Task) -> Iterator[dict[str, Any]]:
         reader = Reader(task.path)
     except Unreadable as error:
         for group in task.groups:
-            yield _malformed(task, group, error)
+            yield _malformed(task, group, error.problem)
         return
     with reader:
+        config = reader.config if task.profile is None else replace(reader.config, profile=task.profile)
         for group in task.groups:
             started = time.perf_counter()
             try:
                 columns = reader.read_as_stored(group.index)
-                found = judge(columns, reader.config, compile_from=0)
-            except (Unreadable, TooLargeError) as error:
-                yield _malformed(task, group, error)
+                found = judge(columns, config, compile_from=0)
+            except Unreadable as error:
+                yield _malformed(task, group, error.problem)
+            except (TooLargeError, UsageError) as error:  # UsageError: a profile that this version does not know
+                where, do = f"{task.path}#{group.index}", "change that, or judge it by another --profile"
+                yield _malformed(task, group, Problem(where, None, "traces that can be judged", str(error), do))
             else:
-                yield _judged(task, group, starts_of(columns), found, time.perf_counter() - started)
+                seconds = time.perf_counter() - started
+                yield _judged(task, group, found, seconds) | _places(task, group, columns, config, found)
 
 
 def starts_of(columns: Columns | Distinct) -> Ints:
@@ -158,7 +184,7 @@ def starts_of(columns: Columns | Distinct) -> Ints:
     return columns.table.trace_starts if isinstance(columns, Distinct) else columns.trace_starts
 
 
-def _judged(task: Task, group: RowGroup, starts: Ints, found: Judgement, seconds: float) -> dict[str, Any]:
+def _judged(task: Task, group: RowGroup, found: Judgement, seconds: float) -> dict[str, Any]:
     tallies = [
         {
             "rule": rule,
@@ -171,6 +197,13 @@ def _judged(task: Task, group: RowGroup, starts: Ints, found: Judgement, seconds
         for rule, tally in found.tallies.items()
         if tally.held or tally.failed or tally.undecided
     ]
+    counts = {"events": found.events, "traces": found.traces, "malformed_events": 0, "malformed_traces": 0}
+    return _row(task, group) | counts | {"problem": None, "tallies": tallies, "seconds": seconds}
+
+
+def _places(task: Task, group: RowGroup, columns: Columns | Distinct, config: Config, found: Judgement) -> dict[str, Any]:
+    """What happened where: the first failures, and who lost a disk."""
+    starts = starts_of(columns)
     failures = [
         {
             "trace": group.first_trace + failure.trace,
@@ -182,16 +215,26 @@ def _judged(task: Task, group: RowGroup, starts: Ints, found: Judgement, seconds
         }
         for failure in found.failures[:FAILURES_KEPT]
     ]
-    counts = {"events": found.events, "traces": found.traces, "malformed_events": 0, "malformed_traces": 0}
-    return _row(task, group) | counts | {"tallies": tallies, "failures": failures, "seconds": seconds}
+    lost: list[int] = []
+    if LOSE_DISK in (columns.table if isinstance(columns, Distinct) else columns).event:
+        expanded = columns.expanded() if isinstance(columns, Distinct) else columns
+        lost = [node for node, _ in lost_disks(expanded, config, None, task.path)]
+    return {"failures": failures, "lost_disks": lost}
 
 
-def _malformed(task: Task, group: RowGroup, error: Exception) -> dict[str, Any]:
+def _malformed(task: Task, group: RowGroup, problem: Problem) -> dict[str, Any]:
     counts = {"events": 0, "traces": 0, "malformed_events": group.rows, "malformed_traces": group.traces}
-    return _row(task, group) | counts | {"problem": str(error), "tallies": [], "failures": [], "seconds": 0.0}
+    said = {"path": problem.path, "expected": problem.expected, "seen": problem.seen, "do": problem.do}
+    nothing = {"tallies": [], "failures": [], "lost_disks": [], "seconds": 0.0}
+    return _row(task, group) | counts | nothing | {"problem": said}
+
+
+def problem_of(row: Mapping[str, Any]) -> Problem:
+    """What was wrong with a row group that is malformed."""
+    return Problem(line=None, lost=row["malformed_events"], **row["problem"])
 
 
 def _row(task: Task, group: RowGroup) -> dict[str, Any]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     mine = {"worker": os.getpid(), "peak_bytes": peak}
-    return {"path": task.path, "fingerprint": task.fingerprint, "row_group": group.index, "problem": None, **mine}
+    return {"path": task.path, "fingerprint": task.fingerprint, "row_group": group.index, **mine}

@@ -162,7 +162,7 @@ def check(paths: Sequence[str | Path], how: How = How(), echo: Echo = lambda _li
         inputs=tuple(inputs),
         verdict=of_all(inputs),
         rules=rules,
-        explanations=tuple(_explained(kept, how.explained)),
+        explanations=tuple(explained(kept, how.explained)),
         failures=sum(tally.failed_traces for j in judgements for tally in j.tallies.values()),
         seconds=time.perf_counter() - begin,
         notes=(*notes, *(note for j in judgements for note in j.notes)),
@@ -228,7 +228,7 @@ def _judged(batch: InputBatch, path: str, profile: str | None, problems: list[Pr
     yield Judged(batch, judgement, path)
 
 
-def _explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
+def explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
     """Lost records first, then one failure per rule, then the rest, in the order they were found."""
     found = [(one, failure) for one in judged for failure in one.judgement.failures]
     seen: set[str] = set()

@@ -11,9 +11,7 @@ Rules of this file
 
 import hashlib
 import inspect
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -43,6 +41,7 @@ from tidegauge.conformance.kernel import (
     life,
     lineage,
     log_checks,
+    machine_code,
     memory,
     observed,
     offsets_for_leader_epoch,
@@ -122,14 +121,10 @@ class Rewriting:
 def compiled(rewriting: Rewriting | None = None) -> Callable[..., None]:
     """The compiled twin of judge_kernel.judge_traces, as it stands or rewritten."""
     directory = cache_directory(rewriting)
-    if directory is None:
-        return _build(True, rewriting)
-    settings: Any = numba.config
-    before, settings.CACHE_DIR = settings.CACHE_DIR, str(directory)
-    try:
-        return _build(not is_ready(rewriting), rewriting, cached=True)
-    finally:
-        settings.CACHE_DIR = before
+    if directory is not None:
+        with suppress(OSError), machine_code.kept_in(directory):  # a disk that is full: the code is made, and not kept
+            return _build(not is_ready(rewriting), rewriting, cached=True)
+    return _build(True, rewriting)
 
 
 def _build(eager: bool, rewriting: Rewriting | None, cached: bool = False) -> Callable[..., None]:
@@ -171,47 +166,35 @@ def functions_of(module: ModuleType) -> dict[str, FunctionType]:
 
 
 def cache_directory(rewriting: Rewriting | None = None) -> Path | None:
-    """Where the machine code is kept, named after all it is made from; None when no place of this user's can be written.
-
-    Numba looks only at the file of the function it loads, so whatever the kernel calls must be in the name.
-    """
-    name = _fingerprint(rewriting)
-    places = (
-        os.environ.get("XDG_CACHE_HOME"),
-        Path("~/.cache").expanduser(),
-        Path(tempfile.gettempdir(), f"cache-{_user()}"),
-    )
-    for place in places:
-        if place:
-            directory = Path(place) / "tidegauge" / name
-            with suppress(OSError):
-                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-                if directory.stat().st_uid == _user() and os.access(directory, os.W_OK):
-                    return directory
-    return None
+    """Where the machine code is kept, named after all it is made from; None when no place of this user's can be written."""
+    return machine_code.directory(fingerprint(rewriting))
 
 
 def is_ready(rewriting: Rewriting | None = None) -> bool:
     """Whether the machine code need not be made first."""
     directory = cache_directory(rewriting)
-    return directory is not None and any(directory.rglob("*.nbc"))
+    return directory is not None and any(directory.glob("*.nbc"))
 
 
-def _user() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0
+def fingerprint(rewriting: Rewriting | None = None) -> str:
+    """Of the machine code: the text, the compiler and the processor that it is made for."""
+    settings: Any = numba.config
+    made_for = [binding.get_host_cpu_name(), binding.get_host_cpu_features(), settings.CPU_NAME, settings.CPU_FEATURES]
+    return _hashed([sys.version, numba.__version__, *map(str, made_for), text_fingerprint(rewriting)])
 
 
-def _fingerprint(rewriting: Rewriting | None) -> str:
+def text_fingerprint(rewriting: Rewriting | None = None) -> str:
     """Of the code as loaded, not of the files: they may have been edited since this process imported them."""
-    parts = [sys.version, numba.__version__, binding.get_host_cpu_name(), str(binding.get_host_cpu_features())]
-    for module in (*MODULES, sys.modules[__name__]):
-        parts += [_loaded(value) for value in vars(module).values() if isinstance(value, FunctionType)]
+    modules = (*MODULES, sys.modules[__name__])
+    parts = [_loaded(value) for module in modules for value in vars(module).values() if isinstance(value, FunctionType)]
     if rewriting:
         texts = (rewriting.rewritten(function) for module in MODULES for function in functions_of(module).values())
         parts += [_loaded(function) for function in (*rewriting.calls, *texts)]
-    return hashlib.sha256(
-        "\0".join([*parts, *sorted(RARE), *INT_FIELDS, *(repr(group._fields) for group in groups.GROUPS)]).encode()
-    ).hexdigest()[:20]
+    return _hashed([*parts, *sorted(RARE), *INT_FIELDS, *(repr(group._fields) for group in groups.GROUPS)])
+
+
+def _hashed(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
 
 
 def _loaded(function: FunctionType) -> str:
@@ -220,6 +203,7 @@ def _loaded(function: FunctionType) -> str:
     known = function.__globals__
     spaces = [known, *(vars(known[name]) for name in names if isinstance(known.get(name), ModuleType))]
     values = [(name, space[name]) for space in spaces for name in names if isinstance(space.get(name), int | tuple)]
+    values = [(name, value) for name, value in values if value is not MODULES]  # which say where this checkout lies
     return repr((function.__module__, function.__annotations__, _text(function.__code__), values))
 
 

@@ -1,12 +1,21 @@
 """A directory of captures on Spark: the same report as without."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from tests.spark_check.test_work import damage
+from tidegauge.commands.main import main
 from tidegauge.conformance.judging.check import How, Report, check
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.explored.explore import explore
+from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.spark_check.captures import captures_in, check_on_spark
+from tidegauge.spark_check.place import local
 from tidegauge.traces.kafka.shipped import FOLDER, shipped
+from tidegauge.traces.model.edges import edge_table
+from tidegauge.traces.model.walks import generate
 
 
 def said(report: Report) -> object:
@@ -25,6 +34,40 @@ def test_captures_are_judged_as_without_spark() -> None:
     paths = [FOLDER / "3.4.0", shipped()["4.2.0/k-epoch-jump-control"]]
     report = check_on_spark(paths, How(), "local[2]")
     assert said(report) == said(check([shipped()["3.4.0/b-kill-leader"], paths[1]]))
+
+
+@pytest.mark.spark
+def test_parquet_is_judged_as_without_spark(tmp_path: Path) -> None:
+    """Right walks, wrong ones that are explained, a damaged row group and a file that is none; by another profile, too."""
+    fault = FAULTS["hw-is-own-log-end"]
+    for name, rules in (("right", None), ("wrong", fault.rules)):
+        graph = explore(fault.bounds, rules_override=rules)
+        generate(edge_table(graph.states, graph.labels, graph.edges), tmp_path / f"{name}.parquet", 3000, seed=1)
+    (tmp_path / "hurt.parquet").write_bytes((tmp_path / "right.parquet").read_bytes())
+    damage(str(tmp_path / "hurt.parquet"), group=0)
+    (tmp_path / "none.parquet").write_bytes(b"PAR1 and no more")
+    paths = sorted(tmp_path.glob("*.parquet"))
+    for how in (How(), How(profile="hw-only")):
+        assert said(check_on_spark([tmp_path], how, "local[2]")) == said(check(paths, how))
+
+
+@pytest.mark.spark
+def test_uris_of_files_are_taken_and_a_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """From generating to the verdict by file: URIs; the second time nothing is judged again."""
+    walks, results = (tmp_path / "my walks").as_uri(), (tmp_path / "results").as_uri()
+    assert main(["generate", "--spark=local[2]", "--traces", "2000", "--parts", "2", "--out", walks]) == 0
+    assert "2,000 distinct interleavings" in capsys.readouterr().out
+    command = ["check", "--spark=local[2]", "--results", results, "--json", walks]
+    first, again = ((main(command), json.loads(capsys.readouterr().out)) for _ in range(2))
+    assert (first[0], first[1]["traces"], first[1]["rules"]) == (again[0], 2000, again[1]["rules"])
+    assert (first[1]["notes"], again[1]["notes"]) == ([], ["2 of 2 row groups had been judged before"])
+
+
+def test_a_place_is_a_path_or_a_uri_of_a_file() -> None:
+    assert local("file:///data/my%20walks") == Path("/data/my walks")
+    assert local("walks/a.parquet") == Path("walks/a.parquet")
+    with pytest.raises(UsageError, match="s3a://bucket/walks: expected a path or a file: URI"):
+        local("s3a://bucket/walks")
 
 
 def test_a_directory_of_captures_is_its_captures(tmp_path: Path) -> None:

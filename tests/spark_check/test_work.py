@@ -8,11 +8,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tidegauge.conformance.judging.judge import RuleTally
 from tidegauge.impl.explored.explore import Bounds, explore
 from tidegauge.spark_check import work
+from tidegauge.spark_check.attempts import attempt, tidy
+from tidegauge.spark_check.errors import reason
 from tidegauge.spark_check.generation import Order, write_part
+from tidegauge.spark_check.judging import stored
 from tidegauge.spark_check.ship import project_zip
-from tidegauge.spark_check.totals import RuleTotal, Totals, sum_rules
+from tidegauge.spark_check.totals import Totals, sum_rules
 from tidegauge.traces.files import parquet
 from tidegauge.traces.model.edges import EdgeTable, edge_table
 
@@ -106,7 +110,7 @@ def test_a_damaged_row_group_is_malformed_and_the_next_is_judged(walks: str, tmp
     assert [row["malformed_events"] for row in rows] == [groups[0].rows, *[0] * (len(groups) - 1)]
     assert rows[0]["malformed_traces"] == groups[0].traces
     assert [row["events"] for row in rows] == [0, *(group.rows for group in groups[1:])]
-    assert "row group 0 is left out" in rows[0]["problem"]
+    assert "row group 0 is left out" in rows[0]["problem"]["do"]
     assert len(groups) > 1
 
 
@@ -129,6 +133,84 @@ def test_a_file_that_is_gone_when_the_worker_comes_is_malformed(walks: str) -> N
     assert sum(row["malformed_events"] for row in rows) == sum(group.rows for group in task.groups)
 
 
+def test_what_could_not_be_read_leaves_no_row_and_is_tried_again(walks: str, tmp_path: Path) -> None:
+    """It may have been the worker's disk."""
+    path, results = tmp_path / "wide.parquet", tmp_path / "results"
+    with parquet.Reader(walks) as reader:
+        parquet.write(reader.read(0), reader.config, path, row_group=5000)
+    (task,) = work.tasks_of(str(path), parquet.row_groups(path), 10**9)
+    results.mkdir()
+    path.rename(tmp_path / "away.parquet")
+    assert all(row["problem"] for row in work.run_task(task, str(results)))
+    assert list(results.iterdir()) == []
+    (tmp_path / "away.parquet").rename(path)
+    assert not any(row["problem"] for row in work.run_task(task, str(results)))
+    assert len(stored(results)) == len(task.groups)
+
+
+def test_a_profile_that_is_not_known_is_a_problem_of_its_row_groups(walks: str) -> None:
+    (task,) = work.tasks_of(walks, parquet.row_groups(walks), 10**9, "no such profile")
+    rows = list(work.run_task(task, None))
+    assert [work.problem_of(row).lost for row in rows] == [group.rows for group in task.groups]
+    assert "no such profile" in str(work.problem_of(rows[0]))
+
+
+def test_results_are_those_of_one_profile_and_one_judge(walks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = work.fingerprint(walks)
+    assert work.fingerprint(walks, "hw-only") != before
+    monkeypatch.setattr(work, "kernel_text", lambda: "another text of the judge")
+    assert work.fingerprint(walks) != before
+
+
+def test_two_attempts_at_a_time_do_not_meet(tmp_path: Path) -> None:
+    """The file is that of the last one that ends; one that fails leaves nothing."""
+    path = tmp_path / "rows.parquet"
+    with attempt(path) as one, attempt(path) as other:
+        one.write_text("one")
+        other.write_text("other")
+    assert path.read_text() == "one"
+
+    def fails() -> None:
+        with attempt(path) as one:
+            one.write_text("half")
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        fails()
+    assert [left.name for left in tmp_path.iterdir()] == ["rows.parquet"]
+
+
+def test_what_killed_attempts_left_is_removed(tmp_path: Path) -> None:
+    mine, others = tmp_path / f".rows.parquet.{'a' * 32}", tmp_path / f".lines.parquet.{'b' * 32}"
+    for left in (mine, others, tmp_path / "rows.parquet"):
+        left.write_text("half")
+    tidy(tmp_path, "rows.parquet")
+    assert sorted(left.name for left in tmp_path.iterdir()) == sorted(["rows.parquet", others.name])
+
+
+def test_results_that_are_none_are_passed_over(walks: str, tmp_path: Path) -> None:
+    """A file that was damaged, or that another version left: its row groups are judged again."""
+    (task,) = work.tasks_of(walks, parquet.row_groups(walks), 10**9)
+    list(work.run_task(task, str(tmp_path)))
+    (tmp_path / "damaged.parquet").write_bytes(b"PAR1")
+    pq.write_table(pq.read_table(tmp_path / task.name).drop(["worker"]), tmp_path / "older.parquet")
+    assert [row["row_group"] for row in stored(tmp_path)] == [group.index for group in task.groups]
+
+
+def test_what_spark_reports_comes_down_to_the_line_that_says_why() -> None:
+    said = (
+        "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.\n"
+        ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 3 failed 4 times\n"
+        "Traceback (most recent call last):\n"
+        '  File "worker.py", line 1, in main\n'
+        "OSError: [Errno 28] No space left on device\n"
+        "\tat org.apache.spark.api.python.BasePythonRunner\n"
+    )
+    assert reason(said) == "OSError: [Errno 28] No space left on device"
+    assert reason("java.net.ConnectException: refused\n\tat somewhere") == "java.net.ConnectException: refused"
+    assert reason("") == "no reason"
+
+
 def test_same_order_same_bytes_and_a_finished_part_is_not_made_again(table: EdgeTable, tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()
@@ -142,9 +224,9 @@ def test_same_order_same_bytes_and_a_finished_part_is_not_made_again(table: Edge
 
 
 def test_the_shares_of_the_parts_make_the_whole() -> None:
-    order = Order(walks=10, parts=3)
-    assert [order.share(part) for part in range(3)] == [3, 3, 4]
-    assert order.file(0) != Order(walks=10, parts=3, seed=1).file(0)
+    order = Order(walks=10, parts=4)
+    assert [order.share(part) for part in range(4)] == [2, 3, 2, 3]
+    assert order.file(0) != Order(walks=10, parts=4, seed=1).file(0)
 
 
 def test_tallies_are_added_rule_by_rule() -> None:
@@ -153,8 +235,8 @@ def test_tallies_are_added_rule_by_rule() -> None:
 
     rows = [{"tallies": [tally("HW-02", 5, ["isr"])]}, {"tallies": [tally("HW-02", 2, ["hw"]), tally("HW-01", 1, [])]}]
     assert sum_rules(rows) == {
-        "HW-01": RuleTotal(1, 1, 0, 1, ()),
-        "HW-02": RuleTotal(7, 2, 0, 2, ("hw", "isr")),
+        "HW-01": RuleTally(1, 1, 0, (), 1),
+        "HW-02": RuleTally(7, 2, 0, ("isr", "hw"), 2),
     }
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.explore import Bounds, Graph, Walker, explore
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import parquet
@@ -100,10 +101,38 @@ def test_same_seed_same_bytes(table: EdgeTable, tmp_path: Path) -> None:
 
 
 def test_parts_share_no_walk(table: EdgeTable) -> None:
-    chunk = draw(table, 20_000, 6, np.random.default_rng(1))
-    by_part = [{tuple(edges) for edges in each(chunk.only(chunk.hashes % np.uint64(3) == part))} for part in range(3)]
+    by_part = [{tuple(w) for w in each(draw(table, 20_000, 6, np.random.default_rng(1), 0, part, 4))} for part in range(4)]
     assert all(by_part)
     assert len(set.union(*by_part)) == sum(map(len, by_part))
+
+
+def test_a_walk_of_a_part_is_a_path_of_the_graph(table: EdgeTable) -> None:
+    for edges in each(draw(table, 500, 12, np.random.default_rng(1), 0, 5, 8)):
+        assert table.source[edges[1:]].tolist() == [0, *table.target[edges[1:-1]].tolist()][: len(edges) - 1]
+
+
+@pytest.mark.parametrize("parts", [16, 64])
+def test_a_part_of_many_keeps_a_good_deal_of_what_is_drawn(parts: int, table: EdgeTable) -> None:
+    """Far more than one in so many."""
+    kept = len(draw(table, 10_000, 24, np.random.default_rng(1), 0, parts - 1, parts).lengths)
+    assert kept > 10_000 * 0.7 ** (parts.bit_length() - 1)
+
+
+def test_every_walk_belongs_to_a_part(tmp_path: Path) -> None:
+    """All walks of three steps of a small graph, whether they are found in one part or in four."""
+    small = explore(Bounds(brokers=2, max_log=1, max_epoch=0, max_crashes=0))
+    table = edge_table(small.states, small.labels, small.edges)
+    found = {}
+    for parts in (1, 4):
+        many = [draw(table, 200_000, 3, np.random.default_rng(part), 0, part, parts) for part in range(parts)]
+        found[parts] = {tuple(walk) for walks in many for walk in each(walks) if 0 < len(walk) <= 4}
+    assert found[1] == found[4]
+
+
+@pytest.mark.parametrize("parts", [0, 3, 2**17])
+def test_parts_that_cannot_be_spelt_are_refused(parts: int, table: EdgeTable, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"a power of two up to 65,536, seen {parts:,}"):
+        generate(table, tmp_path / "w.parquet", 10, steps=10, parts=parts)
 
 
 def test_different_walks_have_different_hashes(table: EdgeTable) -> None:

@@ -8,7 +8,10 @@ Rules of this file
 2. Chunk c of part p of seed s depends on (s, p, c) and on nothing else: same seed, same bytes, whoever computes it.
 3. Two walks are the same interleaving when they take the same edges. A 64-bit hash of the edges stands for them: a chance
    of 1 in 30 million that one of a million walks is dropped wrongly, none that a duplicate is counted.
-4. Part p of n keeps the walks whose hash is p modulo n, so parts never share a walk and need not be compared.
+4. Of n = 2^m parts a walk belongs to the one whose number it spells, so parts never share a walk and need not be compared.
+   Each of its first m steps out of states with more than one edge spells a bit, taken from the hash; what is left at the
+   end the last hash spells. Free steps are drawn again until they spell part p, and a walk that does not is dropped: of 64
+   parts one in four walks is kept, where it would be one in 64 if they were drawn without a look at the part.
 """
 
 from collections.abc import Iterator
@@ -18,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegauge.impl.errors import UsageError
 from tidegauge.traces.columns import Ints
 from tidegauge.traces.files.parquet import DistinctWriter
 from tidegauge.traces.model.edges import EdgeTable
@@ -34,8 +38,17 @@ STEPS = 24
 TAIL = 6
 """Free steps after an aimed edge, at least: enough to fetch once more and to let the effect show."""
 
+REDRAWN = 16
+"""How often a step that leads to another part is drawn again: then hardly an edge that leads to this one was missed."""
+
+SPELT = np.uint64(32)
+"""The lowest bit of a hash that spells."""
+
 EXHAUSTED = 50
 """A generation ends when fewer than one in so many walks is new: the graph has no more of this length."""
+
+POWERS = [2**bits for bits in range(17)]
+"""How many parts there can be."""
 
 Hashes = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
@@ -69,17 +82,17 @@ class Walks:
 def generate(
     table: EdgeTable, path: str | Path, walks: int, *, steps: int = STEPS, seed: int = 0, part: int = 0, parts: int = 1
 ) -> Generated:
-    """Write `walks` distinct interleavings to `path`, or as many as there are to be found."""
+    """Write `walks` distinct interleavings to `path`, or as many as there are to be found. `parts` is a power of two."""
+    spellable(parts)
     seen = Seen()
     taken = np.zeros(len(table.target) + 1, dtype=np.bool_)
-    duplicates = drawn = new = 0
+    duplicates, drawn, new = 0, 0, 1
     waiting: list[Walks] = []
     found = 0
     with DistinctWriter(path, table.config, table.rows) as out:
-        for chunk in _chunks(table, steps, seed, part):
-            if found >= walks or new * EXHAUSTED < drawn:
+        for own in _chunks(table, steps, seed, part, parts):
+            if found >= walks or new * EXHAUSTED < max(drawn, 1):
                 break
-            own = chunk.only(chunk.hashes % np.uint64(parts) == part)
             fresh = seen.add(own.hashes)
             drawn, new = len(fresh), int(np.count_nonzero(fresh))
             duplicates += drawn - new
@@ -93,6 +106,12 @@ def generate(
     return Generated(str(path), traces, events, duplicates, int(taken[:-1].sum()), len(table.target))
 
 
+def spellable(parts: int) -> None:
+    """Raise UsageError for a number of parts that cannot be spelt."""
+    if parts not in POWERS:
+        raise UsageError(f"parts: expected a power of two up to {POWERS[-1]:,}, seen {parts:,}; name one")
+
+
 def _write(table: EdgeTable, waiting: list[Walks], out: DistinctWriter) -> None:
     """Write the walks that wait, so that row groups are full however few walks of a chunk are this part's."""
     if waiting:
@@ -102,26 +121,49 @@ def _write(table: EdgeTable, waiting: list[Walks], out: DistinctWriter) -> None:
         waiting.clear()
 
 
-def draw(table: EdgeTable, count: int, steps: int, rng: np.random.Generator, first_aim: int = 0) -> Walks:
-    """`count` random walks, each with the initial pseudo edge in front; the aims go on from edge `first_aim`."""
+def draw(
+    table: EdgeTable, count: int, steps: int, rng: np.random.Generator, first_aim: int = 0, part: int = 0, parts: int = 1
+) -> Walks:
+    """Up to `count` random walks of a part, the initial pseudo edge in front; the aims go on from edge `first_aim`."""
     forced, lengths = _aims(table, count, steps, first_aim)
     width = forced.shape[1]
     taken = np.full((count, width + 1), -1, dtype=np.int64)
     taken[:, 0] = table.initial
     state = np.zeros(count, dtype=np.int64)
     going = np.ones(count, dtype=np.bool_)
+    mine = np.ones(count, dtype=np.bool_)
     hashes = np.zeros(count, dtype=np.uint64)
+    bits, spelt = parts.bit_length() - 1, np.zeros(count, dtype=np.int64)
     for step in range(width):
-        first = table.first_edge[state]
-        degree = table.first_edge[state + 1] - first
-        number = rng.integers(0, 2**32, size=count, dtype=np.uint64)
-        free = first + ((number * degree.astype(np.uint64)) >> np.uint64(32)).astype(np.int64)
+        degree = table.first_edge[state + 1] - table.first_edge[state]
         going &= (degree > 0) & (step < lengths)
-        edge = np.where(going, np.where(forced[:, step] >= 0, forced[:, step], free), -1)
+        edge = np.where(going, np.where(forced[:, step] >= 0, forced[:, step], _free(table, state, rng)), -1)
+        spells = going & (degree > 1) & (spelt < bits)
+        if spells.any():
+            bit = (part >> spelt) & 1
+            for _ in range(REDRAWN):
+                again = np.flatnonzero(spells & (forced[:, step] < 0) & (_spelling(_mixed(hashes, edge)) & 1 != bit))
+                edge[again] = _free(table, state[again], rng)
+            mine &= ~spells | (_spelling(_mixed(hashes, edge)) & 1 == bit)
+            spelt += spells
         taken[:, step + 1] = edge
         state = np.where(going, table.target[edge], state)
         hashes = _mixed(hashes, edge)
-    return Walks(taken[taken >= 0], np.count_nonzero(taken >= 0, axis=1).astype(np.int64), hashes)
+    mine &= (_spelling(hashes) ^ (part >> spelt)) & ((1 << (bits - spelt)) - 1) == 0
+    return Walks(taken[taken >= 0], np.count_nonzero(taken >= 0, axis=1).astype(np.int64), hashes).only(mine)
+
+
+def _free(table: EdgeTable, state: Ints, rng: np.random.Generator) -> Ints:
+    """An edge out of each state, each as likely as the others."""
+    first = table.first_edge[state]
+    degree = (table.first_edge[state + 1] - first).astype(np.uint64)
+    number = rng.integers(0, 2**32, size=len(state), dtype=np.uint64)
+    return first + ((number * degree) >> np.uint64(32)).astype(np.int64)
+
+
+def _spelling(hashes: Hashes) -> Ints:
+    """The bits of hashes that spell the number of a part."""
+    return (hashes >> SPELT).astype(np.int64)
 
 
 class Seen:
@@ -147,10 +189,10 @@ class Seen:
         return new
 
 
-def _chunks(table: EdgeTable, steps: int, seed: int, part: int) -> Iterator[Walks]:
+def _chunks(table: EdgeTable, steps: int, seed: int, part: int, parts: int) -> Iterator[Walks]:
     chunk = 0
     while True:
-        yield draw(table, CHUNK, steps, np.random.default_rng((seed, part, chunk)), chunk * CHUNK // 2)
+        yield draw(table, CHUNK, steps, np.random.default_rng((seed, part, chunk)), chunk * CHUNK // 2, part, parts)
         chunk += 1
 
 

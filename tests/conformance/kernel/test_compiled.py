@@ -1,5 +1,8 @@
 """Where the machine code of the judge is kept, and that nothing depends on it but time."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -40,6 +43,24 @@ def test_another_constant_has_another_place(
     assert isinstance(getattr(module, name), int | tuple)
     monkeypatch.setattr(module, name, (1, 2) if name == "FINAL" else 77)
     assert compiled.cache_directory() != before
+
+
+def fingerprint_elsewhere(**environment: str) -> str:
+    code = "from tidegauge.conformance.kernel.compiled import fingerprint; print(fingerprint())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **environment}
+    )
+    return done.stdout.strip()
+
+
+def test_another_process_gives_it_the_same_name() -> None:
+    """Whatever its seed of hashes: what one process keeps another one finds."""
+    assert fingerprint_elsewhere(PYTHONHASHSEED="1") == fingerprint_elsewhere(PYTHONHASHSEED="2") == compiled.fingerprint()
+
+
+@pytest.mark.parametrize("setting", [{"NUMBA_CPU_NAME": "generic"}, {"NUMBA_CPU_FEATURES": "+sse2"}])
+def test_another_processor_has_another_place(setting: dict[str, str]) -> None:
+    assert fingerprint_elsewhere(**setting) != compiled.fingerprint()
 
 
 def test_a_place_that_cannot_be_made_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,76 @@
+"""Parquet files judged on Spark, as the report that `check` gives of them.
+
+Rules of this file
+
+1. The report is the one of one process: the same rules, inputs and explanations, in the same order.
+2. Workers give back counts. Row groups with the failures that are explained are judged once more, here: there are few.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tidegauge.conformance.judging.check import How, Input, Judged, Report, explained, of_all
+from tidegauge.conformance.judging.environment import warnings
+from tidegauge.conformance.judging.inputs import InputBatch
+from tidegauge.conformance.judging.judge import RuleTally, judge
+from tidegauge.conformance.judging.verdicts import added, rule_verdicts, run_verdict
+from tidegauge.conformance.kernel.rule_ids import RULE_IDS
+from tidegauge.spark_check.judging import Run
+from tidegauge.spark_check.totals import sum_rules
+from tidegauge.spark_check.work import problem_of
+from tidegauge.traces.files.parquet import Reader
+from tidegauge.traces.schema import MISSING
+
+
+def report_of(run: Run, how: How) -> Report:
+    """The report on a run over Parquet files."""
+    inputs = tuple(_input(run, path) for path in run.files)
+    tallies = {rule: RuleTally() for rule in RULE_IDS}
+    for one in inputs:
+        tallies = {verdict.rule.id: added(tallies[verdict.rule.id], verdict.tally) for verdict in one.rules}
+    judged = tuple(_failing(run.rows, how))
+    lost = [(node, f"{row['path']}: row group {row['row_group']}") for row in run.rows for node in row["lost_disks"]]
+    resumed = [f"{run.resumed:,} of {len(run.rows):,} row groups had been judged before"] if run.resumed else []
+    return Report(
+        inputs=inputs,
+        verdict=of_all(inputs),
+        rules=rule_verdicts(tallies),
+        explanations=tuple(explained(judged, how.explained)),
+        failures=sum(tally.failed_traces for tally in tallies.values()),
+        seconds=run.seconds,
+        notes=(*warnings(lost), *resumed),
+    )
+
+
+def _input(run: Run, path: str) -> Input:
+    if path not in run.heads:
+        rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS})
+        return Input(path, "Parquet", 0, 0, (run.unreadable[path],), rules=rules)
+    rows = [row for row in run.rows if row["path"] == path]
+    missing = tuple(run.heads[path].config.extra.get(MISSING, ()))
+    rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS} | sum_rules(rows))
+    events = sum(row["events"] for row in rows)
+    return Input(
+        path=path,
+        kind="Parquet",
+        traces=sum(row["traces"] for row in rows),
+        events=events,
+        problems=tuple(problem_of(row) for row in rows if row["problem"]),
+        missing=missing,
+        rules=rules,
+        verdict=run_verdict(rules, events, whole=not missing),
+    )
+
+
+def _failing(rows: Sequence[Any], how: How) -> Iterator[Judged]:
+    """The first row groups with failures, until there are enough of them to explain."""
+    found = 0
+    for row in rows:
+        if row["failures"] and found < how.explained:
+            with Reader(row["path"]) as reader:
+                config = reader.config if how.profile is None else replace(reader.config, profile=how.profile)
+                batch = InputBatch(f"{row['path']}: row group {row['row_group']}", reader.read(row["row_group"]), config)
+            judgement = judge(batch.columns, config)
+            found += len(judgement.failures)
+            yield Judged(batch, judgement, row["path"])

@@ -86,7 +86,7 @@ def test_every_kind_of_graph_is_covered_for_other_generations_too(graph: DrivenG
 
 @pytest.mark.parametrize("release", ["release-3.4.0", "release-3.6.2"])
 def test_a_late_response_reaches_a_follower_whose_thread_has_not_truncated(release: str) -> None:
-    """It is dropped: the model's step of the fetcher thread, on a broker. A broker that would take it is seen on the cover."""
+    """It is dropped: the model's step of the fetcher thread, on a broker. The cover shows who takes it."""
     switches = named(release)
     late = []
     for order in cover(GRAPHS["small"].inputs(switches), switches).orders:

@@ -387,10 +387,10 @@ HwNeverFalls ==
 NoStale(kind) == \A f, l \in Broker : net[f][l].type = kind /\ Follows(f, l) => net[f][l].epoch = epoch[f]
 NoStaleData == NoStale("data")
 
-\* A response to a fetch of an earlier epoch reaches a follower that has not truncated yet and has its log end there: taken, it would
-\* be for a log that is still to be truncated.
+\* The same reaches a follower whose fetcher thread has not truncated yet: it would fit, if the entry were ready for fetching.
 NoStaleDataWhileTruncating ==
-  \A f, l \in Broker : ~(net[f][l].type = "data" /\ Truncates(f, l) /\ Matches(f, net[f][l]))
+  \A f, l \in Broker :
+    net[f][l].type = "data" /\ Truncates(f, l) /\ Matches(f, net[f][l]) => net[f][l].records = <<>>
 NoStaleDiverging == NoStale("diverging")
 NoStaleRequest ==
   \A f, l \in Broker : net[f][l].type = "request" /\ role[l] = "leader" => net[f][l].epoch = epoch[l]

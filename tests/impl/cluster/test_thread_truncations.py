@@ -1,4 +1,4 @@
-"""A truncation that needs no response as a step of the fetcher thread: what becomes of a late response, and what it changes."""
+"""A truncation that needs no response as a step of the fetcher thread: what becomes of a late response, what it changes."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_a_late_response_is_dropped_until_the_thread_has_truncated(profile: Prof
 
 
 def test_a_broker_may_be_elected_before_it_has_truncated() -> None:
-    """hw-only: makeFollowers truncates before anything else can happen, the thread does not; without a leader it never does."""
+    """hw-only: makeFollowers truncates before anything else can happen, the thread does not."""
     run: tuple[Label, ...] = (("LeaderAppend", 0), ("ElectPreferred", 1), ("BecomeFollower", 0))
     bounds = AT_ONCE._replace(max_epoch=2)
     at_once = after(bounds, HW_ONLY, run)
@@ -62,12 +62,27 @@ def test_a_broker_may_be_elected_before_it_has_truncated() -> None:
     elected = step(step(in_thread, ("ElectPreferred", 0)), ("BecomeLeader", 0))
     assert log_ends(elected) == (1, 0)
     assert log_ends(step(in_thread, ("TruncateToHighWatermark", 0))) == (0, 0)
-    alone = after(
-        bounds._replace(thread_truncates=True, max_crashes=1),
-        HW_ONLY,
-        (("LeaderAppend", 0), ("FenceBroker", 1, -1), ("BecomeLeader", 0)),
+
+
+def test_without_a_leader_no_thread_truncates() -> None:
+    """hw-only: the partition is in no thread; makeFollowers truncates all the same."""
+    run: tuple[Label, ...] = (
+        ("LeaderAppend", 0),
+        ("SendFetch", 1),
+        ("HandleFetch", 0, 1, 0),
+        ("HandleFetchResponse", 1, 0),
+        ("FenceBroker", 1, -1),
+        ("BecomeLeader", 0),
+        ("Crash", 0, 0, 1),
+        ("FenceBroker", 0, -1),
+        ("BecomeFollower", 1),
     )
-    assert log_ends(alone) == (1, 0)
+    bounds = AT_ONCE._replace(max_epoch=2, max_crashes=1)
+    assert log_ends(after(bounds, HW_ONLY, run)) == (1, 0)
+    leaderless = after(bounds._replace(thread_truncates=True), HW_ONLY, run)
+    assert log_ends(leaderless) == (1, 1)
+    assert view(leaderless)[0][1][4] == TRUNCATING
+    assert ("TruncateToHighWatermark", 1) not in actions(leaderless)
 
 
 def shown(graph: Graph) -> set[View]:

@@ -232,7 +232,8 @@ def _metadata(held: Held, leader: int, leader_epoch: int, partition_epoch: int, 
     if leader == BROKER:
         broker = broker_.become_leader(held.setup, held.broker, image, cache_of(held, eligible=False))
     else:
-        broker = broker_.become_follower(held.setup, held.broker, image, busy=held.request(leader) is not None)
+        early = not held.setup.profile.truncates_in_thread
+        broker = broker_.become_follower(held.setup, held.broker, image, truncates=early)
     highest = max(held.highest_epoch, leader_epoch)
     return held._replace(broker=broker, partition_epoch=partition_epoch, highest_epoch=highest), None
 

@@ -75,6 +75,11 @@ class Profile(NamedTuple):
     )
     assigns_dirs_without_elr: bool  # AssignReplicasToDirs forgets the ELR (up to 4.2)
 
+    @property
+    def truncates_in_thread(self) -> bool:
+        """Whether a truncation that needs no response is the fetcher thread's (0.11, KIP-101), not makeFollowers'."""
+        return self.offsets_for_leader_epoch
+
 
 FETCH_TRUNCATION = Profile(
     name="fetch-truncation",

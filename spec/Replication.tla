@@ -21,7 +21,9 @@
      and clients, who only look on (Acks.tla).
    * Fetch state beside the log.  With truncation on fetch a follower's fetch offset is
      its log end and lastFetchedEpoch its latest cached epoch, always.  The role
-     "truncating" and the three epoch actions exist for older profiles only.
+     "truncating" exists where StartsTruncating says so: for the three epoch actions of
+     older profiles, and where a truncation that needs no response waits for the fetcher
+     thread.  Elsewhere nothing is left to do for that one, or BecomeFollower does it.
    * Metadata messages.  A broker reads the controller's newest image when it reads at
      all; a skipped image is one it never saw, a late image is one it has not read yet.
    * The AlterPartition round trip is one step, and the pending change is the request.
@@ -57,8 +59,8 @@ VARIABLES
   mark,         \* mark[b]: epoch of a cache entry that has no record yet (it starts at the log end), or Undefined
   \* in the broker's memory
   up,           \* up[b]: its process runs
-  role,         \* role[b]: "none" until metadata arrives, then "leader", "follower", or, in older profiles,
-                \* "truncating": a follower that has to learn where its last epoch ends before it fetches
+  role,         \* role[b]: "none" until metadata arrives, then "leader", "follower", or "truncating": a follower
+                \* that has to truncate before it fetches, by the end of its last epoch at the leader, or alone
   epoch,        \* epoch[b]: the newest leader epoch it has read, or Undefined
   leader,       \* leader[b]: the leader of that epoch, or NoBroker
   isr,          \* isr[b]: at a leader, the in-sync replicas it knows to be committed; else {}
@@ -196,8 +198,14 @@ KnownToFollower(b) == NobodyKnown
 \* The epoch that a new leader marks its log end with (KAFKA-7415).
 MarkOfNewLeader(b) == controller.epoch
 
-\* Whether a new follower asks for the end of its last epoch before it fetches: not with truncation on fetch.
+\* Whether a new follower has to truncate before it fetches: not with truncation on fetch, and an empty log has nothing to
+\* truncate.  Kafka's entry of an empty epoch cache is Truncating all the same until the fetcher thread has seen it; the models
+\* whose names begin with Thread have that step.  KAFKA: AbstractFetcherThread#partitionFetchState.
 StartsTruncating(b) == FALSE
+
+\* Whether a truncating follower with this last epoch truncates at its high watermark, and asks nobody.
+\* KAFKA: AbstractFetcherThread#fetchTruncatingPartitions.
+TruncatesAlone(lastEpoch) == lastEpoch = Undefined
 
 \* What a leader answers to that: the epoch it found and its end (KIP-279).
 EpochEndFound(l, asked) == EndOffsetFor(Cache(l), Leo(l), asked)
@@ -237,8 +245,10 @@ Reply(f, l, response) == net' = [net EXCEPT ![f][l] = response]
 
 \* What a follower in state r asks next.
 Ask(e, records, trailing, r) ==
-  IF r = "truncating" THEN [type |-> "epoch request", epoch |-> e, lastEpoch |-> LatestEpoch(CacheOf(records, trailing))]
-  ELSE RequestOf(e, records, trailing)
+  LET last == LatestEpoch(CacheOf(records, trailing))
+  IN  IF      r # "truncating"     THEN RequestOf(e, records, trailing)
+      ELSE IF TruncatesAlone(last) THEN Nothing
+      ELSE                              [type |-> "epoch request", epoch |-> e, lastEpoch |-> last]
 
 Answered(f, l) == net[f][l].type \in {"data", "diverging", "out of range", "epoch end"}
 
@@ -425,7 +435,28 @@ LoseResponse(f, l) ==
   /\ UNCHANGED <<memory, controller, committed, crashes>>
 
 ----------------------------------------------------------------------------------
-(* Before truncation on fetch: a new follower asks first where its last epoch ends at the leader (KIP-101) *)
+(* Truncation before the first fetch: alone, or by the end of the last epoch at the leader (KIP-101, before truncation on fetch) *)
+
+\* A truncating follower whose fetcher thread waits for no response, and whether it truncates alone.
+MayTruncate(f, alone) ==
+  /\ up[f]
+  /\ role[f] = "truncating"
+  /\ leader[f] # NoBroker
+  /\ net[f][leader[f]] = Nothing
+  /\ TruncatesAlone(LatestEpoch(Cache(f))) = alone
+
+(*
+  WHO         a truncating follower with nothing in flight to its leader
+  WHAT        truncates at its high watermark and fetches from there.  Until then it takes no response: one to a fetch that it sent
+              in an earlier epoch is dropped
+  KAFKA       AbstractFetcherThread#doWork, #truncateToHighWatermark; PartitionFetchState#isReadyForFetch
+*)
+TruncateToHighWatermark(f) ==
+  /\ MayTruncate(f, TRUE)
+  /\ TruncateAt(f, hw[f])
+  /\ role' = [role EXCEPT ![f] = "follower"]
+  /\ Send(f, leader[f], RequestOf(epoch[f], log'[f], mark'[f]))
+  /\ UNCHANGED <<up, epoch, leader, isr, pending, remoteLeo, controller, committed, crashes>>
 
 (*
   WHO         a truncating follower with nothing in flight to its leader
@@ -433,10 +464,7 @@ LoseResponse(f, l) ==
   KAFKA       AbstractFetcherThread#truncateToEpochEndOffsets, RemoteLeaderEndPoint#fetchEpochEndOffsets
 *)
 SendEpochRequest(f) ==
-  /\ up[f]
-  /\ role[f] = "truncating"
-  /\ leader[f] # NoBroker
-  /\ net[f][leader[f]] = Nothing
+  /\ MayTruncate(f, FALSE)
   /\ Send(f, leader[f], Ask(epoch[f], log[f], mark[f], role[f]))
   /\ UNCHANGED <<disk, memory, controller, committed, crashes>>
 
@@ -505,8 +533,8 @@ BecomeLeader(b) ==
 
 (*
   WHO         any other broker that reads the newest metadata
-  WHAT        follows the leader of the new epoch, if there is one, and fetches from it unless an old response from that
-              broker is still on its way.  With truncation on fetch nothing is truncated here
+  WHAT        follows the leader of the new epoch, if there is one, and fetches from it, unless an old response from that
+              broker is still on its way or it truncates alone first.  With truncation on fetch nothing is truncated here
   KAFKA       ReplicaManager#applyDelta, Partition#makeFollower, ReplicaManager#initialFetchOffset
   SIMPLIFIED  a restarted broker reads metadata once it is unfenced.  An empty cache would start at the high watermark
               (AbstractFetcherThread#partitionFetchState); here the cache is empty only when the log is
@@ -655,6 +683,7 @@ Next ==
   \/ \E f, l \in Broker : HandleDivergingResponse(f, l)
   \/ \E f, l \in Broker : HandleOutOfRange(f, l)
   \/ \E f, l \in Broker : LoseResponse(f, l)
+  \/ \E f \in Broker : TruncateToHighWatermark(f)
   \/ \E f \in Broker : SendEpochRequest(f)
   \/ \E l, f \in Broker : HandleEpochRequest(l, f)
   \/ \E f, l \in Broker : HandleEpochResponse(f, l)

@@ -60,6 +60,19 @@ READ_BY_PROPERTIES = frozenset({"IsPrefix <- IsPrefixWhereKept"})
 SWITCHES: Mapping[frozenset[str], str] = {frozenset({"Matches <- MatchesOffset"}): "response_epoch_checked"}
 """What a cfg may put in beyond its profile that is a switch of it turned off."""
 
+IN_THREAD: tuple[tuple[frozenset[str], frozenset[str]], ...] = (
+    (
+        frozenset({"StartsTruncating <- EveryFollowerTruncates", "TruncatesAlone <- NobodyAsks"}),
+        frozenset({"TruncateOnBecomeFollower <- MakeFollowerTruncates"}),
+    ),
+    (
+        frozenset({"StartsTruncating <- EveryFollowerTruncates"}),
+        frozenset({"StartsTruncating <- AsksForEpochEnd"}),
+    ),
+    (frozenset({"StartsTruncating <- HasNoEpoch"}), frozenset()),
+)
+"""What a cfg puts in where the fetcher thread truncates in a step of its own, and what its profile has instead."""
+
 WIDTH = 100
 
 
@@ -92,6 +105,7 @@ def setting_of(model: Model) -> ModelSetting:
     seen = _substitutions(model)
     if model.module in BESIDE:
         seen -= _substitutions(find_model(BESIDE[model.module])) | READ_BY_PROPERTIES
+    seen = next((seen - puts | instead for puts, instead in IN_THREAD if puts <= seen), seen)
     fitting = {name: _substitutions(find_model(of)) for name, of in GENERATIONS.items()}
     fits = [name for name, puts in fitting.items() if puts <= seen] if model.module != "MCELR" else ["elr"]
     profile = max(fits, key=lambda name: len(fitting[name]))
@@ -212,7 +226,8 @@ def _options(model: Model) -> list[str]:
     bounds = bounds_of(model)
     clients = ["clients=on"] if bounds.max_waiting else []
     min_isr = [f"min_isr={bounds.min_insync_replicas}"] if bounds.min_insync_replicas != 1 else []
-    return [*clients, *min_isr, *([f"last_resort={bounds.last_resort}"] if bounds.last_resort else [])]
+    thread = ["thread_truncates=on"] if bounds.thread_truncates else []
+    return [*clients, *min_isr, *thread, *([f"last_resort={bounds.last_resort}"] if bounds.last_resort else [])]
 
 
 def _said(player: Player, command: str) -> Block:

@@ -23,6 +23,7 @@ from tidegauge.spec.checker.models import find_model
 from tidegauge.spec.checker.tlc import Limits
 from tidegauge.spec.validation.event_validation import Reported, Value, validate_events
 from tidegauge.traces.columns import positions, to_columns
+from tidegauge.traces.model.bounds import bounds_of
 from tidegauge.traces.model.impl_walks import impl_walks
 from tidegauge.traces.schema import FIELDS, Event, FieldKind, Trace
 
@@ -94,7 +95,8 @@ class RefereeCase:
     @property
     def bounds(self) -> Bounds:
         """Beyond what is explored."""
-        return Bounds(self.brokers, max_log=6, max_epoch=5, max_crashes=2, max_fetch=MAX_FETCH)
+        thread = bounds_of(find_model(self.model)).thread_truncates
+        return Bounds(self.brokers, max_log=6, max_epoch=5, max_crashes=2, max_fetch=MAX_FETCH, thread_truncates=thread)
 
 
 CASES = (
@@ -105,6 +107,8 @@ CASES = (
     RefereeCase("kip279", "Kip279", 2),
     RefereeCase("kip101", "Kip101", 2),
     RefereeCase("hw-only", "HwOnly", 2),
+    RefereeCase("kip320", "ThreadKip320", 2),
+    RefereeCase("hw-only", "ThreadHwOnly", 2),
 )
 
 

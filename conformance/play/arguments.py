@@ -22,6 +22,7 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "HandleFetchResponse": ("BROKER", "BROKER"),
     "HandleDivergingResponse": ("BROKER", "BROKER"),
     "HandleOutOfRange": ("BROKER", "BROKER"),
+    "TruncateToHighWatermark": ("BROKER",),
     "SendEpochRequest": ("BROKER",),
     "HandleEpochRequest": ("BROKER", "BROKER"),
     "HandleEpochResponse": ("BROKER", "BROKER"),

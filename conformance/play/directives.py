@@ -44,6 +44,7 @@ class Directive:
 def _cluster(_session: Session, _words: Words) -> list[str]:
     """A new cluster that b1 leads; also max_fetch=N (records), min_isr=N, clients=on, last_resort=last-known|anybody.
 
+    thread_truncates=on: a truncation that needs no response is a step of the fetcher thread.
     control=on: under the whole controller, with replicas=BROKERS, partition_zero=N, unclean=on, directories=2.
     """
     return ["ok"]

@@ -50,6 +50,7 @@ def new_session(words: Words) -> Session:
     control = words.choice("control", "off", ("on", "off")) == "on"
     own = {name: words.options.pop(name) for name in CONTROLLED if control and name in words.options}
     last_resort = words.choice("last_resort", NONE, (NONE, LAST_KNOWN, ANYBODY))
+    thread = not control and words.choice("thread_truncates", "off", ("on", "off")) == "on"
     switches = [name for name in Profile._fields if isinstance(getattr(profile, name), bool)]
     for switch in list(words.options):
         value = words.option(switch, "")
@@ -59,7 +60,8 @@ def new_session(words: Words) -> Session:
         profile = profile._replace(**turned)
     if control:
         return controlled_session(Words(words.name, [], own), profile, brokers, min_isr, clients=clients)
-    bounds = bounds_for(brokers, max_fetch, clients=clients)._replace(min_insync_replicas=min_isr)
+    bounds = bounds_for(brokers, max_fetch, clients=clients)
+    bounds = bounds._replace(min_insync_replicas=min_isr, thread_truncates=thread)
     return Session(bounds._replace(last_resort=last_resort if last_resort != NONE else ""), profile)
 
 
@@ -86,7 +88,7 @@ def fetch(session: Session, words: Words) -> list[str]:
             f"deliver {broker_name(follower)} or lose {broker_name(follower)} first"
         )
     if in_flight is None:
-        asks = session.first_enabled([("SendEpochRequest", follower)])
+        asks = session.first_enabled([("TruncateToHighWatermark", follower), ("SendEpochRequest", follower)])
         session.take(asks if asks is not None else ("SendFetch", follower))
         source = session.cluster.brokers[follower].source
     lines = session.take(_serving(session, source, follower, join == "yes"))

@@ -56,6 +56,8 @@ def _lines(before: Cluster, label: Label, after: Cluster, values: Values) -> Ite
             yield _line(who, f"a consumer reads up to {numbers[2]}, hw {numbers[1]}")
         case "LeaderAppend":
             yield _line(who, f"append {_record(after, who, values)}", *_differences(before.brokers[who], after.brokers[who]))
+        case "TruncateToHighWatermark":
+            yield _line(who, "truncates at its high watermark", *_differences(before.brokers[who], after.brokers[who]))
         case "ShrinkIsr":
             yield change_text(who, before, after)
         case "DeleteRecords":

@@ -15,7 +15,6 @@ from typing import NamedTuple
 from tidegauge.drive.contract import BROKER, EVERYTHING, Capabilities, Opening, Order, Path, Step
 from tidegauge.drive.paths.inputs import LEADER_EPOCH, NEXT, Input, Inputs, Local, Requested, counted, local
 from tidegauge.drive.reference import Held, lacking, opened, possible, step
-from tidegauge.impl.cluster.broker import truncated_alone
 from tidegauge.impl.messages import FetchRequest, Request
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import INVALID_UPDATE_VERSION, NONE, UNDEFINED
@@ -143,15 +142,13 @@ def resolved(held: Held, given: Step) -> Step:
 
 
 def _local(inputs: Inputs, held: Held) -> Local:
-    """The graph's value: there a fetcher thread that is busy truncates at once, and not when it has its response."""
-    broker = truncated_alone(held.setup, held.broker)
-    return counted(broker, held.partition_epoch) if inputs.counts else local(broker)
+    return counted(held.broker, held.partition_epoch) if inputs.counts else local(held.broker)
 
 
 def _key(inputs: Inputs, held: Held) -> Hashable:
     proposed = response_to_overtaken(held) if held.overtaken else None
     fresh, proposes = held.partition_epoch == UNDEFINED, held.proposal is not None
-    return _local(inputs, held), held.broker.entry, held.requests, proposes, proposed, held.waiting, fresh
+    return _local(inputs, held), held.requests, proposes, proposed, held.waiting, fresh
 
 
 def _path(

@@ -39,7 +39,7 @@ class DrivenGraph(NamedTuple):
         explored = profile._replace(elr=self.elr)
         if isinstance(self.bounds, IsrBounds):
             return of_isr_changes(self.bounds, explored)
-        return of_cluster(self.bounds, explored)
+        return of_cluster(self.bounds._replace(thread_truncates=profile.truncates_in_thread), explored)
 
 
 GRAPHS: Mapping[str, DrivenGraph] = MappingProxyType(

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from tidegauge.drive.contract import BROKER, EARLIEST, LATEST, Opening, Step
 from tidegauge.drive.reference import opened, step
-from tidegauge.impl.cluster.broker import Broker
+from tidegauge.impl.cluster.broker import Broker, truncated_alone
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, initial
 from tidegauge.impl.explored import isr_cluster
 from tidegauge.impl.explored.explore import transitions_from
@@ -99,23 +99,25 @@ def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
     for rename in renames:
         given[local(Broker(Partition(BROKER)))][Input(image_step(start, rename))] = None
     seen: set[Any] = set()
-    values: dict[tuple[int, int], Local] = {}
+    values: dict[tuple[int, int, bool], Local] = {}
     keep: list[Broker] = []
     states, transitions = 1, 0
     for before, label, after, new in transitions_from(start):
         states, transitions = states + new, transitions + 1
         b = label[1]
         broker = before.brokers[b]
-        key = (label, id(broker), _read(before, label), id(after.brokers[b]))
+        at_once = broker.entry is not None and broker.entry.truncating and before.network[b][broker.source] is None
+        key = (label, id(broker), at_once, _read(before, label), id(after.brokers[b]))
         if key in seen:
             continue
         seen.add(key)
         found = list(inputs_of(before, label, after, renames[b]))
         if found:
-            if (b, id(broker)) not in values:
-                values[b, id(broker)] = local(broker, renames[b])
+            if (b, id(broker), at_once) not in values:
+                reached = truncated_alone(start.model.setup, broker) if at_once else broker
+                values[b, id(broker), at_once] = local(reached, renames[b])
                 keep.append(broker)
-            given[values[b, id(broker)]].update(dict.fromkeys(found))
+            given[values[b, id(broker), at_once]].update(dict.fromkeys(found))
     return Inputs(given, bounds.brokers - 1, bounds.min_insync_replicas, False, states, transitions)
 
 

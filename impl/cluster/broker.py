@@ -112,14 +112,12 @@ def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: Met
     return settled(Broker(partition, incarnation=broker.incarnation))
 
 
-def become_follower(setup: Setup, broker: Broker, image: Controller, *, busy: bool = False) -> Broker:
+def become_follower(setup: Setup, broker: Broker, image: Controller, *, truncates: bool = True) -> Broker:
     """ReplicaManager#applyLocalFollowersDelta: Partition#makeFollower, then the fetcher if the leader epoch grew.
 
-    A truncation that needs no response (an empty cache, or hw-only) happens in the same step: the thread truncates before
-    it fetches, and nobody can see the state in between. `busy`: the thread waits for a response that it asked for in an
-    earlier term; it truncates when it has that (`truncated_alone`), and until then the entry takes none. Where there is no
-    leader to fetch from no thread gets the partition. hw-only truncations happen in either case: makeFollowers did them
-    before any fetcher was added.
+    `truncates`: a truncation that needs no response (an empty cache, or hw-only) is done in the same step. Otherwise the
+    entry is Truncating until the fetcher thread's next loop (`truncated_alone`), and takes no response until then. Where
+    there is no leader to fetch from no thread gets the partition: only makeFollowers truncates then.
     """
     partition, restart = partition_.make_follower(broker.partition, image.leader, image.leader_epoch, image.partition_epoch)
     if not restart:
@@ -127,8 +125,7 @@ def become_follower(setup: Setup, broker: Broker, image: Controller, *, busy: bo
     fetcher = fetcher_.add_partition(
         setup, Fetcher(partition.log), image.leader_epoch, fetcher_.initial_fetch_offset(setup, partition.log)
     )
-    before_the_thread = not setup.profile.offsets_for_leader_epoch
-    if before_the_thread or (image.leader != UNDEFINED and not busy):
+    if truncates and (image.leader != UNDEFINED or not setup.profile.truncates_in_thread):
         fetcher = fetcher_.maybe_truncate_alone(setup, fetcher)
     entry = fetcher.entry if image.leader != UNDEFINED else None
     source = image.leader if entry is not None else UNDEFINED
@@ -213,18 +210,21 @@ def next_request(setup: Setup, broker: Broker) -> Request | None:
     return None if request is None else request._replace(replica_epoch=broker.incarnation, log_start=0)
 
 
-def is_truncating(setup: Setup, broker: Broker) -> bool:
-    """Whether a follower has to ask before it fetches; without a leader, whether it will have to."""
+def is_truncating(setup: Setup, broker: Broker, *, alone: bool) -> bool:
+    """Whether a follower has to truncate before it fetches; without a leader, whether it will have to.
+
+    `alone`: also where it asks nobody.
+    """
     if broker.entry is not None:
         return broker.entry.truncating
-    waiting = Fetcher(broker.partition.log, PartitionFetchState(0, broker.partition.leader_epoch, truncating=True))
-    return not setup.profile.truncation_on_fetch and fetcher_.epoch_to_ask(setup, waiting) != UNDEFINED
+    log = broker.partition.log
+    waiting = fetcher_.add_partition(setup, Fetcher(log), broker.partition.leader_epoch, log.hw)
+    asks = fetcher_.epoch_to_ask(setup, waiting) != UNDEFINED
+    return asks or (alone and waiting.entry is not None and waiting.entry.truncating)
 
 
 def truncated_alone(setup: Setup, broker: Broker) -> Broker:
-    """The next loop of a fetcher thread that was busy. AbstractFetcherThread#doWork truncates before it fetches."""
-    if broker.entry is None:
-        return broker
+    """The next loop of a fetcher thread that waits for no response. AbstractFetcherThread#doWork truncates, then fetches."""
     fetcher = fetcher_.maybe_truncate_alone(setup, Fetcher(broker.partition.log, broker.entry))
     return _fetched(setup, broker, fetcher)
 

@@ -85,10 +85,10 @@ def role_change(model: BoundedModel, b: int, broker: Broker, row: Row, image: Co
         after = broker_.become_leader(model.setup, broker, image, metadata_of(model, False))
         yield Transition(("BecomeLeader", b), b, after, exposed=exposed(after))
     elif image.leader != b and (b in image.live or broker.partition.leader_epoch != UNDEFINED):
-        after = broker_.become_follower(model.setup, broker, image)
-        request = broker_.next_request(model.setup, after)
-        sends = request is not None and row[after.source] is None
-        yield Transition(("BecomeFollower", b), b, after, only(row, after.source, request) if sends else row)
+        after = broker_.become_follower(model.setup, broker, image, truncates=not model.bounds.thread_truncates)
+        if after.source != UNDEFINED and row[after.source] is None:
+            row = only(row, after.source, broker_.next_request(model.setup, after))
+        yield Transition(("BecomeFollower", b), b, after, row)
 
 
 def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Controller) -> Iterator[Transition]:

@@ -27,16 +27,14 @@ from tidegauge.impl.messages import (
     Request,
     Response,
 )
-from tidegauge.impl.rules import OFFSET_OUT_OF_RANGE
+from tidegauge.impl.rules import OFFSET_OUT_OF_RANGE, UNDEFINED
 
 
 @all_at_once
 def follower_transitions(model: BoundedModel, f: int, broker: Broker, row: Row) -> Iterator[Transition]:
-    """SendFetch, SendEpochRequest, and everything a response does: read the follower and what is in flight for it."""
-    request = broker_.next_request(model.setup, broker)
-    if request is not None and row[broker.source] is None:
-        action = "SendFetch" if isinstance(request, FetchRequest) else "SendEpochRequest"
-        yield Transition((action, f), f, row=only(row, broker.source, request))
+    """What the fetcher thread does by itself, and what a response does: read the follower and what is in flight for it."""
+    if broker.source != UNDEFINED and row[broker.source] is None:
+        yield from _thread_transitions(model, f, broker, row)
     for leader, response in enumerate(row):
         if isinstance(response, FetchResponseInFlight | OffsetsForLeaderEpochResponse):
             after = take(model, broker, leader, response)
@@ -44,6 +42,17 @@ def follower_transitions(model: BoundedModel, f: int, broker: Broker, row: Row) 
                 (action_of(response), f, leader), f, after, with_slot(row, leader, automatic(model, after, leader))
             )
             yield Transition(("LoseResponse", f, leader), f, row=with_slot(row, leader, automatic(model, broker, leader)))
+
+
+def _thread_transitions(model: BoundedModel, f: int, broker: Broker, row: Row) -> Iterator[Transition]:
+    """SendFetch, SendEpochRequest, TruncateToHighWatermark: the thread waits for no response."""
+    after = broker_.truncated_alone(model.setup, broker)
+    request = broker_.next_request(model.setup, after)
+    if after != broker:
+        yield Transition(("TruncateToHighWatermark", f), f, after, only(row, after.source, request))
+    elif request is not None:
+        action = "SendFetch" if isinstance(request, FetchRequest) else "SendEpochRequest"
+        yield Transition((action, f), f, row=only(row, broker.source, request))
 
 
 def take(model: BoundedModel, broker: Broker, leader: int, response: Response) -> Broker:

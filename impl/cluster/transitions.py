@@ -38,6 +38,8 @@ class Bounds(NamedTuple):
     no part of the specification. Without a bound there are none. At most `max_waiting` produces wait for a response at one
     broker.
 
+    `thread_truncates`: a truncation that needs no response is a step of its own, of the fetcher thread.
+
     What the cluster is configured with stands here too, as in a cfg. `loses_tails` and `last_resort` are read with ELR
     alone: whether a broker that stops uncleanly may find any end of its log gone, and who is elected when nobody may be
     cleanly, LAST_KNOWN or ANYBODY.
@@ -55,6 +57,7 @@ class Bounds(NamedTuple):
     min_insync_replicas: int = 1
     loses_tails: bool = False
     last_resort: str = ""
+    thread_truncates: bool = False
 
 
 class BoundedModel(NamedTuple):

@@ -47,8 +47,8 @@ def names(brokers: tuple[int, ...]) -> str:
     return ",".join(map(broker_name, brokers)) or "nobody"
 
 
-ROLES = ("starting", "leader", "follower", "asks")
-"""By their number in views; one that asks is a follower that has to learn where its last epoch ends."""
+ROLES = ("starting", "leader", "follower", "truncates")
+"""By their number in views; one that truncates is a follower that fetches once it has."""
 
 
 def role(broker: Broker) -> str:
@@ -58,7 +58,7 @@ def role(broker: Broker) -> str:
     if broker.partition.leader_epoch == UNDEFINED:
         return "starting"
     if broker.entry is not None and broker.entry.truncating:
-        return "asks"
+        return "truncates"
     return "leader" if broker.partition.is_leader else "follower"
 
 

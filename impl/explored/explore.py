@@ -98,9 +98,9 @@ class Memo(Caller):
 
     def view(self, cluster: Cluster) -> View:
         """impl.explored.view, remembered per broker."""
-        setup = cluster.model.setup
+        model = cluster.model
         brokers = tuple(
-            self.value(broker_view, setup, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
+            self.value(broker_view, model, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
         )
         return view_of_parts(brokers, self.value(controller_view, cluster.controller), cluster)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import Broker
-from tidegauge.impl.cluster.cluster import Cluster, Row, mask, record_epochs
+from tidegauge.impl.cluster.cluster import BoundedModel, Cluster, Row, mask, record_epochs
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.errors import IllegalStateError
 from tidegauge.impl.messages import (
@@ -42,7 +42,7 @@ def view(cluster: Cluster) -> View:
     With ELR the controller's part goes on (spec/MCELR.tla). Clients are shown where there are any (spec/MCAcks.tla).
     """
     brokers = tuple(
-        broker_view(cluster.model.setup, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
+        broker_view(cluster.model, broker, row) for broker, row in zip(cluster.brokers, cluster.network, strict=True)
     )
     return view_of_parts(brokers, controller_view(cluster.controller), cluster)
 
@@ -56,16 +56,16 @@ def view_of_parts(brokers: tuple[View, ...], controller: View, cluster: Cluster)
     return brokers, controller, cluster.committed, cluster.crashes, *deleted, *clients
 
 
-def broker_view(setup: Setup, broker: Broker, row: Row) -> View:
+def broker_view(model: BoundedModel, broker: Broker, row: Row) -> View:
     """(log, hw, mark, up, role, epoch, leader, isr, pending, remote, slots)."""
-    partition = broker.partition
+    setup, partition = model.setup, broker.partition
     _assert_entry_implied(setup, broker)
     return (
         record_epochs(broker),
         partition.log.hw,
         mark_of(setup, broker),
         int(broker.up),
-        _role(setup, broker),
+        _role(model, broker),
         partition.leader_epoch,
         partition.leader_id,
         mask(partition.state.isr),
@@ -113,12 +113,13 @@ def _answered_epochs(response: FetchResponseInFlight) -> tuple[int, ...]:
     return tuple(b.epoch for b in response.response.records for _ in range(max(b.base, response.request_offset), b.last + 1))
 
 
-def _role(setup: Setup, broker: Broker) -> int:
+def _role(model: BoundedModel, broker: Broker) -> int:
     if broker.partition.leader_epoch == UNDEFINED:
         return NO_ROLE
     if broker.partition.is_leader:
         return LEADER
-    return TRUNCATING if broker_.is_truncating(setup, broker) else FOLLOWER
+    truncating = broker_.is_truncating(model.setup, broker, alone=model.bounds.thread_truncates)
+    return TRUNCATING if truncating else FOLLOWER
 
 
 def _remote(broker: Broker, brokers: int) -> tuple[int, ...]:

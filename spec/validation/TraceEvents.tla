@@ -8,7 +8,7 @@
  traces that begin alike share nodes, so what they share is tried once.
    Events                 the different events: [node, event, fields]
    Children[n]            pairs of an event and the node that it leads to from node n
-   TruncatesAtHighWatermark    profile hw-only: a follower tells that it truncated
+   TruncatesAtHighWatermark    profile hw-only: a new follower tells that it truncated
 
  A trace is accepted when its last node is reached, so a trace may end in the middle of
  a step.  Fields are named as in docs/traces.md and left open where an event lacks them.
@@ -129,10 +129,12 @@ LeaderReported(b) ==
   IN  <<Event(Index(b), "BecomeLeader",
               [leader_epoch |-> epoch'[b], isr |-> Mask(isr'[b]), epoch_start |-> start] @@ LogOf(b))>>
 
+TruncationReported(b) == <<Event(Index(b), "TruncateToHighWatermark", [target |-> Len(log'[b])] @@ LogOf(b))>>
+
 FollowerReported(b) ==
   LET reported == [leader |-> Index(leader'[b]), leader_epoch |-> epoch'[b], leo |-> Leo(b), hw |-> hw[b]]
-      truncated == <<Event(Index(b), "TruncateToHighWatermark", [target |-> Len(log'[b])] @@ LogOf(b))>>
-  IN  <<Event(Index(b), "BecomeFollower", reported)>> \o (IF TruncatesAtHighWatermark THEN truncated ELSE <<>>) \o Sent(b)
+      truncated == IF TruncatesAtHighWatermark THEN TruncationReported(b) ELSE <<>>
+  IN  <<Event(Index(b), "BecomeFollower", reported)>> \o truncated \o Sent(b)
 
 CrashReported(b) == <<Event(Index(b), "Crash", NoFields)>>
 
@@ -207,6 +209,9 @@ LeaderSteps(l) ==
 
 FollowerSteps(f) ==
   \/ May(Index(f), {"SendFetch"}) /\ SendFetch(f) /\ Report(Index(f), Sent(f))
+  \/ /\ May(Index(f), {"TruncateToHighWatermark"})
+     /\ TruncateToHighWatermark(f)
+     /\ Report(Index(f), TruncationReported(f) \o Sent(f))
   \/ May(Index(f), {"SendEpochRequest"}) /\ SendEpochRequest(f) /\ Report(Index(f), Sent(f))
   \/ \E l \in Broker :
        /\ Ready(l)

@@ -39,6 +39,7 @@ Named(e) ==
       [] e.action = "HandleOutOfRange"        -> HandleOutOfRange(node, peer)
       [] e.action = "LoseResponse"            -> LoseResponse(node, peer)
       [] e.action = "ShrinkIsr"               -> \E removed \in SUBSET Broker : ShrinkIsr(node, removed)
+      [] e.action = "TruncateToHighWatermark" -> TruncateToHighWatermark(node)
       [] e.action = "SendEpochRequest"        -> SendEpochRequest(node)
       [] e.action = "HandleEpochRequest"      -> HandleEpochRequest(node, peer)
       [] e.action = "HandleEpochResponse"     -> HandleEpochResponse(node, peer)

@@ -29,7 +29,8 @@ _RESPONSES = frozenset(
 )
 _WITH_PEER = frozenset({"HandleFetch", "HandleEpochRequest"}) | _RESPONSES
 _SENDS = frozenset({"SendFetch", "SendEpochRequest"})
-_BROKER = frozenset({"LeaderAppend", "ShrinkIsr", "BecomeLeader", "BecomeFollower", "Crash", "Restart"}) | _SENDS
+_ROLES = frozenset({"BecomeLeader", "BecomeFollower", "TruncateToHighWatermark"})
+_BROKER = frozenset({"LeaderAppend", "ShrinkIsr", "Crash", "Restart"}) | _ROLES | _SENDS
 ACTIONS = _CONTROLLER | _WITH_PEER | _BROKER
 
 

@@ -24,7 +24,7 @@ SMALL = GRAPHS["small"].inputs(FETCH_TRUNCATION)
 def test_a_cover_takes_every_local_step_of_its_graph() -> None:
     """And knows of nothing that the graph gives a broker and the contract does not reach."""
     made = cover(SMALL, FETCH_TRUNCATION)
-    assert (made.states, made.transitions) == (1828, 7283)
+    assert (made.states, made.transitions) == (1848, 7329)
     assert (made.taken, made.local_steps, made.unreached) == (382, 382, 0)
     assert max(len(order.path) for order in made.orders) <= LONGEST + 2
 
@@ -82,6 +82,23 @@ def test_every_kind_of_graph_is_covered_for_other_generations_too(graph: DrivenG
     assert made.unreached == unreached
     played = play(ReferenceNode(reference(switches)), made.orders, reference(switches))
     assert played.differences == ()
+
+
+@pytest.mark.parametrize("release", ["release-3.4.0", "release-3.6.2"])
+def test_a_late_response_reaches_a_follower_whose_thread_has_not_truncated(release: str) -> None:
+    """It is dropped: the model's step of the fetcher thread, on a broker. The cover shows who takes it."""
+    switches = named(release)
+    late = []
+    for order in cover(GRAPHS["small"].inputs(switches), switches).orders:
+        held = opened(order.opening, switches)
+        for one in order.path:
+            entry = held.broker.entry
+            waits = one[0] == "fetch_response" and entry is not None and entry.truncating and one[1] == held.broker.source
+            held, _ = step(held, one)
+            if waits and one[5]:
+                late.append((held.broker.partition.log.end, held.broker.entry and held.broker.entry.truncating))
+    assert late
+    assert set(late) == {(0, False)}
 
 
 def test_other_generations_differ_on_the_same_paths() -> None:

@@ -58,8 +58,8 @@ def _played(place: Path) -> tuple[Scenario, Session, list[ScenarioOrder]]:
 
 @pytest.mark.parametrize("place", shipped(), ids=lambda place: place.stem)
 def test_a_broker_that_is_driven_through_a_scenario_ends_where_it_ended_in_the_cluster(place: Path) -> None:
-    """Its log, its epochs, its ISR, its fetcher: the value of the model, whose fetcher threads are never busy when they
-    are to truncate by themselves (docs/decisions/0007).
+    """Its log, its epochs, its ISR, its fetcher: the value of the model, but for when a fetcher thread that may truncate by
+    itself does so (docs/decisions/0008).
     """
     _, session, orders = _played(place)
     assert bool(orders) is not isinstance(session, ControlledSession)
@@ -67,7 +67,7 @@ def test_a_broker_that_is_driven_through_a_scenario_ends_where_it_ended_in_the_c
         me = int(one.name.rpartition("@b")[2]) - 1
         assert is_a_path(one.order, session.profile)
         free = truncated_alone(one.held.setup, one.held.broker)
-        assert local(free) == local(session.cluster.brokers[me], renaming(me))
+        assert local(free) == local(truncated_alone(one.held.setup, session.cluster.brokers[me]), renaming(me))
 
 
 def test_who_is_under_test_is_played_alone() -> None:

@@ -109,5 +109,5 @@ def test_checks_are_taken_out_and_constants_stay() -> None:
     """The whole graph of a failing model is asked for without its properties."""
     config = reporting(find_model("HwOnly").config())
     assert not config.checked
-    assert config.substitutions["TruncateOnBecomeFollower"] == "TruncateToHighWatermark"
+    assert config.substitutions["TruncateOnBecomeFollower"] == "MakeFollowerTruncates"
     assert config.substitutions["ReportStep"] == "PrintStep"

@@ -253,6 +253,19 @@ def test_hw_only_truncations_when_it_becomes_follower() -> None:
     assert truncated == (1, "TruncateToHighWatermark", {"target": 1, "leo_before": 2, "leo": 1, "hw": 1})
 
 
+def test_a_fetcher_thread_that_truncates_tells_so_and_fetches() -> None:
+    """Where it is a step of its own becoming follower tells no truncation, hw-only neither."""
+    was = state(broker(LEADER, log=(0, 0), hw=1), broker(LEADER, epoch=1), controller=(1, 1, 3, 3))
+    waits = broker(FOLLOWER, role=3, log=(0, 0), hw=1, epoch=1, leader=1)
+    src = state(waits, broker(LEADER, epoch=1), controller=(1, 1, 3, 3))
+    assert [event[1] for event in reported(was, ("BecomeFollower", 0), src, "hw-only")] == ["BecomeFollower"]
+    asks = broker(FOLLOWER, log=(0,), hw=1, epoch=1, leader=1, slots=((), (1, 1, 1, 0)))
+    dst = state(asks, broker(LEADER, epoch=1), controller=(1, 1, 3, 3))
+    truncated, sent = reported(src, ("TruncateToHighWatermark", 0), dst, "hw-only")
+    assert truncated == (1, "TruncateToHighWatermark", {"target": 1, "leo_before": 2, "leo": 1, "hw": 1})
+    assert sent == (1, "SendFetch", {"peer": 2, "req_epoch": 1, "req_offset": 1, "req_last_epoch": 0})
+
+
 def test_a_follower_without_a_leader_tells_null() -> None:
     src = state(broker(LEADER), broker(FOLLOWER), controller=(-1, 1, 3, 3))
     dst = state(broker(FOLLOWER, epoch=1, leader=-1), broker(FOLLOWER), controller=(-1, 1, 3, 3))

@@ -7,18 +7,22 @@ from tidegauge.traces.model.behaviour import LABELS, events_of_step
 from tidegauge.traces.model.edges import edge_table
 from tidegauge.traces.schema import EVENTS
 
-GRAPHS = {
-    "fetch-truncation": Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1),
-    "hw-only": Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=0),
-    "kip101": Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=0),
-    "kip320": Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1),
-    "elr": Bounds(2, 0, 2, 2, min_insync_replicas=2, loses_tails=True, last_resort="last-known"),
-}
+THREAD = Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1, thread_truncates=True)
+GRAPHS = (
+    ("fetch-truncation", Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1)),
+    ("hw-only", Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=0)),
+    ("hw-only", THREAD),
+    ("kip101", Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=0)),
+    ("kip320", Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1)),
+    ("kip320", THREAD),
+    ("elr", Bounds(2, 0, 2, 2, min_insync_replicas=2, loses_tails=True, last_resort="last-known")),
+)
 
 
-@pytest.fixture(scope="module", params=GRAPHS)
+@pytest.fixture(scope="module", params=GRAPHS, ids=lambda shown: f"{shown[0]}{'-thread' * shown[1].thread_truncates}")
 def graph(request: pytest.FixtureRequest) -> tuple[str, Graph]:
-    return request.param, explore(GRAPHS[request.param], request.param)
+    profile, bounds = request.param
+    return profile, explore(bounds, profile)
 
 
 def test_every_transition_of_a_model_has_events_of_the_schema(graph: tuple[str, Graph]) -> None:

@@ -16,6 +16,13 @@ def test_bounds_are_the_constants_unless_narrowed() -> None:
     assert bounds_of(find_model("MovingStart")).max_start == find_model("MovingStart").config().number("MaxStart") > 0
 
 
+@pytest.mark.parametrize("name", ["ThreadSmall", "ThreadKip320", "ThreadHwOnly"])
+def test_the_fetcher_thread_truncates_where_a_cfg_says_so(name: str) -> None:
+    """By what it puts in; the models without that have no such step."""
+    assert bounds_of(find_model(name)).thread_truncates
+    assert not bounds_of(find_model(name.removeprefix("Thread"))).thread_truncates
+
+
 def test_with_clients_as_many_may_wait_as_there_can_be_records() -> None:
     """MCAcks has one producer for each record."""
     bounds = bounds_of(find_model("AcksAll"), MaxLog=1)

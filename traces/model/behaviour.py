@@ -24,6 +24,7 @@ from tidegauge.traces.model.follower_events import (
     handle_out_of_range,
     lose_response,
     send,
+    truncate_to_high_watermark,
 )
 from tidegauge.traces.model.leader_events import (
     answer_produce,
@@ -217,6 +218,7 @@ _STEPS: Mapping[str, Callable[[View, Label, View, str], Iterator[Event]]] = {
     "HandleFetchResponse": handle_fetch_response,
     "HandleDivergingResponse": handle_diverging_response,
     "HandleOutOfRange": handle_out_of_range,
+    "TruncateToHighWatermark": truncate_to_high_watermark,
     "SendEpochRequest": send,
     "HandleEpochRequest": handle_offsets_for_leader_epoch_request,
     "HandleEpochResponse": handle_epoch_response,

@@ -18,6 +18,9 @@ from tidegauge.spec.checker.models import Model
 LAST_RESORTS = {"MCLastKnownSpec": LAST_KNOWN, "MCAnybodySpec": ANYBODY}
 """Whom a SPECIFICATION of MCELR elects when nobody may be elected cleanly."""
 
+THREAD_TRUNCATES = frozenset({"EveryFollowerTruncates", "HasNoEpoch"})
+"""What a cfg puts in for StartsTruncating where the fetcher thread truncates in a step of its own."""
+
 
 def bounds_of(model: Model, **constants: int) -> Bounds:
     """The explorer's bounds for a model's cfg, with other constants if named (MaxLog=1)."""
@@ -29,6 +32,7 @@ def bounds_of(model: Model, **constants: int) -> Bounds:
         cfg.number("MaxCrash"),
         cfg.number("MaxFetch"),
         max_start=cfg.number("MaxStart", default=0),
+        thread_truncates=cfg.substitutions.get("StartsTruncating") in THREAD_TRUNCATES,
     )
     if model.module == "MCELR":
         return bounds._replace(

@@ -106,16 +106,27 @@ def lose_response(src: View, label: Label, dst: View, _profile: str) -> Iterator
 
 
 def become_follower(src: View, label: Label, dst: View, profile: str) -> Iterator[Event]:
-    """The role; hw-only: the truncation; the first request."""
+    """The role; hw-only: the truncation, where makeFollowers does it; the first request."""
     index = label[1]
     before, after = broker(src, index), broker(dst, index)
     yield report(
         index, "BecomeFollower", leader=node_id(after.leader), leader_epoch=after.epoch, leo=before.leo, hw=before.hw
     )
-    if profile == HW_ONLY:
-        truncated = {"target": after.leo, "leo_before": before.leo, "leo": after.leo, "hw": after.hw}
-        yield report(index, "TruncateToHighWatermark", **truncated)
+    if profile == HW_ONLY and after.role != TRUNCATING:
+        yield _truncated(index, before, after)
     yield from _sent(src, dst, index)
+
+
+def truncate_to_high_watermark(src: View, label: Label, dst: View, _profile: str) -> Iterator[Event]:
+    """The truncation that needs no response, where the fetcher thread does it, and the first request."""
+    index = label[1]
+    yield _truncated(index, broker(src, index), broker(dst, index))
+    yield from _sent(src, dst, index)
+
+
+def _truncated(index: int, before: BrokerView, after: BrokerView) -> Event:
+    truncated = {"target": after.leo, "leo_before": before.leo, "leo": after.leo, "hw": after.hw}
+    return report(index, "TruncateToHighWatermark", **truncated)
 
 
 def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:

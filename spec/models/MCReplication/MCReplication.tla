@@ -77,6 +77,7 @@ MCHandleDivergingResponse(f, l) ==
   HandleDivergingResponse(f, l) /\ ReportStep(<<"HandleDivergingResponse", Index(f), Index(l)>>)
 MCHandleOutOfRange(f, l) == HandleOutOfRange(f, l) /\ ReportStep(<<"HandleOutOfRange", Index(f), Index(l)>>)
 MCLoseResponse(f, l) == LoseResponse(f, l) /\ ReportStep(<<"LoseResponse", Index(f), Index(l)>>)
+MCTruncateToHighWatermark(f) == TruncateToHighWatermark(f) /\ ReportStep(<<"TruncateToHighWatermark", Index(f)>>)
 MCSendEpochRequest(f) == SendEpochRequest(f) /\ ReportStep(<<"SendEpochRequest", Index(f)>>)
 MCHandleEpochRequest(l, f) == HandleEpochRequest(l, f) /\ ReportStep(<<"HandleEpochRequest", Index(l), Index(f)>>)
 MCHandleEpochResponse(f, l) == HandleEpochResponse(f, l) /\ ReportStep(<<"HandleEpochResponse", Index(f), Index(l)>>)
@@ -104,6 +105,7 @@ MCNext ==
   \/ \E f, l \in Broker : MCHandleDivergingResponse(f, l)
   \/ \E f, l \in Broker : MCHandleOutOfRange(f, l)
   \/ \E f, l \in Broker : MCLoseResponse(f, l)
+  \/ \E f \in Broker : MCTruncateToHighWatermark(f)
   \/ \E f \in Broker : MCSendEpochRequest(f)
   \/ \E l, f \in Broker : MCHandleEpochRequest(l, f)
   \/ \E f, l \in Broker : MCHandleEpochResponse(f, l)
@@ -140,12 +142,13 @@ Refines == Abstract!Spec
 ----------------------------------------------------------------------------------
 (* Older profiles: decisions put in by name *)
 
-\* hw-only, before KIP-101: no epochs in the protocol; a follower first truncates at its own high watermark.
+\* hw-only, before KIP-101: no epochs in the protocol; a follower first truncates at its own high watermark, in
+\* ReplicaManager#makeFollowers.
 NobodyIsFenced == FALSE
 DecideByOffset(l, offset, lastEpoch) == FetchDecision(<<>>, LogStart, Leo(l), offset, Undefined)
 MatchesOffset(f, m) == m.offset = Leo(f)
 InSyncByHw(l, offset) == offset >= hw[l]
-TruncateToHighWatermark(b) ==
+MakeFollowerTruncates(b) ==
   /\ log' = [log EXCEPT ![b] = Prefix(@, hw[b])]
   /\ mark' = [mark EXCEPT ![b] = Undefined]
 
@@ -154,6 +157,12 @@ TruncateToHighWatermark(b) ==
 AsksForEpochEnd(b) == Cache(b) # <<>>
 AnyEpochEnd(f, m) == TRUE
 EndFoundWithoutEpoch(l, asked) == [EndOffsetFor(Cache(l), Leo(l), asked) EXCEPT !.epoch = Undefined]
+
+\* The step of the fetcher thread, as releases have it from 0.11 on: every new entry is Truncating before truncation on fetch, and
+\* that of an empty cache with it.  A later broker that is kept at the protocol of 0.10.2 has hw-only so, too.
+EveryFollowerTruncates(b) == TRUE
+HasNoEpoch(b) == Cache(b) = <<>>
+NobodyAsks(lastEpoch) == TRUE
 
 ----------------------------------------------------------------------------------
 (* Guards taken away, by name.  Some of the above serve here too *)
@@ -223,6 +232,7 @@ MCUncleanSpec == MCInit /\ [][MCNext \/ \E k \in Broker : MCElectUnclean(k)]_var
 \* Few conjuncts, because TLC makes 2^n cases of n of them.  A slot holds one message, so one of a group is enabled at a time.
 AsksAndIsAnswered(f) ==
   \/ MCSendFetch(f)
+  \/ MCTruncateToHighWatermark(f)
   \/ MCSendEpochRequest(f)
   \/ \E l \in Broker : MCHandleEpochRequest(l, f) \/ \E expand \in BOOLEAN : MCHandleFetch(l, f, expand)
 TakesAResponse(f) ==
@@ -376,6 +386,11 @@ HwNeverFalls ==
 
 NoStale(kind) == \A f, l \in Broker : net[f][l].type = kind /\ Follows(f, l) => net[f][l].epoch = epoch[f]
 NoStaleData == NoStale("data")
+
+\* The same reaches a follower whose fetcher thread has not truncated yet: it would fit, if the entry were ready for fetching.
+NoStaleDataWhileTruncating ==
+  \A f, l \in Broker :
+    net[f][l].type = "data" /\ Truncates(f, l) /\ Matches(f, net[f][l]) => net[f][l].records = <<>>
 NoStaleDiverging == NoStale("diverging")
 NoStaleRequest ==
   \A f, l \in Broker : net[f][l].type = "request" /\ role[l] = "leader" => net[f][l].epoch = epoch[l]

@@ -113,6 +113,18 @@ def test_every_edge_with_elr_is_accepted(bounds: Bounds) -> None:
     assert undecided(seen) <= UNREPORTED
 
 
+@pytest.mark.parametrize(
+    ("profile", "broken"), [("kip320", set()), ("fetch-truncation", set()), ("hw-only", {"DATA-01", "DATA-02"})]
+)
+def test_every_edge_where_the_fetcher_thread_truncates_is_accepted(profile: str, broken: set[str]) -> None:
+    """TruncateToHighWatermark as a line of its own; a late response that is dropped before it is none."""
+    table = table_of(explore(Bounds(2, 1, 1, 1, thread_truncates=True), profile), profile)
+    drawn = draw(table, 2 * len(table.target), 24, np.random.default_rng(11))
+    assert len(np.unique(drawn.edges[drawn.edges < len(table.target)])) == len(table.target)
+    seen = judge_with(compiled(), table.columns(drawn.edges, drawn.lengths), table.config)
+    assert failing(seen) <= broken
+
+
 @pytest.mark.long
 def test_many_leader_epochs_are_accepted() -> None:
     """Walks through the graph with four leader epochs break no rule, and nothing is left undecided."""

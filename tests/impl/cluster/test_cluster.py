@@ -121,7 +121,7 @@ def test_a_follower_without_a_leader_will_have_to_ask() -> None:
         state = step(state, label)
     assert state.brokers[1].entry is None
     assert view(state)[0][1][4] == 3
-    assert not is_truncating(state.model.setup._replace(profile=FETCH_TRUNCATION), state.brokers[1])
+    assert not is_truncating(state.model.setup._replace(profile=FETCH_TRUNCATION), state.brokers[1], alone=False)
 
 
 @given(st.integers(0, 2**32))

@@ -77,15 +77,15 @@ def test_every_label_and_state_of_a_model_has_text() -> None:
 
 
 def test_the_end_of_an_epoch_is_asked_for_and_answered() -> None:
-    """Both messages, and a follower that asks, have their words."""
+    """Both messages, and a follower that truncates, have their words."""
     found = find_violation(Bounds(2, 2, 2, 0), "kip101", invariants=("IsrCompleteness",))
     assert found is not None
     text = describe.run_text(found)
-    assert "b2 asks      epoch 1 -> 2, leader b2 -> b1" in text
+    assert "b2 truncates epoch 1 -> 2, leader b2 -> b1" in text
     assert "sent         b2->b1 OffsetForLeaderEpoch of epoch=1 epoch=2" in text
     assert " 8  HandleEpochRequest b1 <- b2" in text
     assert "sent         b1->b2 EpochEndOffset to epoch=2: epoch=-1 end=1" in text
-    assert "b2 asks " in describe.view_text(view(found.states[7]))
+    assert "b2 truncates " in describe.view_text(view(found.states[7]))
 
 
 def test_a_copy_is_shown_and_told() -> None:

@@ -12,6 +12,7 @@ from tidegauge.conformance.evidence.spec_equals_impl import Compared, compare
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import Rules
 from tidegauge.spec.checker.models import find_model
+from tidegauge.traces.model.bounds import bounds_of
 
 
 @pytest.mark.long
@@ -42,6 +43,39 @@ def test_generations_that_ask_for_epoch_ends_are_the_same_graph(
     equality = compare(Compared(model, profile, {"MaxLog": 1, "MaxEpoch": epochs}))
     assert equality.divergence is None, equality.divergence
     assert (equality.states, equality.transitions) == (states, transitions)
+
+
+@pytest.mark.tlc
+@pytest.mark.parametrize(
+    ("model", "profile", "tight", "states", "transitions"),
+    [
+        ("ThreadKip320", "kip320", {"MaxEpoch": 1}, 1_862, 7_356),
+        ("ThreadHwOnly", "hw-only", {"MaxEpoch": 1}, 2_036, 7_761),
+        pytest.param("ThreadHwOnly", "hw-only", {"MaxEpoch": 1, "MaxCrash": 1}, 7_764, 32_304, marks=pytest.mark.long),
+        pytest.param(
+            "ThreadKip279", "kip279", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1}, 7_171, 30_951, marks=pytest.mark.long
+        ),
+        pytest.param("ThreadSmall", "fetch-truncation", {"MaxEpoch": 1, "MaxLog": 1}, 5_823, 25_419, marks=pytest.mark.long),
+        pytest.param("ThreadKip320", "kip320", {}, 15_366, 68_840, marks=pytest.mark.long),
+    ],
+)
+def test_where_the_fetcher_thread_truncates_it_is_the_same_graph(
+    model: str, profile: str, tight: Mapping[str, int], states: int, transitions: int
+) -> None:
+    """A truncation that needs no response as a step of its own: with epochs, without, and today."""
+    equality = compare(Compared(model, profile, tight))
+    assert equality.divergence is None, equality.divergence
+    assert (equality.states, equality.transitions) == (states, transitions)
+
+
+@pytest.mark.tlc
+def test_an_implementation_that_truncates_as_it_becomes_follower_is_another_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the step in the specification alone they part where the role is taken."""
+    at_once = bounds_of(find_model("Kip320"), MaxEpoch=1)
+    monkeypatch.setattr("tidegauge.conformance.evidence.spec_equals_impl.bounds_of", lambda _model, **_constants: at_once)
+    equality = compare(Compared("ThreadKip320", "kip320", {"MaxEpoch": 1}))
+    assert equality.divergence is not None
+    assert "BecomeFollower b2" in equality.divergence
 
 
 @pytest.mark.tlc

@@ -52,6 +52,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the scenarios of conformance/scenarios as one broker sees them, instead of a cover or besides --cover",
     )
+    parser.add_argument(
+        "--scenario",
+        action="append",
+        metavar="NAME",
+        help="one of them, by its file or by what it shows (F1, F2, F3): each step with what the broker did, and a verdict",
+    )
     parser.add_argument("--seed", type=natural, default=1, help="seed of the walks (default 1)")
     parser.add_argument(
         "--record", metavar="FILE", help="keep what the broker reported as a transcript, for tidegauge recheck"
@@ -70,8 +76,10 @@ def run(args: argparse.Namespace) -> int:
     if args.compare:
         return _compare(args)
     from tidegauge.drive import transcript
+    from tidegauge.drive.paths.named import named_scenarios
     from tidegauge.drive.paths.scenarios import scenario_orders
     from tidegauge.drive.reporting.publicly import annotations, badge, on_github
+    from tidegauge.drive.reporting.shown import shown_text
     from tidegauge.drive.runs.orders import orders_for
     from tidegauge.drive.runs.run import run as drive
     from tidegauge.drive.runs.run import text_of
@@ -85,9 +93,10 @@ def run(args: argparse.Namespace) -> int:
         return _controller(args, profile, progress)
     with _broker(args) as node:
         progress(f"{node.capabilities.name} speaks the contract")
-        others = args.smoke or args.walks is not None or args.scenarios
+        others = args.smoke or args.walks is not None or args.scenarios or args.scenario
         found = scenario_orders(profile, node.capabilities) if args.scenarios else ()
-        scenarios = {one.name: one.order for one in found}
+        named_ones = [one for name in args.scenario or () for one in named_scenarios(name, profile, node.capabilities)]
+        scenarios = {one.name: one.order for one in (*found, *named_ones)}
         orders, coverage = orders_for(
             node.capabilities,
             profile,
@@ -98,11 +107,15 @@ def run(args: argparse.Namespace) -> int:
             scenarios=scenarios,
             echo=progress,
         )
-        recorder = transcript.Recorder(orders) if args.record else None
+        recorder = transcript.Recorder(orders) if args.record or named_ones else None
         lines = getattr(node, "log_lines", lambda _: ())
         shown = drive(node, orders, profile, coverage, recorder, progress, lines)
-        if recorder is not None:
-            transcript.write(Path(args.record), node.capabilities, profile.name, recorder.recorded())
+        recorded = recorder.recorded() if recorder is not None else ()
+        if args.record:
+            transcript.write(Path(args.record), node.capabilities, profile.name, recorded)
+    reports = dict(recorded)
+    for one in named_ones:
+        echo(shown_text(one, reports[one.order], node.capabilities.name))
     at = {difference.order: difference.at for difference in shown.played.differences}
     for name, order in scenarios.items():
         if order in at:
@@ -120,7 +133,8 @@ def _compare(args: argparse.Namespace) -> int:
     """What changed from one release to another, from what was recorded of both."""
     from tidegauge.drive.runs.compare import compare, recorded_of, text_of
 
-    others = ("command", "kafka", "controller", "jars", "smoke", "cover", "graph", "walks", "scenarios", "record", "badge")
+    paths = ("smoke", "cover", "graph", "walks", "scenarios", "scenario")
+    others = ("command", "kafka", "controller", "jars", *paths, "record", "badge")
     seen = [name for name in (*others, "profile", "release") if getattr(args, name)]
     if seen:
         raise UsageError(f"drive: expected --compare alone; seen {', '.join(seen)} besides; leave one of them out")
@@ -139,7 +153,7 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
     from tidegauge.drive.kafka.jars import jars_of
     from tidegauge.drive.reporting.publicly import badge
 
-    if not args.kafka or args.command or args.smoke or args.cover or args.graph:
+    if not args.kafka or args.command or args.smoke or args.cover or args.graph or args.scenario:
         raise UsageError(
             "drive: expected --controller with --kafka RELEASE, for walks and scenarios; seen another broker, or other "
             "paths; leave those out"

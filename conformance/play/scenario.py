@@ -12,7 +12,8 @@ Rules of this file
 1. A file opens with its claim, the rule under test with the expected verdict, the source and a picture. Its name says the
    outcome. It ends with `check` and `judge`, whose output must agree with the expected verdict.
 2. Two more lines are about driven brokers (docs/drive.md). `under-test` names the brokers that one stands for, all if there
-   is no such line; `shows` has ids of rules, rows of the truncation table (T1 to T5), and problems of Kafka (S1 to S12).
+   is no such line; `shows` has ids of rules, rows of the truncation table (T1 to T5), problems of Kafka (S1 to S12) and
+   findings (F1, F2).
 3. A file that is rewritten has not passed: someone must read the difference first.
 """
 

@@ -206,9 +206,7 @@ def of_isr_changes(bounds: isr_cluster.IsrBounds, profile: Profile) -> Inputs:
     given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
     peers = tuple(range(BROKER + 1, BROKER + 1 + bounds.followers))
     held = opened(Opening(peers), profile)
-    everybody = _set(start.registration.isr, rename)
-    first = ("metadata", BROKER, isr_cluster.EPOCH, start.registration.partition_epoch, everybody)
-    for taken in (first, *(_fetch(peer, 0, join=False) for peer in peers)):
+    for taken in isr_beginning(start):
         given[counted(held.broker, held.partition_epoch)][Input(taken)] = None
         held, _ = step(held, taken)
     search = isr_cluster.search(start)
@@ -217,7 +215,7 @@ def of_isr_changes(bounds: isr_cluster.IsrBounds, profile: Profile) -> Inputs:
         transitions += 1
         before, after = search.states[source], search.states[target]
         last_image = before.registration.partition_epoch - len(before.images)
-        seen = _isr_step(before, label, after, rename)
+        seen = isr_step(before, label, after)
         if seen is not None:
             given[counted(Broker(before.leader), last_image, rename)][Input(seen)] = None
     return Inputs(given, bounds.followers, 1, True, len(search.states), transitions)
@@ -228,9 +226,16 @@ def _fetch(peer: int, offset: int, *, join: bool) -> Step:
     return "fetch", peer, epoch, offset, epoch if offset else UNDEFINED, join
 
 
-def _isr_step(before: isr_cluster.IsrCluster, label: Label, after: isr_cluster.IsrCluster, rename: Rename) -> Step | None:
+def isr_beginning(start: isr_cluster.IsrCluster) -> tuple[Step, ...]:
+    """The leader reads its first metadata, and everybody fetches once."""
+    everybody = _set(start.registration.isr, renaming(isr_cluster.LEADER))
+    first = ("metadata", BROKER, isr_cluster.EPOCH, start.registration.partition_epoch, everybody)
+    return first, *(_fetch(peer, 0, join=False) for peer in everybody if peer != BROKER)
+
+
+def isr_step(before: isr_cluster.IsrCluster, label: Label, after: isr_cluster.IsrCluster) -> Step | None:
     """What the leader sees of a transition."""
-    exchange = before.exchange
+    exchange, rename = before.exchange, renaming(isr_cluster.LEADER)
     match label:
         case ("LeaderAppend",):
             return "append", 1

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 from tidegauge.conformance.play.controlled_session import ControlledSession
 from tidegauge.conformance.play.directives import Player
-from tidegauge.conformance.play.scenario import read, shipped
+from tidegauge.conformance.play.scenario import Scenario, read, shipped
 from tidegauge.conformance.play.session import Session
 from tidegauge.drive.contract import BROKER, Capabilities, Opening, Order, Path, Step
 from tidegauge.drive.paths.cover import requested_by, resolved, response_to_overtaken
-from tidegauge.drive.paths.inputs import Input, Rename, image_step, inputs_of, renaming
+from tidegauge.drive.paths.inputs import Input, Rename, image_step, inputs_of, local, renaming
 from tidegauge.drive.reference import Held, lacking, opened, possible, step
+from tidegauge.impl.cluster.broker import truncated_alone
 from tidegauge.impl.cluster.cluster import Cluster, Label, actions
 from tidegauge.impl.explored.describe import broker_name
 from tidegauge.impl.profiles import Profile
@@ -42,12 +43,9 @@ def orders_of(place: File, profile: Profile) -> list[ScenarioOrder]:
     session = played(place)
     if isinstance(session, ControlledSession) or not _same_generation(session.profile, profile):
         return []
-    brokers = [b for b in range(session.brokers) if broker_name(b) in (scenario.under_test or broker_name(b))]
     found = []
-    for me in brokers:
-        if ("LoseDisk", me) in session.labels:
-            continue
-        held, path = _seen_by(session, me)
+    for me in under_test(scenario, session):
+        held, path = seen_by(session, me)
         if path:
             found.append(ScenarioOrder(f"{place.stem}@{broker_name(me)}", Order(held.opening, path), held))
     return found
@@ -56,7 +54,13 @@ def orders_of(place: File, profile: Profile) -> list[ScenarioOrder]:
 def scenario_orders(profile: Profile, capabilities: Capabilities, places: Sequence[File] = ()) -> list[ScenarioOrder]:
     """All that are shipped, or those that are named, as far as a broker can be given them."""
     found = [one for place in places or shipped() for one in orders_of(place, profile)]
-    return [one for one in found if _fits(one.order, profile, capabilities)]
+    return [one for one in found if lacks(one.order, profile, capabilities) is None]
+
+
+def under_test(scenario: Scenario, session: Session) -> list[int]:
+    """The brokers that a scenario is about, but for those that lose their disk."""
+    about = (b for b in range(session.brokers) if broker_name(b) in (scenario.under_test or broker_name(b)))
+    return [b for b in about if ("LoseDisk", b) not in session.labels]
 
 
 def played(place: File) -> Session:
@@ -73,20 +77,22 @@ def _same_generation(of_scenario: Profile, profile: Profile) -> bool:
     return of_scenario._replace(name="", elr=False) == profile._replace(name="", elr=False)
 
 
-def _fits(order: Order, profile: Profile, capabilities: Capabilities) -> bool:
+def lacks(order: Order, profile: Profile, capabilities: Capabilities) -> str | None:
+    """The first thing of the contract that an order needs and a broker does not have."""
     held = opened(order.opening, profile)
     for taken in order.path:
-        if lacking(capabilities, held, taken) is not None:
-            return False
+        lacking_here = lacking(capabilities, held, taken)
+        if lacking_here is not None:
+            return lacking_here
         held, _ = step(held, taken)
-    return True
+    return None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # One broker's part
 
 
-def _seen_by(session: Session, me: int) -> tuple[Held, Path]:
+def seen_by(session: Session, me: int) -> tuple[Held, Path]:
     """The broker at the end, and the steps that led there."""
     rename, start = renaming(me), session.states[0]
     opening = Opening(tuple(range(BROKER + 1, BROKER + session.brokers)), start.model.bounds.min_insync_replicas)
@@ -102,6 +108,13 @@ def _seen_by(session: Session, me: int) -> tuple[Held, Path]:
         if following is None:
             return held, tuple(path)
         given = _given(*following, me, rename)
+
+
+def ends_alike(held: Held, session: Session, me: int) -> bool:
+    """Whether the broker has the value that it has in the cluster, but for when a fetcher thread that may truncate by itself
+    does so (docs/decisions/0009)."""
+    driven, free = (truncated_alone(held.setup, broker) for broker in (held.broker, session.cluster.brokers[me]))
+    return local(driven) == local(free, renaming(me))
 
 
 def _given(before: Cluster, label: Label, after: Cluster, me: int, rename: Rename) -> Iterator[Input]:

@@ -61,15 +61,16 @@ def story(
 
 
 def _side_by_side(found: Difference, reported: frozenset[str], names: tuple[str, str]) -> Iterator[str]:
-    texts = {field: _field_text(field, value) for field, value in found.expected.items() if field in reported}
+    texts = {field: field_text(field, value) for field, value in found.expected.items() if field in reported}
     width = min(WIDEST, max(map(len, (names[0], *texts.values()))))
     yield f"      {'':<10}{names[0]:<{width}}  {names[1]}"
     for field, text in texts.items():
         mark = "!" if field in found.fields else " "
-        yield f"    {mark} {field:<10}{text:<{width}}  {_field_text(field, found.seen.get(field))}"
+        yield f"    {mark} {field:<10}{text:<{width}}  {field_text(field, found.seen.get(field))}"
 
 
-def _field_text(field: str, value: Any) -> str:
+def field_text(field: str, value: Any) -> str:
+    """A field of a report on one line."""
     if field == "requests" and isinstance(value, dict):
         return "; ".join(f"to {peer}: {value_text(request)}" for peer, request in value.items()) or "none"
     return value_text(value)

@@ -11,7 +11,7 @@ Rules of this file
 5. What ends a change is not bounded.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import combinations
 from typing import NamedTuple
 
@@ -295,13 +295,16 @@ def isr_superset(state: IsrCluster) -> Violation | None:
     return Violation("IsrSuperset", (LEADER,), state.registration.isr, maximal)
 
 
-def search(start: IsrCluster) -> Search[IsrCluster]:
+Steps = Callable[[IsrCluster], Iterable[tuple[Label, IsrCluster]]]
+
+
+def search(start: IsrCluster, steps: Steps = successors) -> Search[IsrCluster]:
     """Bounds and setup are the same in every state, and what the controller is configured with."""
 
     def key(state: IsrCluster) -> Hashable:
         return (state.leader, state.ends, *state.control[:2], *state[5:])
 
-    return Search(start, successors, key)
+    return Search(start, steps, key)
 
 
 def explore(start: IsrCluster) -> Graph:

@@ -15,6 +15,8 @@ from tests.drive.test_process import everybody, soon
 from tidegauge.drive.contract import Opening, Order
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
+from tidegauge.drive.paths.named import named_scenarios
+from tidegauge.drive.reporting.shown import judged_text
 from tidegauge.drive.runs.orders import orders_for
 from tidegauge.drive.runs.run import run
 from tidegauge.impl.errors import TidegaugeError
@@ -67,6 +69,17 @@ def test_an_old_release_is_told_from_todays_and_its_bug_is_named() -> None:
     assert "applies_diverging=on" in said
     assert "  log       [" in said
     assert "Truncating partition" in said
+
+
+@pytest.mark.parametrize(("release", "shown"), [(NEW, {"F2", "F3"}), (OLD, {"F1", "F2", "F3"})])
+def test_findings_are_shown_on_the_releases_that_have_them(release: str, shown: set[str]) -> None:
+    """Each step goes as the release's profile says, and the judge rejects the run of its cluster."""
+    profile = named(f"{RELEASE}{release}")
+    with KafkaNode(release, jars(release)) as node:
+        found = {name: named_scenarios(name, profile, node.capabilities)[0] for name in ("F1", "F2", "F3")}
+        assert run(node, [one.order for one in found.values()], profile).exit_code == 0
+    said = {name: "\n".join(judged_text(one.trace)) for name, one in found.items() if one.trace is not None}
+    assert {name for name, text in said.items() if "the judge rejects this run" in text} == shown
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -15,10 +15,8 @@ from tidegauge.conformance.play.session import Session
 from tidegauge.drive.bugs.known import BUGS
 from tidegauge.drive.contract import EVERYTHING, Capabilities
 from tidegauge.drive.coverage import T_TABLE, counting, with_callees
-from tidegauge.drive.paths.inputs import local, renaming
-from tidegauge.drive.paths.scenarios import ScenarioOrder, is_a_path, orders_of, played, scenario_orders
+from tidegauge.drive.paths.scenarios import ScenarioOrder, ends_alike, is_a_path, orders_of, played, scenario_orders
 from tidegauge.drive.player import ReferenceNode, play, reference
-from tidegauge.impl.cluster.broker import truncated_alone
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import named
 
@@ -38,8 +36,10 @@ ISSUES = {
     "S10": "KAFKA-12996",
     "S11": "KAFKA-15510",
     "S12": "KAFKA-10706",
+    "F1": "KAFKA-18991",
+    "F2": "F2",
 }
-"""The problems that Kafka had and solved, each with the bug that is the problem."""
+"""The problems that Kafka had and solved, and findings, each with the bug that is the problem."""
 
 NO_SCENARIO = {
     "EPOCH-06": "the model's metadata comes in order",
@@ -59,15 +59,14 @@ def _played(place: Path) -> tuple[Scenario, Session, list[ScenarioOrder]]:
 @pytest.mark.parametrize("place", shipped(), ids=lambda place: place.stem)
 def test_a_broker_that_is_driven_through_a_scenario_ends_where_it_ended_in_the_cluster(place: Path) -> None:
     """Its log, its epochs, its ISR, its fetcher: the value of the model, but for when a fetcher thread that may truncate by
-    itself does so (docs/decisions/0008).
+    itself does so (docs/decisions/0009).
     """
     _, session, orders = _played(place)
     assert bool(orders) is not isinstance(session, ControlledSession)
     for one in orders:
         me = int(one.name.rpartition("@b")[2]) - 1
         assert is_a_path(one.order, session.profile)
-        free = truncated_alone(one.held.setup, one.held.broker)
-        assert local(free) == local(truncated_alone(one.held.setup, session.cluster.brokers[me]), renaming(me))
+        assert ends_alike(one.held, session, me)
 
 
 def test_who_is_under_test_is_played_alone() -> None:

@@ -127,7 +127,7 @@ def transformed(case: Case, seed: int) -> Files:
     return files
 
 
-def fails(case: Case, files: Files) -> tuple[str, ...]:
+def must_not_pass(case: Case, files: Files) -> tuple[str, ...]:
     """The rules that a cluster breaks of which lines are left."""
     left = {path.startswith(OTHER) for path, lines in files.items() if lines}
     return tuple(dict.fromkeys((*(case.fails if False in left else ()), *(case.other_fails if True in left else ()))))
@@ -153,11 +153,11 @@ def outcome(case: Case, seed: int) -> Outcome:
         folder = Path(place) / case.capture.name
         folder.mkdir()
         files = transformed(case, seed)
-        must_not_pass = fails(case, files)
+        must = must_not_pass(case, files)
         written(files, case, folder)
         try:
             report = check([folder], How(explained=0))
         except Exception as error:  # whatever it is, it is what the suite is for
-            return Outcome(case, must_not_pass, Verdict.SUITE_ERROR, -1, (), f"{type(error).__name__}: {error}")
+            return Outcome(case, must, Verdict.SUITE_ERROR, -1, (), f"{type(error).__name__}: {error}")
     failing = tuple(rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL)
-    return Outcome(case, must_not_pass, report.verdict, report.exit_code, failing)
+    return Outcome(case, must, report.verdict, report.exit_code, failing)

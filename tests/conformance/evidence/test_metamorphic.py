@@ -12,6 +12,7 @@ from tidegauge.conformance.evidence.metamorphic.cases import (
     captures,
     cases,
     logs,
+    must_not_pass,
     outcome,
     transformed,
 )
@@ -68,6 +69,13 @@ def test_nothing_is_invented() -> None:
 )
 def test_what_is_wrong(fails: tuple[str, ...], verdict: Verdict, wrong: bool) -> None:
     """A false alarm and a silent pass; an exception always is."""
-    case = Case(0, Path("x"), ("drop a line",), fails, Path("x"))
-    assert Outcome(case, verdict, 0, ()).wrong is wrong
-    assert Outcome(case, verdict, 0, (), "KeyError: 1").wrong
+    case = Case(0, Path("x"), ("drop a line",), fails, Path("x"), ())
+    assert Outcome(case, fails, verdict, 0, ()).wrong is wrong
+    assert Outcome(case, fails, verdict, 0, (), "KeyError: 1").wrong
+
+
+def test_a_cluster_of_which_nothing_is_left_may_pass() -> None:
+    """What the other one breaks must not pass only while lines of it are left."""
+    case = Case(0, Path("x"), (SECOND_CLUSTER, "end early"), ("HW-01",), Path("y"), ("LOG-01",))
+    assert must_not_pass(case, {"n1/server.log": ["a line"], "other-n1/server.log": []}) == ("HW-01",)
+    assert must_not_pass(case, {"n1/server.log": [], "other-n1/server.log": ["a line"]}) == ("LOG-01",)

@@ -1,4 +1,4 @@
-"""F4 to F10 and F12: what Kafka's controller does, and the same code with the switch of that finding off."""
+"""F4 to F10, F12 and F13: what Kafka's controller does, and the same code with the switch of that finding off."""
 
 from tests.impl.control.controls import fence_broker, register_broker, unfence_broker
 from tidegauge.impl.control.broker_states import broker_registered
@@ -309,3 +309,49 @@ def test_f12_repaired_who_is_removed_then_is_eligible_no_more() -> None:
     back = unfence_broker(asked, 1).partitions[TP]
     assert (back.replicas, back.isr, back.elr, back.last_known_elr) == ((1,), (1,), (), ())
     assert back.leader_epoch == asked.partitions[TP].leader_epoch + 1
+
+
+def both_gone(profile: Profile) -> ReplicationControl:
+    """With the feature off: broker 1 is the last in the ISR, and is fenced."""
+    control = controller(profile, (1, 2))._replace(features=Features(elr=1))
+    down = fence_broker(fence_broker(with_elr_level(control, 0), 2), 1)
+    assert (down.partitions[TP].leader, down.partitions[TP].isr) == (UNDEFINED, (1,))
+    return down
+
+
+def test_f13_switching_elr_on_forgets_whom_a_partition_without_leader_waits_for() -> None:
+    """The last member registers without a clean stop; repaired it is elected as last known leader, which says so."""
+
+    def returned(profile: Profile) -> PartitionRegistration:
+        back = register_broker(with_elr_level(both_gone(profile), 1), 1, 31)
+        assert (back.partitions[TP].isr, back.partitions[TP].elr) == ((), ())
+        return unfence_broker(back, 1).partitions[TP]
+
+    kafkas = returned(ELR)
+    assert (kafkas.leader, kafkas.isr, kafkas.last_known_elr) == (UNDEFINED, (), ())
+    repaired = returned(ELR_REPAIRED)
+    assert (repaired.leader, repaired.isr, repaired.recovery) == (1, (1,), RecoveryState.RECOVERING)
+
+
+def test_f13_switching_elr_off_forgets_an_elr_with_the_next_change() -> None:
+    """Brokers 1 and 2 are eligible; 3, which is not, is unfenced first. Repaired, 1 leads when it is back."""
+
+    def returned(profile: Profile) -> PartitionRegistration:
+        control = controller(profile)._replace(features=Features(elr=1))
+        down = fence_broker(fence_broker(in_sync(fence_broker(control, 3), 1, 2), 2), 1)
+        assert (down.partitions[TP].isr, down.partitions[TP].elr) == ((), (1, 2))
+        return unfence_broker(unfence_broker(with_elr_level(down, 0), 3), 1).partitions[TP]
+
+    kafkas = returned(ELR)
+    assert (kafkas.leader, kafkas.isr, kafkas.elr) == (UNDEFINED, (), ())
+    repaired = returned(ELR_REPAIRED)
+    assert (repaired.leader, repaired.isr, repaired.elr, repaired.recovery) == (1, (1,), (), RecoveryState.RECOVERED)
+
+
+def test_f13_repaired_who_lost_its_log_is_eligible_no_more_while_the_feature_is_off() -> None:
+    """It registers without a clean stop; the other is waited for still."""
+    control = controller(ELR_REPAIRED, (1, 2))._replace(features=Features(elr=1))
+    down = with_elr_level(fence_broker(fence_broker(control, 2), 1), 0)
+    lost = register_broker(down, 1, 31)
+    assert (down.partitions[TP].elr, lost.partitions[TP].elr) == ((1, 2), (2,))
+    assert unfence_broker(lost, 1).partitions[TP].leader == UNDEFINED

@@ -73,6 +73,8 @@ class Profile(NamedTuple):
     recreated_stays_eligible: (
         bool  # who is created again beside a directory that is gone stays eligible (F10, harmful since 4.3)
     )
+    raised_min_isr_keeps_epoch: bool  # a leader that has not read of it proposes its ISR all the same (F11, all with ELR)
+    forgets_last_member: bool  # ELR switched on or off, nobody is waited for where nobody leads (F13, all with ELR)
     assigns_dirs_without_elr: bool  # AssignReplicasToDirs forgets the ELR (up to 4.2)
 
     @property
@@ -109,6 +111,8 @@ FETCH_TRUNCATION = Profile(
     heartbeat_in_one_pass=True,
     neglects_elr_when_off=True,
     recreated_stays_eligible=True,
+    raised_min_isr_keeps_epoch=True,
+    forgets_last_member=True,
     assigns_dirs_without_elr=False,
     strict_cache=True,
     epoch_in_response=True,
@@ -154,8 +158,10 @@ ELR_REPAIRED = ELR._replace(
     heartbeat_in_one_pass=False,
     neglects_elr_when_off=False,
     recreated_stays_eligible=False,
+    raised_min_isr_keeps_epoch=False,
+    forgets_last_member=False,
 )
-"""The same with the controller mended: what the findings F4 to F10 and F12 take to be right."""
+"""The same with the controller mended: what the findings F4 to F13 take to be right."""
 
 KIP320 = FETCH_TRUNCATION._replace(
     name="kip320",

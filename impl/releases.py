@@ -70,6 +70,8 @@ SINCE: Mapping[str, tuple[tuple[Version, bool | str], ...]] = MappingProxyType(
         "heartbeat_in_one_pass": ((START, True),),
         "neglects_elr_when_off": ((START, True),),
         "recreated_stays_eligible": ((START, True),),
+        "raised_min_isr_keeps_epoch": ((START, True),),
+        "forgets_last_member": ((START, True),),
         "assigns_dirs_without_elr": ((START, True), ((4, 3), False)),
         "fetcher_restart": (
             (START, "leader"),

@@ -41,7 +41,9 @@ CONSTANTS
   HeartbeatInOnePass,                        \* F8
   CompletesBeforeElection,                   \* F12
   NeglectsElrWhenOff,                        \* F9
-  RecreatedStaysEligible                     \* F10
+  RecreatedStaysEligible,                    \* F10
+  RaisedMinIsrKeepsEpoch,                    \* F11
+  ForgetsLastMember                          \* F13
 
 NoBroker == 0
 ASSUME IdsAreNumbers == Broker \subseteq Nat \ {NoBroker} /\ IsFiniteSet(Broker)
@@ -132,7 +134,7 @@ WithoutGhosts(t) ==
   IN  [t EXCEPT !.elr = @ \cap trusted, !.last = SelectSeq(@, LAMBDA b : b \in trusted)]
 WithElr(p, t, lost, minimum) ==
   LET elr == (p.elr \cup p.isr) \ (t.isr \cup lost)
-  IN  WithoutGhosts(IF elrOn THEN [t EXCEPT !.elr = IF Cardinality(t.isr) >= minimum THEN {} ELSE elr] ELSE t)
+  IN  WithoutGhosts([t EXCEPT !.elr = IF ~elrOn THEN @ \ lost ELSE IF Cardinality(t.isr) >= minimum THEN {} ELSE elr])
 
 \* Who is elected, and whether data may be lost.  Asked of a broker that is active and no replica, Kafka throws: there is no
 \* directory to look up.  KAFKA: PartitionChangeBuilder#electLeader, ReplicationControlManager.LeaderAcceptor.
@@ -154,9 +156,21 @@ Elect(p, t, election, active) ==
 \* another min.insync.replicas forgets every ELR; where F5 is repaired it does (MCController/KeptElrOutlivesElection.cfg).
 ElrEndsWithElection == ~MinIsrChangeClearsElr
 
+\* Whom the partition remembers as last known leader: who leads until now.  F13: who goes where nobody leads already is not
+\* remembered; repaired, as soon as nobody else is waited for.  KAFKA: PartitionChangeBuilder#maybeUpdateLastKnownLeader.
+Remembered(p, t, leader, names, waited) ==
+  LET kafka == IF ~elrOn \/ ~names THEN t.last
+               ELSE IF leader # NoBroker THEN <<>>
+               ELSE IF t.last # <<>> THEN t.last ELSE <<p.leader>>
+      known == Without(kafka, {NoBroker})
+  IN  IF ForgetsLastMember THEN kafka
+      ELSE IF known # <<>> \/ waited # {} \/ leader # NoBroker THEN known
+      ELSE SelectSeq(t.replicas, LAMBDA b : b \in p.isr \cup p.elr)
+
 \* What is asked of p, as a record has it: the partition after it, and whether it names a leader.  F12: whether a reassignment
 \* is complete is looked at before the election, and not again.  With the feature off nobody stays eligible, though who was
-\* may be elected (F9), and the last member stays in the ISR.
+\* may be elected (F9), and the last member stays in the ISR.  F13: nor is anybody kept whom a partition without leader waits
+\* for; nothing is committed while it has none.
 Change(p, asked, lost, election, active, minimum) ==
   LET first == WithElr(p, Completed(asked), lost, minimum)
       e == Elect(p, first, election, active)
@@ -166,13 +180,12 @@ Change(p, asked, lost, election, active, minimum) ==
       t == IF CompletesBeforeElection THEN led ELSE WithoutGhosts(Completed(led))
       isr == IF t.isr = {} /\ ~elrOn THEN p.isr ELSE t.isr
       enough == ElrEndsWithElection /\ Cardinality(isr) >= minimum
-      elr == IF (changes /\ e.unclean) \/ enough \/ ~elrOn THEN {} ELSE t.elr
+      waits == ~ForgetsLastMember /\ isr = {} /\ e.leader = NoBroker
+      elr == IF (changes /\ e.unclean) \/ enough \/ ~(elrOn \/ waits) THEN {} ELSE t.elr
       names == changes \/ ~(Range(p.replicas) \subseteq Range(t.replicas))
-      last == IF ~names \/ ~elrOn THEN t.last
-              ELSE IF e.leader # NoBroker THEN <<>>
-              ELSE IF t.last # <<>> THEN t.last ELSE <<p.leader>>
   IN  [throws |-> e.throws, names |-> names,
-       after |-> [t EXCEPT !.isr = isr, !.elr = elr, !.last = last, !.leader = e.leader,
+       after |-> [t EXCEPT !.isr = isr, !.elr = elr, !.leader = e.leader,
+                           !.last = Remembered(p, t, e.leader, names, isr \cup elr),
                            !.recovering = @ \/ (changes /\ e.unclean)]]
 IsChange(p, change) == change.names \/ change.after # p
 
@@ -255,15 +268,15 @@ Acknowledge ==
          /\ committed' = below
   /\ UNCHANGED <<control, log, knownMinIsr>>
 
-\* Whether a proposal of the leader may be taken.  The repair of F11: a changed min.insync.replicas gives the partition another
-\* partition epoch, so that who has not read it proposes in vain.  Put in by name in a .cfg.
-MayPropose == TRUE
-HasReadConfig == knownMinIsr = minIsr
+\* Whether the leader proposes in the leader epoch that the controller has.  The repair of F11: raising min.insync.replicas gives
+\* the partition another one, so that who has not read of it proposes in vain.  One that knows as much by an earlier value is
+\* let pass here, though Kafka would refuse it too; and records have the controller's epoch: nobody else leads meanwhile.
+KnowsItsEpoch == RaisedMinIsrKeepsEpoch \/ knownMinIsr >= minIsr
 
 \* WHO the leader and the controller.  WHAT change the ISR; the leader learns of it by the response, and of nothing else.
 \* KAFKA: ReplicationControlManager#alterPartition, which also ends RECOVERING.
 Propose(isr) ==
-  /\ MayPropose
+  /\ KnowsItsEpoch
   /\ isr \subseteq Range(reg.replicas) \cap Active
   /\ reg.leader \in isr
   /\ LET change == Change(reg, [reg EXCEPT !.isr = isr, !.recovering = FALSE], {}, Automatic, Active,
@@ -469,7 +482,7 @@ ElectUnclean ==
 
 (*
   WHAT    another min.insync.replicas; the leader hears of it now, or later.  F5: every ELR is forgotten with it; KIP-966
-          forgets those that are not needed any more.  F6: the index is not told
+          forgets those that are not needed any more.  F6: the index is not told.  F11: a leader keeps its epoch
   KAFKA   ConfigurationControlManager#createClearElrRecordsAsNeeded, ReplicationControlManager#removeTopicElrs
 *)
 SetMinIsr(value, heard) ==
@@ -480,10 +493,10 @@ SetMinIsr(value, heard) ==
   /\ LET forgets == /\ KeepsElr
                     /\ reg.elr # {} \/ reg.last # <<>>
                     /\ MinIsrChangeClearsElr \/ Cardinality(reg.isr) >= EffectiveMinIsr(reg, value)
-     IN  IF forgets
-         THEN /\ reg' = [reg EXCEPT !.elr = {}, !.last = <<>>, !.epoch = @ + 1]
-              /\ index' = IF IndexesGoStale THEN index ELSE Listed(index, reg.elr, {})
-         ELSE UNCHANGED <<reg, index>>
+         renews == ~RaisedMinIsrKeepsEpoch /\ value > minIsr /\ reg.leader # NoBroker
+         kept == IF forgets THEN [reg EXCEPT !.elr = {}, !.last = <<>>, !.epoch = @ + 1] ELSE reg
+     IN  /\ reg' = IF renews THEN [kept EXCEPT !.leaderEpoch = @ + 1, !.epoch = @ + 1] ELSE kept
+         /\ index' = IF IndexesGoStale THEN index ELSE Listed(index, reg.elr, reg'.elr)
   /\ UNCHANGED <<broker, place, process, log, committed, stale, elrOn>>
 
 \* WHAT the feature is switched off or on.  ELRs stay as they are.  KAFKA: FeatureControlManager#updateFeatures.

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tidegauge.conformance.evidence import finding_table
 from tidegauge.conformance.evidence.controller_scenarios import models, run_of, scenario_of, shown
 from tidegauge.conformance.evidence.exported import DIRECTORY, file_stem
 from tidegauge.impl.explored.control_cluster import view
@@ -26,6 +27,8 @@ Written by `python -m tidegauge.conformance.evidence.controller_runs`. Each mode
 fail, with the run in which it does: the reference's own controller, only the switches of that finding on, as many states as
 TLC needs. A step shows its label and the lines that it changed. What the findings mean is in [findings.md](findings.md). The
 same runs message by message, with what the judge says, are [scenarios](../conformance/scenarios/models).
+
+What stands behind each finding; the bounds of a repaired model contain the run that fails:
 """
 
 
@@ -40,6 +43,7 @@ def section(model: Model) -> str:
 def page() -> Iterator[str]:
     """All of it, a section at a time."""
     yield HEAD
+    yield finding_table.table()
     yield from map(section, models())
 
 

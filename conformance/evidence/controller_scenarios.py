@@ -4,8 +4,8 @@ Rules of this file
 
 1. Each step of a run is one command or several, and must lead to the registration, the brokers and the logs that the model
    has: a scenario that is written is also a path on which the two agree.
-2. Only the switches of the model's finding are on. The twin of a scenario is the same commands with all of them off; what
-   cannot be repaired in impl has none.
+2. Only the switches of the model's finding are on. The twin of a scenario is the same commands with all of them off, but for
+   producers that are not answered any more.
 3. A run that the judge accepts although an invariant fails is UNSEEN: no event of schema v1 tells what is wrong. Why stands
    in its opening.
 """
@@ -44,6 +44,7 @@ UNSEEN: Mapping[str, str] = MappingProxyType(
 )
 """The models whose runs break no rule of the judge, and why."""
 
+PRODUCE_RESPONSE = "answer-produce "
 
 ALL_AT_ONCE = frozenset({"KafkaElr"})
 
@@ -86,8 +87,9 @@ def played(model: Model, *, repaired: bool = False) -> tuple[Player, list[Block]
     player = Player()
     if repaired:
         _, as_it_is = played(model)
-        commands = [_cluster(model, repaired=True), *(block.command for block in as_it_is[1:])]
-        return player, [_said(player, command) for command in commands]
+        blocks = [_said(player, _cluster(model, repaired=True))]
+        blocks.extend(_said(player, block.command) for block in as_it_is[1:] if _is_possible(player, block.command))
+        return player, blocks
     found = run_of(model)
     blocks = [_said(player, _cluster(model, repaired=False))]
     for label, state in zip(found.labels, found.states[1:], strict=True):
@@ -96,6 +98,11 @@ def played(model: Model, *, repaired: bool = False) -> tuple[Player, list[Block]
     if violated(session_of(player).state.control, (model.property,)) is None:
         raise ScenarioError(f"{model.cfg}: expected {model.property} to fail message by message, seen it hold")
     return player, blocks
+
+
+def _is_possible(player: Player, command: str) -> bool:
+    """Whether a producer is answered so; everything else can be asked."""
+    return not command.startswith(PRODUCE_RESPONSE) or command in map(control_text, session_of(player).enabled())
 
 
 def session_of(player: Player) -> ControlledSession:
@@ -160,7 +167,7 @@ def _commands(player: Player, label: Label, state: ControlCluster) -> Iterator[s
                     how = "" if f in session.cluster.controller.isr else " lost=response join=no"
                     yield from _fetches(f, lambda: session.cluster.committed == state.committed, how)
             for end, _ in session.cluster.waiting[leader]:
-                yield f"answer-produce {broker_name(leader)} {end} 0"
+                yield f"{PRODUCE_RESPONSE}{broker_name(leader)} {end} 0"
         case ("Expand", f):
             yield from _fetches(f, lambda: session.cluster.brokers[leader].partition.state.is_inflight)
             yield f"alter {broker_name(leader)}"

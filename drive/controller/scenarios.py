@@ -1,7 +1,7 @@
 """The findings about the controller as paths, as docs/findings.md has their runs.
 
 F11 is not here: it needs a leader with a log. `SHOWN_BY` has the switch of a profile without which the reference does
-something else on a path; F13 has none.
+something else on a path.
 """
 
 from collections.abc import Mapping
@@ -146,5 +146,6 @@ SHOWN_BY: Mapping[str, str] = {
     "F9": "neglects_elr_when_off",
     "F10": "recreated_stays_eligible",
     "F12": "completes_before_election",
+    "F13": "forgets_last_member",
 }
 """By finding, the switch that it is."""

@@ -6,6 +6,7 @@ Source: org.apache.kafka.controller.ConfigurationControlManager.
 from typing import NamedTuple
 
 from tidegauge.impl.control.features import ELR_VERSION, FeatureUpdate, update_error
+from tidegauge.impl.control.partition_registration import ChangedFields
 from tidegauge.impl.control.records import (
     BROKER,
     TOPIC,
@@ -14,11 +15,13 @@ from tidegauge.impl.control.records import (
     ConfigResource,
     ControllerResult,
     FeatureLevelRecord,
+    PartitionChangeRecord,
     Record,
 )
-from tidegauge.impl.control.replication_control import CLUSTER, MIN_IN_SYNC_REPLICAS, ReplicationControl, keeps_elr
+from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.replication_control import CLUSTER, MIN_IN_SYNC_REPLICAS, ReplicationControl, keeps_elr, min_isr
 from tidegauge.impl.messages import INVALID_CONFIG
-from tidegauge.impl.rules import NONE
+from tidegauge.impl.rules import NONE, UNDEFINED
 
 
 class ConfigChange(NamedTuple):
@@ -34,7 +37,7 @@ def incremental_alter_configs(control: ReplicationControl, asked: tuple[ConfigCh
     records = tuple(ConfigRecord(*c) for c in asked if c.resource.type == BROKER or _differs(control, c))
     if any(_is_forbidden(control, record) for record in records):
         return ControllerResult((), INVALID_CONFIG)
-    return ControllerResult((*records, *clear_elr_records(control, records)), NONE)
+    return ControllerResult((*records, *renewed_epochs(control, records), *clear_elr_records(control, records)), NONE)
 
 
 def _differs(control: ReplicationControl, change: ConfigChange) -> bool:
@@ -54,6 +57,20 @@ def clear_elr_records(control: ReplicationControl, written: tuple[ConfigRecord, 
     return tuple(ClearElrRecord(r.name if r.type == TOPIC else "") for r in changed if keeps_elr(control))
 
 
+def renewed_epochs(control: ReplicationControl, written: tuple[Record, ...]) -> tuple[Record, ...]:
+    """The repair of finding F11: another leader epoch wherever min.insync.replicas is raised for who leads.
+
+    In the epoch from before its proposals are refused; that it has read the configuration once it has read the epoch is for
+    brokers to see to: configurations before partitions. A value in a broker's own file is not seen here.
+    """
+    if control.profile.raised_min_isr_keeps_epoch:
+        return ()
+    after = replayed(control, written)
+    led = ((tp, partition.leader) for tp, partition in control.partitions.items() if partition.leader != UNDEFINED)
+    raised = ((tp, b) for tp, b in led if min_isr(after, tp.topic, b) > min_isr(control, tp.topic, b))
+    return tuple(PartitionChangeRecord(tp, ChangedFields(leader=b)) for tp, b in raised)
+
+
 def update_features(control: ReplicationControl, update: FeatureUpdate, latest: int) -> ControllerResult[int]:
     """`latest` is the highest metadata.version that controller and brokers know. #updateFeatures."""
     error = update_error(control.features, update, latest)
@@ -61,7 +78,7 @@ def update_features(control: ReplicationControl, update: FeatureUpdate, latest: 
         return ControllerResult((), error)
     level = FeatureLevelRecord(update.name, update.level)
     safety = _elr_safety_records(control) if update.name == ELR_VERSION and update.level > 0 else ()
-    return ControllerResult((*safety, level), NONE)
+    return ControllerResult((*safety, *renewed_epochs(control, safety), level), NONE)
 
 
 def _elr_safety_records(control: ReplicationControl) -> tuple[Record, ...]:

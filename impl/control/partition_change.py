@@ -4,8 +4,9 @@ Rules of this file
 
 1. An election goes through its candidates in order: the leader of now, the ISR, the ELR, the last known leader, anybody.
    Only the last two lose data: they empty the ELR and mark the partition RECOVERING.
-2. Without ELR the ISR never becomes empty. With it, members that leave while the ISR is below min.insync.replicas become
-   eligible leaders: they hold everything committed (KIP-966).
+2. Without ELR the ISR never becomes empty, and nobody stays eligible (F13: nor where somebody is waited for). With it,
+   members that leave while the ISR is below min.insync.replicas become eligible leaders: they hold everything committed
+   (KIP-966).
 3. A record has what changes and nothing else; it is made from the registration of now, whatever stands before it in the
    same batch.
 4. Source: org.apache.kafka.controller.PartitionChangeBuilder.
@@ -107,13 +108,18 @@ def build(
         target = target._replace(isr=(elected.leader,), elr=_without(target.elr, elected.leader))
     if not profile.completes_before_election:
         target = _without_ghosts(profile, partition, completed(profile, target))
+    if not target.isr and not profile.elr:
+        target = target._replace(isr=partition.isr)
     commits = len(target.isr) >= min_isr and not profile.min_isr_change_clears_elr
-    if unclean or commits or not profile.elr:
+    waits = not (profile.forgets_last_member or target.isr) and elected.leader == UNDEFINED
+    if unclean or commits or not (profile.elr or waits):
         target = target._replace(elr=())
     leader = elected.leader if changes_leader else None
     if leader is None and not set(partition.replicas) <= set(target.replicas):
         leader = partition.leader
-    isr = _isr_written(profile, partition, target, unclean=unclean)
+    isr = (
+        target.isr if unclean else _written(partition.isr, target.isr)
+    )  # an unclean election says it even where it was that
     if leader is None and isr is not None and profile.epoch_bump_on_shrink and not set(partition.isr) <= set(isr):
         leader = partition.leader  # a broker below MV 3.6 needs it (KAFKA-15021)
     fields = ChangedFields(
@@ -149,9 +155,10 @@ def _with_elr(
     A replica that is removed deletes its log; Kafka keeps it (finding F4). One that is being added may be eligible: it can
     only have come in by the ISR.
     """
+    members = set(target.elr)
     if profile.elr:
-        members = {*before.elr, *before.isr} - set(target.isr) - request.unclean_shutdown
-        target = target._replace(elr=tuple(sorted(members)) if len(target.isr) < min_isr else ())
+        members = {*before.elr, *before.isr} - set(target.isr) if len(target.isr) < min_isr else set()
+    target = target._replace(elr=tuple(sorted(members - request.unclean_shutdown)))
     return _without_ghosts(profile, before, target)
 
 
@@ -165,15 +172,6 @@ def _without_ghosts(profile: Profile, before: PartitionRegistration, target: Par
     return target._replace(elr=elr, last_known_elr=last)
 
 
-def _isr_written(
-    profile: Profile, partition: PartitionRegistration, target: PartitionRegistration, *, unclean: bool
-) -> tuple[int, ...] | None:
-    """An unclean election says the ISR even where it was that; without ELR it is never written empty."""
-    if unclean:
-        return target.isr
-    return _written(partition.isr, target.isr) if target.isr or profile.elr else None
-
-
 def _recovery_written(
     partition: PartitionRegistration, target: PartitionRegistration, *, unclean: bool
 ) -> RecoveryState | None:
@@ -185,12 +183,18 @@ def _recovery_written(
 def _last_known_written(
     profile: Profile, partition: PartitionRegistration, target: PartitionRegistration, leader: int | None
 ) -> tuple[int, ...] | None:
-    """Remembered when the leader goes, forgotten when there is a new one. #maybeUpdateLastKnownLeader (4.1.1)."""
-    if not profile.elr or leader is None:
-        return _written(partition.last_known_elr, target.last_known_elr)
-    if leader != UNDEFINED:
-        return _written(partition.last_known_elr, ())
-    return _written(partition.last_known_elr, target.last_known_elr or (partition.leader,))
+    """Remembered when the leader goes, forgotten when there is a new one. #maybeUpdateLastKnownLeader (4.1.1).
+
+    Who goes where nobody leads already is remembered nowhere (finding F13); repaired, as soon as nobody else is waited for.
+    """
+    known = target.last_known_elr
+    if profile.elr and leader is not None:
+        known = () if leader != UNDEFINED else known or (partition.leader,)
+    if not profile.forgets_last_member:
+        known = _without(known, UNDEFINED)
+        if not (known or target.isr or target.elr) and given(leader, partition.leader) == UNDEFINED:
+            known = tuple(b for b in target.replicas if b in partition.isr or b in partition.elr)
+    return _written(partition.last_known_elr, known)
 
 
 def _directories_written(

@@ -99,9 +99,13 @@ def default_directory(control: ReplicationControl, broker: int) -> str:
     return directories[0] if len(directories) == 1 else UNASSIGNED
 
 
-def topic_config(control: ReplicationControl, topic: str, key: str) -> str | None:
-    """Its own value, else that of the cluster; None where only the static configuration has one. #getTopicConfig."""
-    for resource in (ConfigResource(TOPIC, topic), CLUSTER) if len(control.configs) else ():
+def topic_config(control: ReplicationControl, topic: str, key: str, broker: int = UNDEFINED) -> str | None:
+    """Its own value, else that of the cluster; None where only the static configuration has one. #getTopicConfig.
+
+    As a broker sees it, its own comes before the cluster's. DynamicBrokerConfig.
+    """
+    own = () if broker == UNDEFINED else (ConfigResource(BROKER, str(broker)),)
+    for resource in (ConfigResource(TOPIC, topic), *own, CLUSTER) if len(control.configs) else ():
         configs = control.configs.get(resource)
         value = None if configs is None else configs.get(key)
         if value is not None:
@@ -109,9 +113,9 @@ def topic_config(control: ReplicationControl, topic: str, key: str) -> str | Non
     return None
 
 
-def min_isr(control: ReplicationControl, topic: str) -> int:
-    """min.insync.replicas in force."""
-    value = topic_config(control, topic, MIN_IN_SYNC_REPLICAS)
+def min_isr(control: ReplicationControl, topic: str, broker: int = UNDEFINED) -> int:
+    """min.insync.replicas in force, for the controller or at a broker."""
+    value = topic_config(control, topic, MIN_IN_SYNC_REPLICAS, broker)
     return control.min_isr if value is None else int(value)
 
 

@@ -95,9 +95,14 @@ def _data(state: ControlCluster, partition: PartitionRegistration) -> Iterator[t
 
 
 def _proposed(state: ControlCluster, label: Label, isr: set[int]) -> Iterator[tuple[Label, ControlCluster]]:
-    """AlterPartition of the leader, in the epochs that the controller has."""
+    """AlterPartition of the leader, in the epochs that the controller has.
+
+    Whoever has not read of a raised min.insync.replicas has not read of the leader epoch that comes with it either.
+    """
     control, partition = state.control, state.control.partitions[state.tp]
-    asked = AlterPartitionRequest(partition.leader, partition.leader_epoch, partition.partition_epoch, tuple(sorted(isr)))
+    behind = not control.profile.raised_min_isr_keeps_epoch and state.known_min_isr < min_isr(control, NAME)
+    leader_epoch = partition.leader_epoch - behind
+    asked = AlterPartitionRequest(partition.leader, leader_epoch, partition.partition_epoch, tuple(sorted(isr)))
     epoch = control.brokers[partition.leader].epoch
     request = AlterPartition(partition.leader, epoch, (Proposal(state.tp, asked),))
     yield from written(state, label, alter_partition(control, request).records, hears=False)

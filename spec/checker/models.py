@@ -55,6 +55,7 @@ class Model:
     depth: int | None = None
     length: int | None = None
     seconds: float | None = None
+    repaired: str = ""
 
     def config(self, **constants: int) -> Cfg:
         """Its cfg, with other numbers for the constants named: MaxLog=1."""
@@ -103,6 +104,8 @@ def _model(entry: dict[str, Any], where: str) -> Model:
         raise SpecError(f"{where}: expected the property that must fail, seen none: add property = ...")
     if not (SPEC / "models" / model.cfg).is_file():
         raise SpecError(f"{where}: expected the file models/{model.cfg}, seen none")
+    if model.repaired and not (SPEC / "models" / model.module / f"{model.repaired}.cfg").is_file():
+        raise SpecError(f"{where}: expected a repaired model beside it, seen no {model.repaired}.cfg")
     if model.expect == Outcome.LIVENESS.value and _only_property(model) != model.property:
         raise SpecError(f"{where}: expected PROPERTY {model.property} and no other one in its cfg, seen another")
     return model

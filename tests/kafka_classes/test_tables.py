@@ -108,6 +108,7 @@ def test_a_wrong_rule_disagrees_with_kafka(name: str, fault: str, table: Table) 
         "completes_before_election",
         "heartbeat_in_one_pass",
         "neglects_elr_when_off",
+        "raised_min_isr_keeps_epoch",
         "assigns_dirs_without_elr",
     ],
 )

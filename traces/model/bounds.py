@@ -63,6 +63,8 @@ SWITCHES = (
     "HeartbeatInOnePass",
     "NeglectsElrWhenOff",
     "RecreatedStaysEligible",
+    "RaisedMinIsrKeepsEpoch",
+    "ForgetsLastMember",
 )
 """What Controller.tla has as switches; in a profile they are written elr_keeps_removed and so on."""
 

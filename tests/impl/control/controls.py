@@ -1,12 +1,24 @@
 """What happens to a controller in tests, each in one call: the state after it."""
 
 from tidegauge.impl.control import broker_states, elections
-from tidegauge.impl.control.partition_change import Election
-from tidegauge.impl.control.records import ClearElrRecord, RegisterBrokerRecord
+from tidegauge.impl.control.configurations import ConfigChange, incremental_alter_configs, update_features
+from tidegauge.impl.control.features import ELR_VERSION, FeatureUpdate
+from tidegauge.impl.control.partition_change import ChangeRequest, Election
+from tidegauge.impl.control.partition_registration import PartitionRegistration
+from tidegauge.impl.control.reassignments import (
+    Reassignment,
+    alter_partition_reassignments,
+)
+from tidegauge.impl.control.records import TOPIC, ClearElrRecord, ConfigResource, RegisterBrokerRecord
 from tidegauge.impl.control.replay import replayed
-from tidegauge.impl.control.replication_control import ReplicationControl
-from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, BrokerRegistration, ReplicationControl, change
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
+
+ALL = (1, 2, 3)
+ZERO, TP = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def fence_broker(control: ReplicationControl, broker: int) -> ReplicationControl:
@@ -42,3 +54,36 @@ def set_min_isr(control: ReplicationControl, min_isr: int) -> ReplicationControl
     """The static configuration is another one, and ELRs are forgotten where they are kept."""
     control = control._replace(min_isr=min_isr)
     return replayed(control, (ClearElrRecord(""),)) if control.profile.elr else control
+
+
+def controller(profile: Profile, replicas: tuple[int, ...] = ALL, min_isr: int = 2) -> ReplicationControl:
+    """Two partitions that all these have."""
+    brokers = Table((b, BrokerRegistration(10 + b)) for b in ALL)
+    partition = PartitionRegistration(replicas, replicas, replicas[0])
+    return ReplicationControl(brokers, Table([(ZERO, partition), (TP, partition)]), profile, min_isr)
+
+
+def reassigned(control: ReplicationControl, *replicas: int) -> ReplicationControl:
+    """Partition 1 gets these."""
+    records, errors = alter_partition_reassignments(control, (Reassignment(TP, replicas),))
+    assert [error for _, error in errors] == [NONE]
+    return replayed(control, records)
+
+
+def with_min_isr(control: ReplicationControl, value: str) -> ReplicationControl:
+    """The topic gets this min.insync.replicas."""
+    change = ConfigChange(ConfigResource(TOPIC, "t"), MIN_IN_SYNC_REPLICAS, value)
+    return replayed(control, incremental_alter_configs(control, (change,)).records)
+
+
+def in_sync(control: ReplicationControl, *isr: int) -> ReplicationControl:
+    """The ISR of partition 1 becomes this."""
+    return replayed(control, change(control, TP, ChangeRequest(isr)))
+
+
+def with_elr_level(control: ReplicationControl, level: int) -> ReplicationControl:
+    """The feature is switched off or on."""
+    update = FeatureUpdate(ELR_VERSION, level, upgrade=level > 0)
+    records, error = update_features(control, update, control.features.metadata_version)
+    assert error == NONE
+    return replayed(control, records)

@@ -1,67 +1,38 @@
-"""F4 to F10 and F12: what Kafka's controller does, and the same code with the switch of that finding off."""
+"""F4 to F8, F10 and F12: what Kafka's controller does, and the same code with the switch of that finding off."""
 
-from tests.impl.control.controls import fence_broker, register_broker, unfence_broker
+from tests.impl.control.controls import (
+    ALL,
+    TP,
+    ZERO,
+    controller,
+    fence_broker,
+    in_sync,
+    reassigned,
+    register_broker,
+    unfence_broker,
+    with_min_isr,
+)
 from tidegauge.impl.control.broker_states import broker_registered
-from tidegauge.impl.control.configurations import ConfigChange, incremental_alter_configs, update_features
-from tidegauge.impl.control.features import ELR_VERSION, Features, FeatureUpdate
+from tidegauge.impl.control.configurations import ConfigChange
+from tidegauge.impl.control.features import Features
 from tidegauge.impl.control.heartbeats import BrokerHeartbeat, BrokerHeartbeatState, Heartbeats
-from tidegauge.impl.control.partition_change import ChangeRequest
 from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState
 from tidegauge.impl.control.quorum_controller import QuorumController, process_broker_heartbeat
 from tidegauge.impl.control.quorum_controller import incremental_alter_configs as configure
 from tidegauge.impl.control.quorum_controller import register_broker as register
 from tidegauge.impl.control.reassignments import (
     DirectoryAssignment,
-    Reassignment,
-    alter_partition_reassignments,
     assign_replicas_to_dirs,
 )
 from tidegauge.impl.control.records import BROKER, TOPIC, ConfigResource, RegisterBrokerRecord
 from tidegauge.impl.control.replay import replayed
-from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, BrokerRegistration, ReplicationControl, change
+from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, BrokerRegistration, ReplicationControl
 from tidegauge.impl.control.topics import delete_topic
 from tidegauge.impl.messages import BROKER_ID_NOT_REGISTERED, UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 from tidegauge.impl.releases import of_release
 from tidegauge.impl.rules import NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.table import Table
-from tidegauge.impl.topic_partition import TopicPartition
-
-ALL = (1, 2, 3)
-ZERO, TP = TopicPartition("t", 0), TopicPartition("t", 1)
-
-
-def controller(profile: Profile, replicas: tuple[int, ...] = ALL, min_isr: int = 2) -> ReplicationControl:
-    """Two partitions that all these have."""
-    brokers = Table((b, BrokerRegistration(10 + b)) for b in ALL)
-    partition = PartitionRegistration(replicas, replicas, replicas[0])
-    return ReplicationControl(brokers, Table([(ZERO, partition), (TP, partition)]), profile, min_isr)
-
-
-def reassigned(control: ReplicationControl, *replicas: int) -> ReplicationControl:
-    """Partition 1 gets these."""
-    records, errors = alter_partition_reassignments(control, (Reassignment(TP, replicas),))
-    assert [error for _, error in errors] == [NONE]
-    return replayed(control, records)
-
-
-def with_min_isr(control: ReplicationControl, value: str) -> ReplicationControl:
-    """The topic gets this min.insync.replicas."""
-    change = ConfigChange(ConfigResource(TOPIC, "t"), MIN_IN_SYNC_REPLICAS, value)
-    return replayed(control, incremental_alter_configs(control, (change,)).records)
-
-
-def in_sync(control: ReplicationControl, *isr: int) -> ReplicationControl:
-    """The ISR of partition 1 becomes this."""
-    return replayed(control, change(control, TP, ChangeRequest(isr)))
-
-
-def with_elr_level(control: ReplicationControl, level: int) -> ReplicationControl:
-    """The feature is switched off or on."""
-    update = FeatureUpdate(ELR_VERSION, level, upgrade=level > 0)
-    records, error = update_features(control, update, control.features.metadata_version)
-    assert error == NONE
-    return replayed(control, records)
 
 
 def test_nobody_configures_what_is_not_there() -> None:
@@ -234,37 +205,6 @@ def test_f8_one_heartbeat_unfences_and_reports_a_failed_directory() -> None:
     kafkas = after(ELR)
     assert (kafkas.leader, kafkas.isr) == (1, ())
     assert after(ELR._replace(heartbeat_in_one_pass=False)).leader == UNDEFINED
-
-
-def one_of_two_left(profile: Profile) -> ReplicationControl:
-    """Min ISR 2: broker 1 leads alone and commits nothing, broker 2 is eligible. Then the feature is switched off."""
-    down = fence_broker(controller(profile, (1, 2))._replace(features=Features(elr=1)), 2)
-    assert (down.partitions[TP].isr, down.partitions[TP].elr) == ((1,), (2,))
-    return with_elr_level(down, 0)
-
-
-def test_f9_an_elr_from_before_the_feature_was_switched_off_elects_who_lacks_what_was_committed_since() -> None:
-    """With min ISR 1 broker 1 commits alone. A clean election follows, with the feature off or on again."""
-
-    def elected(profile: Profile, level: int) -> PartitionRegistration:
-        alone = with_elr_level(with_min_isr(one_of_two_left(profile), "1"), level)
-        return fence_broker(unfence_broker(alone, 2), 1).partitions[TP]
-
-    for level in (0, 1):
-        kafkas = elected(ELR, level)
-        assert (kafkas.leader, kafkas.isr, kafkas.recovery) == (2, (2,), RecoveryState.RECOVERED)
-        assert elected(ELR_REPAIRED, level).leader == UNDEFINED
-
-
-def test_f9_who_lost_its_log_while_the_feature_was_off_stays_eligible() -> None:
-    """It registers without having stopped cleanly; with the feature off nobody looks at the ELRs."""
-
-    def elected(profile: Profile) -> int:
-        empty = unfence_broker(register_broker(one_of_two_left(profile), 2, 32), 2)
-        return fence_broker(empty, 1).partitions[TP].leader
-
-    assert elected(ELR) == 2
-    assert elected(ELR_REPAIRED) == UNDEFINED
 
 
 def test_f10_a_replica_that_is_created_again_beside_a_missing_directory_is_elected() -> None:

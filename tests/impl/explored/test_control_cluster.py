@@ -16,6 +16,8 @@ MODELS = [
     Compared("OldElrElects", "elr", {"MaxPartitionEpoch": 2}),
     Compared("SwitchedOnLeaderless", "elr", {"MaxPartitionEpoch": 2, "MaxLog": 0}),
     Compared("CompletesLate", "elr", {"MaxLog": 0}),
+    Compared("RepairedLateConfig", "elr", {"MaxPartitionEpoch": 2, "MaxStops": 0}),
+    Compared("RepairedSwitchOn", "elr", {"MaxPartitionEpoch": 3}),
 ]
 SIZES = {
     "GhostElr": (696, 2_350),
@@ -23,10 +25,12 @@ SIZES = {
     "NeverCompletes": (419, 1_347),
     "FailedDirectoryLeads": (776, 1_899),
     "RaisedTooLate": (310, 766),
-    "RepairedMinIsr": (704, 2_802),
+    "RepairedMinIsr": (884, 3_398),
     "OldElrElects": (936, 3_040),
     "SwitchedOnLeaderless": (420, 1_246),
     "CompletesLate": (101, 190),
+    "RepairedLateConfig": (474, 1_291),
+    "RepairedSwitchOn": (1_056, 3_311),
 }
 QUICK = ("GhostElr", "ForgottenElr", "StaleIndex", "NeverCompletes", "FailedDirectoryLeads", "RaisedTooLate")
 TWO = ControlBounds((0, 1), 2)
@@ -80,7 +84,7 @@ def test_a_switch_is_a_constant_of_every_model_and_a_switch_of_the_profile() -> 
     assert control_profile_of(find_model("KafkaElr")) == ELR
     assert control_profile_of(find_model("RepairedMinIsr")) == REPAIRED
     off = [name for name in Profile._fields if getattr(ELR, name) != getattr(REPAIRED, name)]
-    assert len(off) == 9
+    assert len(off) == 11
     assert all(getattr(ELR, name) for name in off)
 
 

@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.conformance.job import steps
     from tidegauge.conformance.job.job import JobStep, exit_code, run_job, summary_table, write_json, write_junit
     from tidegauge.conformance.job.job_page import write_job_page
-    from tidegauge.drive.runs.steps import kafka_on_the_wire
+    from tidegauge.drive.runs.steps import controllers_on_the_wire, kafka_on_the_wire
     from tidegauge.spark_check.steps import interleavings_judged
     from tidegauge.traces.files.replacing import directory
 
@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
                 ),
                 JobStep("real Kafka logs judged", steps.real_logs_judged),
                 JobStep("impl = Kafka on the wire", kafka_on_the_wire),
+                JobStep("impl = Kafka's controller on the wire", controllers_on_the_wire),
                 JobStep("seeded faults caught", steps.seeded_faults),
                 JobStep("mutants rejected", steps.mutants_rejected),
                 JobStep("judge = spec", steps.judge_equals_spec),

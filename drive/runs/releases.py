@@ -1,5 +1,6 @@
 """Which release of Kafka shows what: `python -m tidegauge.drive.runs.releases` makes docs/kafka-releases.md from the
-transcripts that are shipped; with releases named it plays those first, on unmodified brokers, and records them anew.
+transcripts that are shipped; with releases named it plays those first, on unmodified brokers and controllers, and records
+them anew.
 
 Rules of this file
 
@@ -14,16 +15,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tidegauge.drive import transcript
+from tidegauge.drive.controller import transcript as of_controller
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
 from tidegauge.drive.player import play, reference
+from tidegauge.drive.runs import controllers
 from tidegauge.drive.runs.findings import Finding, findings
 from tidegauge.drive.runs.orders import orders_for
 from tidegauge.drive.runs.run import run, text_of
-from tidegauge.drive.runs.shipped import FOLDER, place_of, profile_of, release_of, shipped
+from tidegauge.drive.runs.shipped import FOLDER, place_of, profile_of, release_of, shipped, shipped_controllers
 from tidegauge.drive.transcript import Recorder, TranscriptNode
 from tidegauge.impl.errors import TidegaugeError
-from tidegauge.impl.releases import RELEASE, named
+from tidegauge.impl.releases import RELEASE, named, version_of
 
 GRAPHS = ("two", "crash", "starts", "acks", "isr")
 WALKS, SEED = 200, 1
@@ -38,6 +41,16 @@ This page is made from those files by `python -m tidegauge.drive.runs.releases`;
 A number is on how many paths a release shows a bug: the reference without it does something else there. An empty field: the
 release does not have it, by its profile, and no path says otherwise.
 """
+CONTROLLERS = """## Their controllers
+
+Each controller was taken through the scenarios of [F4 to F13](findings.md#the-controller-f4-to-f13) and through {walks}
+walks (seed {seed}), as an unmodified process whose brokers, clients and time are the suite's
+([how](drive.md#an-unmodified-kafka-controller)). F11 is not played, for it needs brokers with logs; F13 has no switch: there
+the controller does what the reference does, and no reference is without it.
+
+A number is on how many paths a controller does what the reference without the finding does not. A finding with a scenario is
+counted where its scenario shows it: before 4.3 a reassignment that is taken back (F7) leaves the same lists, and completes.
+"""
 
 
 def paths_that_show(finding: Finding, node: TranscriptNode) -> int:
@@ -46,8 +59,8 @@ def paths_that_show(finding: Finding, node: TranscriptNode) -> int:
     return len(play(node, node.orders, reference(without)).differences)
 
 
-def page(nodes: Sequence[TranscriptNode]) -> str:
-    """The whole page."""
+def page(nodes: Sequence[TranscriptNode], controlled: Sequence[of_controller.TranscriptNode]) -> str:
+    """The whole page, of what brokers did and what controllers did."""
     head = HEAD.format(graphs=", ".join(GRAPHS), walks=WALKS, seed=SEED)
     rows = [["", *map(release_of, nodes)], ["---"] * (1 + len(nodes))]
     played = [play(node, node.orders, reference(profile_of(node))) for node in nodes]
@@ -60,8 +73,14 @@ def page(nodes: Sequence[TranscriptNode]) -> str:
         if any(counts):
             rows.append([finding.name, *("" if count is None else str(count) for count in counts)])
             sentences += [f"* **{finding.name}** {finding.says}"] if finding.says else []
-    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return "\n".join((head, table, "", *sentences, ""))
+    second = CONTROLLERS.format(walks=controllers.WALKS, seed=controllers.SEED)
+    theirs = controllers.rows(controlled)
+    notes = controllers.sentences(theirs)
+    return "\n".join((head, _table(rows), "", *sentences, "", second, _table(theirs), "", *notes, ""))
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def record(release: str, jars: Path | None, folder: Path) -> bool:
@@ -85,18 +104,24 @@ def _say(text: str) -> None:
 def main() -> int:
     """Record the releases that are named, then make the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("release", nargs="*", help="releases to play on unmodified brokers")
+    parser.add_argument("release", nargs="*", help="releases to play on unmodified brokers and controllers")
     parser.add_argument(
         "--jars", type=Path, help="a folder with a folder of jars per release; by default Maven fetches them"
     )
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the transcripts are (default those shipped)")
     args = parser.parse_args()
+    same: list[bool] = []
     try:
-        same = [record(release, args.jars and args.jars / release, args.folder) for release in args.release]
+        for release in args.release:
+            same.append(record(release, args.jars and args.jars / release, args.folder))
+            if version_of(release) >= controllers.FIRST:
+                does, says = controllers.record(release, args.jars and args.jars / release, args.folder)
+                _say(says)
+                same.append(does)
     except TidegaugeError as problem:
         sys.stderr.write(f"{problem}\n")
         return 2
-    PAGE.write_text(page(list(shipped(args.folder))), encoding="utf-8")
+    PAGE.write_text(page(list(shipped(args.folder)), list(shipped_controllers(args.folder))), encoding="utf-8")
     _say(f"{PAGE} is made anew")
     return 0 if all(same) else 1
 

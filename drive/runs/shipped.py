@@ -1,37 +1,54 @@
-"""The transcripts of unmodified Kafka brokers that are shipped, one per release."""
+"""The transcripts of unmodified Kafka brokers and controllers that are shipped, one of each per release."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
+from tidegauge.drive.controller import transcript as of_controller
 from tidegauge.drive.transcript import TranscriptNode, read
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, named, version_of
 
 FOLDER = Path(__file__).resolve().parent.parent / "transcripts"
 
+BROKER, CONTROLLER = "kafka", "controller"
+"""What the names of their files begin with."""
 
-def place_of(release: str, folder: Path = FOLDER) -> Path:
+
+class Recorded(Protocol):
+    """A transcript of either kind."""
+
+    profile: str
+
+
+def place_of(release: str, folder: Path = FOLDER, kind: str = BROKER) -> Path:
     """The file of a release."""
-    return folder / f"kafka-{release}.gz"
+    return folder / f"{kind}-{release}.gz"
 
 
-def release_of(node: TranscriptNode) -> str:
+def release_of(node: Recorded) -> str:
     """Whose transcript it is: paths are made from the release's own profile."""
     return node.profile.removeprefix(RELEASE)
 
 
-def profile_of(node: TranscriptNode) -> Profile:
+def profile_of(node: Recorded) -> Profile:
     """What that release does."""
     return named(node.profile)
 
 
-def releases(folder: Path = FOLDER) -> list[str]:
+def releases(folder: Path = FOLDER, kind: str = BROKER) -> list[str]:
     """Whose transcripts a folder has, oldest release first."""
-    names = (place.name.removeprefix("kafka-").removesuffix(".gz") for place in folder.glob("kafka-*.gz"))
+    names = (place.name.removeprefix(f"{kind}-").removesuffix(".gz") for place in folder.glob(f"{kind}-*.gz"))
     return sorted(names, key=version_of)
 
 
 def shipped(folder: Path = FOLDER) -> Iterator[TranscriptNode]:
-    """Every transcript of a folder, oldest release first."""
+    """Every broker's transcript of a folder, oldest release first."""
     for release in releases(folder):
         yield read(place_of(release, folder))
+
+
+def shipped_controllers(folder: Path = FOLDER) -> Iterator[of_controller.TranscriptNode]:
+    """Every controller's, likewise."""
+    for release in releases(folder, CONTROLLER):
+        yield of_controller.read(place_of(release, folder, CONTROLLER))

@@ -7,14 +7,16 @@ import pytest
 
 from tidegauge.drive import transcript
 from tidegauge.drive.contract import EVERYTHING, Capabilities
+from tidegauge.drive.controller.explain import FINDINGS
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import ReferenceNode, play, reference
 from tidegauge.drive.runs import steps
+from tidegauge.drive.runs.controllers import paths_that_show
 from tidegauge.drive.runs.recheck import recheck, text_of
 from tidegauge.drive.runs.releases import PAGE, page
-from tidegauge.drive.runs.shipped import shipped
-from tidegauge.drive.runs.steps import kafka_on_the_wire
+from tidegauge.drive.runs.shipped import release_of, shipped, shipped_controllers
+from tidegauge.drive.runs.steps import controllers_on_the_wire, kafka_on_the_wire
 from tidegauge.drive.transcript import Recorder, TranscriptError, TranscriptNode
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -107,7 +109,7 @@ def test_what_is_not_known_stays_so_in_a_file(tmp_path: Path) -> None:
     assert tuple(read) == reports
 
 
-SHIPPED = list(shipped())
+SHIPPED, CONTROLLERS = list(shipped()), list(shipped_controllers())
 
 
 @pytest.mark.parametrize("node", SHIPPED, ids=[node.capabilities.name for node in SHIPPED])
@@ -145,6 +147,32 @@ def test_the_step_of_the_main_job_fails_when_a_broker_did_something_else(monkeyp
     assert not steps.kafka_on_the_wire(lambda _: None).passed
 
 
+def test_the_step_of_controllers_passes_with_a_case_per_release() -> None:
+    found = controllers_on_the_wire(lambda _: None)
+    assert found.passed
+    assert {case.name for case in found.cases} == {node.name for node in CONTROLLERS}
+    assert {"Kafka 4.1.1 (controller)", "Kafka 4.3.1 (controller)"} <= {case.name for case in found.cases}
+
+
+def test_the_step_of_controllers_fails_when_one_did_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What 4.1.1 did under the name of 4.3.1, and no transcript at all."""
+    old = next(node for node in shipped_controllers() if node.profile == "release-4.1.1")
+    old.profile = "release-4.3.1"
+    monkeypatch.setattr(steps, "shipped_controllers", lambda: [old])
+    found = steps.controllers_on_the_wire(lambda _: None)
+    assert not found.passed
+    assert "apache/kafka#20716: assigns_dirs_without_elr=on" in found.cases[0].says
+    monkeypatch.setattr(steps, "shipped_controllers", list)
+    assert not steps.controllers_on_the_wire(lambda _: None).passed
+
+
+def test_a_release_whose_controller_is_repaired_in_a_finding_does_not_show_it() -> None:
+    """F7 with the lists alone, that are no harm before 4.3, and what 4.3 repaired."""
+    shows = {release_of(node): {name for name in FINDINGS.values() if paths_that_show(name, node)} for node in CONTROLLERS}
+    assert shows["4.3.1"] - shows["4.1.1"] == {"F7", "F10"}
+    assert shows["4.1.1"] - shows["4.3.1"] == {"KAFKA-19975", "apache/kafka#20716"}
+
+
 @pytest.mark.long
 def test_the_page_of_releases_is_the_one_that_is_made() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(SHIPPED)
+    assert PAGE.read_text(encoding="utf-8") == page(SHIPPED, CONTROLLERS)

@@ -1,0 +1,85 @@
+"""Which release's controller shows which finding: the second table of docs/kafka-releases.md, and what it is made of.
+
+Rules of this file
+
+1. A release shows a finding on a path where the reference without that finding does something else than the controller did;
+   without it a controller is as in elr-repaired, in that finding's switches alone.
+2. A finding with a scenario is shown if one of its scenarios shows it: before 4.3 the lists of F7 are written as
+   they are since, and nothing comes of it.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tidegauge.drive.controller import transcript
+from tidegauge.drive.controller.explain import FINDINGS
+from tidegauge.drive.controller.node import ControllerNode
+from tidegauge.drive.controller.player import play
+from tidegauge.drive.controller.run import run, scenarios, text_of
+from tidegauge.drive.controller.scenarios import SHOWN_BY
+from tidegauge.drive.controller.transcript import Recorder, TranscriptNode
+from tidegauge.drive.controller.walks import walks
+from tidegauge.drive.kafka.jars import jars_of
+from tidegauge.drive.runs.shipped import CONTROLLER, place_of, profile_of, release_of
+from tidegauge.impl.profiles import ELR_REPAIRED
+from tidegauge.impl.releases import RELEASE, Version, named
+
+WALKS, SEED = 150, 1
+
+FIRST: Version = (4, 1)
+"""The oldest release whose controller is played here: docs/drive.md has what older ones do that is no switch yet."""
+
+SAYS: Mapping[str, str] = {
+    "KAFKA-19975": "A reassignment waits for all replicas of its target, not for those it adds. Fixed in 4.3.0.",
+    "apache/kafka#20716": "AssignReplicasToDirs forgets the ELR of a partition. Fixed in 4.3.0.",
+    "KAFKA-18106": "Another incarnation of a broker registers and stays in every ISR. Fixed in 4.0.0.",
+}
+"""What is no finding of docs/findings.md."""
+
+
+def paths_that_show(finding: str, node: TranscriptNode) -> int:
+    """On how many paths a controller did what the reference without a finding does not; 0 where no scenario shows it."""
+    profile = profile_of(node)
+    without = profile._replace(**{name: getattr(ELR_REPAIRED, name) for name, of in FINDINGS.items() if of == finding})
+    if without == profile:
+        return 0
+    own = [order for order in node.orders if order.name in SHOWN_BY and FINDINGS[SHOWN_BY[order.name]] == finding]
+    if own and not play(node, own, without).differences:
+        return 0
+    return len(play(node, node.orders, without).differences)
+
+
+def rows(nodes: Sequence[TranscriptNode]) -> list[list[str]]:
+    """A row for each finding that some release shows, a column for each release."""
+    played = [play(node, node.orders, profile_of(node)) for node in nodes]
+    table = [
+        ["", *map(release_of, nodes)],
+        ["---"] * (1 + len(nodes)),
+        ["paths", *(f"{one.orders:,}" for one in played)],
+        ["steps", *(f"{one.steps:,}" for one in played)],
+        ["paths that differ from its own profile", *(str(len(one.differences)) for one in played)],
+    ]
+    for finding in dict.fromkeys(FINDINGS.values()):
+        counts = [paths_that_show(finding, node) for node in nodes]
+        if any(counts):
+            table.append([finding, *(str(count or "") for count in counts)])
+    return table
+
+
+def sentences(table: Sequence[Sequence[str]]) -> list[str]:
+    """What the rows are that docs/findings.md does not tell."""
+    return [f"* **{row[0]}** {SAYS[row[0]]}" for row in table if row[0] in SAYS]
+
+
+def record(release: str, jars: Path | None, folder: Path) -> tuple[bool, str]:
+    """Play a release on an unmodified controller and record it; whether it does what its profile says, and a text."""
+    profile = named(f"{RELEASE}{release}")
+    began = time.monotonic()
+    with ControllerNode(release, jars_of(release, jars)) as node:
+        opening = node.opening()
+        orders = (*scenarios(opening), *walks(SEED, WALKS, profile, opening))
+        recorder = Recorder(orders)
+        shown = run(node, orders, profile, recorder, log_lines=node.log_lines)
+        transcript.write(place_of(release, folder, CONTROLLER), node.name, profile.name, recorder.recorded())
+    return not shown.played.differences, f"{text_of(shown)} ({time.monotonic() - began:.0f} s)"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kafka_logs.hand import LEADS, LOADED, STARTED, broker, recorded
 from tests.kafka_logs.test_gaps import copied
 from tidegauge.conformance.evidence.metamorphic.cases import logs
 from tidegauge.conformance.judging.check import check
@@ -17,6 +18,8 @@ from tidegauge.traces.kafka.shipped import shipped
 Shift = Callable[[str, str, int], Path]
 LOST_DISK = "4.3.1/m-lost-disk"
 BEGINS = "Registered signal"
+STOPPING = ("SIGTERM handler", "LoggingSignalHandler", "Terminating process due to signal SIGTERM")
+CLOSED = ("main", "LogManager", "Shutdown complete.")
 UNHEARD = "no line begins that process"
 
 
@@ -84,3 +87,11 @@ def test_what_came_behind_the_last_line_came_behind_the_requests_of_that_process
     log.with_name("request.log.gz").unlink()
     log.write_text("".join(f"{line}\n" for line in (*lines[:292], *lines[314:])))
     assert failing(folder) == set()
+
+
+def test_a_follower_whose_end_is_recorded_beyond_the_leaders_shows_appends_without_a_line(tmp_path: Path) -> None:
+    """A fetch from there is out of range, and recorded by nobody."""
+    led = (*LEADS[:2], LEADS[2].format("1,2"))
+    assert not broker(tmp_path / "whole", STARTED, *LOADED, led, recorded(2, 40), STOPPING, CLOSED).gaps
+    (gap,) = broker(tmp_path / "lacks", STARTED, *LOADED, led, recorded(2, 41), STOPPING, CLOSED).gaps
+    assert "UnifiedLog at TRACE of node 1" in str(gap)

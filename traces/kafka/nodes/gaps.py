@@ -200,6 +200,9 @@ class Watch:
             yield from _differs(replica.hw, said.number("hw_before"), "hw", said.tp, PARTITION)
             if named and self._set.get((said.line.thread, said.tp)) != said.number("hw"):
                 yield LOG, ("set", said.tp), "a high watermark that no line of the log sets"
+        elif said.what == "recorded" and replica.leo is not None and said.number("remote_leo") > replica.leo:
+            # behind the log end a fetch is out of range, and not recorded (Partition#fetchRecords)
+            yield from _differs(replica.leo, said.number("remote_leo"), "leo", said.tp)
         elif said.what == "truncating-to-high-watermark":
             yield from _differs(replica.hw, said.number("hw_before"), "hw", said.tp)
         elif said.what == "cut-nothing":

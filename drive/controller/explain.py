@@ -23,7 +23,9 @@ FINDINGS: Mapping[str, str] = {
     "neglects_elr_when_off": "F9",
     "recreated_stays_eligible": "F10",
     "assigns_dirs_without_elr": "apache/kafka#20716",
+    "raised_min_isr_keeps_epoch": "F11",
     "completes_before_election": "F12",
+    "forgets_last_member": "F13",
     "registration_leaves_isr": "KAFKA-18106",
 }
 """The switches of a profile that a controller reads, and what docs/findings.md or the tracker calls them. What a feature

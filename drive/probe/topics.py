@@ -114,7 +114,8 @@ class Topics:
                 left |= self._removed(name)
             except LinkError as problem:
                 left[name] = str(problem)
-        self.first.close()
+        for link in (self.first, *self._links.values()):
+            link.close()
         return left
 
     def _created(self, name: str, config: Mapping[str, str], replicas: list[int] | None) -> None:
@@ -128,12 +129,21 @@ class Topics:
         }
         version = self.first.versions["CreateTopics"].stop - 1
         body = {"topics": [topic], "timeoutMs": 10_000, "validateOnly": False}
-        code = only(self.first.arrange(Call("CreateTopics", version, body)), "topics")["errorCode"]
+        code = self._decided(Call("CreateTopics", version, body), "topics")
         if code == Code.TOPIC_ALREADY_EXISTS:  # the controller knows, where this broker's metadata lags
             self._made.remove(name)
             raise _there(name)
         if code != Code.NONE:
             raise UndecidedError(f"a topic with {dict(config)} could not be created: {named(code)}")
+
+    def _decided(self, call: Call, field: str) -> int:
+        """The error code of the one topic; a broker that sends nothing on, as Kafka with ZooKeeper, says who decides."""
+        code: int = only(self.first.arrange(call), field)["errorCode"]
+        if code == Code.NOT_CONTROLLER:
+            found = self._metadata()
+            controller = self._link(found["controllerId"], found["brokers"])
+            code = only(controller.arrange(call), field)["errorCode"]
+        return code
 
     def _metadata(self, *names: str, create: bool = False) -> Message:
         if "Metadata" not in self.first.versions:
@@ -162,7 +172,7 @@ class Topics:
         body = {"topics": [{"name": name, "topicId": UUID(int=0)}], "topicNames": [name], "timeoutMs": 10_000}
         version = offered.stop - 1
         body.pop("topicNames" if version >= 6 else "topics")
-        code = only(self.first.arrange(Call("DeleteTopics", version, body)), "responses")["errorCode"]
+        code = self._decided(Call("DeleteTopics", version, body), "responses")
         return {} if code in {Code.NONE, Code.UNKNOWN_TOPIC_OR_PARTITION} else {name: named(code)}
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.drive.probe.recorded import Recording, Rewrite
+from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.probe.link import Link, LinkError, tcp
 from tidegauge.drive.probe.run import Verdict, chosen, probe
@@ -82,3 +83,22 @@ def test_a_place_that_is_none_is_no_connection(host: str, port: int) -> None:
     there = Link(shipped(), tcp(1.0), host, port, lambda _: None)
     with pytest.raises(LinkError, match="no connection"):
         there.ask(Call("ApiVersions", 0, {}))
+
+
+def test_a_broker_that_is_not_the_controller_is_not_asked_to_decide(recording: Recording) -> None:
+    """Half of the requests to make and to delete topics are refused: they go to the controller then."""
+    refused: list[str] = []
+
+    def forwards_nothing(name: str, message: Message) -> None:
+        if name in ("CreateTopics", "DeleteTopics"):
+            refused.append(name)
+            if refused.count(name) % 2:
+                message["topics" if name == "CreateTopics" else "responses"][0]["errorCode"] = Code.NOT_CONTROLLER
+        elif name == "Metadata":
+            first = next(one for one in message["brokers"] if one["port"] == recording.place[1])
+            message["controllerId"] = first["nodeId"]
+
+    recording.rewrite = forwards_nothing
+    found = probe(recording.dial, recording.place, recording.seed, chosen(["fencing.fetch-equal"]), pause=lambda _: None)
+    assert (found.exit_code, found.left) == (0, {})
+    assert refused == ["CreateTopics"] * 2 + ["DeleteTopics"] * 2

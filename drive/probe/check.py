@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 
 from tidegauge.drive.probe.codes import named
-from tidegauge.drive.probe.link import Link, LinkError
+from tidegauge.drive.probe.link import Link, LinkError, only
 from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
@@ -82,29 +82,29 @@ def exchanged(ask: Ask) -> Message:
 
 
 def reading(name: str, response: Message) -> Message:
-    """The one partition of a response; an error of the whole stands for one of the partition."""
+    """The one partition of a response; an error of the whole stands for one of the partition. Raises FailedError."""
+    try:
+        return _partition_in(name, response)
+    except LinkError as problem:
+        raise FailedError(f"{name}: {problem}") from problem
+
+
+def _partition_in(name: str, response: Message) -> Message:
     match name:
         case "Fetch":
             return _fetched(response)
         case "Produce":
-            return _only(response["responses"], "partitionResponses")
+            return only(response, "responses", "partitionResponses")
         case "ListOffsets" | "OffsetForLeaderEpoch" | "DeleteRecords":
-            return _only(response["topics"], "partitions")
+            return only(response, "topics", "partitions")
         case _:
             return response
-
-
-def _only(topics: list[Message], partitions: str) -> Message:
-    if len(topics) != 1 or len(topics[0][partitions]) != 1:
-        raise FailedError(f"expected a response about one partition; seen {topics}")
-    found: Message = topics[0][partitions][0]
-    return found
 
 
 def _fetched(response: Message) -> Message:
     if response.get("errorCode"):
         return {"errorCode": response["errorCode"]}
-    found = dict(_only(response["responses"], "partitions"))
+    found = dict(only(response, "responses", "partitions"))
     try:
         found["batches"] = batches_in(found.pop("records") or b"")
     except CorruptBatchError as problem:

@@ -4,6 +4,7 @@ Rules of this file
 
 1. The only place of a probe that knows sockets: everything above is given a `Dial`.
 2. A response is read to its last byte. What is left over, or not there, is a broker that does not keep to its version.
+   Where a setting is made, what is left over is noted and no more: else a byte behind Metadata would hide all the rest.
 3. After a connection is lost the next request opens another.
 """
 
@@ -79,7 +80,8 @@ def tcp(seconds: float) -> Dial:
 
 
 class Exchange(NamedTuple):
-    """A request and what came back; `sent` has its length in front, `received` has not. Without a response, why."""
+    """A request and what came back; `sent` has its length in front, `received` has not. `problem`: why
+    there is no response, or what lies behind it."""
 
     to: str
     call: Call
@@ -91,6 +93,15 @@ class Exchange(NamedTuple):
 
 class LinkError(WireError):
     """There is no response that could be read."""
+
+
+def only(message: Message, *fields: str) -> Message:
+    """The one entry of a list in a response, of a list in that, and so on. Raises LinkError unless it is one."""
+    for name in fields:
+        if len(message[name]) != 1:
+            raise LinkError(f"expected a response about one entry of {name}; seen {len(message[name])}")
+        message = message[name][0]
+    return message
 
 
 class Link:
@@ -117,6 +128,10 @@ class Link:
         """One request and its response. Raises LinkError."""
         (response,) = self.together((call,))
         return response
+
+    def arrange(self, call: Call) -> Message:
+        """The same for a setting, where bytes behind the response are noted and no error. Raises LinkError."""
+        return self._received(*self._sent(call), strict=False)
 
     def together(self, calls: Iterable[Call]) -> list[Message]:
         """Some requests, sent before any response is read."""
@@ -151,9 +166,11 @@ class Link:
             self._wire.send(frame)
         except OSError as problem:
             raise self._lost(exchange, f"no connection: {problem.strerror or problem}") from problem
+        except (OverflowError, UnicodeError) as problem:  # what metadata says is no port or no host
+            raise self._lost(exchange, f"no connection: {problem}") from problem
         return exchange
 
-    def _received(self, exchange: Exchange, number: int) -> Message:
+    def _received(self, exchange: Exchange, number: int, strict: bool = True) -> Message:
         if self._wire is None:
             raise self._lost(exchange, "the connection was lost before")
         try:
@@ -167,9 +184,10 @@ class Link:
             response, end = response_in(self._messages, exchange.call, number, data)
         except WireError as problem:
             raise self._lost(exchange, f"no response that can be read: {problem}") from problem
-        if end != len(data):
-            raise self._lost(exchange, f"{len(data) - end} bytes behind the response, where it ends in this version")
-        self._keep(exchange._replace(response=response))
+        behind = f"{len(data) - end} bytes behind the response, where it ends in this version" if end != len(data) else ""
+        if behind and strict:
+            raise self._lost(exchange, behind)
+        self._keep(exchange._replace(response=response, problem=behind))
         return response
 
     def _lost(self, exchange: Exchange, why: str) -> LinkError:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from tidegauge.drive.probe.codes import Code, named
-from tidegauge.drive.probe.link import LinkError
+from tidegauge.drive.probe.link import LinkError, only
 from tidegauge.drive.probe.partition import Partition, batch
-from tidegauge.drive.probe.topics import Topics, UndecidedError, partition_in
+from tidegauge.drive.probe.topics import Topics, UndecidedError
 from tidegauge.drive.wire.frames import Call
 
 RECORDS = 10
@@ -91,7 +91,7 @@ class Scenes:
 
     def _deleted(self) -> Partition:
         partition = self._written("moved")
-        found = partition_in(partition.link.ask(partition.delete_records(4)))
+        found = only(partition.link.ask(partition.delete_records(4)), "topics", "partitions")
         if found["errorCode"] != Code.NONE:
             raise UndecidedError(f"records could not be deleted: {named(found['errorCode'])}")
         partition.start = 4
@@ -135,7 +135,7 @@ class Scenes:
 
 def append(partition: Partition, records: int = 1) -> None:
     """Write a batch. Raises UndecidedError where it is not taken."""
-    found = partition.link.ask(partition.produce(batch(partition, records)))["responses"][0]["partitionResponses"][0]
+    found = only(partition.link.ask(partition.produce(batch(partition, records))), "responses", "partitionResponses")
     if found["errorCode"] != Code.NONE:
         raise UndecidedError(f"a record could not be written to {partition.name}: {named(found['errorCode'])}")
     partition.appended(records)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from tidegauge.drive.probe.codes import Code, named
-from tidegauge.drive.probe.link import Dial, Exchange, Link, LinkError
+from tidegauge.drive.probe.link import Dial, Exchange, Link, LinkError, only
 from tidegauge.drive.probe.partition import LATEST, Partition
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
@@ -50,15 +50,16 @@ class Topics:
         place: tuple[str, int],
         keep: Callable[[Exchange], None],
         pause: Callable[[float], None] = time.sleep,
+        patience: float = PATIENCE,
     ) -> None:
-        self._messages, self._dial, self._keep, self._pause = messages, dial, keep, pause
+        self._messages, self._dial, self._keep, self._pause, self._patience = messages, dial, keep, pause, patience
         self.first = Link(messages, dial, *place, keep)
         self._links: dict[int, Link] = {}
         self._made: list[str] = []
 
     def create(self, name: str, config: Mapping[str, str], replicas: list[int] | None = None) -> Partition:
         """A topic of one partition. Raises UndecidedError; UsageError for one that is there."""
-        if self._metadata(name)["topics"][0]["errorCode"] == Code.NONE:
+        if only(self._metadata(name), "topics")["errorCode"] == Code.NONE:
             raise _there(name)
         self._made.append(name)
         if "CreateTopics" in self.first.versions:
@@ -72,7 +73,7 @@ class Topics:
 
         def serving() -> Partition | None:
             found = self._metadata(name)
-            topic = found["topics"][0]
+            topic = only(found, "topics")
             known = topic["partitions"][:1] if topic["errorCode"] == Code.NONE else []
             if not known or known[0]["leaderId"] < 0 or leader not in {None, known[0]["leaderId"]}:
                 return None
@@ -83,12 +84,12 @@ class Topics:
 
         partition = self.until(serving, lambda seen: seen is not None)
         if partition is None:
-            raise UndecidedError(f"topic {name} has no leader that serves it within {PATIENCE:g} s")
+            raise UndecidedError(f"topic {name} has no leader that serves it within {self._patience:g} s")
         return partition
 
     def until(self, look: Callable[[], T], met: Callable[[T], bool]) -> T:
         """Look until it is so, but not for ever; what was seen last."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + self._patience
         while not met(seen := look()) and time.monotonic() < deadline:
             self._pause(MOMENT)
         return seen
@@ -113,7 +114,8 @@ class Topics:
                 left |= self._removed(name)
             except LinkError as problem:
                 left[name] = str(problem)
-        self.first.close()
+        for link in (self.first, *self._links.values()):
+            link.close()
         return left
 
     def _created(self, name: str, config: Mapping[str, str], replicas: list[int] | None) -> None:
@@ -127,26 +129,39 @@ class Topics:
         }
         version = self.first.versions["CreateTopics"].stop - 1
         body = {"topics": [topic], "timeoutMs": 10_000, "validateOnly": False}
-        code = self.first.ask(Call("CreateTopics", version, body))["topics"][0]["errorCode"]
+        code = self._decided(Call("CreateTopics", version, body), "topics")
         if code == Code.TOPIC_ALREADY_EXISTS:  # the controller knows, where this broker's metadata lags
             self._made.remove(name)
             raise _there(name)
         if code != Code.NONE:
             raise UndecidedError(f"a topic with {dict(config)} could not be created: {named(code)}")
 
+    def _decided(self, call: Call, field: str) -> int:
+        """The error code of the one topic; a broker that sends nothing on, as Kafka with ZooKeeper, says who decides."""
+        code: int = only(self.first.arrange(call), field)["errorCode"]
+        if code == Code.NOT_CONTROLLER:
+            found = self._metadata()
+            controller = self._link(found["controllerId"], found["brokers"])
+            code = only(controller.arrange(call), field)["errorCode"]
+        return code
+
     def _metadata(self, *names: str, create: bool = False) -> Message:
+        if "Metadata" not in self.first.versions:
+            raise UndecidedError("ApiVersions does not offer Metadata")
         body = {"topics": [{"name": name} for name in names], "allowAutoTopicCreation": create}
-        return self.first.ask(Call("Metadata", self.first.versions["Metadata"].stop - 1, body))
+        return self.first.arrange(Call("Metadata", self.first.versions["Metadata"].stop - 1, body))
 
     def _serves(self, partition: Partition) -> bool:
         call = partition.list_offsets(LATEST)
         if call.version >= 4:
             call = partition.list_offsets(LATEST, current=partition.epoch)
-        return partition_in(partition.link.ask(call))["errorCode"] not in NOT_YET
+        return only(partition.link.ask(call), "topics", "partitions")["errorCode"] not in NOT_YET
 
     def _link(self, node: int, brokers: list[Message]) -> Link:
         if node not in self._links:
             at = {one["nodeId"]: (one["host"], one["port"]) for one in brokers}
+            if node not in at:
+                raise LinkError(f"Metadata: expected the broker {node} that leads; seen the brokers {sorted(at)}")
             self._links[node] = Link(self._messages, self._dial, *at[node], self._keep)
         return self._links[node]
 
@@ -157,14 +172,8 @@ class Topics:
         body = {"topics": [{"name": name, "topicId": UUID(int=0)}], "topicNames": [name], "timeoutMs": 10_000}
         version = offered.stop - 1
         body.pop("topicNames" if version >= 6 else "topics")
-        code = self.first.ask(Call("DeleteTopics", version, body))["responses"][0]["errorCode"]
+        code = self._decided(Call("DeleteTopics", version, body), "responses")
         return {} if code in {Code.NONE, Code.UNKNOWN_TOPIC_OR_PARTITION} else {name: named(code)}
-
-
-def partition_in(response: Message) -> Message:
-    """The one partition that a response is about."""
-    found: Message = response["topics"][0]["partitions"][0]
-    return found
 
 
 def _there(name: str) -> UsageError:

@@ -1,0 +1,104 @@
+"""Responses that lack what they are about leave a check failed or undecided: they are no fault of Tidegauge."""
+
+import pytest
+
+from tests.drive.probe.recorded import Recording, Rewrite
+from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.definitions import shipped
+from tidegauge.drive.probe.link import Link, LinkError, tcp
+from tidegauge.drive.probe.run import Verdict, chosen, probe
+from tidegauge.drive.probe.table import CHECKS
+from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.frames import Call
+
+
+@pytest.fixture(scope="module")
+def run_of_today() -> Recording:
+    return Recording("4.1.1")
+
+
+@pytest.fixture
+def recording(run_of_today: Recording) -> Recording:
+    return run_of_today.rewind()
+
+
+def without_topics(_name: str, message: Message) -> None:
+    for field in ("topics", "responses"):
+        if field in message:
+            message[field] = []
+
+
+def without_partitions(_name: str, message: Message) -> None:
+    for topic in [*message.get("topics", []), *message.get("responses", [])]:
+        for field in ("partitions", "partitionResponses"):
+            if field in topic:
+                topic[field] = []
+
+
+def without_brokers(name: str, message: Message) -> None:
+    if name == "Metadata":
+        message["brokers"] = []
+
+
+def without_metadata(name: str, message: Message) -> None:
+    if name == "ApiVersions":
+        message["apiKeys"] = [one for one in message["apiKeys"] if one["apiKey"] != 3]
+
+
+@pytest.mark.parametrize("lacking", [without_topics, without_partitions, without_brokers, without_metadata])
+def test_a_response_that_lacks_what_it_is_about_fails_or_decides_nothing(recording: Recording, lacking: Rewrite) -> None:
+    """And never ends the run."""
+    recording.rewrite = lacking
+    found = probe(recording.dial, recording.place, recording.seed, pause=lambda _: None, patience=0.0)
+    needs_no_topic = {check.id for check in chosen(["versions"])}
+    passed = {one.check.id for one in found.outcomes if one.verdict is Verdict.PASS}
+    assert passed <= needs_no_topic
+    assert len(found.outcomes) == len(CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("request_name", "group"),
+    [
+        ("Fetch", "fetch"),
+        ("Produce", "acks.one"),
+        ("OffsetForLeaderEpoch", "epochs.current"),
+        ("DeleteRecords", "delete.unknown-topic"),
+    ],
+)
+def test_a_check_whose_response_has_no_topic_fails(recording: Recording, request_name: str, group: str) -> None:
+    """The setting is made; what is looked at then says nothing."""
+
+    def empty(name: str, message: Message) -> None:
+        if name == request_name:
+            without_topics(name, message)
+
+    recording.rewrite = empty
+    found = probe(recording.dial, recording.place, recording.seed, chosen([group]), pause=lambda _: None, patience=0.0)
+    assert {one.verdict for one in found.outcomes} == {Verdict.FAIL}
+    assert all("expected a response about one entry" in one.says for one in found.outcomes)
+
+
+@pytest.mark.parametrize(("host", "port"), [("127.0.0.1", -1), ("127.0.0.1", 1 << 20), ("a..b", 9092)])
+def test_a_place_that_is_none_is_no_connection(host: str, port: int) -> None:
+    there = Link(shipped(), tcp(1.0), host, port, lambda _: None)
+    with pytest.raises(LinkError, match="no connection"):
+        there.ask(Call("ApiVersions", 0, {}))
+
+
+def test_a_broker_that_is_not_the_controller_is_not_asked_to_decide(recording: Recording) -> None:
+    """Half of the requests to make and to delete topics are refused: they go to the controller then."""
+    refused: list[str] = []
+
+    def forwards_nothing(name: str, message: Message) -> None:
+        if name in ("CreateTopics", "DeleteTopics"):
+            refused.append(name)
+            if refused.count(name) % 2:
+                message["topics" if name == "CreateTopics" else "responses"][0]["errorCode"] = Code.NOT_CONTROLLER
+        elif name == "Metadata":
+            first = next(one for one in message["brokers"] if one["port"] == recording.place[1])
+            message["controllerId"] = first["nodeId"]
+
+    recording.rewrite = forwards_nothing
+    found = probe(recording.dial, recording.place, recording.seed, chosen(["fencing.fetch-equal"]), pause=lambda _: None)
+    assert (found.exit_code, found.left) == (0, {})
+    assert refused == ["CreateTopics"] * 2 + ["DeleteTopics"] * 2

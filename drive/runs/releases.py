@@ -45,8 +45,8 @@ CONTROLLERS = """## Their controllers
 
 Each controller was taken through the scenarios of [F4 to F13](findings.md#the-controller-f4-to-f13) and through {walks}
 walks (seed {seed}), as an unmodified process whose brokers, clients and time are the suite's
-([how](drive.md#an-unmodified-kafka-controller)). F11 is not played, for it needs brokers with logs; F13 has no switch: there
-the controller does what the reference does, and no reference is without it.
+([how](drive.md#an-unmodified-kafka-controller)). F11 has no scenario here, for it needs brokers with logs; its row counts
+where min.insync.replicas was raised and the leader kept its epoch, which is the controller's part of it.
 
 A number is on how many paths a controller does what the reference without the finding does not. A finding with a scenario is
 counted where its scenario shows it: before 4.3 a reassignment that is taken back (F7) leaves the same lists, and completes.

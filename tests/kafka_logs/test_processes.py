@@ -95,3 +95,11 @@ def test_a_follower_whose_end_is_recorded_beyond_the_leaders_shows_appends_witho
     assert not broker(tmp_path / "whole", STARTED, *LOADED, led, recorded(2, 40), STOPPING, CLOSED).gaps
     (gap,) = broker(tmp_path / "lacks", STARTED, *LOADED, led, recorded(2, 41), STOPPING, CLOSED).gaps
     assert "UnifiedLog at TRACE of node 1" in str(gap)
+
+
+def test_the_last_seconds_of_a_leader_that_was_killed(tmp_path: Path) -> None:
+    """Its followers took responses to requests that are not there: what it did meanwhile is unknown, and no PASS."""
+    lost = re.compile(r"^\[2026-11-21 10:30:5(6,[1-9]|7,)")
+    folder = copied("4.2.0/k-epoch-jump", tmp_path, lambda file, _at, line: file[:3] != "n1/" or not lost.match(line))
+    assert any("responses to requests that are not there" in str(gap) for gap in read(folder).gaps)
+    assert check([folder]).verdict is Verdict.INCONCLUSIVE

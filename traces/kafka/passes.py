@@ -25,11 +25,9 @@ from tidegauge.traces.kafka.nodes.gaps import END as END_OF_LOG
 from tidegauge.traces.kafka.nodes.gaps import Gap
 from tidegauge.traces.kafka.nodes.node import Node, changes_reported, topic_ids
 from tidegauge.traces.kafka.nodes.process import END
-from tidegauge.traces.kafka.nodes.steps import LoggedStep, Send
+from tidegauge.traces.kafka.nodes.steps import TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka.nodes.timeline import fetches_before_what_they_raised
 from tidegauge.traces.problems import Problem
-
-TAKES_RESPONSES = frozenset({"HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleFetchError"})
 
 
 @dataclass

@@ -14,7 +14,7 @@ from tidegauge.traces.kafka.lines.lines import Line
 from tidegauge.traces.kafka.lines.requests import Fetch
 from tidegauge.traces.kafka.nodes.gaps import BEGIN, END, EVERYTHING, FETCHER, LOG, PARTITION, REQUESTS, Gap, Spot
 from tidegauge.traces.kafka.nodes.node import Node
-from tidegauge.traces.kafka.nodes.steps import LoggedStep, Send
+from tidegauge.traces.kafka.nodes.steps import TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka.nodes.timeline import Run
 from tidegauge.traces.problems import Problem
 
@@ -44,7 +44,9 @@ def unmatched(nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], mat
             )
         found += _requests_without_line(node)
         for follower in reported:
-            found += _full_fetches(node, follower, fetches[node.id], matched, sends.get((follower.id, node.id), ()), taken)
+            asked = sends.get((follower.id, node.id), ())
+            found += _full_fetches(node, follower, fetches[node.id], matched, asked, taken)
+            found += _last_requests(node, follower, fetches[node.id], matched, asked)
     return found + list(_keys(reported))
 
 
@@ -183,6 +185,25 @@ def _full_fetches(
         same_process = handled and at < handled[-1] and send.session_epoch <= 0
         if same_process and id(send) not in taken and not send.lost and leader.requests:
             yield Gap(leader.id, REQUESTS, BEGIN, END, (None, None), f"node {follower.id} sent a fetch that is not there")
+
+
+def _last_requests(
+    leader: Node, follower: Node, fetches: Sequence[Fetch], matched: Mapping[int, Send], sends: Sequence[Send]
+) -> Iterator[Gap]:
+    """Responses that a follower took behind the last request of it that the leader's log has. One may be: its leader was
+    killed before it had logged what it had sent; of one told to stop, all (rule 2)."""
+    last = next((one for one in reversed(fetches) if id(one) in matched and matched[id(one)].node == follower.id), None)
+    if last is None or not leader.runs:
+        return
+    run = _run_of(leader, last.request.handled)
+    stopped = any(step.name == "Stop" and step.place[0] == run.number for step in leader.broker.steps)
+    answered = {key for step in follower.broker.steps if step.name in TAKES_RESPONSES for key in step.awaits}
+    behind = [send for send in sends[sends.index(matched[id(last)]) + 1 :] if ("answered", id(send)) in answered]
+    if len(behind) > 1 and (run.closed or not stopped):
+        end = (run.number + 1, 0) if run.number + 1 < len(leader.runs) else END
+        why = f"node {follower.id} took {len(behind)} responses to requests that are not there"
+        time = last.request.handled
+        yield Gap(leader.id, REQUESTS, spot(leader, time), end, (time, None), why)
 
 
 def _keys(nodes: Sequence[Node]) -> Iterator[Gap]:

@@ -20,6 +20,9 @@ Place = tuple[int, int, int, int]
 Fields = dict[str, object]
 
 
+TAKES_RESPONSES = frozenset({"HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleFetchError"})
+
+
 @dataclass(eq=False, slots=True)
 class LoggedStep:
     """Something one node did to one of its replicas."""

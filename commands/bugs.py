@@ -3,7 +3,8 @@
 import argparse
 
 from tidegauge.commands.counts import natural
-from tidegauge.commands.terminal import CONFORMS, FAILS, aside, echo, silent
+from tidegauge.commands.terminal import aside, echo, silent
+from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS
 
 SEED = 1
 

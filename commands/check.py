@@ -5,7 +5,8 @@ import sys
 
 from tidegauge.commands import masters, profiles, selections
 from tidegauge.commands.layouts import layout_argument
-from tidegauge.commands.terminal import CONFORMS, aside, colour, echo, silent
+from tidegauge.commands.terminal import aside, colour, echo, silent
+from tidegauge.conformance.judging.verdicts import CONFORMS
 from tidegauge.impl.errors import UsageError
 
 

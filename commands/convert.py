@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from tidegauge.commands.layouts import layout_argument
-from tidegauge.commands.terminal import BAD, CONFORMS, aside, echo
+from tidegauge.commands.terminal import aside, echo
+from tidegauge.conformance.judging.verdicts import BAD, CONFORMS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -2,7 +2,8 @@
 
 import argparse
 
-from tidegauge.commands.terminal import BAD, CONFORMS, echo
+from tidegauge.commands.terminal import echo
+from tidegauge.conformance.judging.verdicts import BAD, CONFORMS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,8 +4,9 @@ import argparse
 
 from tidegauge.commands import masters, profiles
 from tidegauge.commands.counts import natural, positive
-from tidegauge.commands.terminal import CONFORMS, UNDECIDED, echo
+from tidegauge.commands.terminal import echo
 from tidegauge.conformance.judging.progress import SEED
+from tidegauge.conformance.judging.verdicts import CONFORMS, UNDECIDED
 from tidegauge.impl.errors import TidegaugeError, UsageError
 from tidegauge.traces.files.replacing import directory, replacing, writable
 

@@ -28,7 +28,8 @@ from tidegauge.commands import (
     recheck,
     scenario,
 )
-from tidegauge.commands.terminal import BAD, aside, interrupted, nobody_reads, written
+from tidegauge.commands.terminal import aside, interrupted, nobody_reads, written
+from tidegauge.conformance.judging.verdicts import BAD
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.spec.errors import SpecError
 

@@ -6,7 +6,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegauge.commands.terminal import CONFORMS, FAILS, echo
+from tidegauge.commands.terminal import echo
+from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS
 
 if TYPE_CHECKING:
     from tidegauge.spec.checker.models import Comparison, Model

@@ -3,7 +3,8 @@
 import argparse
 import sys
 
-from tidegauge.commands.terminal import CONFORMS, echo
+from tidegauge.commands.terminal import echo
+from tidegauge.conformance.judging.verdicts import CONFORMS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from tidegauge.commands.counts import positive, seconds
-from tidegauge.commands.terminal import CONFORMS, echo
+from tidegauge.commands.terminal import echo
+from tidegauge.conformance.judging.verdicts import CONFORMS
 from tidegauge.traces.schema import Trace
 
 

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from tidegauge.commands.terminal import CONFORMS, FAILS, echo
+from tidegauge.commands.terminal import echo
+from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,11 +1,11 @@
-"""What all commands share: exit codes, how a line is printed."""
+"""What all commands share: how a line is printed, how they end early."""
 
 import contextlib
 import os
 import sys
 
-CONFORMS, FAILS, BAD, UNDECIDED, INTERRUPTED, NOBODY_READS = 0, 1, 2, 3, 130, 141
-"""The last two are 128 and the number of the signal, SIGINT and SIGPIPE, as shells have it."""
+INTERRUPTED, NOBODY_READS = 130, 141
+"""128 and the number of the signal, SIGINT and SIGPIPE, as shells have it."""
 
 
 def echo(line: str = "") -> None:

@@ -26,6 +26,10 @@ from tidegauge.conformance.judging.sequence import judge_sequence
 from tidegauge.conformance.judging.unknown_caches import RULE as UNKNOWN_CACHES
 from tidegauge.conformance.judging.unknown_caches import judge_unknown_caches
 from tidegauge.conformance.judging.verdicts import (
+    BAD,
+    CONFORMS,
+    FAILS,
+    UNDECIDED,
     RuleVerdict,
     Verdict,
     decides_data_path,
@@ -38,7 +42,6 @@ from tidegauge.impl.releases import named
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.problems import Problem, lost
 
-CONFORMS, FAILS, BAD, UNDECIDED = 0, 1, 2, 3
 EXPLAINED = 10
 """Failures explained in a report, unless it is said otherwise."""
 

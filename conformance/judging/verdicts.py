@@ -17,6 +17,9 @@ from tidegauge.conformance.judging.judge import Judgement, RuleTally
 from tidegauge.conformance.judging.rulebook import Rule, rulebook
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 
+CONFORMS, FAILS, BAD, UNDECIDED = 0, 1, 2, 3
+"""What a command ends with: nothing differs; a rule, or a step, does; bad usage or bad input; nothing could be decided."""
+
 
 class Verdict(Enum):
     """What can be said of a rule, or of a run."""

@@ -8,9 +8,9 @@ import time
 from collections import Counter
 from typing import NamedTuple
 
+from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS, UNDECIDED
 from tidegauge.drive.controller.explain import explanations
 from tidegauge.drive.controller.player import Played, play
-from tidegauge.drive.controller.run import CONFORMS, DIFFERS, UNDECIDED
 from tidegauge.drive.controller.text import story
 from tidegauge.drive.controller.transcript import TranscriptNode
 from tidegauge.impl.releases import named
@@ -34,7 +34,7 @@ class Rechecked(NamedTuple):
     def exit_code(self) -> int:
         """0 the same, 1 different, 3 nothing was compared."""
         if self.played.differences:
-            return DIFFERS
+            return FAILS
         return CONFORMS if self.played.steps else UNDECIDED
 
 

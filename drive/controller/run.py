@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS, UNDECIDED
 from tidegauge.drive.contract import Watch
 from tidegauge.drive.controller.contract import Difference, Opening, Order, Path
 from tidegauge.drive.controller.explain import Suspect, explanations, switched
@@ -27,8 +28,6 @@ SECONDS = 8.0
 """How long one path may be shrunk: what it is by then is told."""
 
 LOGGED = 12
-CONFORMS, DIFFERS, UNDECIDED = 0, 1, 3
-"""Exit codes."""
 
 
 class Failure(NamedTuple):
@@ -55,7 +54,7 @@ class Run(NamedTuple):
     def exit_code(self) -> int:
         """0 conforms, 1 differs, 3 nothing was compared."""
         if self.played.differences:
-            return DIFFERS
+            return FAILS
         return CONFORMS if self.played.steps else UNDECIDED
 
 
@@ -167,7 +166,7 @@ def text_of(shown: Run) -> str:
     )
     verdict = {
         CONFORMS: f"{shown.name} CONFORMS to {shown.profile}: no step differs",
-        DIFFERS: f"{shown.name} DIFFERS from {shown.profile} on {differ:,} of {played.orders:,} paths",
+        FAILS: f"{shown.name} DIFFERS from {shown.profile} on {differ:,} of {played.orders:,} paths",
         UNDECIDED: f"{shown.name}: UNDECIDED, nothing was compared",
     }[shown.exit_code]
     return "\n".join([*lines, verdict])

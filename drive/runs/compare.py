@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path as File
 from typing import NamedTuple
 
+from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS, UNDECIDED
 from tidegauge.drive.contract import Opening, Order, Path, Report
 from tidegauge.drive.player import Difference
 from tidegauge.drive.reporting.explain import decisions
 from tidegauge.drive.reporting.text import story
 from tidegauge.drive.runs.causes import Between, Cause, differing
-from tidegauge.drive.runs.run import CONFORMS, DIFFERS, UNDECIDED
 from tidegauge.drive.runs.shipped import place_of, profile_of, releases
 from tidegauge.drive.transcript import TranscriptNode, read
 from tidegauge.impl.errors import UsageError
@@ -50,7 +50,7 @@ class Compared(NamedTuple):
     def exit_code(self) -> int:
         """0 the same, 1 different, 3 nothing was compared."""
         if self.changes:
-            return DIFFERS
+            return FAILS
         return CONFORMS if self.steps else UNDECIDED
 
 

@@ -8,11 +8,11 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS, UNDECIDED
 from tidegauge.drive.bugs.known import bug_named
 from tidegauge.drive.player import Played, play, reference
 from tidegauge.drive.reporting.explain import Suspect, decisions, explanations
 from tidegauge.drive.reporting.text import story
-from tidegauge.drive.runs.run import CONFORMS, DIFFERS, UNDECIDED
 from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.releases import named
 
@@ -36,7 +36,7 @@ class Rechecked:
     def exit_code(self) -> int:
         """0 the same, 1 different, 3 nothing was compared."""
         if self.played.differences:
-            return DIFFERS
+            return FAILS
         return CONFORMS if self.played.steps else UNDECIDED
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS, UNDECIDED
 from tidegauge.drive.contract import Node, Order
 from tidegauge.drive.coverage import Count, counting, coverage_lines
 from tidegauge.drive.player import Difference, Played, play, reference
@@ -31,9 +32,6 @@ SAMPLE = 20
 
 LOGGED = 12
 """How many lines of its log are told."""
-
-CONFORMS, DIFFERS, UNDECIDED = 0, 1, 3
-"""Exit codes."""
 
 
 class Failure(NamedTuple):
@@ -62,7 +60,7 @@ class Run:
     def exit_code(self) -> int:
         """0 conforms, 1 differs, 3 nothing was compared."""
         if self.played.differences:
-            return DIFFERS
+            return FAILS
         return CONFORMS if self.played.steps else UNDECIDED
 
 
@@ -140,7 +138,7 @@ def text_of(run: Run) -> str:
     differ = len(played.differences)
     verdict = {
         CONFORMS: f"{run.name} CONFORMS to {run.profile}: no step differs",
-        DIFFERS: f"{run.name} DIFFERS from {run.profile} on {differ:,} of {played.orders:,} paths",
+        FAILS: f"{run.name} DIFFERS from {run.profile} on {differ:,} of {played.orders:,} paths",
         UNDECIDED: f"{run.name}: UNDECIDED, nothing was compared",
     }[run.exit_code]
     return "\n".join([*lines, verdict])

@@ -20,8 +20,10 @@ def set_min_isr(st: State, min_isr: int) -> None:
 
 
 def read_config(st: State, b: int, min_isr: int) -> None:
-    """A broker has read it."""
+    """A broker has read it. A value that nobody told shows that a change is missing: written to what, nobody said."""
     st[REPLICAS + b, MIN_ISR_READ] = min_isr if min_isr != UNKNOWN else -1
+    if st[WHOLE, C_MIN_ISR] == UNKNOWN and min_isr != UNKNOWN and min_isr != st[OPTION, MIN_ISR]:
+        st[WHOLE, C_MIN_ISR] = -1
 
 
 def written_min_isr(st: State) -> int:

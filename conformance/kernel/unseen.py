@@ -14,6 +14,7 @@ from tidegauge.conformance.kernel.roles import forget_recorded
 from tidegauge.conformance.kernel.state import (
     BROKERS,
     C_LEADER,
+    C_MIN_ISR,
     CACHED,
     COMPLETE_FROM,
     DELETIONS_UNSEEN,
@@ -84,8 +85,11 @@ def lose(st: State, node: int) -> None:
     st[WHOLE, HEARD] &= ~(1 << node)
     n = st[OPTION, BROKERS]
     if node >= n:
+        changed = st[WHOLE, C_MIN_ISR] != UNKNOWN
         for k in range(C_LEADER, REGISTRATIONS):
             st[WHOLE, k] = UNKNOWN
+        if changed:  # it is that of the Config no more, and may have changed again
+            st[WHOLE, C_MIN_ISR] = -1
         st[WHOLE, FIRST_EPOCH] = UNKNOWN
         st[WHOLE, COMPLETE_FROM] = 1
         st[WHOLE, ELECTIONS_UNSEEN] = 1

@@ -42,7 +42,10 @@ WITNESSES = [
     and (model.name.startswith("Reach") or model.name == "DeletedDiffers")
     and model.name not in UNCLEAN
 ]
-LOSSES = [find_model(name) for name in ("HwOnly", "Kip101", "Kip279", "ResponseEpochUnchecked", "MissedEpochFromInit")]
+LOSSES = [
+    find_model(name)
+    for name in ("HwOnly", "ThreadHwOnly", "Kip101", "Kip279", "ResponseEpochUnchecked", "MissedEpochFromInit")
+]
 """The models whose runs are scenarios: every witness, and each loss of a committed record from the first state on."""
 
 

@@ -37,7 +37,7 @@ def test_every_action_of_the_cluster_can_be_said() -> None:
     for seed in range(64):
         rng = random.Random(seed)
         bounds = bounds_for(2 + seed // 4 % 2, max_fetch=1, clients=seed % 3 == 0)._replace(max_crashes=2)
-        bounds = bounds._replace(last_resort=(LAST_KNOWN, ANYBODY)[seed // 8 % 2])
+        bounds = bounds._replace(last_resort=(LAST_KNOWN, ANYBODY)[seed // 8 % 2], thread_truncates=seed % 5 == 0)
         one = Player(Session(bounds, named(("fetch-truncation", "kip320", "kip101", "elr")[seed % 4])))
         for _ in range(60):
             assert one.session is not None

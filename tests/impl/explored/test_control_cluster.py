@@ -26,7 +26,7 @@ SIZES = {
     "FailedDirectoryLeads": (776, 1_899),
     "RaisedTooLate": (310, 766),
     "RepairedMinIsr": (884, 3_398),
-    "OldElrElects": (936, 3_040),
+    "OldElrElects": (936, 3_066),
     "SwitchedOnLeaderless": (420, 1_246),
     "CompletesLate": (101, 190),
     "RepairedLateConfig": (474, 1_291),

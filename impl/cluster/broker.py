@@ -218,7 +218,7 @@ def is_truncating(setup: Setup, broker: Broker, *, alone: bool) -> bool:
     if broker.entry is not None:
         return broker.entry.truncating
     log = broker.partition.log
-    waiting = fetcher_.add_partition(setup, Fetcher(log), broker.partition.leader_epoch, log.hw)
+    waiting = fetcher_.add_partition(setup, Fetcher(log), broker.partition.leader_epoch, 0)  # at any offset
     asks = fetcher_.epoch_to_ask(setup, waiting) != UNDEFINED
     return asks or (alone and waiting.entry is not None and waiting.entry.truncating)
 

@@ -14,6 +14,7 @@ Rules of this file
 import os
 import re
 import tempfile
+import threading
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -170,11 +171,13 @@ def run_model(
     on_progress: OnProgress | None = None,
     java: Java | None = None,
     warm: Sequence[str] = (),
+    stop: threading.Event | None = None,
 ) -> Comparison:
-    """Run TLC on one model and compare. `warm` is what spec/checker/warm_start.py gave for this Java."""
+    """Run TLC on one model and compare. `warm` is what spec/checker/warm_start.py gave for this Java; `stop` ends it."""
     limits = limits or Limits(brief=model.tier == "small")
     flags = warm if limits.brief else ()
-    found = run_tlc(model.module, model.config().text(), limits=limits, on_progress=on_progress, java=java, jvm_flags=flags)
+    text = model.config().text()
+    found = run_tlc(model.module, text, limits=limits, on_progress=on_progress, java=java, jvm_flags=flags, stop=stop)
     return compare(model, found)
 
 
@@ -194,12 +197,16 @@ def run_models(
     with tempfile.TemporaryDirectory(prefix="tidegauge-warm-") as directory:
         warm = warm_start(java, Path(directory)) if len(models) >= WORTH_WARMING else ()
         pool = ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1))
+        stop = threading.Event()
         try:
-            for comparison in pool.map(lambda model: run_model(model, limits=limits, java=java, warm=warm), models):
+            for comparison in pool.map(
+                lambda model: run_model(model, limits=limits, java=java, warm=warm, stop=stop), models
+            ):
                 done.append(comparison)
                 if on_done:
                     on_done(comparison)
         finally:
+            stop.set()  # Ctrl-C is heard by this thread alone
             pool.shutdown(cancel_futures=True)
     return tuple(done)
 

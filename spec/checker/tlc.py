@@ -7,7 +7,8 @@ Rules of this file
 2. TLC is read in its tool mode (spec/checker/transcript.py), and the JVM is told to speak English whatever the locale.
 3. What stops a run before it starts (no Java, no jar) is raised as SpecError. What stops it afterwards (a broken module,
    an evaluation error, the time limit, a signal) is a Result with outcome ERROR: it never passes for a verdict.
-4. Deadlock is never checked: a bounded model always ends somewhere. TLC 2.15 has only the flag for that, no cfg entry.
+4. A run in a thread of a pool never hears of Ctrl-C: whoever starts such threads gives them an event, `stop`, and sets it.
+5. Deadlock is never checked: a bounded model always ends somewhere. TLC 2.15 has only the flag for that, no cfg entry.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidegauge.spec.checker.java import Java, find_java
@@ -36,6 +37,8 @@ from tidegauge.spec.checker.transcript import (
 from tidegauge.spec.place import SPEC
 
 __all__ = ["Limits", "Outcome", "Progress", "Result", "TlcStep", "modules", "run_tlc"]
+
+GLANCE = 0.2  # seconds between two looks at whether a run has ended
 
 
 @dataclass(frozen=True)
@@ -85,10 +88,35 @@ def _end(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
+@dataclass(frozen=True)
+class _Watch:
+    """Ends a process that runs longer than it may, or that nobody waits for any more."""
+
+    process: subprocess.Popen[str]
+    seconds: float
+    stop: threading.Event
+    over: threading.Event = field(default_factory=threading.Event)
+    expired: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        """Until the run is over."""
+        until = time.monotonic() + self.seconds
+        while not self.over.wait(GLANCE):
+            if time.monotonic() > until:
+                self.expired.set()
+            if self.expired.is_set() or self.stop.is_set():
+                _end(self.process)
+                return
+
+
 def _run(
-    command: list[str], work: Path, seconds: float, on_line: OnLine | None, on_progress: OnProgress | None
+    command: list[str],
+    work: Path,
+    seconds: float,
+    on_line: OnLine | None,
+    on_progress: OnProgress | None,
+    stop: threading.Event,
 ) -> tuple[TlcTranscript, _Ended]:
-    expired = threading.Event()
     with (work / "stderr").open("w+", encoding="utf-8", errors="replace") as stderr:
         with subprocess.Popen(
             command,
@@ -101,13 +129,8 @@ def _run(
             env={**os.environ, "LC_ALL": "C"},
             start_new_session=True,
         ) as process:
-
-            def expire() -> None:
-                expired.set()
-                _end(process)
-
-            timer = threading.Timer(seconds, expire)
-            timer.start()
+            watch = _Watch(process, seconds, stop)
+            threading.Thread(target=watch.run, daemon=True).start()
             try:
                 transcript = read_transcript(process.stdout or (), on_line, on_progress)
                 code = process.wait()
@@ -115,9 +138,9 @@ def _run(
                 _end(process)
                 raise
             finally:
-                timer.cancel()
+                watch.over.set()
         stderr.seek(0)
-        return transcript, _Ended(code, stderr.read().strip(), expired.is_set())
+        return transcript, _Ended(code, stderr.read().strip(), watch.expired.is_set())
 
 
 def _no_verdict(transcript: TlcTranscript, ended: _Ended, limits: Limits, work: Path) -> str:
@@ -147,10 +170,12 @@ def run_tlc(
     on_progress: OnProgress | None = None,
     java: Java | None = None,
     jar: Path | None = None,
+    stop: threading.Event | None = None,
 ) -> Result:
     """Check `module` under the text of a cfg.
 
     `extra_modules` (file name to text) stand beside the modules of this package. `on_line` gets each line the spec prints.
+    `stop`, set by another thread, ends the run without a verdict.
     """
     java, jar, limits = java or find_java(), jar or find_jar(), limits or Limits()
     started = time.monotonic()
@@ -171,7 +196,7 @@ def run_tlc(
             *flags,
             *("-config", f"{module}.cfg", module),
         ]
-        transcript, ended = _run(command, work, limits.seconds, on_line, on_progress)
+        transcript, ended = _run(command, work, limits.seconds, on_line, on_progress, stop or threading.Event())
         message = _no_verdict(transcript, ended, limits, work)
     return Result(
         Outcome.ERROR if message else transcript.outcome or Outcome.ERROR,

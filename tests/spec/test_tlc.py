@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import threading
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,15 @@ def test_the_time_limit_ends_a_run(tmp_path: Path, script: str) -> None:
     result = run_tlc("Counter", "", java=fake(tmp_path, script), limits=Limits(seconds=0.3))
     assert result.outcome is Outcome.ERROR
     assert "0.3 s" in result.message
+    assert result.seconds < 30
+
+
+def test_another_thread_ends_a_run(tmp_path: Path) -> None:
+    """Ctrl-C is heard by the main thread alone: what runs in a pool is ended through the event it was given."""
+    stop = threading.Event()
+    threading.Timer(0.3, stop.set).start()
+    result = run_tlc("Counter", "", java=fake(tmp_path, "exec sleep 60"), stop=stop)
+    assert result.outcome is Outcome.ERROR
     assert result.seconds < 30
 
 

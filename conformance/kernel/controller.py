@@ -75,8 +75,11 @@ def change_partition(
             one_leader(st, epoch, leader)
             # a proposal of an earlier leader epoch is refused (ReplicationControlManager#validateAlterPartitionData); in
             # logs nothing orders the controller's line before those of a broker that has not heard of the epoch yet
+            # where the change before says no epoch either, the election may lie behind, and proposals in this epoch too
             for b in range(st[OPTION, BROKERS]):
-                if st[REPLICAS + b, EPOCH] != epoch and st[OPTION, LAG_RULE] == 0:
+                own = st[REPLICAS + b, EPOCH]
+                earlier = own != epoch and not (own == UNKNOWN and old_epoch == UNKNOWN)
+                if earlier and st[OPTION, LAG_RULE] == 0:
                     st[REPLICAS + b, PROPOSED] = 0
         register(st, epoch, leader, isr, partition_epoch, to.replicas)
 

@@ -91,10 +91,11 @@ def elects_eligible(st: State, leader: int) -> None:
 
 def joins(st: State, old_isr: int, isr: int) -> None:
     """Members of the ISR that were none before have fetched what they lacked."""
-    if isr == UNKNOWN:
-        return
     for b in range(st[OPTION, BROKERS]):
-        if isr >> b & 1 == 1 and (old_isr == UNKNOWN or old_isr >> b & 1 == 0):
+        if isr == UNKNOWN:
+            if st[REPLICAS + b, LOST] != 0:
+                st[REPLICAS + b, LOST] = UNKNOWN
+        elif isr >> b & 1 == 1 and (old_isr == UNKNOWN or old_isr >> b & 1 == 0):
             st[REPLICAS + b, LOST] = 0
 
 

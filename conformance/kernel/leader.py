@@ -30,6 +30,7 @@ from tidegauge.conformance.kernel.state import (
     EPOCH_START,
     FENCING,
     FORGOTTEN,
+    HEARD,
     HW,
     ISR,
     JOIN_NEEDS_EPOCH_START,
@@ -52,6 +53,7 @@ from tidegauge.conformance.kernel.state import (
     REQ_OFFSET,
     REQUEST,
     ROLE,
+    WHOLE,
     State,
     pair,
 )
@@ -131,7 +133,7 @@ def expand_isr(st: State, b: int, f: int, isr: int, remote_leo: int, broker_epoc
     # in a broker's log the line of the proposal stands in front of the one that records the fetch
     if remote_leo != UNKNOWN and st[OPTION, LAG_RULE] == 0:
         own = st[REPLICAS + b, EPOCH] if st[OPTION, FENCING] == 1 else UNKNOWN
-        fetched_there(st, pair(st, f, b), own, remote_leo)
+        fetched_there(st, pair(st, f, b), f, own, remote_leo)
     old = st[REPLICAS + b, ISR]
     if old != UNKNOWN and isr != UNKNOWN:
         decide(st, ISR_01, isr == old | 1 << f and old >> f & 1 == 0, field.ISR, old | 1 << f, isr)
@@ -139,11 +141,13 @@ def expand_isr(st: State, b: int, f: int, isr: int, remote_leo: int, broker_epoc
     st[REPLICAS + b, PROPOSED_BROKER_EPOCH] = broker_epoch
 
 
-def fetched_there(st: State, p: int, own: int, remote_leo: int) -> None:
+def fetched_there(st: State, p: int, f: int, own: int, remote_leo: int) -> None:
     """ISR-01: the LEO that lets a replica in is one it fetched from: the fetch at hand, or the one recorded last; `own`: the
     leader epoch that the fetch at hand must be of, UNKNOWN where nobody asks."""
     kind, recorded = st[p, KIND], st[p, REMOTE]
     if recorded == UNKNOWN or st[p, OLD_KIND] in (REQUEST, UNKNOWN) or st[p, FORGOTTEN] == 1:
+        return
+    if st[WHOLE, HEARD] >> f & 1 == 0:  # a follower that tells nothing of its own may have sent anything
         return
     if kind == REQUEST:
         # a fetch of another epoch is refused, and brings nobody up

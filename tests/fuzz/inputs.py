@@ -9,6 +9,7 @@ Rules of this file
 import gzip
 import json
 import random
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -108,14 +109,13 @@ def _traces() -> tuple[bytes, ...]:
 
 
 @cache
-def _tables(scratch: Path = Path("/dev/shm")) -> tuple[bytes, ...]:
+def _tables() -> tuple[bytes, ...]:
     found = []
-    for path in sorted(DIRECTORY.glob("*.ndjson"))[:6]:
-        trace = ndjson.read(path).traces[0]
-        at = scratch / f"tidegauge-fuzz-{path.stem}.parquet"
-        parquet.write(to_columns([trace], trace.config), trace.config, at)
-        found.append(at.read_bytes())
-        at.unlink()
+    with tempfile.TemporaryDirectory() as scratch:
+        for path in sorted(DIRECTORY.glob("*.ndjson"))[:6]:
+            trace, at = ndjson.read(path).traces[0], Path(scratch) / f"{path.stem}.parquet"
+            parquet.write(to_columns([trace], trace.config), trace.config, at)
+            found.append(at.read_bytes())
     return tuple(found)
 
 

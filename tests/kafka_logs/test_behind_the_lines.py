@@ -12,6 +12,7 @@ from tests.kafka_logs.hand import (
     FOLLOWS,
     LEADS,
     LOADED,
+    LOG,
     RF,
     appended,
     broker,
@@ -65,6 +66,16 @@ def test_a_high_watermark_that_moves_behind_the_last_line(role: str, tmp_path: P
     assert failing(tmp_path) == set()
 
 
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_disk_that_has_more_than_the_last_line(closed: bool, tmp_path: Path) -> None:
+    """The last process served on after SIGTERM: its checkpoint is beyond its last line. One that logged its end did not."""
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nalpha 0 41\n")
+    end = (("main", "LogManager", "Shutdown complete."),) if closed else ()
+    capture = broker(tmp_path, STARTED, *LOADED, FOLLOWS, STOPPING, *end)
+    assert any("high watermark 41 on disk" in str(gap) for gap in capture.gaps) is not closed
+    assert failing(tmp_path) == ({"LOG-02"} if closed else set())
+
+
 def test_a_log_that_is_created_where_one_is_loaded_lacks_lines(tmp_path: Path) -> None:
     """The end of a process and the beginning of the next one are missing, between which the disk was lost."""
     closed = ("main", "LogManager", "Shutdown complete.")
@@ -92,6 +103,17 @@ def test_a_log_that_grew_while_it_was_shut_lacks_lines(tmp_path: Path) -> None:
     report = check([tmp_path])
     assert any("log end 41 is loaded, and no line goes beyond 40" in line for line in report.missing), report.missing
     assert not failing(tmp_path)
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_a_high_watermark_that_only_its_log_tells_of(said: bool, tmp_path: Path) -> None:
+    """The leader's own line of it is lost: what rests on the high watermark is not judged."""
+    led = (*LEADS[:2], LEADS[2].format("1,2"))
+    sets = ("rh", "UnifiedLog", f"{LOG}Setting high watermark (offset=41, segment=[0:0])")
+    lines = (appended(40), sets, *((risen(41),) if said else ()), recorded(2, 41))
+    capture = broker(tmp_path, STARTED, *LOADED, led, *lines, STOPPING)
+    assert any("no line of its leader says so" in str(gap) for gap in capture.gaps) is not said
+    assert failing(tmp_path) == set()
 
 
 @pytest.mark.parametrize("closed", [True, False])

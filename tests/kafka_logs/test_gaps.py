@@ -61,6 +61,7 @@ def test_whole_logs_have_no_gap(name: str) -> None:
         ("n1/server.log", "Registered signal handlers", "every logger of node 1"),
         ("n3/server.log", "Completed load of Log", "no line says how far the log goes"),
         ("n1/server.log", "Terminating process", "every logger of node 1"),
+        ("n2/server.log", "High watermark updated", "kafka.cluster.Partition at TRACE of node 2"),
     ],
 )
 def test_one_line_less_is_named_and_fails_nothing(path: str, words: str, said: str, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tidegauge.traces.kafka.disks.disks import left_unread, read_disk
 from tidegauge.traces.kafka.lines.requests import Fetch, LoggedRequest, Sessions
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.kafka.nodes.gaps import END as END_OF_LOG
-from tidegauge.traces.kafka.nodes.gaps import Gap
+from tidegauge.traces.kafka.nodes.gaps import EVERYTHING, WORDS, Gap
 from tidegauge.traces.kafka.nodes.node import Node, changes_reported, topic_ids
 from tidegauge.traces.kafka.nodes.process import END
 from tidegauge.traces.kafka.nodes.steps import TAKES_RESPONSES, LoggedStep, Send
@@ -154,6 +154,7 @@ def observe_disks(reading: Reading) -> None:
     ends_early = any(gap.end == END_OF_LOG for gap in reading.gaps)
     for node in reading.nodes:
         reading.problems += node.problems + _observe(node, ends_early)
+        reading.gaps += _served_on(node)
 
 
 PASSES: tuple[Callable[[Reading], None], ...] = (
@@ -282,3 +283,17 @@ def _observe(node: Node, ends_early: bool) -> list[Problem]:
                 LoggedStep(node.id, tp, "Observe", fields, at, run.last, place) for at, fields in observations
             ]
     return problems
+
+
+def _served_on(node: Node) -> Iterator[Gap]:
+    """The disk of a process that was told to stop, and logged no more (4.x), has what came behind its last line."""
+    since = node.broker.unheard_from
+    for step in node.broker.steps if since is not None else ():
+        if step.name != "Observe":
+            continue
+        replica = node.broker.replicas[step.tp]
+        for what, known in (("leo", replica.leo), ("hw", replica.last_hw)):
+            found = step.fields.get(what)
+            if known is not None and isinstance(found, int) and found > known:
+                why = f"{WORDS[what]} {found} on disk, and no line goes beyond {known}: it served on ({step.at})"
+                yield Gap(node.id, EVERYTHING, (node.broker.run, node.broker.index), END_OF_LOG, (since, None), why)

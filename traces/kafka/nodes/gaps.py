@@ -89,6 +89,7 @@ class Watch:
         self._sized: set[str] = set()
         self._without_role: set[str] = set()
         self._set: dict[tuple[str, str], int] = {}
+        self._raised: dict[tuple[str, str], int] = {}
         self._reported: dict[tuple[str, str], Seen] = {}
         self._left: dict[tuple[str, str], tuple[int, Seen]] = {}
         self._first: Seen = (BEGIN, 0)
@@ -96,6 +97,7 @@ class Watch:
     def begins(self, first: Said | None, line: Line) -> None:
         """A process, at its first line that says something."""
         self._set.clear()
+        self._raised.clear()
         self._leading.clear()
         self._unloaded.clear()
         self._sized.clear()
@@ -158,7 +160,19 @@ class Watch:
             for seen in (self._without_role, self._unloaded, self._sized):
                 seen.discard(said.tp)
         elif said.what == "high-watermark":
-            self._set[said.line.thread, said.tp] = said.number("hw")
+            self._sets(said)
+
+    def _sets(self, said: Said) -> None:
+        """A leader that raises it says so in the next line of the thread (Partition#maybeIncrementLeaderHW).
+
+        One that sets it where it was, for a new segment or its place in the segment, says no more.
+        """
+        thread, hw = said.line.thread, said.number("hw")
+        self._set[thread, said.tp] = hw
+        replica = self.broker.replicas.get(said.tp) or LoggedReplica()
+        leads = self._leading.get(said.tp) and thread and not thread.startswith(FETCHER_THREAD)
+        if leads and replica.hw is not None and hw > replica.hw:
+            self._raised[thread, said.tp] = hw
 
     def _breaks(self, said: Said, broker: LoggedBroker) -> Iterator[Break]:
         if said.what == "sending":
@@ -172,6 +186,9 @@ class Watch:
         if said.what in _OF_A_REPLICA - _ROLE_LINES:
             yield from self._has_a_role(said.tp)
         thread = ("send", said.line.thread)
+        raised = self._raised.pop((said.line.thread, said.tp), None)
+        if raised is not None and not (said.what == "leader-high-watermark" and said.number("hw") == raised):
+            yield PARTITION, ("hw", said.tp), f"the log was given high watermark {raised}, and no line of its leader says so"
         named = bool(said.line.thread)  # without the names of threads nobody knows which lines belong together
         in_fetcher = said.line.thread.startswith(FETCHER_THREAD)
         answering = broker.opened(said, _OF_AN_RESPONSE) is not None
@@ -227,7 +244,7 @@ class Watch:
         """More on disk than the process before had: its last lines are missing, as those of one that is killed may be."""
         left, _ = self._left.get((what, tp), (loaded, None))
         if loaded > left:
-            yield LOG, (f"{what} before", tp), f"{_WORDS[what]} {loaded} is loaded, and no line goes beyond {left}"
+            yield LOG, (f"{what} before", tp), f"{WORDS[what]} {loaded} is loaded, and no line goes beyond {left}"
 
     def _has_a_role(self, tp: str) -> Iterator[Break]:
         if tp not in self._leading and tp not in self._without_role:
@@ -265,9 +282,9 @@ def _latest(replica: LoggedReplica) -> int:
     return replica.epochs[-1][0] if replica.epochs else -1
 
 
-_WORDS: Mapping[str, str] = {"leo": "log end", "hw": "high watermark"}
+WORDS: Mapping[str, str] = {"leo": "log end", "hw": "high watermark"}
 
 
 def _differs(known: int | None, seen: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
     if known is not None and known != seen:
-        yield logger, (what, tp), f"{_WORDS[what]} {seen}, which no line brings about after {known}"
+        yield logger, (what, tp), f"{WORDS[what]} {seen}, which no line brings about after {known}"

@@ -12,6 +12,9 @@ KEYS = ("nodes", "min_isr", "profile", "lag_rule", "controller", "source")
 MOST_NODES = 61
 """Sets of nodes are bit masks in an int64, the controller has a position too, and UNKNOWN is no mask."""
 
+MOST_MEMBERS = 2**31 - 1
+"""min.insync.replicas is an INT, at least 1 (LogConfig)."""
+
 
 def as_json(config: Config) -> dict[str, Any]:
     """The keys of this version, then the kept ones. A config without a controller does not name one."""
@@ -36,7 +39,7 @@ def fault(line: Mapping[str, Any]) -> tuple[str, str] | None:
     if len(nodes) > MOST_NODES:
         return f"at most {MOST_NODES} nodes", str(len(nodes))
     for key, right, name in (
-        ("min_isr", is_int, "an integer"),
+        ("min_isr", lambda value: is_int(value) and 1 <= value <= MOST_MEMBERS, f"an integer from 1 to {MOST_MEMBERS}"),
         ("profile", lambda value: isinstance(value, str), "a text"),
         ("lag_rule", lambda value: isinstance(value, bool), "true or false"),
         ("controller", lambda value: value is None or is_int(value), "a node id"),

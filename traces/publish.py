@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tidegauge.traces.configs import MOST_MEMBERS, MOST_NODES
 from tidegauge.traces.made import code, table, write_both
 from tidegauge.traces.schema import EVENTS, FIELDS, GAPS, LARGEST, MISSING, VERSION, WHOLE, EventType, FieldKind
 
@@ -59,8 +60,8 @@ def _config() -> dict[str, Any]:
     return {
         "required": ["nodes"],
         "properties": {
-            "nodes": {"type": "array", "items": _NODE, "minItems": 1, "maxItems": 61, "uniqueItems": True},
-            "min_isr": {"type": "integer", "description": "min.insync.replicas"},
+            "nodes": {"type": "array", "items": _NODE, "minItems": 1, "maxItems": MOST_NODES, "uniqueItems": True},
+            "min_isr": {"type": "integer", "minimum": 1, "maximum": MOST_MEMBERS, "description": "min.insync.replicas"},
             "profile": {"type": "string", "description": "generation of the protocol"},
             "lag_rule": {"type": "boolean", "description": "whether a replica outside the ISR may hold the HW back"},
             "reports": {"type": "array", "items": {"enum": [*EVENTS]}, "description": "the kinds of event it can report"},

@@ -4,6 +4,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.kafka_logs.hand import (
     CREATED,
     DELETED,
@@ -64,6 +66,15 @@ def test_a_proposal_the_controller_refuses_has_no_line_but_a_request(tmp_path: P
         "clean": True,
         "peer": 1,
     }
+
+
+@pytest.mark.parametrize("topics", [["alpha"], [{"topicId": "T"}], [{"topicId": "T", "partitions": [{"errorCode": 0}]}], 1])
+def test_a_response_to_a_proposal_that_is_not_of_kafkas_shape(topics: object, tmp_path: Path) -> None:
+    """It is reported and left out, whoever reads it first."""
+    capture = broker(
+        tmp_path, STARTED, *LOADED, FOLLOWS, requests=(request(56, {"brokerId": 1, "topics": []}, {"topics": topics}),)
+    )
+    assert [(one.path, one.line) for one in capture.problems if "ALTER_PARTITION" in one.expected] == [("request.log", 1)]
 
 
 def test_a_log_that_is_created_where_one_was_is_a_lost_disk(tmp_path: Path) -> None:

@@ -145,7 +145,16 @@ def test_a_newer_major_version_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", ["{}", '{"nodes":[]}', '{"nodes":[1,1]}', '{"nodes":[1],"min_isr":"2"}', '{"nodes":[1],"lag_rule":1}']
+    "bad",
+    [
+        "{}",
+        '{"nodes":[]}',
+        '{"nodes":[1,1]}',
+        '{"nodes":[1],"min_isr":"2"}',
+        '{"nodes":[1],"min_isr":0}',
+        '{"nodes":[1],"min_isr":4294967296}',
+        '{"nodes":[1],"lag_rule":1}',
+    ],
 )
 def test_events_below_a_bad_config_are_counted_as_lost(bad: str) -> None:
     found = read(json.dumps({"event": "Config", **json.loads(bad)}), event(), event(), CONFIG_LINE, event())

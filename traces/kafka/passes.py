@@ -19,7 +19,7 @@ from tidegauge.traces.kafka.between.processes import unheard_processes
 from tidegauge.traces.kafka.between.unlogged import tie_unlogged
 from tidegauge.traces.kafka.between.unmatched import torn_lines, unmatched, without_send
 from tidegauge.traces.kafka.disks.disks import left_unread, read_disk
-from tidegauge.traces.kafka.lines.requests import Fetch, LoggedRequest, Sessions
+from tidegauge.traces.kafka.lines.requests import NOT_KAFKAS, Fetch, LoggedRequest, Sessions
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.kafka.nodes.gaps import END as END_OF_LOG
 from tidegauge.traces.kafka.nodes.gaps import EVERYTHING, WORDS, Gap
@@ -210,7 +210,7 @@ def _as_problem(request: LoggedRequest, problems: list[Problem]) -> Iterator[Non
     """A document that is JSON but not of Kafka's shape is left out."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+    except NOT_KAFKAS as error:
         problems.append(
             Problem(
                 request.line.file,

@@ -5,8 +5,11 @@ broken. So a node whose log shows that a logger was off is not judged, and one P
 of lines counts only where something else in the logs shows that there should have been some.
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
 
+from tidegauge.traces.kafka.lines.requests import NOT_KAFKAS
 from tidegauge.traces.kafka.nodes.node import Node
 from tidegauge.traces.problems import Problem
 
@@ -54,14 +57,20 @@ def silent_controller(controller: Node, nodes: Iterable[Node]) -> Problem | None
 
 
 def _accepted(controller: Node) -> Iterator[Hashable]:
-    """The changes that its responses to proposals name."""
+    """The changes that its responses to proposals name. A response that is none is reported where requests become steps."""
     for request in controller.requests:
-        for topic in request.response.get("topics", ()) if request.name == "ALTER_PARTITION" else ():
-            topic_id = str(topic.get("topicId") or topic.get("topicName"))
-            for part in topic["partitions"]:
-                if part["errorCode"] == 0 and "partitionEpoch" in part:
-                    tp = f"{controller.broker.topic_ids.get(topic_id, topic_id)}-{part['partitionIndex']}"
-                    yield "metadata", tp, part["partitionEpoch"]
+        if request.name == "ALTER_PARTITION":
+            with suppress(*NOT_KAFKAS):
+                yield from _made(controller, request.response)
+
+
+def _made(controller: Node, response: Mapping[str, Any]) -> Iterator[Hashable]:
+    for topic in response.get("topics", ()):
+        topic_id = str(topic.get("topicId") or topic.get("topicName"))
+        for part in topic["partitions"]:
+            if part["errorCode"] == 0 and "partitionEpoch" in part:
+                tp = f"{controller.broker.topic_ids.get(topic_id, topic_id)}-{part['partitionIndex']}"
+                yield "metadata", tp, int(part["partitionEpoch"])
 
 
 def _off(node: Node, logger: str, seen: str) -> Problem:

@@ -31,6 +31,9 @@ NAMES: Mapping[int, str] = {
 }
 
 
+NOT_KAFKAS = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError)
+"""What reading a document raises that is JSON but not of Kafka's shape."""
+
 _METADATA_TOPIC = (METADATA_LOG.rpartition("-")[0], "AAAAAAAAAAAAAAAAAAAAAQ")
 """Its name and its id (Uuid#METADATA_TOPIC_ID)."""
 _DECODER = json.JSONDecoder(parse_int=number)
@@ -62,7 +65,7 @@ def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
         if name is None or (name == "FETCH" and _of_metadata_log(document["request"])):
             return None
         return _request(line, order, name, str(header["clientId"]), document)
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+    except NOT_KAFKAS as error:
         return Problem(
             line.file,
             line.number,

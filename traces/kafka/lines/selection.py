@@ -15,7 +15,7 @@ from typing import Any
 from zlib import crc32
 
 from tidegauge.traces.kafka.lines.lines import Line
-from tidegauge.traces.kafka.lines.requests import NAMES, partition_of, replica_of
+from tidegauge.traces.kafka.lines.requests import NAMES, NOT_KAFKAS, partition_of, replica_of
 from tidegauge.traces.kafka.lines.said import parse
 
 _TP = r"[A-Za-z0-9._\-]+-\d+"
@@ -124,7 +124,7 @@ class Selection:
                 slim[key] = {name: self._topics(value) for name, value in document[key].items() if name not in _UNREAD}
                 left = left or any(isinstance(value, list) and value for value in slim[key].values())
             follows = replica_of(slim["request"]) >= 0 and api is not None and int(api[1]) == FETCH
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except NOT_KAFKAS:
             return line  # whoever reads it says what is wrong with it
         return replace(line, message=f"{_REQUEST}:{json.dumps(slim)}") if left or follows else None
 

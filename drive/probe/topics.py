@@ -66,7 +66,8 @@ class Topics:
         or a setting that one which Metadata creates has not."""
         creates = "CreateTopics" in self.first.versions
         if not creates and (replicas or dict(config) != KEPT):
-            asked = f"replicas on {replicas}" if replicas else str(dict(config))
+            others = (f"{key}={value}" for key, value in config.items() if KEPT.get(key) != value)
+            asked = f"replicas on {replicas}" if replicas else ", ".join(others)
             raise NotOfferedError(f"CreateTopics: needs version 0 or newer for {asked}; ApiVersions offers none")
         if only(self._metadata(name), "topics")["errorCode"] == Code.NONE:
             raise _there(name)

@@ -2,27 +2,21 @@
 
 Rules of this file
 
-1. Whatever happens to us, the process ends and the folder goes: guard.py holds both.
+1. Whatever happens to us, the process ends and the folder goes: guarded.py holds both.
 2. No port is chosen: the process listens on port 0 and says in its registration which one it got.
 3. Everything it logs lies in one file, and is kept until the process is closed.
 """
 
-import json
 import os
 import re
 import signal
-import subprocess
-import sys
-import tempfile
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
-from tidegauge.drive.kafka import guard
-from tidegauge.drive.wire.primitives import WireError
+from tidegauge.drive.kafka.guarded import OUT, Guarded
 from tidegauge.spec.checker.java import find_java
 
 LOG4J2 = """status = warn
@@ -71,14 +65,8 @@ class KafkaProcess:
     def __init__(self, jars: Path, properties: Mapping[str, object], environment: Mapping[str, str] = NOTHING) -> None:
         self._jars, self._java, self._node = jars, find_java().path, properties["node.id"]
         self._environment = environment
-        prefix = str(Path(tempfile.gettempdir()) / "tidegauge-kafka-")
-        self._guard = subprocess.Popen(
-            [sys.executable, "-I", "-S", guard.__file__, prefix],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
-        self.home = Path(self._heard()["folder"])
+        self._guarded = Guarded("tidegauge-kafka-")
+        self.home = self._guarded.home
         self.log = self.home / "server.log"
         self._configuration = self.home / "server.properties"
         found = {**properties, "log.dirs": self.data}
@@ -94,27 +82,23 @@ class KafkaProcess:
 
     def start(self) -> None:
         """Start the process; that it is up is seen when it registers."""
-        self._ask(run=self._command(), out=str(self.home / "out"))
+        self._guarded.run(self._command())
 
     def stop(self) -> None:
         """End it in order, and wait."""
-        self._ask(signal=signal.SIGTERM)
+        self._guarded.end(signal.SIGTERM)
 
     def kill(self) -> None:
         """End it at once."""
-        self._ask(signal=signal.SIGKILL)
+        self._guarded.end(signal.SIGKILL)
 
     def close(self) -> None:
         """End it and take its folder away."""
-        if self._guard.stdin is not None:
-            self._guard.stdin.close()
-        self._guard.wait()
-        if self._guard.stdout is not None:
-            self._guard.stdout.close()
+        self._guarded.close()
 
     def last_words(self) -> str:
         """What it wrote last, for a message about its end."""
-        said = [line for name in ("out", "server.log") if (path := self.home / name).is_file() for line in _lines(path)]
+        said = [line for name in (OUT, "server.log") if (path := self.home / name).is_file() for line in _lines(path)]
         return "\n".join(said[-LAST_WORDS:])
 
     def lines_about(self, *words: str) -> list[str]:
@@ -139,20 +123,6 @@ class KafkaProcess:
         given = [f"-D{name}={value}" for name, value in settings.items()]
         around = ["env", *(f"{name}={value}" for name, value in self._environment.items())] if self._environment else []
         return [*around, str(self._java), *HEAP, *given, "-cp", f"{self._jars}{os.sep}*", SERVER, str(self._configuration)]
-
-    def _ask(self, **line: Any) -> dict[str, Any]:
-        if self._guard.stdin is None or self._guard.poll() is not None:
-            raise WireError("Kafka's process: expected its guard to live; seen that it has ended")
-        self._guard.stdin.write(json.dumps(line).encode() + b"\n")
-        self._guard.stdin.flush()
-        return self._heard()
-
-    def _heard(self) -> dict[str, Any]:
-        line = self._guard.stdout.readline() if self._guard.stdout is not None else b""
-        if not line:
-            raise WireError(f"Kafka's process: expected its guard to say what it did; seen exit code {self._guard.wait()}")
-        heard: dict[str, Any] = json.loads(line)
-        return heard
 
 
 def _lines(path: Path) -> list[str]:

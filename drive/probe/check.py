@@ -6,13 +6,15 @@ Rules of this file
    method, a sentence, the requests. Its requests are a generator, so that a later one may use what an earlier one got.
 2. Expected are fields of the response, as far as a rule speaks about them; a set of values means any of them.
 3. Nothing is expected of a broker that does not offer a request in the version of `needs`.
+4. A fetch may bring fewer batches than there are, but for none (KIP-74): the rest is asked for from behind them, as a
+   consumer does, and held against what must be there in the same way.
 """
 
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 
 from tidegauge.drive.probe.codes import named
-from tidegauge.drive.probe.link import Link, LinkError, only
+from tidegauge.drive.probe.link import ClosedError, Link, LinkError, only
 from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
@@ -22,6 +24,11 @@ from tidegauge.traces.segments.record_batch import CorruptBatchError, header
 Expected = Mapping[str, Any]
 CLOSED = {"connection": "closed"}
 """Expected where Kafka closes the connection."""
+CLOSES = "connection: expected that it is closed; seen that it is not:"
+
+BATCHES, EPOCHS = "batches", "epochs"
+"""Of a fetch: base and last offset of each batch, leader epoch of each. Who stamps no epochs has one thing wrong, not all
+that reads."""
 
 
 class Ask(NamedTuple):
@@ -68,17 +75,41 @@ def exchanged(ask: Ask) -> Message:
     closes = ask.expected == CLOSED
     try:
         response = ask.link.ask(ask.call) if ask.claimed is None else ask.link.claim(ask.call, ask.claimed)
-    except LinkError as problem:
-        if closes and "closed" in str(problem):
+    except ClosedError as problem:
+        if closes:
             return {}
         raise FailedError(str(problem)) from problem
+    except LinkError as problem:
+        raise FailedError(f"{CLOSES} {problem}" if closes else str(problem)) from problem
     if closes:
-        raise FailedError(f"{ask.call.name}: expected that the connection is closed; seen a response")
+        raise FailedError(f"{CLOSES} {ask.call.name} is answered")
     seen = reading(ask.call.name, response)
     for name, wanted in ask.expected.items():
-        if not _is(seen.get(name), wanted):
+        if not _is(seen.get(name), wanted) and not (name in (BATCHES, EPOCHS) and _begins(seen[name], wanted)):
             raise FailedError(f"{name}: expected {_shown(name, wanted)}; seen {_shown(name, seen.get(name))}")
-    return seen
+    return _whole(ask, ask.expected, seen)
+
+
+def _begins(seen: list[Any], wanted: list[Any]) -> bool:
+    return 0 < len(seen) < len(wanted) and wanted[: len(seen)] == seen
+
+
+def _whole(ask: Ask, expected: Expected, seen: Message) -> Message:
+    """What a fetch brought, and what comes behind it as far as it was expected."""
+    parts = {name: expected[name][len(seen[name]) :] for name in (BATCHES, EPOCHS) if name in expected}
+    if not any(parts.values()):
+        return seen
+    rest = exchanged(ask._replace(call=_behind(ask.call, seen), expected={**expected, **parts}))
+    return {**rest, BATCHES: seen[BATCHES] + rest[BATCHES], EPOCHS: seen[EPOCHS] + rest[EPOCHS]}
+
+
+def _behind(call: Call, seen: Message) -> Call:
+    """A fetch goes on behind the last batch; who says what it fetched last says the epoch of that."""
+    (topic,) = call.body["topics"]
+    (asked,) = topic["partitions"]
+    epoch = UNDEFINED if asked["lastFetchedEpoch"] == UNDEFINED else seen[EPOCHS][-1]
+    partition = {**asked, "fetchOffset": seen[BATCHES][-1][1] + 1, "lastFetchedEpoch": epoch}
+    return call._replace(body={**call.body, "topics": [{**topic, "partitions": [partition]}]})
 
 
 def reading(name: str, response: Message) -> Message:
@@ -106,9 +137,10 @@ def _fetched(response: Message) -> Message:
         return {"errorCode": response["errorCode"]}
     found = dict(only(response, "responses", "partitions"))
     try:
-        found["batches"] = batches_in(found.pop("records") or b"")
+        batches = batches_in(found.pop("records") or b"")
     except CorruptBatchError as problem:
         raise FailedError(f"records: {problem}") from problem
+    found[BATCHES], found[EPOCHS] = [one[:2] for one in batches], [one[2] for one in batches]
     diverging = found.get("divergingEpoch") or {"epoch": UNDEFINED, "endOffset": UNDEFINED}
     at = (diverging["epoch"], diverging["endOffset"])
     found["divergingEpoch"] = None if at == (UNDEFINED, UNDEFINED) else at

@@ -95,6 +95,10 @@ class LinkError(WireError):
     """There is no response that could be read."""
 
 
+class ClosedError(LinkError):
+    """The broker has closed the connection."""
+
+
 def only(message: Message, *fields: str) -> Message:
     """The one entry of a list in a response, of a list in that, and so on. Raises LinkError unless it is one."""
     for name in fields:
@@ -175,8 +179,8 @@ class Link:
             raise self._lost(exchange, "the connection was lost before")
         try:
             data = self._wire.receive()
-        except EOFError as problem:
-            raise self._lost(exchange, "the connection was closed") from problem
+        except (EOFError, ConnectionError) as problem:  # reset where the broker had not read everything
+            raise ClosedError(str(self._lost(exchange, "the connection was closed"))) from problem
         except (OSError, WireError) as problem:
             raise self._lost(exchange, f"no response: {problem}") from problem
         exchange = exchange._replace(received=data)

@@ -25,6 +25,10 @@ PLENTY = 1 << 20
 BY_NAME = 12
 """The last version of Fetch and of Produce that goes by topic name (KIP-516)."""
 
+WAIT = 200
+"""How long a fetch may wait, in ms: with no bytes to wait for, Kafka waits for nothing (ReplicaManager#fetchMessages).
+Others read until the time is over, and read nothing where there is none."""
+
 BEGAN, TICK = 1_600_000_000_000, 1000
 """Timestamps of records, in ms: the same in every run. Topics keep records for ever."""
 
@@ -41,11 +45,13 @@ class Entries(NamedTuple):
 
 
 class Partition:
-    """Partition 0 of a topic. `epoch` is that of its leader by the metadata, `end` what its log end must be."""
+    """Partition 0 of a topic. `epoch` is that of its leader by the metadata, `end` what its log end must be; `batches`
+    are their base and last offsets, `epochs` their leader epochs."""
 
     def __init__(self, link: Link, name: str, topic_id: UUID, epoch: int) -> None:
         self.link, self.name, self.id, self.epoch = link, name, topic_id, epoch
-        self.batches: list[tuple[int, int, int]] = []
+        self.batches: list[tuple[int, int]] = []
+        self.epochs: list[int] = []
         self.timestamps: list[int] = []
         self.start = 0
 
@@ -58,7 +64,7 @@ class Partition:
     def entries(self) -> Entries:
         """Its epoch cache: a leader notes its epoch when it begins, and a later one at the same offset replaces it."""
         found: dict[int, int] = {}
-        for base, _, epoch in self.batches:
+        for (base, _), epoch in zip(self.batches, self.epochs, strict=True):
             found.setdefault(epoch, base)
         found.setdefault(self.epoch, self.end)
         return Entries(tuple(found), tuple(found.values()))
@@ -70,7 +76,8 @@ class Partition:
     def appended(self, records: int = 1) -> None:
         """A batch was written."""
         first = self.end
-        self.batches.append((first, first + records - 1, self.epoch))
+        self.batches.append((first, first + records - 1))
+        self.epochs.append(self.epoch)
         self.timestamps += [self.timestamp(first)] * records
 
     @staticmethod
@@ -100,10 +107,11 @@ class Partition:
         replica: int = CONSUMER,
         isolation: int = READ_UNCOMMITTED,
         max_bytes: int = PLENTY,
+        max_wait: int = WAIT,
         index: int = 0,
         version: int | None = None,
     ) -> Call:
-        """A full fetch that waits for nothing. `current` and `last` are the leader epochs that it carries."""
+        """A full fetch that has no bytes to wait for. `current` and `last` are the leader epochs that it carries."""
         version = self._fetch_version(version)
         who: Message = {"replicaId": replica} if version < 15 else {"replicaState": {"replicaId": replica}}
         partition = {
@@ -114,7 +122,7 @@ class Partition:
             "partitionMaxBytes": max_bytes,
         }
         topics = [{"topicId": self.id, "topic": self.name, "partitions": [partition]}]
-        limits = {"maxWaitMs": 0, "minBytes": 0, "maxBytes": max_bytes, "isolationLevel": isolation}
+        limits = {"maxWaitMs": max_wait, "minBytes": 0, "maxBytes": max_bytes, "isolationLevel": isolation}
         return Call("Fetch", version, {**who, **limits, "sessionId": 0, "sessionEpoch": UNDEFINED, "topics": topics})
 
     def _fetch_version(self, version: int | None) -> int:

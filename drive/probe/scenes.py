@@ -12,12 +12,11 @@ from uuid import UUID
 from tidegauge.drive.probe.codes import Code, named
 from tidegauge.drive.probe.link import LinkError, only
 from tidegauge.drive.probe.partition import Partition, batch
-from tidegauge.drive.probe.topics import Topics, UndecidedError
+from tidegauge.drive.probe.topics import KEPT, Topics, UndecidedError
 from tidegauge.drive.wire.frames import Call
 
 RECORDS = 10
 LOADING = frozenset({Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE})
-KEPT: Mapping[str, str] = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 PREFERRED = 0
 """ElectionType.PREFERRED."""
 
@@ -113,15 +112,16 @@ class Scenes:
         return nodes[:2]
 
     def _elected(self) -> Partition:
-        """Leader epochs grow with each election; elections follow the order of the replicas."""
+        """Leader epochs grow with each election; elections follow the order of the replicas, at Kafka. Elsewhere another
+        leader will do."""
         nodes = self._two()
         partition = self._create("epochs", replicas=nodes)
         for leader in (nodes[1], nodes[0], nodes[1]):
             for _ in range(3):
                 append(partition)
             self._elect(partition.name, [leader, *(node for node in nodes if node != leader)])
-            found = self._topics.ready(partition.name, leader)
-            found.batches, found.timestamps = partition.batches, partition.timestamps
+            found = self._topics.ready(partition.name, behind=partition.epoch)
+            found.batches, found.epochs, found.timestamps = partition.batches, partition.epochs, partition.timestamps
             partition = found
         append(partition)
         return partition

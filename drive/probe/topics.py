@@ -13,11 +13,12 @@ from uuid import UUID
 
 from tidegauge.drive.probe.codes import Code, named
 from tidegauge.drive.probe.link import Dial, Exchange, Link, LinkError, only
-from tidegauge.drive.probe.partition import LATEST, Partition
+from tidegauge.drive.probe.partition import LATEST, NotOfferedError, Partition
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.impl.errors import UsageError
+from tidegauge.impl.rules import UNDEFINED
 
 T = TypeVar("T")
 
@@ -32,6 +33,9 @@ NOT_YET = frozenset(
     }
 )
 """What a broker says of a partition while metadata is on its way."""
+
+KEPT: Mapping[str, str] = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
+"""How topics are set unless a check says otherwise: nothing goes by itself."""
 
 MOMENT, PATIENCE = 0.02, 15.0
 
@@ -58,33 +62,40 @@ class Topics:
         self._made: list[str] = []
 
     def create(self, name: str, config: Mapping[str, str], replicas: list[int] | None = None) -> Partition:
-        """A topic of one partition. Raises UndecidedError; UsageError for one that is there."""
+        """A topic of one partition. Raises UndecidedError; UsageError for one that is there; NotOfferedError for replicas
+        or a setting that one which Metadata creates has not."""
+        creates = "CreateTopics" in self.first.versions
+        if not creates and (replicas or dict(config) != KEPT):
+            others = (f"{key}={value}" for key, value in config.items() if KEPT.get(key) != value)
+            asked = f"replicas on {replicas}" if replicas else ", ".join(others)
+            raise NotOfferedError(f"CreateTopics: needs version 0 or newer for {asked}; ApiVersions offers none")
         if only(self._metadata(name), "topics")["errorCode"] == Code.NONE:
             raise _there(name)
         self._made.append(name)
-        if "CreateTopics" in self.first.versions:
+        if creates:
             self._created(name, config, replicas)
         else:
             self._metadata(name, create=True)
         return self.ready(name)
 
-    def ready(self, name: str, leader: int | None = None) -> Partition:
-        """The partition, when its leader (a given one) says that it leads."""
+    def ready(self, name: str, behind: int = UNDEFINED) -> Partition:
+        """The partition, when its leader says that it leads, in a leader epoch behind a given one."""
 
         def serving() -> Partition | None:
             found = self._metadata(name)
             topic = only(found, "topics")
             known = topic["partitions"][:1] if topic["errorCode"] == Code.NONE else []
-            if not known or known[0]["leaderId"] < 0 or leader not in {None, known[0]["leaderId"]}:
+            epoch = max(known[0].get("leaderEpoch", 0), 0) if known else UNDEFINED
+            if not known or known[0]["leaderId"] < 0 or epoch <= behind:
                 return None
             link = self._link(known[0]["leaderId"], found["brokers"])
-            epoch = max(known[0].get("leaderEpoch", 0), 0)
             partition = Partition(link, name, topic.get("topicId") or UUID(int=0), epoch)
             return partition if self._serves(partition) else None
 
         partition = self.until(serving, lambda seen: seen is not None)
         if partition is None:
-            raise UndecidedError(f"topic {name} has no leader that serves it within {self._patience:g} s")
+            which = f"a leader behind epoch {behind}" if behind >= 0 else "a leader"
+            raise UndecidedError(f"topic {name}: expected {which} that serves it within {self._patience:g} s; seen none")
         return partition
 
     def until(self, look: Callable[[], T], met: Callable[[T], bool]) -> T:
@@ -102,7 +113,8 @@ class Topics:
         """A request about a topic of the probe's own, of which the metadata shows what came of it."""
         if name not in self.first.versions:
             raise UndecidedError(f"leaders could not be changed: ApiVersions does not offer {name}")
-        self.first.ask(Call(name, self.first.versions[name].stop - 1, {**body, "timeoutMs": 10_000}))
+        call = Call(name, self.first.versions[name].stop - 1, {**body, "timeoutMs": 10_000})
+        self._decided(call, lambda response: int(response.get("errorCode", Code.NONE)))
 
     def close(self) -> Mapping[str, str]:
         """Delete what was made, on a connection on which nothing is under way; what is left, and why."""
@@ -129,20 +141,20 @@ class Topics:
         }
         version = self.first.versions["CreateTopics"].stop - 1
         body = {"topics": [topic], "timeoutMs": 10_000, "validateOnly": False}
-        code = self._decided(Call("CreateTopics", version, body), "topics")
+        code = self._decided(Call("CreateTopics", version, body), _of_the_one("topics"))
         if code == Code.TOPIC_ALREADY_EXISTS:  # the controller knows, where this broker's metadata lags
             self._made.remove(name)
             raise _there(name)
         if code != Code.NONE:
             raise UndecidedError(f"a topic with {dict(config)} could not be created: {named(code)}")
 
-    def _decided(self, call: Call, field: str) -> int:
-        """The error code of the one topic; a broker that sends nothing on, as Kafka with ZooKeeper, says who decides."""
-        code: int = only(self.first.arrange(call), field)["errorCode"]
+    def _decided(self, call: Call, code_in: Callable[[Message], int]) -> int:
+        """The error code in the response; a broker that sends nothing on, as Kafka with ZooKeeper, says who decides."""
+        code = code_in(self.first.arrange(call))
         if code == Code.NOT_CONTROLLER:
             found = self._metadata()
             controller = self._link(found["controllerId"], found["brokers"])
-            code = only(controller.arrange(call), field)["errorCode"]
+            code = code_in(controller.arrange(call))
         return code
 
     def _metadata(self, *names: str, create: bool = False) -> Message:
@@ -172,8 +184,13 @@ class Topics:
         body = {"topics": [{"name": name, "topicId": UUID(int=0)}], "topicNames": [name], "timeoutMs": 10_000}
         version = offered.stop - 1
         body.pop("topicNames" if version >= 6 else "topics")
-        code = self._decided(Call("DeleteTopics", version, body), "responses")
+        code = self._decided(Call("DeleteTopics", version, body), _of_the_one("responses"))
         return {} if code in {Code.NONE, Code.UNKNOWN_TOPIC_OR_PARTITION} else {name: named(code)}
+
+
+def _of_the_one(field: str) -> Callable[[Message], int]:
+    """The error code of the one topic that a request was about."""
+    return lambda response: int(only(response, field)["errorCode"])
 
 
 def _there(name: str) -> UsageError:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, Expected, FailedError, once
+from tidegauge.drive.probe.check import Ask, Asks, Check, once
 from tidegauge.drive.probe.checks.acks import PRODUCE, holds
 from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.partition import BY_NAME, Partition, batch
 from tidegauge.drive.probe.scenes import Scenes, append
+from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.traces.segments.record_batch import CONTROL, MAGIC_AT, RecordBatch
 
@@ -26,13 +27,17 @@ def _epoch_is_the_leaders(scenes: Scenes) -> Asks:
         call = partition.produce(bytes(records))
         partition.appended()
         yield Ask(partition.link, call, expected)
-    yield holds(partition)
+    yield _stamped(partition)
 
 
 def _epochs_of_leaders(scenes: Scenes) -> Asks:
     partition = scenes.epochs()
-    seen = {"errorCode": Code.NONE, "batches": partition.batches}
-    yield Ask(partition.link, partition.fetch(0), seen)
+    yield _stamped(partition)
+
+
+def _stamped(partition: Partition) -> Ask:
+    seen = {"errorCode": Code.NONE, "batches": partition.batches, "epochs": partition.epochs}
+    return Ask(partition.link, partition.fetch(0), seen)
 
 
 def _refused(spoiled: Spoiled, *codes: Code, **config: str) -> Callable[[Scenes], Asks]:
@@ -43,9 +48,7 @@ def _refused(spoiled: Spoiled, *codes: Code, **config: str) -> Callable[[Scenes]
         partition = scenes.fresh(**config)
         if not config:
             append(partition)
-        seen = yield Ask(partition.link, partition.produce(spoiled(partition)), {"errorCode": wanted})
-        if seen["baseOffset"] != UNDEFINED:
-            raise FailedError(f"baseOffset: expected {UNDEFINED} of a batch that is refused; seen {seen['baseOffset']}")
+        yield Ask(partition.link, partition.produce(spoiled(partition)), {"errorCode": wanted})
         yield holds(partition)
 
     return asks
@@ -93,20 +96,28 @@ def _large(partition: Partition) -> bytes:
 
 def _nowhere(scenes: Scenes) -> Ask:
     absent = scenes.absent()
-    expected: Expected = {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION, "baseOffset": UNDEFINED}
-    return Ask(absent.link, absent.produce(batch(absent)), expected)
+    return Ask(absent.link, absent.produce(batch(absent)), {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 def _nowhere_by_id(scenes: Scenes) -> Ask:
     absent = scenes.absent()
     call = absent.produce(batch(absent), version=absent.version("Produce", BY_NAME + 1))
-    return Ask(absent.link, call, {"errorCode": Code.UNKNOWN_TOPIC_ID, "baseOffset": UNDEFINED})
+    return Ask(absent.link, call, {"errorCode": Code.UNKNOWN_TOPIC_ID})
 
 
 def _no_partition(scenes: Scenes) -> Ask:
     partition = scenes.log()
-    expected: Expected = {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION, "baseOffset": UNDEFINED}
-    return Ask(partition.link, partition.produce(batch(partition), index=7), expected)
+    call = partition.produce(batch(partition), index=7)
+    return Ask(partition.link, call, {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+def _no_offset(scenes: Scenes) -> Asks:
+    partition = scenes.log()
+    call = partition.produce(batch(partition), index=7)
+    seen = yield Ask(partition.link, call, {})
+    if seen["errorCode"] == Code.NONE:
+        raise UndecidedError("a batch for a partition that is not there is not refused: there is no refusal to look at")
+    yield Ask(partition.link, call, {"baseOffset": UNDEFINED})
 
 
 APPEND_CHECKS = (
@@ -196,6 +207,14 @@ APPEND_CHECKS = (
         "UnifiedLog#analyzeAndValidateRecords",
         "A batch above max.message.bytes is refused with MESSAGE_TOO_LARGE.",
         _refused(_large, Code.MESSAGE_TOO_LARGE, max_message_bytes="1000"),
+        PRODUCE,
+    ),
+    Check(
+        "append.offset-of-a-refusal",
+        "",
+        "ProduceResponse#INVALID_OFFSET",
+        "A refusal has no base offset: -1.",
+        _no_offset,
         PRODUCE,
     ),
     Check(

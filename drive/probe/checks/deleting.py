@@ -6,6 +6,7 @@ from tidegauge.drive.probe.check import Ask, Asks, Check, once
 from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.partition import Partition
 from tidegauge.drive.probe.scenes import RECORDS, Scenes, append
+from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl.rules import UNDEFINED
 
 DELETE, NEEDS = "Partition#deleteRecordsOnLeader", {"DeleteRecords": 0}
@@ -46,8 +47,7 @@ def _refused(*offsets: int) -> Callable[[Scenes], Asks]:
     def asks(scenes: Scenes) -> Asks:
         partition = _written(scenes)
         for offset in offsets:
-            expected = {"errorCode": Code.OFFSET_OUT_OF_RANGE, "lowWatermark": UNDEFINED}
-            yield Ask(partition.link, partition.delete_records(offset), expected)
+            yield Ask(partition.link, partition.delete_records(offset), {"errorCode": Code.OFFSET_OUT_OF_RANGE})
         yield _starts(partition)
 
     return asks
@@ -56,6 +56,14 @@ def _refused(*offsets: int) -> Callable[[Scenes], Asks]:
 def _unknown(scenes: Scenes) -> Ask:
     absent = scenes.absent()
     return Ask(absent.link, absent.delete_records(0), {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+
+
+def _no_low_watermark(scenes: Scenes) -> Asks:
+    absent = scenes.absent()
+    seen = yield Ask(absent.link, absent.delete_records(0), {})
+    if seen["errorCode"] == Code.NONE:
+        raise UndecidedError("records of a topic that is not there are not refused: there is no refusal to look at")
+    yield Ask(absent.link, absent.delete_records(0), {"lowWatermark": UNDEFINED})
 
 
 def _goes_on(scenes: Scenes) -> Asks:
@@ -117,6 +125,14 @@ DELETE_CHECKS = (
         "KafkaApis#handleDeleteRecordsRequest",
         "A topic that is not there: UNKNOWN_TOPIC_OR_PARTITION.",
         once(_unknown),
+        NEEDS,
+    ),
+    Check(
+        "delete.low-watermark-of-a-refusal",
+        "",
+        "DeleteRecordsResponse#INVALID_LOW_WATERMARK",
+        "A refusal has no low watermark: -1.",
+        _no_low_watermark,
         NEEDS,
     ),
 )

@@ -47,6 +47,12 @@ def _small(scenes: Scenes) -> Ask:
     return Ask(partition.link, partition.fetch(2, max_bytes=1), expected)
 
 
+def _at_once(scenes: Scenes) -> Asks:
+    partition = scenes.log()
+    for offset in (0, partition.end):
+        yield _from(partition, offset, max_wait=0)
+
+
 def _out(scenes: Scenes, *offsets: int) -> Asks:
     partition = scenes.log()
     for offset in offsets:
@@ -124,6 +130,13 @@ FETCH_CHECKS = (
     Check("fetch.every-offset", "FETCH-06", READ, "A fetch is given the records from its offset on.", _every_offset),
     Check("fetch.empty-log", "HW-01", READ, "An empty log has high watermark and log start 0, and nothing to read.", _empty),
     Check("fetch.inside-a-batch", "FETCH-06", READ, "A fetch inside a batch is given the whole batch.", _inside),
+    Check(
+        "fetch.without-waiting",
+        "FETCH-06",
+        "ReplicaManager#fetchMessages",
+        "A fetch that must not wait is given what there is.",
+        _at_once,
+    ),
     Check(
         "fetch.first-batch-exceeds-max-bytes",
         "",

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, Expected
+from tidegauge.drive.probe.check import Ask, Asks, Check, Expected, reading
 from tidegauge.drive.probe.checks.acks import holds
-from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.codes import Code, named
 from tidegauge.drive.probe.partition import Partition, batch
-from tidegauge.drive.probe.scenes import Scenes
-from tidegauge.impl.rules import UNDEFINED
+from tidegauge.drive.probe.scenes import Scenes, append
+from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl.storage.producer_sequences import SEQUENCES
 from tidegauge.traces.segments.record_batch import RecordBatch
 
@@ -32,7 +32,15 @@ class _Producer:
 
     def refused(self, sequence: int, *codes: Code, records: int = 1, epoch: int = 0) -> Ask:
         """A batch that is not."""
-        return self.sent(sequence, {"errorCode": frozenset(codes), "baseOffset": UNDEFINED}, records, epoch)
+        return self.sent(sequence, {"errorCode": frozenset(codes)}, records, epoch)
+
+    def given(self, sequence: int, records: int = 1, epoch: int = 0) -> None:
+        """A batch that what is asked next begins with. Raises UndecidedError where it is refused."""
+        ask = self.appended(sequence, records, epoch)
+        found = reading(ask.call.name, ask.link.ask(ask.call))
+        if found["errorCode"] != Code.NONE:
+            what = f"sequence number {sequence} and producer epoch {self.epoch + epoch}"
+            raise UndecidedError(f"a batch with {what} is refused: {named(found['errorCode'])}")
 
     def sent(self, sequence: int, expected: Expected, records: int = 1, epoch: int = 0) -> Ask:
         """A batch; `epoch` counts from the producer's first."""
@@ -84,21 +92,25 @@ def _other_size(producer: _Producer) -> Asks:
 
 
 def _older_epoch(producer: _Producer) -> Asks:
-    yield producer.appended(0, epoch=1)
+    """A producer bumps its epoch by itself (KIP-360). From here on no check goes back behind it: Kafka knows a producer by
+    partition, others may know it once."""
+    producer.given(0, epoch=1)
     yield producer.refused(1, Code.INVALID_PRODUCER_EPOCH, epoch=0)
     yield producer.appended(1, epoch=1)
 
 
 def _newer_epoch(producer: _Producer) -> Asks:
-    yield producer.appended(0)
-    yield producer.refused(1, Code.OUT_OF_ORDER_SEQUENCE_NUMBER, epoch=1)
-    yield producer.appended(0, epoch=1)
+    producer.given(0, epoch=1)
+    yield producer.refused(1, Code.OUT_OF_ORDER_SEQUENCE_NUMBER, epoch=2)
+    yield producer.appended(0, epoch=2)
 
 
 def _wraps(producer: _Producer) -> Asks:
-    """A producer whose earlier batches are gone may begin anywhere (KIP-360)."""
-    yield producer.appended(SEQUENCES - 2, records=2)
-    yield producer.appended(0)
+    """A producer whose earlier batches are gone may begin anywhere (KIP-360), but not on a log that never held a record
+    (KAFKA-15591)."""
+    append(producer.partition)
+    producer.given(SEQUENCES - 2, records=2, epoch=2)
+    yield producer.appended(0, epoch=2)
 
 
 PRODUCER_CHECKS = (

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from tidegauge.drive.probe.check import CLOSED, Ask, Asks, Check, Expected, FailedError, once
 from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.probe.partition import LATEST, Partition, batch
 from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.drive.wire.frames import API_VERSIONS, Call
@@ -47,7 +48,8 @@ def _produce(partition: Partition, version: int) -> tuple[Call, Expected]:
 def _newer(scenes: Scenes) -> Asks:
     """The response to a version that the broker does not have is written in version 0, and lists what it has."""
     link, own = scenes.first, scenes.first.versions[API_VERSIONS]
-    newest = Call(API_VERSIONS, own.stop - 1, {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "0"})
+    version = shipped().versions(f"{API_VERSIONS}Request").stop - 1  # of a newer client: the header of all since version 3
+    newest = Call(API_VERSIONS, version, {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "0"})
     seen = yield Ask(link, newest, {"errorCode": Code.UNSUPPORTED_VERSION}, NOBODY_HAS)
     listed = [one for one in seen["apiKeys"] if one["apiKey"] == API_VERSIONS_KEY]
     if not listed or listed[0]["maxVersion"] < own.stop - 1:

@@ -8,6 +8,7 @@ import pytest
 from tests.drive.probe.recorded import RELEASES, Recording
 from tidegauge.conformance.judging.rulebook import rulebook
 from tidegauge.drive.probe.check import CLOSED, Ask, Asks, Check
+from tidegauge.drive.probe.checks.appending import EPOCH_AT
 from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.definitions import REQUESTS
 from tidegauge.drive.probe.link import Link
@@ -128,6 +129,10 @@ def change(partition: Message, name: str) -> None:
             partition[name] = Code.POLICY_VIOLATION
         case "batches":
             partition["records"] = b"" if partition["records"] else encode(batch_of(0, 0, [b"more"]))
+        case "epochs":
+            records = bytearray(partition["records"])
+            records[EPOCH_AT : EPOCH_AT + 4] = (77).to_bytes(4, "big")
+            partition["records"] = bytes(records)
         case "divergingEpoch":
             seen: Any = partition[name]
             other = {"epoch": 0, "endOffset": 0}

@@ -22,6 +22,10 @@ def recording(run_of_today: Recording) -> Recording:
     return run_of_today.rewind()
 
 
+DECIDED = {"CreateTopics": "topics", "DeleteTopics": "responses", "AlterPartitionReassignments": None, "ElectLeaders": None}
+"""By the controller; where its refusal stands in the response."""
+
+
 def without_topics(_name: str, message: Message) -> None:
     for field in ("topics", "responses"):
         if field in message:
@@ -73,7 +77,7 @@ def test_a_check_whose_response_has_no_topic_fails(recording: Recording, request
             without_topics(name, message)
 
     recording.rewrite = empty
-    found = probe(recording.dial, recording.place, recording.seed, chosen([group]), pause=lambda _: None, patience=0.0)
+    found = probe(recording.dial, recording.place, recording.seed, chosen([group]), pause=lambda _: None, patience=5.0)
     assert {one.verdict for one in found.outcomes} == {Verdict.FAIL}
     assert all("expected a response about one entry" in one.says for one in found.outcomes)
 
@@ -86,19 +90,20 @@ def test_a_place_that_is_none_is_no_connection(host: str, port: int) -> None:
 
 
 def test_a_broker_that_is_not_the_controller_is_not_asked_to_decide(recording: Recording) -> None:
-    """Half of the requests to make and to delete topics are refused: they go to the controller then."""
+    """Half of the requests that the controller decides are refused: they go to the controller then."""
     refused: list[str] = []
 
     def forwards_nothing(name: str, message: Message) -> None:
-        if name in ("CreateTopics", "DeleteTopics"):
+        if name in DECIDED:
             refused.append(name)
             if refused.count(name) % 2:
-                message["topics" if name == "CreateTopics" else "responses"][0]["errorCode"] = Code.NOT_CONTROLLER
+                (message if (field := DECIDED[name]) is None else message[field][0])["errorCode"] = Code.NOT_CONTROLLER
         elif name == "Metadata":
             first = next(one for one in message["brokers"] if one["port"] == recording.place[1])
             message["controllerId"] = first["nodeId"]
 
     recording.rewrite = forwards_nothing
-    found = probe(recording.dial, recording.place, recording.seed, chosen(["fencing.fetch-equal"]), pause=lambda _: None)
+    found = probe(recording.dial, recording.place, recording.seed, chosen(["epochs.every-epoch"]), pause=lambda _: None)
     assert (found.exit_code, found.left) == (0, {})
-    assert refused == ["CreateTopics"] * 2 + ["DeleteTopics"] * 2
+    election = [name for name in ("AlterPartitionReassignments", "ElectLeaders") for _ in range(2)]
+    assert refused == ["CreateTopics"] * 2 + election * 3 + ["DeleteTopics"] * 2

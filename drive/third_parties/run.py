@@ -1,4 +1,4 @@
-"""`python -m tidegauge.drive.thirds.run`: start the third parties, or those that are named, probe them, keep what was found
+"""`python -m tidegauge.drive.third_parties.run`: start the third parties, or those that are named, probe them, keep what was found
 and make docs/third-parties.md of it.
 
 Exit codes: 0 every failure has its reason, 1 one has none or a reason shows no more, 2 something is missing, 130 Ctrl-C.
@@ -14,11 +14,11 @@ from tidegauge.drive.probe.interrupts import heeding
 from tidegauge.drive.probe.link import tcp
 from tidegauge.drive.probe.report import as_json
 from tidegauge.drive.probe.run import probe
-from tidegauge.drive.thirds.page import failures, page, stale
-from tidegauge.drive.thirds.party import Party
-from tidegauge.drive.thirds.results import KEPT, Result, read, result_of, write
-from tidegauge.drive.thirds.running import running
-from tidegauge.drive.thirds.table import PARTIES
+from tidegauge.drive.third_parties.page import failures, page, stale
+from tidegauge.drive.third_parties.party import Party
+from tidegauge.drive.third_parties.results import KEPT, Result, read, result_of, write
+from tidegauge.drive.third_parties.running import running
+from tidegauge.drive.third_parties.table import PARTIES
 from tidegauge.impl.errors import UsageError
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "third-parties.md"

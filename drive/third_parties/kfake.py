@@ -1,14 +1,14 @@
 """franz-go's kfake. Sources: the module github.com/twmb/franz-go/pkg/kfake at v0.0.0-20260918054303-01f206a7e32c."""
 
-from tidegauge.drive.thirds.commands import go
-from tidegauge.drive.thirds.party import Party, Reason
+from tidegauge.drive.third_parties.commands import go
+from tidegauge.drive.third_parties.party import Party, Reason
 
 KFAKE = Party(
     "kfake",
     "franz-go's kfake",
     "In its own words “a fake Kafka broker for testing” (`cluster.go`), beside the Go client franz-go. Its files begin "
     "with what they do, cite Kafka's classes where they follow them, and what is left out has a list of its own "
-    "(`skipped_features`). Two brokers, started by `drive/thirds/starters/kfake`. As “writes are immediate (no "
+    "(`skipped_features`). Two brokers, started by `drive/third_parties/starters/kfake`. As “writes are immediate (no "
     "replication)”, nothing is ever above the high watermark.",
     go("kfake"),
     (

@@ -1,7 +1,7 @@
 """librdkafka's mock brokers. Sources: github.com/confluentinc/librdkafka at 4c3b017c3, one commit after v2.15.0."""
 
-from tidegauge.drive.thirds.commands import python
-from tidegauge.drive.thirds.party import Party, Reason
+from tidegauge.drive.third_parties.commands import python
+from tidegauge.drive.third_parties.party import Party, Reason
 
 HANDLERS, MOCK = "`src/rdkafka_mock_handlers.c`", "`src/rdkafka_mock.c`"
 
@@ -11,7 +11,7 @@ LIBRDKAFKA = Party(
     "In its own words “a mock Kafka cluster with a configurable number of brokers that support a reasonable subset of "
     "Kafka protocol operations, error injection, etc.”, an experimental interface (`src/rdkafka_mock.h`, with a list of "
     "what it supports: producers, also idempotent and transactional ones, consumers and their groups, Metadata, "
-    "telemetry). Two brokers, started by `drive/thirds/starters/librdkafka.py`. The sources that were read are those of "
+    "telemetry). Two brokers, started by `drive/third_parties/starters/librdkafka.py`. The sources that were read are those of "
     "v2.15.0, the newest at hand.",
     python("librdkafka", "confluent-kafka"),
     (

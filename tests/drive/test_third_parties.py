@@ -19,13 +19,13 @@ from tests.drive.test_process import everybody, soon
 from tidegauge.drive.probe.link import tcp
 from tidegauge.drive.probe.run import chosen, probe
 from tidegauge.drive.probe.table import CHECKS
-from tidegauge.drive.thirds import run
-from tidegauge.drive.thirds.commands import STARTERS, go, python
-from tidegauge.drive.thirds.page import page
-from tidegauge.drive.thirds.party import Party, Reason
-from tidegauge.drive.thirds.results import Checked, Result, plain, read, write
-from tidegauge.drive.thirds.running import running
-from tidegauge.drive.thirds.table import PARTIES
+from tidegauge.drive.third_parties import run
+from tidegauge.drive.third_parties.commands import STARTERS, go, python
+from tidegauge.drive.third_parties.page import page
+from tidegauge.drive.third_parties.party import Party, Reason
+from tidegauge.drive.third_parties.results import Checked, Result, plain, read, write
+from tidegauge.drive.third_parties.running import running
+from tidegauge.drive.third_parties.table import PARTIES
 from tidegauge.impl.errors import UsageError
 
 SERVES = """
@@ -38,8 +38,8 @@ time.sleep(60)
 
 HOLDS = """
 import time
-from tests.drive.test_thirds import toy
-from tidegauge.drive.thirds.running import running
+from tests.drive.test_third_parties import toy
+from tidegauge.drive.third_parties.running import running
 with running(toy(program={program!r})) as one:
     print(one.port, flush=True)
     time.sleep(60)

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import NamedTuple
 
 from tidegauge.drive.kafka.guarded import Guarded
-from tidegauge.drive.thirds.party import Party
+from tidegauge.drive.third_parties.party import Party
 from tidegauge.impl.errors import UsageError
 
 SECONDS, MOMENT = 60.0, 0.05

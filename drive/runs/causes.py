@@ -16,8 +16,8 @@ from tidegauge.drive.contract import Report
 from tidegauge.drive.player import Difference, differences, given, reference
 from tidegauge.drive.reference import report
 from tidegauge.drive.reporting.explain import Suspect, explanations
+from tidegauge.drive.reporting.kinds import kinds_of
 from tidegauge.drive.runs.findings import Finding, findings
-from tidegauge.drive.runs.run import kinds_of
 from tidegauge.impl.profiles import Profile
 
 Cause = tuple[Suspect, ...]

@@ -11,9 +11,10 @@ from tidegauge.drive.controller.explain import FINDINGS
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.reporting.rechecked import text_of
 from tidegauge.drive.runs import steps
 from tidegauge.drive.runs.controllers import paths_that_show
-from tidegauge.drive.runs.recheck import recheck, text_of
+from tidegauge.drive.runs.recheck import recheck
 from tidegauge.drive.runs.releases import PAGE, page
 from tidegauge.drive.runs.shipped import release_of, shipped, shipped_controllers
 from tidegauge.drive.runs.steps import controllers_on_the_wire, kafka_on_the_wire

@@ -18,9 +18,10 @@ from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.player import play
 from tidegauge.drive.controller.run import run, scenarios, text_of
 from tidegauge.drive.controller.scenarios import SHOWN_BY
-from tidegauge.drive.controller.transcript import Recorder, TranscriptNode
+from tidegauge.drive.controller.transcript import TranscriptNode
 from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.kafka.jars import jars_of
+from tidegauge.drive.recording import Recorder
 from tidegauge.drive.runs.shipped import CONTROLLER, place_of, profile_of, release_of
 from tidegauge.impl.profiles import ELR_REPAIRED
 from tidegauge.impl.releases import RELEASE, Version, named

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tidegauge.drive.contract import Node, Order
+from tidegauge.drive.contract import Node, Order, Watch
 from tidegauge.drive.coverage import Count, counting, coverage_lines
 from tidegauge.drive.player import Difference, Played, play, reference
 from tidegauge.drive.reporting.explain import Suspect, decisions, explained_by, explanations
@@ -18,7 +18,6 @@ from tidegauge.drive.reporting.kinds import shrunk_kinds
 from tidegauge.drive.reporting.shrink import shrunk
 from tidegauge.drive.reporting.summary import summary
 from tidegauge.drive.reporting.text import story
-from tidegauge.drive.transcript import Recorder
 from tidegauge.impl.profiles import Profile
 
 SAMPLE = 20
@@ -61,7 +60,7 @@ def run(
     orders: Sequence[Order],
     profile: Profile,
     coverage: Sequence[str] = (),
-    recorder: Recorder | None = None,
+    recorder: Watch | None = None,
     echo: Callable[[str], None] = lambda _: None,
     log_lines: Callable[[Order], Sequence[str]] = lambda _: (),
 ) -> Run:

@@ -85,7 +85,7 @@ def is_shown(order: Order, profile: Profile) -> bool:
     switch = SHOWN_BY.get(order.name)
     if switch is None or not getattr(profile, switch):
         return False
-    repaired = profile._replace(**{switch: False})  # type: ignore[arg-type]
+    repaired = profile.switched({switch: False})
     return bool(play(ReferenceNode(profile), [order], repaired).differences)
 
 

@@ -59,7 +59,7 @@ class Between(NamedTuple):
     def _explains(self, some: Sequence[Finding], found: Difference) -> bool:
         switches = {name for finding in some for name in finding.has}
         for mine, other, did in ((*self.profiles, found.seen), (*self.profiles[::-1], found.expected)):
-            changed = mine._replace(**{name: getattr(other, name) for name in switches})
+            changed = mine.switched({name: getattr(other, name) for name in switches})
             if self._as_changed(found, mine, changed, did):
                 return True
         return False

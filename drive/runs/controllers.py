@@ -42,7 +42,7 @@ SAYS: Mapping[str, str] = {
 def paths_that_show(finding: str, node: TranscriptNode) -> int:
     """On how many paths a controller did what the reference without a finding does not; 0 where no scenario shows it."""
     profile = profile_of(node)
-    without = profile._replace(**{name: getattr(ELR_REPAIRED, name) for name, of in FINDINGS.items() if of == finding})
+    without = profile.switched({name: getattr(ELR_REPAIRED, name) for name, of in FINDINGS.items() if of == finding})
     if without == profile:
         return 0
     own = [order for order in node.orders if order.name in SHOWN_BY and FINDINGS[SHOWN_BY[order.name]] == finding]

@@ -56,7 +56,7 @@ counted where its scenario shows it: before 4.3 a reassignment that is taken bac
 
 def paths_that_show(finding: Finding, node: TranscriptNode) -> int:
     """On how many paths a broker did what the reference without a bug does not."""
-    without = profile_of(node)._replace(**finding.right)
+    without = profile_of(node).switched(finding.right)
     return len(play(node, node.orders, reference(without)).differences)
 
 

@@ -28,7 +28,7 @@ ORDERS = (*scenarios(OPENING), *WALKS)
 
 
 def without(switch: str) -> Profile:
-    return KAFKA._replace(**{switch: not getattr(KAFKA, switch)})
+    return KAFKA.switched({switch: not getattr(KAFKA, switch)})
 
 
 def by_name(name: str) -> Order:
@@ -201,7 +201,7 @@ def test_what_an_unmodified_controller_did_is_what_its_release_does(place: Path)
     shows = [order for order in node.orders if is_shown(order, profile)]
     assert len(shows) > 5
     for order in shows:
-        repaired = profile._replace(**{SHOWN_BY[order.name]: False})  # type: ignore[arg-type]
+        repaired = profile.switched({SHOWN_BY[order.name]: False})
         assert play(node, [order], repaired).differences, order.name
 
 

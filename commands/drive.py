@@ -78,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive import transcript
     from tidegauge.drive.paths.named import named_scenarios
     from tidegauge.drive.paths.scenarios import scenario_orders
+    from tidegauge.drive.recording import Recorder
     from tidegauge.drive.reporting.publicly import annotations, badge, on_github
     from tidegauge.drive.reporting.shown import shown_text
     from tidegauge.drive.runs.orders import orders_for
@@ -107,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
             scenarios=scenarios,
             echo=progress,
         )
-        recorder = transcript.Recorder(orders) if args.record or named_ones else None
+        recorder = Recorder(orders) if args.record or named_ones else None
         lines = getattr(node, "log_lines", lambda _: ())
         shown = drive(node, orders, profile, coverage, recorder, progress, lines)
         recorded = recorder.recorded() if recorder is not None else ()
@@ -151,6 +152,7 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
     from tidegauge.drive.controller.run import scenarios, text_of
     from tidegauge.drive.controller.walks import walks
     from tidegauge.drive.kafka.jars import jars_of
+    from tidegauge.drive.recording import Recorder
     from tidegauge.drive.reporting.publicly import badge
 
     if not args.kafka or args.command or args.smoke or args.cover or args.graph or args.scenario:
@@ -164,7 +166,7 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
         drawn = 0 if args.scenarios and args.walks is None else args.walks or CONTROLLER_WALKS
         orders = (*scenarios(opening), *walks(args.seed, drawn, profile, opening))
         progress(f"{drawn} walks of seed {args.seed}")
-        recorder = transcript.Recorder(orders) if args.record else None
+        recorder = Recorder(orders) if args.record else None
         shown = drive(node, orders, profile, recorder, progress, node.log_lines)
     if recorder is not None:
         transcript.write(Path(args.record), node.name, profile.name, recorder.recorded())

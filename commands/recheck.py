@@ -18,7 +18,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Hold transcripts of driven brokers against a profile or a fault, without the brokers."""
     from tidegauge.drive.controller.transcript import is_transcript
-    from tidegauge.drive.runs.recheck import recheck, text_of
+    from tidegauge.drive.reporting.rechecked import text_of
+    from tidegauge.drive.runs.recheck import recheck
     from tidegauge.drive.transcript import read
 
     code, progress = 0, silent if args.quiet else aside
@@ -35,8 +36,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _controller(args: argparse.Namespace, place: Path) -> int:
     """The same with what a controller did."""
-    from tidegauge.drive.controller.recheck import recheck, text_of
+    from tidegauge.drive.controller.recheck import recheck
     from tidegauge.drive.controller.transcript import read
+    from tidegauge.drive.reporting.rechecked import text_of
 
     if args.fault:
         raise UsageError(f"--fault: expected a broker's transcript; seen a controller's, {place}; leave --fault out")

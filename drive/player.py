@@ -9,8 +9,9 @@ Rules of this file
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from tidegauge.drive import played
 from tidegauge.drive.contract import EVERYTHING, STEPS, Capabilities, Node, Opening, Order, Report, Step, Watch
 from tidegauge.drive.reference import Held, WrongStep, opened, possible, report, step
 from tidegauge.impl.errors import TidegaugeError
@@ -20,28 +21,8 @@ Start = Callable[[Opening], Held]
 """The reference that a broker is held against: a profile, or a fault."""
 
 
-class Difference(NamedTuple):
-    """The first step of an order after which the two differ. `at` 0 is the opening."""
-
-    order: Order
-    at: int
-    fields: tuple[str, ...]
-    expected: Report
-    seen: Report
-
-    @property
-    def step(self) -> Step | None:
-        """The step itself."""
-        return self.order.path[self.at - 1] if self.at else None
-
-
-class Played(NamedTuple):
-    """What playing orders has shown. `fields` is how many values were compared."""
-
-    orders: int
-    steps: int
-    fields: int
-    differences: tuple[Difference, ...]
+Difference = played.Difference[Order]
+Played = played.Played[Order]
 
 
 def play(node: Node, orders: Sequence[Order], start: Start, record: Watch | None = None) -> Played:

@@ -77,6 +77,11 @@ class Profile(NamedTuple):
     forgets_last_member: bool  # ELR switched on or off, nobody is waited for where nobody leads (F13, all with ELR)
     assigns_dirs_without_elr: bool  # AssignReplicasToDirs forgets the ELR (up to 4.2)
 
+    def switched(self, switches: Mapping[str, bool | str]) -> "Profile":
+        """The same generation with other values of these switches."""
+        values: dict[str, Any] = {**switches}
+        return self._replace(**values)
+
     @property
     def truncates_in_thread(self) -> bool:
         """Whether a truncation that needs no response is the fetcher thread's (0.11, KIP-101), not makeFollowers'."""

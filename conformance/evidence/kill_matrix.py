@@ -83,7 +83,7 @@ def judged_within(
     """The traces of a generation with wrong rules or switches, judged as that generation, until a rule fails."""
     outcome = Judged(Fate.SHOWS_NOTHING, {}, places[-1].bounds, 0)
     for place in places:
-        wrong = named(place.profile)._replace(**(switches or {}))  # type: ignore[arg-type]  # a switch is a bool or a str
+        wrong = named(place.profile).switched(switches or {})
         try:
             graph = explore(place.bounds, wrong, rules)
         except IllegalStateError as refusal:

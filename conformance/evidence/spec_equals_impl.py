@@ -53,8 +53,7 @@ class Compared:
     @property
     def switched(self) -> Profile:
         """The profile, with what is off turned off."""
-        off: dict[str, Any] = {self.off: False} if self.off else {}
-        return named(self.profile)._replace(**off)
+        return named(self.profile).switched({self.off: False} if self.off else {})
 
 
 COMPARED = (

@@ -7,8 +7,6 @@ Rules of this file
 2. What cannot be done is a UsageError; whoever runs a directive takes back what happened before it.
 """
 
-from typing import Any
-
 from tidegauge.conformance.judging.verdicts import Verdict, rule_verdicts
 from tidegauge.conformance.play.arguments import NONE, Words
 from tidegauge.conformance.play.control_rounds import CONTROLLED, command_of, controlled_session
@@ -56,8 +54,7 @@ def new_session(words: Words) -> Session:
         value = words.option(switch, "")
         if switch not in switches or value not in {"on", "off"}:
             raise UsageError(f"switch: expected one of {', '.join(switches)} with =on or =off, saw {switch}={value}")
-        turned: dict[str, Any] = {switch: value == "on"}
-        profile = profile._replace(**turned)
+        profile = profile.switched({switch: value == "on"})
     if control:
         return controlled_session(Words(words.name, [], own), profile, brokers, min_isr, clients=clients)
     bounds = bounds_for(brokers, max_fetch, clients=clients)

@@ -35,7 +35,7 @@ class DrivenBug(NamedTuple):
     @property
     def profile(self) -> Profile:
         """What a broker with it does."""
-        return self.right._replace(**self.switches)  # type: ignore[arg-type]  # a switch is a bool or a str
+        return self.right.switched(self.switches)
 
     def start(self) -> Start:
         """A broker with it."""

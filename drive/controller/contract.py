@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from tidegauge.drive import played
 from tidegauge.drive.contract import Report, is_integer
 from tidegauge.impl.control.records import BROKER, TOPIC
 
@@ -109,19 +110,7 @@ class Order(NamedTuple):
     name: str = ""
 
 
-class Difference(NamedTuple):
-    """The first step of an order after which the controller and the reference differ. `at` 0 is the opening."""
-
-    order: Order
-    at: int
-    fields: tuple[str, ...]
-    expected: Report
-    seen: Report
-
-    @property
-    def step(self) -> Step | None:
-        """The step itself."""
-        return self.order.path[self.at - 1] if self.at else None
+Difference = played.Difference[Order]
 
 
 def step_line(step: Step) -> str:

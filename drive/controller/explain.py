@@ -54,7 +54,7 @@ def explanations(found: Difference, profile: Profile) -> list[tuple[Suspect, ...
 
 def switched(profile: Profile, switches: tuple[Suspect, ...]) -> Profile:
     """The profile with these switches."""
-    return profile._replace(**{suspect.switch: suspect.value for suspect in switches})  # type: ignore[arg-type]
+    return profile.switched({suspect.switch: suspect.value for suspect in switches})
 
 
 def does_the_same(found: Difference, profile: Profile, switches: tuple[Suspect, ...]) -> bool:

@@ -7,12 +7,13 @@ Rules of this file
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from tidegauge.drive.contract import Report, Watch
 from tidegauge.drive.controller.contract import REPORTED, Difference, Opening, Order, fields_that_differ
 from tidegauge.drive.controller.reference import Held, opened, report, step
 from tidegauge.drive.controller.report import Incarnations
+from tidegauge.drive.played import Played
 from tidegauge.impl.profiles import Profile
 
 
@@ -23,15 +24,6 @@ class Node(Protocol):
 
     def play(self, orders: Sequence[Order], watch: Watch) -> None:
         """Give every step of every order, in the order of its steps, until `watch` says that an order is done."""
-
-
-class Played(NamedTuple):
-    """What playing orders has shown. `fields` is how many values were compared."""
-
-    orders: int
-    steps: int
-    fields: int
-    differences: tuple[Difference, ...]
 
 
 class Under:
@@ -68,7 +60,7 @@ class ReferenceNode:
                 goes_on = watch(number, at, under.given(taken))
 
 
-def play(node: Node, orders: Sequence[Order], profile: Profile, record: Watch | None = None) -> Played:
+def play(node: Node, orders: Sequence[Order], profile: Profile, record: Watch | None = None) -> Played[Order]:
     """Play every order to its end or its first difference."""
     expected: dict[int, Under] = {}
     found: dict[int, Difference] = {}

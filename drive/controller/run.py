@@ -1,31 +1,23 @@
 """One run against a controller: paths are played, what differs is sorted by kind, shrunk, explained and told.
 
-Rules of this file
-
-1. Differences are of one kind when they come at the same step in the same fields; the shortest of a kind is shrunk.
-2. What does not come again on another cluster is counted beside the differences, and the run fails.
-3. Nothing compared is nothing decided.
+Rule of this file: what does not come again on another cluster is counted beside the differences, and the run fails.
 """
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS, UNDECIDED
 from tidegauge.drive.contract import Watch
 from tidegauge.drive.controller.contract import Difference, Opening, Order, Path
 from tidegauge.drive.controller.explain import Suspect, explanations, switched
-from tidegauge.drive.controller.player import Node, Played, ReferenceNode, play
+from tidegauge.drive.controller.player import Node, ReferenceNode, play
 from tidegauge.drive.controller.scenarios import SCENARIOS, SHOWN_BY
 from tidegauge.drive.controller.text import story
+from tidegauge.drive.played import Played
+from tidegauge.drive.reporting.kinds import shrunk_kinds
+from tidegauge.drive.reporting.shrink import SECONDS, shortened
+from tidegauge.drive.reporting.summary import summary
 from tidegauge.impl.profiles import Profile
-
-KINDS = 5
-"""How many kinds of differences are shrunk and told."""
-
-SECONDS = 8.0
-"""How long one path may be shrunk: what it is by then is told."""
 
 LOGGED = 12
 
@@ -44,7 +36,7 @@ class Run(NamedTuple):
 
     name: str
     profile: str
-    played: Played
+    played: Played[Order]
     seconds: float
     failures: tuple[Failure, ...]
     not_again: int
@@ -53,9 +45,7 @@ class Run(NamedTuple):
     @property
     def exit_code(self) -> int:
         """0 conforms, 1 differs, 3 nothing was compared."""
-        if self.played.differences:
-            return FAILS
-        return CONFORMS if self.played.steps else UNDECIDED
+        return self.played.exit_code
 
 
 def run(
@@ -70,13 +60,8 @@ def run(
     began = time.monotonic()
     played = play(node, orders, profile, recorder)
     seconds = time.monotonic() - began
-    kinds: defaultdict[tuple[str, tuple[str, ...]], list[Difference]] = defaultdict(list)
-    for found in played.differences:
-        kinds[_kind(found), found.fields].append(found)
     failures, not_again = [], 0
-    for (kind, fields), alike in sorted(kinds.items(), key=lambda item: -len(item[1]))[:KINDS]:
-        echo(f"shrinking {kind}: {', '.join(fields)}, {len(alike):,} paths")
-        shown = shrunk(node, min(alike, key=lambda found: found.at), profile)
+    for shown, alike in shrunk_kinds(played.differences, lambda found: shrunk(node, found, profile), echo):
         if shown is None:
             not_again += 1
             continue
@@ -100,7 +85,7 @@ def is_shown(order: Order, profile: Profile) -> bool:
     switch = SHOWN_BY.get(order.name)
     if switch is None or not getattr(profile, switch):
         return False
-    repaired = profile._replace(**{switch: False})  # type: ignore[arg-type]
+    repaired = profile.switched({switch: False})
     return bool(play(ReferenceNode(profile), [order], repaired).differences)
 
 
@@ -122,7 +107,7 @@ def _shrunk(node: Node, found: Difference, profile: Profile, ends: float) -> Dif
     best = _again(node, found.order.path[: found.at], found, profile)
     while best is not None and time.monotonic() < ends:
         shorter = next(
-            (again for path in _shorter(best.order.path) if (again := _again(node, path, found, profile)) is not None), None
+            (again for path in shortened(best.order.path) if (again := _again(node, path, found, profile)) is not None), None
         )
         if shorter is None:
             break
@@ -133,20 +118,9 @@ def _shrunk(node: Node, found: Difference, profile: Profile, ends: float) -> Dif
 def _again(node: Node, path: Path, found: Difference, profile: Profile) -> Difference | None:
     played = play(node, [found.order._replace(path=path)], profile)
     for again in played.differences:
-        if (_kind(again), again.fields) == (_kind(found), found.fields):
+        if (again.after, again.fields) == (found.after, found.fields):
             return again._replace(order=again.order._replace(path=path[: again.at]))
     return None
-
-
-def _shorter(path: Path) -> Iterator[Path]:
-    """The path without some of its steps in a row, longest gaps first; its last step stays."""
-    for gap in range(len(path) - 1, 0, -1):
-        for at in range(len(path) - gap):
-            yield (*path[:at], *path[at + gap :])
-
-
-def _kind(found: Difference) -> str:
-    return "open" if found.step is None else str(found.step[0])
 
 
 def text_of(shown: Run) -> str:
@@ -158,15 +132,4 @@ def text_of(shown: Run) -> str:
         lines.append(f"{shown.not_again} kinds of differences did not come again: the controller is not the same twice")
     if shown.findings:
         lines.append(f"shown: {', '.join(shown.findings)}")
-    played, differ = shown.played, len(shown.played.differences)
-    rate = played.steps / shown.seconds if shown.seconds else 0.0
-    lines.append(
-        f"{played.orders:,} paths, {played.steps:,} steps in {shown.seconds:.1f} s ({rate:,.0f}/s), "
-        f"{played.fields:,} fields compared"
-    )
-    verdict = {
-        CONFORMS: f"{shown.name} CONFORMS to {shown.profile}: no step differs",
-        FAILS: f"{shown.name} DIFFERS from {shown.profile} on {differ:,} of {played.orders:,} paths",
-        UNDECIDED: f"{shown.name}: UNDECIDED, nothing was compared",
-    }[shown.exit_code]
-    return "\n".join([*lines, verdict])
+    return "\n".join([*lines, *summary(shown.name, shown.profile, shown.played, shown.seconds)])

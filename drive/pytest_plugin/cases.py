@@ -22,7 +22,8 @@ from tidegauge.drive.paths.smoke import smoke
 from tidegauge.drive.paths.walks import walk
 from tidegauge.drive.player import Difference, Played, play, reference
 from tidegauge.drive.reporting.explain import decisions
-from tidegauge.drive.runs.run import SAMPLE, failures_of, kinds_of
+from tidegauge.drive.reporting.kinds import kinds_of
+from tidegauge.drive.runs.run import SAMPLE, failures_of
 from tidegauge.impl.profiles import Profile
 
 TOGETHER = 60

@@ -111,7 +111,7 @@ def _does_the_same(found: Difference, profile: Profile, bugs: tuple[Suspect, ...
     rules = {name: rule for bug in bugs for name, rule in bug.rules.items()}
     wrong = next((bug.wrong for bug in bugs if bug.wrong is not None), None)
     right = opened(found.order.opening, profile)
-    held = opened(found.order.opening, profile._replace(**switches), Rules()._replace(**rules), wrong)
+    held = opened(found.order.opening, profile.switched(switches), Rules()._replace(**rules), wrong)
     seen = report(held)
     for at, taken in enumerate(found.order.path[: found.at], start=1):
         held, seen = given(held, taken)

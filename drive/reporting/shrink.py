@@ -20,6 +20,13 @@ SECONDS = 8.0
 """How long one path may be shrunk: what it is by then is told."""
 
 
+def shortened(path: Path) -> Iterator[Path]:
+    """The path without some of its steps in a row, longest gaps first; its last step stays."""
+    for gap in range(len(path) - 1, 0, -1):
+        for at in range(len(path) - gap):
+            yield (*path[:at], *path[at + gap :])
+
+
 def shrunk(node: Node, found: Difference, start: Start, seconds: float = SECONDS) -> Difference | None:
     """The shortest path found that shows the difference."""
     ends = time.monotonic() + seconds
@@ -33,26 +40,20 @@ def shrunk(node: Node, found: Difference, start: Start, seconds: float = SECONDS
 
 
 def _again(node: Node, orders: list[Order], start: Start, found: Difference) -> Difference | None:
-    same = [again for again in play(node, orders, start).differences if _kind(again) == _kind(found)]
+    same = [again for again in play(node, orders, start).differences if again.after == found.after]
     if not same:
         return None
     shortest = min(same, key=lambda again: again.at)
     return shortest._replace(order=shortest.order._replace(path=shortest.order.path[: shortest.at]))
 
 
-def _kind(found: Difference) -> str:
-    return "open" if found.step is None else str(found.step[0])
-
-
 def _candidates(order: Order, start: Start, capabilities: Capabilities) -> Iterator[Order]:
-    """The order without some of its steps in a row, longest gaps first; what the contract has no place for is left out."""
-    path, tried = order.path, {order.path}
-    for gap in range(len(path) - 1, 0, -1):
-        for at in range(len(path) - gap):
-            shorter = (*path[:at], *path[at + gap :])
-            if shorter not in tried and _is_a_path(shorter, order, start, capabilities):
-                tried.add(shorter)
-                yield order._replace(path=shorter)
+    """The order made shorter; what the contract has no place for is left out."""
+    tried = {order.path}
+    for path in shortened(order.path):
+        if path not in tried and _is_a_path(path, order, start, capabilities):
+            tried.add(path)
+            yield order._replace(path=path)
 
 
 def _is_a_path(path: Path, order: Order, start: Start, capabilities: Capabilities) -> bool:

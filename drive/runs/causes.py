@@ -16,8 +16,8 @@ from tidegauge.drive.contract import Report
 from tidegauge.drive.player import Difference, differences, given, reference
 from tidegauge.drive.reference import report
 from tidegauge.drive.reporting.explain import Suspect, explanations
+from tidegauge.drive.reporting.kinds import kinds_of
 from tidegauge.drive.runs.findings import Finding, findings
-from tidegauge.drive.runs.run import kinds_of
 from tidegauge.impl.profiles import Profile
 
 Cause = tuple[Suspect, ...]
@@ -59,7 +59,7 @@ class Between(NamedTuple):
     def _explains(self, some: Sequence[Finding], found: Difference) -> bool:
         switches = {name for finding in some for name in finding.has}
         for mine, other, did in ((*self.profiles, found.seen), (*self.profiles[::-1], found.expected)):
-            changed = mine._replace(**{name: getattr(other, name) for name in switches})
+            changed = mine.switched({name: getattr(other, name) for name in switches})
             if self._as_changed(found, mine, changed, did):
                 return True
         return False

@@ -111,7 +111,7 @@ def _changes(found: Mapping[Prefix, Difference], paths: Mapping[Prefix, int], be
 
 
 def _place(found: Difference) -> str:
-    return f"{found.step[0] if found.step else 'open'}: {', '.join(found.fields)}"
+    return f"{found.after}: {', '.join(found.fields)}"
 
 
 def text_of(compared: Compared) -> str:

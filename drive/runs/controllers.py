@@ -18,9 +18,10 @@ from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.player import play
 from tidegauge.drive.controller.run import run, scenarios, text_of
 from tidegauge.drive.controller.scenarios import SHOWN_BY
-from tidegauge.drive.controller.transcript import Recorder, TranscriptNode
+from tidegauge.drive.controller.transcript import TranscriptNode
 from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.kafka.jars import jars_of
+from tidegauge.drive.recording import Recorder
 from tidegauge.drive.runs.shipped import CONTROLLER, place_of, profile_of, release_of
 from tidegauge.impl.profiles import ELR_REPAIRED
 from tidegauge.impl.releases import RELEASE, Version, named
@@ -41,7 +42,7 @@ SAYS: Mapping[str, str] = {
 def paths_that_show(finding: str, node: TranscriptNode) -> int:
     """On how many paths a controller did what the reference without a finding does not; 0 where no scenario shows it."""
     profile = profile_of(node)
-    without = profile._replace(**{name: getattr(ELR_REPAIRED, name) for name, of in FINDINGS.items() if of == finding})
+    without = profile.switched({name: getattr(ELR_REPAIRED, name) for name, of in FINDINGS.items() if of == finding})
     if without == profile:
         return 0
     own = [order for order in node.orders if order.name in SHOWN_BY and FINDINGS[SHOWN_BY[order.name]] == finding]

@@ -6,41 +6,20 @@ switches by itself.
 
 import time
 from collections import Counter
-from dataclasses import dataclass
 
-from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS, UNDECIDED
 from tidegauge.drive.bugs.known import bug_named
-from tidegauge.drive.player import Played, play, reference
+from tidegauge.drive.contract import Order
+from tidegauge.drive.player import play, reference
 from tidegauge.drive.reporting.explain import Suspect, decisions, explanations
+from tidegauge.drive.reporting.rechecked import MOST, Rechecked
 from tidegauge.drive.reporting.text import story
 from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.releases import named
 
 UNEXPLAINED = "no known bug"
-MOST = 60
-"""How many paths are explained."""
 
 
-@dataclass(frozen=True)
-class Rechecked:
-    """How a transcript compares; `causes` counts paths by what explains them."""
-
-    name: str
-    against: str
-    played: Played
-    seconds: float
-    causes: tuple[tuple[str, int], ...]
-    first: str
-
-    @property
-    def exit_code(self) -> int:
-        """0 the same, 1 different, 3 nothing was compared."""
-        if self.played.differences:
-            return FAILS
-        return CONFORMS if self.played.steps else UNDECIDED
-
-
-def recheck(node: TranscriptNode, profile: str | None = None, fault: str | None = None) -> Rechecked:
+def recheck(node: TranscriptNode, profile: str | None = None, fault: str | None = None) -> Rechecked[Order]:
     """Hold a transcript against a generation, by default the one whose paths it has; `fault` puts a known bug in."""
     expected = named(profile or node.profile)
     start = bug_named(fault)._replace(right=expected).start() if fault else reference(expected)
@@ -60,15 +39,3 @@ def recheck(node: TranscriptNode, profile: str | None = None, fault: str | None 
 
 def _named(same: list[tuple[Suspect, ...]]) -> str:
     return ", or ".join(bug.name for bugs in same for bug in bugs) or UNEXPLAINED
-
-
-def text_of(found: Rechecked) -> str:
-    """The comparison as text."""
-    lines = [found.first, ""] if found.first else []
-    lines += [f"{paths:>6,} paths as with {cause}" for cause, paths in found.causes]
-    played, differ = found.played, len(found.played.differences)
-    lines.append(
-        f"{found.name} against {found.against}: {differ:,} of {played.orders:,} paths differ; {played.steps:,} steps in "
-        f"{found.seconds:.1f} s"
-    )
-    return "\n".join(lines)

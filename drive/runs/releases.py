@@ -19,12 +19,13 @@ from tidegauge.drive.controller import transcript as of_controller
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
 from tidegauge.drive.player import play, reference
+from tidegauge.drive.recording import Recorder
 from tidegauge.drive.runs import controllers
 from tidegauge.drive.runs.findings import Finding, findings
 from tidegauge.drive.runs.orders import orders_for
 from tidegauge.drive.runs.run import run, text_of
 from tidegauge.drive.runs.shipped import FOLDER, place_of, profile_of, release_of, shipped, shipped_controllers
-from tidegauge.drive.transcript import Recorder, TranscriptNode
+from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import RELEASE, named, version_of
 
@@ -55,7 +56,7 @@ counted where its scenario shows it: before 4.3 a reassignment that is taken bac
 
 def paths_that_show(finding: Finding, node: TranscriptNode) -> int:
     """On how many paths a broker did what the reference without a bug does not."""
-    without = profile_of(node)._replace(**finding.right)
+    without = profile_of(node).switched(finding.right)
     return len(play(node, node.orders, reference(without)).differences)
 
 

@@ -1,31 +1,24 @@
 """One run of the drive door: paths are played, what differs is sorted by kind, shrunk, explained and told.
 
-Rules of this file
-
-1. Differences are of one kind when they come at the same step in the same fields; the shortest of a kind is shrunk.
-2. What does not come again on a new partition is counted beside the differences: a broker that is not the same twice is not
-   driven, and the run fails.
-3. Nothing compared is nothing decided.
+Rule of this file: what does not come again on a new partition is counted beside the differences: a broker that is not the
+same twice is not driven, and the run fails.
 """
 
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS, UNDECIDED
-from tidegauge.drive.contract import Node, Order
+from tidegauge.drive.contract import Node, Order, Watch
 from tidegauge.drive.coverage import Count, counting, coverage_lines
 from tidegauge.drive.player import Difference, Played, play, reference
 from tidegauge.drive.reporting.explain import Suspect, decisions, explained_by, explanations
+from tidegauge.drive.reporting.kinds import shrunk_kinds
 from tidegauge.drive.reporting.shrink import shrunk
+from tidegauge.drive.reporting.summary import summary
 from tidegauge.drive.reporting.text import story
-from tidegauge.drive.transcript import Recorder
 from tidegauge.impl.profiles import Profile
-
-KINDS = 5
-"""How many kinds of differences are shrunk and told."""
 
 SAMPLE = 20
 """How many differences of a kind a known bug is asked to explain."""
@@ -59,9 +52,7 @@ class Run:
     @property
     def exit_code(self) -> int:
         """0 conforms, 1 differs, 3 nothing was compared."""
-        if self.played.differences:
-            return FAILS
-        return CONFORMS if self.played.steps else UNDECIDED
+        return self.played.exit_code
 
 
 def run(
@@ -69,7 +60,7 @@ def run(
     orders: Sequence[Order],
     profile: Profile,
     coverage: Sequence[str] = (),
-    recorder: Recorder | None = None,
+    recorder: Watch | None = None,
     echo: Callable[[str], None] = lambda _: None,
     log_lines: Callable[[Order], Sequence[str]] = lambda _: (),
 ) -> Run:
@@ -83,18 +74,6 @@ def run(
     return Run(capabilities.name, profile.name, played, seconds, tuple(failures), not_again, tuple(coverage), count)
 
 
-Kind = tuple[str, tuple[str, ...]]
-"""The step after which a path differs, and the fields."""
-
-
-def kinds_of(differences: Sequence[Difference]) -> dict[Kind, list[Difference]]:
-    """What differs alike."""
-    kinds: defaultdict[Kind, list[Difference]] = defaultdict(list)
-    for difference in differences:
-        kinds[str(difference.step and difference.step[0]), difference.fields].append(difference)
-    return kinds
-
-
 def failures_of(
     node: Node,
     differences: Sequence[Difference],
@@ -105,9 +84,7 @@ def failures_of(
     """The kinds of differences, most frequent first, shrunk and told; and how many did not come again."""
     failures, not_again = [], 0
     reports = node.capabilities.reports
-    for (kind, fields), alike in sorted(kinds_of(differences).items(), key=lambda item: -len(item[1]))[:KINDS]:
-        echo(f"shrinking {kind}: {', '.join(fields)}, {len(alike):,} paths")
-        shown = shrunk(node, min(alike, key=lambda difference: difference.at), reference(profile))
+    for shown, alike in shrunk_kinds(differences, lambda found: shrunk(node, found, reference(profile)), echo):
         if shown is None:
             not_again += 1
             continue
@@ -129,16 +106,4 @@ def text_of(run: Run) -> str:
             f"{run.not_again} kinds of differences did not come again on a new partition: the broker is not the same twice"
         )
     lines += [*run.coverage, *coverage_lines(run.count)]
-    played = run.played
-    rate = played.steps / run.seconds if run.seconds else 0.0
-    lines.append(
-        f"{played.orders:,} paths, {played.steps:,} steps in {run.seconds:.1f} s ({rate:,.0f}/s), "
-        f"{played.fields:,} fields compared"
-    )
-    differ = len(played.differences)
-    verdict = {
-        CONFORMS: f"{run.name} CONFORMS to {run.profile}: no step differs",
-        FAILS: f"{run.name} DIFFERS from {run.profile} on {differ:,} of {played.orders:,} paths",
-        UNDECIDED: f"{run.name}: UNDECIDED, nothing was compared",
-    }[run.exit_code]
-    return "\n".join([*lines, verdict])
+    return "\n".join([*lines, *summary(run.name, run.profile, run.played, run.seconds)])

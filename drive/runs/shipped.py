@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
 from tidegauge.drive.controller import transcript as of_controller
+from tidegauge.drive.played import OrderT
+from tidegauge.drive.recording import RecordedNode
 from tidegauge.drive.transcript import TranscriptNode, read
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, named, version_of
@@ -15,23 +16,17 @@ BROKER, CONTROLLER = "kafka", "controller"
 """What the names of their files begin with."""
 
 
-class Recorded(Protocol):
-    """A transcript of either kind."""
-
-    profile: str
-
-
 def place_of(release: str, folder: Path = FOLDER, kind: str = BROKER) -> Path:
     """The file of a release."""
     return folder / f"{kind}-{release}.gz"
 
 
-def release_of(node: Recorded) -> str:
+def release_of(node: RecordedNode[OrderT]) -> str:
     """Whose transcript it is: paths are made from the release's own profile."""
     return node.profile.removeprefix(RELEASE)
 
 
-def profile_of(node: Recorded) -> Profile:
+def profile_of(node: RecordedNode[OrderT]) -> Profile:
     """What that release does."""
     return named(node.profile)
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from tidegauge.conformance.job.job import JobCase, StepResult
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.drive.controller import recheck as of_controller
-from tidegauge.drive.runs.recheck import Rechecked, recheck
+from tidegauge.drive.played import OrderT
+from tidegauge.drive.reporting.rechecked import Rechecked
+from tidegauge.drive.runs.recheck import recheck
 from tidegauge.drive.runs.shipped import shipped, shipped_controllers
 
 
@@ -20,7 +22,7 @@ def controllers_on_the_wire(echo: Echo) -> StepResult:
     return _result(map(of_controller.recheck, shipped_controllers()), "releases of Kafka's controller", echo)
 
 
-def _result(every: Iterable[Rechecked | of_controller.Rechecked], of: str, echo: Echo) -> StepResult:
+def _result(every: Iterable[Rechecked[OrderT]], of: str, echo: Echo) -> StepResult:
     cases, steps, fields = [], 0, 0
     for found in every:
         played, differ = found.played, len(found.played.differences)

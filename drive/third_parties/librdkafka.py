@@ -11,8 +11,8 @@ LIBRDKAFKA = Party(
     "In its own words “a mock Kafka cluster with a configurable number of brokers that support a reasonable subset of "
     "Kafka protocol operations, error injection, etc.”, an experimental interface (`src/rdkafka_mock.h`, with a list of "
     "what it supports: producers, also idempotent and transactional ones, consumers and their groups, Metadata, "
-    "telemetry). Two brokers, started by `drive/third_parties/starters/librdkafka.py`. The sources that were read are those of "
-    "v2.15.0, the newest at hand.",
+    "telemetry). Two brokers, started by `drive/third_parties/starters/librdkafka.py`. The sources that were read are "
+    "those of v2.15.0, the newest at hand.",
     python("librdkafka", "confluent-kafka"),
     (
         Reason(

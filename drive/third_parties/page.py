@@ -13,9 +13,10 @@ Brokers that others have written, started on the loopback as they come and asked
 client may ask. Kafka is the measure here, to the error code. Who writes a fake for tests, or a broker with another storage,
 may well have decided otherwise: what differs is told with where it stands in their sources. What passes is not repeated.
 
-`./run third-parties` runs them anew and makes this page of what it found (`drive/third_parties/results.json`). Every failure was
-looked up first: a check that fails without a reason in `drive/third_parties` fails the command, and so does a reason that nothing
-shows any more. All of it stands for the version and the day of its row only. The rule is the one that the checks are about.
+`./run third-parties` runs them anew and makes this page of what it found (`drive/third_parties/results.json`). Every failure
+was looked up first: a check that fails without a reason in `drive/third_parties` fails the command, and so does a reason
+that nothing shows any more. All of it stands for the version and the day of its row only. The rule is the one that the
+checks are about.
 
 * **differs**: Kafka does something else, and nothing in their words excludes it.
 * **not claimed**: they say themselves that they do not do this.

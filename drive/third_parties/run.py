@@ -1,5 +1,6 @@
-"""`python -m tidegauge.drive.third_parties.run`: start the third parties, or those that are named, probe them, keep what was found
-and make docs/third-parties.md of it.
+"""`python -m tidegauge.drive.third_parties.run`: start the third parties, or those that are named, and probe them.
+
+What was found is kept, and docs/third-parties.md is made of it.
 
 Exit codes: 0 every failure has its reason, 1 one has none or a reason shows no more, 2 something is missing, 130 Ctrl-C.
 """

@@ -10,8 +10,9 @@ from tidegauge.drive import transcript
 from tidegauge.drive.contract import EVERYTHING, Capabilities, Order
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import ReferenceNode, Start, play, reference
+from tidegauge.drive.recording import Recorded, Recorder
 from tidegauge.drive.runs.compare import Compared, compare, recorded_of, text_of
-from tidegauge.drive.transcript import Recorder, TranscriptNode
+from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -96,7 +97,7 @@ def test_what_no_known_bug_does_is_told_first(tmp_path: Path) -> None:
     right = recorded(tmp_path / "right", reference())
     moved = TranscriptNode(right.capabilities, right.profile, right.fields)
     for order in right.orders:
-        moved.add(transcript.Recorded(order, tuple({**seen, "log_start": 77} for seen in right.reports(order))))
+        moved.add(Recorded(order, tuple({**seen, "log_start": 77} for seen in right.reports(order))))
     found = compare(right, moved)
     assert [change.causes for change in found.changes] == [()]
     assert text_of(found).startswith(f"no known bug: {len(ORDERS)} paths")

@@ -16,7 +16,7 @@ from tidegauge.drive.controller.player import ReferenceNode, play
 from tidegauge.drive.controller.run import is_shown, run, scenarios, text_of
 from tidegauge.drive.controller.scenarios import SCENARIOS, SHOWN_BY
 from tidegauge.drive.controller.walks import walks
-from tidegauge.drive.transcript import TranscriptError
+from tidegauge.drive.recording import Recorder, TranscriptError
 from tidegauge.impl.messages import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import named
@@ -28,7 +28,7 @@ ORDERS = (*scenarios(OPENING), *WALKS)
 
 
 def without(switch: str) -> Profile:
-    return KAFKA._replace(**{switch: not getattr(KAFKA, switch)})
+    return KAFKA.switched({switch: not getattr(KAFKA, switch)})
 
 
 def by_name(name: str) -> Order:
@@ -161,7 +161,7 @@ def test_a_step_is_one_line() -> None:
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    recorder = transcript.Recorder(ORDERS)
+    recorder = Recorder(ORDERS)
     play(ReferenceNode(KAFKA), ORDERS, KAFKA, recorder)
     transcript.write(tmp_path / "c.gz", "Kafka 4.3.1 (controller)", KAFKA.name, recorder.recorded())
     return tmp_path / "c.gz"
@@ -170,7 +170,7 @@ def recorded(tmp_path: Path) -> Path:
 def test_a_transcript_is_read_as_it_was_written(recorded: Path, tmp_path: Path) -> None:
     node = transcript.read(recorded)
     assert node.orders == ORDERS
-    again = transcript.Recorder(node.orders)
+    again = Recorder(node.orders)
     assert not play(node, node.orders, KAFKA, again).differences
     transcript.write(tmp_path / "d.gz", node.name, node.profile, again.recorded())
     assert (tmp_path / "d.gz").read_bytes() == recorded.read_bytes()
@@ -201,7 +201,7 @@ def test_what_an_unmodified_controller_did_is_what_its_release_does(place: Path)
     shows = [order for order in node.orders if is_shown(order, profile)]
     assert len(shows) > 5
     for order in shows:
-        repaired = profile._replace(**{SHOWN_BY[order.name]: False})  # type: ignore[arg-type]
+        repaired = profile.switched({SHOWN_BY[order.name]: False})
         assert play(node, [order], repaired).differences, order.name
 
 

@@ -15,8 +15,8 @@ from tidegauge.drive.contract import EVERYTHING
 from tidegauge.drive.kafka.node import CAN
 from tidegauge.drive.paths.named import Named, named_scenarios
 from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.recording import Recorder
 from tidegauge.drive.reporting.shown import shown_text
-from tidegauge.drive.transcript import Recorder
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored import isr_cluster
 from tidegauge.impl.explored.isr_cluster import IsrBounds

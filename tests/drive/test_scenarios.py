@@ -99,7 +99,7 @@ def test_a_header_shows_what_it_says() -> None:
 def _is_the_problem(shown: str, session: Session, orders: list[ScenarioOrder]) -> bool:
     """Whether the broker of the scenario has the bug, or would differ with it."""
     bug = BUGS[ISSUES[shown]]
-    wrong = session.profile._replace(**bug.switches)  # type: ignore[arg-type]
+    wrong = session.profile.switched(bug.switches)
     if bug.switches and wrong == session.profile:
         return True
     node = ReferenceNode(reference(wrong, bug.rules, bug.wrong))

@@ -11,13 +11,15 @@ from tidegauge.drive.controller.explain import FINDINGS
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.recording import Recorded, Recorder, TranscriptError
+from tidegauge.drive.reporting.rechecked import text_of
 from tidegauge.drive.runs import steps
 from tidegauge.drive.runs.controllers import paths_that_show
-from tidegauge.drive.runs.recheck import recheck, text_of
+from tidegauge.drive.runs.recheck import recheck
 from tidegauge.drive.runs.releases import PAGE, page
 from tidegauge.drive.runs.shipped import release_of, shipped, shipped_controllers
 from tidegauge.drive.runs.steps import controllers_on_the_wire, kafka_on_the_wire
-from tidegauge.drive.transcript import Recorder, TranscriptError, TranscriptNode
+from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import named
@@ -103,7 +105,7 @@ def test_what_is_not_known_stays_so_in_a_file(tmp_path: Path) -> None:
         Capabilities("few", EVERYTHING.can, frozenset({"leo", "hw", "proposal"})),
     )
     reports = ({"leo": 0, "hw": 0, "proposal": None}, {"proposal": None})
-    transcript.write(tmp_path / "t", few, FETCH_TRUNCATION.name, [transcript.Recorded(order, reports)])
+    transcript.write(tmp_path / "t", few, FETCH_TRUNCATION.name, [Recorded(order, reports)])
     read: list[object] = []
     transcript.read(tmp_path / "t").play([order], lambda _number, _at, seen: read.append(seen) is None)
     assert tuple(read) == reports

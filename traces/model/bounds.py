@@ -7,7 +7,6 @@ Rules of this file
 """
 
 import re
-from typing import Any
 
 from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN, Bounds
 from tidegauge.impl.explored import isr_cluster
@@ -100,8 +99,7 @@ def _replicas(digits: int) -> tuple[int, ...]:
 def control_profile_of(model: Model) -> Profile:
     """The profile with the switches of a model of MCController."""
     constants = model.config().constants
-    switches: dict[str, Any] = {switch_name(name): constants[name] == "TRUE" for name in SWITCHES}
-    return ELR._replace(**switches)
+    return ELR.switched({switch_name(name): constants[name] == "TRUE" for name in SWITCHES})
 
 
 def switch_name(name: str) -> str:

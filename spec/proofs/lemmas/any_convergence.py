@@ -6,7 +6,6 @@ loop ends at the longest common prefix, for caches of any length. That induction
 bounded proofs (`convergence.py`) run the loop itself.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import z3
@@ -14,23 +13,7 @@ import z3
 from tidegauge.spec.proofs.engine.paths import Path
 from tidegauge.spec.proofs.engine.symbolic import higher, lower
 from tidegauge.spec.proofs.lemmas.any_length import DIVERGING, OUT_OF_RANGE, READ, UNDEFINED, AnyLog, any_log
-from tidegauge.spec.proofs.lemmas.convergence import LEADER_NEWEST, ONE_PAST
-
-
-@dataclass(frozen=True)
-class AnyCommon:
-    """The longest common prefix of two logs ends at `end`; offsets are comparable from `low` on."""
-
-    end: Any
-    low: Any
-
-    def is_reached(self, offset: Any) -> Any:
-        """`offset` is that end; below the comparable part one offset is as good as another."""
-        return higher(offset, self.low) == higher(self.end, self.low)
-
-    def is_kept(self, target: Any) -> Any:
-        """A truncation at `target` takes nothing common away."""
-        return z3.Or(target >= self.end, self.end <= self.low)
+from tidegauge.spec.proofs.lemmas.convergence import LEADER_NEWEST, ONE_PAST, Common
 
 
 def one_past(path: Path, leader: AnyLog, follower: AnyLog) -> None:
@@ -46,7 +29,7 @@ def one_past(path: Path, leader: AnyLog, follower: AnyLog) -> None:
     path.forall([i, j, o], agreeing, leader.epoch(i), follower.epoch(j), follower.index(o))
 
 
-def common_prefix(path: Path, leader: AnyLog, follower: AnyLog, name: str) -> AnyCommon:
+def common_prefix(path: Path, leader: AnyLog, follower: AnyLog, name: str) -> Common:
     """A number with the definition of the common prefix's end; one always exists, offsets being well ordered."""
     end, o = path.integer(name), z3.Int("o")
     low = higher(leader.log_start, follower.log_start)
@@ -57,10 +40,10 @@ def common_prefix(path: Path, leader: AnyLog, follower: AnyLog, name: str) -> An
     path.forall([o], same, follower.index(o))
     differs = z3.And(low <= end, end < shorter, leader.epoch_at(end) != follower.epoch_at(end))
     path.assume(z3.Or(end == shorter, differs))
-    return AnyCommon(end, low)
+    return Common(end, low)
 
 
-def two_logs(path: Path) -> tuple[AnyLog, AnyLog, AnyCommon]:
+def two_logs(path: Path) -> tuple[AnyLog, AnyLog, Common]:
     """Leader and follower under the three premises, and their common prefix."""
     leader, follower = any_log(path, "leader"), any_log(path, "follower")
     path.premises |= {ONE_PAST, LEADER_NEWEST}
@@ -78,7 +61,7 @@ def truncated(path: Path, log: AnyLog, target: Any) -> AnyLog:
     return log.keeps(keeps, lower(log.log_start, end), end)
 
 
-def after_the_truncation(path: Path, leader: AnyLog, follower: AnyLog, common: AnyCommon, after: AnyLog) -> None:
+def after_the_truncation(path: Path, leader: AnyLog, follower: AnyLog, common: Common, after: AnyLog) -> None:
     """Premises and common prefix outlive the round."""
     offset = path.integer("offset")
     path.goal("the follower's log still covers", z3.And(after.log_start <= after.log_end, after.covers()))
@@ -88,10 +71,10 @@ def after_the_truncation(path: Path, leader: AnyLog, follower: AnyLog, common: A
     )
     path.goal("a truncation never leaves more", z3.And(after.size <= follower.size, after.log_end <= follower.log_end))
     path.goal("the leader is still the newest", leader.latest() >= after.latest())
-    left = common_prefix(path, leader, after, "common_after")
-    look_at(path, (leader, follower), common.end, higher(common.end, common.low), left.end, higher(left.end, common.low))
-    look_at(path, (leader, follower), after.log_end, higher(after.log_end, common.low))
-    path.goal("the common prefix is what it was", higher(left.end, common.low) == higher(common.end, common.low))
+    left, low = common_prefix(path, leader, after, "common_after"), common.comparable_from
+    look_at(path, (leader, follower), common.end, higher(common.end, low), left.end, higher(left.end, low))
+    look_at(path, (leader, follower), after.log_end, higher(after.log_end, low))
+    path.goal("the common prefix is what it was", higher(left.end, low) == higher(common.end, low))
 
 
 def look_at(path: Path, logs: tuple[AnyLog, AnyLog], *offsets: Any) -> None:

@@ -1,13 +1,13 @@
 """Clients of the played cluster: who is answered, when, and what is shown."""
 
-from tidegauge.impl.cluster.cluster import Bounds, Cluster, actions, initial, step
+from tests.impl.reached import reached
+from tidegauge.impl.cluster.cluster import Bounds, Cluster, actions, step
 from tidegauge.impl.explored.explore import find_violation
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.explored.invariants import violated
 from tidegauge.impl.explored.search import Violation
 from tidegauge.impl.explored.view import view
 from tidegauge.impl.messages import NOT_ENOUGH_REPLICAS_AFTER_APPEND
-from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER
 
 BOUNDS = Bounds(brokers=2, max_log=4, max_epoch=2, max_crashes=1, max_waiting=2)
@@ -16,10 +16,7 @@ FETCHED = (("SendFetch", 1), ("HandleFetch", 0, 1, 0), ("HandleFetchResponse", 1
 
 
 def after(*labels: tuple[object, ...], bounds: Bounds = BOUNDS) -> Cluster:
-    cluster = initial(bounds, FETCH_TRUNCATION)
-    for label in labels:
-        cluster = step(cluster, label)
-    return cluster
+    return reached(bounds, labels)
 
 
 def reported(cluster: Cluster) -> set[tuple[object, ...]]:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.impl.reached import LEADERLESS, reached
 from tidegauge.impl.cluster.broker import is_truncating
-from tidegauge.impl.cluster.cluster import Bounds, actions, initial, step
+from tidegauge.impl.cluster.cluster import Bounds, Label, actions, initial, step
 from tidegauge.impl.errors import IllegalStateError, UsageError
 from tidegauge.impl.explored.explore import Walker
 from tidegauge.impl.explored.faults import FAULTS
@@ -79,21 +80,20 @@ def test_kip_320_holds_with_two_brokers(seed: int) -> None:
 def test_a_follower_asks_before_it_fetches_and_is_fenced_in_kip_320_alone() -> None:
     """The same run in three generations: what leaves, what the leader of an older epoch does with it."""
     asked = {}
+    labels: tuple[Label, ...] = (
+        ("LeaderAppend", 0),
+        ("SendFetch", 1),
+        ("HandleFetch", 0, 1, 0),
+        ("HandleFetchResponse", 1, 0),
+        ("HandleFetch", 0, 1, 0),
+        ("ElectPreferred", 1),
+        ("BecomeLeader", 1),
+        ("LoseResponse", 1, 0),
+        ("ElectPreferred", 0),
+        ("BecomeFollower", 1),
+    )
     for name in ("kip101", "kip279", "kip320", "fetch-truncation"):
-        state = initial(Bounds(2, 2, 2, 0), named(name))
-        for label in (
-            ("LeaderAppend", 0),
-            ("SendFetch", 1),
-            ("HandleFetch", 0, 1, 0),
-            ("HandleFetchResponse", 1, 0),
-            ("HandleFetch", 0, 1, 0),
-            ("ElectPreferred", 1),
-            ("BecomeLeader", 1),
-            ("LoseResponse", 1, 0),
-            ("ElectPreferred", 0),
-            ("BecomeFollower", 1),
-        ):
-            state = step(state, label)
+        state = reached(Bounds(2, 2, 2, 0), labels, named(name))
         serves = next(label for label in actions(state) if label[0] in {"HandleFetch", "HandleEpochRequest"})
         asked[name] = (serves[0], message_view(step(state, serves).network[1][0]))
     assert asked == {
@@ -106,19 +106,7 @@ def test_a_follower_asks_before_it_fetches_and_is_fenced_in_kip_320_alone() -> N
 
 def test_a_follower_without_a_leader_will_have_to_ask() -> None:
     """The specification calls it truncating; it has no entry in any thread."""
-    state = initial(Bounds(2, 1, 2, 1), named("kip320"))
-    for label in (
-        ("LeaderAppend", 0),
-        ("SendFetch", 1),
-        ("HandleFetch", 0, 1, 0),
-        ("HandleFetchResponse", 1, 0),
-        ("FenceBroker", 1, -1),
-        ("BecomeLeader", 0),
-        ("Crash", 0, 0, 1),
-        ("FenceBroker", 0, -1),
-        ("BecomeFollower", 1),
-    ):
-        state = step(state, label)
+    state = reached(Bounds(2, 1, 2, 1), LEADERLESS, named("kip320"))
     assert state.brokers[1].entry is None
     assert view(state)[0][1][4] == 3
     assert not is_truncating(state.model.setup._replace(profile=FETCH_TRUNCATION), state.brokers[1], alone=False)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from tests.impl.reached import reached
 from tidegauge.impl.cluster import broker as broker_
-from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, initial, record_epochs, step
+from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, record_epochs, step
 from tidegauge.impl.cluster.transitions import committed_with
 from tidegauge.impl.errors import OffsetOutOfRangeError
 from tidegauge.impl.explored.explore import explore, find_violation
@@ -28,10 +29,7 @@ BEHIND: tuple[Label, ...] = (
 
 
 def after(*labels: Label, bounds: Bounds = BOUNDS) -> Cluster:
-    cluster = initial(bounds, FETCH_TRUNCATION)
-    for label in labels:
-        cluster = step(cluster, label)
-    return cluster
+    return reached(bounds, labels)
 
 
 def test_without_a_bound_no_log_start_moves() -> None:
@@ -81,9 +79,8 @@ def test_out_of_range_is_tested_before_divergence(first: bool, response: tuple[i
         *(("LeaderAppend", 0), ("LeaderAppend", 0), ("ElectPreferred", 1), ("BecomeLeader", 1)),
         *(("FenceBroker", 1, 0), ("BecomeLeader", 0), ("DeleteRecords", 0, 1), ("BecomeFollower", 1)),
     )
-    cluster = initial(BOUNDS._replace(max_epoch=2), FETCH_TRUNCATION._replace(out_of_range_first=first))
-    for label in (*labels, ("HandleFetch", 0, 1, 0)):
-        cluster = step(cluster, label)
+    profile = FETCH_TRUNCATION._replace(out_of_range_first=first)
+    cluster = reached(BOUNDS._replace(max_epoch=2), (*labels, ("HandleFetch", 0, 1, 0)), profile)
     assert view(cluster)[0][1][10][0] == response
     if not first:
         cluster = step(step(cluster, ("HandleDivergingResponse", 1, 0)), ("HandleFetch", 0, 1, 0))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.impl.reached import reached
 from tidegauge.impl.cluster import controller
 from tidegauge.impl.cluster.broker import EARLIER, REGISTERED
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, initial, step
@@ -23,14 +24,6 @@ from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, UNDEFINED
 TWICE = Bounds(2, 2, 1, 1, 1, max_duplicates=9)
 DISKS = Bounds(2, 2, 2, 2, 1, max_lost_disks=2)
 WIDE = Bounds(3, 12, 12, 6, 3)
-
-
-def after(bounds: Bounds, labels: Iterable[Label]) -> Cluster:
-    """The state these labels lead to."""
-    state = initial(bounds, FETCH_TRUNCATION)
-    for label in labels:
-        state = step(state, label)
-    return state
 
 
 def walk(walker: Walker, seed: int, allowed: Callable[[Cluster, Transition], bool], steps: int = 250) -> Iterable[Cluster]:
@@ -62,7 +55,7 @@ def test_a_graph_of_views_is_refused_with_them(bounds: Bounds) -> None:
 
 def test_a_copy_is_handled_once_more_and_nobody_gets_the_response() -> None:
     """The leader records the old log end again; what is in flight stays as it is."""
-    state = after(
+    state = reached(
         TWICE,
         [
             ("LeaderAppend", 0),
@@ -86,7 +79,7 @@ def test_a_copy_is_handled_once_more_and_nobody_gets_the_response() -> None:
 @pytest.mark.parametrize("crashed", [0, 1])
 def test_a_copy_dies_with_either_end(crashed: int) -> None:
     """As every request in flight does."""
-    state = after(TWICE, [("SendFetch", 1), ("Duplicate", 1, 0), ("Crash", crashed, 0, 0)])
+    state = reached(TWICE, [("SendFetch", 1), ("Duplicate", 1, 0), ("Crash", crashed, 0, 0)])
     assert state.copies == ((None, None), (None, None))
     assert state.duplicates == 1
 
@@ -94,9 +87,9 @@ def test_a_copy_dies_with_either_end(crashed: int) -> None:
 def test_there_are_no_more_than_the_bounds_allow() -> None:
     """Copies and lost disks are counted over the whole run."""
     once = Bounds(2, 2, 1, 2, 1, max_duplicates=1, max_lost_disks=1)
-    handled = after(once, [("SendFetch", 1), ("Duplicate", 1, 0), ("HandleDuplicate", 0, 1, 0, 0, 0, -1)])
+    handled = reached(once, [("SendFetch", 1), ("Duplicate", 1, 0), ("HandleDuplicate", 0, 1, 0, 0, 0, -1)])
     assert ("Duplicate", 1, 0) not in actions(handled)
-    lost = after(
+    lost = reached(
         once,
         [("LeaderAppend", 0), ("Crash", 0, 0, 1), ("LoseDisk", 0), ("FenceBroker", 0, 1), ("Restart", 0)],
     )
@@ -107,8 +100,7 @@ def test_there_are_no_more_than_the_bounds_allow() -> None:
 
 def test_an_epoch_request_may_arrive_twice_too() -> None:
     """The leader answers again, and nothing at either end changes."""
-    before = initial(TWICE._replace(max_epoch=2), named("kip320"))
-    for label in (
+    labels: list[Label] = [
         ("LeaderAppend", 0),
         ("SendFetch", 1),
         ("HandleFetch", 0, 1, 0),
@@ -120,8 +112,8 @@ def test_an_epoch_request_may_arrive_twice_too() -> None:
         ("HandleFetch", 0, 1, 0),
         ("LoseResponse", 1, 0),
         ("Duplicate", 1, 0),
-    ):
-        before = step(before, label)
+    ]
+    before = reached(TWICE._replace(max_epoch=2), labels, named("kip320"))
     handled = step(before, ("HandleDuplicate", 0, 1, 0, 2, -1, 1))
     assert handled.brokers == before.brokers
     assert handled.network == before.network
@@ -190,7 +182,7 @@ def test_without_that_check_an_empty_replica_joins() -> None:
         ("Restart", 1),
         ("UnfenceBroker", 1, -1),
     ]
-    state = after(bounds, labels)
+    state = reached(bounds, labels)
     assert state.committed == (0,)
     refused = step(state, ("AlterPartition", 0))
     assert refused.controller.isr == (0,)

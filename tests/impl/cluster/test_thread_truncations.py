@@ -2,7 +2,8 @@
 
 import pytest
 
-from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, initial, step
+from tests.impl.reached import LEADERLESS, reached
+from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, step
 from tidegauge.impl.explored.explore import Graph, explore, find_violation
 from tidegauge.impl.explored.search import View
 from tidegauge.impl.explored.view import TRUNCATING, view
@@ -24,13 +25,6 @@ LATE: tuple[Label, ...] = (
 """b1 leads on in a new epoch, and the record that b2 asked for in the last one is on its way."""
 
 
-def after(bounds: Bounds, profile: Profile, labels: tuple[Label, ...]) -> Cluster:
-    state = initial(bounds, profile)
-    for label in labels:
-        state = step(state, label)
-    return state
-
-
 def log_ends(state: Cluster) -> tuple[int, ...]:
     return tuple(broker.partition.log.end for broker in state.brokers)
 
@@ -39,8 +33,8 @@ def log_ends(state: Cluster) -> tuple[int, ...]:
 def test_a_late_response_is_dropped_until_the_thread_has_truncated(profile: Profile) -> None:
     """Kafka 3.4.0 and 3.6.2 on their own wire. Without the step it would be taken."""
     arrives: Label = ("HandleFetchResponse", 1, 0)
-    assert log_ends(step(after(AT_ONCE, profile, LATE), arrives)) == (1, 1)
-    waits = after(IN_THREAD, profile, LATE)
+    assert log_ends(step(reached(AT_ONCE, LATE, profile), arrives)) == (1, 1)
+    waits = reached(IN_THREAD, LATE, profile)
     assert view(waits)[0][1][4] == TRUNCATING
     assert not {("TruncateToHighWatermark", 1), ("SendFetch", 1)} & set(actions(waits))  # the thread waits
     dropped = step(waits, arrives)
@@ -56,8 +50,8 @@ def test_a_broker_may_be_elected_before_it_has_truncated() -> None:
     """hw-only: makeFollowers truncates before anything else can happen, the thread does not."""
     run: tuple[Label, ...] = (("LeaderAppend", 0), ("ElectPreferred", 1), ("BecomeFollower", 0))
     bounds = AT_ONCE._replace(max_epoch=2)
-    at_once = after(bounds, HW_ONLY, run)
-    in_thread = after(bounds._replace(thread_truncates=True), HW_ONLY, run)
+    at_once = reached(bounds, run, HW_ONLY)
+    in_thread = reached(bounds._replace(thread_truncates=True), run, HW_ONLY)
     assert (log_ends(at_once), log_ends(in_thread)) == ((0, 0), (1, 0))
     elected = step(step(in_thread, ("ElectPreferred", 0)), ("BecomeLeader", 0))
     assert log_ends(elected) == (1, 0)
@@ -66,20 +60,9 @@ def test_a_broker_may_be_elected_before_it_has_truncated() -> None:
 
 def test_without_a_leader_no_thread_truncates() -> None:
     """hw-only: the partition is in no thread; makeFollowers truncates all the same."""
-    run: tuple[Label, ...] = (
-        ("LeaderAppend", 0),
-        ("SendFetch", 1),
-        ("HandleFetch", 0, 1, 0),
-        ("HandleFetchResponse", 1, 0),
-        ("FenceBroker", 1, -1),
-        ("BecomeLeader", 0),
-        ("Crash", 0, 0, 1),
-        ("FenceBroker", 0, -1),
-        ("BecomeFollower", 1),
-    )
     bounds = AT_ONCE._replace(max_epoch=2, max_crashes=1)
-    assert log_ends(after(bounds, HW_ONLY, run)) == (1, 0)
-    leaderless = after(bounds._replace(thread_truncates=True), HW_ONLY, run)
+    assert log_ends(reached(bounds, LEADERLESS, HW_ONLY)) == (1, 0)
+    leaderless = reached(bounds._replace(thread_truncates=True), LEADERLESS, HW_ONLY)
     assert log_ends(leaderless) == (1, 1)
     assert view(leaderless)[0][1][4] == TRUNCATING
     assert ("TruncateToHighWatermark", 1) not in actions(leaderless)

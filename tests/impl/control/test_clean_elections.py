@@ -228,7 +228,7 @@ def test_repaired_a_clean_election_loses_nothing(seeds: range) -> None:
 )
 def test_with_a_finding_left_in_a_clean_election_loses_records(switches: dict[str, bool]) -> None:
     """F4, F9 and F10, each alone."""
-    profile = ELR_REPAIRED._replace(**switches)  # type: ignore[arg-type]
+    profile = ELR_REPAIRED.switched(switches)
     assert any(walked(profile, seed).clean_losses for seed in range(3_000))
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, initial, step
+from tests.impl.reached import reached
+from tidegauge.impl.cluster.cluster import Bounds, Label, initial, step
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN
 from tidegauge.impl.explored.explore import Walker, explore, find_violation
@@ -25,13 +26,6 @@ JOINING: list[Label] = [
     ("UnfenceElr", 1, -1),
 ]
 """b1 proposes b2 for the ISR, and b2 is another incarnation when the controller hears of it."""
-
-
-def after(bounds: Bounds, labels: list[Label]) -> Cluster:
-    state = initial(bounds, ELR)
-    for label in labels:
-        state = step(state, label)
-    return state
 
 
 @pytest.mark.parametrize("bounds", [TWO, ALONE, TWO._replace(loses_tails=False)])
@@ -79,7 +73,7 @@ def test_a_last_resort_may_lose_what_was_committed() -> None:
         ("UnfenceElr", 0, -1),
         ("ElectLastKnown", 0),
     ]
-    state = after(Bounds(2, 1, 3, 2, min_insync_replicas=2, loses_tails=True, last_resort=LAST_KNOWN), run)
+    state = reached(Bounds(2, 1, 3, 2, min_insync_replicas=2, loses_tails=True, last_resort=LAST_KNOWN), run, ELR)
     assert state.committed == (0,)
     violation = violated(state)
     assert violation is not None
@@ -88,18 +82,18 @@ def test_a_last_resort_may_lose_what_was_committed() -> None:
 
 def test_a_stop_is_clean_until_the_broker_is_back() -> None:
     """What it had below its high watermark is there; it comes back out of the ISR, and eligible."""
-    stopped = after(TWO, [("Stop", 1)])
+    stopped = reached(TWO, [("Stop", 1)], ELR)
     assert (stopped.crashes, stopped.brokers[1].stopped_cleanly) == (1, True)
     back = step(stopped, ("Register", 1, -1))
     assert (back.controller.isr, back.controller.elr, back.controller.live) == ((0,), (1,), (0,))
     assert not back.brokers[1].stopped_cleanly
-    lost = after(TWO, [("CrashAndLose", 1, 0, 0), ("Register", 1, -1)])
+    lost = reached(TWO, [("CrashAndLose", 1, 0, 0), ("Register", 1, -1)], ELR)
     assert (lost.controller.isr, lost.controller.elr) == ((0,), ())
 
 
 def test_a_proposal_of_a_broker_that_registered_again_is_refused() -> None:
     """KIP-903: its broker epoch is not the one that was sent. Forgotten, an empty replica would join."""
-    state = after(TWO._replace(max_epoch=2), JOINING)
+    state = reached(TWO._replace(max_epoch=2), JOINING, ELR)
     assert view(state)[1][4:] == (0, UNDEFINED, 0, (0b10, 0))
     refused = step(state, ("AlterPartitionElr", 0))
     assert refused.controller.isr == (0,)

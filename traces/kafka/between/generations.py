@@ -27,7 +27,8 @@ class Generation(NamedTuple):
 
 
 def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generation, list[LoggedStep]]:
-    """The steps of all nodes by partition and topic, in order."""
+    """The steps of all nodes by partition and topic, in order; those of other partitions are passed over."""
+    tps = frozenset(tps)
     names = {node.id: node.broker.named for node in nodes}
     ids = {topic: max((_ids(named, topic) for named in names.values()), key=len) for topic in map(topic_of, tps)}
     found: dict[Generation, list[LoggedStep]] = {}
@@ -37,7 +38,7 @@ def by_generation(nodes: Sequence[Node], tps: Iterable[str]) -> Mapping[Generati
             found[Generation(tp, number, max(1, len(of)), of[number] if of else None)] = []
     for node in nodes:
         for step in node.broker.steps:
-            if topic_of(step.tp) not in ids:
+            if step.tp not in tps:
                 continue
             of = ids[topic_of(step.tp)]
             last = [topic_id for place, topic_id in names[node.id].get(topic_of(step.tp), ()) if place <= step.place[:2]]

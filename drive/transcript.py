@@ -95,6 +95,10 @@ class TranscriptNode:
         """What it was driven through."""
         return tuple(self._recorded)
 
+    def recorded(self) -> tuple[Recorded, ...]:
+        """Everything it did."""
+        return tuple(Recorded(*one) for one in self._recorded.items())
+
     def reports(self, order: Order) -> tuple[Report, ...]:
         """What it reported on a path: after its opening, then after each step as far as it was played."""
         return self._recorded[order]

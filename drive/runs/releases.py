@@ -41,7 +41,8 @@ HEAD = """# Releases of Kafka on their own wire
 Each release was taken through the local steps of the graphs {graphs}, through {walks} walks
 (seed {seed}), and through the scenarios {scenarios} ([what they show](findings.md)), as an unmodified broker process
 whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)). What it did is recorded in
-[`drive/transcripts`](../drive/transcripts) and held against the reference in `./run conformance`.
+[`drive/transcripts`](../drive/transcripts) and held against the reference in `./run conformance`. A release that has few
+paths with three brokers was recorded before `three` was one of its graphs.
 This page is made from those files by `python -m tidegauge.drive.runs.releases`; `./run kafka` records them anew.
 
 A number is on how many paths a release shows a bug: the reference without it does something else there. An empty field: the
@@ -71,6 +72,7 @@ def page(nodes: Sequence[TranscriptNode], controlled: Sequence[of_controller.Tra
     rows = [["", *map(release_of, nodes)], ["---"] * (1 + len(nodes))]
     played = [play(node, node.orders, reference(profile_of(node))) for node in nodes]
     rows.append(["paths", *(f"{one.orders:,}" for one in played)])
+    rows.append(["paths with three brokers", *(f"{_with_peers(node, 2):,}" for node in nodes)])
     rows.append(["steps", *(f"{one.steps:,}" for one in played)])
     rows.append(["paths that differ from its own profile", *(str(len(one.differences)) for one in played)])
     sentences = []
@@ -83,6 +85,11 @@ def page(nodes: Sequence[TranscriptNode], controlled: Sequence[of_controller.Tra
     theirs = controllers.rows(controlled)
     notes = controllers.sentences(theirs)
     return "\n".join((head, _table(rows), "", *sentences, "", second, _table(theirs), "", *notes, ""))
+
+
+def _with_peers(node: TranscriptNode, peers: int) -> int:
+    """How many of the paths have so many peers."""
+    return sum(len(order.opening.peers) == peers for order in node.orders)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

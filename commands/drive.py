@@ -76,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
     if args.compare:
         return _compare(args)
     from tidegauge.drive import transcript
+    from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
     from tidegauge.drive.paths.named import named_scenarios
     from tidegauge.drive.paths.scenarios import scenario_orders
     from tidegauge.drive.recording import Recorder
@@ -94,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
         return _controller(args, profile, progress)
     with _broker(args) as node:
         progress(f"{node.capabilities.name} speaks the contract")
+        usual = ON_THE_WIRE if args.kafka else USUAL
         others = args.smoke or args.walks is not None or args.scenarios or args.scenario
         found = scenario_orders(profile, node.capabilities) if args.scenarios else ()
         named_ones = [one for name in args.scenario or () for one in named_scenarios(name, profile, node.capabilities)]
@@ -101,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         orders, coverage = orders_for(
             node.capabilities,
             profile,
-            graphs=() if others and not (args.cover or args.graph) else args.graph,
+            graphs=() if others and not (args.cover or args.graph) else args.graph or usual,
             walks=args.walks or 0,
             seed=args.seed,
             smoke=args.smoke,

@@ -128,13 +128,14 @@ KINDS: Mapping[str, str] = MappingProxyType(
 """What an argument is; one that is not named here is an integer. A record is [base offset, last offset, epoch], a pair may
 be null."""
 
-LOSE_TAIL, ACKS_ALL, LOG_STARTS, SEGMENTS = "lose_tail", "acks_all", "log_starts", "segments"
+LOSE_TAIL, ACKS_ALL, LOG_STARTS, SEGMENTS, BATCHES = "lose_tail", "acks_all", "log_starts", "segments", "batches"
 EXTRAS: Mapping[str, str] = MappingProxyType(
     {
         LOSE_TAIL: "a crash may lose the end of the log: `log_end` below the log end",
         LOG_STARTS: "a leader's log start above 0, in its fetch responses and its earliest offset",
         SEGMENTS: "what lies before a log start is gone, also after a crash: no record shares its segment",
         ACKS_ALL: "an append with acks -1, and the responses in `produced`",
+        BATCHES: "batches of several records in a fetch response; what is reported is seen by a consumer's read",
     }
 )
 """What more a broker may be able to do."""
@@ -177,6 +178,8 @@ class Capabilities(NamedTuple):
             return ACKS_ALL
         if step[0] == "fetch_response" and (step[4] > 0 or (step[7] or (0,))[0] > 0) and LOG_STARTS not in self.can:
             return LOG_STARTS
+        if step[0] == "fetch_response" and BATCHES not in self.can and any(base != last for base, last, _ in step[5]):
+            return BATCHES
         return None
 
 

@@ -62,6 +62,10 @@ class RecordedNode(Generic[OrderT]):
         """What it was driven through."""
         return tuple(self._recorded)
 
+    def recorded(self) -> tuple[Recorded[OrderT], ...]:
+        """Everything it did."""
+        return tuple(Recorded(*one) for one in self._recorded.items())
+
     def reports(self, order: OrderT) -> tuple[Report, ...]:
         """What was reported on a path: after its opening, then after each step as far as it was played."""
         return self._recorded[order]

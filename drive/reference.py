@@ -6,6 +6,8 @@ Rules of this file
    requests in flight, the proposal that the controller has not responded to, the producers who wait.
 2. `possible` says which steps the contract allows now. Paths are made, walked and shrunk by it.
 3. A request leaves as soon as nothing else is in flight to that peer; one in flight to another peer stays where it is.
+4. To see a broker with batches of several records is a consumer's read: it finds the position of the high watermark
+   afterwards, what it says is from before (Partition#readRecords). With batches of one that changes nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -119,9 +121,7 @@ def possible(held: Held, step: Step) -> bool:
         return held.request(arguments[0]) is not None
     if name == "fetch_response":
         request = held.request(arguments[0])
-        return isinstance(request, FetchRequest) and all(
-            (base, last) == (offset, offset) for offset, (base, last, _) in enumerate(arguments[4], request.fetch_offset)
-        )
+        return isinstance(request, FetchRequest) and _follow_each_other(request.fetch_offset, arguments[4])
     if name == "offsets_for_leader_epoch_response":
         request = held.request(arguments[0])
         return request is not None and not isinstance(request, FetchRequest)
@@ -134,10 +134,28 @@ def possible(held: Held, step: Step) -> bool:
     return True
 
 
+def _follow_each_other(offset: int, records: tuple[tuple[int, int, int], ...]) -> bool:
+    """Whether batches begin at an offset and leave no gap."""
+    for base, last, _ in records:
+        if base != offset or last < base:
+            return False
+        offset = last + 1
+    return True
+
+
 def step(held: Held, taken: Step) -> tuple[Held, Report]:
     """What a step that is possible makes of the broker, and what the broker reports after it."""
     after, result, produced = stepped(held, taken)
-    return after, report(after, result, produced)
+    return seen(after), report(after, result, produced)
+
+
+def seen(held: Held) -> Held:
+    """After somebody has looked: rule 4 of this file."""
+    log = held.broker.partition.log
+    if all(batch.base == batch.last for batch in log.batches):
+        return held
+    located = log_.locate_high_watermark(held.setup, log)
+    return held._replace(broker=held.broker._replace(partition=held.broker.partition._replace(log=located)))
 
 
 def stepped(held: Held, taken: Step) -> tuple[Held, Report | None, Produced]:

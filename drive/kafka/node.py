@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from tidegauge.drive.contract import ACKS_ALL, REPORTED, STEPS, Capabilities, Order, Watch
+from tidegauge.drive.contract import ACKS_ALL, BATCHES, REPORTED, STEPS, Capabilities, Order, Watch
 from tidegauge.drive.contract import LOG_STARTS as MOVING_STARTS
 from tidegauge.drive.kafka.broker import KafkaBroker
 from tidegauge.drive.kafka.lane import Lane
@@ -41,7 +41,7 @@ MOMENT = 0.01
 NOT_GIVEN = frozenset({"lag", "retention", "offsets_for_leader_epoch_response"})
 """Lag times do not run out on their own, retention is a clock's, and no release since 2.8 asks where an epoch ends."""
 
-CAN = frozenset(STEPS) - NOT_GIVEN | {ACKS_ALL, MOVING_STARTS}
+CAN = frozenset(STEPS) - NOT_GIVEN | {ACKS_ALL, BATCHES, MOVING_STARTS}
 """What is left of a log at a crash is the operating system's (`lose_tail`), and recovery reads what lies in a segment that
 the log start has not left (`segments`): neither is promised."""
 

@@ -62,7 +62,10 @@ GRAPHS: Mapping[str, DrivenGraph] = MappingProxyType(
 )
 
 USUAL = ("two", "crash", "starts", "acks", "stops", "isr")
-"""What --cover takes unless it is told otherwise. `three` is explored for a minute and more."""
+"""What --cover takes of a driven program unless it is told otherwise."""
+
+ON_THE_WIRE = (*USUAL, "three")
+"""The same for an unmodified broker of Kafka. `three` is explored for a minute and more, once for a release."""
 
 
 def graph_named(name: str) -> DrivenGraph:

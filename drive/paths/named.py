@@ -6,7 +6,7 @@ Rules of this file
    shows that, too. What the first command turns on or off is left out, and a response of a broker that does not give it.
 2. The trace is that of the whole cluster, one broker of which is the driven one. It is what happened as long as no step of
    that broker differs, and it is judged by what is right, not by what the release did. There is none where the path ends
-   with another value than the broker of the cluster has.
+   with another value than the broker of the cluster has, or where no model has the run.
 """
 
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ from tidegauge.conformance.play.directives import Player
 from tidegauge.conformance.play.scenario import DIRECTORY, Scenario, read, shipped
 from tidegauge.conformance.play.session import Session
 from tidegauge.drive.contract import Capabilities, Order
+from tidegauge.drive.paths import rounded_high_watermark
 from tidegauge.drive.paths.erased_proposal import CLAIM, erased_proposal
 from tidegauge.drive.paths.scenarios import ends_alike, lacks, seen_by, under_test
 from tidegauge.impl.errors import UsageError
@@ -35,10 +36,14 @@ class Named(NamedTuple):
     order: Order
     trace: Trace | None
     broker: str
+    unjudged: str = "the cluster's run goes another way"
 
 
 ERASED_PROPOSAL = "F3"
 """It has a model of its own, and no commands."""
+
+ROUNDED = "rounded-hw"
+"""It has batches of several records, and no model has."""
 
 KEPT = ("cluster", "brokers=", "min_isr=", "max_fetch=", "clients=", "last_resort=")
 """What of a scenario's first command is not a generation's."""
@@ -52,7 +57,7 @@ def named_scenarios(name: str, profile: Profile, capabilities: Capabilities) -> 
 
     Raises UsageError where there is none, or where a broker cannot be taken through it.
     """
-    found = [_erased_proposal(profile)] if name == ERASED_PROPOSAL else list(_of_files(name, profile))
+    found = list(_apart(name, profile) or _of_files(name, profile))
     if not found:
         raise UsageError(f"--scenario {name}: expected a broker that keeps its disk; seen none under test; name another")
     for one in found:
@@ -65,9 +70,13 @@ def named_scenarios(name: str, profile: Profile, capabilities: Capabilities) -> 
     return found
 
 
-def _erased_proposal(profile: Profile) -> Named:
-    order, trace = erased_proposal(profile)
-    return Named(ERASED_PROPOSAL, CLAIM, order, trace, "b1")
+def _apart(name: str, profile: Profile) -> tuple[Named, ...]:
+    """The scenario of that name that is no file."""
+    if name == ERASED_PROPOSAL:
+        return (Named(name, CLAIM, *erased_proposal(profile), "b1"),)
+    if name == ROUNDED:
+        return (Named(name, rounded_high_watermark.CLAIM, rounded_high_watermark.order(), None, "b1", "it has no cluster"),)
+    return ()
 
 
 def _of_files(name: str, profile: Profile) -> Iterator[Named]:
@@ -86,8 +95,8 @@ def _places(name: str) -> list[File]:
     found = [place for place in shipped() if place.stem == name or name in read(place).shows]
     if not found:
         raise UsageError(
-            f"--scenario: expected F1, F2, F3, what a scenario `shows`, or the name of its file; seen {name!r}; they lie in "
-            f"{DIRECTORY}"
+            f"--scenario: expected F1, F2, F3, {ROUNDED}, what a scenario `shows`, or the name of its file; seen {name!r}; "
+            f"they lie in {DIRECTORY}"
         )
     return found
 

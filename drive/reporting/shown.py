@@ -26,7 +26,7 @@ def shown_text(one: Named, reports: Sequence[Report], broker: str) -> str:
             f"  left out: {len(one.order.path) + 1 - len(reports)} steps, for the broker differs; the judge is not asked"
         )
     elif one.trace is None:
-        lines.append("  No step differs, but the cluster's run goes another way; the judge is not asked")
+        lines.append(f"  No step differs, but {one.unjudged}; the judge is not asked")
     else:
         lines += ["  No step differs: this is the run of the cluster, with that broker in it.", *judged_text(one.trace)]
     return "\n".join([*lines, ""])

@@ -24,7 +24,9 @@ class Finding(NamedTuple):
 def findings() -> list[Finding]:
     """Every known bug with switches, and whatever else releases have done that today's does not."""
     best = FETCH_TRUNCATION._replace(
-        keeps_remote_leo=REPAIRED.keeps_remote_leo, reads_equal_partition_epoch=SKIPS_EQUAL.reads_equal_partition_epoch
+        keeps_remote_leo=REPAIRED.keeps_remote_leo,
+        reads_equal_partition_epoch=SKIPS_EQUAL.reads_equal_partition_epoch,
+        hw_rounded_to_batches=False,
     )
     found = []
     for bug in known_bugs().values():

@@ -18,6 +18,7 @@ from tidegauge.drive import transcript
 from tidegauge.drive.controller import transcript as of_controller
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
+from tidegauge.drive.paths.named import ROUNDED, named_scenarios
 from tidegauge.drive.player import play, reference
 from tidegauge.drive.recording import Recorder
 from tidegauge.drive.runs import controllers
@@ -29,14 +30,20 @@ from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import RELEASE, named, version_of
 
-GRAPHS = ("two", "crash", "starts", "acks", "isr")
+GRAPHS = ("two", "crash", "starts", "acks", "isr", "three")
+SCENARIOS = ("F1", "F2", "F3", ROUNDED)
 WALKS, SEED = 200, 1
+PARTS = (*GRAPHS, "walks", "scenarios")
+"""What a release is taken through, all of it unless some are named."""
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "kafka-releases.md"
 HEAD = """# Releases of Kafka on their own wire
 
-Each release was taken through the local steps of the graphs {graphs} and through {walks} walks (seed {seed}), as an
-unmodified broker process whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)).
-What it did is recorded in [`drive/transcripts`](../drive/transcripts) and held against the reference in `./run conformance`.
+Each release was taken through the local steps of the graphs {graphs}, through {walks} walks
+(seed {seed}), and through the scenarios {scenarios} ([what they show](findings.md)), as an unmodified broker process
+whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)). What it did is recorded in
+[`drive/transcripts`](../drive/transcripts) and held against the reference in `./run conformance`. A release that has few
+paths with three brokers was recorded before `three` was one of its graphs.
 This page is made from those files by `python -m tidegauge.drive.runs.releases`; `./run kafka` records them anew.
 
 A number is on how many paths a release shows a bug: the reference without it does something else there. An empty field: the
@@ -62,10 +69,11 @@ def paths_that_show(finding: Finding, node: TranscriptNode) -> int:
 
 def page(nodes: Sequence[TranscriptNode], controlled: Sequence[of_controller.TranscriptNode]) -> str:
     """The whole page, of what brokers did and what controllers did."""
-    head = HEAD.format(graphs=", ".join(GRAPHS), walks=WALKS, seed=SEED)
+    head = HEAD.format(graphs=", ".join(GRAPHS), walks=WALKS, seed=SEED, scenarios=", ".join(SCENARIOS))
     rows = [["", *map(release_of, nodes)], ["---"] * (1 + len(nodes))]
     played = [play(node, node.orders, reference(profile_of(node))) for node in nodes]
     rows.append(["paths", *(f"{one.orders:,}" for one in played)])
+    rows.append(["paths with three brokers", *(f"{_with_peers(node, 2):,}" for node in nodes)])
     rows.append(["steps", *(f"{one.steps:,}" for one in played)])
     rows.append(["paths that differ from its own profile", *(str(len(one.differences)) for one in played)])
     sentences = []
@@ -80,19 +88,37 @@ def page(nodes: Sequence[TranscriptNode], controlled: Sequence[of_controller.Tra
     return "\n".join((head, _table(rows), "", *sentences, "", second, _table(theirs), "", *notes, ""))
 
 
+def _with_peers(node: TranscriptNode, peers: int) -> int:
+    """How many of the paths have so many peers."""
+    return sum(len(order.opening.peers) == peers for order in node.orders)
+
+
 def _table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def record(release: str, jars: Path | None, folder: Path) -> bool:
-    """Play a release on an unmodified broker and record it; whether it does what its profile says."""
-    profile = named(f"{RELEASE}{release}")
+def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) -> bool:
+    """Play a release on an unmodified broker and record it; whether it does what its profile says.
+
+    Where not all parts are played, what else was recorded of it stays.
+    """
+    profile, place = named(f"{RELEASE}{release}"), place_of(release, folder)
+    kept = () if set(parts) == set(PARTS) else transcript.read(place).recorded()
     began = time.monotonic()
     with KafkaNode(release, jars_of(release, jars)) as node:
-        orders, coverage = orders_for(node.capabilities, profile, graphs=GRAPHS, walks=WALKS, seed=SEED)
+        found = [one for name in SCENARIOS for one in named_scenarios(name, profile, node.capabilities)]
+        orders, coverage = orders_for(
+            node.capabilities,
+            profile,
+            graphs=[name for name in GRAPHS if name in parts],
+            walks=WALKS if "walks" in parts else 0,
+            seed=SEED,
+            scenarios={one.name: one.order for one in found} if "scenarios" in parts else {},
+        )
         recorder = Recorder(orders)
         shown = run(node, orders, profile, coverage, recorder, _say, node.log_lines)
-        transcript.write(place_of(release, folder), node.capabilities, profile.name, recorder.recorded())
+        others = [one for one in kept if one.order not in set(orders)]
+        transcript.write(place, node.capabilities, profile.name, (*others, *recorder.recorded()))
     _say(f"{text_of(shown)} ({time.monotonic() - began:.0f} s)")
     return not shown.played.differences
 
@@ -109,13 +135,16 @@ def main() -> int:
     parser.add_argument(
         "--jars", type=Path, help="a folder with a folder of jars per release; by default Maven fetches them"
     )
+    parser.add_argument(
+        "--only", action="append", choices=PARTS, help="play this alone, on brokers, and keep what else was recorded"
+    )
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the transcripts are (default those shipped)")
     args = parser.parse_args()
     same: list[bool] = []
     try:
         for release in args.release:
-            same.append(record(release, args.jars and args.jars / release, args.folder))
-            if version_of(release) >= controllers.FIRST:
+            same.append(record(release, args.jars and args.jars / release, args.folder, args.only or PARTS))
+            if version_of(release) >= controllers.FIRST and not args.only:
                 does, says = controllers.record(release, args.jars and args.jars / release, args.folder)
                 _say(says)
                 same.append(does)

@@ -69,7 +69,7 @@ def settled(broker: Broker) -> Broker:
     remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=_of_a_fetch(r)) for r in partition.remotes)
     log = log_loader.flush_cache(partition.log)._replace(recovery_point=0, hw_segment=UNDEFINED)
     if log.start > log.segments[0]:
-        log = log._replace(segments=(log.start,), batches=tuple(b for b in log.batches if b.base >= log.start))
+        log = log._replace(segments=(log.start,), batches=tuple(b for b in log.batches if b.last >= log.start))
     epoch_start = max(partition.epoch_start, log.start) if partition.is_leader else partition.epoch_start
     entry = None if broker.entry is None else broker.entry._replace(delayed=False)
     return broker._replace(partition=partition._replace(log=log, epoch_start=epoch_start, remotes=remotes), entry=entry)

@@ -15,7 +15,7 @@ from tests.drive.test_process import everybody, soon
 from tidegauge.drive.contract import Opening, Order
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
-from tidegauge.drive.paths.named import named_scenarios
+from tidegauge.drive.paths.named import ROUNDED, named_scenarios
 from tidegauge.drive.reporting.shown import judged_text
 from tidegauge.drive.runs.orders import orders_for
 from tidegauge.drive.runs.run import run
@@ -76,7 +76,7 @@ def test_findings_are_shown_on_the_releases_that_have_them(release: str, shown: 
     """Each step goes as the release's profile says, and the judge rejects the run of its cluster."""
     profile = named(f"{RELEASE}{release}")
     with KafkaNode(release, jars(release)) as node:
-        found = {name: named_scenarios(name, profile, node.capabilities)[0] for name in ("F1", "F2", "F3")}
+        found = {name: named_scenarios(name, profile, node.capabilities)[0] for name in ("F1", "F2", "F3", ROUNDED)}
         assert run(node, [one.order for one in found.values()], profile).exit_code == 0
     said = {name: "\n".join(judged_text(one.trace)) for name, one in found.items() if one.trace is not None}
     assert {name for name, text in said.items() if "the judge rejects this run" in text} == shown

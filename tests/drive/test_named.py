@@ -13,16 +13,18 @@ from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.play.scenario import DIRECTORY
 from tidegauge.drive.contract import EVERYTHING
 from tidegauge.drive.kafka.node import CAN
-from tidegauge.drive.paths.named import Named, named_scenarios
+from tidegauge.drive.paths.named import ROUNDED, Named, named_scenarios
 from tidegauge.drive.player import ReferenceNode, play, reference
 from tidegauge.drive.recording import Recorder
 from tidegauge.drive.reporting.shown import shown_text
+from tidegauge.drive.runs.shipped import profile_of, release_of, shipped
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored import isr_cluster
 from tidegauge.impl.explored.isr_cluster import IsrBounds
 from tidegauge.impl.explored.search import Violation
 from tidegauge.impl.profiles import Profile
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import named, version_of
+from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.isr_changes import trace_of_isr_changes
@@ -160,6 +162,37 @@ def test_a_file_of_ones_own_is_named_by_its_place(tmp_path: Path) -> None:
     own.write_text(text.replace("# Source: ", "# under-test: b1\n# Source: "), encoding="utf-8")
     with pytest.raises(UsageError, match="keeps its disk"):
         named_scenarios(str(own), named("release-4.3.1"), EVERYTHING)
+
+
+@pytest.mark.parametrize(("generation", "seen"), [("release-3.9.1", [0, 3, 5]), ("release-4.0.0", [0, 3, 0, 5])])
+def test_a_high_watermark_inside_a_batch_falls_below_the_log_start_since_4_0(generation: str, seen: list[int]) -> None:
+    """And a deletion that was done before is refused."""
+    profile = named(generation)
+    (one,) = named_scenarios(ROUNDED, profile, KAFKA)
+    recorder = Recorder([one.order])
+    assert play(ReferenceNode(reference(profile)), [one.order], reference(profile), recorder).differences == ()
+    ((_, reports),) = recorder.recorded()
+    assert [hw for hw, _ in groupby(report["hw"] for report in reports)] == seen
+    assert any(report["hw"] < report["log_start"] for report in reports) == (seen == [0, 3, 0, 5])
+    deleted = one.order.path.index(("delete_records", 3)) + 1
+    assert reports[deleted]["result"] == {"error": OFFSET_OUT_OF_RANGE if seen == [0, 3, 0, 5] else NONE}
+    assert "it has no cluster; the judge is not asked" in shown_text(one, reports, "a broker")
+
+
+def test_recorded_releases_have_it_since_4_0_and_no_other_profile_explains_it() -> None:
+    """What unmodified brokers did: KAFKA-17803."""
+    (one,) = named_scenarios(ROUNDED, named("release-4.3.1"), KAFKA)
+    for node in shipped():
+        rounded = version_of(release_of(node)) >= (4, 0)
+        assert (0 in [report["hw"] for report in node.reports(one.order)[4:]]) == rounded, node.capabilities.name
+        without = profile_of(node)._replace(hw_rounded_to_batches=not rounded)
+        assert play(node, [one.order], reference(profile_of(node))).differences == ()
+        assert [found.fields for found in play(node, [one.order], reference(without)).differences] == [("hw",)]
+
+
+def test_a_broker_that_is_given_batches_of_one_record_cannot_show_it() -> None:
+    with pytest.raises(UsageError, match="does not promise `batches`"):
+        named_scenarios(ROUNDED, named("release-4.3.1"), KAFKA._replace(can=KAFKA.can - {"batches"}))
 
 
 def test_a_path_that_goes_another_way_than_its_cluster_is_not_judged() -> None:

@@ -12,6 +12,9 @@ from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.explored.invariants import INVARIANTS, violated
 from tidegauge.impl.explored.view import view
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
+from tidegauge.impl.records import Batch
+from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.storage.log import Log
 
 BOUNDS = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1, max_start=2)
 
@@ -38,6 +41,13 @@ def test_without_a_bound_no_log_start_moves() -> None:
     assert "DeleteRecords" not in {label[0] for label in graph.labels}
     assert {len(state) for state in graph.states} == {4}
     assert all(len(slot) == 5 for state in graph.states for b in state[0] for slot in b[10] if slot and slot[0] == 2)
+
+
+def test_a_batch_that_the_log_start_lies_in_stays() -> None:
+    """What lies before the log start is gone by whole batches: UnifiedLog#deleteSegments takes segments."""
+    log = Log(start=3, end=7, hw=5, batches=(Batch(0, 1, 0), Batch(2, 4, 0), Batch(5, 6, 0)))
+    kept = broker_.settled(broker_.Broker(Partition(0, log=log))).partition.log
+    assert kept.batches == (Batch(2, 4, 0), Batch(5, 6, 0))
 
 
 def test_a_log_start_moves_up_to_the_high_watermark_and_to_the_bound() -> None:

@@ -1,104 +1,92 @@
-"""What mutants of the judge are held against: traces that are right, wrong, and partly told.
+"""The traces that mutants of the judge are held against, and what the judge says of each: both are fixed.
+
+    python -m tests.mutation.kernel_corpus          # does the judge say what is pinned?
+    python -m tests.mutation.kernel_corpus --pin    # it does now; read the difference before you commit it
 
 Rules of this file
 
-1. The same seed gives the same traces. What the unchanged kernel says of them is asked in the same run: nothing is
-   pinned that a change of a rule would have to pin anew.
-2. The sources differ in what they reach: hand-written traces of each rule, golden traces and their mutants, runs of every
-   generation with clients, lost disks and log starts that move, traces with parts left out, and wrong next events behind
-   random behaviours of bounded models.
+1. kernel_corpus.ndjson.gz holds the traces, kernel_corpus.txt a line for each: the rules that fail, and a digest of all
+   else that the judge says. Where a digest alone changes, the tallies of the two versions say what it is.
+2. A pin says that something has changed, not which side is right: that say the tests of the rules.
+3. tests.mutation.kernel_choice made the traces; they are pinned, so that a change of what makes traces changes nothing here.
 """
 
-import random
+import gzip
+import hashlib
+import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
-from tests.conformance.kernel.test_rules import CASES as BY_RULE
-from tidegauge.conformance.evidence.beyond import CASES
-from tidegauge.conformance.evidence.golden import DIRECTORY
-from tidegauge.conformance.evidence.mutation import mutants
-from tidegauge.conformance.evidence.omissions import ONE_BY_ONE
-from tidegauge.conformance.evidence.product.automaton import Automaton
-from tidegauge.conformance.evidence.product.models import MODELS, Model
-from tidegauge.conformance.evidence.product.offers import offers_of
-from tidegauge.traces.columns import Columns, to_columns
+from tests.mutation.prepared import Prepared, prepared
+from tidegauge.conformance.judging.judge import Judgement, judge
+from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson
-from tidegauge.traces.model.behaviour import numbered
-from tidegauge.traces.schema import Config, Trace
+from tidegauge.traces.schema import Trace
 
-RUNS, STEPS = 6, 60
-"""Runs of each case beyond the graphs, and the steps of each."""
-BEHAVIOURS, EVENTS = 150, 30
-"""Random behaviours of each small model, and the events of each at most."""
-OMITTED = 600
-CHANGED = 900
-OFFERED_MODELS = ("fetch-truncation, no crash", "kip320, no crash", "Refines", "HwOnly", "Kip101", "AcksAll")
+TRACES = Path(__file__).with_name("kernel_corpus.ndjson.gz")
+PINS = Path(__file__).with_name("kernel_corpus.txt")
+TOGETHER = 4
+"""Traces of a config that are also judged one behind the other."""
 
 
-@dataclass(frozen=True)
-class Judged:
-    """Traces of one config as columns."""
-
-    columns: Columns
-    config: Config
-
-
-def corpus(seed: int) -> list[Judged]:
-    """Everything, in an order that finds most mutants early."""
-    rng = random.Random(seed)
-    golden = [trace for path in sorted(DIRECTORY.glob("*.ndjson")) for trace in ndjson.read(path).traces]
-    by_hand = [
-        Trace(rule, "t-0", config, numbered(events))
-        for rule, (good, bad, config) in BY_RULE.items()
-        for events in (good, bad)
-    ]
-    runs = [trace for case in CASES for trace in case.walks(RUNS, STEPS, seed)]
-    left_out = [omitted for trace in golden for leave_out in ONE_BY_ONE for _, omitted in leave_out(trace)]
-    changed = [mutant.trace for trace in (*golden, *by_hand) for mutant in mutants(trace)]
-    parts = (
-        by_hand,
-        golden,
-        *(wrong_next(model, rng) for model in MODELS if model.name in OFFERED_MODELS),
-        runs,
-        rng.sample(changed, min(CHANGED, len(changed))),
-        rng.sample(left_out, min(OMITTED, len(left_out))),
-        [replace(trace, config=replace(trace.config, lag_rule=True)) for trace in (*by_hand, *golden, *runs)],
-    )
-    return [judged for part in parts for judged in _by_config(part)]
+@cache
+def traces() -> tuple[Trace, ...]:
+    """Every trace of the corpus. Raises ValueError where one cannot be read as it was written."""
+    read = ndjson.read_bytes(gzip.decompress(TRACES.read_bytes()), TRACES.name)
+    if read.problems:
+        raise ValueError(f"expected traces that can be read in {TRACES}; seen {read.problems[0]}")
+    return tuple(read.traces)
 
 
-def wrong_next(model: Model, rng: random.Random) -> Iterator[Trace]:
-    """Random behaviours of a model, each with an event behind it that is any of the model's or one of their changes."""
-    found = model.automaton()
-    offers = offers_of(found.events, model.config)
-    for number in range(BEHAVIOURS):
-        events = [found.events[symbol] for symbol in _behaviour(found, rng)]
-        last = rng.choice(offers).event
-        yield Trace(f"{model.name} {number}", "t-0", model.config, numbered((*found.initial, *events, last)))
+def write(chosen: Sequence[Trace]) -> None:
+    """Write the corpus: the same traces, the same bytes."""
+    text = "".join(f"{line}\n" for trace in chosen for line in ndjson.lines(trace))
+    TRACES.write_bytes(gzip.compress(text.encode(), mtime=0))
+    traces.cache_clear()
 
 
-def _behaviour(found: Automaton, rng: random.Random) -> Iterator[int]:
-    state = 0
-    for _ in range(rng.randrange(EVENTS)):
-        first, end = int(found.first[state]), int(found.first[state + 1])
-        if first == end:
-            return
-        edge = rng.randrange(first, end)
-        yield int(found.symbol[edge])
-        state = int(found.target[edge])
-
-
-def _by_config(traces: Iterable[Trace]) -> Iterator[Judged]:
+def tables(given: Sequence[Trace]) -> list[Prepared]:
+    """Each trace by itself; then some of a config in one table, for what one trace may leave to the next."""
+    alone = [prepared(trace.name, [trace]) for trace in given]
     of: defaultdict[str, list[Trace]] = defaultdict(list)
-    for trace in traces:
+    for trace in given:
         of[repr(trace.config)].append(trace)
-    for some in of.values():
-        yield Judged(to_columns(some, some[0].config), some[0].config)
+    return [*alone, *(prepared("together", some[:TOGETHER]) for some in of.values() if len(some) > 1)]
 
 
-def said(judged: Judged, judge: Any) -> tuple[Any, ...]:
-    """All that the judge says: tallies, first failures, last states."""
-    found = judge(judged.columns, judged.config, final=len(judged.columns.trace_starts))
-    return found.tallies, found.failures, found.final
+def pin_of(trace: Trace) -> str:
+    """One line: the trace, the rules that fail, and a digest of the tallies, the failures and the last state."""
+    said = judge(to_columns([trace], trace.config), trace.config, final=1)
+    rules = " ".join(sorted({failure.rule for failure in said.failures})) or "passes"
+    return f"{trace.name} {hashlib.sha256(_all(said).encode()).hexdigest()[:12]} {rules}"
+
+
+def _all(said: Judgement) -> str:
+    """Rules that are not asked are left out: another rule changes only the pins of traces that it judges."""
+    tallies = {rule: tally for rule, tally in sorted(said.tallies.items()) if tally.held or tally.failed or tally.undecided}
+    return repr((tallies, said.failures, said.final))
+
+
+def differences() -> list[str]:
+    """What is pinned and is not said any more, and what is said instead."""
+    pinned, said = PINS.read_text(encoding="utf-8").splitlines(), [pin_of(trace) for trace in traces()]
+    return [f"- {line}" for line in pinned if line not in said] + [f"+ {line}" for line in said if line not in pinned]
+
+
+def main(argv: Sequence[str]) -> int:
+    """0 when the judge says what is pinned, or it is pinned now; 1 when not."""
+    if list(argv) == ["--pin"]:
+        PINS.write_text("".join(f"{pin_of(trace)}\n" for trace in traces()), encoding="utf-8")
+        return 0
+    if argv:
+        print(f"expected --pin or nothing; seen {' '.join(argv)}", file=sys.stderr)
+        return 2
+    found = differences()
+    print("\n".join(found) or f"{len(traces())} traces: the judge says what is pinned")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

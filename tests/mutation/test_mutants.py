@@ -2,14 +2,15 @@
 
 import ast
 
-from tests.conformance.hand import COPIED, TWO
+from tests.conformance.hand import COPIED, FORKED, OPENING, TWO
 from tests.mutation import kernel
-from tests.mutation.kernel_corpus import Judged, said
+from tests.mutation.kernel_choice import cover
+from tests.mutation.kernel_corpus import differences
+from tests.mutation.kernel_mutants import all_mutants, modules
 from tests.mutation.mutants import mutants_of, statements_less
+from tests.mutation.prepared import prepared
 from tests.mutation.run import KILLERS, killed, known_survivors, load_tables, path_of
-from tidegauge.conformance.judging.judge import judge
 from tidegauge.spec.proofs.small_changes import Mutant
-from tidegauge.traces.columns import to_columns
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.schema import Trace
 
@@ -81,12 +82,43 @@ def test_statements_that_update_or_check_are_left_out_one_at_a_time() -> None:
 
 
 def test_a_mutant_of_the_judge_is_noticed_and_the_original_is_not() -> None:
-    """One trace of a rule tells a judge without the check from the right one; a change nobody can see is not noticed."""
-    columns = to_columns([Trace("hand", "t-0", TWO, numbered(COPIED))], TWO)
-    traces = [Judged(columns, TWO)]
-    expected = [repr(said(traces[0], judge))]
-    text = (kernel.ROOT / "leader.py").read_text(encoding="utf-8")
-    assert not kernel.noticed("leader", text, traces, expected)
-    without = next(mutant for mutant in statements_less(text) if mutant.change.startswith("without leo_becomes("))
-    assert kernel.noticed("leader", without.source, traces, expected)
-    assert kernel.noticed("leader", text.replace("    alive(st, b)\n", "    alive(st, nobody)\n", 1), traces, expected)
+    """One trace of a rule tells a judge without the check from the right one; then the judge is the right one again."""
+    table = prepared("hand", [Trace("hand", "t-0", TWO, numbered(COPIED))])
+    expected = [table.said()]
+    made = {mutant.key: mutant for mutant in all_mutants(["leader", "life"])}
+    without = next(mutant for key, mutant in made.items() if key.startswith("leader: leader_append: without leo_becomes("))
+    assert list(kernel.unnoticed([without], [table])) == []
+    assert table.said() == expected[0]
+    elsewhere = next(mutant for key, mutant in made.items() if key.startswith("life: checkpointed: without alive("))
+    assert list(kernel.unnoticed([elsewhere], [table])) == [elsewhere]
+
+
+def test_a_mutant_that_does_not_end_is_noticed() -> None:
+    """Here it looks at the same entry of a cache for ever."""
+    table = prepared("hand", [Trace("hand", "t-0", TWO, numbered(FORKED))])
+    endless = next(mutant for mutant in all_mutants(["life"]) if mutant.key == "life: compare_cache: without i += 1")
+    assert list(kernel.unnoticed([endless], [table])) == []
+
+
+def test_a_variant_is_chosen_when_it_notices_what_the_stock_does_not() -> None:
+    """And once: the next one that notices the same mutant is left where it is."""
+    opening, copied, forked = (
+        Trace(name, "t-0", TWO, numbered(events)) for name, events in (("o", OPENING), ("c", COPIED), ("f", FORKED))
+    )
+    made = {mutant.key: mutant for mutant in all_mutants(["leader", "life"])}
+    appends = next(mutant for key, mutant in made.items() if key.startswith("leader: leader_append: without leo_becomes("))
+    nobody = next(mutant for key, mutant in made.items() if key.startswith("life: checkpointed: without alive("))
+    assert cover([appends, nobody], [opening], [copied, forked]) == ([copied], 1)
+    assert cover([appends], [opening, copied], [forked]) == ([], 0)
+
+
+def test_the_judge_says_of_the_corpus_what_is_pinned() -> None:
+    """A judge that says anything else has changed: python -m tests.mutation.kernel_corpus says of which traces."""
+    assert differences() == []
+
+
+def test_every_survivor_of_the_kernel_that_is_listed_is_a_mutant() -> None:
+    """A reason for a mutant that no longer exists is removed."""
+    listed = kernel.known_survivors()
+    assert set(listed) <= {mutant.key for mutant in all_mutants(modules())}
+    assert all(len(reason) > 10 for reason in listed.values())

@@ -1,0 +1,122 @@
+"""Mutants of the judge, put into the running interpreter one function at a time.
+
+Rules of this file
+
+1. A mutant is another code object for one function: whoever has imported the function runs it, and nothing is imported
+   again. It is taken back whatever the mutant did.
+2. A mutant that does not end is stopped after some processor time, and counts as noticed.
+"""
+
+import ast
+import importlib
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+from tests.mutation.mutants import mutants_of, statements_less
+
+ROOT = Path(__file__).parents[2] / "conformance" / "kernel"
+NOT_JUDGED = ("__init__", "compiled", "machine_code", "rule_ids", "fields", "groups", "memory")
+"""No code of the judge, or code that the interpreted judge does not run."""
+NOT_CHANGED = ("allocate",)
+"""Functions that make room and judge nothing."""
+
+
+@dataclass(frozen=True)
+class KernelMutant:
+    """A function of the kernel with one change; `line` is where, in the text of the function as `ast.unparse` writes it."""
+
+    module: str
+    function: str
+    change: str
+    line: int
+    text: str
+    """The whole function."""
+
+    @property
+    def code(self) -> CodeType:
+        """The code object of the changed function."""
+        return code_of(self.text)
+
+    @property
+    def becomes(self) -> str:
+        """What the changed line is now."""
+        return self.text.splitlines()[self.line - 1].strip()
+
+    @property
+    def key(self) -> str:
+        """Module, function and change."""
+        return f"{self.module}: {self.function}: {self.change}"
+
+
+def modules() -> list[str]:
+    """The modules whose functions are changed."""
+    return sorted(path.stem for path in ROOT.glob("*.py") if path.stem not in NOT_JUDGED)
+
+
+def functions_of(module: str) -> dict[str, str]:
+    """Every function of a module with its text."""
+    tree = ast.parse((ROOT / f"{module}.py").read_text(encoding="utf-8"))
+    found = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name not in NOT_CHANGED)
+    return {node.name: ast.unparse(node) for node in found}
+
+
+def all_mutants(names: Sequence[str]) -> list[KernelMutant]:
+    """Every mutant of the modules, in the order of their text."""
+    return [
+        KernelMutant(module, function, mutant.change, _first_difference(text, mutant.source), mutant.source)
+        for module in names
+        for function, text in functions_of(module).items()
+        for mutant in (*mutants_of(text, calls=True), *statements_less(text))
+    ]
+
+
+def _first_difference(one: str, other: str) -> int:
+    lines = zip(one.splitlines(), other.splitlines(), strict=False)
+    return next(number for number, (before, after) in enumerate(lines, 1) if before != after)
+
+
+def code_of(text: str) -> CodeType:
+    """The code object of the one function in a text."""
+    return next(const for const in compile(text, "a mutant", "exec").co_consts if isinstance(const, CodeType))
+
+
+def function_of(module: str, name: str) -> FunctionType:
+    """A function of the kernel as it runs."""
+    found: Any = getattr(importlib.import_module(f"tidegauge.conformance.kernel.{module}"), name)
+    return found  # type: ignore[no-any-return]
+
+
+@contextmanager
+def in_place(function: FunctionType, code: CodeType) -> Iterator[None]:
+    """The function runs this code."""
+    before = function.__code__
+    function.__code__ = code
+    try:
+        yield
+    finally:
+        function.__code__ = before
+
+
+class DoesNotEndError(Exception):
+    """A mutant ran for too long."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """DoesNotEndError after so many seconds of processor time."""
+
+    def stop(*_: object) -> None:
+        raise DoesNotEndError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

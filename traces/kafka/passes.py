@@ -15,16 +15,15 @@ from dataclasses import dataclass, field
 from tidegauge.traces.kafka.between.exchanges import EARLIEST, LATEST, Exchanges
 from tidegauge.traces.kafka.between.levels import silent_controller, silent_loggers
 from tidegauge.traces.kafka.between.match import match
+from tidegauge.traces.kafka.between.observed import beyond_the_lines, observe
 from tidegauge.traces.kafka.between.processes import unheard_processes
 from tidegauge.traces.kafka.between.unlogged import tie_unlogged
 from tidegauge.traces.kafka.between.unmatched import torn_lines, unmatched, without_send
-from tidegauge.traces.kafka.disks.disks import left_unread, read_disk
 from tidegauge.traces.kafka.lines.requests import NOT_KAFKAS, Fetch, LoggedRequest, Sessions
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.kafka.nodes.gaps import END as END_OF_LOG
-from tidegauge.traces.kafka.nodes.gaps import EVERYTHING, WORDS, Gap
+from tidegauge.traces.kafka.nodes.gaps import Gap
 from tidegauge.traces.kafka.nodes.node import Node, changes_reported, topic_ids
-from tidegauge.traces.kafka.nodes.process import END
 from tidegauge.traces.kafka.nodes.steps import TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka.nodes.timeline import fetches_before_what_they_raised
 from tidegauge.traces.problems import Problem
@@ -153,8 +152,8 @@ def observe_disks(reading: Reading) -> None:
     """
     ends_early = any(gap.end == END_OF_LOG for gap in reading.gaps)
     for node in reading.nodes:
-        reading.problems += node.problems + _observe(node, ends_early)
-        reading.gaps += _served_on(node)
+        reading.problems += node.problems + observe(node, ends_early)
+        reading.gaps += beyond_the_lines(node)
 
 
 PASSES: tuple[Callable[[Reading], None], ...] = (
@@ -266,34 +265,3 @@ def _leader_range(step: LoggedStep, asked: list[tuple[int, int]]) -> None:
         step.fields.setdefault("leader_end", asked.pop(0)[1])
         if asked and asked[0][0] == EARLIEST:
             step.fields.setdefault("leader_start", asked.pop(0)[1])
-
-
-def _observe(node: Node, ends_early: bool) -> list[Problem]:
-    """What the disk of a node that stopped in order says at the end."""
-    if not node.runs or not node.stopped:
-        return left_unread(node.folder, node.label)
-    if ends_early:
-        return []
-    found, problems = read_disk(node.folder, node.label, {tp: one.epochs for tp, one in node.broker.replicas.items()})
-    run = node.runs[-1]
-    place = (run.number, END, 1, run.last)
-    for tp, observations in sorted(found.items()):
-        if tp in node.broker.replicas:
-            node.broker.steps += [
-                LoggedStep(node.id, tp, "Observe", fields, at, run.last, place) for at, fields in observations
-            ]
-    return problems
-
-
-def _served_on(node: Node) -> Iterator[Gap]:
-    """The disk of a process that was told to stop, and logged no more (4.x), has what came behind its last line."""
-    since = node.broker.unheard_from
-    for step in node.broker.steps if since is not None else ():
-        if step.name != "Observe":
-            continue
-        replica = node.broker.replicas[step.tp]
-        for what, known in (("leo", replica.leo), ("hw", replica.last_hw)):
-            found = step.fields.get(what)
-            if known is not None and isinstance(found, int) and found > known:
-                why = f"{WORDS[what]} {found} on disk, and no line goes beyond {known}: it served on ({step.at})"
-                yield Gap(node.id, EVERYTHING, (node.broker.run, node.broker.index), END_OF_LOG, (since, None), why)

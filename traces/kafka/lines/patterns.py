@@ -110,7 +110,7 @@ _LOG_FILE = (
     (
         "epochs-cut-at-end",
         "LeaderEpochFileCache",
-        _CACHE + r"Cleared entries .* after truncating to end offset (?P<end>\d+)",
+        _CACHE + r"Cleared entries (?P<entries>.*) from epoch cache after truncating to end offset (?P<end>\d+)",
     ),
     # the printed `rewrote first entry` is the entry before it was rewritten, so only the offset is read
     (

@@ -63,6 +63,7 @@ _TEXTS = frozenset(
         "request",
         "reason",
         "changes",
+        "entries",
         "partition",
         "completed",
         "session",

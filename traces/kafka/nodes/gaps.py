@@ -9,6 +9,7 @@ Rules of this file
 3. Where a node's log begins without the beginning of a process, or ends without the end of one, the rest is a Gap too.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -129,7 +130,7 @@ class Watch:
         if self.broker.stopping and not self.broker.logs_closed:
             return
         for tp, replica in self.broker.replicas.items():
-            for what, value in (("leo", replica.leo), ("hw", replica.hw)):
+            for what, value in (("leo", replica.leo), ("hw", replica.hw), ("entry", latest_epoch(replica.epochs))):
                 if value is not None:
                     self._left[what, tp] = value, self._reported.get((what, tp), self._first)
 
@@ -224,6 +225,8 @@ class Watch:
             yield from _differs(replica.hw, said.number("hw_before"), "hw", said.tp)
         elif said.what == "cut-nothing":
             yield from _differs(replica.leo, said.number("last") + 1, "leo", said.tp)
+        elif said.what == "epochs-cut-at-end" and not replica.loaded:
+            yield from self._found(max(map(int, _EPOCH.findall(said.text("entries"))), default=-1), "entry", said.tp, CACHE)
         elif said.what == "log-created":
             self._sized.add(said.tp)
             if replica.loaded:
@@ -240,11 +243,11 @@ class Watch:
         if said.what in _OF_A_LEADER and self._leading.get(said.tp) is False:
             yield ROLES, ("role", said.tp), "a follower acts as a leader"
 
-    def _found(self, loaded: int, what: str, tp: str) -> Iterator[Break]:
+    def _found(self, loaded: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:
         """More on disk than the process before had: its last lines are missing, as those of one that is killed may be."""
         left, _ = self._left.get((what, tp), (loaded, None))
         if loaded > left:
-            yield LOG, (f"{what} before", tp), f"{WORDS[what]} {loaded} is loaded, and no line goes beyond {left}"
+            yield logger, (f"{what} before", tp), f"{WORDS[what]} {loaded} is loaded, and no line goes beyond {left}"
 
     def _has_a_role(self, tp: str) -> Iterator[Break]:
         if tp not in self._leading and tp not in self._without_role:
@@ -274,15 +277,20 @@ class Watch:
                 yield FETCHER, thread, "the lines of a response end in the middle"
             if replica.leader_epoch is not None and asked.epoch > replica.leader_epoch:
                 yield ROLES, ("role", tp), f"a request in leader epoch {asked.epoch}, which no line begins"
-            if replica.epochs is not None and asked.last_epoch > _latest(replica):
+            latest = latest_epoch(replica.epochs)
+            if latest is not None and asked.last_epoch > latest:
                 yield CACHE, ("entry", tp), f"a request with last epoch {asked.last_epoch}, which no line adds"
 
 
-def _latest(replica: LoggedReplica) -> int:
-    return replica.epochs[-1][0] if replica.epochs else -1
+def latest_epoch(epochs: object) -> int | None:
+    """That of the last entry of a cache, -1 where it is empty; None where nobody knows the cache."""
+    if not isinstance(epochs, list):
+        return None
+    return int(epochs[-1][0]) if epochs else -1
 
 
-WORDS: Mapping[str, str] = {"leo": "log end", "hw": "high watermark"}
+WORDS: Mapping[str, str] = {"leo": "log end", "hw": "high watermark", "entry": "epoch"}
+_EPOCH = re.compile(r"epoch=(\d+)")
 
 
 def _differs(known: int | None, seen: int, what: str, tp: str, logger: str = LOG) -> Iterator[Break]:

@@ -1,0 +1,48 @@
+"""What the disk of a node holds at the end, behind its last line."""
+
+from collections.abc import Iterator
+
+from tidegauge.traces.kafka.disks.disks import left_unread, read_disk
+from tidegauge.traces.kafka.nodes.gaps import END as END_OF_LOG
+from tidegauge.traces.kafka.nodes.gaps import EVERYTHING, WORDS, Gap, latest_epoch
+from tidegauge.traces.kafka.nodes.node import Node
+from tidegauge.traces.kafka.nodes.process import END
+from tidegauge.traces.kafka.nodes.steps import LoggedStep
+from tidegauge.traces.problems import Problem
+
+
+def observe(node: Node, ends_early: bool) -> list[Problem]:
+    """What the disk of a node that stopped in order says at the end."""
+    if not node.runs or not node.stopped:
+        return left_unread(node.folder, node.label)
+    if ends_early:
+        return []
+    found, problems = read_disk(node.folder, node.label, {tp: one.epochs for tp, one in node.broker.replicas.items()})
+    run = node.runs[-1]
+    place = (run.number, END, 1, run.last)
+    for tp, observations in sorted(found.items()):
+        if tp in node.broker.replicas:
+            node.broker.steps += [
+                LoggedStep(node.id, tp, "Observe", fields, at, run.last, place) for at, fields in observations
+            ]
+    return problems
+
+
+def beyond_the_lines(node: Node) -> Iterator[Gap]:
+    """The disk of a node that stopped in order has more than its lines say: the last of them are missing.
+
+    Of 4.x they always are: a process that was told to stop serves on, and logs no more.
+    """
+    place = (node.broker.run, node.broker.index)
+    for step in node.broker.steps:
+        if step.name != "Observe":
+            continue
+        replica = node.broker.replicas[step.tp]
+        for what, known, found in (
+            ("leo", replica.leo, step.fields.get("leo")),
+            ("hw", replica.last_hw, step.fields.get("hw")),
+            ("entry", latest_epoch(replica.epochs), latest_epoch(step.fields.get("epochs"))),
+        ):
+            if known is not None and isinstance(found, int) and found > known:
+                why = f"{WORDS[what]} {found} on disk, and no line goes beyond {known} ({step.at})"
+                yield Gap(node.id, EVERYTHING, place, END_OF_LOG, (node.runs[-1].last, None), why)

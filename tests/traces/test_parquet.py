@@ -193,6 +193,14 @@ def test_a_file_that_is_no_parquet_is_a_problem(tmp_path: Path, data: bytes) -> 
         parquet.row_groups(tmp_path / "f")
 
 
+def test_a_column_whose_name_is_no_text_is_a_problem(tmp_path: Path) -> None:
+    parquet.write(some(traces=1), CONFIG, tmp_path / "f")
+    written = (tmp_path / "f").read_bytes()
+    (tmp_path / "f").write_bytes(written.replace(b"trace", b"\xd2race"))
+    with pytest.raises(parquet.Unreadable, match="expected a Parquet file"):
+        parquet.row_groups(tmp_path / "f")
+
+
 def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
     with pytest.raises(parquet.Unreadable, match="expected a Parquet file"):
         parquet.row_groups(tmp_path / "none")

@@ -79,7 +79,7 @@ class Reader:
                 read_dictionary=[EPOCHS] if EPOCHS in metadata.schema.names else None,
                 page_checksum_verification=True,
             )
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
             raise self._unreadable("a Parquet file", _reason(error), "check that it was written to its end") from error
         self.config, events = self._head()
         names = self._in.schema_arrow.names

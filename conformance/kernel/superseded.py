@@ -160,9 +160,9 @@ def elected_with(st: State, heir: int, t: int) -> bool:
     if UNKNOWN in (cached, heirs):
         return bool(cached == heirs)
     start = st[WHOLE, DELETED]
-    told = min(st[starts_row(st, n + t), 0], end) if cached > 0 else end
-    told_later = min(st[starts_row(st, n + heir), 0], end) if heirs > 0 else end
-    if fork_end(st, n + heir) > 0 or told_later > max(start, told):
+    known_from = min(st[starts_row(st, n + t), 0], end) if cached > 0 else end
+    heir_from = min(st[starts_row(st, n + heir), 0], end) if heirs > 0 else end
+    if fork_end(st, n + heir) > 0 or heir_from > max(start, known_from):
         return False
     return bool(agree_until(st, n + t, cached, n + heir, heirs, start, end) >= end)
 

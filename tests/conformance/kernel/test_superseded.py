@@ -133,12 +133,12 @@ def keeping(monkeypatch: pytest.MonkeyPatch) -> Judge:
 
 def test_the_columns_are_those_of_the_events() -> None:
     """Which the test below counts on."""
-    made, told = going_on(20), columns_of(reigns(20))
-    assert made.ints.keys() == told.ints.keys()
-    assert all((made.ints[name] == told.ints[name]).all() for name in told.ints)
-    assert (made.event == told.event).all()
-    assert (made.node == told.node).all()
-    assert (made.trace_starts == told.trace_starts).all()
+    made, seen = going_on(20), columns_of(reigns(20))
+    assert made.ints.keys() == seen.ints.keys()
+    assert all((made.ints[name] == seen.ints[name]).all() for name in seen.ints)
+    assert (made.event == seen.event).all()
+    assert (made.node == seen.node).all()
+    assert (made.trace_starts == seen.trace_starts).all()
 
 
 def test_what_is_forgotten_is_counted_all_the_same(forgetting: Judge, keeping: Judge) -> None:
@@ -227,10 +227,10 @@ def unheard(events: Sequence[Event]) -> list[Event]:
 
 def test_what_cannot_be_handed_on_is_kept(tables: list[int]) -> None:
     """Where no controller is heard any election may have been unclean: the table grows, each pair counts as undecided."""
-    told = judge(columns_of(unheard(reigns(COMPARED))), TWO)
+    seen = judge(columns_of(unheard(reigns(COMPARED))), TWO)
     assert len(tables) > 1
-    assert not told.failures
-    assert told.tallies["DATA-01"].undecided == COMPARED * (COMPARED - 1) // 2
+    assert not seen.failures
+    assert seen.tallies["DATA-01"].undecided == COMPARED * (COMPARED - 1) // 2
 
 
 def test_the_oldest_goes_where_nothing_can_be_handed_on(tables: list[int]) -> None:
@@ -244,9 +244,9 @@ def test_what_a_restarted_broker_says_of_a_forgotten_epoch_is_undecided(epoch: i
     """It may act on old metadata again. Who led then is known for the latest epochs only."""
     restarted = reported(1, "Start", clean=False, leo=COMPARED, hw=COMPARED, log_start=COMPARED - 1)
     again = reported(1, "Crash"), restarted, follow(1, 2 - epoch % 2, epoch, leo=COMPARED, hw=COMPARED)
-    told = judge(columns_of((*reigns(COMPARED), *again)), TWO).tallies
-    assert told["EPOCH-04"].undecided == told["CTRL-03"].undecided == undecided
-    assert told["CTRL-03"].failed == 0
+    seen = judge(columns_of((*reigns(COMPARED), *again)), TWO).tallies
+    assert seen["EPOCH-04"].undecided == seen["CTRL-03"].undecided == undecided
+    assert seen["CTRL-03"].failed == 0
 
 
 def test_a_leader_epoch_of_many_partition_epochs_takes_no_room(tables: list[int], keeping: Judge) -> None:

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tidegauge.conformance.judging.judge import REPORTS, Judgement, judge
+from tidegauge.conformance.judging.judge import Judgement, judge
+from tidegauge.conformance.judging.options import REPORTS
 from tidegauge.impl.explored.explore import Bounds, explore
 from tidegauge.traces.columns import UNKNOWN, Columns, Ints
 from tidegauge.traces.files.distinct import Distinct

@@ -12,7 +12,7 @@ Rules of this file
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
-from tidegauge.conformance.judging.judge import REPORTS
+from tidegauge.conformance.judging.options import REPORTS
 from tidegauge.traces.schema import EVENTS, WHOLE, Config, Event, Trace
 
 Left = tuple[str, Trace]

@@ -4,7 +4,8 @@ Rules of this file
 
 1. Columns go to the kernel as they are; all fields the file does not have share one column of UNKNOWN.
 2. Small inputs are judged by the uncompiled text, large ones by its compiled twin: same text, same result.
-3. When a trace needs more room than there is (epochs, registrations, terms), everything is judged again with twice as much.
+3. When a trace needs more room than there is (epochs in a cache, registrations and terms that cannot be forgotten),
+   everything is judged again with twice as much.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,97 +15,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegauge.conformance.judging.options import options_of
 from tidegauge.conformance.kernel import fields
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS, RULES
 from tidegauge.conformance.kernel.state import (
     AT_FAILURES,
-    BATCH_EPOCH_FILTER,
-    BLOCKS_UNDER_MIN_ISR,
     BROKERS,
-    DUPLICATES,
-    ELECTIONS_CLEAN,
-    ELR,
-    EPOCH_RESPONSES_CHECKED,
     FAILED_COUNT,
     FAILED_TRACES,
     FAILURES,
-    FENCING,
     FINAL,
-    GUARDS_PARTITION_EPOCH,
     HELD_COUNT,
-    JOIN_NEEDS_EPOCH_START,
-    KEEPS_REMOTE_LEO,
-    LAG_RULE,
-    MIN_ISR,
+    LOGS_FULL,
     MISSING,
     OVERFLOW,
-    REASSIGNED,
-    REPORTS_CACHE_ENTRIES,
-    REPORTS_FENCING,
-    REPORTS_HANDLE_EPOCH_REQUEST,
-    REPORTS_HANDLE_FETCH,
-    REPORTS_ISR_PROPOSALS,
-    REPORTS_SEND_EPOCH_REQUEST,
-    REPORTS_SEND_FETCH,
-    RESPONSE_EPOCH_CHECKED,
-    RESPONSES_EPOCH,
+    PAST_FULL,
     TALLIES,
-    TRUNCATION_ON_FETCH,
     UNDECIDED_COUNT,
-    UNSEEN,
-    UNSEEN_APPENDS,
-    UNSEEN_COMMITS,
-    UNSEEN_FETCHES,
-    UNSEEN_LOG_STARTS,
-    UNSEEN_PROPOSALS,
-    UNSEEN_RESPONSES,
-    UNSEEN_ROLES,
-    UNSEEN_SENDS,
-    UNSEEN_STARTS,
-    UNSEEN_STOPS,
     WHOLE,
-    WIDTH,
     Ints,
     State,
     allocate,
 )
-from tidegauge.impl.releases import named
+from tidegauge.conformance.kernel.state import PAST as ROOM_OF_PAST
+from tidegauge.conformance.kernel.state import ROOM as ROOM_OF_LOGS
 from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns
 from tidegauge.traces.files.distinct import Distinct
-from tidegauge.traces.model.behaviour import DUPLICATES as REPEATS
-from tidegauge.traces.schema import REASSIGNED as MOVED
-from tidegauge.traces.schema import UNCLEAN_ELECTIONS, Config
+from tidegauge.traces.schema import Config
 
 ROOM = 16
 MOST_ROOM = 4096
-REPORTS = "reports"
-"""Key of a Config under which a source may list the events it can report. Without it every event is expected."""
-CAPABILITIES = (
-    (REPORTS_SEND_FETCH, ("SendFetch",)),
-    (REPORTS_HANDLE_FETCH, ("HandleFetch",)),
-    (REPORTS_ISR_PROPOSALS, ("ExpandIsr",)),
-    (REPORTS_SEND_EPOCH_REQUEST, ("SendEpochRequest",)),
-    (REPORTS_HANDLE_EPOCH_REQUEST, ("HandleEpochRequest",)),
-)
-
-UNSEEN_KINDS: Sequence[tuple[int, tuple[str, ...]]] = (
-    (UNSEEN_STARTS, ("Start",)),
-    (UNSEEN_STOPS, ("Stop", "Crash")),
-    (UNSEEN_ROLES, ("BecomeLeader", "BecomeFollower")),
-    (UNSEEN_APPENDS, ("LeaderAppend",)),
-    (UNSEEN_SENDS, ("SendFetch", "SendEpochRequest")),
-    (UNSEEN_FETCHES, ("HandleFetch",)),
-    (UNSEEN_RESPONSES, ("HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "TruncateToHighWatermark")),
-    (UNSEEN_RESPONSES, ("HandleEpochResponse",)),
-    (UNSEEN_PROPOSALS, ("ExpandIsr", "ShrinkIsr")),
-    (UNSEEN_COMMITS, ("HandleAlterPartitionResponse",)),
-    (UNSEEN_LOG_STARTS, ("LogStartMoved",)),
-)
-"""What may have happened unseen where a source does not report all of these events."""
-EPOCH_ROUNDS = ("SendEpochRequest", "HandleEpochResponse")
-"""Events that happen only where followers do not truncate by fetching."""
-
+PAST = 64
+"""Registrations and terms that there is room for at first. So few are forgotten only where they cannot matter."""
 FAILURES_KEPT = 2048
 COMPILE_FROM = 200_000
 """Events from which compiling pays: the uncompiled text takes about as long for them as the compiler."""
@@ -189,58 +132,25 @@ def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Conf
     traces = len(columns.trace_starts) - 1
     kept = min(final, traces)
     inputs = frozen_inputs(columns, rows, given.missing)
-    room = ROOM
+    room, past = ROOM, PAST
     while True:
-        st = allocate(options, room, FAILURES_KEPT)
+        st = allocate(options, room, FAILURES_KEPT, past)
         last = np.full((kept, options[BROKERS], len(FINAL)), UNKNOWN, np.int64)
         caches = np.zeros((kept, options[BROKERS], room, 2), np.int64)
         run(st, *inputs, last, caches)
         if st[WHOLE, OVERFLOW] == 0:
             break
-        room *= 2
+        room, past = more_room(st)
         if room > MOST_ROOM:
-            raise TooLargeError(
-                f"expected at most {MOST_ROOM} leader epochs or registrations in a trace, saw more; split the trace"
-            )
+            raise TooLargeError(f"expected at most {MOST_ROOM} leader epochs in one epoch cache, saw more; split the trace")
     return _judgement(len(given), traces, st, last, caches)
 
 
-def options_of(columns: Columns, config: Config) -> list[int]:
-    """What holds for all traces of a run: the config, and the switches of its profile."""
-    profile = named(config.profile)
-    options = [0] * WIDTH
-    options[BROKERS] = len(config.nodes)
-    options[MIN_ISR] = config.min_isr
-    options[LAG_RULE] = config.lag_rule
-    options[TRUNCATION_ON_FETCH] = profile.truncation_on_fetch
-    options[FENCING] = profile.fencing
-    options[RESPONSE_EPOCH_CHECKED] = profile.response_epoch_checked
-    options[BATCH_EPOCH_FILTER] = profile.batch_epoch_filter
-    options[JOIN_NEEDS_EPOCH_START] = profile.join_needs_epoch_start
-    options[BLOCKS_UNDER_MIN_ISR] = profile.blocks_under_min_isr
-    options[KEEPS_REMOTE_LEO] = profile.keeps_remote_leo
-    options[RESPONSES_EPOCH] = profile.epoch_in_response
-    options[EPOCH_RESPONSES_CHECKED] = profile.epoch_responses_checked
-    options[ELR] = profile.elr
-    options[GUARDS_PARTITION_EPOCH] = profile.guards_partition_epoch
-    options[DUPLICATES] = config.extra.get(REPEATS) is True
-    options[ELECTIONS_CLEAN] = config.extra.get(UNCLEAN_ELECTIONS) is False
-    reports = config.extra.get(REPORTS)
-    for option, events in CAPABILITIES:
-        options[option] = reports is None or any(event in reports for event in events)
-    for bit, kinds in UNSEEN_KINDS:
-        happening = set(kinds) - set(EPOCH_ROUNDS if profile.truncation_on_fetch else ())
-        options[UNSEEN] |= bit if reports is not None and not happening <= set(reports) else 0
-    options[REPORTS_FENCING] = reports is None or {"FenceBroker", "UnfenceBroker"} <= set(reports)
-    options[REASSIGNED] = config.extra.get(MOVED) is True or _reassigned(columns, len(config.nodes))
-    options[REPORTS_CACHE_ENTRIES] = bool((columns.event == fields.EPOCH_CACHE_ENTRY).any())
-    return options
-
-
-def _reassigned(columns: Columns, brokers: int) -> bool:
-    """Whether some event says that not every broker is a replica."""
-    replicas = columns.ints.get("replicas")
-    return replicas is not None and bool(((replicas != UNKNOWN) & (replicas != (1 << brokers) - 1)).any())
+def more_room(st: State) -> tuple[int, int]:
+    """How many entries of a log, and how many registrations and terms, a table that was too small should have had."""
+    full = int(st[WHOLE, OVERFLOW])
+    room, past = int(st[WHOLE, ROOM_OF_LOGS]), int(st[WHOLE, ROOM_OF_PAST])
+    return room * 2 if full & LOGS_FULL else room, past * 2 if full & PAST_FULL else past
 
 
 def frozen_inputs(columns: Columns, rows: Ints | None, missing: Ints) -> tuple[Any, ...]:

@@ -12,7 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from tidegauge.conformance.judging.judge import FAILURES_KEPT, ROOM, execution, frozen, frozen_inputs, known, options_of
+from tidegauge.conformance.judging.judge import (
+    FAILURES_KEPT,
+    PAST,
+    ROOM,
+    execution,
+    frozen,
+    frozen_inputs,
+    known,
+    more_room,
+)
+from tidegauge.conformance.judging.options import options_of
 from tidegauge.conformance.kernel.forks import fork_end, fork_start
 from tidegauge.conformance.kernel.state import (
     C_EPOCH,
@@ -92,18 +102,20 @@ class Snapshot:
 
 def replay(columns: Columns, config: Config, trace: int, until: int, keep: int) -> list[Snapshot]:
     """The snapshots after the last `keep` rows of a trace up to and including row `until`, and the one before them."""
-    room = ROOM
+    room, past = ROOM, PAST
     while True:
-        snapshots, overflow = _replayed(columns, config, trace, until, keep, room)
-        if not overflow:
+        snapshots, st = _replayed(columns, config, trace, until, keep, room, past)
+        if st[WHOLE, OVERFLOW] == 0:
             return snapshots
-        room *= 2
+        room, past = more_room(st)
 
 
-def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: int, room: int) -> tuple[list[Snapshot], bool]:
+def _replayed(
+    columns: Columns, config: Config, trace: int, until: int, keep: int, room: int, past: int
+) -> tuple[list[Snapshot], State]:
     options = options_of(columns, config)
     options[GOES_ON] = 1
-    st = allocate(options, room, FAILURES_KEPT)
+    st = allocate(options, room, FAILURES_KEPT, past)
     forget(st, trace)
     first = int(columns.trace_starts[trace])
     inputs = frozen_inputs(columns, None, columns.missing)[:-1]
@@ -115,7 +127,7 @@ def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: in
     for row in range(begin, until + 1):
         run(st, *inputs, frozen(np.array([row, row + 1])), *nothing)
         out.append(_snapshot(st, row, len(config.nodes)))
-    return out, bool(st[WHOLE, OVERFLOW])
+    return out, st
 
 
 def _snapshot(st: State, row: int, brokers: int) -> Snapshot:

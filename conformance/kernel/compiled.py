@@ -29,6 +29,7 @@ from tidegauge.conformance.kernel import (
     controller,
     copies,
     delayed_responses,
+    elections,
     eligible,
     fencing,
     flight,
@@ -49,6 +50,7 @@ from tidegauge.conformance.kernel import (
     roles,
     serving,
     state,
+    superseded,
     tally,
     terms,
     truncations,
@@ -67,6 +69,8 @@ MODULES = (
     forks,
     lineage,
     memory,
+    elections,
+    superseded,
     terms,
     log_checks,
     leader_hw,
@@ -103,6 +107,8 @@ _RARE = """
     acts_on pending_after lose unseen addressed_to_nobody reported_again
     tidy logs_in_one_form registrations_once in_order in_flight
     register_broker fence_broker unfence_broker some_broker joins_as_proposed elects_eligible delete_replica empty
+    room_for_a_term room_for_a_registration all_are_past hand_on_claims next_term read_from elected_with inherit remove_term
+    moved_up asked_for forget_registrations one_per_isr copy_registration kept_of_the_past holds counted_again
     follows_no_hw answered_start start_as_answered lacks_own_epoch set_min_isr read_config
 """
 RARE = frozenset(_RARE.split())

@@ -10,6 +10,7 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.elections import first_epoch
 from tidegauge.conformance.kernel.eligible import assigned, becomes_eligible, elects_eligible, eligible, joins
 from tidegauge.conformance.kernel.flight import fits
 from tidegauge.conformance.kernel.groups import Assignment
@@ -40,7 +41,7 @@ from tidegauge.conformance.kernel.state import (
     State,
 )
 from tidegauge.conformance.kernel.tally import decide, same, undecided
-from tidegauge.conformance.kernel.terms import first_epoch, one_leader, register
+from tidegauge.conformance.kernel.terms import one_leader, register
 from tidegauge.traces.columns import UNKNOWN
 
 

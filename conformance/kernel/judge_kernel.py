@@ -284,7 +284,7 @@ def judge_traces(
                 for b in range(n):
                     unseen(st, b)
             logs_agree(st)
-        if st[WHOLE, OVERFLOW] == 1:
+        if st[WHOLE, OVERFLOW] != 0:
             return
         if t < len(final):
             keep(st, t, final, caches)

@@ -11,6 +11,7 @@ Rules of this file
 
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.configs import read_min_isr
+from tidegauge.conformance.kernel.elections import led_between
 from tidegauge.conformance.kernel.log_checks import set_hw
 from tidegauge.conformance.kernel.rule_ids import HW_02, HW_03, HW_04, HW_08, HW_09
 from tidegauge.conformance.kernel.state import (
@@ -42,7 +43,7 @@ from tidegauge.conformance.kernel.state import (
     pair,
 )
 from tidegauge.conformance.kernel.tally import decide, same, undecided
-from tidegauge.conformance.kernel.terms import commit, led_between
+from tidegauge.conformance.kernel.terms import commit
 from tidegauge.impl.rules import counts_for_high_watermark, leader_high_watermark, under_min_isr
 from tidegauge.traces.columns import UNKNOWN
 

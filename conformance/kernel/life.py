@@ -45,6 +45,7 @@ from tidegauge.conformance.kernel.state import (
     LEADER,
     LEO,
     LOG_START,
+    LOGS_FULL,
     LOST,
     MORE_ROUNDS,
     NO_ROLE,
@@ -191,7 +192,7 @@ def compare_cache(st: State, b: int, rule: int, pairs: Ints) -> None:
     """Judge a cache that was told whole against the one the events made, and go on from what was told."""
     n = len(pairs) // 2
     if n > st[WHOLE, ROOM]:
-        st[WHOLE, OVERFLOW] = 1
+        st[WHOLE, OVERFLOW] |= LOGS_FULL
         return
     had = st[REPLICAS + b, CACHED]
     if had != UNKNOWN:

@@ -17,6 +17,7 @@ from tidegauge.conformance.kernel.state import (
     DELETIONS_UNSEEN,
     LEO,
     LOG_START,
+    LOGS_FULL,
     OPTION,
     OVERFLOW,
     REPLICAS,
@@ -58,7 +59,7 @@ def cache_assign(st: State, b: int, epoch: int, start: int) -> None:
     if keeps < 0:
         return
     if keeps >= st[WHOLE, ROOM]:
-        st[WHOLE, OVERFLOW] = 1
+        st[WHOLE, OVERFLOW] |= LOGS_FULL
         return
     if keeps < n and st[epochs_row(st, b), n - 1] > epoch:
         fork(st, b, st[starts_row(st, b), keeps], start)

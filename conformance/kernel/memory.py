@@ -36,6 +36,7 @@ from tidegauge.conformance.kernel.state import (
     OLD_LAST,
     OLD_OFFSET,
     OPTION,
+    PAST,
     R_EPOCH,
     R_REPLICAS,
     REFUSED,
@@ -46,9 +47,8 @@ from tidegauge.conformance.kernel.state import (
     REQ_OFFSET,
     ROLE,
     ROOM,
-    T_ACKED,
     T_CACHED,
-    T_EPOCH,
+    TERM_COLUMNS,
     TERMS,
     WHOLE,
     State,
@@ -77,14 +77,14 @@ def tidy(st: State) -> None:
 def logs_in_one_form(st: State) -> None:
     """Behind the last entry of a log, and behind the last term, there is nothing."""
     n, room = st[OPTION, BROKERS], st[WHOLE, ROOM]
-    for log in range(n + room):
+    for log in range(n + st[WHOLE, PAST]):
         cached = 0
         if log < n:
             cached = st[REPLICAS + log, CACHED]
         elif log - n < st[WHOLE, TERMS]:
             cached = st[term(st, log - n), T_CACHED]
         else:
-            for k in range(T_EPOCH, T_ACKED + 1):
+            for k in range(TERM_COLUMNS):
                 st[term(st, log - n), k] = 0
             st[epochs_row(st, log), room] = 0
             st[starts_row(st, log), room] = 0
@@ -109,7 +109,7 @@ def registrations_once(st: State) -> None:
             st[registration(st, at), k] = value
         kept += 1
     st[WHOLE, REGISTRATIONS] = kept
-    for i in range(kept, st[WHOLE, ROOM]):
+    for i in range(kept, st[WHOLE, PAST]):
         for k in range(R_EPOCH, R_REPLICAS + 1):
             st[registration(st, i), k] = 0
 

@@ -7,6 +7,7 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.elections import elections_reported
 from tidegauge.conformance.kernel.life import compare_cache
 from tidegauge.conformance.kernel.lineage import agree_until, same_or_unknown, starts_at
 from tidegauge.conformance.kernel.log_checks import cache_in_order, set_hw, set_leo
@@ -18,6 +19,8 @@ from tidegauge.conformance.kernel.state import (
     CACHED,
     DELETED,
     EPOCH,
+    FAILED_COUNT,
+    HELD_COUNT,
     HIGHEST_HW,
     HW,
     LEADING,
@@ -30,8 +33,12 @@ from tidegauge.conformance.kernel.state import (
     T_ACKED,
     T_CACHED,
     T_EPOCH,
+    T_PAST_ACKED,
+    T_PAST_ACKS,
+    TALLIES,
     TERMS,
     UNCLEAN,
+    UNDECIDED_COUNT,
     UP,
     WHOLE,
     Ints,
@@ -39,8 +46,7 @@ from tidegauge.conformance.kernel.state import (
     epochs_row,
     term,
 )
-from tidegauge.conformance.kernel.tally import decide, same, undecided
-from tidegauge.conformance.kernel.terms import elections_reported
+from tidegauge.conformance.kernel.tally import counted_again, decide, same, undecided
 from tidegauge.traces.columns import UNKNOWN
 
 
@@ -77,18 +83,28 @@ def lacks_own_epoch(st: State, b: int, pairs: Ints) -> bool:
 
 def still_there(st: State, b: int) -> None:
     """DATA-03 at the end: a member of the ISR holds every acknowledged record."""
-    n = st[OPTION, BROKERS]
+    row = TALLIES + DATA_03
     for t in range(st[WHOLE, TERMS]):
-        end = st[term(st, t), T_ACKED]
-        if end > 0 and st[term(st, t), T_EPOCH] >= st[WHOLE, UNCLEAN]:
-            if not elections_reported(st, st[term(st, t), T_EPOCH], st[WHOLE, C_EPOCH]):
-                undecided(st, DATA_03, 1 << field.CLEAN)
-                continue
-            leo, cached = st[REPLICAS + b, LEO], st[REPLICAS + b, CACHED]
-            if leo != UNKNOWN and leo < end:
-                decide(st, DATA_03, False, field.LEO, end, leo)
-            elif leo == UNKNOWN or cached == UNKNOWN or st[term(st, t), T_CACHED] == UNKNOWN:
-                undecided(st, DATA_03, 1 << field.LEO | 1 << field.EPOCHS)
-            else:
-                upto = agree_until(st, n + t, st[term(st, t), T_CACHED], b, cached, int(st[WHOLE, DELETED]), end)
-                same_or_unknown(st, DATA_03, field.LEO, end, upto)
+        holds(st, b, t, st[term(st, t), T_ACKED])
+        past = st[term(st, t), T_PAST_ACKS]
+        if past > 0:
+            held, failed, undecidable = st[row, HELD_COUNT], st[row, FAILED_COUNT], st[row, UNDECIDED_COUNT]
+            holds(st, b, t, st[term(st, t), T_PAST_ACKED])
+            counted_again(st, DATA_03, past - 1, held, failed, undecidable)
+
+
+def holds(st: State, b: int, t: int, end: int) -> None:
+    """DATA-03: replica b has the log of a term up to `end`, which was acknowledged."""
+    if end == 0 or st[term(st, t), T_EPOCH] < st[WHOLE, UNCLEAN]:
+        return
+    leo, cached = st[REPLICAS + b, LEO], st[REPLICAS + b, CACHED]
+    if not elections_reported(st, st[term(st, t), T_EPOCH], st[WHOLE, C_EPOCH]):
+        undecided(st, DATA_03, 1 << field.CLEAN)
+    elif leo != UNKNOWN and leo < end:
+        decide(st, DATA_03, False, field.LEO, end, leo)
+    elif leo == UNKNOWN or cached == UNKNOWN or st[term(st, t), T_CACHED] == UNKNOWN:
+        undecided(st, DATA_03, 1 << field.LEO | 1 << field.EPOCHS)
+    else:
+        n = st[OPTION, BROKERS]
+        upto = agree_until(st, n + t, st[term(st, t), T_CACHED], b, cached, int(st[WHOLE, DELETED]), end)
+        same_or_unknown(st, DATA_03, field.LEO, end, upto)

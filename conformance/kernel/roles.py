@@ -5,6 +5,7 @@ Until it has caught up with the controller such a role is learned but opens no t
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.elections import assigned_in, was_registered
 from tidegauge.conformance.kernel.groups import Log
 from tidegauge.conformance.kernel.leader_hw import advance
 from tidegauge.conformance.kernel.lineage import cache_assign, cache_latest
@@ -31,6 +32,7 @@ from tidegauge.conformance.kernel.state import (
     EPOCH_START,
     FIRST_EPOCH,
     FOLLOWING,
+    FORGOTTEN,
     FRESH,
     HEARD,
     HW,
@@ -57,7 +59,7 @@ from tidegauge.conformance.kernel.state import (
     pair,
 )
 from tidegauge.conformance.kernel.tally import decide, same, undecided
-from tidegauge.conformance.kernel.terms import assigned_in, one_leader, open_term, was_registered
+from tidegauge.conformance.kernel.terms import one_leader, open_term
 from tidegauge.impl.rules import forgets_log_ends
 from tidegauge.traces.columns import UNKNOWN
 
@@ -93,12 +95,15 @@ def metadata_of(st: State, b: int, epoch: int, leader: int, isr: int) -> None:
     old = st[REPLICAS + b, EPOCH]
     if old != UNKNOWN:
         decide(st, EPOCH_03, epoch >= old, field.LEADER_EPOCH, old, epoch)
-    if leader != UNKNOWN:
+    forgotten = epoch <= st[WHOLE, FORGOTTEN]
+    if leader != UNKNOWN and forgotten:
+        undecided(st, EPOCH_04, 1 << field.LEADER)
+    elif leader != UNKNOWN:
         one_leader(st, epoch, leader)
     latest = st[WHOLE, C_EPOCH]
     heard = st[WHOLE, HEARD] >> st[OPTION, BROKERS] & 1 == 1
     first = st[WHOLE, FIRST_EPOCH]
-    if UNKNOWN in (latest, first) or epoch < first or not heard:
+    if UNKNOWN in (latest, first) or epoch < first or forgotten or not heard:
         undecided(st, CTRL_03, 1 << field.LEADER_EPOCH)
     elif epoch > latest:
         decide(st, CTRL_03, False, field.LEADER_EPOCH, latest, epoch)

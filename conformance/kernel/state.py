@@ -8,7 +8,7 @@ Rules of this file
    hold where the offsets begin and end whose records the cache tells nothing of (conformance.kernel.forks).
 3. Everything stands in one two-dimensional array: a call hands on one pointer, and a trace is forgotten by overwriting a
    few rows. Rows that a run sizes begin where the AT_ scalars say.
-4. Sizes are fixed for a run. A trace that needs more sets OVERFLOW, and the caller starts over with more room.
+4. Sizes are fixed for a run. A trace that needs more says of what in OVERFLOW, and the caller starts over with more room.
 """
 
 from collections.abc import Sequence
@@ -113,26 +113,42 @@ than one was handled, and whose response the follower gets is open."""
     COMPLETE_FROM,  # 1 while the registrations of the next leader epoch may not all be known
     ELECTIONS_UNSEEN,  # 1 when an election may have been missed
     DELETIONS_UNSEEN,  # 1 when a log start may have moved unseen
+    FORGOTTEN,  # up to this leader epoch registrations may be forgotten: nothing is known of what is not there
     NOW,  # the row that is judged
     TRACE,
     FAILED,  # bit mask of the rules that failed in this trace
     FAILURES,
-    OVERFLOW,
-    ROOM,  # entries a log may have, and how many registrations and terms there may be
+    OVERFLOW,  # bit mask: LOGS_FULL, PAST_FULL
+    ROOM,  # entries a log may have
+    PAST,  # how many registrations and terms there may be
     FAILURES_ROOM,
     AT_PAIRS,
     AT_LOGS,
     AT_REGISTRATIONS,
     AT_TERMS,
     AT_FAILURES,
-) = range(29)
+) = range(31)
+
+LOGS_FULL, PAST_FULL = 1, 2
 
 # Columns of row registration(i): what the controller registered, or a replica was told, of a leader epoch
 R_EPOCH, R_LEADER, R_ISR, R_PARTITION_EPOCH, R_UNCLEAN, R_REPLICAS = range(6)
 """R_UNCLEAN: 1 where the election of the epoch was unclean, or nobody can call it clean."""
 
 # Columns of row term(i): a leader's term; its log is log brokers + i
-T_EPOCH, T_LEADER, T_LEO, T_CACHED, T_COMMITTED, T_ACKED = range(6)
+(
+    T_EPOCH,
+    T_LEADER,
+    T_LEO,
+    T_CACHED,
+    T_COMMITTED,
+    T_ACKED,
+    T_PAST_COMMITTED,  # what terms that are forgotten committed, and this one was elected with
+    T_PAST_COMMITS,  # how many of them
+    T_PAST_ACKED,  # the same of what they acknowledged
+    T_PAST_ACKS,
+) = range(10)
+TERM_COLUMNS = 10
 
 # Columns of row OPTION: what holds for all traces of a run
 (
@@ -194,16 +210,18 @@ SIZED = REPLICAS + MOST_BROKERS
 """The first row whose meaning the AT_ scalars give."""
 WIDTH = 72
 """Nine cache lines: an even number of lines would put the first columns of all rows into the same few cache sets."""
+LEAST_PAST, MOST_PAST = 16, 256
+"""Registrations and terms that there is room for at first, and at most: a leader epoch of one leader is a term."""
 
 
-def allocate(options: Sequence[int], room: int, failures: int) -> State:
-    """A table with `room` for cache entries, registrations and terms, and for `failures` first failures."""
+def allocate(options: Sequence[int], room: int, failures: int, past: int = LEAST_PAST) -> State:
+    """A table with `room` for cache entries, `past` registrations and terms, and so many first `failures`."""
     n = options[BROKERS]
     sizes = (
         (AT_PAIRS, n * n),
-        (AT_LOGS, 2 * (n + room)),
-        (AT_REGISTRATIONS, room),
-        (AT_TERMS, room),
+        (AT_LOGS, 2 * (n + past)),
+        (AT_REGISTRATIONS, past),
+        (AT_TERMS, past),
         (AT_FAILURES, failures),
     )
     st = np.zeros((SIZED + sum(size for _, size in sizes), max(WIDTH, room + 8)), np.int64)
@@ -212,6 +230,7 @@ def allocate(options: Sequence[int], room: int, failures: int) -> State:
         st[WHOLE, scalar] = at
         at += size
     st[WHOLE, ROOM] = room
+    st[WHOLE, PAST] = past
     st[WHOLE, FAILURES_ROOM] = failures
     st[OPTION, : len(options)] = options
     return st
@@ -271,5 +290,6 @@ def forget(st: State, trace: int) -> None:
     st[WHOLE, TERMS] = 0
     st[WHOLE, UNCLEAN] = -1
     st[WHOLE, DELETED] = 0
+    st[WHOLE, FORGOTTEN] = -1
     st[WHOLE, TRACE] = trace
     st[WHOLE, FAILED] = 0

@@ -74,3 +74,11 @@ def same(st: State, rule: int, field: int, expected: int, actual: int, missing: 
         undecided(st, rule, 1 << field)
     else:
         decide(st, rule, expected == actual, field, expected, actual)
+
+
+def counted_again(st: State, rule: int, times: int, held: int, failed_before: int, undecided_before: int) -> None:
+    """What has been decided since the rule had these counts stands for so many checks more, which all end alike."""
+    row = TALLIES + rule
+    st[row, HELD_COUNT] += times * (st[row, HELD_COUNT] - held)
+    st[row, FAILED_COUNT] += times * (st[row, FAILED_COUNT] - failed_before)
+    st[row, UNDECIDED_COUNT] += times * (st[row, UNDECIDED_COUNT] - undecided_before)

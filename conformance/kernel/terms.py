@@ -7,23 +7,24 @@ Rules of this file
 2. A later leader must hold what an earlier one committed. Terms are compared pairwise, whenever either side learns
    something: the order in which a trace tells concurrent events of two brokers makes no difference.
 3. An unclean election (or one nobody can call clean) between two terms ends the claim of the earlier one.
+4. A term carries the claims of those before it that are forgotten (conformance.kernel.superseded), and counts them all.
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel.elections import elections_reported, leader_of, unclean_between
 from tidegauge.conformance.kernel.lineage import agree_until, same_or_unknown, snapshot
-from tidegauge.conformance.kernel.memory import registrations_once
 from tidegauge.conformance.kernel.rule_ids import DATA_01, DATA_03, EPOCH_04
 from tidegauge.conformance.kernel.state import (
     BROKERS,
-    C_EPOCH,
     CACHED,
-    COMPLETE_FROM,
     DELETED,
     EPOCH,
-    FIRST_EPOCH,
+    FAILED_COUNT,
+    FORGOTTEN,
+    HELD_COUNT,
     LEO,
     OPTION,
-    OVERFLOW,
+    PAST,
     R_EPOCH,
     R_ISR,
     R_LEADER,
@@ -32,32 +33,37 @@ from tidegauge.conformance.kernel.state import (
     R_UNCLEAN,
     REGISTRATIONS,
     REPLICAS,
-    ROOM,
     T_ACKED,
     T_CACHED,
     T_COMMITTED,
     T_EPOCH,
     T_LEADER,
     T_LEO,
+    T_PAST_ACKED,
+    T_PAST_ACKS,
+    T_PAST_COMMITS,
+    T_PAST_COMMITTED,
+    TALLIES,
     TERM,
+    TERM_COLUMNS,
     TERMS,
     UNCLEAN,
+    UNDECIDED_COUNT,
     WHOLE,
     State,
     registration,
     term,
 )
-from tidegauge.conformance.kernel.tally import decide, undecided
+from tidegauge.conformance.kernel.superseded import room_for_a_registration, room_for_a_term
+from tidegauge.conformance.kernel.tally import counted_again, decide, undecided
 from tidegauge.traces.columns import UNKNOWN
 
 
 def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int, replicas: int) -> None:
     """Remember that `leader` leads `epoch`; the ISR is UNKNOWN if the controller left it out, -1 if a replica spoke."""
-    if st[WHOLE, REGISTRATIONS] == st[WHOLE, ROOM]:
-        registrations_once(st)
-        # where little was said twice, more room is cheaper than to look for it each time
-        if 4 * st[WHOLE, REGISTRATIONS] > 3 * st[WHOLE, ROOM]:
-            st[WHOLE, OVERFLOW] = 1
+    if st[WHOLE, REGISTRATIONS] == st[WHOLE, PAST]:
+        room_for_a_registration(st)
+        if st[WHOLE, REGISTRATIONS] == st[WHOLE, PAST]:
             return
     n = st[WHOLE, REGISTRATIONS]
     st[registration(st, n), R_EPOCH] = epoch
@@ -69,14 +75,6 @@ def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int,
     st[WHOLE, REGISTRATIONS] = n + 1
 
 
-def leader_of(st: State, epoch: int) -> int:
-    """Leader of an epoch as far as the trace has told: UNKNOWN, UNDEFINED (leaderless), or a broker."""
-    for i in range(st[WHOLE, REGISTRATIONS] - 1, -1, -1):
-        if st[registration(st, i), R_EPOCH] == epoch and st[registration(st, i), R_LEADER] != UNKNOWN:
-            return int(st[registration(st, i), R_LEADER])
-    return UNKNOWN
-
-
 def one_leader(st: State, epoch: int, leader: int) -> None:
     """EPOCH-04: a leader epoch has one leader, whoever tells of it; what is new is remembered."""
     known = leader_of(st, epoch)
@@ -86,64 +84,27 @@ def one_leader(st: State, epoch: int, leader: int) -> None:
         decide(st, EPOCH_04, known == leader, field.LEADER, known, leader)
 
 
-def was_registered(st: State, epoch: int, isr: int) -> int:
-    """Whether the controller registered this ISR in this leader epoch: 1, 0, or UNKNOWN."""
-    found = 0
-    for i in range(st[WHOLE, REGISTRATIONS]):
-        if st[registration(st, i), R_EPOCH] == epoch:
-            if st[registration(st, i), R_ISR] == isr:
-                return 1
-            if st[registration(st, i), R_ISR] == UNKNOWN:
-                found = UNKNOWN
-    return found
-
-
-def assigned_in(st: State, epoch: int, partition_epoch: int, isr: int) -> int:
-    """The replicas in the registration that a leader acts on; UNKNOWN where several may be meant, and differ."""
-    replicas = UNKNOWN
-    for i in range(st[WHOLE, REGISTRATIONS]):
-        row = registration(st, i)
-        known = st[row, R_PARTITION_EPOCH]
-        if st[row, R_EPOCH] != epoch or st[row, R_ISR] == -1:
-            continue
-        alike = isr == UNKNOWN or st[row, R_ISR] in (isr, UNKNOWN)
-        if known == partition_epoch if UNKNOWN not in (known, partition_epoch) else alike:
-            if replicas not in (UNKNOWN, st[row, R_REPLICAS]):
-                return UNKNOWN
-            replicas = st[row, R_REPLICAS]
-    return int(replicas)
-
-
-def led_between(st: State, broker: int, after: int, before: int) -> int:
-    """Whether another broker led an epoch above `after` and below `before`: 1 yes, 0 no, UNKNOWN."""
-    unknown = 0
-    for epoch in range(after + 1, before):
-        leader = leader_of(st, epoch)
-        if leader == UNKNOWN:
-            unknown += 1
-        elif leader not in (-1, broker):
-            return 1
-    return UNKNOWN if unknown > 0 else 0
-
-
 def open_term(st: State, b: int) -> None:
     """Replica b, whose epoch and log are up to date, begins to lead: DATA-01 and DATA-03 against the terms before."""
-    t = st[WHOLE, TERMS]
-    if t == st[WHOLE, ROOM]:
-        st[WHOLE, OVERFLOW] = 1
+    st[REPLICAS + b, TERM] = -1
+    if st[REPLICAS + b, EPOCH] <= st[WHOLE, FORGOTTEN]:
         return
+    room_for_a_term(st)
+    t = st[WHOLE, TERMS]
     st[WHOLE, TERMS] = t + 1
     st[REPLICAS + b, TERM] = t
+    for k in range(TERM_COLUMNS):
+        st[term(st, t), k] = 0
     st[term(st, t), T_EPOCH] = st[REPLICAS + b, EPOCH]
     st[term(st, t), T_LEADER] = b
     st[term(st, t), T_LEO] = st[REPLICAS + b, LEO]
     st[term(st, t), T_CACHED] = st[REPLICAS + b, CACHED]
-    st[term(st, t), T_COMMITTED] = 0
-    st[term(st, t), T_ACKED] = 0
     snapshot(st, b, t)
     for earlier in range(t - 1, -1, -1):  # the latest leader claims most
         kept(st, earlier, t, T_COMMITTED, DATA_01)
+        kept_of_the_past(st, earlier, t, T_PAST_COMMITTED, T_PAST_COMMITS, DATA_01)
         kept(st, earlier, t, T_ACKED, DATA_03)
+        kept_of_the_past(st, earlier, t, T_PAST_ACKED, T_PAST_ACKS, DATA_03)
 
 
 def term_of(st: State, leader: int, epoch: int) -> int:
@@ -203,25 +164,11 @@ def kept(st: State, earlier: int, later: int, claim: int, rule: int) -> None:
         same_or_unknown(st, rule, field.LEO, end, same)
 
 
-def unclean_between(st: State, after: int, upto: int) -> bool:
-    """Whether an election above epoch `after` up to `upto` was unclean. Any of them, not the latest alone: the terms of two
-    brokers are held against each other whenever one of them is heard, and later elections may have been reported by then."""
-    if st[WHOLE, UNCLEAN] <= after:
-        return False
-    for i in range(st[WHOLE, REGISTRATIONS] - 1, -1, -1):
-        if st[registration(st, i), R_UNCLEAN] == 1 and after < st[registration(st, i), R_EPOCH] <= upto:
-            return True
-    return False
-
-
-def elections_reported(st: State, after: int, upto: int) -> bool:
-    """Whether the controller told every election above epoch `after` up to `upto`: else one of them may be unclean."""
-    latest, first = st[WHOLE, C_EPOCH], st[WHOLE, FIRST_EPOCH]
-    return bool(UNKNOWN not in (latest, first) and first <= after + 1 and upto <= latest)
-
-
-def first_epoch(st: State, epoch: int) -> None:
-    """Remember from which leader epoch on all registrations are known; that of an epoch seen in the middle is not."""
-    if st[WHOLE, FIRST_EPOCH] == UNKNOWN or epoch < st[WHOLE, FIRST_EPOCH]:
-        st[WHOLE, FIRST_EPOCH] = epoch + st[WHOLE, COMPLETE_FROM]
-    st[WHOLE, COMPLETE_FROM] = 0
+def kept_of_the_past(st: State, carrier: int, later: int, claim: int, times: int, rule: int) -> None:
+    """The same for what the earlier term claims for those that are forgotten: asked once, counted for each of them."""
+    n = st[term(st, carrier), times]
+    if n > 0:
+        row = TALLIES + rule
+        held, failed, undecidable = st[row, HELD_COUNT], st[row, FAILED_COUNT], st[row, UNDECIDED_COUNT]
+        kept(st, carrier, later, claim, rule)
+        counted_again(st, rule, n - 1, held, failed, undecidable)

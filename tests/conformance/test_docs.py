@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tidegauge.conformance.judging.judge import CAPABILITIES, REPORTS
+from tidegauge.conformance.judging.options import CAPABILITIES, REPORTS
 from tidegauge.conformance.judging.rulebook import rules_table
 from tidegauge.conformance.judging.verdicts import Verdict
 

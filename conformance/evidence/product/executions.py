@@ -11,7 +11,8 @@ from numba import types
 from tidegauge.conformance.evidence.product import alike, machine
 from tidegauge.conformance.evidence.product.machine import DONE, Bytes, Ints, Judge, Table, Tables
 from tidegauge.conformance.evidence.product.reads import NOTED
-from tidegauge.conformance.judging.judge import frozen_inputs, options_of
+from tidegauge.conformance.judging.judge import frozen_inputs
+from tidegauge.conformance.judging.options import options_of
 from tidegauge.conformance.kernel import state
 from tidegauge.conformance.kernel.compiled import alone, callees_first, compiled, functions_of, signature, with_globals
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
@@ -28,7 +29,6 @@ from tidegauge.conformance.kernel.state import (
     R_REPLICAS,
     REPLICA,
     REPLICAS,
-    T_ACKED,
     WHOLE,
     State,
     forget,
@@ -64,7 +64,7 @@ def judge_of(events: Sequence[Event], config: Config, room: int, notes: bool = F
     columns = to_columns([Trace("", "", config, tuple(events))], config)
     options = options_of(columns, config)
     options[GOES_ON] = 1
-    st = state.allocate(options, room, 1)
+    st = state.allocate(options, room, 1, room)
     forget(st, 0)
     if notes:
         st = np.concatenate((st, np.zeros_like(st)))
@@ -79,14 +79,14 @@ def judge_of(events: Sequence[Event], config: Config, room: int, notes: bool = F
 def spans_of(st: State) -> Table:
     """The cells that are the memory of the judge: rows, and how many columns of each."""
     whole = st[WHOLE].tolist()
-    room, n = whole[state.ROOM], int(st[state.OPTION, BROKERS])
+    room, past, n = whole[state.ROOM], whole[state.PAST], int(st[state.OPTION, BROKERS])
     parts = (
         (WHOLE, 1, NOW),
         (REPLICAS, n, REPLICA),
         (whole[AT_PAIRS], n * n, PAIR),
-        (whole[AT_LOGS], 2 * (n + room), room + 1),
-        (whole[AT_REGISTRATIONS], room, R_REPLICAS + 1),
-        (whole[AT_TERMS], room, T_ACKED + 1),
+        (whole[AT_LOGS], 2 * (n + past), room + 1),
+        (whole[AT_REGISTRATIONS], past, R_REPLICAS + 1),
+        (whole[AT_TERMS], past, state.TERM_COLUMNS),
     )
     return np.array([(first + i, width) for first, rows, width in parts for i in range(rows)], np.int64)
 

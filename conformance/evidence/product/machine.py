@@ -207,7 +207,7 @@ def search(
                 tables.verdict[q, OPEN] = undecided_rules(st)
                 tidy(st)
                 new = at[MEMORIES]
-                if st[WHOLE, OVERFLOW] == 1 or not save(st, tables.spans, tables.memory[new]):
+                if st[WHOLE, OVERFLOW] != 0 or not save(st, tables.spans, tables.memory[new]):
                     return TOO_LARGE
                 tables.verdict[q, AFTER] = remembered(tables, new)
                 if tables.verdict[q, AFTER] == new:

@@ -3,7 +3,8 @@
 import numpy as np
 
 from tests.conformance.hand import OPENING, TWO, change, lead, reported
-from tidegauge.conformance.judging.judge import frozen_inputs, options_of
+from tidegauge.conformance.judging.judge import frozen_inputs
+from tidegauge.conformance.judging.options import options_of
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.conformance.kernel.memory import tidy
 from tidegauge.conformance.kernel.state import (

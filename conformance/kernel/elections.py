@@ -1,0 +1,94 @@
+"""What was registered: who leads which leader epoch with which ISR, and which elections nobody can call clean.
+
+Rule of this file: it is asked, and changes nothing but the epoch from which on all is known.
+"""
+
+from tidegauge.conformance.kernel.state import (
+    C_EPOCH,
+    COMPLETE_FROM,
+    FIRST_EPOCH,
+    R_EPOCH,
+    R_ISR,
+    R_LEADER,
+    R_PARTITION_EPOCH,
+    R_REPLICAS,
+    R_UNCLEAN,
+    REGISTRATIONS,
+    UNCLEAN,
+    WHOLE,
+    State,
+    registration,
+)
+from tidegauge.traces.columns import UNKNOWN
+
+
+def leader_of(st: State, epoch: int) -> int:
+    """Leader of an epoch as far as the trace has told: UNKNOWN, UNDEFINED (leaderless), or a broker."""
+    for i in range(st[WHOLE, REGISTRATIONS] - 1, -1, -1):
+        if st[registration(st, i), R_EPOCH] == epoch and st[registration(st, i), R_LEADER] != UNKNOWN:
+            return int(st[registration(st, i), R_LEADER])
+    return UNKNOWN
+
+
+def was_registered(st: State, epoch: int, isr: int) -> int:
+    """Whether the controller registered this ISR in this leader epoch: 1, 0, or UNKNOWN."""
+    found = 0
+    for i in range(st[WHOLE, REGISTRATIONS]):
+        if st[registration(st, i), R_EPOCH] == epoch:
+            if st[registration(st, i), R_ISR] == isr:
+                return 1
+            if st[registration(st, i), R_ISR] == UNKNOWN:
+                found = UNKNOWN
+    return found
+
+
+def assigned_in(st: State, epoch: int, partition_epoch: int, isr: int) -> int:
+    """The replicas in the registration that a leader acts on; UNKNOWN where several may be meant, and differ."""
+    replicas = UNKNOWN
+    for i in range(st[WHOLE, REGISTRATIONS]):
+        row = registration(st, i)
+        known = st[row, R_PARTITION_EPOCH]
+        if st[row, R_EPOCH] != epoch or st[row, R_ISR] == -1:
+            continue
+        alike = isr == UNKNOWN or st[row, R_ISR] in (isr, UNKNOWN)
+        if known == partition_epoch if UNKNOWN not in (known, partition_epoch) else alike:
+            if replicas not in (UNKNOWN, st[row, R_REPLICAS]):
+                return UNKNOWN
+            replicas = st[row, R_REPLICAS]
+    return int(replicas)
+
+
+def led_between(st: State, broker: int, after: int, before: int) -> int:
+    """Whether another broker led an epoch above `after` and below `before`: 1 yes, 0 no, UNKNOWN."""
+    unknown = 0
+    for epoch in range(after + 1, before):
+        leader = leader_of(st, epoch)
+        if leader == UNKNOWN:
+            unknown += 1
+        elif leader not in (-1, broker):
+            return 1
+    return UNKNOWN if unknown > 0 else 0
+
+
+def first_epoch(st: State, epoch: int) -> None:
+    """Remember from which leader epoch on all registrations are known; that of an epoch seen in the middle is not."""
+    if st[WHOLE, FIRST_EPOCH] == UNKNOWN or epoch < st[WHOLE, FIRST_EPOCH]:
+        st[WHOLE, FIRST_EPOCH] = epoch + st[WHOLE, COMPLETE_FROM]
+    st[WHOLE, COMPLETE_FROM] = 0
+
+
+def unclean_between(st: State, after: int, upto: int) -> bool:
+    """Whether an election above epoch `after` up to `upto` was unclean. Any of them, not the latest alone: the terms of two
+    brokers are held against each other whenever one of them is heard, and later elections may have been reported by then."""
+    if st[WHOLE, UNCLEAN] <= after:
+        return False
+    for i in range(st[WHOLE, REGISTRATIONS] - 1, -1, -1):
+        if st[registration(st, i), R_UNCLEAN] == 1 and after < st[registration(st, i), R_EPOCH] <= upto:
+            return True
+    return False
+
+
+def elections_reported(st: State, after: int, upto: int) -> bool:
+    """Whether the controller told every election above epoch `after` up to `upto`: else one of them may be unclean."""
+    latest, first = st[WHOLE, C_EPOCH], st[WHOLE, FIRST_EPOCH]
+    return bool(UNKNOWN not in (latest, first) and first <= after + 1 and upto <= latest)

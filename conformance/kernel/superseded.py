@@ -1,0 +1,255 @@
+"""What the leader epochs of the past leave to remember: their claims, and who led the latest of them.
+
+Rules of this file
+
+1. Nobody begins to lead in a leader epoch, or commits there, once every broker is past it. A term of such an epoch is
+   forgotten when the next leader was elected with all that it claims: whoever lacks that lacks what the next leader had. So
+   the claim is handed on, and is asked for as often as if every term stood there still. Claims that an unclean election
+   ended, and terms without any, just go.
+2. Registrations of such epochs go where room is needed, the oldest first: a broker that restarts may act on old ones again
+   (conformance.kernel.roles). What it then says of a forgotten epoch is undecided.
+3. Where none of this helps (a broker that never says which epoch it is in, caches that nobody tells) the table grows, up
+   to MOST_PAST. From there on the oldest goes all the same. That loses checks; it makes none fail.
+"""
+
+from tidegauge.conformance.kernel.elections import elections_reported, unclean_between
+from tidegauge.conformance.kernel.forks import fork_end
+from tidegauge.conformance.kernel.lineage import agree_until
+from tidegauge.conformance.kernel.memory import registrations_once
+from tidegauge.conformance.kernel.state import (
+    ANS_TERM,
+    BROKERS,
+    C_EPOCH,
+    DELETED,
+    EPOCH,
+    FENCING,
+    FORGOTTEN,
+    HEARD,
+    LEADING,
+    MOST_PAST,
+    OPTION,
+    OVERFLOW,
+    PARTITION_EPOCH,
+    PAST,
+    PAST_FULL,
+    R_EPOCH,
+    R_ISR,
+    R_LEADER,
+    R_PARTITION_EPOCH,
+    R_REPLICAS,
+    R_UNCLEAN,
+    REGISTRATIONS,
+    REMOTE_EPOCH,
+    REPLICAS,
+    ROLE,
+    ROOM,
+    T_ACKED,
+    T_CACHED,
+    T_COMMITTED,
+    T_EPOCH,
+    T_LEO,
+    T_PAST_ACKED,
+    T_PAST_ACKS,
+    T_PAST_COMMITS,
+    T_PAST_COMMITTED,
+    TERM,
+    TERM_COLUMNS,
+    TERMS,
+    UP,
+    WHOLE,
+    State,
+    epochs_row,
+    pair,
+    registration,
+    starts_row,
+    term,
+)
+from tidegauge.traces.columns import UNKNOWN
+
+TERMS_AT_ONCE = 16
+"""Terms after which it is worth looking for some that can be forgotten."""
+
+
+def room_for_a_term(st: State) -> None:
+    """Forget terms of the past, now and then. OVERFLOW where the table is full all the same."""
+    if st[WHOLE, TERMS] % TERMS_AT_ONCE == 0:
+        hand_on_claims(st, all_are_past(st))
+    if st[WHOLE, TERMS] == st[WHOLE, PAST]:
+        if st[WHOLE, PAST] < MOST_PAST:
+            st[WHOLE, OVERFLOW] |= PAST_FULL
+        for _ in range(st[WHOLE, PAST] // 2):
+            remove_term(st, 0)
+
+
+def room_for_a_registration(st: State) -> None:
+    """Forget what is registered twice, then the oldest. OVERFLOW where the table is nearly full all the same."""
+    registrations_once(st)
+    below = all_are_past(st)
+    hand_on_claims(st, below)
+    one_per_isr(st, below)
+    forget_registrations(st, asked_for(st, below))
+    # where little can be forgotten, more room is cheaper than to look for it each time
+    if 4 * st[WHOLE, REGISTRATIONS] <= 3 * st[WHOLE, PAST]:
+        return
+    if st[WHOLE, PAST] < MOST_PAST:
+        st[WHOLE, OVERFLOW] |= PAST_FULL
+    forget_registrations(st, -UNKNOWN)
+    t = 0
+    while t < st[WHOLE, TERMS]:  # between an older term and a later one an unclean election may be forgotten
+        if st[term(st, t), T_EPOCH] < st[WHOLE, FORGOTTEN]:
+            remove_term(st, t)
+        else:
+            t += 1
+
+
+def all_are_past(st: State) -> int:
+    """The leader epoch below which the controller and every broker are. Who is down, or was never heard, is nowhere."""
+    lowest = st[WHOLE, C_EPOCH]
+    for b in range(st[OPTION, BROKERS]):
+        if st[WHOLE, HEARD] >> b & 1 == 1 and st[REPLICAS + b, UP] != 0:
+            lowest = min(lowest, st[REPLICAS + b, EPOCH])
+    return int(lowest)
+
+
+def hand_on_claims(st: State, below: int) -> None:
+    """Forget terms of epochs that all brokers are past."""
+    t = 0
+    while t < st[WHOLE, TERMS]:
+        heir = next_term(st, t, below)
+        if heir >= 0 and not read_from(st, t) and elected_with(st, heir, t):
+            if not unclean_between(st, st[term(st, t), T_EPOCH], st[term(st, heir), T_EPOCH]):
+                inherit(st, heir, t, T_COMMITTED, T_PAST_COMMITTED, T_PAST_COMMITS)
+                inherit(st, heir, t, T_ACKED, T_PAST_ACKED, T_PAST_ACKS)
+            remove_term(st, t)
+        else:
+            t += 1
+
+
+def next_term(st: State, t: int, upto: int) -> int:
+    """The term of the next leader epoch, up to that one; UNDEFINED where there is none."""
+    found = -1
+    for other in range(st[WHOLE, TERMS]):
+        epoch = st[term(st, other), T_EPOCH]
+        if st[term(st, t), T_EPOCH] < epoch <= upto and (found < 0 or epoch < st[term(st, found), T_EPOCH]):
+            found = other
+    return found
+
+
+def read_from(st: State, t: int) -> bool:
+    """Whether a response that a leader gave in this term may still be taken over (conformance.kernel.follower)."""
+    n = st[OPTION, BROKERS]
+    if st[OPTION, FENCING] == 0:
+        for p in range(pair(st, 0, 0), pair(st, 0, 0) + n * n):
+            if st[p, ANS_TERM] == t:
+                return True
+    return False
+
+
+def elected_with(st: State, heir: int, t: int) -> bool:
+    """Whether later leaders can be asked for the heir's log instead of that of term t, as far as t claims anything.
+
+    Both tell of the same records, and there is nothing that one of the two would leave undecided and the other not.
+    """
+    row, later, n = term(st, t), term(st, heir), st[OPTION, BROKERS]
+    end = max(st[row, T_COMMITTED], st[row, T_ACKED], st[row, T_PAST_COMMITTED], st[row, T_PAST_ACKED])
+    if end == 0 or unclean_between(st, st[row, T_EPOCH], st[later, T_EPOCH]):
+        return True
+    leo, cached, heirs = st[later, T_LEO], st[row, T_CACHED], st[later, T_CACHED]
+    if leo == UNKNOWN or leo < end or not elections_reported(st, st[row, T_EPOCH], st[later, T_EPOCH]):
+        return False
+    if UNKNOWN in (cached, heirs):
+        return bool(cached == heirs)
+    start = st[WHOLE, DELETED]
+    known_from = min(st[starts_row(st, n + t), 0], end) if cached > 0 else end
+    heir_from = min(st[starts_row(st, n + heir), 0], end) if heirs > 0 else end
+    if fork_end(st, n + heir) > 0 or heir_from > max(start, known_from):
+        return False
+    return bool(agree_until(st, n + t, cached, n + heir, heirs, start, end) >= end)
+
+
+def inherit(st: State, heir: int, t: int, claim: int, past: int, times: int) -> None:
+    """What term t claims for itself, and for terms before it, its heir claims for them all."""
+    row, later = term(st, t), term(st, heir)
+    st[later, past] = max(st[later, past], st[row, past], st[row, claim])
+    st[later, times] += st[row, times] + (1 if st[row, claim] > 0 else 0)
+
+
+def remove_term(st: State, t: int) -> None:
+    """Forget a term; those behind it move up, and whoever names one of them goes on doing so."""
+    n, room, last = st[OPTION, BROKERS], st[WHOLE, ROOM], st[WHOLE, TERMS] - 1
+    for i in range(t, last):
+        for k in range(TERM_COLUMNS):
+            st[term(st, i), k] = st[term(st, i + 1), k]
+        for k in range(max(st[term(st, i), T_CACHED], 0)):
+            st[epochs_row(st, n + i), k] = st[epochs_row(st, n + i + 1), k]
+            st[starts_row(st, n + i), k] = st[starts_row(st, n + i + 1), k]
+        st[epochs_row(st, n + i), room] = st[epochs_row(st, n + i + 1), room]
+        st[starts_row(st, n + i), room] = st[starts_row(st, n + i + 1), room]
+    st[WHOLE, TERMS] = last
+    for b in range(n):
+        st[REPLICAS + b, TERM] = moved_up(st[REPLICAS + b, TERM], t)
+        for follower in range(n):
+            p = pair(st, follower, b)
+            st[p, ANS_TERM] = moved_up(st[p, ANS_TERM], t)
+
+
+def moved_up(named: int, t: int) -> int:
+    """The number of a term when term t is gone."""
+    if named == t:
+        return -1
+    return named - 1 if named > t else named
+
+
+def asked_for(st: State, below: int) -> int:
+    """The leader epoch below which no registration is asked for, while nobody acts on epochs below `below`.
+
+    Unclean elections behind a term end its claims. A leader with log ends that it recorded earlier may have missed others'
+    epochs since (HW-08).
+    """
+    for t in range(st[WHOLE, TERMS]):
+        below = min(below, st[term(st, t), T_EPOCH] + 1)
+    for b in range(st[OPTION, BROKERS]):
+        if st[REPLICAS + b, ROLE] == LEADING:
+            for follower in range(st[OPTION, BROKERS]):
+                recorded = st[pair(st, follower, b), REMOTE_EPOCH]
+                if recorded >= 0:
+                    below = min(below, recorded + 1)
+    return int(below)
+
+
+def forget_registrations(st: State, below: int) -> None:
+    """Forget those of the lowest leader epochs, below that one and at most half of what there is room for.
+
+    They are in order: registrations_once.
+    """
+    gone, count = 0, st[WHOLE, REGISTRATIONS]
+    while count - gone > st[WHOLE, PAST] // 2 and st[registration(st, gone), R_EPOCH] < below:
+        gone += 1
+    if gone > 0:
+        st[WHOLE, FORGOTTEN] = max(st[WHOLE, FORGOTTEN], st[registration(st, gone - 1), R_EPOCH])
+    for i in range(gone, count):
+        copy_registration(st, i, i - gone)
+    st[WHOLE, REGISTRATIONS] = count - gone
+
+
+def one_per_isr(st: State, below: int) -> None:
+    """Of registrations that differ by the partition epoch alone the latest stays, once the leader acts on a later one."""
+    kept, count = 0, st[WHOLE, REGISTRATIONS]
+    for i in range(count):
+        row, after = registration(st, i), registration(st, min(i + 1, count - 1))
+        epoch, leader, partition_epoch = st[row, R_EPOCH], st[row, R_LEADER], st[row, R_PARTITION_EPOCH]
+        alike = i + 1 < count and partition_epoch != UNKNOWN
+        for k in (R_EPOCH, R_LEADER, R_ISR, R_UNCLEAN, R_REPLICAS):
+            alike = alike and st[row, k] == st[after, k]
+        acts_later = leader >= 0 and st[REPLICAS + leader, EPOCH] == epoch
+        acts_later = acts_later and st[REPLICAS + leader, PARTITION_EPOCH] > partition_epoch
+        if not (alike and (acts_later or epoch < below)):
+            copy_registration(st, i, kept)
+            kept += 1
+    st[WHOLE, REGISTRATIONS] = kept
+
+
+def copy_registration(st: State, i: int, to: int) -> None:
+    """Write a registration over another."""
+    for k in range(R_EPOCH, R_REPLICAS + 1):
+        st[registration(st, to), k] = st[registration(st, i), k]

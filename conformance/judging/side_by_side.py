@@ -28,7 +28,7 @@ LARGE = 96_000_000
 """Bytes of logs from which they are judged in shares,"""
 
 OF_A_SHARE = 48_000_000
-"""of so many bytes each: what is known of them stays below 100 MB."""
+"""of so many bytes each. Beside what is known of them each share keeps the follower fetches of all sessions."""
 
 MANY = 1000
 """Notes and problems of one input that are kept when shares are put together."""

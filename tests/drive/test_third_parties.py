@@ -28,6 +28,7 @@ from tidegauge.drive.third_parties.running import running
 from tidegauge.drive.third_parties.table import PARTIES
 from tidegauge.impl.errors import UsageError
 
+DOCS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "third-parties.md"
 SERVES = """
 import socket, time
 one = socket.socket(); one.bind(("127.0.0.1", 0)); one.listen()
@@ -96,7 +97,7 @@ def test_a_cell_holds_what_a_broker_wrote() -> None:
 
 def test_the_page_is_made_of_what_is_kept() -> None:
     kept = {one.party: one for one in read()}
-    assert run.PAGE.read_text(encoding="utf-8") == page([(party, kept[party.name]) for party in PARTIES])
+    assert DOCS_PAGE.read_text(encoding="utf-8") == page([(party, kept[party.name]) for party in PARTIES])
 
 
 def test_what_is_kept_is_about_the_checks_of_today() -> None:

@@ -26,7 +26,7 @@ from tidegauge.conformance.evidence.omissions import ONE_BY_ONE
 from tidegauge.conformance.evidence.product.automaton import Automaton
 from tidegauge.conformance.evidence.product.models import MODELS, Model
 from tidegauge.conformance.evidence.product.offers import offers_of
-from tidegauge.conformance.judging.judge import REPORTS
+from tidegauge.conformance.judging.options import REPORTS
 from tidegauge.impl.profiles import PROFILES
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson

@@ -1,6 +1,6 @@
 """What the disk of a node holds at the end, behind its last line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tidegauge.traces.kafka.disks.disks import left_unread, read_disk
 from tidegauge.traces.kafka.nodes.gaps import END as END_OF_LOG
@@ -41,8 +41,14 @@ def beyond_the_lines(node: Node) -> Iterator[Gap]:
         for what, known, found in (
             ("leo", replica.leo, step.fields.get("leo")),
             ("hw", replica.last_hw, step.fields.get("hw")),
-            ("entry", latest_epoch(replica.epochs), latest_epoch(step.fields.get("epochs"))),
+            ("entry", latest_epoch(replica.epochs), latest_epoch(_longer(replica.epochs, step.fields.get("epochs")))),
         ):
             if known is not None and isinstance(found, int) and found > known:
                 why = f"{WORDS[what]} {found} on disk, and no line goes beyond {known} ({step.at})"
                 yield Gap(node.id, EVERYTHING, place, END_OF_LOG, (node.runs[-1].last, None), why)
+
+
+def _longer(known: Sequence[tuple[int, int]] | None, found: object) -> object:
+    """The entries of a cache that goes on where the known one ends; None for any other: no line that is lost explains it."""
+    begins = isinstance(found, list) and [tuple(entry) for entry in found[: len(known or ())]] == list(known or ())
+    return found if begins else None

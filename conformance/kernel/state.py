@@ -210,11 +210,11 @@ SIZED = REPLICAS + MOST_BROKERS
 """The first row whose meaning the AT_ scalars give."""
 WIDTH = 72
 """Nine cache lines: an even number of lines would put the first columns of all rows into the same few cache sets."""
-LEAST_PAST, MOST_PAST = 16, 256
-"""Registrations and terms that there is room for at first, and at most: a leader epoch of one leader is a term."""
+MOST_PAST = 256
+"""Registrations and terms that there is room for at most: a leader epoch of one leader is a term."""
 
 
-def allocate(options: Sequence[int], room: int, failures: int, past: int = LEAST_PAST) -> State:
+def allocate(options: Sequence[int], room: int, failures: int, past: int) -> State:
     """A table with `room` for cache entries, `past` registrations and terms, and so many first `failures`."""
     n = options[BROKERS]
     sizes = (

@@ -10,10 +10,10 @@ Rules of this file
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
+from tidegauge.drive.kafka.tool import run_tool
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.releases import version_of
 
@@ -32,8 +32,6 @@ LOG4J2 = (
     ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
     ("org.apache.logging.log4j", "log4j-core", "2.24.3"),
 )
-MINUTES = 10
-LAST_WORDS = 5
 
 _CLIENTS = re.compile(r"kafka-clients-(\d+\.\d+\.\d+)\.jar")
 
@@ -94,23 +92,10 @@ def _fetch(release: str, place: Path) -> None:
         project, beside = Path(work) / "pom.xml", Path(work) / "jars"
         project.write_text(pom(release), encoding="utf-8")
         goal = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={beside}")
-        try:
-            done = subprocess.run(
-                [maven, "-q", "-B", "-f", str(project), *goal],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=60 * MINUTES,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise UsageError(f"jars of Kafka {release}: expected within {MINUTES} minutes; {maven} is not done") from None
-        if done.returncode or not beside.is_dir():
-            said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-LAST_WORDS:])
-            raise UsageError(
-                f"jars of Kafka {release}: expected {maven} to fetch them; seen exit code {done.returncode}; "
-                f"is there such a release, and a repository within reach?\n{said}"
-            )
+        ask = "; is there such a release, and a repository within reach?"
+        run_tool(f"jars of Kafka {release}", [maven, "-q", "-B", "-f", str(project), *goal], ask)
+        if not beside.is_dir():
+            raise UsageError(f"jars of Kafka {release}: expected {maven} to fetch them; seen none{ask}")
         try:
             beside.rename(place)
         except OSError:

@@ -2,17 +2,15 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+from tidegauge.drive.kafka.tool import run_tool
 from tidegauge.impl.errors import UsageError
 
 STARTERS = Path(__file__).with_name("starters")
-MINUTES = 10
-LAST_WORDS = 5
 
 
 def go(name: str) -> Callable[[Path], list[str]]:
@@ -23,22 +21,8 @@ def go(name: str) -> Callable[[Path], list[str]]:
         if tool is None:
             raise UsageError(f"{name}: expected go on the PATH, to build it; seen none; install Go")
         program = folder / name
-        try:
-            done = subprocess.run(
-                [tool, "build", "-o", str(program), "."],
-                cwd=STARTERS / name,
-                env={**os.environ, "GOTOOLCHAIN": "local"},  # another compiler is not downloaded
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=60 * MINUTES,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise UsageError(f"{name}: expected that go builds it within {MINUTES} minutes; it is not done") from None
-        if done.returncode:
-            said = "\n".join(done.stderr.strip().splitlines()[-LAST_WORDS:])
-            raise UsageError(f"{name}: expected that go builds it; seen exit code {done.returncode}\n{said}")
+        env = {**os.environ, "GOTOOLCHAIN": "local"}  # another compiler is not downloaded
+        run_tool(name, [tool, "build", "-o", str(program), "."], cwd=STARTERS / name, env=env)
         return [str(program)]
 
     return command

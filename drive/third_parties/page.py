@@ -1,11 +1,12 @@
 """docs/third-parties.md, of what the probe found: pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 
 from tidegauge.drive.probe.run import Verdict
 from tidegauge.drive.third_parties.party import Party, Reason
 from tidegauge.drive.third_parties.results import Checked, Result
+from tidegauge.traces.made import table
 
 HEAD = """# Brokers of other hands
 
@@ -44,7 +45,7 @@ def stale(party: Party, result: Result) -> list[Reason]:
 
 def page(results: Sequence[tuple[Party, Result]]) -> str:
     """The whole page."""
-    overview = _table(OVERVIEW, (_row(party, result) for party, result in results))
+    overview = table(OVERVIEW, (_row(party, result) for party, result in results))
     return "\n".join((HEAD, overview, "", *(_section(party, result) for party, result in results)))
 
 
@@ -67,12 +68,12 @@ def _section(party: Party, result: Result) -> str:
             lines += [
                 f"### {title}",
                 "",
-                _table(("rule", "what", "checks", "for instance", "where"), sorted(rows, key=_by_rule)),
+                table(("rule", "what", "checks", "for instance", "where"), sorted(rows, key=_by_rule)),
                 "",
             ]
     if None in found:
         rows = [(check.rule or "-", check.id, _plain(check.says)) for check in found[None]]
-        lines += ["### Not looked into yet", "", _table(("rule", "check", "seen"), rows), ""]
+        lines += ["### Not looked into yet", "", table(("rule", "check", "seen"), rows), ""]
     return "\n".join(lines + _open(result))
 
 
@@ -101,7 +102,3 @@ def _open(result: Result) -> list[str]:
 def _plain(says: str) -> str:
     """In a cell of a table."""
     return says.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))

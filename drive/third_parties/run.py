@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tidegauge.conformance.judging.verdicts import BAD, CONFORMS, FAILS
 from tidegauge.drive.probe.interrupts import heeding
 from tidegauge.drive.probe.link import tcp
 from tidegauge.drive.probe.report import as_json
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _say(f"{party.name}: {kept[party.name].version}")
     except UsageError as problem:
         sys.stderr.write(f"{problem}\n")
-        return 2
+        return BAD
     except KeyboardInterrupt:
         return 130
     results = [(party, kept[party.name]) for party in PARTIES if party.name in kept]
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     PAGE.write_text(page(results), encoding="utf-8")
     found = [line for party, result in results for line in complaints(party, result)]
     _say("\n".join((*found, f"{PAGE} is made anew")))
-    return 1 if found else 0
+    return FAILS if found else CONFORMS
 
 
 def _say(text: str) -> None:

@@ -91,7 +91,7 @@ class Moody:
 
 def test_a_difference_that_does_not_come_again_fails_and_is_told_apart() -> None:
     echoed: list[str] = []
-    found = run(Moody(), ORDERS[:3], FETCH_TRUNCATION, echo=echoed.append)  # type: ignore[arg-type]
+    found = run(Moody(), ORDERS[:3], FETCH_TRUNCATION, echo=echoed.append)
     assert echoed == ["shrinking open: leo, 1 paths"]
     assert (found.exit_code, found.not_again, found.failures) == (1, 1, ())
     assert "not the same twice" in text_of(found)

@@ -88,7 +88,7 @@ def code_of(text: str) -> CodeType:
 def function_of(module: str, name: str) -> FunctionType:
     """A function of the kernel as it runs."""
     found: Any = getattr(importlib.import_module(f"tidegauge.conformance.kernel.{module}"), name)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 @contextmanager

@@ -71,4 +71,4 @@ def prepared(name: str, traces: Sequence[Trace]) -> Prepared:
 
 @cache
 def _empty(options: tuple[int, ...]) -> State:
-    return allocate(options, ROOM, FAILURES_KEPT)
+    return allocate(options, ROOM, FAILURES_KEPT, ROOM)

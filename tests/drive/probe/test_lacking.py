@@ -11,17 +11,6 @@ from tidegauge.drive.probe.table import CHECKS
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
 
-
-@pytest.fixture(scope="module")
-def run_of_today() -> Recording:
-    return Recording("4.1.1")
-
-
-@pytest.fixture
-def recording(run_of_today: Recording) -> Recording:
-    return run_of_today.rewind()
-
-
 DECIDED = {"CreateTopics": "topics", "DeleteTopics": "responses", "AlterPartitionReassignments": None, "ElectLeaders": None}
 """By the controller; where its refusal stands in the response."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from tidegauge.traces.kafka.lines.copies import reported_once
 from tidegauge.traces.kafka.lines.files import NodeFiles
 from tidegauge.traces.kafka.lines.lines import Line, incarnations
-from tidegauge.traces.kafka.lines.requests import LoggedRequest, read_request
+from tidegauge.traces.kafka.lines.requests import NOT_KAFKAS, LoggedRequest, read_request
 from tidegauge.traces.kafka.lines.said import Said, parse
 from tidegauge.traces.kafka.lines.weave import weave
 from tidegauge.traces.kafka.nodes import follower, leader, process
@@ -108,7 +108,7 @@ class Node:
                     handler(self.broker, said)
                 elif with_controller and said.what in self.controller.handlers:
                     self.controller.handlers[said.what](said)
-            except (KeyError, TypeError, ValueError, IndexError) as error:
+            except NOT_KAFKAS as error:
                 self.problems.append(_unlike_kafka(line, error))
             if line.thread and said.what == "recorded":
                 self.broker.busy[line.thread] = index

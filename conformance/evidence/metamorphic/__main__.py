@@ -23,6 +23,8 @@ from tidegauge.traces.kafka.shipped import FOLDER
 
 PROCESSES = 2
 CASES = 2000
+PROGRESS = 1000
+"""After how many cases a line says how far it is: 20,000 take an hour."""
 
 
 @dataclass
@@ -58,6 +60,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("directories", nargs="*", type=Path, default=[FOLDER])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cases", type=int, default=CASES)
+    parser.add_argument("--processes", type=int, default=PROCESSES)
     parser.add_argument("--only", type=int, help="the number of one case")
     parser.add_argument("--keep", type=Path, help="with --only: write its logs here")
     chosen = parser.parse_args(arguments)
@@ -71,13 +74,16 @@ def main(arguments: Sequence[str]) -> int:
     print(f"seed {chosen.seed}: {len(numbered):,} cases of {len(of)} captures, {len(TRANSFORMATIONS)} transformations")
     counts: dict[str, Count] = {}
     total = Count(Counter(), Counter())
-    with ProcessPoolExecutor(PROCESSES) as pool:
-        for one in pool.map(partial(outcome, seed=chosen.seed), numbered, chunksize=4):
+    with ProcessPoolExecutor(chosen.processes) as pool:
+        outcomes = pool.map(partial(outcome, seed=chosen.seed), numbered, chunksize=4)
+        for done, one in enumerate(outcomes, start=1):
             name = one.case.steps[0] if len(one.case.steps) == 1 else "pairs"
             counts.setdefault(name, Count(Counter(), Counter())).add(one)
             total.add(one)
             if one.wrong:
                 print(one, flush=True)
+            if done % PROGRESS == 0:
+                print(f"{done:,} cases, {total.wrong} wrong", flush=True)
     print(HEAD)
     for name in sorted(counts, key=[*TRANSFORMATIONS, "pairs"].index):
         print(counts[name].row(name))

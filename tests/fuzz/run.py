@@ -19,7 +19,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
 
@@ -47,7 +47,8 @@ def outcome(given: Input, folder: Path) -> tuple[object, str]:
     code: object
     stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO(next(iter(given.files.values()), b"")))
     try:
-        with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
+        # a path without a name is where we stand: what is there must not decide what an input does
+        with chdir(folder), redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
             warnings.simplefilter("error")
             code = main(arguments)
     except SystemExit as ended:

@@ -83,6 +83,15 @@ def test_a_disk_that_has_less_than_the_last_line(tmp_path: Path) -> None:
     assert failing(tmp_path) == {"LOG-02"}
 
 
+def test_a_disk_with_an_epoch_in_which_the_replica_had_no_role(tmp_path: Path) -> None:
+    """The lines of a later process are missing, which was told to cut its log: what it holds less is no broken rule."""
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nalpha 0 8\n")
+    (tmp_path / "alpha-0.leader-epoch-checkpoint").write_text("0\n1\n7 0\n")
+    capture = broker(tmp_path, STARTED, *LOADED, FOLLOWS, STOPPING, ("main", "LogManager", "Shutdown complete."))
+    assert any("epoch 7 on disk" in str(gap) for gap in capture.gaps), [str(gap) for gap in capture.gaps]
+    assert failing(tmp_path) == set()
+
+
 def test_a_log_that_is_created_where_one_is_loaded_lacks_lines(tmp_path: Path) -> None:
     """The end of a process and the beginning of the next one are missing, between which the disk was lost."""
     closed = ("main", "LogManager", "Shutdown complete.")

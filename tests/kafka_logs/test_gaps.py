@@ -112,6 +112,18 @@ def test_the_requests_of_a_process_that_is_killed(tmp_path: Path) -> None:
     assert any("kafka.request.logger at DEBUG of node 1" in line for line in check([folder]).missing)
 
 
+def test_the_last_lines_of_a_leader_that_lost_its_disk(tmp_path: Path) -> None:
+    """Nothing that is loaded tells of them; that a follower took a response does, to a request that no line records."""
+    name, server = "4.1.1/m-lost-disk", "n1/server.log"
+    first = number_of(name, server, "[UnifiedLog partition=alpha-0, dir=/var/lib/kafka/n1] Appended message set", 20)
+    killed = number_of(name, server, "Registered signal handlers", 1)
+    begin, end = (logs(shipped()[name])[server][number - 1][1:27] for number in (first, killed))
+    of_n1 = (server, "n1/request.log")
+    report = check([copied(name, tmp_path, lambda path, _at, line: path not in of_n1 or not begin <= line[1:27] < end)])
+    assert any("every logger of node 1" in line and "that are not there" in line for line in report.missing), report.missing
+    assert [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL] == []
+
+
 def test_what_a_gap_does_not_touch_still_fails(tmp_path: Path) -> None:
     """A line lost at the end takes nothing from what was broken before."""
     lines = logs(shipped()[BROKEN])["n1/server.log"]

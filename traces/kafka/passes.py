@@ -153,7 +153,7 @@ def observe_disks(reading: Reading) -> None:
     ends_early = any(gap.end == END_OF_LOG for gap in reading.gaps)
     for node in reading.nodes:
         reading.problems += node.problems + observe(node, ends_early)
-        reading.gaps += beyond_the_lines(node)
+        reading.gaps += beyond_the_lines(node, reading.controller)
 
 
 PASSES: tuple[Callable[[Reading], None], ...] = (

@@ -28,7 +28,7 @@ def observe(node: Node, ends_early: bool) -> list[Problem]:
     return problems
 
 
-def beyond_the_lines(node: Node) -> Iterator[Gap]:
+def beyond_the_lines(node: Node, controller: Node | None) -> Iterator[Gap]:
     """The disk of a node that stopped in order has more than its lines say: the last of them are missing.
 
     Of 4.x they always are: a process that was told to stop serves on, and logs no more.
@@ -38,17 +38,43 @@ def beyond_the_lines(node: Node) -> Iterator[Gap]:
         if step.name != "Observe":
             continue
         replica = node.broker.replicas[step.tp]
+        cache = step.fields.get("epochs")
         for what, known, found in (
             ("leo", replica.leo, step.fields.get("leo")),
             ("hw", replica.last_hw, step.fields.get("hw")),
-            ("entry", latest_epoch(replica.epochs), latest_epoch(_longer(replica.epochs, step.fields.get("epochs")))),
+            ("entry", latest_epoch(replica.epochs), latest_epoch(_longer(replica.epochs, cache))),
+            ("entry", _acted_on(node, step.tp), _registered(node, controller, step.tp, latest_epoch(cache))),
         ):
             if known is not None and isinstance(found, int) and found > known:
                 why = f"{WORDS[what]} {found} on disk, and no line goes beyond {known} ({step.at})"
                 yield Gap(node.id, EVERYTHING, place, END_OF_LOG, (node.runs[-1].last, None), why)
 
 
+def _acted_on(node: Node, tp: str) -> int | None:
+    """The latest leader epoch in which a replica had a role: its cache has no later one (LeaderEpochFileCache#assign)."""
+    return max((epoch for step, epoch in _epochs(node, tp) if step.name in ("BecomeLeader", "BecomeFollower")), default=None)
+
+
+def _registered(node: Node, controller: Node | None, tp: str, epoch: int | None) -> int | None:
+    """The epoch, if a process may have acted on it that came behind the last line of the node: one that the controller
+    registered by then was heard, and of one that it never registered no cache knows.
+    """
+    if controller is None:
+        return epoch
+    changes = (one for one in _epochs(controller, tp) if one[0].name == "ChangePartition")
+    # the clocks of two nodes: there is nothing else that puts the one's lines behind the other's
+    return epoch if any(known == epoch and step.time > node.runs[-1].last for step, known in changes) else None
+
+
+def _epochs(node: Node, tp: str) -> Iterator[tuple[LoggedStep, int]]:
+    """Every step of a node about a partition that names a leader epoch."""
+    for step in node.broker.steps:
+        epoch = step.fields.get("leader_epoch")
+        if step.tp == tp and isinstance(epoch, int):
+            yield step, epoch
+
+
 def _longer(known: Sequence[tuple[int, int]] | None, found: object) -> object:
-    """The entries of a cache that goes on where the known one ends; None for any other: no line that is lost explains it."""
+    """The entries of a cache that goes on where the known one ends; None for any other."""
     begins = isinstance(found, list) and [tuple(entry) for entry in found[: len(known or ())]] == list(known or ())
     return found if begins else None

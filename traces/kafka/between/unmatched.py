@@ -190,20 +190,48 @@ def _full_fetches(
 def _last_requests(
     leader: Node, follower: Node, fetches: Sequence[Fetch], matched: Mapping[int, Send], sends: Sequence[Send]
 ) -> Iterator[Gap]:
-    """Responses that a follower took behind the last request of it that the leader's log has. One may be: its leader was
-    killed before it had logged what it had sent; of one told to stop, all (rule 2)."""
-    last = next((one for one in reversed(fetches) if id(one) in matched and matched[id(one)].node == follower.id), None)
-    if last is None or not leader.runs:
+    """Responses that a follower took behind its last request in the log of a leader's process. One may be, if a line records
+    its request: the leader was killed before it had logged what it had sent; of one told to stop, all (rule 2)."""
+    if not leader.runs:
         return
-    run = _run_of(leader, last.request.handled)
-    stopped = any(step.name == "Stop" and step.place[0] == run.number for step in leader.broker.steps)
-    answered = {key for step in follower.broker.steps if step.name in TAKES_RESPONSES for key in step.awaits}
-    behind = [send for send in sends[sends.index(matched[id(last)]) + 1 :] if ("answered", id(send)) in answered]
-    if len(behind) > 1 and (run.closed or not stopped):
-        end = (run.number + 1, 0) if run.number + 1 < len(leader.runs) else END
-        why = f"node {follower.id} took {len(behind)} responses to requests that are not there"
-        time = last.request.handled
-        yield Gap(leader.id, REQUESTS, spot(leader, time), end, (time, None), why)
+    taken: dict[object, list[LoggedStep]] = {}
+    for step in follower.broker.steps:
+        for key in step.awaits if step.name in TAKES_RESPONSES else ():
+            taken.setdefault(key, []).append(step)
+    places = {id(send): at for at, send in enumerate(sends)}
+    of_runs: dict[int, list[tuple[int, Fetch]]] = {}
+    for fetch in fetches:
+        if id(fetch) in matched and matched[id(fetch)].node == follower.id:
+            run = _run_of(leader, fetch.request.handled).number
+            of_runs.setdefault(run, []).append((places[id(matched[id(fetch)])], fetch))
+    stopped = {step.place[0] for step in leader.broker.steps if step.name == "Stop"}
+    ends = [*(asked[0][0] for asked in of_runs.values()), len(sends)][1:]
+    for (run, asked), end in zip(of_runs.items(), ends, strict=True):
+        if run in stopped and not leader.runs[run].closed:
+            continue
+        at, fetch = asked[-1]
+        behind = [send for send in sends[at + 1 : end] if ("answered", id(send)) in taken]
+        steps = [step for send in behind for step in taken["answered", id(send)] if step.name == "HandleFetchResponse"]
+        unrecorded = any(not _records(leader, run, step) for step in steps)
+        if len(behind) > 1 or unrecorded:
+            until = (run + 1, 0) if run + 1 < len(leader.runs) else END
+            why = f"node {follower.id} took {len(behind)} responses to requests that are not there"
+            time = fetch.request.handled
+            yield Gap(leader.id, EVERYTHING if unrecorded else REQUESTS, spot(leader, time), until, (time, None), why)
+
+
+def _records(leader: Node, run: int, response: LoggedStep) -> bool:
+    """Whether a line of the leader may be of the request that this is a response to (Partition#updateFollowerFetchState)."""
+    asked = response.fields.get("req_offset")
+    return any(
+        step.name == "HandleFetch"
+        and step.place[0] == run
+        and "req_epoch" not in step.fields  # that of a request that is there
+        and step.tp == response.tp
+        and step.fields.get("peer", response.node) == response.node
+        and step.fields.get("req_offset", asked) == asked
+        for step in leader.broker.steps
+    )
 
 
 def _keys(nodes: Sequence[Node]) -> Iterator[Gap]:

@@ -13,7 +13,8 @@ from typing import Any
 
 from tidegauge.drive import played
 from tidegauge.drive.contract import EVERYTHING, STEPS, Capabilities, Node, Opening, Order, Report, Step, Watch
-from tidegauge.drive.reference import Held, WrongStep, opened, possible, report, step
+from tidegauge.drive.held import Held, WrongStep, opened, report
+from tidegauge.drive.reference import possible, step
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules
 

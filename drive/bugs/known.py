@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from tidegauge.conformance.judging.rulebook import known_bugs
 from tidegauge.drive.bugs.wrong_steps import WRONG_STEPS
+from tidegauge.drive.held import WrongStep
 from tidegauge.drive.player import Start, reference
-from tidegauge.drive.reference import WrongStep
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from tidegauge.drive.contract import BROKER, Report, Step
-from tidegauge.drive.reference import Held, Taken, WrongStep, cache_of, led
+from tidegauge.drive.held import Held, Taken, WrongStep, cache_of, led
 from tidegauge.impl.cluster.broker import NOW
 from tidegauge.impl.replica.fetch_state import PartitionFetchState
 from tidegauge.impl.replica.isr import maybe_increment_leader_hw

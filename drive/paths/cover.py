@@ -13,8 +13,9 @@ from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from tidegauge.drive.contract import BROKER, EVERYTHING, Capabilities, Opening, Order, Path, Step
+from tidegauge.drive.held import Held, opened
 from tidegauge.drive.paths.inputs import LEADER_EPOCH, NEXT, Input, Inputs, Local, Requested, counted, local
-from tidegauge.drive.reference import Held, lacking, opened, possible, step
+from tidegauge.drive.reference import lacking, possible, step
 from tidegauge.impl.messages import FetchRequest, Request
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import INVALID_UPDATE_VERSION, NONE, UNDEFINED

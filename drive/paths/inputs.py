@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tidegauge.drive.contract import BROKER, EARLIEST, LATEST, Opening, Step
-from tidegauge.drive.reference import opened, step
+from tidegauge.drive.held import opened
+from tidegauge.drive.reference import step
 from tidegauge.impl.cluster.broker import Broker, truncated_alone
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, initial
 from tidegauge.impl.explored import isr_cluster

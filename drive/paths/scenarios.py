@@ -19,9 +19,10 @@ from tidegauge.conformance.play.directives import Player
 from tidegauge.conformance.play.scenario import Scenario, read, shipped
 from tidegauge.conformance.play.session import Session
 from tidegauge.drive.contract import BROKER, Capabilities, Opening, Order, Path, Step
+from tidegauge.drive.held import Held, opened
 from tidegauge.drive.paths.cover import requested_by, resolved, response_to_overtaken
 from tidegauge.drive.paths.inputs import Input, Rename, image_step, inputs_of, local, renaming
-from tidegauge.drive.reference import Held, lacking, opened, possible, step
+from tidegauge.drive.reference import lacking, possible, step
 from tidegauge.impl.cluster.broker import truncated_alone
 from tidegauge.impl.cluster.cluster import Cluster, Label, actions
 from tidegauge.impl.explored.describe import broker_name

@@ -1,7 +1,8 @@
 """Ten steps that show whether a driven program works at all: it leads, is fetched from, follows and truncates."""
 
 from tidegauge.drive.contract import BROKER, Capabilities, Opening, Order, Path, Step
-from tidegauge.drive.reference import lacking, opened, possible, step
+from tidegauge.drive.held import opened
+from tidegauge.drive.reference import lacking, possible, step
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
 

@@ -22,7 +22,8 @@ from tidegauge.drive.contract import (
     Path,
     Step,
 )
-from tidegauge.drive.reference import Held, lacking, opened, possible, step
+from tidegauge.drive.held import Held, opened
+from tidegauge.drive.reference import lacking, possible, step
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.messages import FetchRequest
 from tidegauge.impl.profiles import Profile

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 from tidegauge.conformance.judging.rulebook import rulebook
 from tidegauge.drive.bugs.known import BUGS
+from tidegauge.drive.held import WrongStep, opened, report
 from tidegauge.drive.player import Difference, differences, expected_of, given
-from tidegauge.drive.reference import WrongStep, opened, possible, report, stepped
+from tidegauge.drive.reference import possible, stepped
 from tidegauge.impl import rules as rules_
 from tidegauge.impl.profiles import Profile, Rules
 from tidegauge.impl.releases import SINCE

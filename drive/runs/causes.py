@@ -13,8 +13,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 from tidegauge.drive.contract import Report
+from tidegauge.drive.held import report
 from tidegauge.drive.player import Difference, differences, given, reference
-from tidegauge.drive.reference import report
 from tidegauge.drive.reporting.explain import Suspect, explanations
 from tidegauge.drive.reporting.kinds import kinds_of
 from tidegauge.drive.runs.findings import Finding, findings

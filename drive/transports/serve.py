@@ -10,8 +10,8 @@ import sys
 
 from tidegauge.drive.bugs.known import bug_named
 from tidegauge.drive.contract import EVERYTHING, VERSION, Opening, frozen, step_of
+from tidegauge.drive.held import Held, report
 from tidegauge.drive.player import given, reference
-from tidegauge.drive.reference import Held, report
 from tidegauge.drive.transports.lines import json_line
 from tidegauge.impl.releases import named
 

@@ -21,10 +21,11 @@ from tidegauge.drive.contract import (
     step_json,
     step_of,
 )
+from tidegauge.drive.held import opened, report
 from tidegauge.drive.paths.smoke import smoke
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import ReferenceNode, differences, play, reference
-from tidegauge.drive.reference import opened, report, step
+from tidegauge.drive.reference import step
 from tidegauge.drive.transports.lines import hello, opening_line, step_line
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import named

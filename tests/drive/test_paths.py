@@ -7,12 +7,13 @@ import pytest
 
 from tidegauge.drive.contract import EVERYTHING, Capabilities
 from tidegauge.drive.coverage import T_TABLE, counting, coverage_lines
+from tidegauge.drive.held import opened
 from tidegauge.drive.paths.cover import LONGEST, _given, _local, cover
 from tidegauge.drive.paths.graphs import GRAPHS, USUAL, DrivenGraph, cover_of, graph_named
 from tidegauge.drive.paths.inputs import Input
 from tidegauge.drive.paths.walks import walk, walks
 from tidegauge.drive.player import ReferenceNode, play, reference
-from tidegauge.drive.reference import opened, possible, step
+from tidegauge.drive.reference import possible, step
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import FETCH_TRUNCATION

@@ -21,10 +21,10 @@ from typing import Any
 
 from tests.fuzz.inputs import changed_bytes, changed_value
 from tidegauge.drive.contract import EVERYTHING, VERSION, Opening, frozen, step_of
+from tidegauge.drive.held import Held, opened, report
 from tidegauge.drive.paths.smoke import smoke
 from tidegauge.drive.player import given as taken
 from tidegauge.drive.player import play, reference
-from tidegauge.drive.reference import Held, opened, report
 from tidegauge.drive.runs.run import run, text_of
 from tidegauge.drive.transports.lines import DrivenProgramError, json_line
 from tidegauge.drive.transports.stdio import LONGEST_LINE, StdioNode

@@ -89,6 +89,16 @@ def test_what_came_behind_the_last_line_came_behind_the_requests_of_that_process
     assert failing(folder) == set()
 
 
+def test_a_leader_that_appends_in_an_epoch_that_its_cache_lacks_shows_a_lost_line(tmp_path: Path) -> None:
+    """Partition#makeLeader assigns it before: what its disk has more at the end breaks no rule (LOG-02)."""
+    lost = "[LeaderEpochCache alpha-1] Appended new epoch entry EpochEntry[epoch=0,"
+    folder = copied("4.3.1/l-ghost-elr-control", tmp_path, lambda _file, _at, line: lost not in line)
+    for path in shipped()["4.3.1/l-ghost-elr-control"].glob("n1/*checkpoint"):
+        shutil.copy(path, folder / "n1")
+    assert any("LeaderEpochFileCache at DEBUG of node 1" in str(gap) for gap in read(folder).gaps)
+    assert failing(folder) == set()
+
+
 def test_a_follower_whose_end_is_recorded_beyond_the_leaders_shows_appends_without_a_line(tmp_path: Path) -> None:
     """A fetch from there is out of range, and recorded by nobody."""
     led = (*LEADS[:2], LEADS[2].format("1,2"))

@@ -10,9 +10,9 @@ from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
 from tidegauge.impl.releases import of_release
 from tidegauge.traces.kafka.between.coverage import Life, lives, missing
+from tidegauge.traces.kafka.between.doubts import doubtful
 from tidegauge.traces.kafka.between.generations import Generation, by_generation, topic_of
 from tidegauge.traces.kafka.between.merge import Merged, merge
-from tidegauge.traces.kafka.between.unmatched import doubtful
 from tidegauge.traces.kafka.disks.disks import read_disks
 from tidegauge.traces.kafka.lines.clusters import find_clusters
 from tidegauge.traces.kafka.lines.files import Found

@@ -18,8 +18,6 @@ from tidegauge.traces.kafka.nodes.steps import TAKES_RESPONSES, LoggedStep, Send
 from tidegauge.traces.kafka.nodes.timeline import Run
 from tidegauge.traces.problems import Problem
 
-BEHIND = END[1] - 2
-"""From this index on a step stands behind the last line of its process."""
 SHUTDOWN = 5_000_000
 """Microseconds for which a process fetches on at most when it has been told to stop and logs no more."""
 LAST = 2_000_000
@@ -273,20 +271,3 @@ def _torn_line(node: Node, lines: Sequence[Line], problem: Problem) -> Gap:
     begin = BEGIN if before is None else spot(node, before)
     end = END if after is None else _after(node, after)
     return Gap(node.id, EVERYTHING, begin, end, (before, after), f"{problem.path}:{number} cannot be read")
-
-
-def doubtful(gaps: Sequence[Gap], steps: Sequence[LoggedStep]) -> list[tuple[tuple[int, int], Gap]]:
-    """Each gap with the first and the last of `steps`, in their order, that it lies between; without those of nodes that
-    tell nothing."""
-    rows: dict[int, list[tuple[int, Spot]]] = {}
-    for row, step in enumerate(steps):
-        rows.setdefault(step.node, []).append((row, step.place[:2]))
-    found = []
-    for gap in gaps:
-        own = rows.get(gap.node)
-        if own:
-            # what was put behind every line of a process (its end, sends nobody logged) does not say how far its log goes
-            first = max((row for row, place in own if place < gap.begin and place[1] < BEHIND), default=0)
-            last = min((row for row, place in own if place >= gap.end), default=len(steps) - 1)
-            found.append(((min(first, last), max(first, last)), gap))
-    return found

@@ -204,6 +204,8 @@ class Watch:
                 yield FETCHER, thread, "records were appended that no line says were received"
             elif named and not in_fetcher and self._leading.get(said.tp) is False:
                 yield ROLES, ("role", said.tp), "a follower appended records as a leader"
+            elif self._leading.get(said.tp) and replica.lacks_leader_epoch():
+                yield CACHE, ("entry", said.tp), "a leader appended records in a leader epoch that no line adds"
         elif said.what == "received":
             yield from _differs(replica.leo, said.number("leo_before"), "leo", said.tp)
             if answering and named:

@@ -71,6 +71,12 @@ class LoggedReplica:
         if keeps != rules.UNDEFINED:
             self.epochs = [*self.epochs[:keeps], (epoch, start)]
 
+    def lacks_leader_epoch(self) -> bool:
+        """Whether the cache is known, and lacks the epoch of its leader, which Partition#makeLeader assigns to it."""
+        if self.epochs is None or self.leader_epoch is None:
+            return False
+        return all(epoch < self.leader_epoch for epoch, _ in self.epochs)
+
     def truncate_epochs_at_end(self, end: int) -> None:
         """LeaderEpochFileCache#truncateFromEnd."""
         if self.epochs is not None:

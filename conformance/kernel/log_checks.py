@@ -36,7 +36,7 @@ from tidegauge.conformance.kernel.state import (
     UP,
     State,
 )
-from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.tally import as_expected, decide, same, undecided
 from tidegauge.traces.columns import UNKNOWN
 
 
@@ -93,7 +93,7 @@ def hw_unmoved(st: State, b: int, reported: int, fieldno: int) -> None:
     if reported == UNKNOWN:
         return
     if st[REPLICAS + b, HW] != UNKNOWN:
-        same(st, HW_10, fieldno, st[REPLICAS + b, HW], reported, 0)
+        as_expected(st, HW_10, fieldno, st[REPLICAS + b, HW], reported)
     set_hw(st, b, reported)
 
 

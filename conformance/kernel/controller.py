@@ -40,7 +40,7 @@ from tidegauge.conformance.kernel.state import (
     WHOLE,
     State,
 )
-from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.tally import as_expected, decide, same, undecided
 from tidegauge.conformance.kernel.terms import one_leader, register
 from tidegauge.traces.columns import UNKNOWN
 
@@ -114,7 +114,7 @@ def changed(st: State, leader: int, epoch: int, partition_epoch: int, isr: int, 
         decide(st, CTRL_02, old_epoch <= epoch <= old_epoch + 1, field.LEADER_EPOCH, old_epoch, epoch)
     if partition_epoch != UNKNOWN and st[WHOLE, C_PARTITION_EPOCH] != UNKNOWN:
         expected = st[WHOLE, C_PARTITION_EPOCH] + 1
-        same(st, CTRL_02, field.PARTITION_EPOCH, expected, partition_epoch, 0)
+        as_expected(st, CTRL_02, field.PARTITION_EPOCH, expected, partition_epoch)
     if epoch != old_epoch:
         if leader >= 0:
             election(st, leader, epoch, old_isr, clean)
@@ -206,7 +206,7 @@ def alter_partition(st: State, leader: int, epoch: int, partition_epoch: int, is
     elif error == 0:
         somebody(st, isr)
         if epoch != UNKNOWN:
-            same(st, ISR_04, field.LEADER_EPOCH, st[WHOLE, C_EPOCH], epoch, 0)
+            as_expected(st, ISR_04, field.LEADER_EPOCH, st[WHOLE, C_EPOCH], epoch)
         if leader != UNKNOWN:
             same(st, ISR_04, field.PEER, st[WHOLE, C_LEADER], leader, 1 << field.LEADER)
         latest = st[WHOLE, C_PARTITION_EPOCH]

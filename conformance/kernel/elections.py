@@ -60,14 +60,14 @@ def assigned_in(st: State, epoch: int, partition_epoch: int, isr: int) -> int:
 
 def led_between(st: State, broker: int, after: int, before: int) -> int:
     """Whether another broker led an epoch above `after` and below `before`: 1 yes, 0 no, UNKNOWN."""
-    unknown = 0
+    found = 0
     for epoch in range(after + 1, before):
         leader = leader_of(st, epoch)
         if leader == UNKNOWN:
-            unknown += 1
+            found = UNKNOWN
         elif leader not in (-1, broker):
             return 1
-    return UNKNOWN if unknown > 0 else 0
+    return found
 
 
 def first_epoch(st: State, epoch: int) -> None:

@@ -46,7 +46,7 @@ from tidegauge.conformance.kernel.state import (
     State,
     pair,
 )
-from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.tally import as_expected, decide, undecided
 from tidegauge.impl.rules import NONE
 from tidegauge.traces.columns import UNKNOWN
 
@@ -161,4 +161,4 @@ def without_error(st: State, error: int) -> None:
 def as_answered(st: State, fieldno: int, answered: int, taken: int) -> None:
     """FETCH-10, second half: a value is taken over as it was answered."""
     if UNKNOWN not in (answered, taken):
-        same(st, FETCH_10, fieldno, answered, taken, 0)
+        as_expected(st, FETCH_10, fieldno, answered, taken)

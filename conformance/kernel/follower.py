@@ -66,7 +66,7 @@ from tidegauge.conformance.kernel.state import (
     pair,
     term,
 )
-from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.tally import as_expected, decide, same, undecided
 from tidegauge.conformance.kernel.terms import term_of
 from tidegauge.impl.rules import accepts_fetch_response, batches_accepted, follower_high_watermark, initial_fetch_offset
 from tidegauge.traces.columns import UNKNOWN
@@ -195,7 +195,7 @@ def append_answered(st: State, b: int, t: int, data: Records, leo: int, reported
         for i in range(len(pairs) // 2):
             cache_assign(st, b, pairs[2 * i], pairs[2 * i + 1])
         if len(pairs) > 0 and rec_epoch != UNKNOWN and st[REPLICAS + b, CACHED] != UNKNOWN:
-            same(st, EPOCH_02, field.REC_EPOCH, cache_latest(st, b), rec_epoch, 0)
+            as_expected(st, EPOCH_02, field.REC_EPOCH, cache_latest(st, b), rec_epoch)
     if base < 0 or end < 0:
         undecided(st, APPEND_02, 1 << field.REC_BASE | 1 << field.REC_END)
         if not reported and (leo == UNKNOWN or leo != before):

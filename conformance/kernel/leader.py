@@ -57,7 +57,7 @@ from tidegauge.conformance.kernel.state import (
     State,
     pair,
 )
-from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.tally import as_expected, decide, same, undecided
 from tidegauge.conformance.kernel.terms import acknowledge
 from tidegauge.impl.rules import GIVEN_UP, NONE, may_join_isr, proposal_after
 from tidegauge.traces.columns import UNKNOWN
@@ -70,7 +70,7 @@ def leader_append(st: State, b: int, epoch: int, data: Records, acks: int, befor
     enough(st, b, acks)
     own = st[REPLICAS + b, EPOCH]
     if epoch != UNKNOWN and own != UNKNOWN:
-        same(st, APPEND_01, field.LEADER_EPOCH, own, epoch, 0)
+        as_expected(st, APPEND_01, field.LEADER_EPOCH, own, epoch)
     if st[REPLICAS + b, ROLE] != UNKNOWN:
         decide(st, APPEND_01, st[REPLICAS + b, ROLE] == LEADING, field.ROLE, LEADING, st[REPLICAS + b, ROLE])
     if data.epoch != UNKNOWN:
@@ -202,7 +202,7 @@ def handle_alter_partition_response(
         advance(st, b, hw, 1)
     else:
         if isr >= 0 and st[REPLICAS + b, PENDING] != UNKNOWN:
-            same(st, ISR_03, field.ISR, st[REPLICAS + b, PENDING], isr, 0)
+            as_expected(st, ISR_03, field.ISR, st[REPLICAS + b, PENDING], isr)
         if proposal_after(error) == GIVEN_UP:
             st[REPLICAS + b, PENDING] = 0
         hw_unmoved(st, b, hw, field.HW)

@@ -70,7 +70,7 @@ from tidegauge.conformance.kernel.state import (
     pair,
     starts_row,
 )
-from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.tally import as_expected, decide, undecided
 from tidegauge.impl.rules import high_watermark_after_log_start
 from tidegauge.traces.columns import UNKNOWN
 
@@ -225,7 +225,7 @@ def log_start_moved(st: State, b: int, log_start: int, hw: int) -> None:
     cache_raise(st, b, log_start)
     if st[REPLICAS + b, HW] != UNKNOWN:
         lifted = high_watermark_after_log_start(st[REPLICAS + b, HW], log_start)
-        same(st, HW_10, field.HW, lifted, hw if hw != UNKNOWN else st[REPLICAS + b, HW], 0)
+        as_expected(st, HW_10, field.HW, lifted, hw if hw != UNKNOWN else st[REPLICAS + b, HW])
     if hw != UNKNOWN:
         set_hw(st, b, hw)
     within(st, b)
@@ -242,7 +242,7 @@ def epoch_cache_entry(st: State, b: int, epoch: int, epoch_start: int) -> None:
     if latest == UNKNOWN or epoch == UNKNOWN or epoch_start == UNKNOWN:
         undecided(st, EPOCH_02, 1 << field.EPOCHS)
     elif n > 0 and epoch == latest:
-        same(st, EPOCH_02, field.EPOCH_START, st[starts_row(st, b), n - 1], epoch_start, 0)
+        as_expected(st, EPOCH_02, field.EPOCH_START, st[starts_row(st, b), n - 1], epoch_start)
     elif n > 0 and epoch_start < st[starts_row(st, b), n - 1]:
         decide(st, EPOCH_02, False, field.EPOCH_START, st[starts_row(st, b), n - 1], epoch_start)
     else:

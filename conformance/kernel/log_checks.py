@@ -36,7 +36,7 @@ from tidegauge.conformance.kernel.state import (
     UP,
     State,
 )
-from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.tally import as_expected, decide, same, undecided
 from tidegauge.traces.columns import UNKNOWN
 
 
@@ -69,8 +69,8 @@ def set_hw(st: State, b: int, hw: int) -> None:
     st[REPLICAS + b, HW] = hw
     if hw == UNKNOWN:
         st[REPLICAS + b, HIGHEST_HW] = UNKNOWN
-    elif st[REPLICAS + b, HIGHEST_HW] != UNKNOWN and hw > st[REPLICAS + b, HIGHEST_HW]:
-        st[REPLICAS + b, HIGHEST_HW] = hw
+    elif st[REPLICAS + b, HIGHEST_HW] != UNKNOWN:
+        st[REPLICAS + b, HIGHEST_HW] = max(st[REPLICAS + b, HIGHEST_HW], hw)
 
 
 def leo_unmoved(st: State, b: int, reported: int, fieldno: int) -> None:
@@ -93,7 +93,7 @@ def hw_unmoved(st: State, b: int, reported: int, fieldno: int) -> None:
     if reported == UNKNOWN:
         return
     if st[REPLICAS + b, HW] != UNKNOWN:
-        same(st, HW_10, fieldno, st[REPLICAS + b, HW], reported, 0)
+        as_expected(st, HW_10, fieldno, st[REPLICAS + b, HW], reported)
     set_hw(st, b, reported)
 
 
@@ -151,7 +151,7 @@ def within(st: State, b: int) -> None:
         undecided(st, HW_01, 1 << (field.HW if hw == UNKNOWN else field.LEO))
     elif hw > leo:
         decide(st, HW_01, False, field.HW, leo, hw)
-    elif start != UNKNOWN and hw < start:
+    elif hw < start:  # UNKNOWN is below every number
         decide(st, HW_01, False, field.HW, start, hw)
     else:
         decide(st, HW_01, True, field.HW, hw, hw)

@@ -46,18 +46,18 @@ from tidegauge.conformance.kernel.state import (
     epochs_row,
     term,
 )
-from tidegauge.conformance.kernel.tally import counted_again, decide, same, undecided
+from tidegauge.conformance.kernel.tally import as_expected, counted_again, decide, undecided
 from tidegauge.traces.columns import UNKNOWN
 
 
 def observe(st: State, b: int, leo: int, hw: int, log_start: int, reported: bool, pairs: Ints) -> None:
     """LOG-02: a snapshot shows what the events have made. While a broker runs its HW on disk may lag behind."""
     if st[REPLICAS + b, LEO] != UNKNOWN and leo != UNKNOWN:
-        same(st, LOG_02, field.LEO, st[REPLICAS + b, LEO], leo, 0)
+        as_expected(st, LOG_02, field.LEO, st[REPLICAS + b, LEO], leo)
     if st[REPLICAS + b, LOG_START] != UNKNOWN and log_start != UNKNOWN:
-        same(st, LOG_02, field.LOG_START, st[REPLICAS + b, LOG_START], log_start, 0)
+        as_expected(st, LOG_02, field.LOG_START, st[REPLICAS + b, LOG_START], log_start)
     if hw != UNKNOWN and st[REPLICAS + b, STOPPED] == 1 and st[REPLICAS + b, HW] != UNKNOWN:
-        same(st, LOG_02, field.HW, st[REPLICAS + b, HW], hw, 0)
+        as_expected(st, LOG_02, field.HW, st[REPLICAS + b, HW], hw)
     elif UNKNOWN not in (hw, st[REPLICAS + b, HIGHEST_HW]):
         decide(st, LOG_02, hw <= st[REPLICAS + b, HIGHEST_HW], field.HW, st[REPLICAS + b, HIGHEST_HW], hw)
     if leo != UNKNOWN:

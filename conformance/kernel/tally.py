@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. Every check of the judge ends in exactly one of `decide`, `same` or `undecided`, so the tallies reconcile.
+1. Every check of the judge ends in exactly one of `decide`, `same`, `as_expected` or `undecided`, so the tallies reconcile.
 2. The first failure of a rule in a trace is kept with its row and the two values; later ones are only counted.
 3. `missing` is a bit mask of the fields that would have decided it.
 """
@@ -70,7 +70,13 @@ def same(st: State, rule: int, field: int, expected: int, actual: int, missing: 
     """Check that what was told is what was expected; `missing` names what an unknown expectation lacked."""
     if expected == UNKNOWN:
         undecided(st, rule, missing)
-    elif actual == UNKNOWN:
+    else:
+        as_expected(st, rule, field, expected, actual)
+
+
+def as_expected(st: State, rule: int, field: int, expected: int, actual: int) -> None:
+    """Check that what was reported is what was expected, where that is known."""
+    if actual == UNKNOWN:
         undecided(st, rule, 1 << field)
     else:
         decide(st, rule, expected == actual, field, expected, actual)

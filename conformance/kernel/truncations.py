@@ -41,7 +41,7 @@ from tidegauge.conformance.kernel.state import (
     pair,
     starts_row,
 )
-from tidegauge.conformance.kernel.tally import decide, same, undecided
+from tidegauge.conformance.kernel.tally import as_expected, decide, same, undecided
 from tidegauge.impl.rules import (
     RESET_TO_LEADER_START,
     high_watermark_after_truncation,
@@ -64,7 +64,7 @@ def truncate(st: State, b: int, offset: int, div_epoch: int, div_end: int, trunc
         _row, expected, done = truncation_target(
             entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), before, offset, div_epoch, div_end
         )
-        same(st, TRUNC_01, field.TARGET, expected, target, 0)
+        as_expected(st, TRUNC_01, field.TARGET, expected, target)
         if completed != UNKNOWN:
             decide(st, TRUNC_01, done == (completed == 1), field.COMPLETED, 1 if done else 0, completed)
         if target == UNKNOWN:
@@ -190,7 +190,7 @@ def handle_out_of_range(
         return
     case, expected = out_of_range_reset(leader_start, leader_end, had)
     if target != UNKNOWN:
-        same(st, OOR_01, field.TARGET, expected, target, 0)
+        as_expected(st, OOR_01, field.TARGET, expected, target)
     # only a log wholly below the leader's start is dropped (UnifiedLog#truncateFullyAndStartAt)
     if case == RESET_TO_LEADER_START:
         leo_becomes(st, b, OOR_01, expected, after.leo, 0)
@@ -199,7 +199,7 @@ def handle_out_of_range(
         st[REPLICAS + b, CACHED] = 0
         truncate_fork(st, b, 0)
         if log_start != UNKNOWN:
-            same(st, OOR_01, field.LOG_START, expected, log_start, 0)
+            as_expected(st, OOR_01, field.LOG_START, expected, log_start)
     else:
         old = st[REPLICAS + b, HW]
         leo_becomes(st, b, OOR_01, expected, after.leo, 0)

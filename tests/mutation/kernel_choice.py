@@ -12,76 +12,26 @@ Rules of this file
 
 import argparse
 import sys
-from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
-from types import CodeType
-from typing import Any
 
 from tests.mutation import kernel_corpus
-from tests.mutation.kernel import differs, sample
-from tests.mutation.kernel_mutants import KernelMutant, code_of, function_of, functions_of, in_place, modules
+from tests.mutation.kernel import sample
+from tests.mutation.kernel_corpus import tables
+from tests.mutation.kernel_mutants import KernelMutant, modules
 from tests.mutation.kernel_pool import stock, variants
-from tests.mutation.prepared import Prepared, prepared
+from tests.mutation.kernel_watch import Watch
+from tests.mutation.prepared import prepared
 from tidegauge.traces.schema import Trace
-
-Line = tuple[str, str, int]
-"""Module, function, and the line in the text of the function."""
 
 
 def cover(tried: Sequence[KernelMutant], of_stock: Sequence[Trace], pool: Sequence[Trace]) -> tuple[list[Trace], int]:
     """Of the pool, what notices mutants that the stock does not; and how many nothing notices."""
-    tables = [prepared("", [trace]) for trace in (*of_stock, *pool)]
-    expected = [table.said() for table in tables]
-    running = lines_run(tables)
-    latest: list[int] = []
-    unnoticed = 0
-    for number, mutant in enumerate(tried, 1):
-        reach = set(running[mutant.module, mutant.function, mutant.line])
-        first = [at for at in latest if at in reach]
-        rest = sorted(reach.difference(first), key=lambda at: (at >= len(of_stock), tables[at].events))
-        with in_place(function_of(mutant.module, mutant.function), mutant.code):
-            found = next((at for at in (*first, *rest) if differs(tables[at], expected[at])), None)
-        if found is None:
-            unnoticed += 1
-        else:
-            latest = [found, *(at for at in latest if at != found)]
-        if number % 50 == 0:
-            print(f"{number} of {len(tried)}: {unnoticed} unnoticed by all", flush=True)
-    return [pool[at - len(of_stock)] for at in sorted(latest) if at >= len(of_stock)], unnoticed
-
-
-def lines_run(tables: Sequence[Prepared]) -> defaultdict[Line, list[int]]:
-    """The tables that run each line of the kernel, counted in the texts that its mutants are made from."""
-    found: defaultdict[Line, list[int]] = defaultdict(list)
-    hits: set[Line] = set()
-    of: dict[CodeType, tuple[str, str]] = {}
-
-    def trace(frame: Any, _event: str, _arg: object) -> Any:
-        name = of.get(frame.f_code)
-        if name is None:
-            return None
-        hits.add((*name, frame.f_lineno))
-        return trace
-
-    with ExitStack() as stack:
-        for module in modules():
-            for function, text in functions_of(module).items():
-                code = code_of(text)
-                of[code] = (module, function)
-                stack.enter_context(in_place(function_of(module, function), code))
-        for at, table in enumerate(tables):
-            hits.clear()
-            before = sys.gettrace()
-            sys.settrace(trace)
-            try:
-                table.said()
-            finally:
-                sys.settrace(before)
-            for hit in hits:
-                found[hit].append(at)
-    return found
+    given = tables(of_stock)
+    behind = len(given)
+    watch = Watch([*given, *(prepared("", [trace]) for trace in pool)])
+    unnoticed = len(list(watch.unnoticed(tried)))
+    return [pool[at - behind] for at in sorted(watch.latest) if at >= behind], unnoticed
 
 
 def main(argv: Sequence[str]) -> int:

@@ -29,6 +29,8 @@ TRACES = Path(__file__).with_name("kernel_corpus.ndjson.gz")
 PINS = Path(__file__).with_name("kernel_corpus.txt")
 TOGETHER = 4
 """Traces of a config that are also judged one behind the other."""
+LITTLE = 3
+"""Registrations and terms for which there is room where a trace is also judged with little: what is superseded goes."""
 
 
 @cache
@@ -48,12 +50,18 @@ def write(chosen: Sequence[Trace]) -> None:
 
 
 def tables(given: Sequence[Trace]) -> list[Prepared]:
-    """Each trace by itself; then some of a config in one table, for what one trace may leave to the next."""
+    """Each trace by itself, some also with little room; then some of a config together: one may leave something to the next."""
     alone = [prepared(trace.name, [trace]) for trace in given]
+    crowded = [prepared(trace.name, [trace], LITTLE) for trace in given if changes(trace) > LITTLE]
     of: defaultdict[str, list[Trace]] = defaultdict(list)
     for trace in given:
         of[repr(trace.config)].append(trace)
-    return [*alone, *(prepared("together", some[:TOGETHER]) for some in of.values() if len(some) > 1)]
+    return [*alone, *crowded, *(prepared("together", some[:TOGETHER]) for some in of.values() if len(some) > 1)]
+
+
+def changes(trace: Trace) -> int:
+    """How often the registration of the partition changes, or a broker begins to lead."""
+    return sum(event.event in ("ChangePartition", "BecomeLeader") for event in trace.events)
 
 
 def pin_of(trace: Trace) -> str:

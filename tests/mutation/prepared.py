@@ -61,14 +61,14 @@ class Prepared:
         )
 
 
-def prepared(name: str, traces: Sequence[Trace]) -> Prepared:
-    """Traces that share a config."""
+def prepared(name: str, traces: Sequence[Trace], past: int = ROOM) -> Prepared:
+    """Traces that share a config, and a table with room for so many registrations and terms."""
     config = traces[0].config
     columns = to_columns(traces, config)
     inputs = frozen_inputs(columns, None, columns.missing)
-    return Prepared(name, len(columns), inputs, _empty(tuple(options_of(columns, config))))
+    return Prepared(name, len(columns), inputs, _empty(tuple(options_of(columns, config)), past))
 
 
 @cache
-def _empty(options: tuple[int, ...]) -> State:
-    return allocate(options, ROOM, FAILURES_KEPT, ROOM)
+def _empty(options: tuple[int, ...], past: int) -> State:
+    return allocate(options, ROOM, FAILURES_KEPT, past)

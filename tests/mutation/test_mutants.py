@@ -7,6 +7,7 @@ from tests.mutation import kernel
 from tests.mutation.kernel_choice import cover
 from tests.mutation.kernel_corpus import differences
 from tests.mutation.kernel_mutants import all_mutants, modules
+from tests.mutation.kernel_watch import Watch
 from tests.mutation.mutants import mutants_of, statements_less
 from tests.mutation.prepared import prepared
 from tests.mutation.run import KILLERS, killed, known_survivors, load_tables, path_of
@@ -87,17 +88,17 @@ def test_a_mutant_of_the_judge_is_noticed_and_the_original_is_not() -> None:
     expected = [table.said()]
     made = {mutant.key: mutant for mutant in all_mutants(["leader", "life"])}
     without = next(mutant for key, mutant in made.items() if key.startswith("leader: leader_append: without leo_becomes("))
-    assert list(kernel.unnoticed([without], [table])) == []
+    assert list(Watch([table]).unnoticed([without])) == []
     assert table.said() == expected[0]
     elsewhere = next(mutant for key, mutant in made.items() if key.startswith("life: checkpointed: without alive("))
-    assert list(kernel.unnoticed([elsewhere], [table])) == [elsewhere]
+    assert list(Watch([table]).unnoticed([elsewhere])) == [elsewhere]
 
 
 def test_a_mutant_that_does_not_end_is_noticed() -> None:
     """Here it looks at the same entry of a cache for ever."""
     table = prepared("hand", [Trace("hand", "t-0", TWO, numbered(FORKED))])
     endless = next(mutant for mutant in all_mutants(["life"]) if mutant.key == "life: compare_cache: without i += 1")
-    assert list(kernel.unnoticed([endless], [table])) == []
+    assert list(Watch([table]).unnoticed([endless])) == []
 
 
 def test_a_variant_is_chosen_when_it_notices_what_the_stock_does_not() -> None:

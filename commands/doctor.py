@@ -26,10 +26,25 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.kafka.jars import find_maven
 
     maven = find_maven()
-    wanted = "tidegauge drive --kafka without --jars; it fetches the jars of a release"
-    findings = (*examine(), Finding("Maven", maven is not None, maven or "no mvn on PATH", wanted))
+    fetches = "tidegauge drive --kafka without --jars; it fetches the jars of a release"
+    waits = "the time of tidegauge drive --controller, which waits for every expiry without it; install gcc or clang"
+    findings = (
+        *examine(),
+        Finding("Maven", maven is not None, maven or "no mvn on PATH", fetches),
+        Finding("C compiler", *_compiles(), waits),
+    )
     for finding in findings:
         echo(f"{'found  ' if finding.found else 'MISSING'}  {finding.name}: {finding.says}")
         if not finding.found:
             echo(f"         needed for: {finding.needed_for}")
     return CONFORMS if all(finding.found for finding in findings) else BAD
+
+
+def _compiles() -> tuple[bool, str]:
+    """Whether the library that moves a controller's clock is there or can be made, and what says so."""
+    from tidegauge.drive.controller.clock import NoLibraryError, made
+
+    try:
+        return True, f"clock.c is compiled, {made()}"
+    except NoLibraryError as problem:
+        return False, str(problem)

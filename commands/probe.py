@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask a running broker, of any make, what a client may ask, and hold its responses against Kafka's rules."""
     from tidegauge.conformance.judging.tool import tool_version
-    from tidegauge.drive.probe.interrupts import heeding
+    from tidegauge.drive.probe.interrupts import interruptible
     from tidegauge.drive.probe.link import tcp
     from tidegauge.drive.probe.report import as_json, listed, text, write_junit
     from tidegauge.drive.probe.run import chosen, probe
@@ -47,8 +47,8 @@ def run(args: argparse.Namespace) -> int:
     for file in filter(None, (args.json, args.junit)):
         writable(file)
     seed = secrets.randbits(32) if args.seed is None else args.seed
-    with heeding(tcp(args.timeout)) as dial:
-        found = probe(dial, place, seed, checks, silent if args.quiet else aside)
+    with interruptible() as heed:
+        found = probe(tcp(args.timeout), place, seed, checks, silent if args.quiet else aside, aside, heed)
     tool = f"tidegauge {tool_version()}"
     echo(text(found))
     if args.json:

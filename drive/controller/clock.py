@@ -22,6 +22,8 @@ from types import MappingProxyType
 from typing import Protocol
 
 SOURCE = Path(__file__).with_name("clock.c")
+COMPILERS = ("cc", "gcc", "clang")
+"""The first one on PATH is taken."""
 NANOSECONDS = 1_000_000_000
 
 MOVED_SESSION, REAL_SESSION = 20_000.0, 1.0
@@ -83,27 +85,36 @@ class MovedClock:
         self._file.close()
 
 
+class NoLibraryError(Exception):
+    """There is no library to preload; why."""
+
+
 def clock() -> Clock:
     """A clock for one process."""
-    library = made()
-    return RealClock() if library is None else MovedClock(library)
+    try:
+        return MovedClock(made())
+    except NoLibraryError:
+        return RealClock()
 
 
-def made(source: Path = SOURCE) -> Path | None:
-    """The library to preload, made if it is not there yet; None where that cannot be."""
-    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if sys.platform != "linux" or compiler is None:
-        return None
+def made(source: Path = SOURCE) -> Path:
+    """The library to preload, made if it is not there yet. Raises NoLibraryError where that cannot be."""
+    if sys.platform != "linux":
+        raise NoLibraryError(f"expected Linux, where a library can be preloaded; seen {sys.platform}")
     root = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tidegauge" / "clock"
     place = root / f"{hashlib.sha256(source.read_bytes()).hexdigest()[:20]}.so"
     if place.is_file():
         return place
+    compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
+    if compiler is None:
+        raise NoLibraryError(f"expected {', '.join(COMPILERS[:-1])} or {COMPILERS[-1]} on PATH; seen none of them")
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".clock-", dir=root) as work:
         beside = Path(work) / place.name
         command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(beside), str(source), "-ldl", "-lpthread"]
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode:
-            return None
+            said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+            raise NoLibraryError(f"expected that {compiler} compiles {source.name}; seen: {said or done.returncode}")
         beside.replace(place)
     return place

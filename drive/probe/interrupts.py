@@ -1,10 +1,10 @@
 """Ctrl-C is heeded when nothing is under way: a topic whose creation is would come to be after the others were deleted.
 
-A second one ends the probe at once.
+It is not heeded while topics are deleted: that is what it asks for. A second one waits for nothing.
 """
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -35,24 +35,30 @@ class _Asked:
 class _Heeding:
     """A wire that looks whether somebody wants the end before it sends."""
 
-    def __init__(self, wire: Wire, asked: _Asked) -> None:
-        self._wire, self._asked = wire, asked
+    def __init__(self, wire: Wire, heed: Callable[[], None]) -> None:
+        self._wire, self._heed = wire, heed
         self.receive, self.close = wire.receive, wire.close
 
     def send(self, frame: bytes) -> None:
         """Unless the end is wanted."""
-        self._asked.heed()
+        self._heed()
         self._wire.send(frame)
 
 
+def heeding(dial: Dial, heed: Callable[[], None]) -> Dial:
+    """Connections that call `heed` before each request."""
+    return lambda host, port: _Heeding(dial(host, port), heed)
+
+
 @contextmanager
-def heeding(dial: Dial) -> Iterator[Dial]:
-    """Connections of a probe that ends in order."""
+def interruptible() -> Iterator[Callable[[], None]]:
+    """Signals wait for the `heed` that this yields, at the latest for the end: it raises KeyboardInterrupt then."""
     asked, before = _Asked(), {number: signal.getsignal(number) for number in NUMBERS}
     for number in NUMBERS:
         signal.signal(number, asked.heard)
     try:
-        yield lambda host, port: _Heeding(dial(host, port), asked)
+        yield asked.heed
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    asked.heed()

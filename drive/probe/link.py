@@ -117,6 +117,8 @@ class Link:
         self._wire: Wire | None = None
         self._numbers = itertools.count(1)
         self._versions: Mapping[str, range] | None = None
+        self.unanswered = False
+        """Whether a request went out last and nothing came back."""
 
     @property
     def versions(self) -> Mapping[str, range]:
@@ -158,16 +160,22 @@ class Link:
             self._wire.close()
             self._wire = None
 
+    def dial_anew(self, dial: Dial) -> None:
+        """Close the connection, and open the next ones so."""
+        self.close()
+        self._dial = dial
+
     def _sent(self, call: Call) -> tuple[Exchange, int]:
         number = next(self._numbers)
         return self._out(call, request_frame(self._messages, call, number, CLIENT)), number
 
     def _out(self, call: Call, frame: bytes) -> Exchange:
-        exchange = Exchange(self.place, call, frame)
+        exchange, self.unanswered = Exchange(self.place, call, frame), False
         try:
             if self._wire is None:
                 self._wire = self._dial(self._host, self._port)
             self._wire.send(frame)
+            self.unanswered = True
         except OSError as problem:
             raise self._lost(exchange, f"no connection: {problem.strerror or problem}") from problem
         except (OverflowError, UnicodeError) as problem:  # what metadata says is no port or no host
@@ -183,7 +191,7 @@ class Link:
             raise ClosedError(str(self._lost(exchange, "the connection was closed"))) from problem
         except (OSError, WireError) as problem:
             raise self._lost(exchange, f"no response: {problem}") from problem
-        exchange = exchange._replace(received=data)
+        exchange, self.unanswered = exchange._replace(received=data), False
         try:
             response, end = response_in(self._messages, exchange.call, number, data)
         except WireError as problem:

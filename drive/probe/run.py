@@ -5,7 +5,7 @@ Rules of this file
 1. A check passes when all that came back is as expected, fails at the first thing that is not, is not supported when the
    broker does not offer what it needs, and is undecided when there is nothing to look at.
 2. UNSUPPORTED_VERSION in place of what is expected is the broker saying that it does not support it.
-3. Whatever ends a run, the topics go first.
+3. Whatever ends a run, the topics go first, and nothing but a second interruption ends their going.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +18,7 @@ from typing import Any
 from tidegauge.drive.probe.check import Check, FailedError, exchanged
 from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.definitions import shipped
+from tidegauge.drive.probe.interrupts import heeding
 from tidegauge.drive.probe.link import Dial, Exchange, LinkError
 from tidegauge.drive.probe.partition import NotOfferedError
 from tidegauge.drive.probe.scenes import Scenes
@@ -89,12 +90,15 @@ def probe(
     seed: int,
     checks: Iterable[Check] = CHECKS,
     echo: Callable[[str], None] = lambda _: None,
+    warn: Callable[[str], None] = lambda _: None,
+    heed: Callable[[], None] = lambda: None,
     **settings: Any,
 ) -> Probed:
-    """Ask a broker. Raises UsageError when there is none that speaks."""
+    """Ask a broker. `echo` is given each verdict, `warn` each topic that is left, `heed` is called before each request but
+    those of the removal, and may raise KeyboardInterrupt. Raises UsageError when there is no broker that speaks."""
     kept: list[Exchange] = []
     prefix = f"{PREFIX}-{Random(seed).getrandbits(32):08x}"
-    topics = Topics(shipped(), dial, place, kept.append, **settings)
+    topics = Topics(shipped(), heeding(dial, heed), place, kept.append, **settings)
     scenes = Scenes(topics, prefix)
     try:
         offered = topics.first.versions
@@ -109,10 +113,12 @@ def probe(
             echo(f"{verdict.value:13} {check.id}")
     finally:
         kept.clear()
-        found.left = topics.close()
-        found.removal = tuple(kept)
-        for name, why in found.left.items():
-            echo(f"topic {name} could not be deleted: {why}")
+        try:
+            topics.close(dial)
+        finally:
+            found.left, found.removal = dict(topics.left), tuple(kept)
+            for name, why in found.left.items():
+                warn(f"topic {name} could not be deleted: {why}; delete it by hand")
     return found
 
 

@@ -7,13 +7,14 @@ Rules of this file
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 from uuid import UUID
 
 from tidegauge.drive.probe.codes import Code, named
 from tidegauge.drive.probe.link import Dial, Exchange, Link, LinkError, only
 from tidegauge.drive.probe.partition import LATEST, NotOfferedError, Partition
+from tidegauge.drive.probe.removal import Removal
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
 from tidegauge.drive.wire.messages import Messages
@@ -33,6 +34,9 @@ NOT_YET = frozenset(
     }
 )
 """What a broker says of a partition while metadata is on its way."""
+
+GONE = frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID})
+"""What metadata says of a topic that is not there."""
 
 KEPT: Mapping[str, str] = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
 """How topics are set unless a check says otherwise: nothing goes by itself."""
@@ -59,7 +63,7 @@ class Topics:
         self._messages, self._dial, self._keep, self._pause, self._patience = messages, dial, keep, pause, patience
         self.first = Link(messages, dial, *place, keep)
         self._links: dict[int, Link] = {}
-        self._made: list[str] = []
+        self._removal = Removal(self._deleted, self._is_named)
 
     def create(self, name: str, config: Mapping[str, str], replicas: list[int] | None = None) -> Partition:
         """A topic of one partition. Raises UndecidedError; UsageError for one that is there; NotOfferedError for replicas
@@ -71,10 +75,11 @@ class Topics:
             raise NotOfferedError(f"CreateTopics: needs version 0 or newer for {asked}; ApiVersions offers none")
         if only(self._metadata(name), "topics")["errorCode"] == Code.NONE:
             raise _there(name)
-        self._made.append(name)
+        self._removal.expect(name)
         if creates:
             self._created(name, config, replicas)
         else:
+            self._removal.uncertain(name)  # the response comes before the topic
             self._metadata(name, create=True)
         return self.ready(name)
 
@@ -85,6 +90,8 @@ class Topics:
             found = self._metadata(name)
             topic = only(found, "topics")
             known = topic["partitions"][:1] if topic["errorCode"] == Code.NONE else []
+            if known:
+                self._removal.created(name)
             epoch = max(known[0].get("leaderEpoch", 0), 0) if known else UNDEFINED
             if not known or known[0]["leaderId"] < 0 or epoch <= behind:
                 return None
@@ -116,19 +123,24 @@ class Topics:
         call = Call(name, self.first.versions[name].stop - 1, {**body, "timeoutMs": 10_000})
         self._decided(call, lambda response: int(response.get("errorCode", Code.NONE)))
 
-    def close(self) -> Mapping[str, str]:
-        """Delete what was made, on a connection on which nothing is under way; what is left, and why."""
-        for link in (self.first, *self._links.values()):
-            link.close()
-        left: dict[str, str] = {}
-        for name in self._made:
-            try:
-                left |= self._removed(name)
-            except LinkError as problem:
-                left[name] = str(problem)
-        for link in (self.first, *self._links.values()):
-            link.close()
-        return left
+    @property
+    def left(self) -> Mapping[str, str]:
+        """Topics that may be there, and why."""
+        return self._removal.left
+
+    def close(self, dial: Dial) -> None:
+        """Delete what was made, on connections that `dial` opens and on which nothing is under way."""
+        self._dial = dial
+        for link in self._all_links():
+            link.dial_anew(dial)
+        try:
+            self._removal.run(lambda: self._pause(MOMENT), self._patience)
+        finally:
+            for link in self._all_links():
+                link.close()
+
+    def _all_links(self) -> Iterable[Link]:
+        return (self.first, *self._links.values())
 
     def _created(self, name: str, config: Mapping[str, str], replicas: list[int] | None) -> None:
         assignments = [{"partitionIndex": 0, "brokerIds": replicas}] if replicas else []
@@ -141,10 +153,17 @@ class Topics:
         }
         version = self.first.versions["CreateTopics"].stop - 1
         body = {"topics": [topic], "timeoutMs": 10_000, "validateOnly": False}
-        code = self._decided(Call("CreateTopics", version, body), _of_the_one("topics"))
+        try:
+            code = self._decided(Call("CreateTopics", version, body), _of_the_one("topics"))
+        except (LinkError, KeyboardInterrupt):
+            if any(link.unanswered for link in self._all_links()):
+                self._removal.uncertain(name)
+            raise
         if code == Code.TOPIC_ALREADY_EXISTS:  # the controller knows, where this broker's metadata lags
-            self._made.remove(name)
+            self._removal.forget(name)
             raise _there(name)
+        if code == Code.REQUEST_TIMED_OUT:
+            self._removal.uncertain(name)
         if code != Code.NONE:
             raise UndecidedError(f"a topic with {dict(config)} could not be created: {named(code)}")
 
@@ -177,15 +196,17 @@ class Topics:
             self._links[node] = Link(self._messages, self._dial, *at[node], self._keep)
         return self._links[node]
 
-    def _removed(self, name: str) -> Mapping[str, str]:
+    def _deleted(self, name: str) -> int:
         offered = self.first.versions.get("DeleteTopics")
         if not offered:
-            return {name: "ApiVersions does not offer DeleteTopics"}
+            raise NotOfferedError("ApiVersions does not offer DeleteTopics")
         body = {"topics": [{"name": name, "topicId": UUID(int=0)}], "topicNames": [name], "timeoutMs": 10_000}
         version = offered.stop - 1
         body.pop("topicNames" if version >= 6 else "topics")
-        code = self._decided(Call("DeleteTopics", version, body), _of_the_one("responses"))
-        return {} if code in {Code.NONE, Code.UNKNOWN_TOPIC_OR_PARTITION} else {name: named(code)}
+        return self._decided(Call("DeleteTopics", version, body), _of_the_one("responses"))
+
+    def _is_named(self, name: str) -> bool:
+        return bool(only(self._metadata(name), "topics")["errorCode"] not in GONE)
 
 
 def _of_the_one(field: str) -> Callable[[Message], int]:

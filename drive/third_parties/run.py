@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tidegauge.conformance.judging.verdicts import BAD, CONFORMS, FAILS
-from tidegauge.drive.probe.interrupts import heeding
+from tidegauge.drive.probe.interrupts import interruptible
 from tidegauge.drive.probe.link import tcp
 from tidegauge.drive.probe.report import as_json
 from tidegauge.drive.probe.run import probe
@@ -29,8 +29,8 @@ SEED, SECONDS = 1, 30.0
 
 def probed(party: Party, folder: Path | None = None) -> Result:
     """Start it, ask it, end it; `folder` gets every exchange in words and hex. Raises UsageError."""
-    with running(party) as one, heeding(tcp(SECONDS)) as dial:
-        found = probe(dial, (one.host, one.port), SEED)
+    with running(party) as one, interruptible() as heed:
+        found = probe(tcp(SECONDS), (one.host, one.port), SEED, heed=heed)
     if folder is not None:
         (folder / f"{party.name}.json").write_text(as_json(found, one.version), encoding="utf-8")
     return result_of(party.name, one.version, datetime.now(UTC), found)

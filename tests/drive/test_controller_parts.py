@@ -1,17 +1,11 @@
-"""What drives an unmodified controller: names, the image of its log, its observer, its clock. None is started."""
+"""What drives an unmodified controller: names, the image of its log, its observer. None is started."""
 
 import asyncio
-import os
-import subprocess
-import sys
-import time
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from tidegauge.drive.controller.clock import MovedClock, RealClock, clock, made
 from tidegauge.drive.controller.contract import Opening
 from tidegauge.drive.controller.image import Image, LogRecord, Names
 from tidegauge.drive.controller.observer import Observer
@@ -237,39 +231,3 @@ def test_nothing_happens_by_the_clock_but_the_end_of_a_session() -> None:
     assert found["broker.session.timeout.ms"] == 20_000
     assert found["auto.leader.rebalance.enable"] == "false"
     assert found["unclean.leader.election.interval.ms"] == 2_000_000
-
-
-def test_the_clock_of_a_process_is_moved_and_the_time_of_day_is_not() -> None:
-    library = made()
-    if library is None:
-        pytest.skip("no C compiler, or nothing can be preloaded here")
-    moved = MovedClock(library)
-    text = "import sys,time; print(time.monotonic(), flush=True); sys.stdin.readline(); print(time.monotonic(), time.time())"
-    with subprocess.Popen(
-        [sys.executable, "-S", "-c", text],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **moved.environment},
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        before = float(process.stdout.readline())
-        moved.advance(5_000)
-        process.stdin.write("\n")
-        process.stdin.flush()
-        after, wall = map(float, process.stdout.readline().split())
-    assert 5_000 <= after - before < 5_100
-    assert abs(wall - time.time()) < 100, "the time of day is the machine's"
-    moved.close()
-
-
-def test_without_a_compiler_time_passes_by_waiting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert made() is None
-    assert isinstance(clock(), RealClock)
-    broken = tmp_path / "broken.c"
-    broken.write_text("no C", encoding="utf-8")
-    monkeypatch.undo()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert made(broken) is None

@@ -3,7 +3,8 @@
     python -m tests.drive.probe.recorded REPORT.json FILE.gz
 
 makes a recording of what `tidegauge probe --json` wrote. A request is answered with what the same bytes were answered with,
-one after the other, the last one for ever; the correlation id is the new one.
+one after the other, the last one for ever; the correlation id is the new one. What was asked while topics were deleted is
+answered from there once the first one is to be deleted: what was there before is gone then.
 """
 
 import gzip
@@ -23,6 +24,13 @@ FOLDER = Path(__file__).parent
 RELEASES = ("3.4.0", "4.1.1")
 NUMBER = slice(8, 12)
 """The correlation id in a frame with its length."""
+DELETE_TOPICS = (20).to_bytes(2, "big")
+"""The API key in a frame."""
+NOBODY_HAS = (30_000).to_bytes(2, "big")
+"""The version that the probe claims where it asks for one that nobody has."""
+
+Exchanges = list[tuple[str, str, str | None]]
+"""To whom, what was sent and received, in hex."""
 
 Rewrite = Callable[[str, Message], None]
 
@@ -41,15 +49,12 @@ class Recording:
         self.sent: list[tuple[str, bytes]] = []
         self.rewrite: Rewrite = plainly
         self.responds_to_silence = False
-        self._exchanges = found["exchanges"]
+        self._exchanges, self._removal = found["exchanges"], found["removal"]
         self.rewind()
 
     def rewind(self) -> "Recording":
         """From the beginning."""
-        self._responses: defaultdict[tuple[str, bytes], deque[bytes | None]] = defaultdict(deque)
-        for to, sent, received in self._exchanges:
-            data = None if received is None else bytes.fromhex(received)
-            self._responses[to, without_number(bytes.fromhex(sent))].append(data)
+        self._responses, self._is_removing = _by_request(self._exchanges), False
         self.sent, self.rewrite, self.responds_to_silence = [], plainly, False
         return self
 
@@ -60,6 +65,9 @@ class Recording:
     def response(self, to: str, frame: bytes) -> bytes | None:
         """What came back, None for nothing."""
         self.sent.append((to, frame))
+        if not self._is_removing and frame[4:6] == DELETE_TOPICS:
+            self._responses |= _by_request(self._removal)
+            self._is_removing = True
         known = self._responses.get((to, without_number(frame)))
         assert known, f"this was never asked of {to}: {frame.hex()}"
         data = known.popleft() if len(known) > 1 else known[0]
@@ -74,6 +82,13 @@ class Recording:
         self.rewrite(name, message)
         tags = b"\0" if name != "ApiVersions" and shipped().is_flexible(f"{name}Response", version) else b""
         return number + tags + shipped().write(f"{name}Response", version, message)
+
+
+def _by_request(exchanges: Exchanges) -> dict[tuple[str, bytes], deque[bytes | None]]:
+    found: defaultdict[tuple[str, bytes], deque[bytes | None]] = defaultdict(deque)
+    for to, sent, received in exchanges:
+        found[to, without_number(bytes.fromhex(sent))].append(None if received is None else bytes.fromhex(received))
+    return found
 
 
 class _Connection:
@@ -122,12 +137,20 @@ def asked(frame: bytes) -> Call:
     return Call(name, version, shipped().read(f"{name}Request", version, frame, at)[0])
 
 
+def topics_in(found: Recording, request: str) -> set[str]:
+    """Names of topics in requests that were sent."""
+    calls = [asked(frame) for _, frame in found.sent if frame[6:8] != NOBODY_HAS]
+    return {topic["name"] for call in calls if call.name == request for topic in call.body["topics"]}
+
+
 def main(report: Path, target: Path) -> None:
     """Keep what a report says was sent and received."""
     found = json.loads(report.read_text(encoding="utf-8"))
-    exchanges = [one for check in found["checks"] for one in check["exchanges"]] + found["removal"]
-    kept = [[one["to"], one["sent"], one["received"]] for one in exchanges]
-    body = {"place": found["place"], "seed": found["seed"], "tool": found["tool"], "exchanges": kept}
+    checks, removal = (
+        [[one["to"], one["sent"], one["received"]] for one in exchanges]
+        for exchanges in ([one for check in found["checks"] for one in check["exchanges"]], found["removal"])
+    )
+    body = {"place": found["place"], "seed": found["seed"], "tool": found["tool"], "exchanges": checks, "removal": removal}
     target.write_bytes(gzip.compress(json.dumps(body, separators=(",", ":")).encode(), mtime=0))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.drive.probe.recorded import NUMBER, Recording, Rewrite, asked
+from tests.drive.probe.recorded import NOBODY_HAS, NUMBER, Recording, Rewrite, asked
 from tidegauge.drive.probe.check import batches_in
 from tidegauge.drive.probe.checks.appending import EPOCH_AT
 from tidegauge.drive.probe.codes import Code
@@ -53,7 +53,7 @@ class Sparing(Wire):
         self._last: Message = {}
 
     def send(self, frame: bytes) -> None:
-        call = asked(frame) if frame[6:8] != b"\x75\x30" else None
+        call = asked(frame) if frame[6:8] != NOBODY_HAS else None
         offset = call.body["topics"][0]["partitions"][0]["fetchOffset"] if call and call.name == "Fetch" else None
         if self._rest and batches_in(self._rest[0])[0][0] == offset:
             self._calls.append((call, frame[NUMBER]))
@@ -194,7 +194,7 @@ def test_a_fetch_that_may_not_wait_and_brings_nothing_is_one_failure(recording: 
             self._hasty = False
 
         def send(self, frame: bytes) -> None:
-            call = asked(frame) if frame[6:8] != b"\x75\x30" else None
+            call = asked(frame) if frame[6:8] != NOBODY_HAS else None
             self._hasty = call is not None and call.name == "Fetch" and call.body["maxWaitMs"] == 0
             self._wire.send(frame)
 

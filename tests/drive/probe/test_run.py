@@ -11,12 +11,12 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from tests.drive.probe.recorded import Recording, asked
+from tests.drive.probe.recorded import Recording, asked, topics_in
 from tidegauge.commands.main import main
 from tidegauge.drive.probe import link
 from tidegauge.drive.probe.check import Check
 from tidegauge.drive.probe.codes import Code
-from tidegauge.drive.probe.interrupts import heeding
+from tidegauge.drive.probe.interrupts import interruptible
 from tidegauge.drive.probe.link import Wire
 from tidegauge.drive.probe.report import text, words
 from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
@@ -40,12 +40,6 @@ def recording() -> Recording:
 
 def probed(found: Recording, checks: tuple[Check, ...] = CHECKS) -> Probed:
     return probe(found.dial, found.place, found.seed, checks, pause=lambda _: None)
-
-
-def names(found: Recording, request: str) -> set[str]:
-    """Of topics in requests that were sent."""
-    calls = [asked(frame) for _, frame in found.sent if frame[6:8] != b"\x75\x30"]
-    return {topic["name"] for call in calls if call.name == request for topic in call.body["topics"]}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -128,8 +122,8 @@ def test_a_byte_behind_metadata_is_noted_and_hides_no_check(recording: Recording
 
 def test_every_topic_that_is_created_is_deleted_and_has_a_name_of_the_probes_own(recording: Recording) -> None:
     found = probed(recording)
-    created = names(recording, "CreateTopics")
-    assert created == names(recording, "DeleteTopics")
+    created = topics_in(recording, "CreateTopics")
+    assert created == topics_in(recording, "DeleteTopics")
     assert len(created) > 30
     assert all(name.startswith(f"{found.prefix}-") for name in created)
     assert found.prefix.startswith("tidegauge-probe-")
@@ -143,7 +137,7 @@ def test_a_topic_that_is_there_is_not_touched(recording: Recording) -> None:
     recording.rewrite = there
     with pytest.raises(UsageError, match="choose another --seed"):
         probed(recording, chosen(["acks.one"]))
-    assert names(recording, "DeleteTopics") == names(recording, "CreateTopics") == set()
+    assert topics_in(recording, "DeleteTopics") == topics_in(recording, "CreateTopics") == set()
 
 
 def test_a_topic_that_somebody_else_creates_meanwhile_is_not_deleted(recording: Recording) -> None:
@@ -156,8 +150,8 @@ def test_a_topic_that_somebody_else_creates_meanwhile_is_not_deleted(recording: 
     recording.rewrite = taken
     with pytest.raises(UsageError, match="choose another --seed"):
         probed(recording, chosen(["acks.one"]))
-    assert names(recording, "CreateTopics")
-    assert names(recording, "DeleteTopics") == set()
+    assert topics_in(recording, "CreateTopics")
+    assert topics_in(recording, "DeleteTopics") == set()
 
 
 def test_what_could_not_be_made_is_not_made_again(recording: Recording) -> None:
@@ -197,11 +191,11 @@ def test_interrupted_at_any_request_the_topics_go_first(recording: Recording, af
 
     recording.rewrite = interrupting
     before = signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt), heeding(recording.dial) as dial:
-        probe(dial, recording.place, recording.seed, pause=lambda _: None)
-    assert names(recording, "CreateTopics") == names(recording, "DeleteTopics")
+    with pytest.raises(KeyboardInterrupt), interruptible() as heed:
+        probe(recording.dial, recording.place, recording.seed, heed=heed, pause=lambda _: None)
+    assert topics_in(recording, "CreateTopics") == topics_in(recording, "DeleteTopics")
     assert signal.getsignal(number) == before
-    assert len(recording.sent) < after + 40
+    assert len(recording.sent) == after + 2 * len(topics_in(recording, "CreateTopics")), "a deletion and a look for each"
 
 
 def test_a_topic_that_could_not_be_deleted_is_said(recording: Recording) -> None:

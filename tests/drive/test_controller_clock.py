@@ -1,0 +1,82 @@
+"""The clock of a controller: moved where a C compiler makes what is preloaded, and what the doctor says of it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tidegauge.commands.main import main
+from tidegauge.drive.controller.clock import COMPILERS, MovedClock, NoLibraryError, RealClock, clock, made
+
+
+def test_the_clock_of_a_process_is_moved_and_the_time_of_day_is_not() -> None:
+    try:
+        library = made()
+    except NoLibraryError as problem:
+        pytest.skip(str(problem))
+    moved = MovedClock(library)
+    text = "import sys,time; print(time.monotonic(), flush=True); sys.stdin.readline(); print(time.monotonic(), time.time())"
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", text],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **moved.environment},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        before = float(process.stdout.readline())
+        moved.advance(5_000)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        after, wall = map(float, process.stdout.readline().split())
+    assert 5_000 <= after - before < 5_100
+    assert abs(wall - time.time()) < 100, "the time of day is the machine's"
+    moved.close()
+
+
+def test_without_a_compiler_time_passes_by_waiting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the doctor says what is missing, and what to do."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    with pytest.raises(NoLibraryError, match="expected cc, gcc or clang on PATH"):
+        made()
+    assert isinstance(clock(), RealClock)
+    assert main(["doctor"]) == 2
+    said = capsys.readouterr().out
+    assert "MISSING  C compiler: expected cc, gcc or clang on PATH; seen none of them" in said
+    assert "install gcc or clang" in said
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(NoLibraryError, match="expected Linux, where a library can be preloaded; seen darwin"):
+        made()
+
+
+def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if sys.platform != "linux" or not any(map(shutil.which, COMPILERS)):
+        pytest.skip("no C compiler, or nothing can be preloaded here")
+    broken = tmp_path / "broken.c"
+    broken.write_text("no C", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(NoLibraryError, match=r"expected that .* compiles broken\.c; seen: .*error"):
+        made(broken)
+
+
+def test_a_library_that_was_made_needs_no_compiler_and_the_doctor_says_where_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    try:
+        library = made()
+    except NoLibraryError as problem:
+        pytest.skip(str(problem))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert made() == library
+    main(["doctor"])
+    assert f"found    C compiler: clock.c is compiled, {library}" in capsys.readouterr().out

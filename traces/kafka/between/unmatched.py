@@ -26,15 +26,23 @@ LAST = 2_000_000
 """Microseconds before the end of a process in which what was served need not be logged any more."""
 
 
-def unmatched(nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], matched: Mapping[int, Send]) -> list[Gap]:
-    """Every gap that shows between two logs; call it when requests have been put beside the steps."""
+def unmatched(
+    nodes: Sequence[Node],
+    fetches: Mapping[int, Sequence[Fetch]],
+    matched: Mapping[int, Send],
+    every: Mapping[int, Sequence[Fetch]],
+) -> list[Gap]:
+    """Every gap that shows between two logs; call it when requests have been put beside the steps.
+
+    `every` are also the fetches that only count for their session.
+    """
     found: list[Gap] = []
     reported = [node for node in nodes if node.runs and not node.silenced]
     sends = {(node.id, leader): of for node in reported for leader, of in _by_leader(node.broker.sends).items()}
     taken = {id(send) for send in matched.values()}
     for node in reported:
         if node.requests:
-            found += _sessions(node, fetches[node.id])
+            found += _sessions(node, every[node.id])
             found += _recorded(node)
             found += _before_the_first_line(node)
             found += _log_starts(node)

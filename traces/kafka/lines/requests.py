@@ -55,6 +55,14 @@ class LoggedRequest:
     order: int = 0
 
 
+LOGGED = "Completed request"
+
+
+def is_request(line: Line) -> bool:
+    """Whether a line is of the request log, whatever file it stands in."""
+    return line.logger == "logger" and line.message.startswith(LOGGED)
+
+
 def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
     """The request of a line, None when it is of a kind nobody asks for."""
     begin = line.message.find("{")
@@ -154,7 +162,7 @@ class Sessions:
         body, response = request.body, request.response
         session_id, session_epoch = int(body.get("sessionId", 0)), int(body.get("sessionEpoch", -1))
         before = _Session() if session_epoch <= 0 else self._sessions.get(session_id, _Session(epoch=-1))
-        known = session_epoch <= 0 or session_epoch == before.epoch + 1
+        known = session_epoch <= 0 or session_epoch == before.epoch + request.line.requests
         if not known:
             before = _Session()
         travelled = {tp: _asked(part) for tp, part in self._partitions(body.get("topics", ()))}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from tidegauge.traces.kafka.between.exchanges import EARLIEST, LATEST, Exchanges
 from tidegauge.traces.kafka.between.levels import silent_controller, silent_loggers
-from tidegauge.traces.kafka.between.match import match
+from tidegauge.traces.kafka.between.match import match, match_counted
 from tidegauge.traces.kafka.between.observed import beyond_the_lines, observe
 from tidegauge.traces.kafka.between.processes import unheard_processes
 from tidegauge.traces.kafka.between.unlogged import tie_unlogged
@@ -131,9 +131,11 @@ def requests_into_steps(reading: Reading) -> None:
 def find_gaps(reading: Reading) -> None:
     """Where lines are missing: what each node's own lines show, what the logs show of each other, what is torn."""
     reading.gaps += [gap for node in reading.nodes for gap in node.gaps]
-    every = {node.id: [*reading.fetches[node.id], *reading.counted[node.id]] for node in reading.nodes}
-    reading.gaps += unmatched(reading.nodes, reading.fetches, reading.matched, every)
-    reading.gaps += unheard_processes(reading.nodes, every, reading.matched)
+    every = {node.id: _as_handled([*reading.fetches[node.id], *reading.counted[node.id]]) for node in reading.nodes}
+    counted = match_counted(reading.sends, reading.counted)
+    sent = {**reading.matched, **counted.sent}
+    reading.gaps += unmatched(reading.nodes, every, sent, counted.broken)
+    reading.gaps += unheard_processes(reading.nodes, every, sent)
     problems = [*reading.problems, *(problem for node in reading.nodes for problem in node.problems)]
     reading.gaps += torn_lines(reading.nodes, problems)
 
@@ -205,6 +207,10 @@ def _fetches(node: Node, names: Mapping[str, str]) -> list[Fetch]:
     for request in in_log_order:
         with _as_problem(request, node.problems):
             fetches.append(sessions.fetch(request))
+    return _as_handled(fetches)
+
+
+def _as_handled(fetches: Sequence[Fetch]) -> list[Fetch]:
     return sorted(fetches, key=lambda fetch: fetch.request.dequeued)
 
 

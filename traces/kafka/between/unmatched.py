@@ -8,7 +8,7 @@ Rules of this file
 3. Clocks of different nodes are not compared.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tidegauge.traces.kafka.lines.lines import Line
 from tidegauge.traces.kafka.lines.requests import Fetch
@@ -27,14 +27,11 @@ LAST = 2_000_000
 
 
 def unmatched(
-    nodes: Sequence[Node],
-    fetches: Mapping[int, Sequence[Fetch]],
-    matched: Mapping[int, Send],
-    every: Mapping[int, Sequence[Fetch]],
+    nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], matched: Mapping[int, Send], broken: Collection[int] = ()
 ) -> list[Gap]:
     """Every gap that shows between two logs; call it when requests have been put beside the steps.
 
-    `every` are also the fetches that only count for their session.
+    Fetches that only count for their session are among them; `broken` are those that stand for one without a send.
     """
     found: list[Gap] = []
     reported = [node for node in nodes if node.runs and not node.silenced]
@@ -42,7 +39,7 @@ def unmatched(
     taken = {id(send) for send in matched.values()}
     for node in reported:
         if node.requests:
-            found += _sessions(node, every[node.id])
+            found += _sessions(node, fetches[node.id])
             found += _recorded(node)
             found += _before_the_first_line(node)
             found += _log_starts(node)
@@ -53,7 +50,7 @@ def unmatched(
         found += _requests_without_line(node)
         for follower in reported:
             asked = sends.get((follower.id, node.id), ())
-            found += _full_fetches(node, follower, fetches[node.id], matched, asked, taken)
+            found += _full_fetches(node, follower, fetches[node.id], matched, asked, taken, broken)
             found += _last_requests(node, follower, fetches[node.id], matched, asked)
     return found + list(_keys(reported))
 
@@ -167,6 +164,7 @@ def _full_fetches(
     matched: Mapping[int, Send],
     sends: Sequence[Send],
     taken: set[int],
+    broken: Collection[int],
 ) -> Iterator[Gap]:
     """Fetches of no session have no numbers: one that the other side does not tell of, in front of one that it does."""
     of_process: dict[int | None, list[Fetch]] = {}
@@ -177,10 +175,11 @@ def _full_fetches(
     for of_follower in of_process.values():
         known = [at for at, fetch in enumerate(of_follower) if id(fetch) in matched]
         for at, fetch in enumerate(of_follower):
-            if id(fetch) not in matched and (silent or (known and at < known[-1])):
+            if id(fetch) in broken or (id(fetch) not in matched and (silent or (known and at < known[-1]))):
                 why = f"a fetch was handled ({fetch.request.line.at}), and no line sends it"
                 yield Gap(follower.id, FETCHER, BEGIN, END, (None, None), why)
-        behind = of_follower[known[-1] + 1 :] if known else []
+        # of several that one stands for nobody knows when the last was handled that was sent
+        behind = [fetch for fetch in of_follower[known[-1] + 1 :] if fetch.request.line.requests == 1] if known else []
         send = matched[id(of_follower[known[-1]])] if behind else None
         if send is not None and (
             follower.runs[send.run].closed or behind[-1].request.handled - of_follower[known[-1]].request.handled > SHUTDOWN
@@ -200,7 +199,8 @@ def _last_requests(
 ) -> Iterator[Gap]:
     """Responses that a follower took behind the last request of it that the leader's log has. One may be: its leader was
     killed before it had logged what it had sent; of one told to stop, all (rule 2)."""
-    last = next((one for one in reversed(fetches) if id(one) in matched and matched[id(one)].node == follower.id), None)
+    own = [one for one in fetches if not one.request.line.counted]  # what is counted takes no response that is read
+    last = next((one for one in reversed(own) if id(one) in matched and matched[id(one)].node == follower.id), None)
     if last is None or not leader.runs:
         return
     run = _run_of(leader, last.request.handled)

@@ -2,17 +2,21 @@
 
 Rules of this file
 
-1. A session counts its requests (KIP-227). Of those that go on without a gap the first is kept, and the last, which stands
-   for all behind the first. Where the count breaks, both sides of the break are there.
+1. A session counts its requests (KIP-227). Of those that go on without a gap the first is kept, and the last ones; the one
+   in front of these stands for all between. Where the count breaks, both sides of the break are there.
 2. A request that a session has counted already is the same line again (copies.py): it is passed over.
 3. What counts is who counts: a fetcher thread that sends another request in between breaks off, as for whoever reads it all.
 """
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tidegauge.traces.kafka.lines.selection import Request
+
+LATEST = 3
+"""The last ones that are kept: a 4.x broker that is told to stop sends one or two more than it logs (unmatched.py)."""
 
 
 class Row(NamedTuple):
@@ -28,12 +32,13 @@ class Row(NamedTuple):
 
 @dataclass
 class _Chain:
-    """Requests `first` to `last` of a session; `held` is the last of them, unless it is the first."""
+    """Requests `first` to `last` of a session: the `latest` of them, and the one in front of these."""
 
     session: int
     first: int
     last: int
-    held: Row | None = None
+    latest: deque[Row] = field(default_factory=deque)
+    between: Row | None = None
 
 
 @dataclass
@@ -48,7 +53,10 @@ class Chains:
         chain = self._open.get(request.counter)
         if chain is not None and chain.session == request.session:
             if request.epoch == chain.last + 1:
-                chain.last, chain.held = request.epoch, row
+                chain.last = request.epoch
+                chain.latest.append(row)
+                if len(chain.latest) > LATEST:
+                    chain.between = chain.latest.popleft()
                 return
             if chain.first <= request.epoch <= chain.last:
                 return
@@ -64,8 +72,9 @@ class Chains:
         chain = self._open.pop(counter, None)
         if chain is not None:
             self._seen.setdefault((counter, chain.session), []).append((chain.first, chain.last))
-            if chain.held is not None:
-                yield chain.held._replace(counted=chain.last - chain.first)
+            if chain.between is not None:
+                yield chain.between._replace(counted=chain.last - LATEST - chain.first)
+            yield from (row._replace(counted=1) for row in chain.latest)
 
     def end_all(self) -> Iterator[Row]:
         """The file ends."""

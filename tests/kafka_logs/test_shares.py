@@ -22,6 +22,7 @@ from tidegauge.traces.kafka.shipped import shipped
 
 SHARES = 64
 MINE = "mine-0"
+RAFT = "AAAAAAAAAAAAAAAAAAAAAQ"
 SHARE = Selection(share=(0, SHARES)).share_of(MINE) or 0
 """Some share of so many, and a partition of it."""
 
@@ -169,6 +170,25 @@ def test_one_lost_request_of_others_shows(lost: tuple[int, int], words: str, tmp
     found = read(folder, None, apart(folder, tmp_path / "apart", SHARE, SHARES))
     broken = [gap.why.partition(" (")[0] for gap in found.gaps if "follows request" in gap.why]
     assert broken == [f"{words} follows request 16"]
+
+
+def test_a_session_that_names_topics_by_unknown_ids_may_ask_for_anything(tmp_path: Path) -> None:
+    """Each share keeps all its requests: an id that no line explains may be that of its own topic."""
+    folder = written(tmp_path / "logs", [others(1)], 30)
+    log = folder / "n2" / "request.log"
+    log.write_text(re.sub(r'"topic":"[^"]*"', '"topicId":"vqLrbFbFShK4Q1SaHryJaw"', log.read_text()))
+    selection = apart(folder, tmp_path / "apart", SHARE, SHARES)
+    assert len(read_log(log, "request.log", None, selection).lines) == 31
+
+
+def test_fetches_of_the_metadata_log_are_of_no_share(tmp_path: Path) -> None:
+    """They are Raft's (KIP-595), and many."""
+    folder = written(tmp_path / "logs", [others(1)], 30)
+    log = folder / "n2" / "request.log"
+    log.write_text(
+        re.sub(r'"topics":\[[^\]]*\][^\]]*\]|"topics":\[\]', f'"topics":[{{"topicId":"{RAFT}"}}]', log.read_text())
+    )
+    assert read_log(log, "request.log", None, apart(folder, tmp_path / "apart", SHARE, SHARES)).lines == []
 
 
 def test_a_session_that_began_in_another_file_is_known(tmp_path: Path) -> None:

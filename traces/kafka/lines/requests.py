@@ -70,7 +70,7 @@ def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
         document, _ = _DECODER.raw_decode(line.message[begin:])
         header = document["requestHeader"]
         name = NAMES.get(header["requestApiKey"])
-        if name is None or (name == "FETCH" and _of_metadata_log(document["request"])):
+        if name is None or (name == "FETCH" and of_metadata_log(document["request"])):
             return None
         return _request(line, order, name, str(header["clientId"]), document)
     except NOT_KAFKAS as error:
@@ -84,7 +84,7 @@ def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
         )
 
 
-def _of_metadata_log(body: Mapping[str, Any]) -> bool:
+def of_metadata_log(body: Mapping[str, Any]) -> bool:
     """Whether a fetch is one of Raft."""
     topics = body["topics"]
     return bool(topics) and all(topic.get("topic", topic.get("topicId")) in _METADATA_TOPIC for topic in topics)

@@ -18,7 +18,15 @@ from zlib import crc32
 
 from tidegauge.traces.kafka.lines.lines import Line
 from tidegauge.traces.kafka.lines.phrases import session_of
-from tidegauge.traces.kafka.lines.requests import LOGGED, NAMES, NOT_KAFKAS, is_request, partition_of, replica_of
+from tidegauge.traces.kafka.lines.requests import (
+    LOGGED,
+    NAMES,
+    NOT_KAFKAS,
+    is_request,
+    of_metadata_log,
+    partition_of,
+    replica_of,
+)
 from tidegauge.traces.kafka.lines.said import parse
 
 _TP = r"[A-Za-z0-9._\-]+-\d+"
@@ -59,11 +67,15 @@ class Request(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What a line is to the shares of the partitions it names, by share, and to all others: nothing if that is None."""
+    """What a line is to the shares of the partitions it names, by share, and to all others: nothing if that is None.
+
+    It is `unnamed` if it names a topic by an id that no line has explained so far: it may be of any share.
+    """
 
     named: Mapping[int, Line] = {}
     rest: Line | None = None
     request: Request | None = None
+    unnamed: bool = False
 
 
 _NOTHING = Parts()
@@ -180,6 +192,8 @@ class Selection:
             return _NOTHING
         try:
             document = json.loads(line.message[line.message.index("{") :])
+            if api is not None and int(api[1]) == FETCH and of_metadata_log(document["request"]):
+                return _NOTHING
             shares: set[int | None] = set()
             rest, left = self._slim(line, document, None, shares)
             named = {share: self._slim(line, document, share)[0] for share in shares if share is not None}
@@ -193,7 +207,7 @@ class Selection:
             request = Request((str(session),), session, epoch, opens) if follows else None
         except NOT_KAFKAS:
             return Parts(rest=line)  # whoever reads it says what is wrong with it
-        return Parts(named, rest if left or follows else None, request)
+        return Parts(named, rest if left or follows else None, request, left)
 
     def _slim(self, line: Line, document: Any, share: int | None, seen: set[int | None] | None = None) -> tuple[Line, bool]:
         """The request with the partitions of a share, and whether it has any; `seen` takes the shares of all."""

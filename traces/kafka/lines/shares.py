@@ -5,7 +5,8 @@ Rules of this file
 1. What a share reads is what `Selection.line` takes of the logs, but for two things that keep it from growing with the
    partitions of others. Sessions that ask for none of its partitions only count their requests (counted.py). And the
    first and last lines of every process are in every share, without their text: they say from when to when it was heard.
-2. For what a session asks, any request of it may say, in any file. One whose first request no log has may ask for anything.
+2. For what a session asks, any request of it may say, in any file. One may ask for anything whose first request no log has,
+   or that names a topic by an id that nobody explains.
 3. A file that was not taken apart is read as it lies: one with the lines of several writers (docker compose, journald).
 """
 
@@ -34,25 +35,28 @@ _BEGINS = "Registered signal handlers"
 class Told:
     """What files told of all shares: names of topics, which loggers were heard (by file), for which shares sessions ask.
 
-    `opened` are the sessions whose first request was seen.
+    `opened` are the sessions whose first request was seen, `anything` those that ask for nobody knows what.
     """
 
     names: dict[str, str] = field(default_factory=dict)
     heard: dict[str, dict[int | None, set[str]]] = field(default_factory=dict)
     asks: dict[int, set[int]] = field(default_factory=dict)
     opened: set[int] = field(default_factory=set)
+    anything: set[int] = field(default_factory=set)
 
     def add(self, other: "Told") -> None:
         """What another file told."""
         self.names |= other.names
         self.heard |= other.heard
         self.opened |= other.opened
+        self.anything |= other.anything
         for session, shares in other.asks.items():
             self.asks.setdefault(session, set()).update(shares)
 
     def asks_for(self, share: int, session: int) -> bool:
         """Whether a session may ask for partitions of a share."""
-        return session not in self.opened or share in self.asks.get(session, ())
+        known = session in self.opened and session not in self.anything
+        return not known or share in self.asks.get(session, ())
 
 
 class TakeApart(NamedTuple):
@@ -129,7 +133,7 @@ class _Writer:
             if first:
                 self._edge()
         if parts.request is not None:
-            self._asks(parts.request, set(parts.named))
+            self._asks(parts.request, set(parts.named), parts.unnamed)
         for share, own in parts.named.items():
             self._put(str(share), _row(own))
         if parts.rest is not None:
@@ -149,7 +153,7 @@ class _Writer:
             self._edges = line.number
             self._put(_ALL, ((line.number, line.time, "", "", "", 0), tuple(parts.named), None))
 
-    def _asks(self, request: Request, shares: set[int]) -> None:
+    def _asks(self, request: Request, shares: set[int], unnamed: bool) -> None:
         """What a request says of its session. Whoever opens one asks in the first request for all that it will stand for."""
         if request.epoch <= 0:
             self._asked.setdefault(request.counter, set()).update(shares)
@@ -158,6 +162,8 @@ class _Writer:
             opened = request.session if request.epoch == 1 and request.counter in self._asked else 0
             self.told.asks.setdefault(request.session, set()).update(shares)
             shares = self._asked.get(request.counter, set())
+        if unnamed:
+            self.told.anything |= {request.session, opened}
         if opened:
             self.told.opened.add(opened)
             self.told.asks.setdefault(opened, set()).update(shares)
@@ -206,7 +212,7 @@ def _common(place: Path, share: int, told: Told) -> Iterator[Row]:
 
 
 def _place(selection: Selection, path: Path) -> Path:
-    return Path(selection.apart) / sha256(str(path.resolve()).encode()).hexdigest()
+    return Path(selection.apart) / sha256(str(path.absolute()).encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)

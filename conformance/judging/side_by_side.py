@@ -3,32 +3,35 @@
 Rules of this file
 
 1. A share is some of the partitions, judged from nothing but the logs: the same report comes out whatever the number of
-   shares and processes. Each process reads all files; what is not of its share is passed over.
+   shares and processes. The logs are read once and taken apart into shares on disk (shares.py).
 2. What was judged apart is one report: of one input if the parts are shares of it, of several if they are inputs.
 """
 
 import multiprocessing
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tidegauge.conformance.judging.check import EXPLAINED, How, Input, Report, check, of_all
 from tidegauge.conformance.judging.explain import Explanation
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.conformance.judging.verdicts import RuleVerdict, added, rule_verdicts, run_verdict
-from tidegauge.traces.kafka.lines.files import log_size
+from tidegauge.traces.kafka.lines.files import log_size, logs_in
 from tidegauge.traces.kafka.lines.selection import Selection
+from tidegauge.traces.kafka.lines.shares import take_apart
 
 LARGE = 96_000_000
 """Bytes of logs from which they are judged in shares,"""
 
-OF_A_SHARE = 48_000_000
-"""of so many bytes each. Beside what is known of them each share keeps the follower fetches of all sessions."""
+OF_A_SHARE = 16_000_000
+"""of so many bytes each. In memory a share is some times as much, and one of it is there for each process."""
 
 MANY = 1000
 """Notes and problems of one input that are kept when shares are put together."""
@@ -64,8 +67,13 @@ def check_in_shares(
 ) -> Report:
     """The report on one path, from as many shares of its partitions."""
     parts: list[Report] = []
-    with workers(processes or os.cpu_count() or 1) as pool:
-        for part in pool(partial(_share, path, shares, how), range(shares)):
+    selection = replace(how.selection or Selection(), share=(0, shares))
+    processes = processes or os.cpu_count() or 1
+    with tempfile.TemporaryDirectory(prefix="tidegauge-shares-") as folder, workers(processes) as pool:
+        selection.apart = folder
+        take_apart(logs_in(Path(path)), selection, how.layout, pool)
+        echo(f"{path}: read")
+        for part in pool(partial(_share, path, replace(how, selection=selection)), range(shares)):
             parts.append(part)
             events = sum(one.events for one in parts)
             echo(f"{path}: {len(parts)} of {shares} shares, {events:,} events judged")
@@ -73,7 +81,7 @@ def check_in_shares(
 
 
 @contextmanager
-def workers(processes: int) -> Iterator[Callable[..., Iterator[Report]]]:
+def workers(processes: int) -> Iterator[Callable[..., Iterator[Any]]]:
     """A map over processes; none of them is left when it ends, however it ends."""
     pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_deaf)
     try:
@@ -91,8 +99,9 @@ def _deaf() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _share(path: str | Path, shares: int, how: How, number: int) -> Report:
-    selection = replace(how.selection or Selection(), share=(number, shares))
+def _share(path: str | Path, how: How, number: int) -> Report:
+    selection = how.selection or Selection()
+    selection = replace(selection, share=(number, selection.share[1]))
     return replace(check([path], replace(how, selection=selection)), judged=())
 
 

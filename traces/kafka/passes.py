@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from tidegauge.traces.kafka.between.exchanges import EARLIEST, LATEST, Exchanges
 from tidegauge.traces.kafka.between.levels import silent_controller, silent_loggers
-from tidegauge.traces.kafka.between.match import match
+from tidegauge.traces.kafka.between.match import match, match_counted
 from tidegauge.traces.kafka.between.observed import beyond_the_lines, observe
 from tidegauge.traces.kafka.between.processes import unheard_processes
 from tidegauge.traces.kafka.between.unlogged import tie_unlogged
@@ -33,7 +33,7 @@ from tidegauge.traces.problems import Problem
 class Reading:
     """What is known so far; `fetches` are by leader, `sends` and `matched` (by id of the fetch) by follower.
 
-    `gaps` are where lines are missing.
+    `gaps` are where lines are missing. `counted` are fetches, by leader, that only count for their session (Line.counted).
     """
 
     nodes: list[Node]
@@ -41,6 +41,7 @@ class Reading:
     controller: Node | None = None
     names: dict[str, str] = field(default_factory=dict)
     fetches: dict[int, list[Fetch]] = field(default_factory=dict)
+    counted: dict[int, list[Fetch]] = field(default_factory=dict)
     sends: list[Send] = field(default_factory=list)
     matched: dict[int, Send] = field(default_factory=dict)
     gaps: list[Gap] = field(default_factory=list)
@@ -55,9 +56,9 @@ def hear_what_is_left_out(reading: Reading) -> None:
         return
     for node in reading.nodes:
         node.broker.topic_ids.update(reading.selection.names)
-        for file, heard in reading.selection.heard.items():
+        for file in reading.selection.heard:
             if file.startswith(node.label) if node.label else len(reading.nodes) == 1:
-                node.heard.update(heard)
+                node.heard.update(reading.selection.overheard(file))
 
 
 def choose_controller(reading: Reading) -> None:
@@ -81,7 +82,10 @@ def name_topics(reading: Reading) -> None:
 
 def requests_into_fetches(reading: Reading) -> None:
     """What each fetch stands for, with what its session left out."""
-    reading.fetches = {node.id: _fetches(node, reading.names) for node in reading.nodes}
+    for node in reading.nodes:
+        fetches = _fetches(node, reading.names)
+        reading.fetches[node.id] = [fetch for fetch in fetches if not fetch.request.line.counted]
+        reading.counted[node.id] = [fetch for fetch in fetches if fetch.request.line.counted]
 
 
 def silence_controller(reading: Reading) -> None:
@@ -108,7 +112,7 @@ def silence_nodes(reading: Reading) -> None:
         if silent[node.id]:
             node.problems += silent[node.id]
             node.silence()
-            reading.fetches[node.id] = []
+            reading.fetches[node.id] = reading.counted[node.id] = []
 
 
 def match_sends(reading: Reading) -> None:
@@ -127,8 +131,11 @@ def requests_into_steps(reading: Reading) -> None:
 def find_gaps(reading: Reading) -> None:
     """Where lines are missing: what each node's own lines show, what the logs show of each other, what is torn."""
     reading.gaps += [gap for node in reading.nodes for gap in node.gaps]
-    reading.gaps += unmatched(reading.nodes, reading.fetches, reading.matched)
-    reading.gaps += unheard_processes(reading.nodes, reading.fetches, reading.matched)
+    every = {node.id: _as_handled([*reading.fetches[node.id], *reading.counted[node.id]]) for node in reading.nodes}
+    counted = match_counted(reading.sends, reading.counted)
+    sent = {**reading.matched, **counted.sent}
+    reading.gaps += unmatched(reading.nodes, every, sent, counted.broken)
+    reading.gaps += unheard_processes(reading.nodes, every, sent)
     problems = [*reading.problems, *(problem for node in reading.nodes for problem in node.problems)]
     reading.gaps += torn_lines(reading.nodes, problems)
 
@@ -179,9 +186,8 @@ def _was_fetched(node: Node, nodes: Sequence[Node], fetches: Sequence[Fetch]) ->
         fetch.replica >= 0 and any(one.error == 0 and not one.diverging for one in fetch.responses.values())
         for fetch in fetches
     )
-    return (
-        answered or sum(1 for other in nodes for send in other.broker.sends if send.leader == node.id and not send.lost) > 2
-    )
+    sends = (send for other in nodes for send in other.broker.sends if send.leader == node.id and not send.lost)
+    return answered or sum(send.requests for send in sends) > 2
 
 
 def _responded(node: Node, nodes: Sequence[Node]) -> bool:
@@ -201,6 +207,10 @@ def _fetches(node: Node, names: Mapping[str, str]) -> list[Fetch]:
     for request in in_log_order:
         with _as_problem(request, node.problems):
             fetches.append(sessions.fetch(request))
+    return _as_handled(fetches)
+
+
+def _as_handled(fetches: Sequence[Fetch]) -> list[Fetch]:
     return sorted(fetches, key=lambda fetch: fetch.request.dequeued)
 
 

@@ -8,10 +8,13 @@ Rules of this file
 3. Clocks are not looked at.
 4. Where the leader's log lacks a request of a session, what the session asks for from there on is what its sender says.
    What the response leaves out is unchanged (CachedPartition#maybeUpdateResponseData).
+5. Requests that only count for their session stand for several (Line.counted), and the two sides may break off at different
+   ones. There it is asked whether the sender tells of the last of them, and of all those in front.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from tidegauge.traces.kafka.lines.requests import Fetch, LoggedResponse
 from tidegauge.traces.kafka.nodes.steps import Send
@@ -43,6 +46,36 @@ def match(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -> dict[int
                     fetch.asked[tp] = found.asked[tp]
                     fetch.responses[tp] = fetch.unasked.get(tp, LoggedResponse(0, None, None))
     return matched
+
+
+class Counted(NamedTuple):
+    """Which send has the last of the requests that a fetch stands for, and which fetches stand for one that none has, in
+    front of one that a send has; by id of the fetch.
+    """
+
+    sent: dict[int, Send]
+    broken: set[int]
+
+
+def match_counted(sends: Iterable[Send], fetches: Mapping[int, list[Fetch]]) -> Counted:
+    """The same for fetches that only count for their session."""
+    of_session: dict[tuple[int, int, int], list[Send]] = defaultdict(list)
+    for send in sends:
+        if send.session_epoch > 0:
+            of_session[send.node, send.leader, send.session].append(send)
+    found = Counted({}, set())
+    for leader, of_leader in fetches.items():
+        for fetch in of_leader:
+            first, last = fetch.session_epoch - fetch.request.line.requests + 1, fetch.session_epoch
+            missing = first
+            for send in sorted(of_session[fetch.replica, leader, fetch.session], key=lambda one: one.session_epoch):
+                if send.session_epoch >= missing and send.session_epoch - send.requests < last:
+                    if send.session_epoch - send.requests >= missing:
+                        found.broken.add(id(fetch))
+                    missing = send.session_epoch + 1
+                    if missing > last:
+                        found.sent[id(fetch)] = send
+    return found
 
 
 def _next(sends: list[Send], begin: int, fetch: Fetch) -> int | None:

@@ -8,7 +8,7 @@ Rules of this file
 3. Clocks of different nodes are not compared.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tidegauge.traces.kafka.lines.lines import Line
 from tidegauge.traces.kafka.lines.requests import Fetch
@@ -24,8 +24,13 @@ LAST = 2_000_000
 """Microseconds before the end of a process in which what was served need not be logged any more."""
 
 
-def unmatched(nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], matched: Mapping[int, Send]) -> list[Gap]:
-    """Every gap that shows between two logs; call it when requests have been put beside the steps."""
+def unmatched(
+    nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], matched: Mapping[int, Send], broken: Collection[int] = ()
+) -> list[Gap]:
+    """Every gap that shows between two logs; call it when requests have been put beside the steps.
+
+    Fetches that only count for their session are among them; `broken` are those that stand for one without a send.
+    """
     found: list[Gap] = []
     reported = [node for node in nodes if node.runs and not node.silenced]
     sends = {(node.id, leader): of for node in reported for leader, of in _by_leader(node.broker.sends).items()}
@@ -43,7 +48,7 @@ def unmatched(nodes: Sequence[Node], fetches: Mapping[int, Sequence[Fetch]], mat
         found += _requests_without_line(node)
         for follower in reported:
             asked = sends.get((follower.id, node.id), ())
-            found += _full_fetches(node, follower, fetches[node.id], matched, asked, taken)
+            found += _full_fetches(node, follower, fetches[node.id], matched, asked, taken, broken)
             found += _last_requests(node, follower, fetches[node.id], matched, asked)
     return found + list(_keys(reported))
 
@@ -157,6 +162,7 @@ def _full_fetches(
     matched: Mapping[int, Send],
     sends: Sequence[Send],
     taken: set[int],
+    broken: Collection[int],
 ) -> Iterator[Gap]:
     """Fetches of no session have no numbers: one that the other side does not tell of, in front of one that it does."""
     of_process: dict[int | None, list[Fetch]] = {}
@@ -167,10 +173,11 @@ def _full_fetches(
     for of_follower in of_process.values():
         known = [at for at, fetch in enumerate(of_follower) if id(fetch) in matched]
         for at, fetch in enumerate(of_follower):
-            if id(fetch) not in matched and (silent or (known and at < known[-1])):
+            if id(fetch) in broken or (id(fetch) not in matched and (silent or (known and at < known[-1]))):
                 why = f"a fetch was handled ({fetch.request.line.at}), and no line sends it"
                 yield Gap(follower.id, FETCHER, BEGIN, END, (None, None), why)
-        behind = of_follower[known[-1] + 1 :] if known else []
+        # of several that one stands for nobody knows when the last was handled that was sent
+        behind = [fetch for fetch in of_follower[known[-1] + 1 :] if fetch.request.line.requests == 1] if known else []
         send = matched[id(of_follower[known[-1]])] if behind else None
         if send is not None and (
             follower.runs[send.run].closed or behind[-1].request.handled - of_follower[known[-1]].request.handled > SHUTDOWN
@@ -199,7 +206,8 @@ def _last_requests(
     places = {id(send): at for at, send in enumerate(sends)}
     of_runs: dict[int, list[tuple[int, Fetch]]] = {}
     for fetch in fetches:
-        if id(fetch) in matched and matched[id(fetch)].node == follower.id:
+        # what is counted takes no response that is read
+        if id(fetch) in matched and matched[id(fetch)].node == follower.id and not fetch.request.line.counted:
             run = _run_of(leader, fetch.request.handled).number
             of_runs.setdefault(run, []).append((places[id(matched[id(fetch)])], fetch))
     stopped = {step.place[0] for step in leader.broker.steps if step.name == "Stop"}

@@ -47,8 +47,8 @@ def reported_once(files: Sequence[Sequence[Line]]) -> tuple[list[list[Line]], li
     problems: list[Problem] = []
     for lines in sorted(files, key=len, reverse=True):
         once = _forwards(lines)
-        keys = {_key(line) for line in once}
-        if once and any(keys <= others for others, _ in kept):
+        keys = {_key(line) for line in once if line.message and not line.counted}  # the others stand for lines between
+        if keys and any(keys <= others for others, _ in kept):
             problems.append(_problem(lines[0].file, None, "a copy of another file"))
             continue
         if len(once) < len(lines):

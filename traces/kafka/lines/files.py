@@ -19,8 +19,9 @@ from pathlib import Path
 
 from tidegauge.traces.kafka.lines.copies import WholeFiles
 from tidegauge.traces.kafka.lines.layout.found import find
-from tidegauge.traces.kafka.lines.lines import EMPTY, Line, LogFile, read_lines
+from tidegauge.traces.kafka.lines.lines import EMPTY, Line, LogFile
 from tidegauge.traces.kafka.lines.selection import Selection
+from tidegauge.traces.kafka.lines.shares import read_log
 from tidegauge.traces.problems import Problem
 
 PACKED = 12
@@ -99,11 +100,16 @@ def log_files(folder: Path) -> list[Path]:
     )
 
 
+def logs_in(path: Path) -> list[Path]:
+    """The logs at a path: itself, or those in it and in the folders of it."""
+    if path.is_dir():
+        return [file for _, of_one in _groups(path) for file in _by_name(of_one)]
+    return [path] if path.is_file() and is_log(path) else []
+
+
 def log_size(path: Path) -> int:
     """About how many bytes the logs below a path are, unpacked."""
-    files = [path] if path.is_file() and is_log(path) else []
-    if path.is_dir():
-        files = [file for _, files_of_one in _groups(path) for file in files_of_one]
+    files = logs_in(path)
     return sum(file.stat().st_size * (PACKED if file.suffix == ".gz" else 1) for file in files)
 
 
@@ -150,10 +156,9 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, 
     """The files of one node; or of several, if their lines say so."""
     read: list[tuple[Path, LogFile]] = []
     whole = WholeFiles()
-    selection = found.selection
     for path in _named_first(paths, found, label, folder):
         name = f"{label}{path.relative_to(folder).as_posix().removesuffix('.gz')}"
-        file = read_lines(path, name, layout) if selection is None else read_lines(path, name, layout, selection.line)
+        file = read_log(path, name, layout, found.selection)
         if len(paths) > 1 and [problem.seen for problem in file.problems] == [EMPTY]:
             found.passed_over.append(f"{file.label} (empty)")  # as a broker's controller.log is
             continue
@@ -180,12 +185,15 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, 
 
 def _named_first(paths: Sequence[Path], found: Found, label: str, folder: Path) -> list[Path]:
     """Without those that are passed over by name, unless there are no others."""
-    taken = [path for path in paths if not _PASSED_OVER.fullmatch(path.name)]
-    if not taken:
-        taken = [path for path in paths if path.suffix == ".out"]
+    taken = _by_name(paths)
     found.passed_over += [f"{label}{path.relative_to(folder).as_posix()}" for path in paths if path not in taken]
     # topics are named in other lines than requests, which name them by id
     return sorted(taken, key=lambda path: "request" in path.name)
+
+
+def _by_name(paths: Sequence[Path]) -> list[Path]:
+    taken = [path for path in paths if not _PASSED_OVER.fullmatch(path.name)]
+    return taken or [path for path in paths if path.suffix == ".out"]
 
 
 def _by_source(path: Path, file: LogFile) -> list[tuple[Path, list[Line], int | None]]:

@@ -33,7 +33,11 @@ _TEXT = re.compile(rb"[^\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`time` is in microseconds since 1970; brokers log in local time without a zone, so it is only good for one node."""
+    """`time` is in microseconds since 1970; brokers log in local time without a zone, so it is only good for one node.
+
+    One that is `counted` is a request of a session that asks for nothing that is read. It stands for so many of them, one
+    behind the other: itself and those in front of it (counted.py).
+    """
 
     file: str
     number: int
@@ -41,6 +45,12 @@ class Line:
     thread: str
     message: str
     logger: str
+    counted: int = 0
+
+    @property
+    def requests(self) -> int:
+        """How many requests of its session it stands for."""
+        return max(1, self.counted)
 
     @property
     def at(self) -> str:
@@ -159,11 +169,13 @@ class _Reader:
             if found is not None:
                 self._shape = self._shape or _shape(text)
                 time, thread, message, logger = found
+                if names:
+                    self.sources.setdefault(names[position], [])
                 line = self.take(Line(self.label, numbers[position], time, intern(thread), message, intern(logger)))
                 if line is not None:
                     self.lines.append(line)
                     if names:
-                        self.sources.setdefault(names[position], []).append(line)
+                        self.sources[names[position]].append(line)
 
 
 def _texts(content: bytes, *, begins: bool) -> list[str]:

@@ -104,13 +104,23 @@ def fetch_line(request: str) -> FetchLine:
             int(found["offset"]), int(found["epoch"] or -1), int(found["last_epoch"] or -1), int(found["log_start"])
         )
         topics[found["tp"].rpartition("-")[0]] = found["topic_id"]
-    metadata, removed = _METADATA.search(request), _REMOVED.search(request)
-    session = metadata["session"] if metadata else "INVALID"
-    epoch = metadata["epoch"] if metadata else "INITIAL"
+    removed = _REMOVED.search(request)
+    session, session_epoch = session_of(request)
     return FetchLine(
-        0 if session == "INVALID" else int(session),
-        {"INITIAL": 0, "FINAL": -1}.get(epoch, -1) if epoch.isalpha() else int(epoch),
+        session,
+        session_epoch,
         asked,
         tuple(_REMOVED_TP.findall(removed["tps"])) if removed else (),
         topics,
+    )
+
+
+def session_of(request: str) -> tuple[int, int]:
+    """(session id, session epoch) of a fetch request: 0 when there is no session yet, epoch 0 for a full fetch."""
+    metadata = _METADATA.search(request)
+    session = metadata["session"] if metadata else "INVALID"
+    epoch = metadata["epoch"] if metadata else "INITIAL"
+    return (
+        0 if session == "INVALID" else int(session),
+        {"INITIAL": 0, "FINAL": -1}.get(epoch, -1) if epoch.isalpha() else int(epoch),
     )

@@ -55,6 +55,14 @@ class LoggedRequest:
     order: int = 0
 
 
+LOGGED = "Completed request"
+
+
+def is_request(line: Line) -> bool:
+    """Whether a line is of the request log, whatever file it stands in."""
+    return line.logger == "logger" and line.message.startswith(LOGGED)
+
+
 def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
     """The request of a line, None when it is of a kind nobody asks for."""
     begin = line.message.find("{")
@@ -62,7 +70,7 @@ def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
         document, _ = _DECODER.raw_decode(line.message[begin:])
         header = document["requestHeader"]
         name = NAMES.get(header["requestApiKey"])
-        if name is None or (name == "FETCH" and _of_metadata_log(document["request"])):
+        if name is None or (name == "FETCH" and of_metadata_log(document["request"])):
             return None
         return _request(line, order, name, str(header["clientId"]), document)
     except NOT_KAFKAS as error:
@@ -76,7 +84,7 @@ def read_request(line: Line, order: int = 0) -> LoggedRequest | Problem | None:
         )
 
 
-def _of_metadata_log(body: Mapping[str, Any]) -> bool:
+def of_metadata_log(body: Mapping[str, Any]) -> bool:
     """Whether a fetch is one of Raft."""
     topics = body["topics"]
     return bool(topics) and all(topic.get("topic", topic.get("topicId")) in _METADATA_TOPIC for topic in topics)
@@ -154,7 +162,7 @@ class Sessions:
         body, response = request.body, request.response
         session_id, session_epoch = int(body.get("sessionId", 0)), int(body.get("sessionEpoch", -1))
         before = _Session() if session_epoch <= 0 else self._sessions.get(session_id, _Session(epoch=-1))
-        known = session_epoch <= 0 or session_epoch == before.epoch + 1
+        known = session_epoch <= 0 or session_epoch == before.epoch + request.line.requests
         if not known:
             before = _Session()
         travelled = {tp: _asked(part) for tp, part in self._partitions(body.get("topics", ()))}

@@ -39,7 +39,8 @@ def _sending(broker: LoggedBroker, said: Said) -> None:
         broker.topic_ids[topic_id] = topic
     fetcher = broker.fetchers.setdefault(_fetcher(said), LoggedFetcher())
     # behind a request that no line tells of, the session asks for what nobody knows
-    goes_on = fetcher.send is not None and request.session_epoch == fetcher.send.session_epoch + 1 > 0
+    requests = said.line.requests
+    goes_on = fetcher.send is not None and request.session_epoch == fetcher.send.session_epoch + requests > 0
     asked = fetcher.asked if goes_on and request.session_epoch > 0 else {}
     fetcher.asked = {tp: one for tp, one in asked.items() if tp not in request.removed} | dict(request.asked)
     fetcher.send = Send(
@@ -50,6 +51,7 @@ def _sending(broker: LoggedBroker, said: Said) -> None:
         dict(fetcher.asked),
         said.line.time,
         broker.run,
+        requests=requests,
     )
     broker.sends.append(fetcher.send)
     for tp in fetcher.asked:

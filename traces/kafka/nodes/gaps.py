@@ -265,7 +265,7 @@ class Watch:
         if request.session_epoch > 0:
             last = None if before is None else before.session_epoch
             known = before is not None and (before.session == request.session or before.session_epoch <= 0)
-            if not known or last != request.session_epoch - 1:
+            if not known or last != request.session_epoch - said.line.requests:
                 yield (
                     FETCHER,
                     thread,

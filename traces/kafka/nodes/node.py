@@ -15,7 +15,7 @@ from pathlib import Path
 from tidegauge.traces.kafka.lines.copies import reported_once
 from tidegauge.traces.kafka.lines.files import NodeFiles
 from tidegauge.traces.kafka.lines.lines import Line, incarnations
-from tidegauge.traces.kafka.lines.requests import NOT_KAFKAS, LoggedRequest, read_request
+from tidegauge.traces.kafka.lines.requests import NOT_KAFKAS, LoggedRequest, is_request, read_request
 from tidegauge.traces.kafka.lines.said import Said, parse
 from tidegauge.traces.kafka.lines.weave import weave
 from tidegauge.traces.kafka.nodes import follower, leader, process
@@ -143,10 +143,10 @@ def node_of(files: NodeFiles) -> Node:
     asked: list[list[Line]] = []
     streams, copies = reported_once(files.streams)
     for stream in streams:
-        requests = [line for line in stream if _is_request(line)]
+        requests = [line for line in stream if is_request(line)]
         asked.append(requests)
         if len(requests) < len(stream):
-            lines.append([line for line in stream if not _is_request(line)] if requests else stream)
+            lines.append([line for line in stream if not is_request(line)] if requests else stream)
     problems = [*files.problems, *copies]
     read: list[LoggedRequest] = []
     for order, line in enumerate(weave([stream for stream in asked if stream])):
@@ -157,10 +157,6 @@ def node_of(files: NodeFiles) -> Node:
             read.append(request)
     read.sort(key=lambda request: request.handled)
     return Node(files.id, files.folder, files.label, weave([stream for stream in lines if stream]), read, problems)
-
-
-def _is_request(line: Line) -> bool:
-    return line.logger == "logger" and line.message.startswith("Completed request")
 
 
 def topic_ids(nodes: Sequence[Node]) -> Mapping[str, str]:

@@ -126,7 +126,10 @@ def or_null(value: int) -> int | None:
 
 @dataclass(eq=False, slots=True)
 class Send:
-    """One fetch as its sender logged it: what the whole session asks for, not only what travelled."""
+    """One fetch as its sender logged it: what the whole session asks for, not only what travelled.
+
+    One that asks for nothing that is read may stand for several `requests` of its session (Line.counted).
+    """
 
     node: int
     leader: int
@@ -136,6 +139,7 @@ class Send:
     time: int
     run: int
     lost: bool = False
+    requests: int = 1
 
 
 @dataclass(eq=False, slots=True)

@@ -1,0 +1,230 @@
+"""Logs taken apart into shares: each has what it would read of the whole, and as little of the others as shows a gap."""
+
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.kafka_logs.test_selection import events
+from tidegauge.conformance.evidence.metamorphic.cases import logs
+from tidegauge.conformance.evidence.metamorphic.losses import LOSSES
+from tidegauge.traces.kafka import Capture, read
+from tidegauge.traces.kafka.lines.counted import LATEST, Chains, Row
+from tidegauge.traces.kafka.lines.files import logs_in
+from tidegauge.traces.kafka.lines.lines import Line
+from tidegauge.traces.kafka.lines.selection import Request, Selection
+from tidegauge.traces.kafka.lines.shares import read_log, take_apart
+from tidegauge.traces.kafka.shipped import shipped
+
+SHARES = 64
+MINE = "mine-0"
+RAFT = "AAAAAAAAAAAAAAAAAAAAAQ"
+SHARE = Selection(share=(0, SHARES)).share_of(MINE) or 0
+"""Some share of so many, and a partition of it."""
+
+
+def apart(folder: Path, kept: Path, share: int, shares: int) -> Selection:
+    """The logs in a folder taken apart; what to read of them."""
+    kept.mkdir()
+    selection = Selection(share=(share, shares), apart=str(kept))
+    take_apart(logs_in(folder), selection, None, map)
+    return selection.anew()
+
+
+@pytest.mark.parametrize("name", ["3.4.0/b-kill-leader", "4.2.0/d-unclean", "4.2.0/k-epoch-jump"])
+def test_each_share_has_the_events_of_the_whole(name: str, capture: Callable[[str], Capture], tmp_path: Path) -> None:
+    """And the same is missing, whatever share it is: also one without any partition."""
+    whole = capture(name)
+    found: list[tuple[str, object]] = []
+    selection = apart(shipped()[name], tmp_path / "apart", 0, 3)
+    for share in range(3):
+        selection.share = (share, 3)
+        part = read(shipped()[name], None, selection.anew())
+        found += [(trace.tp, events(trace)) for trace in part.traces]
+        assert part.missing == whole.missing or not part.traces
+        assert [str(problem) for problem in part.problems] == [str(problem) for problem in whole.problems]
+    assert sorted(found, key=str) == sorted(((trace.tp, events(trace)) for trace in whole.traces), key=str)
+
+
+def gaps(capture: Capture) -> set[tuple[int, str, object, str]]:
+    """What is missing where; of several requests that tell of it no matter which one is named."""
+    return {(gap.node, gap.logger, gap.times, re.sub(r" \(.*?\)", "", gap.why)) for gap in capture.gaps}
+
+
+@pytest.mark.parametrize("loss", ["drop a block", "drop 1 % of the lines", "duplicate lines"])
+def test_a_share_knows_of_lines_that_only_others_lost(loss: str, tmp_path: Path) -> None:
+    """Every gap that shows when the requests of all sessions are read, shows when they are only counted."""
+    files = LOSSES[loss](random.Random(f"1/{loss}"), logs(shipped()["4.2.0/a-steady"]))
+    for path, lines in files.items():
+        (tmp_path / "logs" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "logs" / path).write_text("".join(f"{line}\n" for line in lines))
+    selection = apart(tmp_path / "logs", tmp_path / "apart", 0, 5)
+    assert sum(1 for share in map(selection.share_of, ("alpha-0", "alpha-1", "beta-0")) if share) == 2
+    counted = read(tmp_path / "logs", None, selection)
+    every = read(tmp_path / "logs", None, Selection(share=(0, 5)))
+    assert gaps(counted) == gaps(every)
+    assert [(trace.tp, events(trace)) for trace in counted.traces] == [(trace.tp, events(trace)) for trace in every.traces]
+    assert Counter(bool(line.counted) for line in counted_lines(tmp_path / "logs", selection))[True] > 20
+
+
+def counted_lines(folder: Path, selection: Selection) -> list[Line]:
+    return [line for path in logs_in(folder) for line in read_log(path, path.name, None, selection).lines]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What a share holds
+
+
+def written(folder: Path, fetchers: Sequence[Sequence[str]], requests: int, lost: tuple[int, int] = (0, 0)) -> Path:
+    """Node 1 follows node 2, each fetcher for some partitions with so many idle requests; a request of the last one is lost
+    in the log of either. Both logs, a line a millisecond."""
+    sent, handled = [], []
+    for number, tps in enumerate(fetchers):
+        for epoch in range(requests + 1):
+            asked = ", ".join(
+                f"{tp}=PartitionData(topicId=T, fetchOffset={epoch}, logStartOffset=0, maxBytes=1048576, "
+                f"currentLeaderEpoch=Optional[3], lastFetchedEpoch=Optional[3])"
+                for tp in (tps if epoch % 10 == 0 else ())
+            )
+            session = f"sessionId={1000 + number}, epoch={epoch}" if epoch else "sessionId=INVALID, epoch=INITIAL"
+            topics = [
+                {"topic": tp[:-2], "partitions": [{"partition": 0, "fetchOffset": epoch}]}
+                for tp in (tps if epoch % 10 == 0 else ())
+            ]
+            text = (
+                f"DEBUG [ReplicaFetcherThread-{number}-2] [ReplicaFetcher replicaId=1, leaderId=2, fetcherId={number}] "
+                f"Sending fetch request (type=FetchRequest, replicaId=1, fetchData={{{asked}}}, removed=, replaced=, "
+                f"metadata=({session}), rackId=) (kafka.server.ReplicaFetcherThread)"
+            )
+            body = {"replicaId": 1, "sessionId": 1000 + number if epoch else 0, "sessionEpoch": epoch, "topics": topics}
+            response = {"errorCode": 0, "sessionId": 1000 + number, "responses": []}
+            document = {
+                "requestHeader": {"requestApiKey": 1, "clientId": f"broker-1-fetcher-{number}"},
+                "request": body,
+                "response": response,
+            } | dict.fromkeys(("totalTimeMs", "requestQueueTimeMs", "localTimeMs", "remoteTimeMs"), 0.0)
+            line = f"DEBUG [net] Completed request:{json.dumps(document, separators=(',', ':'))} (kafka.request.logger)"
+            last = number == len(fetchers) - 1
+            sent += [] if last and epoch == lost[0] > 0 else [(epoch, number, text)]
+            handled += [] if last and epoch == lost[1] > 0 else [(epoch, number, line)]
+    begins = "INFO [main] Registered signal handlers for TERM, INT, HUP (org.apache.kafka.common.utils.LoggingSignalHandler)"
+    recorded = (
+        f"TRACE [data-plane-kafka-request-handler-0] [Partition {MINE} broker=2] Recorded replica 1 log end offset (LEO) "
+        "position 0 and log start offset 0. (kafka.cluster.Partition)"
+    )
+    for path, lines in (
+        ("n1/server.log", sent),
+        ("n2/server.log", [(0, 0, begins), (0, 1, recorded)]),
+        ("n2/request.log", handled),
+    ):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        texts = [
+            f"[2026-11-21 08:{at // 60_000:02d}:{at // 1000 % 60:02d},{at % 1000:03d}000] {line}"
+            for at, (_, _, line) in enumerate(sorted(lines))
+        ]
+        (folder / path).write_text("\n".join(texts) + "\n")
+    return folder
+
+
+def held(folder: Path, fetchers: Sequence[Sequence[str]], requests: int) -> tuple[int, int]:
+    """Lines that the share of MINE reads, and how long their texts are together."""
+    selection = apart(written(folder / "logs", fetchers, requests), folder / "apart", SHARE, SHARES)
+    lines = counted_lines(folder / "logs", selection)
+    digits = re.compile(r"\d+")
+    return len(lines), sum(len(digits.sub("", line.message)) for line in lines)
+
+
+def others(count: int) -> list[str]:
+    """Partitions of other shares."""
+    share_of = Selection(share=(0, SHARES)).share_of
+    return [tp for tp in (f"other{'x' * at}-0" for at in range(2 * count + 20)) if share_of(tp) != SHARE][:count]
+
+
+def test_a_share_does_not_grow_with_the_fetches_of_others(tmp_path: Path) -> None:
+    """Two fetchers of other partitions, ten times the requests: the same lines, and nothing of their partitions."""
+    theirs = [[tp] for tp in others(2)]
+    assert held(tmp_path / "a", theirs, 30) == held(tmp_path / "b", theirs, 300)
+
+
+def test_a_share_does_not_grow_with_the_partitions_of_others(tmp_path: Path) -> None:
+    """In the same requests as its own, or in those of another fetcher."""
+    few = held(tmp_path / "a", [[MINE, *others(2)], others(3)], 30)
+    assert held(tmp_path / "b", [[MINE, *others(40)], others(60)], 30) == few
+
+
+def test_a_share_has_every_request_of_its_own_sessions(tmp_path: Path) -> None:
+    """Also those that name none of its partitions: they stand for all of them."""
+    lines, _ = held(tmp_path, [[MINE], others(1)], 30)
+    its_own, counted, of_the_leader = 31, 1 + 1 + 1 + LATEST, 2  # counted: the full fetch, the first, one for all between
+    assert lines == 2 * (its_own + counted) + of_the_leader
+
+
+@pytest.mark.parametrize(("lost", "words"), [((17, 0), "request 18 of a session"), ((0, 17), "request 18 of session 1001")])
+def test_one_lost_request_of_others_shows(lost: tuple[int, int], words: str, tmp_path: Path) -> None:
+    """At its sender and at the leader: the count breaks there, and nowhere else."""
+    folder = written(tmp_path / "logs", [[MINE], others(1)], 30, lost)
+    found = read(folder, None, apart(folder, tmp_path / "apart", SHARE, SHARES))
+    broken = [gap.why.partition(" (")[0] for gap in found.gaps if "follows request" in gap.why]
+    assert broken == [f"{words} follows request 16"]
+
+
+def test_a_session_that_names_topics_by_unknown_ids_may_ask_for_anything(tmp_path: Path) -> None:
+    """Each share keeps all its requests: an id that no line explains may be that of its own topic."""
+    folder = written(tmp_path / "logs", [others(1)], 30)
+    log = folder / "n2" / "request.log"
+    log.write_text(re.sub(r'"topic":"[^"]*"', '"topicId":"vqLrbFbFShK4Q1SaHryJaw"', log.read_text()))
+    selection = apart(folder, tmp_path / "apart", SHARE, SHARES)
+    assert len(read_log(log, "request.log", None, selection).lines) == 31
+
+
+def test_fetches_of_the_metadata_log_are_of_no_share(tmp_path: Path) -> None:
+    """They are Raft's (KIP-595), and many."""
+    folder = written(tmp_path / "logs", [others(1)], 30)
+    log = folder / "n2" / "request.log"
+    log.write_text(
+        re.sub(r'"topics":\[[^\]]*\][^\]]*\]|"topics":\[\]', f'"topics":[{{"topicId":"{RAFT}"}}]', log.read_text())
+    )
+    assert read_log(log, "request.log", None, apart(folder, tmp_path / "apart", SHARE, SHARES)).lines == []
+
+
+def test_a_session_that_began_in_another_file_is_known(tmp_path: Path) -> None:
+    """A log is rotated behind the request that names the partition: those in the next part ask for it all the same."""
+    whole = written(tmp_path / "whole", [[MINE], others(1)], 8) / "n1" / "server.log"
+    (tmp_path / "parts").mkdir()
+    lines = whole.read_text().splitlines(keepends=True)
+    (tmp_path / "parts" / "server.log").write_text("".join(lines[6:]))
+    (tmp_path / "parts" / "server.log.2026-11-21-07").write_text("".join(lines[:6]))
+    sent = []
+    for folder, kept in ((whole.parent, "a"), (tmp_path / "parts", "b")):
+        found = read(folder, None, apart(folder, tmp_path / kept, SHARE, SHARES))
+        sent.append([event.event for trace in found.traces for event in trace.events])
+    assert sent[0] == sent[1]
+    assert sent[0].count("SendFetch") == 9
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Counting
+
+
+@pytest.mark.parametrize(
+    ("epochs", "kept"),
+    [
+        ([*range(1, 11)], [(1, 1), (7, 6), (8, 1), (9, 1), (10, 1)]),
+        ([1, 2, 3], [(1, 1), (2, 1), (3, 1)]),
+        ([1, 2, 4, 5], [(1, 1), (2, 1), (4, 1), (5, 1)]),
+        ([*range(1, 9), 3, 4, 5, 9, 10], [(1, 1), (7, 6), (8, 1), (9, 1), (10, 1)]),  # a block twice
+        ([5, 6, 1, 2], [(5, 1), (6, 1), (1, 1), (2, 1)]),
+    ],
+)
+def test_requests_are_counted(epochs: list[int], kept: list[tuple[int, int]]) -> None:
+    """(epoch, how many it stands for): every break is there, nothing is counted twice."""
+    chains, found = Chains(), list[Row]()
+    for number, epoch in enumerate(epochs):
+        found += chains.add(Row(number, number, "t", str(epoch), ""), Request(("t", "2"), 77, epoch))
+    found += chains.end_all()
+    assert [(int(row.message), row.counted) for row in found] == kept
+    assert sum(row.counted for row in found) == len(set(epochs))

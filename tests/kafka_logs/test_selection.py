@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kafka_logs.test_gaps import copied
 from tidegauge.commands.main import main
 from tidegauge.conformance.judging import side_by_side
 from tidegauge.conformance.judging.check import How, Report, check
@@ -170,3 +171,13 @@ def test_a_gzip_file_that_ends_early(text: bytes, tmp_path: Path) -> None:
     assert text.startswith(read_so_far)
     assert read_so_far
     assert [problem.expected for problem in problems] == ["a whole gzip file"]
+
+
+def test_requests_of_a_broker_none_of_whose_lines_is_chosen(tmp_path: Path) -> None:
+    """They are read, as they name topics by id; no step is made of them, and none is asked for."""
+    begin = {"n1/server.log": "08:27:47,075", "n1/request.log": "08:27:47,090"}
+    end = {"n1/server.log": "08:27:47,077", "n2/server.log": "08:27:47,050", "n3/server.log": "08:27:47,110"}
+    first = "08:27:47,012"
+    copied(HEALTHY, tmp_path, lambda path, _at, line: begin.get(path, first) <= line[12:24] < end.get(path, "08:27:48"))
+    assert read(tmp_path).traces
+    assert read(tmp_path, None, Selection(topics=frozenset({"none"}))).traces == []

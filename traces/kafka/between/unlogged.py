@@ -36,6 +36,8 @@ def tie_unlogged(
     used = {id(send) for send in matched.values()}
     senders = {node.id: node for node in nodes if node.runs and not node.silenced}
     for node in nodes:
+        if not node.runs:
+            continue  # of its requests no step was made
         _responses_of_the_dead(node)
         latest = _add_received(node, fetches[node.id], senders, matched, gapped, without)
         left = [send for send in sends if send.leader == node.id and id(send) not in used]

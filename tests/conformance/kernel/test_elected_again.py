@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.hand import TWO, append, bent, broken, change, follow, judged, lead, reported, start
+from tests.conformance.hand import append, bent, broken, change, follow, judged, lead, reported, start
 from tidegauge.traces.schema import Event
 
 REIGNS = 8

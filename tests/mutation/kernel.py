@@ -25,7 +25,7 @@ from tests.mutation.kernel_mutants import KernelMutant, all_mutants, modules
 from tests.mutation.kernel_watch import Watch
 
 SURVIVORS = Path(__file__).with_name("kernel_survivors.toml")
-BAR = 68.0
+BAR = 81.0
 """Less than this part of the mutants noticed, in percent, fails the run. It follows the corpus up by hand; the aim is 97."""
 
 
@@ -59,7 +59,8 @@ def main(argv: Sequence[str]) -> int:
     watch = Watch(tables(traces()))
     tried, whole = sample(given.modules, given.mutants, given.seed)
     events = sum(len(trace.events) for trace in traces())
-    print(f"{len(traces())} traces, {events:,} events; {len(tried)} of {whole:,} mutants, seed {given.seed}", flush=True)
+    drawn = "" if given.mutants is None else f", seed {given.seed}"
+    print(f"{len(traces())} traces, {events:,} events; {len(tried):,} of {whole:,} mutants{drawn}", flush=True)
     survivors: Counter[str] = Counter()
     same = set()
     for mutant in watch.unnoticed(tried):

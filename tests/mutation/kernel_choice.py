@@ -6,8 +6,8 @@ Rules of this file
 
 1. The stock is in the corpus, and so is what was chosen before: a test that is new adds its traces with --mutants 0. A
    variant is when it notices a mutant that nothing before it notices: a greedy cover of what can be noticed at all.
-2. The mutants it is chosen by are drawn with the seed. Another seed in tests.mutation.kernel holds others against it: what
-   the corpus is worth shows there.
+2. The mutants it is chosen by are drawn with the seed. tests.mutation.kernel holds all against it: what the corpus is worth
+   shows there.
 """
 
 import argparse

@@ -50,7 +50,7 @@ def write(chosen: Sequence[Trace]) -> None:
 
 
 def tables(given: Sequence[Trace]) -> list[Prepared]:
-    """Each trace by itself, some also with little room; then some of a config together: one may leave something to the next."""
+    """Each trace by itself, some also with little room; then some together, for what one trace may leave to the next."""
     alone = [prepared(trace.name, [trace]) for trace in given]
     crowded = [prepared(trace.name, [trace], LITTLE) for trace in given if changes(trace) > LITTLE]
     of: defaultdict[str, list[Trace]] = defaultdict(list)

@@ -5,7 +5,8 @@ Rules of this file
 1. The stock: every trace that a test of the kernel judges, written by hand for a rule, the golden traces, and those of
    tests/conformance/independent; none longer than SHORT.
 2. Variants of the stock are drawn with the seed: one thing changed, null or left out, another config, the nodes the other
-   way round. Runs of every generation and wrong next events of bounded models come as they are.
+   way round. Wrong next events of bounded models come as they are, and so do runs of every generation; others are written
+   as an unreliable source would (tests.mutation.kernel_runs).
 3. Every trace is one that NDJSON says back as it is, so that the corpus can be written down.
 """
 
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 
 from tests.conformance import hand
+from tests.mutation.kernel_runs import unreliable_runs
 from tidegauge.conformance.evidence.beyond import CASES
 from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.evidence.mutation import mutants
@@ -43,6 +45,8 @@ DRAWN = {"config": 300, "changed": 300, "null": 150, "left out": 350, "turned ro
 """How many variants of each kind are drawn."""
 RUNS, STEPS = 1, 40
 """Runs of each case beyond the graphs, and the steps of each."""
+UNRELIABLE = 18
+"""Unreliable runs of each case."""
 BEHAVIOURS, EVENTS = 5, 30
 """Random behaviours of each small model, and the events of each at most."""
 OFFERED_MODELS = ("fetch-truncation, no crash", "kip320, no crash", "Refines", "HwOnly", "Kip101", "AcksAll")
@@ -53,7 +57,7 @@ def stock(kept: Sequence[Trace]) -> list[Trace]:
     found = _judged_by_tests()
     paths = (*sorted(DIRECTORY.glob("*.ndjson")), *sorted(INDEPENDENT.rglob("*.ndjson")))
     found += [trace for path in paths for trace in ndjson.read(path).traces]
-    return _once((*(trace for trace in found if 0 < len(trace.events) <= SHORT), *kept))
+    return once((*(trace for trace in found if 0 < len(trace.events) <= SHORT), *kept))
 
 
 def variants(of: Sequence[Trace], seed: int) -> list[Trace]:
@@ -70,7 +74,7 @@ def variants(of: Sequence[Trace], seed: int) -> list[Trace]:
     drawn = [trace for kind, count in DRAWN.items() for trace in rng.sample(made[kind](), count)]
     runs = [trace for case in CASES for trace in case.walks(RUNS, STEPS, seed)]
     wrong = [trace for model in MODELS if model.name in OFFERED_MODELS for trace in wrong_next(model, rng)]
-    return _once((*drawn, *runs, *wrong))
+    return once((*drawn, *runs, *unreliable_runs(UNRELIABLE, seed), *wrong))
 
 
 def wrong_next(model: Model, rng: random.Random) -> Iterator[Trace]:
@@ -111,7 +115,7 @@ def _judged_by_tests() -> list[Trace]:
     return seen
 
 
-def _once(traces: Iterable[Trace]) -> list[Trace]:
+def once(traces: Iterable[Trace]) -> list[Trace]:
     """Each trace that NDJSON says back as it is, once, wherever it was read."""
     found: dict[str, Trace] = {}
     for trace in traces:

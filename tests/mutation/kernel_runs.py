@@ -2,9 +2,9 @@
 
 Rules of this file
 
-1. A run goes on long enough for one epoch to follow another; a few of its values, fields, lines and kinds are changed or left
-   out at random, and sometimes its Config is that of another cluster. So one trace comes by many combinations of what is
-   known and unknown.
+1. A run goes on long enough for one epoch to follow another; some of its values, fields, lines and kinds are changed or
+   left out at random, and sometimes its Config is that of another cluster. So one trace comes by many combinations of what
+   is known and unknown.
 2. Every choice comes from the seed.
 """
 

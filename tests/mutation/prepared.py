@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tidegauge.conformance.judging.judge import frozen_inputs, options_of
+from tidegauge.conformance.judging.judge import frozen_inputs
+from tidegauge.conformance.judging.options import options_of
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.conformance.kernel.rule_ids import RULES
 from tidegauge.conformance.kernel.state import (

@@ -1,12 +1,16 @@
 """The mutator changes one expression at a time, and a child sees the change."""
 
 import ast
+from dataclasses import replace
+from random import Random
 
 from tests.conformance.hand import COPIED, FORKED, OPENING, TWO
-from tests.mutation import kernel
+from tests.conformance.kernel.test_elected_again import FOLLOWED, elected
+from tests.mutation import kernel, kernel_pool
 from tests.mutation.kernel_choice import cover
-from tests.mutation.kernel_corpus import differences
+from tests.mutation.kernel_corpus import LITTLE, differences, tables
 from tests.mutation.kernel_mutants import all_mutants, modules
+from tests.mutation.kernel_runs import unreliable
 from tests.mutation.kernel_watch import Watch
 from tests.mutation.mutants import mutants_of, statements_less
 from tests.mutation.prepared import prepared
@@ -92,6 +96,43 @@ def test_a_mutant_of_the_judge_is_noticed_and_the_original_is_not() -> None:
     assert table.said() == expected[0]
     elsewhere = next(mutant for key, mutant in made.items() if key.startswith("life: checkpointed: without alive("))
     assert list(Watch([table]).unnoticed([elsewhere])) == [elsewhere]
+
+
+def test_a_mutant_of_what_is_superseded_is_noticed_where_there_is_little_room() -> None:
+    """Broker 1 lost everything: where the table is full, claims of the past are all that says so."""
+    lost = Trace("hand", "t-0", TWO, numbered((*FOLLOWED, *elected(0))))
+    made = all_mutants(["superseded"])
+    without = next(mutant for mutant in made if mutant.key.startswith("superseded: inherit: without st[later, past] = "))
+    roomy, crowded = prepared("roomy", [lost], 4 * len(lost.events)), prepared("crowded", [lost], LITTLE)
+    assert list(Watch([roomy]).unnoticed([without])) == [without]
+    assert list(Watch([roomy, crowded]).unnoticed([without])) == []
+    assert [table.name for table in tables([lost])] == ["hand", "hand"]
+    assert len(tables([Trace("hand", "t-0", TWO, numbered(OPENING))])) == 1
+
+
+def test_a_table_that_does_not_run_the_line_is_not_asked() -> None:
+    """Here nobody crashes."""
+    watch = Watch([prepared("hand", [Trace("hand", "t-0", TWO, numbered(OPENING))])])
+    lines = {mutant.key: mutant.line for mutant in all_mutants(["life"])}
+    assert watch.running["life", "start", lines["life: start: without idle(st, b)"]] == [0]
+    assert watch.running["life", "stop", lines["life: stop: without idle(st, b)"]] == []
+
+
+def test_unreliable_runs_hang_on_the_seed_alone() -> None:
+    """And on nothing else: the same seed, the same traces."""
+    run = Trace("hand", "t-0", TWO, numbered(COPIED))
+    made = [unreliable(run, Random(seed)) for seed in (1, 1, *range(2, 20))]
+    assert made[0] == made[1]
+    assert any(trace.config != TWO for trace in made)
+    assert any(len(trace.events) < len(COPIED) for trace in made)
+
+
+def test_a_trace_is_in_the_stock_once_wherever_it_was_read() -> None:
+    """The corpus itself is read again when it is chosen anew."""
+    written = Trace("hand", "t-0", TWO, numbered(OPENING))
+    read = replace(written, name="0001", events=tuple(replace(event, at="corpus:7") for event in written.events))
+    assert len(kernel_pool.once((written, read))) == 1
+    assert len(kernel_pool.once((written, replace(read, events=read.events[:-1])))) == 2
 
 
 def test_a_mutant_that_does_not_end_is_noticed() -> None:

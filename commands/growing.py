@@ -116,8 +116,8 @@ def _file(path: str, idle: float | None, ended: Callable[[], bool]) -> Iterator[
     try:
         while not ended():
             if data := file.read(PIECE):
-                last = time.monotonic()
                 yield data
+                last = time.monotonic()
             elif (other := _replacing(file, path)) is not None:
                 while data := file.read(PIECE):
                     yield data
@@ -152,8 +152,8 @@ def _standard_input(idle: float | None, ended: Callable[[], bool]) -> Iterator[b
             data = os.read(source, PIECE)
             if not data:
                 return
-            last = time.monotonic()
             yield data
+            last = time.monotonic()
         elif idle is not None and time.monotonic() - last >= idle:
             return
 

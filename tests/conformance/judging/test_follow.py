@@ -26,7 +26,10 @@ from tidegauge.conformance.judging.check import How, Report, check
 from tidegauge.conformance.judging.follow import PROBLEMS, Alarm, Follow, News, Withdrawn
 from tidegauge.conformance.judging.judge import PAST as PAST_AT_FIRST
 from tidegauge.conformance.judging.judge import ROOM as ROOM_AT_FIRST
-from tidegauge.conformance.kernel.state import PAST, ROOM, WHOLE
+from tidegauge.conformance.judging.judge import grown
+from tidegauge.conformance.judging.window import Kept, Window
+from tidegauge.conformance.kernel.forks import fork, fork_end, fork_start
+from tidegauge.conformance.kernel.state import PAST, ROOM, SIZED, TALLIES, WHOLE, epochs_row
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.model.impl_walks import impl_walks
@@ -240,8 +243,10 @@ def test_a_small_window_judges_whole_traces_the_same(window: int, monkeypatch: p
         same(data, range(0, len(data), 50), folder)
 
 
-def test_a_table_that_is_too_small_is_copied(folder: Path) -> None:
+@pytest.mark.parametrize("window", [8, followed.WINDOW])
+def test_a_table_that_is_too_small_is_copied(window: int, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """More leader epochs than there was room for at first, in a cache and of the past: the same tallies and failures."""
+    monkeypatch.setattr(followed, "WINDOW", window)
     epochs = tuple((epoch, epoch) for epoch in range(3 * ROOM_AT_FIRST))
     caches = [reported(node, "Start", clean=True, leo=100, hw=100, log_start=0, epochs=epochs) for node in (1, 2)]
     last = [reported(node, "Observe", leo=100, hw=100, log_start=0, epochs=epochs[:-1]) for node in (1, 2)]
@@ -259,6 +264,30 @@ def test_what_the_source_reports_is_learned(folder: Path) -> None:
         for events in ((*COPIED, late, *COPIED[5:]), (*unknown, late), (*OPENING, *unknown[5:], late)):
             data = text_of(hand(events))
             same(data, range(0, len(data), 80), folder)
+
+
+def test_a_copied_table_knows_the_same(runs: list[Trace]) -> None:
+    """Whatever comes then is judged the same."""
+    for run in runs:
+        small, large = Window(run), Window(run)
+        kept = [Kept(event, 0, None) for event in run.events]
+        for one in (small, large):
+            one.take(kept[: len(kept) // 2], again=False)
+        large.now = grown(large.now, 2 * ROOM_AT_FIRST, 2 * PAST_AT_FIRST)
+        for one in (small, large):
+            one.take(kept[len(kept) // 2 :], again=False)
+        assert large.now[WHOLE, ROOM] == 2 * ROOM_AT_FIRST
+        assert small.recent == large.recent
+        assert (small.now[TALLIES:SIZED] == large.now[TALLIES:SIZED]).all()
+
+
+def test_a_copied_table_knows_where_logs_forked() -> None:
+    """Which stands behind the room for their entries, and nothing else does."""
+    st = Window(hand(())).now
+    fork(st, 1, 3, 7)
+    larger = grown(st, 2 * ROOM_AT_FIRST, PAST_AT_FIRST)
+    assert [(fork_start(larger, log), fork_end(larger, log)) for log in (0, 1)] == [(0, 0), (3, 7)]
+    assert larger[epochs_row(larger, 1), ROOM_AT_FIRST] == 0
 
 
 @pytest.mark.parametrize("extra", [{"gaps": [[1, 2, "a line"]]}, {"profile": "no-such"}])

@@ -4,7 +4,7 @@ Rules of this file
 
 1. A signal is heeded between two pieces, so that what was read has been judged and the report stands. A second one is not
    waited for.
-2. A file that another has taken the place of is read to its end first; one that was cut is read from its beginning.
+2. A file that another has taken the place of is read to its end first; one that was truncated is read from its beginning.
 """
 
 import argparse
@@ -126,7 +126,9 @@ def _file(path: str, idle: float | None, ended: Callable[[], bool]) -> Iterator[
                 yield Anew(f"{path}: another file is in its place; it is read from its beginning")
             elif os.fstat(file.fileno()).st_size < file.tell():
                 file.seek(0)
-                yield Anew(f"{path}: the file was cut; it is read from its beginning, what was lost in between is not known")
+                yield Anew(
+                    f"{path}: the file was truncated; it is read from its beginning, what was lost in between is not known"
+                )
             elif idle is not None and time.monotonic() - last >= idle:
                 return
             else:

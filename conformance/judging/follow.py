@@ -117,12 +117,12 @@ class Follow:
         found = Found(problems, self.notes, missing=self._missing)
         inputs = (input_of(self.name, "NDJSON", found, list(judgements.values())),)
         failures = [(name, failure) for name, one in judgements.items() for failure in one.failures]
-        told = (self._explanation(name, failure) for name, failure in worst_first(failures)[: self.how.explained])
+        explanations = (self._explanation(name, failure) for name, failure in worst_first(failures)[: self.how.explained])
         return Report(
             inputs=inputs,
             verdict=of_all(inputs),
             rules=rule_verdicts(total(judgements.values())),
-            explanations=tuple(one for one in told if one is not None),
+            explanations=tuple(one for one in explanations if one is not None),
             failures=len(failures),
             seconds=time.perf_counter() - self._begin,
             notes=(*self.notes, *warnings(self._lost), *chain.from_iterable(one.notes for one in judgements.values())),

@@ -47,7 +47,7 @@ class Followed:
         self._numbers = Numbers(trace.name)
         self._gaps = Gaps(trace.config)
         self._asked: dict[int, int | None] = {}
-        self._told: set[tuple[str, int]] = set()
+        self._known: set[tuple[str, int]] = set()
 
     @property
     def events(self) -> int:
@@ -68,9 +68,9 @@ class Followed:
             new.append(Kept(event, MISSING_AHEAD if lost else 0, latest))
         self.window.take(new, again)
         stand = {(one.rule, one.row): one for one in self._standing()}
-        news = [one for key, one in stand.items() if key not in self._told]
-        gone = [key for key in sorted(self._told) if key not in stand and key[1] >= self.window.earlier]
-        self._told = set(stand)
+        news = [one for key, one in stand.items() if key not in self._known]
+        gone = [key for key in sorted(self._known) if key not in stand and key[1] >= self.window.earlier]
+        self._known = set(stand)
         return news, gone
 
     def forget(self) -> None:

@@ -154,11 +154,11 @@ class Window:
         return Place(columns, trace.config, 0, row, (trace,), "", self.base.copy(), self.earlier), replace(failure, row=row)
 
     def _learns(self, columns: Columns) -> bool:
-        """Whether new events show an option that was off when others were judged. What has been told stays told."""
-        told = np.array(options_of(columns, self.trace.config))
-        new = bool((told > self.base[OPTION, : len(told)]).any())
+        """Whether new events show an option that was off when others were judged. What was shown once stays."""
+        shown = np.array(options_of(columns, self.trace.config))
+        new = bool((shown > self.base[OPTION, : len(shown)]).any())
         for st in (self.base, self.now):
-            st[OPTION, : len(told)] = np.maximum(st[OPTION, : len(told)], told)
+            st[OPTION, : len(shown)] = np.maximum(st[OPTION, : len(shown)], shown)
         return new
 
     def _judged(self, st: State, kept: Sequence[Kept], row: int, columns: Columns, trace: Trace) -> Found:

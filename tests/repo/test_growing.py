@@ -97,15 +97,15 @@ def test_a_file_in_its_place_goes_on(path: Path, capsys: pytest.CaptureFixture[s
     assert f"{len(lines) - 1} events" in said
 
 
-def test_a_file_that_is_cut_is_read_from_its_beginning(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_truncated_is_read_from_its_beginning(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = RIGHT.read_bytes().splitlines(keepends=True)
 
-    def cut() -> None:
+    def truncate() -> None:
         path.write_bytes(b"".join(lines[-2:]))
 
-    assert follow(path, writing(path, b"".join(lines[:-2])), cut) == 0
+    assert follow(path, writing(path, b"".join(lines[:-2])), truncate) == 0
     said = capsys.readouterr().out
-    assert "the file was cut" in said
+    assert "the file was truncated" in said
     assert f"{len(lines) - 1} events" in said
 
 

@@ -48,11 +48,11 @@ def hand(events: Sequence[Event], config: Config = TWO, name: str = "hand") -> T
     return Trace(name, "t-0", config, tuple(events))
 
 
-def follow(data: bytes, cuts: Sequence[int] = (), name: str = "f") -> tuple[Report, list[News]]:
-    """The report on `data`, cut there, and what was news."""
+def follow(data: bytes, places: Sequence[int] = (), name: str = "f") -> tuple[Report, list[News]]:
+    """The report on `data`, in those pieces, and what was news."""
     one, news = Follow(name, How()), list[News]()
-    places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
-    for begin, end in pairwise(places):
+    ends = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    for begin, end in pairwise(ends):
         news += one.feed(data[begin:end])
     news += one.end()
     return one.report(), news
@@ -88,9 +88,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("follow")
 
 
-def same(data: bytes, cuts: Sequence[int], folder: Path) -> list[News]:
+def same(data: bytes, places: Sequence[int], folder: Path) -> list[News]:
     """The report must not depend on how the bytes came; the news, in the order of the report."""
-    seen, news = follow(data, cuts, str(folder / "whole.ndjson"))
+    seen, news = follow(data, places, str(folder / "whole.ndjson"))
     assert said(seen) == said(whole(data, folder))
     return news
 
@@ -99,16 +99,16 @@ pieces = st.lists(st.integers(0, 1 << 16), max_size=12)
 
 
 @settings(max_examples=30)
-@given(path=st.sampled_from(GOLDEN), cuts=pieces)
-def test_a_golden_trace_in_any_pieces(path: Path, cuts: list[int], folder: Path) -> None:
-    news = same(path.read_bytes(), cuts, folder)
+@given(path=st.sampled_from(GOLDEN), places=pieces)
+def test_a_golden_trace_in_any_pieces(path: Path, places: list[int], folder: Path) -> None:
+    news = same(path.read_bytes(), places, folder)
     if path.name.startswith("fails-") and not path.stem.endswith("repaired"):
         assert any(isinstance(one, Alarm) for one in news) or "hw-only" in path.name
 
 
 @settings(max_examples=60)
-@given(found=trace_lists, cuts=pieces, data=st.data())
-def test_whatever_the_schema_allows(found: list[Trace], cuts: list[int], data: st.DataObject, folder: Path) -> None:
+@given(found=trace_lists, places=pieces, data=st.data())
+def test_whatever_the_schema_allows(found: list[Trace], places: list[int], data: st.DataObject, folder: Path) -> None:
     """Each trace has a Config of its own: `check` takes what one trace shows for all of the same Config."""
     traces = []
     for number, trace in enumerate(found):
@@ -120,7 +120,7 @@ def test_whatever_the_schema_allows(found: list[Trace], cuts: list[int], data: s
         config = replace(trace.config, source=f"source {number}", extra=extra)
         events = tuple(replace(event, seq=data.draw(st.none() | st.integers(0, 3))) for event in trace.events)
         traces.append(Trace(trace.name, trace.tp, config, events))
-    same(text_of(*traces), cuts, folder)
+    same(text_of(*traces), places, folder)
 
 
 @pytest.fixture(scope="module")
@@ -257,10 +257,10 @@ def test_a_table_that_is_too_small_is_copied(window: int, monkeypatch: pytest.Mo
 
 def test_what_the_source_reports_is_learned(folder: Path) -> None:
     """The first cache entry, and the first assignment, count for the events before them as in `check`."""
-    told = reported(2, "EpochCacheEntry", leader_epoch=0, epoch_start=0)
+    entry = reported(2, "EpochCacheEntry", leader_epoch=0, epoch_start=0)
     small = reported(100, "ChangePartition", leader=1, leader_epoch=0, isr=(1,), live=(1, 2), clean=True, replicas=(1,))
     unknown = [replace(one, fields={k: v for k, v in one.fields.items() if k != "rec_epoch"}) for one in COPIED]
-    for late in (told, small):
+    for late in (entry, small):
         for events in ((*COPIED, late, *COPIED[5:]), (*unknown, late), (*OPENING, *unknown[5:], late)):
             data = text_of(hand(events))
             same(data, range(0, len(data), 80), folder)

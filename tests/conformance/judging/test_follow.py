@@ -1,12 +1,7 @@
 """What is judged as it comes is judged as the whole file is: whatever the pieces, whatever is wrong with it."""
 
-import gc
 import json
-import sys
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,72 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conformance.hand import COPIED, OPENING, TWO, bent, reported
-from tests.conformance.kernel.test_superseded import reign, reigns, unheard
+from tests.conformance.following import follow, hand, same, some_runs, text_of, whole
+from tests.conformance.hand import COPIED, TWO, bent, reported
+from tests.conformance.kernel.test_superseded import reigns, unheard
 from tests.traces.strategies import trace_lists
-from tidegauge.conformance.evidence.beyond import CASES
 from tidegauge.conformance.evidence.golden import DIRECTORY
-from tidegauge.conformance.evidence.mutation import mutants
 from tidegauge.conformance.judging import followed
-from tidegauge.conformance.judging.check import How, Report, check
+from tidegauge.conformance.judging.check import How
 from tidegauge.conformance.judging.follow import PROBLEMS, Alarm, Follow, News, Withdrawn
-from tidegauge.conformance.judging.judge import PAST as PAST_AT_FIRST
-from tidegauge.conformance.judging.judge import ROOM as ROOM_AT_FIRST
-from tidegauge.conformance.judging.judge import grown
-from tidegauge.conformance.judging.window import Kept, Window
-from tidegauge.conformance.kernel.forks import fork, fork_end, fork_start
-from tidegauge.conformance.kernel.state import PAST, ROOM, SIZED, TALLIES, WHOLE, epochs_row
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import numbered
-from tidegauge.traces.model.impl_walks import impl_walks
 from tidegauge.traces.problems import Problem
-from tidegauge.traces.schema import Config, Event, Trace
+from tidegauge.traces.schema import Trace
 
 GOLDEN = sorted(DIRECTORY.glob("*.ndjson"))
-SEED = 2026
-
-
-def text_of(*traces: Trace) -> bytes:
-    return "".join(f"{line}\n" for trace in traces for line in ndjson.lines(trace)).encode()
-
-
-def hand(events: Sequence[Event], config: Config = TWO, name: str = "hand") -> Trace:
-    return Trace(name, "t-0", config, tuple(events))
-
-
-def follow(data: bytes, places: Sequence[int] = (), name: str = "f") -> tuple[Report, list[News]]:
-    """The report on `data`, in those pieces, and what was news."""
-    one, news = Follow(name, How()), list[News]()
-    ends = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
-    for begin, end in pairwise(ends):
-        news += one.feed(data[begin:end])
-    news += one.end()
-    return one.report(), news
-
-
-def said(report: Report) -> dict[str, Any]:
-    """What a report says, but for the time it took, the name of its input, and what came behind a failure."""
-    return {
-        "verdict": (report.verdict, report.exit_code),
-        "rules": [
-            (one.rule.id, one.verdict, replace(one.tally, missing=()), set(one.tally.missing)) for one in report.rules
-        ],
-        "failures": (report.failures, sorted((e.rule.id, e.trace, e.expected, e.actual, e.at) for e in report.explanations)),
-        "notes": sorted(report.notes),
-        "problems": report.problems,
-        "missing": report.missing,
-        "read": (report.traces, report.events),
-    }
-
-
-@cache
-def whole(data: bytes, folder: Path) -> Report:
-    """What `check` says of the same bytes, called by the same name."""
-    path = folder / "whole.ndjson"
-    path.write_bytes(data)
-    report = check([path])
-    path.unlink()
-    return report
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +31,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("follow")
 
 
-def same(data: bytes, places: Sequence[int], folder: Path) -> list[News]:
-    """The report must not depend on how the bytes came; the news, in the order of the report."""
-    seen, news = follow(data, places, str(folder / "whole.ndjson"))
-    assert said(seen) == said(whole(data, folder))
-    return news
+@pytest.fixture(scope="module")
+def runs() -> list[Trace]:
+    return some_runs()
 
 
 pieces = st.lists(st.integers(0, 1 << 16), max_size=12)
@@ -121,18 +62,6 @@ def test_whatever_the_schema_allows(found: list[Trace], places: list[int], data:
         events = tuple(replace(event, seq=data.draw(st.none() | st.integers(0, 3))) for event in trace.events)
         traces.append(Trace(trace.name, trace.tp, config, events))
     same(text_of(*traces), places, folder)
-
-
-@pytest.fixture(scope="module")
-def runs() -> list[Trace]:
-    """Runs of some generations, and wrong ones."""
-    random = Random(SEED)
-    found = []
-    for number, case in enumerate(CASES[::4]):
-        (run,) = impl_walks(1, bounds=case.bounds, profile=case.profile, steps=100, seed=SEED)
-        run = replace(run, name=f"{number}", config=replace(run.config, source=f"{number}"), events=numbered(run.events))
-        found += [run, *(replace(one.trace, name=f"{number}") for one in random.sample(list(mutants(run)), 3))]
-    return found
 
 
 def damaged(trace: Trace, random: Random) -> list[str]:
@@ -243,53 +172,6 @@ def test_a_small_window_judges_whole_traces_the_same(window: int, monkeypatch: p
         same(data, range(0, len(data), 50), folder)
 
 
-@pytest.mark.parametrize("window", [8, followed.WINDOW])
-def test_a_table_that_is_too_small_is_copied(window: int, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """More leader epochs than there was room for at first, in a cache and of the past: the same tallies and failures."""
-    monkeypatch.setattr(followed, "WINDOW", window)
-    epochs = tuple((epoch, epoch) for epoch in range(3 * ROOM_AT_FIRST))
-    caches = [reported(node, "Start", clean=True, leo=100, hw=100, log_start=0, epochs=epochs) for node in (1, 2)]
-    last = [reported(node, "Observe", leo=100, hw=100, log_start=0, epochs=epochs[:-1]) for node in (1, 2)]
-    for events in ((*caches, *last), unheard(reigns(2 * PAST_AT_FIRST))):
-        data = text_of(hand(events))
-        same(data, range(0, len(data), len(data) // 50), folder)
-
-
-def test_what_the_source_reports_is_learned(folder: Path) -> None:
-    """The first cache entry, and the first assignment, count for the events before them as in `check`."""
-    entry = reported(2, "EpochCacheEntry", leader_epoch=0, epoch_start=0)
-    small = reported(100, "ChangePartition", leader=1, leader_epoch=0, isr=(1,), live=(1, 2), clean=True, replicas=(1,))
-    unknown = [replace(one, fields={k: v for k, v in one.fields.items() if k != "rec_epoch"}) for one in COPIED]
-    for late in (entry, small):
-        for events in ((*COPIED, late, *COPIED[5:]), (*unknown, late), (*OPENING, *unknown[5:], late)):
-            data = text_of(hand(events))
-            same(data, range(0, len(data), 80), folder)
-
-
-def test_a_copied_table_knows_the_same(runs: list[Trace]) -> None:
-    """Whatever comes then is judged the same."""
-    for run in runs:
-        small, large = Window(run), Window(run)
-        kept = [Kept(event, 0, None) for event in run.events]
-        for one in (small, large):
-            one.take(kept[: len(kept) // 2], again=False)
-        large.now = grown(large.now, 2 * ROOM_AT_FIRST, 2 * PAST_AT_FIRST)
-        for one in (small, large):
-            one.take(kept[len(kept) // 2 :], again=False)
-        assert large.now[WHOLE, ROOM] == 2 * ROOM_AT_FIRST
-        assert small.recent == large.recent
-        assert (small.now[TALLIES:SIZED] == large.now[TALLIES:SIZED]).all()
-
-
-def test_a_copied_table_knows_where_logs_forked() -> None:
-    """Which stands behind the room for their entries, and nothing else does."""
-    st = Window(hand(())).now
-    fork(st, 1, 3, 7)
-    larger = grown(st, 2 * ROOM_AT_FIRST, PAST_AT_FIRST)
-    assert [(fork_start(larger, log), fork_end(larger, log)) for log in (0, 1)] == [(0, 0), (3, 7)]
-    assert larger[epochs_row(larger, 1), ROOM_AT_FIRST] == 0
-
-
 @pytest.mark.parametrize("extra", [{"gaps": [[1, 2, "a line"]]}, {"profile": "no-such"}])
 def test_a_trace_that_cannot_be_followed_is_set_aside(extra: dict[str, Any]) -> None:
     """Others go on; the run has not passed."""
@@ -316,41 +198,3 @@ def test_problems_are_counted_when_there_are_many() -> None:
     report, news = follow(text_of(hand(COPIED)) + b"no line\n" * (PROBLEMS + 50))
     assert len(news) == report.lost == PROBLEMS + 50
     assert len(report.problems) == PROBLEMS + 1
-
-
-def held(one: Follow) -> tuple[int, ...]:
-    """What is kept of a trace: bytes of its tables, their rooms, events, problems, what came up."""
-    (trace,) = one.traces.values()
-    window = trace.window
-    tables = window.base.nbytes + window.now.nbytes
-    rooms = (int(window.now[WHOLE, at]) for at in (ROOM, PAST))
-    return tables, *rooms, len(window.past.failures), len(window.past.truncations), len(one.report().problems)
-
-
-def months(reigns_: int) -> Iterator[bytes]:
-    """A partition that changes its leader all the time, a reign after the other."""
-    head, *start = ndjson.lines(hand(reigns(0)))
-    yield "".join(f"{line}\n" for line in (head, *start)).encode()
-    for epoch in range(reigns_):
-        yield "".join(f"{line}\n" for line in list(ndjson.lines(hand(reign(epoch))))[1:]).encode()
-
-
-@pytest.mark.parametrize("events", [6_000, pytest.param(300_000, marks=pytest.mark.long)])
-def test_what_is_held_does_not_grow(events: int) -> None:
-    """Behind the first third nothing more is held: not in tables, not in lists, not in any object of Python."""
-    one, per_reign = Follow("f", How()), len(reign(2))
-    at, measured = 0, list[tuple[tuple[int, ...], int, int]]()
-    for number, text in enumerate(months(events // per_reign)):
-        assert not one.feed(text)
-        if number == (at + 1) * (events // per_reign) // 3:
-            at += 1
-            gc.collect()
-            (trace,) = one.traces.values()
-            measured.append((held(one), sys.getallocatedblocks(), len(trace.window.kept)))
-    assert len(measured) == 3
-    assert measured[0][0] == measured[1][0] == measured[2][0]
-    assert max(kept for _, _, kept in measured) <= 2 * followed.WINDOW
-    assert max(kept for _, _, kept in measured) - min(kept for _, _, kept in measured) <= followed.WINDOW
-    blocks = [count for _, count, _ in measured]
-    assert blocks[2] - blocks[0] < 60 * followed.WINDOW, "a window more or less"
-    assert one.report().failures == 0

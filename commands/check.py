@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from tidegauge.commands import masters, profiles, selections
+from tidegauge.commands import growing, masters, profiles, selections
 from tidegauge.commands.layouts import layout_argument
 from tidegauge.commands.terminal import aside, colour, echo, silent
 from tidegauge.conformance.judging.verdicts import CONFORMS
@@ -26,6 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="with --spark: leave what is judged of Parquet files there; the same command goes on where it was interrupted",
     )
+    growing.arguments(parser)
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) there")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report, judge nothing")
@@ -52,7 +53,11 @@ def run(args: argparse.Namespace) -> int:
     how = How(profiles.chosen(args), args.layout, selections.chosen(args))
     if args.results and not args.spark:
         raise UsageError("check: expected --results with --spark, seen it without")
-    if args.spark:
+    if args.until_idle and not args.follow:
+        raise UsageError("check: expected --until-idle with --follow, seen it without")
+    if args.follow:
+        report = growing.followed(args, how, aside if args.json else echo, silent if args.quiet else aside)
+    elif args.spark:
         from tidegauge.spark_check.captures import check_on_spark
 
         report = check_on_spark(args.path, how, masters.chosen(args), args.results)

@@ -68,30 +68,43 @@ def missing_lines(traces: Sequence[Trace], config: Config) -> Ints:
     A node counts on by one, and may begin anew at its Start. Where the config says that a trace need not be whole, lines may
     be missing where no number shows it too: at a node's beginning and end, and at those of each of its processes.
     """
-    whole = config.extra.get(WHOLE) is not False
     found = np.zeros(sum(len(trace.events) for trace in traces), np.int64)
     at = 0
     for trace in traces:
-        last: dict[int, tuple[int, int | None]] = {}
+        gaps = Gaps(config)
         for row, event in enumerate(trace.events, at):
-            before = last.get(event.node)
-            last[event.node] = row, event.seq
-            anew = event.event == "Start" and event.seq in (0, 1)
-            if before is None:
-                lost = not whole or (event.seq or 0) > 1
-            elif event.seq is None or before[1] is None:
-                lost = not whole
-            else:
-                lost = event.seq != before[1] + 1 and not (anew and whole)
+            lost, before = gaps.take(row, event)
             if lost:
                 found[row] |= MISSING_AHEAD
                 if before is not None:
-                    found[before[0]] |= MISSING_BEHIND
-        if not whole:
-            for row, _ in last.values():
-                found[row] |= MISSING_BEHIND
+                    found[before] |= MISSING_BEHIND
+        for row in gaps.ends():
+            found[row] |= MISSING_BEHIND
         at += len(trace.events)
     return found if found.any() else found[:0]
+
+
+class Gaps:
+    """The same of one trace, event by event."""
+
+    def __init__(self, config: Config) -> None:
+        self.whole = config.extra.get(WHOLE) is not False
+        self._last: dict[int, tuple[int, int | None]] = {}
+
+    def take(self, row: int, event: Event) -> tuple[bool, int | None]:
+        """Whether lines of its node are missing in front of the event in this row; and the row of the one before it."""
+        before = self._last.get(event.node)
+        self._last[event.node] = row, event.seq
+        anew = event.event == "Start" and event.seq in (0, 1)
+        if before is None:
+            return not self.whole or (event.seq or 0) > 1, None
+        if event.seq is None or before[1] is None:
+            return not self.whole, before[0]
+        return event.seq != before[1] + 1 and not (anew and self.whole), before[0]
+
+    def ends(self) -> list[int]:
+        """The rows behind which lines are missing if the trace ends here."""
+        return [] if self.whole else [row for row, _ in self._last.values()]
 
 
 def positions(config: Config) -> dict[int, int]:

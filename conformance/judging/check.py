@@ -9,9 +9,10 @@ Rules of this file
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 from tidegauge.conformance.judging.because.history import Kept
 from tidegauge.conformance.judging.damage import set_aside
@@ -41,6 +42,9 @@ from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import named
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.problems import Problem, lost
+from tidegauge.traces.schema import Config
+
+Of = TypeVar("Of")
 
 EXPLAINED = 10
 """Failures explained in a report, unless it is said otherwise."""
@@ -157,7 +161,7 @@ def check(paths: Sequence[str | Path], how: How = How(), echo: Echo = lambda _li
                     ):
                         kept.append(one)
                     echo(f"{name}: {sum(j.traces for j in mine):,} traces, {sum(j.events for j in mine):,} events judged")
-                inputs.append(_input(name, kind, found, mine))
+                inputs.append(input_of(name, kind, found, mine))
                 judgements += mine
                 notes += [*found.notes, *warnings(lost)]
     rules = rule_verdicts(total(judgements))
@@ -173,7 +177,7 @@ def check(paths: Sequence[str | Path], how: How = How(), echo: Echo = lambda _li
     )
 
 
-def _input(path: str, kind: str, found: Found, judgements: Sequence[Judgement]) -> Input:
+def input_of(path: str, kind: str, found: Found, judgements: Sequence[Judgement]) -> Input:
     """What came of one path."""
     tallies = total(judgements)
     events = sum(judgement.events for judgement in judgements)
@@ -203,14 +207,9 @@ def of_all(inputs: Sequence[Input]) -> Verdict:
 
 def _judged(batch: InputBatch, path: str, profile: str | None, problems: list[Problem]) -> Iterator[Judged]:
     config = batch.config if profile is None else replace(batch.config, profile=profile)
-    try:
-        named(config.profile)
-    except TidegaugeError as error:
-        problems.append(
-            Problem(
-                batch.source, None, "a profile this version knows", str(error), "name one with --profile", len(batch.columns)
-            )
-        )
+    unknown = unknown_profile(batch.source, config, len(batch.columns))
+    if unknown is not None:
+        problems.append(unknown)
         return
     batch = replace(batch, config=config)
     judgement = judge(batch.columns, config, final=0 if batch.traces is None else len(batch.traces))
@@ -231,18 +230,31 @@ def _judged(batch: InputBatch, path: str, profile: str | None, problems: list[Pr
     yield Judged(batch, judgement, path)
 
 
+def unknown_profile(source: str, config: Config, events: int) -> Problem | None:
+    """What is wrong where a config names a profile that nobody knows: so many events cannot be judged."""
+    try:
+        named(config.profile)
+    except TidegaugeError as error:
+        return Problem(source, None, "a profile this version knows", str(error), "name one with --profile", events)
+    return None
+
+
 def explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
+    """The failures to explain, explained."""
+    kept: Kept = {}
+    for one, failure in worst_first((of, failure) for of in judged for failure in of.judgement.failures)[:most]:
+        batch = one.batch
+        explanation = explain(batch.columns, batch.config, failure, batch.traces, batch.source, kept=kept)
+        yield replace(explanation, path=one.path)
+
+
+def worst_first(found: Iterable[tuple[Of, Failure]]) -> list[tuple[Of, Failure]]:
     """Lost records first, then one failure per rule, then the rest, in the order they were found."""
-    found = [(one, failure) for one in judged for failure in one.judgement.failures]
     seen: set[str] = set()
-    firsts: list[tuple[Judged, Failure]] = []
-    others: list[tuple[Judged, Failure]] = []
+    firsts: list[tuple[Of, Failure]] = []
+    others: list[tuple[Of, Failure]] = []
     for pair in found:
         (others if pair[1].rule in seen else firsts).append(pair)
         seen.add(pair[1].rule)
     firsts.sort(key=lambda pair: WORST.index(pair[1].rule) if pair[1].rule in WORST else len(WORST))
-    kept: Kept = {}
-    for one, failure in (firsts + others)[:most]:
-        batch = one.batch
-        explanation = explain(batch.columns, batch.config, failure, batch.traces, batch.source, kept=kept)
-        yield replace(explanation, path=one.path)
+    return firsts + others

@@ -15,9 +15,10 @@ Lost = tuple[int, str]
 def lost_disks(columns: Columns, config: Config, traces: tuple[Trace, ...] | None, source: str) -> Iterator[Lost]:
     """One per replica that was gone."""
     events = None if traces is None else [event for trace in traces for event in trace.events]
+    nodes = [*config.nodes, *([] if config.controller is None else [config.controller])]
     for row in np.flatnonzero(columns.event == LOSE_DISK).tolist():
         at = source if events is None else events[row].at
-        yield config.nodes[int(columns.node[row])], at or source
+        yield nodes[int(columns.node[row])], at or source
 
 
 def warnings(lost: Iterable[Lost]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from tidegauge.conformance.judging.grid import grid
 from tidegauge.conformance.judging.judge import Failure
 from tidegauge.conformance.judging.replay import Snapshot, replay
 from tidegauge.conformance.judging.rulebook import Rule, looks_like, releases_of, rulebook
+from tidegauge.conformance.kernel.state import State
 from tidegauge.traces.columns import Columns
 from tidegauge.traces.schema import Config, Event, Trace
 
@@ -29,7 +30,10 @@ STATES = ("running", "role")
 
 @dataclass(frozen=True)
 class Place:
-    """A row of a trace of some columns; `traces` are the events that these were made from, where there are any."""
+    """A row of a trace of some columns; `traces` are the events that these were made from, where there are any.
+
+    Where the columns are not the beginning of their trace, `begun` is the judge's table behind the `earlier` events.
+    """
 
     columns: Columns
     config: Config
@@ -37,11 +41,17 @@ class Place:
     row: int
     traces: Sequence[Trace] | None = None
     source: str = ""
+    begun: State | None = None
+    earlier: int = 0
 
     @property
     def rows(self) -> range:
         """All rows of the trace."""
         return range(int(self.columns.trace_starts[self.trace]), int(self.columns.trace_starts[self.trace + 1]))
+
+    def number(self, row: int) -> int:
+        """The number of an event in its trace, from 1."""
+        return self.earlier + row - self.rows.start + 1
 
     @property
     def name(self) -> str:
@@ -113,15 +123,19 @@ def explain(
     failure: Failure,
     traces: Sequence[Trace] | None = None,
     source: str = "",
-    steps: int = STEPS,
     kept: Kept | None = None,
 ) -> Explanation:
     """Explain a failure. `traces` are the events that the columns were made from, if any; failures may share `kept`."""
-    place = Place(columns, config, failure.trace, failure.row, traces, source)
-    first = place.rows.start
-    window = _involved(columns, config, failure.row, first, steps)
-    snapshots = {s.row: s for s in replay(columns, config, failure.trace, failure.row, failure.row + 1 - window[0])}
-    shown = tuple(ExplainedStep(row - first + 1, place.event(row), snapshots[row]) for row in window)
+    return explain_at(Place(columns, config, failure.trace, failure.row, traces, source), failure, kept)
+
+
+def explain_at(place: Place, failure: Failure, kept: Kept | None = None) -> Explanation:
+    """Explain the failure that was found there."""
+    columns, config, first, begun = place.columns, place.config, place.rows.start, place.begun
+    window = _involved(columns, config, failure.row, first, STEPS)
+    back = failure.row + 1 - window[0]
+    snapshots = {s.row: s for s in replay(columns, config, failure.trace, failure.row, back, begun)}
+    shown = tuple(ExplainedStep(place.number(row), place.event(row), snapshots[row]) for row in window)
     rule = rulebook()[failure.rule]
     expected = words(failure.compared, failure.expected, config)
     actual = words(failure.compared, failure.actual, config)
@@ -130,11 +144,11 @@ def explain(
     says = f"n{last.node} {last.event}: {subject} is {actual}, expected {expected}. {rule.means}"
     causes: tuple[ExplainedCause, ...] = ()
     if has_causes(rule.id):
-        past = history(columns, config, failure.trace, failure.row, place.event, kept)
+        past = history(columns, config, failure.trace, failure.row, place.event, kept, begun)
         found = because(past, failure, place.tp or "the partition")
         if found is not None:
             says = found.says if rule.id.startswith("DATA-") else f"{found.says} {rule.means}"
-            causes = tuple(ExplainedCause(one.says, one.row - first + 1, past.event(one.row).at) for one in found.causes)
+            causes = tuple(ExplainedCause(one.says, place.number(one.row), past.event(one.row).at) for one in found.causes)
     return Explanation(
         rule=rule,
         means=says,
@@ -149,7 +163,7 @@ def explain(
         compared=failure.compared,
         before=snapshots[failure.row - 1],
         steps=shown,
-        left_out=failure.row + 1 - first - len(window),
+        left_out=place.number(failure.row) - len(window),
         bugs=tuple((bug.name, bug.says) for bug in looks_like(rule, config)),
     )
 
@@ -178,6 +192,15 @@ def text(explanation: Explanation) -> str:
     return "\n".join(_lines(explanation))
 
 
+def what_failed(e: Explanation) -> Iterator[str]:
+    """What failed, where, and what was expected."""
+    yield f"  trace     {e.trace}{' (' + e.tp + ')' if e.tp else ''}"
+    yield f"  at        {e.at or 'event ' + str(e.steps[-1].number)}"
+    yield f"  event     {event_words(e.event)}"
+    yield f"  expected  {e.compared} {e.expected}"
+    yield f"  actual    {e.compared} {e.actual}"
+
+
 def _lines(e: Explanation) -> Iterator[str]:
     yield e.means
     if e.because:
@@ -185,11 +208,7 @@ def _lines(e: Explanation) -> Iterator[str]:
         for cause in e.because:
             yield f"    {cause.number:>5}  {cause.says}" + (f"   [{cause.at}]" if cause.at else "")
     yield f"  {e.rule.id} {e.rule.level}: {e.rule.sentence}"
-    yield f"  trace     {e.trace}{' (' + e.tp + ')' if e.tp else ''}"
-    yield f"  at        {e.at or 'event ' + str(e.steps[-1].number)}"
-    yield f"  event     {event_words(e.event)}"
-    yield f"  expected  {e.compared} {e.expected}"
-    yield f"  actual    {e.compared} {e.actual}"
+    yield from what_failed(e)
     yield f"  rule      {e.rule.impl}; Kafka: {e.rule.kafka}"
     yield from (f"  looks like {bug}: {says}" for bug, says in e.bugs)
     if not e.bugs and e.rule.bugs and releases_of(e.config):

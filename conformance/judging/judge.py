@@ -21,16 +21,21 @@ from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS, RULES
 from tidegauge.conformance.kernel.state import (
     AT_FAILURES,
+    AT_LOGS,
+    AT_PAIRS,
     BROKERS,
     FAILED_COUNT,
     FAILED_TRACES,
     FAILURES,
+    FAILURES_ROOM,
     FINAL,
     HELD_COUNT,
     LOGS_FULL,
     MISSING,
+    OPTION,
     OVERFLOW,
     PAST_FULL,
+    SIZED,
     TALLIES,
     UNDECIDED_COUNT,
     WHOLE,
@@ -143,7 +148,7 @@ def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Conf
         room, past = more_room(st)
         if room > MOST_ROOM:
             raise TooLargeError(f"expected at most {MOST_ROOM} leader epochs in one epoch cache, saw more; split the trace")
-    return _judgement(len(given), traces, st, last, caches)
+    return judgement_of(len(given), traces, st, last, caches)
 
 
 def more_room(st: State) -> tuple[int, int]:
@@ -151,6 +156,22 @@ def more_room(st: State) -> tuple[int, int]:
     full = int(st[WHOLE, OVERFLOW])
     room, past = int(st[WHOLE, ROOM_OF_LOGS]), int(st[WHOLE, ROOM_OF_PAST])
     return room * 2 if full & LOGS_FULL else room, past * 2 if full & PAST_FULL else past
+
+
+def grown(st: State, room: int, past: int) -> State:
+    """The same memory in a larger table: what it counts and knows goes on."""
+    larger = allocate(st[OPTION].tolist(), room, int(st[WHOLE, FAILURES_ROOM]), past)
+    places, had, width = larger[WHOLE, ROOM_OF_LOGS : AT_FAILURES + 1].copy(), st[WHOLE, ROOM_OF_LOGS], st.shape[1]
+    larger[:SIZED, :width] = st[:SIZED]
+    larger[WHOLE, ROOM_OF_LOGS : AT_FAILURES + 1] = places
+    ends = [*st[WHOLE, AT_LOGS : AT_FAILURES + 1].tolist(), len(st)]
+    for at, end in zip(range(AT_PAIRS, AT_FAILURES + 1), ends, strict=True):
+        begin, to = st[WHOLE, at], larger[WHOLE, at]
+        larger[to : to + end - begin, :width] = st[begin:end]
+        if at == AT_LOGS and room != had:  # forks stand behind the room for entries
+            larger[to : to + end - begin, room] = st[begin:end, had]
+            larger[to : to + end - begin, had] = 0
+    return larger
 
 
 def frozen_inputs(columns: Columns, rows: Ints | None, missing: Ints) -> tuple[Any, ...]:
@@ -176,11 +197,12 @@ def frozen(column: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def _judgement(events: int, traces: int, st: State, last: Ints, caches: NDArray[np.int64]) -> Judgement:
+def judgement_of(events: int, traces: int, st: State, last: Ints, caches: NDArray[np.int64]) -> Judgement:
+    """What a table holds when so many events of so many traces have been judged, and the last states of these."""
     tallies = {rule: _tally(st[TALLIES + at]) for at, rule in enumerate(RULE_IDS)}
     kept = int(st[WHOLE, FAILURES])
     first = int(st[WHOLE, AT_FAILURES])
-    failures = tuple(_failure(row) for row in st[first : first + kept, :6].tolist())
+    failures = tuple(failure_of(row) for row in st[first : first + kept, :6].tolist())
     return Judgement(
         events=events,
         traces=traces,
@@ -199,7 +221,8 @@ def _tally(row: Ints) -> RuleTally:
     return RuleTally(held, failed, undecided, fields.names(int(row[MISSING])), int(row[FAILED_TRACES]))
 
 
-def _failure(row: Sequence[int]) -> Failure:
+def failure_of(row: Sequence[int]) -> Failure:
+    """The failure in a row of the table."""
     trace, at, rule, fieldno, expected, actual = row
     return Failure(trace, at, RULE_IDS[rule], fields.COMPARED[fieldno], known(expected), known(actual))
 

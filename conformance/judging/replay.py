@@ -100,23 +100,28 @@ class Snapshot:
     flying: tuple[tuple[int, int, int], ...]
 
 
-def replay(columns: Columns, config: Config, trace: int, until: int, keep: int) -> list[Snapshot]:
-    """The snapshots after the last `keep` rows of a trace up to and including row `until`, and the one before them."""
+def replay(
+    columns: Columns, config: Config, trace: int, until: int, keep: int, begun: State | None = None
+) -> list[Snapshot]:
+    """The snapshots after the last `keep` rows of a trace up to and including row `until`, and the one before them.
+
+    `begun` is the table in front of the first row, where the columns are not the beginning of their trace.
+    """
+    if begun is not None:
+        return _replayed(columns, config, trace, until, keep, begun.copy())
     room, past = ROOM, PAST
     while True:
-        snapshots, st = _replayed(columns, config, trace, until, keep, room, past)
+        options = options_of(columns, config)
+        options[GOES_ON] = 1
+        st = allocate(options, room, FAILURES_KEPT, past)
+        forget(st, trace)
+        snapshots = _replayed(columns, config, trace, until, keep, st)
         if st[WHOLE, OVERFLOW] == 0:
             return snapshots
         room, past = more_room(st)
 
 
-def _replayed(
-    columns: Columns, config: Config, trace: int, until: int, keep: int, room: int, past: int
-) -> tuple[list[Snapshot], State]:
-    options = options_of(columns, config)
-    options[GOES_ON] = 1
-    st = allocate(options, room, FAILURES_KEPT, past)
-    forget(st, trace)
+def _replayed(columns: Columns, config: Config, trace: int, until: int, keep: int, st: State) -> list[Snapshot]:
     first = int(columns.trace_starts[trace])
     inputs = frozen_inputs(columns, None, columns.missing)[:-1]
     nothing = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0, 0), np.int64)
@@ -127,13 +132,13 @@ def _replayed(
     for row in range(begin, until + 1):
         run(st, *inputs, frozen(np.array([row, row + 1])), *nothing)
         out.append(_snapshot(st, row, len(config.nodes)))
-    return out, st
+    return out
 
 
 def _snapshot(st: State, row: int, brokers: int) -> Snapshot:
     return Snapshot(
         row,
-        tuple(_replica(st, b) for b in range(brokers)),
+        tuple(replica_of(st, b) for b in range(brokers)),
         known(st[WHOLE, C_LEADER]),
         known(st[WHOLE, C_EPOCH]),
         known(st[WHOLE, C_ISR]),
@@ -149,7 +154,8 @@ def _flying(st: State, brokers: int) -> Iterator[tuple[int, int, int]]:
                 yield follower, leader, kind
 
 
-def _replica(st: State, b: int) -> ReplayedReplica:
+def replica_of(st: State, b: int) -> ReplayedReplica:
+    """What a table knows of replica b."""
     row = st[REPLICAS + b]
     up, cached = known(row[UP]), known(row[CACHED])
     epochs = None

@@ -17,38 +17,53 @@ SHOWN = 5
 """Gaps named in notes; the others are counted."""
 
 
+class Numbers:
+    """The numbers of one trace, event by event: how often they held, failed or showed a gap; the first failure and gaps."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.held = self.failed = self.lost = 0
+        self.first: Failure | None = None
+        self.notes: list[str] = []
+        self._last: dict[int, Event] = {}
+
+    def take(self, row: int, event: Event) -> None:
+        """The next event, in this row of the trace."""
+        if event.seq is None:
+            return
+        before = self._last.get(event.node)
+        self._last[event.node] = event
+        number = None if before is None else before.seq
+        if before is None or number is None or event.seq == number + 1 or (event.event == "Start" and event.seq in (0, 1)):
+            self.held += 1
+        elif event.seq == number and (event.event, event.fields) == (before.event, before.fields):
+            self.failed += 1
+            self.first = self.first or Failure(0, row, RULE, "seq", number + 1, event.seq)
+        else:
+            self.lost += 1
+            if len(self.notes) < SHOWN:
+                where = event.at or f"event {row + 1} of {self.name}"
+                self.notes.append(
+                    f"node {event.node}: lines are missing in front of {where}: seq {event.seq} follows {number}"
+                )
+
+
 def judge_sequence(judgement: Judgement, traces: Sequence[Trace], columns: Columns) -> Judgement:
     """The judgement with SEQ-01 added."""
-    held = failed = lost = 0
-    notes: list[str] = []
-    failures: list[Failure] = []
-    for at, trace in enumerate(traces):
-        last: dict[int, Event] = {}
-        first = int(columns.trace_starts[at])
-        found: Failure | None = None
-        for row, event in enumerate(trace.events, first):
-            if event.seq is None:
-                continue
-            before = last.get(event.node)
-            last[event.node] = event
-            number = None if before is None else before.seq
-            if (
-                before is None
-                or number is None
-                or event.seq == number + 1
-                or (event.event == "Start" and event.seq in (0, 1))
-            ):
-                held += 1
-            elif event.seq == number and (event.event, event.fields) == (before.event, before.fields):
-                failed += 1
-                found = found or Failure(at, row, RULE, "seq", number + 1, event.seq)
-            else:
-                lost += 1
-                where = event.at or f"event {row + 1 - first} of {trace.name}"
-                notes.append(f"node {event.node}: lines are missing in front of {where}: seq {event.seq} follows {number}")
-        failures += [found] if found else []
-    if len(notes) > SHOWN:
-        notes = [*notes[:SHOWN], f"and {len(notes) - SHOWN} more gaps"]
+    numbers = [Numbers(trace.name) for trace in traces]
+    for one, trace in zip(numbers, traces, strict=True):
+        for row, event in enumerate(trace.events):
+            one.take(row, event)
+    return with_numbers(judgement, numbers, columns.trace_starts.tolist())
+
+
+def with_numbers(judgement: Judgement, numbers: Sequence[Numbers], starts: Sequence[int]) -> Judgement:
+    """The judgement with SEQ-01 added, as the numbers of its traces have it; these begin at the rows `starts`."""
+    failures = [replace(one.first, trace=at, row=starts[at] + one.first.row) for at, one in enumerate(numbers) if one.first]
+    held, failed, lost = (sum(getattr(one, count) for one in numbers) for count in ("held", "failed", "lost"))
+    notes = [note for one in numbers for note in one.notes][:SHOWN]
+    if lost > SHOWN:
+        notes.append(f"and {lost - SHOWN} more gaps")
     tally = RuleTally(held, failed, 0, (), len(failures), after_loss=lost)
     merged = sorted((*judgement.failures, *failures), key=lambda failure: (failure.trace, failure.row))
     tallies = {**judgement.tallies, RULE: tally}

@@ -9,12 +9,14 @@ Rules of this file
 3. Without z3 nothing is decided, and a note says that.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import import_module
 from itertools import islice
 
 from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally
-from tidegauge.conformance.judging.replay import Snapshot, replay
+from tidegauge.conformance.judging.replay import ReplayedReplica, replay
 from tidegauge.traces.columns import Columns
 from tidegauge.traces.schema import Config, Event, Trace
 
@@ -49,26 +51,21 @@ class UndecidedTruncation:
 
 def judge_unknown_caches(judgement: Judgement, traces: Sequence[Trace], columns: Columns, config: Config) -> Judgement:
     """The judgement with notes on the undecided truncates, and failures for those that no cache explains."""
+    return with_truncations(judgement, undecided_truncations(traces, columns, config))
+
+
+def with_truncations(judgement: Judgement, undecided: Iterable[UndecidedTruncation]) -> Judgement:
+    """The same, where the undecided truncates are at hand."""
     if not judgement.tallies[RULE].undecided:
         return judgement
-    try:
-        from tidegauge.spec.proofs.explain import Truncation, cache_explaining  # noqa: PLC0415  z3 is an extra
-    except ModuleNotFoundError:
+    if not can_explain():
         note = f"{RULE}: whether any epoch cache explains the undecided truncates was not asked: z3 is not installed"
         return replace(judgement, notes=(*judgement.notes, note))
     notes: list[str] = []
     unexplained: list[UndecidedTruncation] = []
-    truncations = list(islice(undecided_truncations(traces, columns, config), MOST + 1))
+    truncations = list(islice(undecided, MOST + 1))
     for truncation in truncations[:MOST]:
-        seen = Truncation(
-            truncation.log_end,
-            *truncation.response,
-            truncation.target,
-            truncation.completed,
-            truncation.log_start,
-            truncation.latest_epoch,
-        )
-        cache = cache_explaining(seen)
+        cache = explaining(truncation)
         if cache is None:
             unexplained.append(truncation)
             notes.append(f"{RULE}: no epoch cache explains {truncation.words()}")
@@ -79,6 +76,25 @@ def judge_unknown_caches(judgement: Judgement, traces: Sequence[Trace], columns:
     return _with_failures(replace(judgement, notes=(*judgement.notes, *notes)), unexplained)
 
 
+def can_explain() -> bool:
+    """Whether z3 is there, which is an extra."""
+    try:
+        import_module("tidegauge.spec.proofs.explain")
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=MOST)
+def explaining(seen: UndecidedTruncation) -> object | None:
+    """A cache that explains the truncation, None where there is none."""
+    from tidegauge.spec.proofs.explain import Truncation, cache_explaining  # noqa: PLC0415  see can_explain
+
+    return cache_explaining(
+        Truncation(seen.log_end, *seen.response, seen.target, seen.completed, seen.log_start, seen.latest_epoch)
+    )
+
+
 def undecided_truncations(traces: Sequence[Trace], columns: Columns, config: Config) -> Iterator[UndecidedTruncation]:
     """Every truncation whose cache is unknown, where log end, answer and target are known."""
     for number, trace in enumerate(traces):
@@ -87,41 +103,42 @@ def undecided_truncations(traces: Sequence[Trace], columns: Columns, config: Con
             continue
         first = int(columns.trace_starts[number])
         before = {s.row: s for s in replay(columns, config, number, first + rows[-1], len(trace.events))}
-        for at in rows:
-            truncation = _truncate(number, first + at, trace.events[: at + 1], before[first + at - 1], config)
-            if truncation is not None:
-                yield truncation
+        asked: dict[int, int | None] = {}
+        for at, event in enumerate(trace.events[: rows[-1] + 1]):
+            asked[event.node] = latest_asked(event, asked.get(event.node))
+            if event.event in TRUNCATING:
+                replica = before[first + at - 1].replicas[config.nodes.index(event.node)]
+                truncation = undecided_truncation(number, first + at, event, at, replica, asked[event.node])
+                if truncation is not None:
+                    yield truncation
 
 
-def _truncate(trace: int, row: int, events: Sequence[Event], known: Snapshot, config: Config) -> UndecidedTruncation | None:
-    event = events[-1]
-    replica = known.replicas[config.nodes.index(event.node)]
+def undecided_truncation(
+    trace: int, row: int, event: Event, at: int, replica: ReplayedReplica, latest: int | None
+) -> UndecidedTruncation | None:
+    """The truncation that event number `at` of a trace tells; `replica` is what was known in front of it."""
     reported = event.fields
     log_end = reported.get("leo_before", replica.leo)
     response = reported.get("div_epoch"), reported.get("div_end")
-    target, latest = reported.get("target"), _latest_epoch(events)
+    target = reported.get("target")
     if replica.epochs is not None or reported.get("error", 0) != 0:
         return None
     # a cache known to be empty covers no log with records, so the search has no response for it
     if log_end is None or target is None or response[0] is None or response[1] is None or latest == -1:
         return None
     completed = reported.get("completed")
-    where = event.at or f"event {len(events)}"
+    where = event.at or f"event {at + 1}"
     return UndecidedTruncation(
         trace, row, where, log_end, (response[0], response[1]), target, completed, replica.log_start, latest
     )
 
 
-def _latest_epoch(events: Sequence[Event]) -> int | None:
-    """The epoch the follower asked with is the last in its cache (FETCH-02)."""
-    for event in reversed(events):
-        if event.node == events[-1].node:
-            if "req_last_epoch" in event.fields:
-                latest = event.fields["req_last_epoch"]
-                return -1 if latest is None else int(latest)
-            if event.event in REQUESTS:
-                return None
-    return None
+def latest_asked(event: Event, before: int | None) -> int | None:
+    """The epoch that a node asked with last, which is the last in its cache (FETCH-02); `before` it was that one."""
+    if "req_last_epoch" in event.fields:
+        latest = event.fields["req_last_epoch"]
+        return -1 if latest is None else int(latest)
+    return None if event.event in REQUESTS else before
 
 
 def _with_failures(judgement: Judgement, unexplained: Sequence[UndecidedTruncation]) -> Judgement:

@@ -186,6 +186,32 @@ def test_a_damaged_page_is_found_by_its_checksum(tmp_path: Path) -> None:
         parquet.read_row_group(path, 0)
 
 
+def test_a_column_of_another_type_than_the_schema_has_is_a_problem(tmp_path: Path) -> None:
+    """Arrow would end the process over it: whichever byte of the footer says so."""
+    path = tmp_path / "f.parquet"
+    parquet.write(some(traces=1), CONFIG, path)
+    data, found = path.read_bytes(), 0
+    for at in range(len(data) - 8 - int.from_bytes(data[-8:-4], "little"), len(data) - 8):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0x1E]) + data[at + 1 :])
+        if _types_differ(path):
+            found += 1
+            with pytest.raises(parquet.Unreadable, match="as in the schema"):
+                parquet.row_groups(path)
+            with pytest.raises(parquet.Unreadable, match="as in the schema"):
+                parquet.read_row_group(path, 0)
+    assert found > 3
+
+
+def _types_differ(path: Path) -> bool:
+    try:
+        with parquet.Reader(path):
+            metadata = pq.read_metadata(path)
+        group, schema = metadata.row_group(0), metadata.schema
+        return any(group.column(at).physical_type != schema.column(at).physical_type for at in range(group.num_columns))
+    except (parquet.Unreadable, IndexError, RuntimeError, OSError):  # another fault of the footer
+        return False
+
+
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"not parquet at all", b"PAR1" + b"\0" * 100 + b"PAR1"])
 def test_a_file_that_is_no_parquet_is_a_problem(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "f").write_bytes(data)

@@ -23,6 +23,8 @@ from tidegauge.traces.schema import EVENTS, FIELDS, LARGEST, VERSION, Config, Ev
 
 ENVELOPE = ("v", "trace", "tp", "node", "seq", "event", "time", "corr", "at")
 """Keys of an event line that are no fields of the event, in the order they are written."""
+SNIFFED = 4096
+"""Bytes at the beginning of a file in which a NUL says that it is no text."""
 
 
 class Reading(NamedTuple):
@@ -95,27 +97,28 @@ def read(path: str | Path, name: str | None = None) -> Reading:
 
 def read_bytes(data: bytes, path: str) -> Reading:
     """Like `read`, from bytes; `path` is what Problems call them."""
-    reader = _Reader(path)
-    if not data.strip():
-        reader.problem(None, "a Config line and events", "an empty file", "check that the source wrote anything")
-    elif b"\0" in data[:4096]:
-        reader.problem(None, "lines of JSON", "a binary file", "give NDJSON (.ndjson), or Parquet with the suffix .parquet")
-    else:
-        unended = not data.endswith(b"\n")
-        raw = data.split(b"\n")
-        for number, line in enumerate(raw, 1):
-            if line.strip() and not reader.take(number, line, unended and number == len(raw)):
-                break
+    reader = LineReader(path)
+    reader.feed(data)
+    reader.end()
     return Reading(reader.traces(), reader.problems, reader.damaged)
 
 
-class _Reader:
-    """Where the next line belongs, and what has been read so far."""
+class LineReader:
+    """Where the next line belongs, and what has been read so far: of bytes that come in any pieces.
+
+    Of a binary file, or a newer schema, nothing more is read: it has `stopped`.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.problems: list[Problem] = []
+        self.stopped = False
+        self.bytes = 0
+        self.lines = 0
+        self.torn = b""
+        self.blank = True
         self.open: dict[str, tuple[str, Config, list[Event]]] = {}
+        self.handed: dict[str, int] = {}
         self.current: str | None = None
         self.last_seq: dict[tuple[str, int], int] = {}
         self.losses = 0
@@ -123,9 +126,51 @@ class _Reader:
         self.damaged: dict[str, int] = {}
 
     def traces(self) -> list[Trace]:
+        """Everything that was read, by trace, but for what `taken` has handed out."""
         return [Trace(name, tp, config, tuple(events)) for name, (tp, config, events) in self.open.items()]
 
+    def taken(self) -> list[Trace]:
+        """What was read of each trace since the last call; it is kept here no longer."""
+        new = [Trace(name, tp, config, tuple(events)) for name, (tp, config, events) in self.open.items() if events]
+        for trace in new:
+            self.handed[trace.name] = self.handed.get(trace.name, 0) + len(trace.events)
+            self.open[trace.name][2].clear()
+        return new
+
+    def feed(self, data: bytes) -> None:
+        """Read on. The beginning of a line waits for the rest of it."""
+        if b"\0" in data[: max(SNIFFED - self.bytes, 0)]:
+            do = "give NDJSON (.ndjson), or Parquet with the suffix .parquet"
+            self.problem(None, "lines of JSON", "a binary file", do)
+            self.stopped, self.blank = True, False
+        self.bytes += len(data)
+        *whole, self.torn = (self.torn + data).split(b"\n")
+        for line in whole:
+            self.line(line, last=False)
+
+    def end(self) -> None:
+        """Nothing follows: what waits is a line, whole or not."""
+        torn, self.torn = self.torn, b""
+        self.line(torn, last=True)
+        if self.blank:
+            self.problem(None, "a Config line and events", "an empty file", "check that the source wrote anything")
+
+    def next_file(self) -> None:
+        """What follows stands in another file, which goes on where this one ends."""
+        if self.torn:
+            torn, self.torn = self.torn, b""
+            self.line(torn, last=True)
+        self.bytes = self.lines = 0
+
+    def line(self, raw: bytes, last: bool) -> None:
+        """The next line of the file."""
+        self.lines += 1
+        if raw.strip() and not self.stopped:
+            self.blank = False
+            self.stopped = not self.take(self.lines, raw, last)
+
     def problem(self, number: int | None, expected: str, seen: str, do: str, lost: int = 0) -> None:
+        """Something is wrong with a line, or with all."""
         self.problems.append(Problem(self.path, number, expected, seen, do, lost))
         self.losses += lost
 
@@ -156,6 +201,7 @@ class _Reader:
         return True
 
     def config(self, number: int, line: dict[str, Any]) -> None:
+        """A trace begins."""
         name = line.get("trace", "")
         name = name if isinstance(name, str) and name else f"trace-{len(self.open) + 1}"
         fault = configs.fault(line)
@@ -171,6 +217,7 @@ class _Reader:
         self.losses_before[name] = self.losses
 
     def event(self, number: int, line: dict[str, Any]) -> None:
+        """An event of a trace that has begun."""
         name = line.get("trace", self.current)
         if not isinstance(name, str) or name not in self.open:
             expected = (
@@ -202,7 +249,7 @@ class _Reader:
         seq = self.sequence(number, name, node, kind, line.get("seq"))
         text = {key: str(line[key]) for key in ("time", "corr") if line.get(key) is not None}
         if self.losses > self.losses_before[name]:
-            self.damaged.setdefault(name, len(events))
+            self.damaged.setdefault(name, self.handed.get(name, 0) + len(events))
         at = line.get("at") or f"{self.path}:{number}"
         events.append(Event(node, kind, fields, seq, text.get("time"), text.get("corr"), str(at), unknown))
 

@@ -10,7 +10,7 @@ Rules of this file
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -103,10 +103,7 @@ class Reader:
 
     def read_as_stored(self, index: int) -> Columns | Distinct:
         """The columns of row group `index`, or what stands for them in the distinct layout."""
-        try:
-            table = self._in.read_row_group(index, columns=self._names, use_threads=False)
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise self._bad_group(index, "a readable row group", _reason(error)) from error
+        table = self._read(index, self._names)
         try:
             ints = {name: _int64(table.column(name)) for name in self._names if name not in (TRACE, EPOCHS)}
             number = _number(table.column(TRACE))
@@ -163,15 +160,31 @@ class Reader:
         return table
 
     def _row_group(self, index: int) -> RowGroup:
-        group = self._in.metadata.row_group(index)
+        group = self._group(index)
         position = self._in.schema_arrow.names.index(TRACE)
         statistics = group.column(position).statistics
         if statistics is None or not statistics.has_min_max:
-            number = _number(self._in.read_row_group(index, columns=[TRACE], use_threads=False).column(TRACE))
+            number = _number(self._read(index, [TRACE]).column(TRACE))
             first, last = (int(number[0]), int(number[-1])) if len(number) else (0, -1)
         else:
             first, last = statistics.min, statistics.max
         return RowGroup(self.path, index, group.num_rows, first, last - first + 1)
+
+    def _read(self, index: int, names: Sequence[str]) -> pa.Table:
+        self._group(index)
+        try:
+            return self._in.read_row_group(index, columns=names, use_threads=False)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise self._bad_group(index, "a readable row group", _reason(error)) from error
+
+    def _group(self, index: int) -> Any:
+        """What the file says of a row group; if it says two things of a column, Arrow ends the process over it."""
+        group, schema = self._in.metadata.row_group(index), self._in.metadata.schema
+        for position in range(group.num_columns):
+            of, stored = schema.column(position), group.column(position).physical_type
+            if of.physical_type != stored:
+                raise self._bad_group(index, f"column {of.name} of type {of.physical_type}, as in the schema", stored)
+        return group
 
     def _starts(self, index: int, number: Any) -> Ints:
         if len(number) == 0:

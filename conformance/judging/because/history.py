@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tidegauge.conformance.judging.replay import ReplayedReplica, Snapshot, replay
-from tidegauge.conformance.kernel.state import LEADING
+from tidegauge.conformance.kernel.state import LEADING, State
 from tidegauge.traces.columns import Columns, positions
 from tidegauge.traces.schema import Config, Event
 
@@ -108,19 +108,33 @@ Kept = dict[tuple[int, int, int, int], "History"]
 
 
 def history(
-    columns: Columns, config: Config, trace: int, row: int, event_of: Callable[[int], Event], kept: Kept | None = None
+    columns: Columns,
+    config: Config,
+    trace: int,
+    row: int,
+    event_of: Callable[[int], Event],
+    kept: Kept | None = None,
+    begun: State | None = None,
 ) -> History:
-    """The stretch around `row` of a trace."""
+    """The stretch around `row` of a trace; `begun` as in `replay`."""
     begin = max(int(columns.trace_starts[trace]), row - BEFORE)
     end = min(int(columns.trace_starts[trace + 1]), row + BEHIND)
     kept = {} if kept is None else kept
     key = id(columns), trace, begin, end
     if key not in kept:
-        kept[key] = stretch(columns, config, trace, begin, end, event_of)
+        kept[key] = stretch(columns, config, trace, begin, end, event_of, begun)
     return kept[key]
 
 
-def stretch(columns: Columns, config: Config, trace: int, begin: int, end: int, event_of: Callable[[int], Event]) -> History:
-    """The rows from `begin` up to `end` of a trace."""
-    snapshots = replay(columns, config, trace, end - 1, end - begin)
+def stretch(
+    columns: Columns,
+    config: Config,
+    trace: int,
+    begin: int,
+    end: int,
+    event_of: Callable[[int], Event],
+    begun: State | None = None,
+) -> History:
+    """The rows from `begin` up to `end` of a trace; `begun` as in `replay`."""
+    snapshots = replay(columns, config, trace, end - 1, end - begin, begun)
     return History(config, begin, tuple(event_of(row) for row in range(begin, end)), tuple(snapshots))

@@ -1,0 +1,178 @@
+"""--follow: a file of NDJSON is judged as it is written, or standard input as it comes in.
+
+Rules of this file
+
+1. A signal is heeded between two pieces, so that what was read has been judged and the report stands. A second one is not
+   waited for.
+2. A file that another has taken the place of is read to its end first; one that was truncated is read from its beginning.
+"""
+
+import argparse
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import FileIO
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple
+
+from tidegauge.commands.counts import seconds
+from tidegauge.impl.errors import UsageError
+
+if TYPE_CHECKING:
+    from tidegauge.conformance.judging.check import How, Report
+
+POLL = 0.2
+"""Seconds between two looks at a file that has not grown."""
+PIECE = 1 << 18
+"""Bytes that are judged at once: a thousand lines, some tenths of a second."""
+STDIN = "-"
+WHOLE = {
+    "spark": "--spark",
+    "out": "--out",
+    "layout": "--layout",
+    "topic": "--topic",
+    "partition": "--partition",
+    "begin": "--from",
+    "end": "--to",
+    "processes": "--processes",
+}
+"""Arguments of `check` that ask for something of an input that is whole."""
+
+
+class Anew(NamedTuple):
+    """What follows is read from the beginning of a file."""
+
+    why: str
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Take them."""
+    parser.add_argument(
+        "--follow",
+        action="store_true",
+        help="judge an NDJSON file as it grows, or standard input (-): failures are printed at once, the report at the end "
+        "(Ctrl-C, end of standard input)",
+    )
+    parser.add_argument(
+        "--until-idle", type=seconds, metavar="SECONDS", help="with --follow: end when nothing came for so long"
+    )
+
+
+def followed(args: argparse.Namespace, how: "How", say: Callable[[str], None], note: Callable[[str], None]) -> "Report":
+    """The report on what came. `say` is told each failure at once, `note` what is wrong with the input."""
+    from tidegauge.conformance.judging.follow import Alarm, Follow, Withdrawn
+
+    path = _path(args)
+    follow = Follow("stdin" if path == STDIN else path, how)
+    with _asked_to_end() as ended:
+        for piece in _standard_input(args.until_idle, ended) if path == STDIN else _file(path, args.until_idle, ended):
+            for news in follow.next_file(piece.why) if isinstance(piece, Anew) else follow.feed(piece):
+                (say if isinstance(news, Alarm | Withdrawn) else note)(str(news))
+            if follow.stopped:
+                break
+        for news in follow.end():
+            (say if isinstance(news, Alarm | Withdrawn) else note)(str(news))
+    return follow.report()
+
+
+def _path(args: argparse.Namespace) -> str:
+    """The one path that is followed. Raises UsageError for what cannot be."""
+    if len(args.path) != 1:
+        raise UsageError(f"check --follow: expected one file, or - for standard input, seen {len(args.path)} paths")
+    (path,) = args.path
+    for flag, name in WHOLE.items():
+        if getattr(args, flag):
+            raise UsageError(
+                f"check --follow: expected no {name}, seen it; it is for what is whole: run check without --follow"
+            )
+    kind = "NDJSON" if path == STDIN else _kind(Path(path))
+    if kind != "NDJSON":
+        raise UsageError(
+            f"check --follow: {path}: expected NDJSON, which alone can be followed, seen {kind}; "
+            "run check without --follow, and again when there is more"
+        )
+    return str(path)
+
+
+def _kind(path: Path) -> str:
+    from tidegauge.conformance.judging.inputs import is_parquet
+    from tidegauge.traces.kafka import is_log
+
+    if path.is_dir():
+        return "a directory"
+    if is_parquet(path):
+        return "a Parquet file"
+    return "a broker log" if is_log(path) else "NDJSON"
+
+
+def _file(path: str, idle: float | None, ended: Callable[[], bool]) -> Iterator[bytes | Anew]:
+    file = Path(path).open("rb", buffering=0)  # noqa: SIM115  another one may take its place
+    last = time.monotonic()
+    try:
+        while not ended():
+            if data := file.read(PIECE):
+                yield data
+                last = time.monotonic()
+            elif (other := _replacing(file, path)) is not None:
+                while data := file.read(PIECE):
+                    yield data
+                file.close()
+                file = other
+                yield Anew(f"{path}: another file is in its place; it is read from its beginning")
+            elif os.fstat(file.fileno()).st_size < file.tell():
+                file.seek(0)
+                yield Anew(
+                    f"{path}: the file was truncated; it is read from its beginning, what was lost in between is not known"
+                )
+            elif idle is not None and time.monotonic() - last >= idle:
+                return
+            else:
+                time.sleep(POLL)
+    finally:
+        file.close()
+
+
+def _replacing(file: FileIO, path: str) -> FileIO | None:
+    """The file that the path names by now, if that is another one; between the two of a rotation it names none."""
+    try:
+        if os.path.samestat(Path(path).stat(), os.fstat(file.fileno())):
+            return None
+        return Path(path).open("rb", buffering=0)
+    except FileNotFoundError:
+        return None
+
+
+def _standard_input(idle: float | None, ended: Callable[[], bool]) -> Iterator[bytes]:
+    source, last = sys.stdin.fileno(), time.monotonic()
+    while not ended():
+        if select.select([source], [], [], POLL)[0]:
+            data = os.read(source, PIECE)
+            if not data:
+                return
+            yield data
+            last = time.monotonic()
+        elif idle is not None and time.monotonic() - last >= idle:
+            return
+
+
+@contextmanager
+def _asked_to_end() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C or a SIGTERM came."""
+    asked: list[int] = []
+
+    def heard(number: int, frame: FrameType | None) -> None:
+        if asked:
+            signal.default_int_handler(number, frame)
+        asked.append(number)
+
+    before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

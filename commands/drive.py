@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidegauge.commands import profiles
 from tidegauge.commands.counts import natural, positive, seconds
@@ -29,7 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--compare",
         nargs=2,
         metavar=("ONE", "OTHER"),
-        help="none: what changed from one release to another, by what was recorded of both (or two transcripts)",
+        help="none: what changed from one release to another, by what was recorded of both (or two transcripts); "
+        "with --controller, of their controllers",
     )
     parser.add_argument(
         "--jars", metavar="DIR", help="the jars of that release; by default Maven fetches them, once, into the user's cache"
@@ -133,15 +134,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    """What changed from one release to another, from what was recorded of both."""
-    from tidegauge.drive.runs.compare import compare, recorded_of, text_of
+    """What changed from one release to another, of brokers or of controllers, from what was recorded of both."""
+    from tidegauge.drive.runs import between_brokers, between_controllers
+    from tidegauge.drive.runs.compare import Compared, text_of
 
     paths = ("smoke", "cover", "graph", "walks", "scenarios", "scenario")
-    others = ("command", "kafka", "controller", "jars", *paths, "record", "badge")
+    others = ("command", "kafka", "jars", *paths, "record", "badge")
     seen = [name for name in (*others, "profile", "release") if getattr(args, name)]
     if seen:
-        raise UsageError(f"drive: expected --compare alone; seen {', '.join(seen)} besides; leave one of them out")
-    found = compare(*map(recorded_of, args.compare))
+        raise UsageError(
+            f"drive: expected --compare alone, or with --controller; seen {', '.join(seen)} besides; leave one of them out"
+        )
+    found: Compared[Any]
+    if args.controller:
+        found = between_controllers.compare(*map(between_controllers.recorded_of, args.compare))
+    else:
+        found = between_brokers.compare(*map(between_brokers.recorded_of, args.compare))
     echo(text_of(found))
     return found.exit_code
 

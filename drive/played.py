@@ -3,18 +3,23 @@
 Rule of this file: nothing compared is nothing decided.
 """
 
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS, UNDECIDED
 from tidegauge.drive.contract import Path, Report, Step
 
 
-class _HasPath(Protocol):
+class _Order(Protocol):
+    @property
+    def opening(self) -> Any: ...
+
     @property
     def path(self) -> Path: ...
 
+    def _replace(self, *, path: Path = ...) -> Self: ...
 
-OrderT = TypeVar("OrderT", bound=_HasPath)
+
+OrderT = TypeVar("OrderT", bound=_Order)
 """A path to be played: of a broker, or of a controller."""
 
 

@@ -38,8 +38,13 @@ class Suspect(NamedTuple):
     switch: str
     value: bool
 
+    @property
+    def turned(self) -> str:
+        """The switch with that value."""
+        return f"{self.switch}={'on' if self.value else 'off'}"
+
     def __str__(self) -> str:
-        return f"{FINDINGS[self.switch]}: {self.switch}={'on' if self.value else 'off'}"
+        return f"{FINDINGS[self.switch]}: {self.turned}"
 
 
 def explanations(found: Difference, profile: Profile) -> list[tuple[Suspect, ...]]:

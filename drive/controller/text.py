@@ -4,14 +4,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tidegauge.drive.controller.contract import REPORTED, STEPS, Difference, step_line
-from tidegauge.drive.controller.explain import Suspect
 from tidegauge.drive.reporting.text import value_text
 
 FEW = 4
 
 
-def story(found: Difference, same: Sequence[tuple[Suspect, ...]], log: Sequence[str] = ()) -> str:
-    """The whole story. `log`: what the controller has logged about it."""
+def story(
+    found: Difference,
+    same: Sequence[Sequence[object]],
+    log: Sequence[str] = (),
+    names: tuple[str, str] = ("expected", "seen"),
+) -> str:
+    """The whole story. `same`: what does the same, each as its text; `log`: what the controller has logged about it;
+    `names` is what stands above the two sides."""
     opening = found.order.opening
     lines = [f"DIFFERS after {found.at} steps, in {', '.join(found.fields)}"]
     lines.append(
@@ -19,7 +24,7 @@ def story(found: Difference, same: Sequence[tuple[Suspect, ...]], log: Sequence[
         f"min.insync.replicas {opening.min_insync_replicas}"
     )
     lines += [f"  {at:>2}  {step_line(one)}" for at, one in enumerate(found.order.path[: found.at], start=1)]
-    lines += side_by_side(found)
+    lines += _side_by_side(found, names)
     if found.step is not None:
         lines.append(f"  {found.step[0]}: {STEPS[found.step[0]].says}")
     lines += [f"  same as   {line}" for line in _suspects(same)]
@@ -27,7 +32,7 @@ def story(found: Difference, same: Sequence[tuple[Suspect, ...]], log: Sequence[
     return "\n".join(lines)
 
 
-def side_by_side(found: Difference) -> Iterator[str]:
+def _side_by_side(found: Difference, names: tuple[str, str]) -> Iterator[str]:
     """What differs, value by value."""
     rows = [
         (name, value_text(expected), value_text(seen))
@@ -36,8 +41,8 @@ def side_by_side(found: Difference) -> Iterator[str]:
         for name, expected, seen in _apart(field, found.expected.get(field), found.seen.get(field))
     ]
     name_width = max((len(name) for name, _, _ in rows), default=0)
-    width = max(map(len, ("expected", *(expected for _, expected, _ in rows))))
-    yield f"      {'':<{name_width}}  {'expected':<{width}}  seen"
+    width = max(map(len, (names[0], *(expected for _, expected, _ in rows))))
+    yield f"      {'':<{name_width}}  {names[0]:<{width}}  {names[1]}"
     for name, expected, seen in rows:
         yield f"    ! {name:<{name_width}}  {expected:<{width}}  {seen}"
 
@@ -53,7 +58,7 @@ def _apart(name: str, expected: Any, seen: Any) -> Iterator[tuple[str, Any, Any]
         yield from _apart(f"{name} {key}", expected.get(key), seen.get(key))
 
 
-def _suspects(same: Sequence[tuple[Suspect, ...]]) -> Iterator[str]:
+def _suspects(same: Sequence[Sequence[object]]) -> Iterator[str]:
     if not same:
         yield "no known switch, alone or with another"
     for suspects in same[:FEW]:

@@ -33,6 +33,9 @@ class Suspect(NamedTuple):
     rules: dict[str, Callable[..., Any]]
     wrong: WrongStep | None = None
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.says}"
+
 
 class Decision(NamedTuple):
     """A rule that the reference applied, with what it was given and what it said; `ids` are rows of the catalog about it."""

@@ -86,7 +86,7 @@ def _suspects_text(found: Sequence[tuple[Suspect, ...]]) -> Iterator[str]:
     if not found:
         yield "no known bug, alone or with another"
     for bugs in found[:FEW]:
-        yield " with ".join(f"{bug.name}: {bug.says}" for bug in bugs) + _sentences(bugs)
+        yield " with ".join(map(str, bugs)) + _sentences(bugs)
     if len(found) > FEW:
         yield f"and {len(found) - FEW} more"
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tidegauge.conformance.judging.rulebook import known_bugs
 from tidegauge.drive.controller import transcript
 from tidegauge.drive.controller.explain import FINDINGS
 from tidegauge.drive.controller.node import ControllerNode
@@ -22,6 +23,7 @@ from tidegauge.drive.controller.transcript import TranscriptNode
 from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.recording import Recorder
+from tidegauge.drive.runs.findings import Finding
 from tidegauge.drive.runs.shipped import CONTROLLER, place_of, profile_of, release_of
 from tidegauge.impl.profiles import ELR_REPAIRED
 from tidegauge.impl.releases import RELEASE, Version, named
@@ -39,10 +41,20 @@ SAYS: Mapping[str, str] = {
 """What is no finding of docs/findings.md."""
 
 
+def findings() -> dict[str, Finding]:
+    """What a controller may do and another does not, by its name: every switch of FINDINGS against elr-repaired."""
+    says = {**{bug.name: bug.says for bug in known_bugs().values()}, **SAYS}
+    found = {}
+    for finding in FINDINGS.values():
+        right = {name: getattr(ELR_REPAIRED, name) for name, of in FINDINGS.items() if of == finding}
+        found[finding] = Finding(finding, says.get(finding, ""), {name: not value for name, value in right.items()}, right)
+    return found
+
+
 def paths_that_show(finding: str, node: TranscriptNode) -> int:
     """On how many paths a controller did what the reference without a finding does not; 0 where no scenario shows it."""
     profile = profile_of(node)
-    without = profile.switched({name: getattr(ELR_REPAIRED, name) for name, of in FINDINGS.items() if of == finding})
+    without = profile.switched(findings()[finding].right)
     if without == profile:
         return 0
     own = [order for order in node.orders if order.name in SHOWN_BY and FINDINGS[SHOWN_BY[order.name]] == finding]
@@ -61,7 +73,7 @@ def rows(nodes: Sequence[TranscriptNode]) -> list[list[str]]:
         ["steps", *(f"{one.steps:,}" for one in played)],
         ["paths that differ from its own profile", *(str(len(one.differences)) for one in played)],
     ]
-    for finding in dict.fromkeys(FINDINGS.values()):
+    for finding in findings():
         counts = [paths_that_show(finding, node) for node in nodes]
         if any(counts):
             table.append([finding, *(str(count or "") for count in counts)])

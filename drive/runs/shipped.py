@@ -7,6 +7,7 @@ from tidegauge.drive.controller import transcript as of_controller
 from tidegauge.drive.played import OrderT
 from tidegauge.drive.recording import RecordedNode
 from tidegauge.drive.transcript import TranscriptNode, read
+from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, named, version_of
 
@@ -19,6 +20,18 @@ BROKER, CONTROLLER = "kafka", "controller"
 def place_of(release: str, folder: Path = FOLDER, kind: str = BROKER) -> Path:
     """The file of a release."""
     return folder / f"{kind}-{release}.gz"
+
+
+def place_named(name: str, kind: str) -> Path:
+    """A file, or that of a release that is shipped. Raises UsageError with the releases there are."""
+    if Path(name).is_file():
+        return Path(name)
+    there = releases(kind=kind)
+    if name not in there:
+        raise UsageError(
+            f"compare: expected a transcript, or a release of {', '.join(there)}; seen {name!r}; choose one of those"
+        )
+    return place_of(name, kind=kind)
 
 
 def release_of(node: RecordedNode[OrderT]) -> str:

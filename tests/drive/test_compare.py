@@ -9,9 +9,11 @@ from tidegauge.commands.main import main
 from tidegauge.drive import transcript
 from tidegauge.drive.contract import EVERYTHING, Capabilities, Order
 from tidegauge.drive.paths.walks import walks
+from tidegauge.drive.played import OrderT
 from tidegauge.drive.player import ReferenceNode, Start, play, reference
 from tidegauge.drive.recording import Recorded, Recorder
-from tidegauge.drive.runs.compare import Compared, compare, recorded_of, text_of
+from tidegauge.drive.runs.between_brokers import compare, recorded_of
+from tidegauge.drive.runs.compare import Compared, text_of
 from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.faults import FAULTS
@@ -30,7 +32,7 @@ def recorded(
     return transcript.read(place)
 
 
-def causes(found: Compared) -> set[str]:
+def causes(found: Compared[OrderT]) -> set[str]:
     """The bugs that explain some change by themselves, and by no other bug."""
     alone = (change.causes for change in found.changes if len(change.causes) == 1)
     return {suspect.name for (cause,) in alone for suspect in cause}
@@ -107,4 +109,4 @@ def test_what_is_no_transcript_and_no_release_is_refused_with_those_there_are(ca
     with pytest.raises(UsageError, match=r"3\.4\.0, 3\.4\.1, .*4\.4\.0; seen '1\.2\.3'"):
         recorded_of("1.2.3")
     assert main(["drive", "--compare", "4.1.1", "4.3.1", "--walks", "3"]) == 2
-    assert "expected --compare alone; seen walks besides" in capsys.readouterr().err
+    assert "expected --compare alone, or with --controller; seen walks besides" in capsys.readouterr().err

@@ -99,13 +99,13 @@ def _add_received(
     handled = {(key, step.tp): step for step in node.broker.steps if step.name == "HandleFetch" for key in step.awaits}
     # the broker epoch tells a process from the next one of its broker, which logs again
     last = {(fetch.replica, fetch.broker_epoch): at for at, fetch in enumerate(fetches) if id(fetch) in matched}
-    told: set[tuple[int, int]] = set()
+    reported: set[tuple[int, int]] = set()
     for at, fetch in enumerate(fetches):
         send = matched.get(id(fetch))
         if send is not None:
             latest[fetch.replica] = (send.run, id(send))
-            told.add((fetch.replica, int(fetch.request.response.get("sessionId", 0)) or fetch.session))
-        elif (fetch.replica, fetch.session) not in told:  # a replica has one for each of its fetchers
+            reported.add((fetch.replica, int(fetch.request.response.get("sessionId", 0)) or fetch.session))
+        elif (fetch.replica, fetch.session) not in reported:  # a replica has one for each of its fetchers
             continue  # a session that its sender never tells of: not what came behind its last line
         elif not _logs_no_more(senders, fetch.replica, latest):
             continue

@@ -27,12 +27,12 @@ from tidegauge.traces.kafka.lines.selection import Parts, Request, Selection
 
 AT_ONCE = 500
 """Lines of a share that are written at once."""
-_ALL, _FILE, _TOLD = "all", "file", "told"
+_ALL, _FILE, _KNOWN = "all", "file", "known"
 _BEGINS = "Registered signal handlers"
 
 
 @dataclass
-class Told:
+class Known:
     """What files told of all shares: names of topics, which loggers were heard (by file), for which shares sessions ask.
 
     `opened` are the sessions whose first request was seen, `anything` those that ask for nobody knows what.
@@ -44,7 +44,7 @@ class Told:
     opened: set[int] = field(default_factory=set)
     anything: set[int] = field(default_factory=set)
 
-    def add(self, other: "Told") -> None:
+    def add(self, other: "Known") -> None:
         """What another file told."""
         self.names |= other.names
         self.heard |= other.heard
@@ -55,8 +55,8 @@ class Told:
 
     def asks_for(self, share: int, session: int) -> bool:
         """Whether a session may ask for partitions of a share."""
-        known = session in self.opened and session not in self.anything
-        return not known or share in self.asks.get(session, ())
+        sure = session in self.opened and session not in self.anything
+        return not sure or share in self.asks.get(session, ())
 
 
 class TakeApart(NamedTuple):
@@ -65,7 +65,7 @@ class TakeApart(NamedTuple):
     selection: Selection
     layout: str | None
 
-    def __call__(self, path: Path) -> Told:
+    def __call__(self, path: Path) -> Known:
         """What it told."""
         place = _place(self.selection, path)
         place.mkdir()
@@ -74,17 +74,17 @@ class TakeApart(NamedTuple):
         writer.end()
         if not file.sources:
             (place / _FILE).write_bytes(pickle.dumps(file))
-        return writer.told
+        return writer.known
 
 
-def take_apart(logs: Sequence[Path], selection: Selection, layout: str | None, over: Callable[..., Iterator[Told]]) -> None:
+def take_apart(logs: Sequence[Path], selection: Selection, layout: str | None, over: Callable[..., Iterator[Known]]) -> None:
     """Put the logs share by share into the folder `selection.apart`; `over` is a map, over processes or not."""
-    told = Told()
+    known = Known()
     for with_requests in (False, True):  # topics are named in other lines than requests, which name them by id
         some = [path for path in logs if ("request" in path.name) is with_requests]
-        for one in over(TakeApart(replace(selection, names=dict(told.names)), layout), some):
-            told.add(one)
-    (Path(selection.apart) / _TOLD).write_bytes(pickle.dumps(told))
+        for one in over(TakeApart(replace(selection, names=dict(known.names)), layout), some):
+            known.add(one)
+    (Path(selection.apart) / _KNOWN).write_bytes(pickle.dumps(known))
 
 
 def read_log(path: Path, label: str, layout: str | None, selection: Selection | None) -> LogFile:
@@ -94,12 +94,12 @@ def read_log(path: Path, label: str, layout: str | None, selection: Selection | 
     place = _place(selection, path)
     if not selection.apart or not (place / _FILE).exists():
         return read_lines(path, label, layout, selection.line)
-    told = _told(selection.apart)
-    selection.names.update(told.names)
-    selection.heard[label] = told.heard.get(place.name, {})
+    known = _known(selection.apart)
+    selection.names.update(known.names)
+    selection.heard[label] = known.heard.get(place.name, {})
     share = selection.share[0]
     rows = [Row(*row) for row in _rows(place / str(share))]
-    rows += _common(place, share, told)
+    rows += _common(place, share, known)
     rows.sort()
     file: LogFile = pickle.loads((place / _FILE).read_bytes())
     return file._replace(
@@ -114,7 +114,7 @@ class _Writer:
 
     def __init__(self, place: Path, selection: Selection) -> None:
         self.place, self.selection = place, selection
-        self.told = Told(selection.names, selection.heard)
+        self.known = Known(selection.names, selection.heard)
         self._asked: dict[tuple[str, ...], set[int]] = {}
         self._waiting: dict[str, list[tuple[Any, ...]]] = {}
         self._last: tuple[Line, Parts] | None = None
@@ -160,13 +160,13 @@ class _Writer:
             opened = request.opens
         else:
             opened = request.session if request.epoch == 1 and request.counter in self._asked else 0
-            self.told.asks.setdefault(request.session, set()).update(shares)
+            self.known.asks.setdefault(request.session, set()).update(shares)
             shares = self._asked.get(request.counter, set())
         if unnamed:
-            self.told.anything |= {request.session, opened}
+            self.known.anything |= {request.session, opened}
         if opened:
-            self.told.opened.add(opened)
-            self.told.asks.setdefault(opened, set()).update(shares)
+            self.known.opened.add(opened)
+            self.known.asks.setdefault(opened, set()).update(shares)
 
     def _put(self, name: str, row: tuple[Any, ...]) -> None:
         waiting = self._waiting.setdefault(name, [])
@@ -193,7 +193,7 @@ def _rows(path: Path) -> Iterator[Any]:
             yield from marshal.load(file)
 
 
-def _common(place: Path, share: int, told: Told) -> Iterator[Row]:
+def _common(place: Path, share: int, known: Known) -> Iterator[Row]:
     """The lines for all shares, those of sessions that ask for nothing of this one counted."""
     chains = Chains()
     for row, its_own, request in _rows(place / _ALL):
@@ -202,7 +202,7 @@ def _common(place: Path, share: int, told: Told) -> Iterator[Row]:
                 yield Row(*row)
             continue
         of = Request(*request)
-        if of.epoch > 0 and not told.asks_for(share, of.session):
+        if of.epoch > 0 and not known.asks_for(share, of.session):
             yield from chains.add(Row(*row), of)
             continue
         yield from chains.end(of.counter)
@@ -216,6 +216,6 @@ def _place(selection: Selection, path: Path) -> Path:
 
 
 @lru_cache(maxsize=1)
-def _told(folder: str) -> Told:
-    told: Told = pickle.loads((Path(folder) / _TOLD).read_bytes())
-    return told
+def _known(folder: str) -> Known:
+    known: Known = pickle.loads((Path(folder) / _KNOWN).read_bytes())
+    return known

@@ -20,9 +20,9 @@ from tidegauge.conformance.judging.unknown_caches import (
     COMPARED,
     MOST,
     RULE,
+    Asked,
     can_explain,
     explaining,
-    latest_asked,
     with_truncations,
 )
 from tidegauge.conformance.judging.window import NOTHING, Found, Kept, Window, failures_of, firsts, lost_behind
@@ -46,7 +46,7 @@ class Followed:
         self.window = Window(trace)
         self._numbers = Numbers(trace.name)
         self._gaps = Gaps(trace.config)
-        self._asked: dict[int, int | None] = {}
+        self._asked = Asked()
         self._known: set[tuple[str, int]] = set()
 
     @property
@@ -64,8 +64,7 @@ class Followed:
                 new[before - begun] = lost_behind(new[before - begun])
             elif lost and before is not None:
                 again = self.window.lose(before) or again
-            latest = self._asked[event.node] = latest_asked(event, self._asked.get(event.node))
-            new.append(Kept(event, MISSING_AHEAD if lost else 0, latest))
+            new.append(Kept(event, MISSING_AHEAD if lost else 0, self._asked.latest(event)))
         self.window.take(new, again)
         stand = {(one.rule, one.row): one for one in self._standing()}
         news = [one for key, one in stand.items() if key not in self._known]

@@ -23,6 +23,8 @@ from tidegauge.traces.schema import Config, Event, Trace
 RULE = "TRUNC-01"
 TRUNCATING = ("HandleDivergingResponse", "HandleEpochResponse")
 REQUESTS = ("SendFetch", "SendEpochRequest")
+KEEPING = (*REQUESTS, "BecomeFollower", "HandleFetch", "AnswerFetch", "HandleEpochRequest", "Observe")
+"""Behind them a cache ends as it did before; behind anything else that its node does it may not."""
 COMPARED = "epoch caches that explain the truncation"
 MOST = 50
 """Truncates looked at in one input; a search takes some hundredths of a second."""
@@ -103,12 +105,12 @@ def undecided_truncations(traces: Sequence[Trace], columns: Columns, config: Con
             continue
         first = int(columns.trace_starts[number])
         before = {s.row: s for s in replay(columns, config, number, first + rows[-1], len(trace.events))}
-        asked: dict[int, int | None] = {}
+        asked = Asked()
         for at, event in enumerate(trace.events[: rows[-1] + 1]):
-            asked[event.node] = latest_asked(event, asked.get(event.node))
+            latest = asked.latest(event)
             if event.event in TRUNCATING:
                 replica = before[first + at - 1].replicas[config.nodes.index(event.node)]
-                truncation = undecided_truncation(number, first + at, event, at, replica, asked[event.node])
+                truncation = undecided_truncation(number, first + at, event, at, replica, latest)
                 if truncation is not None:
                     yield truncation
 
@@ -133,12 +135,22 @@ def undecided_truncation(
     )
 
 
-def latest_asked(event: Event, before: int | None) -> int | None:
-    """The epoch that a node asked with last, which is the last in its cache (FETCH-02); `before` it was that one."""
-    if "req_last_epoch" in event.fields:
-        latest = event.fields["req_last_epoch"]
-        return -1 if latest is None else int(latest)
-    return None if event.event in REQUESTS else before
+class Asked:
+    """The epoch that each node asked with, which is the last in its cache (FETCH-02), while that may not have changed."""
+
+    def __init__(self) -> None:
+        self._latest: dict[int, int | None] = {}
+
+    def latest(self, event: Event) -> int | None:
+        """The one in front of the next event, as far as it is known; -1 of an empty cache."""
+        latest = self._latest.get(event.node)
+        if event.event in (*REQUESTS, *TRUNCATING) and "req_last_epoch" in event.fields:  # a leader tells the follower's
+            said = event.fields["req_last_epoch"]
+            latest = -1 if said is None else int(said)
+        elif event.event in REQUESTS:
+            latest = None
+        self._latest[event.node] = latest if event.event in KEEPING else None
+        return latest
 
 
 def _with_failures(judgement: Judgement, unexplained: Sequence[UndecidedTruncation]) -> Judgement:

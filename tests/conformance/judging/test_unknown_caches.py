@@ -71,6 +71,23 @@ def test_a_truncation_that_no_cache_explains_is_a_failure(run: list[Event]) -> N
     assert judgement.notes[0].startswith(f"{RULE}: no epoch cache explains server.log:7")
 
 
+def test_the_epoch_that_somebody_else_asked_with_says_nothing() -> None:
+    """A leader that is asked, and then follows: its own cache may have ended elsewhere (see the third case above)."""
+    start, follow, _, truncated = truncate_at(7)
+    lead = Event(1, "BecomeLeader", {"leader_epoch": 4})
+    asked = Event(1, "HandleFetch", {"peer": 2, "req_epoch": 4, "req_offset": 9, "req_last_epoch": 2, "error": 0})
+    assert judged([start, lead, asked, follow, truncated]).tallies[RULE].failed == 0
+
+
+@pytest.mark.parametrize("name", ["HandleFetchResponse", "EpochCacheEntry", "BecomeLeader"])
+def test_a_cache_that_may_have_changed_ends_nobody_knows_where(name: str) -> None:
+    """What was asked before says nothing of it; what was asked after does."""
+    start, follow, send, truncated = truncate_at(7, latest=2)
+    between = Event(1, name, {"peer": 2} if name == "HandleFetchResponse" else {})
+    assert judged([start, follow, send, between, truncated]).tallies[RULE].failed == 0
+    assert judged([start, follow, send, between, send, truncated]).tallies[RULE].failed == 1
+
+
 def test_failures_of_several_traces_are_counted_apart() -> None:
     """One trace is explained, two are not."""
     judgement = judged(truncate_at(10), truncate_at(7), truncate_at(3, log_start=4))

@@ -219,22 +219,24 @@ def test_a_full_disk_is_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "works"),
+    ("number", "arguments", "works"),
     [
-        (["prove", "--processes", "2"], "multiprocessing"),
-        pytest.param(["model", "Medium"], "tlc2.TLC", marks=pytest.mark.tlc),
+        (signal.SIGINT, ["prove", "--processes", "2"], "multiprocessing"),
+        (signal.SIGTERM, ["prove", "--processes", "2"], "multiprocessing"),
+        pytest.param(signal.SIGINT, ["model", "Medium"], "tlc2.TLC", marks=pytest.mark.tlc),
     ],
-    ids=["prove", "model"],
+    ids=["prove", "prove, SIGTERM", "model"],
 )
-def test_ctrl_c_is_one_line_and_leaves_no_child(arguments: list[str], works: str) -> None:
-    """Exit code 130, at once; what it had started is gone. `works` is in the command of the child that does the work."""
+def test_ctrl_c_is_one_line_and_leaves_no_child(number: int, arguments: list[str], works: str) -> None:
+    """And a SIGTERM. Exit code 130, at once; what it had started is gone. `works` is in the command of the child that does
+    the work."""
     process = run(*arguments, stdout=subprocess.PIPE)
     started: list[int] = []
     deadline = time.monotonic() + 60
     while not any(works in command(pid) for pid in started) and time.monotonic() < deadline:
         time.sleep(0.1)
         started = children(process.pid)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, printed = process.communicate(timeout=20)
     assert started
     assert (process.returncode, len(printed.splitlines())) == (130, 1)

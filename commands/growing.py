@@ -132,7 +132,7 @@ def _file(path: str, idle: float | None, ended: Callable[[], bool]) -> Iterator[
             elif idle is not None and time.monotonic() - last >= idle:
                 return
             else:
-                time.sleep(POLL)
+                time.sleep(POLL if idle is None else min(POLL, idle))
     finally:
         file.close()
 

@@ -86,6 +86,40 @@ def test_the_last_lines_of_a_process_that_is_killed(tmp_path: Path) -> None:
     assert [rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "path", "recorded"),
+    [
+        (
+            "4.2.0/a-steady",
+            "n1/server.log",
+            "[Partition alpha-0 broker=1] Recorded replica 3 log end offset (LEO) position 120",
+        ),
+        (
+            "4.2.0/a-steady",
+            "n3/server.log",
+            "[Partition beta-0 broker=3] Recorded replica 2 log end offset (LEO) position 150",
+        ),
+        (
+            "4.3.1/m-lost-disk",
+            "n2/server.log",
+            "[Partition alpha-0 broker=2] Recorded replica 1 log end offset (LEO) position 55",
+        ),
+        (
+            "3.4.1/b-kill-leader",
+            "n2/server.log",
+            "[Partition alpha-0 broker=2] Recorded replica 3 log end offset (LEO) position 96",
+        ),
+    ],
+)
+def test_one_of_several_fetches_of_one_offset_is_recorded_by_no_line(
+    name: str, path: str, recorded: str, tmp_path: Path
+) -> None:
+    """Which one nobody knows: the lines of the later ones are taken for those in front of them (HW-02)."""
+    report = without(name, tmp_path, path, number_of(name, path, recorded))
+    assert sum(recorded in line for line in logs(shipped()[name])[path]) > 2
+    assert "HW-02" not in {rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL}
+
+
 def test_a_server_log_that_begins_behind_its_requests(tmp_path: Path) -> None:
     """Another process served them: that nobody heard it end breaks no rule (LIFE-01)."""
     name = "4.2.0/d-unclean"

@@ -246,7 +246,7 @@ def _exchange(nodes: Sequence[Node], fetches: Mapping[int, list[Fetch]], matched
     for node in nodes:
         if not node.runs:
             continue
-        exchanges = Exchanges(node.broker, node.runs, matched, taken)
+        exchanges = Exchanges(node.broker, node.runs, matched, taken, fetches[node.id])
         for fetch in fetches[node.id]:
             exchanges.fetch(fetch)
         handlers = {

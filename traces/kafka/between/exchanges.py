@@ -3,7 +3,7 @@
 Rules of this file
 
 1. A fetch the leader counted has a `Recorded replica` line already; the request adds what it asked and, if the response left
-   at once, what was answered. The n-th counted request of a replica at an offset is the n-th line that records it.
+   at once, what was answered. Which line that is, recorded.py says.
 2. A response that left later is a step of its own, AnswerFetch, when it was completed. So is one that left in the handler
    thread but was read after the fetch was counted: it has another high watermark, or records that came after it.
 3. A fetch that was refused or found to diverge is not recorded: the request is the only source.
@@ -14,15 +14,13 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from tidegauge.impl.rules import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
+from tidegauge.traces.kafka.between.recorded import RecordedLines
 from tidegauge.traces.kafka.lines.phrases import Asked
 from tidegauge.traces.kafka.lines.requests import Fetch, LoggedRequest, LoggedResponse
 from tidegauge.traces.kafka.nodes.steps import Fields, LoggedBroker, LoggedStep, Send, or_null, reported
 from tidegauge.traces.kafka.nodes.timeline import Mark, Run, explains
 
 LATEST, EARLIEST = -1, -2
-SECOND = 1_000_000
-NEAR = SECOND // 4
-"""Half of replica.fetch.wait.max.ms: idle fetches of one replica, all of one offset, are further apart."""
 TAKEN = 200_000
 """How long after its line a new leader epoch may be taken (seen: 109 ms, cold); at TRACE a later line tells when."""
 LATE = 20_000
@@ -38,6 +36,7 @@ class Exchanges:
         runs: Sequence[Run],
         sends: Mapping[int, Send],
         taken: Mapping[tuple[Hashable, str], LoggedStep],
+        fetches: Sequence[Fetch],
     ) -> None:
         self.broker = broker
         self.taken = taken
@@ -45,14 +44,12 @@ class Exchanges:
         self.sends = sends
         self.unexplained = 0
         self.moved = 0
-        self._recorded: dict[tuple[int, str, object], list[LoggedStep]] = defaultdict(list)
+        self._recorded = RecordedLines(broker.steps, fetches)
         self._appends: dict[tuple[str, object], list[LoggedStep]] = defaultdict(list)
         self._proposals: dict[str, list[LoggedStep]] = defaultdict(list)
         for step in broker.steps:
             if step.name == "AlterPartition":
                 self._proposals[step.tp].append(step)
-            elif step.name == "HandleFetch":
-                self._recorded[step.place[0], step.tp, step.fields.get("peer")].append(step)
             elif step.name == "LeaderAppend":
                 self._appends[step.tp, step.fields["rec_base"]].append(step)
 
@@ -88,7 +85,7 @@ class Exchanges:
         request = fetch.request
         run = self.run_of(request.line.time)
         refused = request.at_once and (response.error != 0 or response.diverging)
-        step = None if refused else self._find_recorded(run, fetch, tp, asked)
+        step = None if refused else self._recorded.find(run, fetch, tp, asked)
         # of a topic that the broker has not heard of yet KafkaApis#handleFetchRequest says so, whatever the others wait for
         unheard_of = step is None and response.error in (UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID)
         together = request.at_once or unheard_of
@@ -125,24 +122,6 @@ class Exchanges:
         return {
             name: handled.fields[name] for name in ("rec_base", "rec_end", "rec_epoch", "epochs") if name in handled.fields
         }
-
-    def _find_recorded(self, run: Run, fetch: Fetch, tp: str, asked: Asked) -> LoggedStep | None:
-        """The first line that fits, near the request's own times if there is one. Where the request before it is missing
-        from the log, its line is still waiting, and may be of the same offset: there it is the closest one."""
-        waiting = self._recorded[run.number, tp, fetch.replica]
-        begin, end = fetch.request.dequeued, fetch.request.handled
-        away = {
-            position: max(begin - step.time, step.time - end, 0)
-            for position, step in enumerate(waiting)
-            if step.fields.get("remote_leo") == asked.offset and begin - SECOND <= step.time <= end + SECOND
-        }
-        if not away:
-            return None
-        near = [position for position in away if away[position] <= NEAR]
-        position = (near or list(away))[0] if fetch.whole else min(away, key=lambda one: away[one])
-        step = waiting[position]
-        del waiting[: position + 1]
-        return step
 
     def _read_before_counted(self, run: Run, step: LoggedStep, res_hw: int, request: LoggedRequest) -> bool:
         """Whether the response tells the high watermark that held before the fetch counted, as an immediate one does.

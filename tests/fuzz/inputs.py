@@ -85,8 +85,10 @@ def _arguments(chosen: random.Random, path: str) -> list[str]:
         target = chosen.choice(("{}/u.ndjson", "{}/u.parquet", "{}", "{}/no/u.ndjson", path, "/dev/null", "{}/t.ndjson"))
         return ["convert", "--quiet", path, target, *_flags(chosen, ("--layout",))]
     paths = [path] + [chosen.choice((path, "{}/nothing", "{}", "/dev/null", ""))] * (chosen.random() < 0.05)
+    flags = _flags(chosen, tuple(_VALUES))
+    # drawn last: an input that was wrong once stays the one of its number
     follow = ["--follow", "--until-idle", chosen.choice(("0.001", "0.001", "0", "x"))] * (chosen.random() < 0.04)
-    return ["check", "--quiet", "--json", *paths, *follow, *_flags(chosen, tuple(_VALUES))]
+    return ["check", "--quiet", "--json", *paths, *flags, *follow]
 
 
 def _flags(chosen: random.Random, names: Sequence[str]) -> list[str]:

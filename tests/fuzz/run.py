@@ -10,6 +10,7 @@ Rules of this file
 import argparse
 import io
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -19,6 +20,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -29,6 +31,7 @@ from tidegauge.commands.main import FAULT, main
 INPUTS = 1_000_000
 PROCESSES = 2
 BATCH = 250
+SCRATCH = Path("/dev/shm" if Path("/dev/shm").is_dir() else tempfile.gettempdir())
 
 
 def written(given: Input, folder: Path) -> list[str]:
@@ -74,7 +77,7 @@ def batch(first: int, seed: int, last: int) -> tuple[Counter[str], list[str]]:
     codes: Counter[str] = Counter()
     wrong: list[str] = []
     for number in range(first, min(first + BATCH, last)):
-        folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+        folder = Path(tempfile.mkdtemp(prefix=f"{_folder(seed)}{number}-", dir=SCRATCH))
         try:
             code, fault = outcome(made(seed, number), folder)
         finally:
@@ -83,6 +86,18 @@ def batch(first: int, seed: int, last: int) -> tuple[Counter[str], list[str]]:
         if fault:
             wrong.append(f"input {number}: {fault.replace(str(folder), '')}")
     return codes, wrong
+
+
+def _folder(seed: int) -> str:
+    """How the folder of an input begins. Of one that ends the process it is all that is left, and names it."""
+    return f"fuzz-{os.getppid()}-{seed}-"
+
+
+def _ended(seed: int) -> Iterator[str]:
+    """The inputs that were tried when a process ended: one of them did it."""
+    for folder in sorted(SCRATCH.glob(f"fuzz-{os.getpid()}-{seed}-*")):
+        yield f"input {folder.name.split('-')[3]}: the process ended, with this one or another that was tried beside it"
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def batches(seed: int, inputs: int, processes: int) -> Iterator[tuple[Counter[str], list[str]]]:
@@ -121,6 +136,10 @@ def run(arguments: Sequence[str]) -> int:
                 print(fault, flush=True)
             if done % (40 * BATCH) == 0:
                 print(f"{done:,} inputs, {time.monotonic() - started:.0f} s, {wrong} wrong", flush=True)
+    except BrokenProcessPool:
+        for fault in _ended(chosen.seed):
+            print(fault, flush=True)
+            wrong += 1
     except KeyboardInterrupt:
         print("stopped", flush=True)  # what was tried until then counts
     ended = ", ".join(f"{code}: {count:,}" for code, count in sorted(codes.items()))

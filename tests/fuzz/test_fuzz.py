@@ -1,5 +1,6 @@
 """A few of the inputs that `python -m tests.fuzz.run` tries by the million, and those that were wrong once; it can fail."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,8 @@ WRONG_ONCE = [
     (7, 939),  # an offset beyond 2^62
     (8, 2784),  # an epoch of a checkpoint beyond 2^62
     (8, 6229),  # a log without epochs, drawn
+    (73, 31536),  # requests of a broker none of whose lines is chosen
+    (73, 224639),  # a Parquet footer that says two types of a column: Arrow ended the process
 ]
 
 
@@ -55,3 +58,12 @@ def test_a_fault_that_is_a_sentence_is_found(tmp_path: Path, monkeypatch: pytest
     """The last resort of `main` is none here."""
     monkeypatch.setattr(command_line.doctor, "run", lambda _: [].pop())
     assert "IndexError" in outcome(Input(("doctor",), {}), tmp_path)[1]
+
+
+def test_an_input_that_ends_the_process_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is nobody left to say so but its folder."""
+    monkeypatch.setattr(room, "outcome", lambda *_: os._exit(9))
+    assert room.run(["--seed", "4", "--inputs", "1"]) == 1
+    assert "input 0: the process ended" in capsys.readouterr().out

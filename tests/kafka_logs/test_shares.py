@@ -13,7 +13,7 @@ from tests.kafka_logs.test_selection import events
 from tidegauge.conformance.evidence.metamorphic.cases import logs
 from tidegauge.conformance.evidence.metamorphic.losses import LOSSES
 from tidegauge.traces.kafka import Capture, read
-from tidegauge.traces.kafka.lines.counted import LATEST, Chains, Row
+from tidegauge.traces.kafka.lines.counted import LATEST, Chains
 from tidegauge.traces.kafka.lines.files import logs_in
 from tidegauge.traces.kafka.lines.lines import Line
 from tidegauge.traces.kafka.lines.selection import Request, Selection
@@ -222,9 +222,9 @@ def test_a_session_that_began_in_another_file_is_known(tmp_path: Path) -> None:
 )
 def test_requests_are_counted(epochs: list[int], kept: list[tuple[int, int]]) -> None:
     """(epoch, how many it stands for): every break is there, nothing is counted twice."""
-    chains, found = Chains(), list[Row]()
+    chains, found = Chains(), list[Line]()
     for number, epoch in enumerate(epochs):
-        found += chains.add(Row(number, number, "t", str(epoch), ""), Request(("t", "2"), 77, epoch))
+        found += chains.add(Line("f", number, number, "t", str(epoch), ""), Request(("t", "2"), 77, epoch))
     found += chains.end_all()
     assert [(int(row.message), row.counted) for row in found] == kept
     assert sum(row.counted for row in found) == len(set(epochs))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conformance.following import follow, hand, same, some_runs, text_of, whole
+from tests.conformance.following import follow, hand, same, text_of, whole
 from tests.conformance.hand import COPIED, TWO, bent, reported
 from tests.conformance.kernel.test_superseded import reigns, unheard
 from tests.traces.strategies import trace_lists
@@ -24,16 +24,6 @@ from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace
 
 GOLDEN = sorted(DIRECTORY.glob("*.ndjson"))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("follow")
-
-
-@pytest.fixture(scope="module")
-def runs() -> list[Trace]:
-    return some_runs()
 
 
 pieces = st.lists(st.integers(0, 1 << 16), max_size=12)

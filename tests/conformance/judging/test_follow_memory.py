@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.following import hand, same, some_runs, text_of
+from tests.conformance.following import hand, same, text_of
 from tests.conformance.hand import COPIED, OPENING, reported
 from tests.conformance.kernel.test_superseded import reign, reigns, unheard
 from tidegauge.conformance.judging import followed
@@ -22,16 +22,6 @@ from tidegauge.conformance.kernel.forks import fork, fork_end, fork_start
 from tidegauge.conformance.kernel.state import PAST, ROOM, SIZED, TALLIES, WHOLE, epochs_row
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.schema import Trace
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("follow")
-
-
-@pytest.fixture(scope="module")
-def runs() -> list[Trace]:
-    return some_runs()
 
 
 @pytest.mark.parametrize("window", [8, followed.WINDOW])

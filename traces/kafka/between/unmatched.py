@@ -141,20 +141,18 @@ def _log_starts(node: Node) -> Iterator[Gap]:
 
 
 def _requests_without_line(node: Node) -> Iterator[Gap]:
-    """A fetch that was answered with records or none, and no line that records it, in a process not told to stop. Which of
-    several of one offset it was nobody knows: the first lines that fit have been taken for those of the first."""
+    """A fetch that was answered with records or none, and no line that records it, in a process not told to stop."""
     stopped = {step.place[0] for step in node.broker.steps if step.name == "Stop"}
-    since: dict[tuple[object, ...], int] = {}
-    for step in sorted((one for one in node.broker.steps if one.name == "HandleFetch"), key=lambda one: one.time):
-        run = _run_of(node, step.time)
-        asked = (step.fields.get(name) for name in ("peer", "req_epoch", "req_offset"))
-        first = since.setdefault((run.number, step.tp, *asked), step.time)
-        if step.fields.get("error", 0) != 0 or "remote_leo" in step.fields or "div_epoch" in step.fields:
+    for step in node.broker.steps:
+        if step.name != "HandleFetch" or step.fields.get("error", 0) != 0 or "remote_leo" in step.fields:
             continue
-        if isinstance(step.fields.get("peer"), int) and (run.closed or run.last > step.time or run.number not in stopped):
-            begin, end = spot(node, first - LAST // 2), _after(node, step.time + LAST // 2)
+        if "div_epoch" in step.fields or not isinstance(step.fields.get("peer"), int):
+            continue
+        run = _run_of(node, step.time)
+        if run.closed or run.last > step.time or run.number not in stopped:
+            begin, end = spot(node, step.time - LAST // 2), _after(node, step.time + LAST // 2)
             why = f"a fetch was answered ({step.at}), and no line records it"
-            yield Gap(node.id, PARTITION, begin, end, (first, step.time), why)
+            yield Gap(node.id, PARTITION, begin, end, (step.time, step.time), why)
 
 
 def _full_fetches(

@@ -10,24 +10,13 @@ Rules of this file
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 
+from tidegauge.traces.kafka.lines.lines import Line
 from tidegauge.traces.kafka.lines.selection import Request
 
 LATEST = 3
 """The last ones that are kept: a 4.x broker that is told to stop sends one or two more than it logs (unmatched.py)."""
-
-
-class Row(NamedTuple):
-    """A line as it is kept on disk; `counted` as in Line."""
-
-    number: int
-    time: int
-    thread: str
-    message: str
-    logger: str
-    counted: int = 0
 
 
 @dataclass
@@ -37,8 +26,8 @@ class _Chain:
     session: int
     first: int
     last: int
-    latest: deque[Row] = field(default_factory=deque)
-    between: Row | None = None
+    latest: deque[Line] = field(default_factory=deque)
+    between: Line | None = None
 
 
 @dataclass
@@ -48,13 +37,13 @@ class Chains:
     _open: dict[tuple[str, ...], _Chain] = field(default_factory=dict)
     _seen: dict[tuple[tuple[str, ...], int], list[tuple[int, int]]] = field(default_factory=dict)
 
-    def add(self, row: Row, request: Request) -> Iterator[Row]:
+    def add(self, line: Line, request: Request) -> Iterator[Line]:
         """One more; yields those that are known to be kept."""
         chain = self._open.get(request.counter)
         if chain is not None and chain.session == request.session:
             if request.epoch == chain.last + 1:
                 chain.last = request.epoch
-                chain.latest.append(row)
+                chain.latest.append(line)
                 if len(chain.latest) > LATEST:
                     chain.between = chain.latest.popleft()
                 return
@@ -65,18 +54,18 @@ class Chains:
             return
         yield from self.end(request.counter)
         self._open[request.counter] = _Chain(request.session, request.epoch, request.epoch)
-        yield row._replace(counted=1)
+        yield replace(line, counted=1)
 
-    def end(self, counter: tuple[str, ...]) -> Iterator[Row]:
+    def end(self, counter: tuple[str, ...]) -> Iterator[Line]:
         """Another request comes in between."""
         chain = self._open.pop(counter, None)
         if chain is not None:
             self._seen.setdefault((counter, chain.session), []).append((chain.first, chain.last))
             if chain.between is not None:
-                yield chain.between._replace(counted=chain.last - LATEST - chain.first)
-            yield from (row._replace(counted=1) for row in chain.latest)
+                yield replace(chain.between, counted=chain.last - LATEST - chain.first)
+            yield from (replace(line, counted=1) for line in chain.latest)
 
-    def end_all(self) -> Iterator[Row]:
+    def end_all(self) -> Iterator[Line]:
         """The file ends."""
         for counter in list(self._open):
             yield from self.end(counter)

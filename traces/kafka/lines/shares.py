@@ -20,7 +20,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any, NamedTuple
 
-from tidegauge.traces.kafka.lines.counted import Chains, Row
+from tidegauge.traces.kafka.lines.counted import Chains
 from tidegauge.traces.kafka.lines.lines import Line, LogFile, read_lines
 from tidegauge.traces.kafka.lines.requests import is_request
 from tidegauge.traces.kafka.lines.selection import Parts, Request, Selection
@@ -98,13 +98,13 @@ def read_log(path: Path, label: str, layout: str | None, selection: Selection | 
     selection.names.update(known.names)
     selection.heard[label] = known.heard.get(place.name, {})
     share = selection.share[0]
-    rows = [Row(*row) for row in _rows(place / str(share))]
-    rows += _common(place, share, known)
-    rows.sort()
+    lines = [_line(label, row) for row in _rows(place / str(share))]
+    lines += _common(place, label, share, known)
+    lines.sort(key=lambda line: line.number)
     file: LogFile = pickle.loads((place / _FILE).read_bytes())
     return file._replace(
         label=label,
-        lines=[Line(label, at, time, intern(who), says, intern(by), of) for at, time, who, says, by, of in rows],
+        lines=lines,
         problems=[replace(problem, path=label) for problem in file.problems],
     )
 
@@ -184,6 +184,11 @@ def _row(line: Line) -> tuple[int, int, str, str, str, int]:
     return line.number, line.time, line.thread, line.message, line.logger, line.counted
 
 
+def _line(label: str, row: tuple[int, int, str, str, str, int]) -> Line:
+    number, time, thread, message, logger, counted = row
+    return Line(label, number, time, intern(thread), message, intern(logger), counted)
+
+
 def _rows(path: Path) -> Iterator[Any]:
     if not path.exists():
         return
@@ -193,21 +198,21 @@ def _rows(path: Path) -> Iterator[Any]:
             yield from marshal.load(file)
 
 
-def _common(place: Path, share: int, known: Known) -> Iterator[Row]:
+def _common(place: Path, label: str, share: int, known: Known) -> Iterator[Line]:
     """The lines for all shares, those of sessions that ask for nothing of this one counted."""
     chains = Chains()
     for row, its_own, request in _rows(place / _ALL):
         if request is None:
             if share not in its_own:
-                yield Row(*row)
+                yield _line(label, row)
             continue
         of = Request(*request)
         if of.epoch > 0 and not known.asks_for(share, of.session):
-            yield from chains.add(Row(*row), of)
+            yield from chains.add(_line(label, row), of)
             continue
         yield from chains.end(of.counter)
         if share not in its_own:
-            yield Row(*row)
+            yield _line(label, row)
     yield from chains.end_all()
 
 

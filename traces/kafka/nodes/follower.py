@@ -19,6 +19,7 @@ from tidegauge.traces.kafka.lines.phrases import fetch_line
 from tidegauge.traces.kafka.lines.said import Said
 from tidegauge.traces.kafka.nodes import leader
 from tidegauge.traces.kafka.nodes.steps import (
+    TRUNCATES,
     Fields,
     LoggedBroker,
     LoggedFetcher,
@@ -30,7 +31,6 @@ from tidegauge.traces.kafka.nodes.steps import (
 )
 
 FETCHER_THREAD = "ReplicaFetcherThread-"
-_TRUNCATING = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfRange", "HandleEpochResponse")
 
 
 def _sending(broker: LoggedBroker, said: Said) -> None:
@@ -129,14 +129,14 @@ def _after_append(broker: LoggedBroker, said: Said) -> None:
 
 def _high_watermark(broker: LoggedBroker, said: Said) -> None:
     """Both roles print this; at a leader the line of Partition that follows says more."""
-    step = broker.opened(said, "HandleFetchResponse", *_TRUNCATING)
+    step = broker.opened(said, "HandleFetchResponse", *TRUNCATES)
     if step is not None:
         broker.replica(said.tp).hw = said.number("hw")
         broker.add(step, hw=said.number("hw"))
 
 
 def _high_watermark_lowered(broker: LoggedBroker, said: Said) -> None:
-    step = broker.opened(said, "HandleFetchResponse", *_TRUNCATING)
+    step = broker.opened(said, "HandleFetchResponse", *TRUNCATES)
     if step is not None:
         broker.replica(said.tp).hw = said.number("hw")
         broker.add(step, hw_before=said.number("hw_before"), hw=said.number("hw"))
@@ -203,7 +203,7 @@ def _truncate(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo = said.number("leo")
     replica.truncate_epochs_at_end(replica.leo)
-    step = broker.opened(said, *_TRUNCATING)
+    step = broker.opened(said, *TRUNCATES)
     if step is not None:
         broker.add(step, leo=replica.leo)
 
@@ -211,7 +211,7 @@ def _truncate(broker: LoggedBroker, said: Said) -> None:
 def _truncate_nothing(broker: LoggedBroker, said: Said) -> None:
     replica = broker.replica(said.tp)
     replica.leo = said.number("last") + 1
-    step = broker.opened(said, *_TRUNCATING)
+    step = broker.opened(said, *TRUNCATES)
     if step is not None:
         broker.add(step, leo=replica.leo)
 
@@ -220,7 +220,7 @@ def _truncate_all(broker: LoggedBroker, said: Said) -> None:
     """UnifiedLog#truncateFullyAndStartAt also empties the epoch cache, without a line."""
     replica = broker.replica(said.tp)
     replica.leo, replica.log_start, replica.epochs = said.number("leo"), said.number("log_start"), []
-    step = broker.opened(said, *_TRUNCATING)
+    step = broker.opened(said, *TRUNCATES)
     if step is not None:
         broker.add(step, leo=replica.leo, log_start=replica.log_start)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tidegauge.traces.kafka.lines.lines import Line, clock
 from tidegauge.traces.kafka.lines.phrases import fetch_line
 from tidegauge.traces.kafka.lines.said import Said
-from tidegauge.traces.kafka.nodes.steps import LoggedBroker, LoggedReplica
+from tidegauge.traces.kafka.nodes.steps import TRUNCATES, LoggedBroker, LoggedReplica, may_fetch
 
 BEGIN, END = (-1, -1), (1 << 60, 1 << 60)
 """In front of the first line of a node, and behind its last one."""
@@ -46,6 +46,9 @@ _ROLE_LINES = frozenset({"leader", "leader-again", "follower", "follower-again"}
 _CHANGES_LOG = frozenset(
     {"log-created", "log-completed", "appended", "received", "after-append", "cut", "cut-nothing", "cut-all"}
 )
+_CUTS = frozenset({"cut", "cut-nothing", "cut-all"})
+_LOOKS = frozenset({"leader-high-watermark", "leader-high-watermark-kept"})
+_MAKES_IT_LOOK = ("BecomeLeader", "LeaderAppend", "HandleAlterPartitionResponse")
 _REPORTED_BY: Mapping[str, frozenset[str]] = {
     "leo": _CHANGES_LOG | {"leader", "follower"},
     "hw": frozenset(
@@ -225,8 +228,11 @@ class Watch:
             yield from _differs(replica.leo, said.number("remote_leo"), "leo", said.tp)
         elif said.what == "truncating-to-high-watermark":
             yield from _differs(replica.hw, said.number("hw_before"), "hw", said.tp)
-        elif said.what == "cut-nothing":
-            yield from _differs(replica.leo, said.number("last") + 1, "leo", said.tp)
+        elif said.what in _CUTS:
+            if said.what == "cut-nothing":
+                yield from _differs(replica.leo, said.number("last") + 1, "leo", said.tp)
+            if in_fetcher and broker.opened(said, *TRUNCATES) is None:
+                yield FETCHER, thread, "a follower's log is truncated, and no line says for what"
         elif said.what == "epochs-cut-at-end" and not replica.loaded:
             yield from self._found(max(map(int, _EPOCH.findall(said.text("entries"))), default=-1), "entry", said.tp, CACHE)
         elif said.what == "log-created":
@@ -242,6 +248,8 @@ class Watch:
                 yield EVERYTHING, ("load", said.tp), "no line says how far the log goes that was loaded"
             if replica.loaded:
                 yield EVERYTHING, ("load", said.tp), "a replica is loaded twice by one process"
+        if said.what in _LOOKS and not may_fetch(said) and broker.opened(said, *_MAKES_IT_LOOK) is None:
+            yield ROLES, ("role", said.tp), "a leader looks at its high watermark, and no line says for what"
         if said.what in _OF_A_LEADER and self._leading.get(said.tp) is False:
             yield ROLES, ("role", said.tp), "a follower acts as a leader"
 
@@ -277,6 +285,8 @@ class Watch:
             open_step = self.broker.open.get((said.line.thread, tp))
             if said.line.thread and open_step is not None and open_step.name == _OF_AN_RESPONSE:
                 yield FETCHER, thread, "the lines of a response end in the middle"
+            if said.line.thread and open_step is not None and open_step.name in TRUNCATES and "leo" not in open_step.fields:
+                yield LOG, ("leo", tp), "a follower truncates its log, and no line says that the log did"
             if replica.leader_epoch is not None and asked.epoch > replica.leader_epoch:
                 yield ROLES, ("role", tp), f"a request in leader epoch {asked.epoch}, which no line begins"
             latest = latest_epoch(replica.epochs)

@@ -17,7 +17,16 @@ from collections.abc import Callable, Mapping
 
 from tidegauge.traces.kafka.lines.phrases import broker_epochs, leos, proposal
 from tidegauge.traces.kafka.lines.said import Said
-from tidegauge.traces.kafka.nodes.steps import Fields, LoggedBroker, LoggedStep, Risen, or_null, record_fields, reported
+from tidegauge.traces.kafka.nodes.steps import (
+    Fields,
+    LoggedBroker,
+    LoggedStep,
+    Risen,
+    may_fetch,
+    or_null,
+    record_fields,
+    reported,
+)
 
 
 def _leader(broker: LoggedBroker, said: Said) -> None:
@@ -113,6 +122,7 @@ def _high_watermark_risen(broker: LoggedBroker, said: Said) -> None:
     step = broker.opened(said, "BecomeLeader", "HandleAlterPartitionResponse")
     if step is not None:
         broker.add(step, hw_before=before, hw=after)
+        broker.close(said)
         return
     settle(broker, said)
     append_step = broker.opened(said, "LeaderAppend")
@@ -121,6 +131,8 @@ def _high_watermark_risen(broker: LoggedBroker, said: Said) -> None:
         append_step.fields.update(hw_before=before, hw=after)
         if broker.replica(said.tp).isr == {broker.node}:
             return  # whoever else is in the ISR when the thread counts its next fetch
+    elif not may_fetch(said):
+        return  # the line that says why is missing (gaps.py)
     broker.risen[said.line.thread, said.tp] = Risen(said, (broker.run, broker.index, 0, 0), append_step, was)
 
 
@@ -132,7 +144,8 @@ def _high_watermark_kept(broker: LoggedBroker, said: Said) -> None:
     """
     step = broker.opened(said, "BecomeLeader", "LeaderAppend", "HandleAlterPartitionResponse")
     if step is None:
-        broker.kept[said.line.thread, said.tp] = said
+        if may_fetch(said):
+            broker.kept[said.line.thread, said.tp] = said
         return
     if step.name == "BecomeLeader":
         broker.add(step)

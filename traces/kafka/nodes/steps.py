@@ -20,7 +20,11 @@ Place = tuple[int, int, int, int]
 Fields = dict[str, object]
 
 
+REQUEST_HANDLER = "kafka-request-handler-"
+"""How Kafka calls the threads that handle fetches (KafkaRequestHandlerPool)."""
 TAKES_RESPONSES = frozenset({"HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleFetchError"})
+TRUNCATES = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfRange", "HandleEpochResponse")
+"""What a follower says before it truncates its log."""
 
 
 @dataclass(eq=False, slots=True)
@@ -101,6 +105,11 @@ class LoggedReplica:
         if known == 0:
             return None
         return [[self.epochs[known - 1][0], base], *(list(entry) for entry in self.epochs[known:inside])]
+
+
+def may_fetch(said: Said) -> bool:
+    """Whether the thread of a line handles fetches; one without a name may be any."""
+    return not said.line.thread or REQUEST_HANDLER in said.line.thread
 
 
 def record_fields(replica: LoggedReplica, base: int, end: int) -> Fields:

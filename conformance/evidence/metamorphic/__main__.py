@@ -14,6 +14,7 @@ from tidegauge.conformance.evidence.metamorphic.cases import (
     Outcome,
     captures,
     cases,
+    cases_of_kinds,
     outcome,
     transformed,
     written,
@@ -60,18 +61,20 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("directories", nargs="*", type=Path, default=[FOLDER])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cases", type=int, default=CASES)
+    parser.add_argument("--kinds", action="store_true", help="lose lines of one kind, every kind of every capture in turn")
     parser.add_argument("--processes", type=int, default=PROCESSES)
     parser.add_argument("--only", type=int, help="the number of one case")
     parser.add_argument("--keep", type=Path, help="with --only: write its logs here")
     chosen = parser.parse_args(arguments)
     of = captures(chosen.directories)
-    numbered = list(cases(of, chosen.cases, chosen.seed))
+    numbered = list((cases_of_kinds if chosen.kinds else cases)(of, chosen.cases, chosen.seed))
     if chosen.only is not None:
         numbered = [case for case in numbered if case.number == chosen.only]
     if chosen.keep is not None:
         for case in numbered:
             written(transformed(case, chosen.seed), case, chosen.keep)
-    print(f"seed {chosen.seed}: {len(numbered):,} cases of {len(of)} captures, {len(TRANSFORMATIONS)} transformations")
+    names = {step for case in numbered for step in case.steps}
+    print(f"seed {chosen.seed}: {len(numbered):,} cases of {len(of)} captures, {len(names)} transformations")
     counts: dict[str, Count] = {}
     total = Count(Counter(), Counter())
     with ProcessPoolExecutor(chosen.processes) as pool:
@@ -85,7 +88,7 @@ def main(arguments: Sequence[str]) -> int:
             if done % PROGRESS == 0:
                 print(f"{done:,} cases, {total.wrong} wrong", flush=True)
     print(HEAD)
-    for name in sorted(counts, key=[*TRANSFORMATIONS, "pairs"].index):
+    for name in sorted(counts) if chosen.kinds else sorted(counts, key=[*TRANSFORMATIONS, "pairs"].index):
         print(counts[name].row(name))
     print(total.row("all"))
     return 1 if total.wrong else 0

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tidegauge.conformance.evidence.captures import expectations
 from tidegauge.conformance.evidence.metamorphic.files_of import Files
+from tidegauge.conformance.evidence.metamorphic.kinds import HOW, is_of_a_kind, kinds, lose, loss_of
 from tidegauge.conformance.evidence.metamorphic.losses import LOSSES
 from tidegauge.conformance.evidence.metamorphic.relayouts import RELAYOUTS
 from tidegauge.conformance.evidence.metamorphic.tree import Relayout, Tree, joined, write
@@ -77,15 +78,18 @@ class Outcome:
 
 
 def captures(directories: Sequence[Path]) -> dict[Path, tuple[str, ...]]:
-    """Every capture below the directories with the rules that fail on it; those nobody has said are left out."""
-    found: dict[Path, tuple[str, ...]] = {}
+    """Every capture below the directories with the rules that fail on it; those nobody has said are left out.
+
+    One that lies in two of them, by release and story, is taken once.
+    """
+    found: dict[str, tuple[Path, tuple[str, ...]]] = {}
     for directory in directories:
         expected = expectations(directory)
         for folder in sorted(directory.glob("*/*")):
             name = folder.relative_to(directory).as_posix()
             if folder.is_dir() and name in expected:
-                found[folder] = tuple(expected[name]["fails"])
-    return found
+                found.setdefault(name, (folder, tuple(expected[name]["fails"])))
+    return dict(found.values())
 
 
 def cases(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator[Case]:
@@ -98,6 +102,15 @@ def cases(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator
         folder = folders[(number // len(names) + number) % len(folders)]
         other = chosen.choice(folders)
         yield Case(number, folder, steps, of[folder], other, of[other])
+
+
+def cases_of_kinds(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator[Case]:
+    """`count` cases in which lines of one kind are lost: all captures, kinds and ways in turn, in an order of the seed."""
+    turns = [(folder, loss_of(how, what)) for folder in of for what in kinds(logs(folder)) for how in HOW]
+    random.Random(f"{seed}/kinds").shuffle(turns)
+    for number in range(count):
+        folder, name = turns[number % len(turns)]
+        yield Case(number, folder, (name,), of[folder], folder, of[folder])
 
 
 @cache
@@ -124,6 +137,8 @@ def transformed(case: Case, seed: int) -> Files:
             files |= {f"{OTHER}{path}": lines for path, lines in logs(case.other).items()}
         elif step in LOSSES and any(files.values()):  # the loss before may have left nothing to lose
             files = LOSSES[step](chosen, files)
+        elif is_of_a_kind(step):
+            files = lose(step, chosen, files)
     return files
 
 

@@ -50,9 +50,17 @@ _CUTS = frozenset({"cut", "cut-nothing", "cut-all"})
 _LOOKS = frozenset({"leader-high-watermark", "leader-high-watermark-kept"})
 _MAKES_IT_LOOK = ("BecomeLeader", "LeaderAppend", "HandleAlterPartitionResponse")
 _REPORTED_BY: Mapping[str, frozenset[str]] = {
-    "leo": _CHANGES_LOG | {"leader", "follower"},
+    "leo": _CHANGES_LOG | {"leader", "follower", "shrinking"},
     "hw": frozenset(
-        {"log-loaded", "leader", "leader-again", "follower", "leader-high-watermark", "follower-high-watermark"}
+        {
+            "log-loaded",
+            "leader",
+            "leader-again",
+            "follower",
+            "shrinking",
+            "leader-high-watermark",
+            "follower-high-watermark",
+        }
     ),
     "set": frozenset({"high-watermark", "leader-high-watermark"}),
     "role": _ROLE_LINES,
@@ -223,6 +231,9 @@ class Watch:
             yield from _differs(replica.hw, said.number("hw_before"), "hw", said.tp, PARTITION)
             if named and self._set.get((said.line.thread, said.tp)) != said.number("hw"):
                 yield LOG, ("set", said.tp), "a high watermark that no line of the log sets"
+        elif said.what == "shrinking":  # under the write lock of Partition: no other thread appends meanwhile
+            yield from _differs(replica.leo, said.number("leo"), "leo", said.tp)
+            yield from _differs(replica.hw, said.number("hw"), "hw", said.tp, PARTITION)
         elif said.what == "recorded" and replica.leo is not None and said.number("remote_leo") > replica.leo:
             # behind the log end a fetch is out of range, and not recorded (Partition#fetchRecords)
             yield from _differs(replica.leo, said.number("remote_leo"), "leo", said.tp)

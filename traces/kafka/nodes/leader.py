@@ -19,6 +19,7 @@ from tidegauge.traces.kafka.lines.phrases import broker_epochs, leos, proposal
 from tidegauge.traces.kafka.lines.said import Said
 from tidegauge.traces.kafka.nodes.steps import (
     Fields,
+    KeptHighWatermark,
     LoggedBroker,
     LoggedStep,
     Risen,
@@ -145,7 +146,11 @@ def _high_watermark_kept(broker: LoggedBroker, said: Said) -> None:
     step = broker.opened(said, "BecomeLeader", "LeaderAppend", "HandleAlterPartitionResponse")
     if step is None:
         if may_fetch(said):
-            broker.kept[said.line.thread, said.tp] = said
+            key = said.line.thread, said.tp
+            if said.line.thread and key in broker.kept:  # a thread handles one fetch at a time
+                _settle_kept(broker, broker.kept[key])
+            recorded = dict(broker.replica(said.tp).recorded)
+            broker.kept[key] = KeptHighWatermark(said, (broker.run, broker.index, 0, 0), recorded)
         return
     if step.name == "BecomeLeader":
         broker.add(step)
@@ -186,20 +191,27 @@ def settle(broker: LoggedBroker, said: Said) -> None:
 
 def settle_all(broker: LoggedBroker) -> None:
     """At the end of a process."""
-    for said in broker.kept.values():
-        replica = broker.replica(said.tp)
-        reported_leos = leos(said.text("leos")) if "leos" in said.values else {}
-        new = [
-            (peer, leo)
-            for peer, leo in reported_leos.items()
-            if peer != broker.node and leo != replica.recorded.get(peer, -1)
-        ]
-        if len(new) == 1:
-            peer, leo = new[0]
-            fields = reported(peer=peer, req_offset=leo, remote_leo=leo)
-            broker.step(said, "HandleFetch", fields)
+    for kept in broker.kept.values():
+        _settle_kept(broker, kept)
     for risen in list(broker.risen.values()):
         settle(broker, risen.said)
+
+
+def _settle_kept(broker: LoggedBroker, kept: KeptHighWatermark) -> None:
+    """A look at the high watermark that no `Recorded` line claims: a fetch, of whom the LEOs of the line tell."""
+    if "leos" not in kept.said.values:
+        return
+    new = {
+        peer: leo
+        for peer, leo in leos(kept.said.text("leos")).items()
+        if peer != broker.node and leo != kept.recorded.get(peer, -1)
+    }
+    if len(new) != 1:
+        return  # the lines of other threads, which tell of theirs, may be yet to come
+    for peer, leo in new.items():
+        step = broker.step(kept.said, "HandleFetch", reported(peer=peer, req_offset=leo, remote_leo=leo))
+        step.place = kept.place
+        broker.replica(kept.said.tp).recorded[peer] = leo
 
 
 def _expand_isr(broker: LoggedBroker, said: Said) -> None:
@@ -212,7 +224,9 @@ def _expand_isr(broker: LoggedBroker, said: Said) -> None:
 
 
 def _shrinking(broker: LoggedBroker, said: Said) -> None:
-    broker.begin(said, "ShrinkIsr", {"isr": said.ids(), "leo": said.number("leo"), "hw": said.number("hw")})
+    replica = broker.replica(said.tp)
+    replica.leo, replica.hw = said.number("leo"), said.number("hw")
+    broker.begin(said, "ShrinkIsr", {"isr": said.ids(), "leo": replica.leo, "hw": replica.hw})
 
 
 def _shrink_isr(broker: LoggedBroker, said: Said) -> None:

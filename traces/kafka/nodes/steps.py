@@ -9,7 +9,7 @@ Rules of this file
 3. Steps of different nodes are tied by keys: a step that awaits a key comes after every step that offers it.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from tidegauge.impl import rules
@@ -173,6 +173,15 @@ class Risen:
     was: Fields
 
 
+@dataclass(eq=False, slots=True)
+class KeptHighWatermark:
+    """A `Skipping update high watermark` line whose cause is not known yet; `recorded` is what the leader had of whom."""
+
+    said: Said
+    place: Place
+    recorded: Mapping[int, int]
+
+
 @dataclass(eq=False)
 class LoggedBroker:
     """The lines of one node, read in order: the replicas, the fetcher threads, and the steps so far.
@@ -191,7 +200,7 @@ class LoggedBroker:
     open: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
     fetchers: dict[tuple[str, int], LoggedFetcher] = field(default_factory=dict)
     risen: dict[tuple[str, str], Risen] = field(default_factory=dict)
-    kept: dict[tuple[str, str], Said] = field(default_factory=dict)
+    kept: dict[tuple[str, str], KeptHighWatermark] = field(default_factory=dict)
     expanding: dict[tuple[str, str], LoggedStep] = field(default_factory=dict)
     busy: dict[str, int] = field(default_factory=dict)
     sends: list[Send] = field(default_factory=list)

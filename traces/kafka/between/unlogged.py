@@ -6,8 +6,9 @@ Rules of this file
 2. A fetch whose `Recorded` line is missing too is that of the only replica with a request left over, if there is just one.
 3. A broker that is told to stop stops logging before it stops fetching (4.x): what was received was sent. Such a send
    stands behind the last line of its sender, after the response to the one before, and names the leader's line. A fetch in
-   front of one whose send is known was sent in time: its line is missing, and is not made up. Nor is one where no send of
-   that replica to that leader is known, or where lines of one of the two are missing.
+   front of one whose send is known was sent in time: its line is missing, and is not made up. Nor is one in an older leader
+   epoch than the last that its sender tells of, one where no send of that replica to that leader is known, or where lines of
+   one of the two are missing.
 4. A process ends after its requests were handled and answered (`process.py`), except a response that left after the leader
    had a request of the next process already.
 """
@@ -60,7 +61,8 @@ def tie_unlogged(
                 elif peer in senders:
                     unsent.setdefault((step.tp, peer), []).append(step)
         for (_, peer), steps in unsent.items():
-            if not _logs_no_more(senders, peer, latest) or peer in gapped or node.id in gapped:
+            whole = _logs_no_more(senders, peer, latest) and peer not in gapped and node.id not in gapped
+            if not whole or any(_is_older(step, _epoch(node, step), senders[peer], latest[peer][0]) for step in steps):
                 without += [(node, step) for step in steps]
                 continue
             for step in steps:
@@ -111,7 +113,9 @@ def _add_received(
             continue
         elif at > last.get((fetch.replica, fetch.broker_epoch), at):
             received = [(handled[("sent", id(fetch)), tp], fetch.asked[tp]) for tp in fetch.responses]
-            if fetch.replica in gapped:  # its last line may be missing, or that of its process
+            run = latest[fetch.replica][0]
+            older = any(_is_older(step, asked.epoch, senders[fetch.replica], run) for step, asked in received)
+            if older or fetch.replica in gapped:  # its last line may be missing, or that of its process
                 without += [(node, step) for step, _ in received]
                 continue
             for step, asked in received:
@@ -123,6 +127,18 @@ def _add_received(
 def _logs_no_more(senders: Mapping[int, Node], replica: int, latest: Mapping[int, tuple[int, int]]) -> bool:
     """Whether a replica may have fetched on, behind the last send it tells of, without a line."""
     return replica in senders and replica in latest and not senders[replica].runs[latest[replica][0]].closed
+
+
+def _is_older(step: LoggedStep, epoch: int | None, sender: Node, run: int) -> bool:
+    """Whether the sender tells of a later leader epoch than a fetch has, which it sent in front of that line then."""
+    (last,) = sender.runs[run].marks(step.tp, END, END)[:1]
+    return epoch is not None and last.leader_epoch is not None and 0 <= epoch < last.leader_epoch
+
+
+def _epoch(leader: Node, step: LoggedStep) -> int | None:
+    """The leader epoch in which a fetch was recorded."""
+    run, index = step.place[:2]
+    return leader.runs[run].marks(step.tp, index, index)[0].leader_epoch
 
 
 def _send_before(step: LoggedStep, sender: Node, latest: tuple[int, int], fields: Fields) -> None:

@@ -20,6 +20,7 @@ from tidegauge.traces.problems import Problem
 
 SHUTDOWN = 5_000_000
 """Microseconds for which a process fetches on at most when it has been told to stop and logs no more."""
+_RECORDED = "HandleFetchResponse"
 LAST = 2_000_000
 """Microseconds before the end of a process in which what was served need not be logged any more."""
 
@@ -195,8 +196,11 @@ def _full_fetches(
 def _last_requests(
     leader: Node, follower: Node, fetches: Sequence[Fetch], matched: Mapping[int, Send], sends: Sequence[Send]
 ) -> Iterator[Gap]:
-    """Responses that a follower took behind its last request in the log of a leader's process. One may be, if a line records
-    its request: the leader was killed before it had logged what it had sent; of one told to stop, all (rule 2)."""
+    """Responses that a follower took in front of its first request in the log of a leader, or behind the last of a process.
+
+    One may be, if a line records its request: the leader was killed before it had logged what it had sent; of one told to
+    stop, all (rule 2).
+    """
     if not leader.runs:
         return
     taken: dict[object, list[LoggedStep]] = {}
@@ -208,30 +212,33 @@ def _last_requests(
     for fetch in fetches:
         # what is counted takes no response that is read
         if id(fetch) in matched and matched[id(fetch)].node == follower.id and not fetch.request.line.counted:
-            run = _run_of(leader, fetch.request.handled).number
-            of_runs.setdefault(run, []).append((places[id(matched[id(fetch)])], fetch))
+            of_run = _run_of(leader, fetch.request.handled).number
+            of_runs.setdefault(of_run, []).append((places[id(matched[id(fetch)])], fetch))
     stopped = {step.place[0] for step in leader.broker.steps if step.name == "Stop"}
-    ends = [*(asked[0][0] for asked in of_runs.values()), len(sends)][1:]
-    for (run, asked), end in zip(of_runs.items(), ends, strict=True):
-        if run in stopped and not leader.runs[run].closed:
+    asked = [(run, its[-1][0], its[-1][1].request.handled) for run, its in of_runs.items()]
+    ends = [*(its[0][0] for its in of_runs.values()), len(sends)]
+    bounds: list[tuple[int | None, int, int | None]] = [(None, -1, None), *asked]
+    for (run, at, time), end in zip(bounds, ends, strict=True):
+        if run is not None and run in stopped and not leader.runs[run].closed:
             continue
-        at, fetch = asked[-1]
         behind = [send for send in sends[at + 1 : end] if ("answered", id(send)) in taken]
-        steps = [step for send in behind for step in taken["answered", id(send)] if step.name == "HandleFetchResponse"]
-        unrecorded = any(not _records(leader, run, step) for step in steps)
+        steps = [step for send in behind for step in taken["answered", id(send)]]
+        # what diverges, is out of range or is refused is not recorded (Partition#fetchRecords)
+        unrecorded = [step for step in steps if step.name != _RECORDED or not _records(leader, run, step)]
         if len(behind) > 1 or unrecorded:
-            until = (run + 1, 0) if run + 1 < len(leader.runs) else END
+            every = any(step.name == _RECORDED for step in unrecorded)
             why = f"node {follower.id} took {len(behind)} responses to requests that are not there"
-            time = fetch.request.handled
-            yield Gap(leader.id, EVERYTHING if unrecorded else REQUESTS, spot(leader, time), until, (time, None), why)
+            begin = BEGIN if time is None else spot(leader, time)
+            until = END if run is None or run + 1 == len(leader.runs) else (run + 1, 0)
+            yield Gap(leader.id, EVERYTHING if every else REQUESTS, begin, until, (time, None), why)
 
 
-def _records(leader: Node, run: int, response: LoggedStep) -> bool:
+def _records(leader: Node, run: int | None, response: LoggedStep) -> bool:
     """Whether a line of the leader may be of the request that this is a response to (Partition#updateFollowerFetchState)."""
     asked = response.fields.get("req_offset")
     return any(
         step.name == "HandleFetch"
-        and step.place[0] == run
+        and run in (None, step.place[0])
         and "req_epoch" not in step.fields  # that of a request that is there
         and step.tp == response.tp
         and step.fields.get("peer", response.node) == response.node

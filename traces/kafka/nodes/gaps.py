@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tidegauge.traces.kafka.lines.lines import Line, clock
 from tidegauge.traces.kafka.lines.phrases import fetch_line
 from tidegauge.traces.kafka.lines.said import Said
-from tidegauge.traces.kafka.nodes.steps import TRUNCATES, LoggedBroker, LoggedReplica, may_fetch
+from tidegauge.traces.kafka.nodes.steps import TRUNCATES, LoggedBroker, LoggedReplica, Send, may_fetch
 
 BEGIN, END = (-1, -1), (1 << 60, 1 << 60)
 """In front of the first line of a node, and behind its last one."""
@@ -102,6 +102,7 @@ class Watch:
         self._without_role: set[str] = set()
         self._set: dict[tuple[str, str], int] = {}
         self._raised: dict[tuple[str, str], int] = {}
+        self._answered: dict[tuple[str, str], Send | None] = {}
         self._reported: dict[tuple[str, str], Seen] = {}
         self._left: dict[tuple[str, str], tuple[int, Seen]] = {}
         self._first: Seen = (BEGIN, 0)
@@ -110,6 +111,7 @@ class Watch:
         """A process, at its first line that says something."""
         self._set.clear()
         self._raised.clear()
+        self._answered.clear()
         self._leading.clear()
         self._unloaded.clear()
         self._sized.clear()
@@ -221,6 +223,8 @@ class Watch:
             yield from _differs(replica.leo, said.number("leo_before"), "leo", said.tp)
             if answering and named:
                 yield FETCHER, thread, "the lines of a response end in the middle"
+            elif named and self._is_second(said):
+                yield FETCHER, thread, "a second response to one request"
         elif said.what == "after-append":
             yield from _differs(replica.leo, said.number("leo"), "leo", said.tp)
             if named and not answering:
@@ -269,6 +273,14 @@ class Watch:
         left, _ = self._left.get((what, tp), (loaded, None))
         if loaded > left:
             yield logger, (f"{what} before", tp), f"{WORDS[what]} {loaded} is loaded, and no line goes beyond {left}"
+
+    def _is_second(self, said: Said) -> bool:
+        """Whether the last request of a fetcher thread has had its response for this partition."""
+        fetcher = self.broker.fetchers.get((said.line.thread, said.number("peer")))
+        send = None if fetcher is None else fetcher.send
+        before = self._answered.get((said.line.thread, said.tp))
+        self._answered[said.line.thread, said.tp] = send
+        return send is not None and send is before
 
     def _has_a_role(self, tp: str) -> Iterator[Break]:
         if tp not in self._leading and tp not in self._without_role:

@@ -29,6 +29,7 @@ LEADS = (
     "[Broker id=1] Leader alpha-0 with topic id Some(T) starts at leader epoch 3 from offset 40 with partition epoch 6, "
     "high watermark 40, ISR [{}], adding replicas [] and removing replicas [] . Previous leader None and previous leader epoch was -1.",
 )
+REQUEST_HANDLER = "data-plane-kafka-request-handler-0"
 FETCHER = "ReplicaFetcherThread-0-2"
 RF = "[ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] "
 LOG = "[UnifiedLog partition=alpha-0, dir=/d] "
@@ -84,7 +85,7 @@ def truncates(target: int, completed: bool, epoch: int, end: int) -> tuple[str, 
 
 def appended(offset: int) -> tuple[str, str, str]:
     return (
-        "rh",
+        REQUEST_HANDLER,
         "UnifiedLog",
         f"{LOG}Appended message set with last offset: {offset}, first offset: {offset}, next offset: {offset + 1}, x",
     )
@@ -92,14 +93,18 @@ def appended(offset: int) -> tuple[str, str, str]:
 
 def risen(to: int) -> tuple[str, str, str]:
     return (
-        "rh",
+        REQUEST_HANDLER,
         "Partition",
         f"{PART}High watermark updated from (offset={to - 1}, segment=[0:0]) to (offset={to}, segment=[0:0])",
     )
 
 
 def recorded(peer: int, offset: int) -> tuple[str, str, str]:
-    return "rh", "Partition", f"{PART}Recorded replica {peer} log end offset (LEO) position {offset} and log start offset 0."
+    return (
+        REQUEST_HANDLER,
+        "Partition",
+        f"{PART}Recorded replica {peer} log end offset (LEO) position {offset} and log start offset 0.",
+    )
 
 
 FETCHED = request(

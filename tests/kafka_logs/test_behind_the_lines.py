@@ -13,6 +13,7 @@ from tests.kafka_logs.hand import (
     LEADS,
     LOADED,
     LOG,
+    REQUEST_HANDLER,
     RF,
     appended,
     broker,
@@ -125,7 +126,7 @@ def test_a_log_that_grew_while_it_was_shut_lacks_lines(tmp_path: Path) -> None:
 def test_a_high_watermark_that_only_its_log_tells_of(said: bool, tmp_path: Path) -> None:
     """The leader's own line of it is lost: what rests on the high watermark is not judged."""
     led = (*LEADS[:2], LEADS[2].format("1,2"))
-    sets = ("rh", "UnifiedLog", f"{LOG}Setting high watermark (offset=41, segment=[0:0])")
+    sets = (REQUEST_HANDLER, "UnifiedLog", f"{LOG}Setting high watermark (offset=41, segment=[0:0])")
     lines = (appended(40), sets, *((risen(41),) if said else ()), recorded(2, 41))
     capture = broker(tmp_path, STARTED, *LOADED, led, *lines, STOPPING)
     assert any("no line of its leader says so" in str(gap) for gap in capture.gaps) is not said
@@ -176,7 +177,7 @@ def test_a_response_with_records_another_thread_appended_meanwhile(tmp_path: Pat
 
 def test_without_threads_a_fetch_that_raised_nothing_takes_no_raise(tmp_path: Path) -> None:
     """Kafka's default layout: replica 3's fetch raised the high watermark, replica 2's line came first, with its own excuse."""
-    kept = ("rh", "Partition", "[Partition alpha-0 broker=1] Skipping update high watermark since new hw (offset=40, segment=[0:0]) is not larger "
+    kept = (REQUEST_HANDLER, "Partition", "[Partition alpha-0 broker=1] Skipping update high watermark since new hw (offset=40, segment=[0:0]) is not larger "
             "than old value. All current LEOs are Set(replica 2: (offset=41, segment=[0:0]), replica 3: (offset=40, segment=[0:0]), replica 1: (offset=41, segment=[0:0]))")  # fmt: skip
     lines = (
         *LOADED,

@@ -15,6 +15,7 @@ from tests.kafka_logs.hand import (
     LOADED,
     LOG,
     PART,
+    REQUEST_HANDLER,
     RF,
     appended,
     broker,
@@ -111,6 +112,7 @@ def test_a_shrink_is_proposed_answered_and_raises_the_high_watermark(tmp_path: P
         tmp_path,
         *LOADED,
         (*LEADS[:2], LEADS[2].format("1,2,3")),
+        appended(40),
         ("sched", "Partition", f"{PART}Shrinking ISR from 1,2,3 to 1,2. Leader: (highWatermark: 40, endOffset: 41). Out of sync replicas: x."),
         ("sched", "Partition", f"{PART}Submitting ISR state change PendingShrinkIsr(outOfSyncReplicaIds=Set(3), {sent}, x)"),
         ("alter", "DefaultAlterPartitionManager", "Controller successfully handled AlterPartition request for alpha-0: "
@@ -187,7 +189,7 @@ def test_with_others_in_the_isr_a_fetch_raises_it(tmp_path: Path) -> None:
 def test_the_log_start_moves_on_its_own_or_with_a_response(tmp_path: Path) -> None:
     """DeleteRecords at a leader, `leader offset increment` at a follower."""
     moved = f"{LOG}Incremented log start offset to 10 due to client delete records request"
-    alone = broker(tmp_path / "a", *LOADED, ("rh", "UnifiedLog", moved))
+    alone = broker(tmp_path / "a", *LOADED, (REQUEST_HANDLER, "UnifiedLog", moved))
     (event,) = events(alone, "LogStartMoved")
     assert dict(event.fields) == {"log_start": 10, "hw": 40}
     with_response = broker(

@@ -4,7 +4,7 @@ Rules of this file
 
 1. A kind is rare or frequent, and what is drawn among all lines is nearly always a frequent one: a truncation stands on one
    line of ten thousand. Here each kind of a capture has the same share.
-2. Of a kind one line is lost, all of one file, those of a while in one file, or all.
+2. Of a kind one line is lost, a few in a row, those of a while in one file, all of one file, or all.
 """
 
 import re
@@ -16,8 +16,8 @@ from tidegauge.conformance.evidence.metamorphic.tree import parts
 from tidegauge.traces.kafka.lines.lines import Line
 from tidegauge.traces.kafka.lines.said import parse
 
-ONE, OF_A_FILE, FOR_A_WHILE, ALL = "a line", "all of a file", "a while of a file", "all"
-HOW = (ONE, OF_A_FILE, FOR_A_WHILE, ALL)
+ONE, FEW, FOR_A_WHILE, OF_A_FILE, ALL = "a line", "a few of a file", "a while of a file", "all of a file", "all"
+HOW = (ONE, FEW, FOR_A_WHILE, OF_A_FILE, ALL)
 _API = re.compile(r'"requestApiKeyName":"(\w+)"')
 
 
@@ -58,8 +58,8 @@ def lose(name: str, random: Random, files: Files) -> Files:
     elif how != ALL:
         path = random.choice(sorted({path for path, _ in places}))
         places = [place for place in places if place[0] == path]
-    if how == FOR_A_WHILE:
+    if how in (FEW, FOR_A_WHILE):
         begin = random.randrange(len(places))
-        places = places[begin : random.randint(begin + 1, len(places))]
+        places = places[begin : random.randint(begin + 1, min(len(places), begin + 4) if how == FEW else len(places))]
     gone = set(places)
     return {path: [line for at, line in enumerate(lines) if (path, at) not in gone] for path, lines in files.items()}

@@ -1,6 +1,8 @@
 """Captures as operators have them: a quick sample of `./run metamorphic`, and that the suite can fail."""
 
+from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -11,11 +13,13 @@ from tidegauge.conformance.evidence.metamorphic.cases import (
     Outcome,
     captures,
     cases,
+    cases_of_kinds,
     logs,
     must_not_pass,
     outcome,
     transformed,
 )
+from tidegauge.conformance.evidence.metamorphic.kinds import ALL, FEW, HOW, OF_A_FILE, ONE, kind, kinds, lose, loss_of
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka.shipped import FOLDER
 
@@ -31,6 +35,40 @@ def test_no_healthy_capture_fails_and_no_broken_one_passes(case: Case) -> None:
     """Every transformation once. The number in the name and the seed make the case again."""
     seen = outcome(case, SEED)
     assert not seen.wrong, f"seed {SEED}, {seen}"
+
+
+@pytest.mark.parametrize("case", list(cases_of_kinds(SMALL, 50, SEED)), ids=lambda case: str(case.number))
+def test_no_kind_of_line_is_needed(case: Case) -> None:
+    """Rare ones as often as frequent ones."""
+    seen = outcome(case, SEED)
+    assert not seen.wrong, f"seed {SEED}, {seen}"
+
+
+def test_a_kind_is_lost_as_its_name_says() -> None:
+    """One line, a few, some or all of a file, or all, and no line of another kind."""
+    folder = next(iter(SMALL))
+    whole = logs(folder)
+    for how in HOW:
+        left = lose(loss_of(how, "sending"), Random(SEED), dict(whole))
+        gone = {path: Counter(lines) - Counter(left[path]) for path, lines in whole.items()}
+        assert {kind(line) for lines in gone.values() for line in lines} == {"sending"}
+        counts = [lines.total() for lines in gone.values() if lines]
+        of = {path: sum(kind(line) == "sending" for line in whole[path]) for path in whole}
+        assert (len(counts) == 1) is (how != ALL)
+        if how == ONE:
+            assert counts == [1]
+        elif how == FEW:
+            assert counts[0] <= 4
+        elif how in (OF_A_FILE, ALL):
+            assert counts == [of[path] for path, lines in gone.items() if lines]
+
+
+def test_every_kind_of_every_capture_comes_in_turn() -> None:
+    """As many cases as captures have kinds and ways to lose them, and none twice."""
+    every = sum(len(kinds(logs(folder))) * len(HOW) for folder in SMALL)
+    some = [(case.capture, case.steps) for case in cases_of_kinds(SMALL, every, SEED)]
+    assert len(set(some)) == every
+    assert {"a few of a file: truncating", "all: request FETCH"} <= {name for _, (name,) in some}
 
 
 def test_the_same_seed_makes_the_same_logs() -> None:

@@ -67,6 +67,34 @@ def test_a_high_watermark_that_moves_behind_the_last_line(role: str, tmp_path: P
     assert failing(tmp_path) == set()
 
 
+def test_a_process_that_served_on_and_whose_leader_a_lost_line_named(tmp_path: Path) -> None:
+    """4.x: behind a gap nothing says what it did behind its last line, so what it has then is no broken rule."""
+    looks = (
+        FETCHER,
+        "ReplicaFetcherThread",
+        f"{RF}Follower has replica log end offset 41 for partition alpha-0. Received 0 bytes of messages and leader hw 40",
+    )
+    takes = (
+        FETCHER,
+        "ReplicaFetcherThread",
+        f"{RF}Follower received high watermark 40 from the leader and updated replica high watermark to 40 for partition alpha-0",
+    )
+    loads = [
+        (
+            thread,
+            logger,
+            message.replace("offset=40", "offset=41")
+            .replace("watermark 40", "watermark 41")
+            .replace("Offset=40", "Offset=41"),
+        )
+        for thread, logger, message in LOADED
+    ]
+    lines = (STARTED, *LOADED, FOLLOWS, sends(41), looks, takes, STOPPING, STARTED, CLEAN, *loads, STOPPING)
+    capture = broker(tmp_path, *lines)
+    assert any("high watermark 41 is loaded, and no line goes beyond 40" in str(gap) for gap in capture.gaps)
+    assert failing(tmp_path) == set()
+
+
 @pytest.mark.parametrize("closed", [True, False])
 def test_a_disk_that_has_more_than_the_last_line(closed: bool, tmp_path: Path) -> None:
     """A process that served on after SIGTERM (4.x), or the last lines are lost: the checkpoint is beyond them."""

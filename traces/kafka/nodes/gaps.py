@@ -138,11 +138,12 @@ class Watch:
 
     def _leaves(self) -> None:
         """What the next process of this node finds on disk, as far as this one's lines say; one whose last lines say that it
-        was told to stop may serve on behind them."""
+        was told to stop may serve on behind them, under the leader they name (process.py)."""
         self._left.clear()
-        if self.broker.stopping and not self.broker.logs_closed:
-            return
+        serves_on = self.broker.stopping and not self.broker.logs_closed
         for tp, replica in self.broker.replicas.items():
+            if serves_on and replica.leader is not None:
+                continue
             for what, value in (("leo", replica.leo), ("hw", replica.hw), ("entry", latest_epoch(replica.epochs))):
                 if value is not None:
                     self._left[what, tp] = value, self._reported.get((what, tp), self._first)

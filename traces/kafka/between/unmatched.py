@@ -20,9 +20,9 @@ from tidegauge.traces.problems import Problem
 
 SHUTDOWN = 5_000_000
 """Microseconds for which a process fetches on at most when it has been told to stop and logs no more."""
-_RECORDED = "HandleFetchResponse"
 LAST = 2_000_000
 """Microseconds before the end of a process in which what was served need not be logged any more."""
+_RECORDED = "HandleFetchResponse"
 
 
 def unmatched(

@@ -19,6 +19,7 @@ from tidegauge.traces.kafka.lines.phrases import fetch_line
 from tidegauge.traces.kafka.lines.said import Said
 from tidegauge.traces.kafka.nodes import leader
 from tidegauge.traces.kafka.nodes.steps import (
+    FETCHER_THREAD,
     TRUNCATES,
     Fields,
     LoggedBroker,
@@ -29,8 +30,6 @@ from tidegauge.traces.kafka.nodes.steps import (
     record_fields,
     reported,
 )
-
-FETCHER_THREAD = "ReplicaFetcherThread-"
 
 
 def _sending(broker: LoggedBroker, said: Said) -> None:

@@ -133,7 +133,7 @@ def _high_watermark_risen(broker: LoggedBroker, said: Said) -> None:
         if broker.replica(said.tp).isr == {broker.node}:
             return  # whoever else is in the ISR when the thread counts its next fetch
     elif not may_fetch(said):
-        return  # the line that says why is missing (gaps.py)
+        return  # the line that says why is missing (watch.py)
     broker.risen[said.line.thread, said.tp] = Risen(said, (broker.run, broker.index, 0, 0), append_step, was)
 
 

@@ -20,9 +20,10 @@ from tidegauge.traces.kafka.lines.said import Said, parse
 from tidegauge.traces.kafka.lines.weave import weave
 from tidegauge.traces.kafka.nodes import follower, leader, process
 from tidegauge.traces.kafka.nodes.controller import LoggedController
-from tidegauge.traces.kafka.nodes.gaps import Gap, Watch
+from tidegauge.traces.kafka.nodes.gaps import Gap
 from tidegauge.traces.kafka.nodes.steps import LoggedBroker
 from tidegauge.traces.kafka.nodes.timeline import Run
+from tidegauge.traces.kafka.nodes.watch import Watch
 from tidegauge.traces.problems import Problem, shown
 
 _OF_A_FETCH = frozenset({"high-watermark", "leader-high-watermark", "leader-high-watermark-kept", "expand-isr", "recorded"})

@@ -20,8 +20,8 @@ Place = tuple[int, int, int, int]
 Fields = dict[str, object]
 
 
-REQUEST_HANDLER = "kafka-request-handler-"
-"""How Kafka calls the threads that handle fetches (KafkaRequestHandlerPool)."""
+REQUEST_HANDLER, FETCHER_THREAD = "kafka-request-handler-", "ReplicaFetcherThread-"
+"""How Kafka calls the threads that handle fetches (KafkaRequestHandlerPool), and those that send them."""
 TAKES_RESPONSES = frozenset({"HandleFetchResponse", "HandleDivergingResponse", "HandleOutOfRange", "HandleFetchError"})
 TRUNCATES = ("HandleDivergingResponse", "TruncateToHighWatermark", "HandleOutOfRange", "HandleEpochResponse")
 """What a follower says before it truncates its log."""

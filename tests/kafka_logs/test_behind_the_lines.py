@@ -67,6 +67,36 @@ def test_a_high_watermark_that_moves_behind_the_last_line(role: str, tmp_path: P
     assert failing(tmp_path) == set()
 
 
+def test_a_follower_whose_fetch_raised_it_there_may_be_any(tmp_path: Path) -> None:
+    """A request of a follower that no line of the leader records is not taken for the one behind the leader's last line."""
+    lower = [
+        (thread, logger, message.replace("offset=40", "offset=39").replace("watermark 40", "watermark 39"))
+        for thread, logger, message in LOADED
+    ]
+    led = (*LEADS[:2], LEADS[2].format("1,2").replace("high watermark 40", "high watermark 39"))
+    broker(tmp_path / "n1", STARTED, *lower, led, STOPPING, STARTED, CLEAN, *LOADED)
+    other = [
+        (
+            thread.replace("-0-2", "-0-1"),
+            logger,
+            re.sub(r"(roker[ =](?:id=)?|replicaId=|dir=/n)1", r"\g<1>2", message)
+            .replace("leader is 2", "leader is 1")
+            .replace("leaderId=2", "leaderId=1"),
+        )
+        for thread, logger, message in (STARTED, *LOADED, FOLLOWS, sends(40), STOPPING)
+    ]
+    broker(tmp_path / "n2", *other)
+    (trace,) = read(tmp_path).traces
+    assert [event.event for event in trace.events if event.node == 1] == [
+        "Start",
+        "BecomeLeader",
+        "HandleFetch",
+        "Stop",
+        "Start",
+    ]
+    assert failing(tmp_path) == set()
+
+
 def test_a_process_that_served_on_and_whose_leader_a_lost_line_named(tmp_path: Path) -> None:
     """4.x: behind a gap nothing says what it did behind its last line, so what it has then is no broken rule."""
     looks = (

@@ -50,7 +50,8 @@ def tie_unlogged(
             if step.name != "HandleFetch":
                 continue
             if not isinstance(peer, int):
-                nameless.append(step)
+                if "hw" in step.fields:  # not behind the last line of a process (process.py): it tells nothing else
+                    nameless.append(step)
             elif "req_epoch" in step.fields:
                 unsent.pop((step.tp, peer), None)
             else:

@@ -57,14 +57,17 @@ class Scenes:
         return self._create(self.check, {**KEPT, **{name.replace("_", "."): value for name, value in config.items()}})
 
     def pair(self) -> tuple[Partition, Partition]:
-        """Two empty partitions for this check alone, that one fetch can name: they have one leader."""
-        leader = self._topics.brokers()[:1]
-        if not leader:
+        """Two empty partitions for this check alone, that one fetch can name: they have one leader. Who is asked for one
+        need not heed it, but of more partitions than brokers two have the same."""
+        brokers, found = self._topics.brokers(), dict[Link, Partition]()
+        if not brokers:
             raise UndecidedError("Metadata names no broker that could lead two partitions")
-        one, other = (self._create(f"{self.check}-{which}", replicas=leader) for which in ("a", "b"))
-        if one.link is not other.link:
-            raise UndecidedError(f"two partitions on broker {leader} are led by {one.link.place} and {other.link.place}")
-        return one, other
+        for number in range(len(brokers) + 1):
+            partition = self._create(f"{self.check}-{number}", replicas=brokers[:1])
+            if partition.link in found:
+                return found[partition.link], partition
+            found[partition.link] = partition
+        raise UndecidedError(f"{len(found)} partitions have as many leaders, and Metadata names {len(brokers)} brokers")
 
     def session(self, link: Link, *fetches: Call) -> Session:
         """A fetch session of this check alone."""

@@ -27,6 +27,9 @@ NEEDS = {"Fetch": 7}
 NOBODYS = 1_977_326_743
 """A session id. Should somebody have it, nothing is done to it: that its next epoch is the largest takes 68 years."""
 
+TURNS = 10
+"""So many that one who serves at random is not taken for one who takes turns: once in 512 runs."""
+
 NOT_THERE = 7
 """A partition that the topic does not have."""
 
@@ -266,7 +269,7 @@ def _turns(scenes: Scenes) -> Asks:
     call = session.next()
     places = {(partition.place(call.version),) for partition in (one, other)}
     told: Iterable[tuple[str]] = places
-    for _ in range(4):
+    for _ in range(TURNS):
         seen = yield _tells(session, call=call, told=frozenset(told), batches=[(0, 0)])
         told, call = places - {seen[TOLD]}, session.next()
 

@@ -65,8 +65,9 @@ class Profile(NamedTuple):
     min_isr_by_partition_zero: bool  # effective min ISR counts the replicas of partition 0 (F4, all releases with ELR)
     min_isr_change_clears_elr: bool  # a new min.insync.replicas forgets every ELR (F5, all releases with ELR)
     indexes_go_stale: bool  # what forgets an ELR or deletes a topic leaves the controller's indexes (F6, all releases)
-    completes_by_adding: bool  # a reassignment waits for those it adds, not for all (KAFKA-19975, 4.3)
-    reassignment_keeps_adding: bool  # one that adds nobody keeps the list of the one before (F7, harmful since 4.3)
+    completes_by_adding: bool  # a reassignment waits for those it adds, not for all (all but 3.8 to 4.2, KAFKA-19975)
+    fewer_wait_for_all: bool  # one that leaves fewer replicas than there were waits for all of them (KAFKA-15665, 3.8)
+    reassignment_keeps_adding: bool  # one that adds nobody keeps the list of the one before (F7, harmless from 3.8 to 4.2)
     completes_before_election: bool  # an election that brings in the last replica completes nothing (F12, all releases)
     heartbeat_in_one_pass: bool  # an unfencing does not see the directories its heartbeat says failed (F8, all releases)
     neglects_elr_when_off: bool  # an ELR from before the feature was switched off is not kept up (F9, all releases with ELR)
@@ -111,6 +112,7 @@ FETCH_TRUNCATION = Profile(
     min_isr_change_clears_elr=True,
     indexes_go_stale=True,
     completes_by_adding=True,
+    fewer_wait_for_all=True,
     reassignment_keeps_adding=True,
     completes_before_election=True,
     heartbeat_in_one_pass=True,

@@ -50,7 +50,7 @@ _FALSE_UNTIL: Mapping[str, Version] = MappingProxyType(
         "latest_needs_hw": (2, 2),
         "registration_leaves_isr": (4, 0),
         "elr": (4, 1),
-        "completes_by_adding": (4, 3),
+        "fewer_wait_for_all": (3, 8),
     }
 )
 
@@ -65,6 +65,7 @@ SINCE: Mapping[str, tuple[tuple[Version, bool | str], ...]] = MappingProxyType(
         "min_isr_by_partition_zero": ((START, True),),
         "min_isr_change_clears_elr": ((START, True),),
         "indexes_go_stale": ((START, True),),
+        "completes_by_adding": ((START, True), ((3, 8), False), ((4, 3), True)),
         "reassignment_keeps_adding": ((START, True),),
         "completes_before_election": ((START, True),),
         "heartbeat_in_one_pass": ((START, True),),

@@ -19,6 +19,7 @@ FINDINGS: Mapping[str, str] = {
     "indexes_go_stale": "F6",
     "reassignment_keeps_adding": "F7",
     "completes_by_adding": "KAFKA-19975",
+    "fewer_wait_for_all": "KAFKA-15665",
     "heartbeat_in_one_pass": "F8",
     "neglects_elr_when_off": "F9",
     "recreated_stays_eligible": "F10",

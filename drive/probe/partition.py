@@ -16,6 +16,7 @@ from tidegauge.drive.probe.link import Link
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
 from tidegauge.impl.rules import UNDEFINED, end_offset_for
+from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH, INVALID_SESSION_ID
 from tidegauge.traces.segments.record_batch import RecordBatch, batch_of, encode
 
 CONSUMER, DEBUGGING_CONSUMER = -1, -2
@@ -34,7 +35,7 @@ BEGAN, TICK = 1_600_000_000_000, 1000
 
 
 class NotOfferedError(Exception):
-    """The broker does not offer a request in the version that is needed."""
+    """The broker does not offer what is needed: a request in that version, a fetch session."""
 
 
 class Entries(NamedTuple):
@@ -109,9 +110,12 @@ class Partition:
         max_bytes: int = PLENTY,
         max_wait: int = WAIT,
         index: int = 0,
+        session: int = INVALID_SESSION_ID,
+        epoch: int = FINAL_EPOCH,
         version: int | None = None,
     ) -> Call:
-        """A full fetch that has no bytes to wait for. `current` and `last` are the leader epochs that it carries."""
+        """A fetch that has no bytes to wait for. `current` and `last` are the leader epochs that it carries, `session` and
+        `epoch` say which session it belongs to: to none."""
         version = self._fetch_version(version)
         who: Message = {"replicaId": replica} if version < 15 else {"replicaState": {"replicaId": replica}}
         partition = {
@@ -123,7 +127,11 @@ class Partition:
         }
         topics = [{"topicId": self.id, "topic": self.name, "partitions": [partition]}]
         limits = {"maxWaitMs": max_wait, "minBytes": 0, "maxBytes": max_bytes, "isolationLevel": isolation}
-        return Call("Fetch", version, {**who, **limits, "sessionId": 0, "sessionEpoch": UNDEFINED, "topics": topics})
+        return Call("Fetch", version, {**who, **limits, "sessionId": session, "sessionEpoch": epoch, "topics": topics})
+
+    def place(self, version: int, index: int = 0) -> str:
+        """What a fetch of this version calls the partition."""
+        return f"{self.name if version <= BY_NAME else self.id}-{index}"
 
     def _fetch_version(self, version: int | None) -> int:
         """A broker that gives topics no ids is fetched from by name."""

@@ -10,10 +10,13 @@ from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from tidegauge.drive.probe.codes import Code, named
-from tidegauge.drive.probe.link import LinkError, only
-from tidegauge.drive.probe.partition import Partition, batch
+from tidegauge.drive.probe.link import Link, LinkError, only
+from tidegauge.drive.probe.partition import NotOfferedError, Partition, batch
+from tidegauge.drive.probe.session import Session, asking
 from tidegauge.drive.probe.topics import KEPT, Topics, UndecidedError
+from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
+from tidegauge.impl.sessions.fetch_metadata import INVALID_SESSION_ID
 
 RECORDS = 10
 LOADING = frozenset({Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE})
@@ -52,6 +55,33 @@ class Scenes:
     def fresh(self, **config: str) -> Partition:
         """An empty partition for this check alone, whose configuration has dots for underlines."""
         return self._create(self.check, {**KEPT, **{name.replace("_", "."): value for name, value in config.items()}})
+
+    def pair(self) -> tuple[Partition, Partition]:
+        """Two empty partitions for this check alone, that one fetch can name: they have one leader. Who is asked for one
+        need not heed it, but of more partitions than brokers two have the same."""
+        brokers, found = self._topics.brokers(), dict[Link, Partition]()
+        if not brokers:
+            raise UndecidedError("Metadata names no broker that could lead two partitions")
+        for number in range(len(brokers) + 1):
+            partition = self._create(f"{self.check}-{number}", replicas=brokers[:1])
+            if partition.link in found:
+                return found[partition.link], partition
+            found[partition.link] = partition
+        raise UndecidedError(f"{len(found)} partitions have as many leaders, and Metadata names {len(brokers)} brokers")
+
+    def session(self, link: Link, *fetches: Call) -> Session:
+        """A fetch session of this check alone."""
+        call = asking(*fetches)
+        return self.opened(link, call, link.ask(call))
+
+    def opened(self, link: Link, call: Call, response: Message) -> Session:
+        """The session that a response to a full fetch gives. Raises NotOfferedError where it gives none."""
+        if response["errorCode"] != Code.NONE:
+            raise UndecidedError(f"a fetch session was not opened: {named(response['errorCode'])}")
+        if response["sessionId"] == INVALID_SESSION_ID:
+            raise NotOfferedError("a full fetch that asks for a session is given none, as it may: the session id is 0")
+        self._topics.sessions.append(session := Session(link, call, response))
+        return session
 
     def producer(self) -> tuple[int, int]:
         """A producer id and epoch that nobody else has: its sequence numbers are counted per partition."""

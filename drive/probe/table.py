@@ -9,6 +9,7 @@ from tidegauge.drive.probe.checks.fencing import FENCING_CHECKS
 from tidegauge.drive.probe.checks.fetching import FETCH_CHECKS
 from tidegauge.drive.probe.checks.offsets import OFFSET_CHECKS
 from tidegauge.drive.probe.checks.producers import PRODUCER_CHECKS
+from tidegauge.drive.probe.checks.sessions import SESSION_CHECKS
 from tidegauge.drive.probe.checks.versions import VERSION_CHECKS
 
 CHECKS: tuple[Check, ...] = (
@@ -16,6 +17,7 @@ CHECKS: tuple[Check, ...] = (
     *FENCING_CHECKS,
     *EPOCH_CHECKS,
     *FETCH_CHECKS,
+    *SESSION_CHECKS,
     *OFFSET_CHECKS,
     *ACKS_CHECKS,
     *APPEND_CHECKS,

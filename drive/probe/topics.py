@@ -1,13 +1,16 @@
-"""Topics of the probe's own: made, waited for, taken away at the end.
+"""Topics of the probe's own, and its fetch sessions: made, waited for, taken away at the end.
 
 Rules of this file
 
 1. A topic that is there already is somebody else's: it is not touched, and ends the probe.
 2. A topic is ready when its leader serves it. Metadata says who leads, also to a broker that does not.
+3. Sessions are closed after the topics have gone. One that is not is no loss: a broker that has no slot left for another
+   gives it up (KIP-227).
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -15,6 +18,7 @@ from tidegauge.drive.probe.codes import Code, named
 from tidegauge.drive.probe.link import Dial, Exchange, Link, LinkError, only
 from tidegauge.drive.probe.partition import LATEST, NotOfferedError, Partition
 from tidegauge.drive.probe.removal import Removal
+from tidegauge.drive.probe.session import Session
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
 from tidegauge.drive.wire.messages import Messages
@@ -63,6 +67,7 @@ class Topics:
         self._messages, self._dial, self._keep, self._pause, self._patience = messages, dial, keep, pause, patience
         self.first = Link(messages, dial, *place, keep)
         self._links: dict[int, Link] = {}
+        self.sessions: list[Session] = []
         self._removal = Removal(self._deleted, self._is_named)
 
     def create(self, name: str, config: Mapping[str, str], replicas: list[int] | None = None) -> Partition:
@@ -129,12 +134,16 @@ class Topics:
         return self._removal.left
 
     def close(self, dial: Dial) -> None:
-        """Delete what was made, on connections that `dial` opens and on which nothing is under way."""
+        """Take away what was made, on connections that `dial` opens and on which nothing is under way."""
         self._dial = dial
         for link in self._all_links():
             link.dial_anew(dial)
         try:
             self._removal.run(lambda: self._pause(MOMENT), self._patience)
+            with suppress(LinkError):  # the broker is away, and its sessions with it
+                for session in self.sessions:
+                    if session.is_open:
+                        session.link.arrange(session.closing())
         finally:
             for link in self._all_links():
                 link.close()

@@ -35,6 +35,7 @@ FIRST: Version = (4, 1)
 
 SAYS: Mapping[str, str] = {
     "KAFKA-19975": "A reassignment waits for all replicas of its target, not for those it adds. Fixed in 4.3.0.",
+    "KAFKA-15665": "A reassignment that leaves fewer replicas completes though not all of them are in sync. Fixed in 3.8.0.",
     "apache/kafka#20716": "AssignReplicasToDirs forgets the ELR of a partition. Fixed in 4.3.0.",
     "KAFKA-18106": "Another incarnation of a broker registers and stays in every ISR. Fixed in 4.0.0.",
 }

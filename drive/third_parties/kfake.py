@@ -43,6 +43,21 @@ KFAKE = Party(
             "`23_offset_for_leader_epoch.go` handleOffsetForLeaderEpoch",
         ),
         Reason(
+            ("sessions.by-name-or-by-id",),
+            "A fetch session that began with topic ids goes on with names, and the other way round.",
+            "`01_fetch.go` fetchSessions.getOrCreate: the version is not looked at",
+        ),
+        Reason(
+            ("sessions.empty",),
+            "A fetch session of which everything is forgotten stays; at Kafka it ends.",
+            "`01_fetch.go` fetchSession.forgetPartition: it is taken out, and no more",
+        ),
+        Reason(
+            ("sessions.turns",),
+            "Nobody takes turns: which partition of a fetch session is read first is as Go's maps have it, at random.",
+            "`01_fetch.go` Cluster.handleFetch: the loop over session.partitions",
+        ),
+        Reason(
             ("append.base-offset", "append.two-batches", "append.offsets-without-records"),
             "Refused as by Kafka, with CORRUPT_MESSAGE where Kafka says INVALID_RECORD: after the first a producer "
             "sends the batch again, after the second it gives up.",

@@ -35,6 +35,13 @@ LIBRDKAFKA = Party(
             claimed=False,
         ),
         Reason(
+            ("sessions.unknown-id",),
+            "A fetch in a session that was never given is served as one in none: the session id is written back and not "
+            "looked at. Fetch sessions are not in the list of what is supported.",
+            f"{HANDLERS} rd_kafka_mock_handle_Fetch; the list in `src/rdkafka_mock.h`",
+            claimed=False,
+        ),
+        Reason(
             ("versions.newer-api-versions",),
             "ApiVersions in a version that it does not have is refused with UNSUPPORTED_VERSION, in the form of version "
             "3; KIP-511 says version 0.",

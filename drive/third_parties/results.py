@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
+from string import ascii_uppercase
 from typing import NamedTuple
 
 from tidegauge.drive.probe.run import Probed
@@ -15,6 +16,7 @@ from tidegauge.drive.probe.run import Probed
 KEPT = Path(__file__).with_name("results.json")
 PLACE = re.compile(r" to (?:127\.0\.0\.1|localhost):\d+")
 TIME, NOW, AN_HOUR = re.compile(r"\b\d{13}\b"), "the time of the run", 3_600_000
+TOPIC_ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 SEEN = re.compile(r"request \d+; seen one to \d+")
 
 
@@ -46,6 +48,8 @@ def result_of(party: str, version: str, when: datetime, found: Probed) -> Result
 def plain(says: str, when: datetime) -> str:
     """Without what differs from run to run."""
     says = SEEN.sub("one request; seen one to another", PLACE.sub("", says))
+    letters = dict(zip(dict.fromkeys(TOPIC_ID.findall(says)), ascii_uppercase, strict=False))
+    says = TOPIC_ID.sub(lambda one: f"topic {letters[one[0]]}", says)
     return TIME.sub(lambda one: NOW if abs(int(one[0]) - when.timestamp() * 1000) < AN_HOUR else one[0], says)
 
 

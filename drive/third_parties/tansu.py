@@ -51,6 +51,11 @@ TANSU = Party(
             f"{FETCH} fetch_topic, fetch_partition; {DYNOSTORE} metadata",
         ),
         Reason(
+            ("sessions.unknown-id",),
+            "A fetch in a session that was never given is served as one in none: session ids and epochs are not looked at.",
+            f"{FETCH} FetchService::serve: the session id is always 0",
+        ),
+        Reason(
             ("offsets.latest-tiered", "offsets.greatest-timestamp*"),
             "ListOffsets with -3 or -5 ends the connection, in a version that is offered.",
             "`tansu-storage/src/service/list_offsets.rs` ListOffsetsService: ListOffset::try_from",

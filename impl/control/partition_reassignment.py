@@ -12,13 +12,14 @@ from tidegauge.impl.profiles import Profile
 def completed(profile: Profile, target: PartitionRegistration) -> PartitionRegistration:
     """The target without what is removed, once enough of the new replicas are in sync. #maybeCompleteReassignment.
 
-    Enough is all of them; since KAFKA-19975 those that are added, and all of them only where the replication factor sinks.
+    Enough is those that are added; since KAFKA-15665 (3.8) all of them, since KAFKA-19975 (4.3) all where fewer stay.
+    Somebody has to be in sync, and somebody has to stay.
     """
     isr, replicas = _without(target.isr, target.removing), _without(target.replicas, target.removing)
-    if not replicas:  # Kafka asks of the ISR as well: where nobody is in sync, somebody is needed below
+    if not replicas or not isr:
         return target
     needed = set(target.adding if profile.completes_by_adding else replicas)
-    if len(target.adding) < len(target.removing):
+    if profile.fewer_wait_for_all and len(target.adding) < len(target.removing):
         needed |= set(replicas)
     if not needed <= set(isr):
         return target

@@ -62,6 +62,9 @@ from tidegauge.impl.releases import SINCE, START, named, of_release, version_of
         ("registration_leaves_isr", "3.9.2", "4.0.0", (False, True)),
         ("delay_restarts", "3.9.2", "4.0.0", (False, True)),
         ("elr", "4.0.2", "4.1.0", (False, True)),
+        ("completes_by_adding", "3.7.2", "3.8.0", (True, False)),
+        ("fewer_wait_for_all", "3.7.2", "3.8.0", (False, True)),
+        ("completes_by_adding", "4.2.2", "4.3.0", (False, True)),
     ],
 )
 def test_a_switch_turned_in_its_release(switch: str, before: str, after: str, values: tuple[object, object]) -> None:

@@ -4,7 +4,8 @@
 
 makes a recording of what `tidegauge probe --json` wrote. A request is answered with what the same bytes were answered with,
 one after the other, the last one for ever; the correlation id is the new one. What was asked while topics were deleted is
-answered from there once the first one is to be deleted: what was there before is gone then.
+answered from there once the first one is to be deleted: what was there before is gone then. To close a fetch session is to
+close any: a check that fails leaves one open that was closed in the recording.
 """
 
 import gzip
@@ -19,13 +20,14 @@ from tidegauge.drive.probe.link import VERSION_AT, Wire
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call, response_in
 from tidegauge.drive.wire.primitives import WireError
+from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH
 
 FOLDER = Path(__file__).parent
 RELEASES = ("3.4.0", "4.1.1")
 NUMBER = slice(8, 12)
 """The correlation id in a frame with its length."""
-DELETE_TOPICS = (20).to_bytes(2, "big")
-"""The API key in a frame."""
+FETCH, DELETE_TOPICS = (1).to_bytes(2, "big"), (20).to_bytes(2, "big")
+"""The API keys in a frame."""
 NOBODY_HAS = (30_000).to_bytes(2, "big")
 """The version that the probe claims where it asks for one that nobody has."""
 
@@ -68,7 +70,7 @@ class Recording:
         if not self._is_removing and frame[4:6] == DELETE_TOPICS:
             self._responses |= _by_request(self._removal)
             self._is_removing = True
-        known = self._responses.get((to, without_number(frame)))
+        known = self._responses.get((to, what_is_asked(frame)))
         assert known, f"this was never asked of {to}: {frame.hex()}"
         data = known.popleft() if len(known) > 1 else known[0]
         return None if data is None else self._rewritten(frame, data)
@@ -87,7 +89,7 @@ class Recording:
 def _by_request(exchanges: Exchanges) -> dict[tuple[str, bytes], deque[bytes | None]]:
     found: defaultdict[tuple[str, bytes], deque[bytes | None]] = defaultdict(deque)
     for to, sent, received in exchanges:
-        found[to, without_number(bytes.fromhex(sent))].append(None if received is None else bytes.fromhex(received))
+        found[to, what_is_asked(bytes.fromhex(sent))].append(None if received is None else bytes.fromhex(received))
     return found
 
 
@@ -115,9 +117,17 @@ class _Connection:
         """Nothing is waited for."""
 
 
-def without_number(frame: bytes) -> bytes:
-    """A frame is the same whatever its correlation id is."""
+def what_is_asked(frame: bytes) -> bytes:
+    """A frame is the same whatever its correlation id is, and whichever fetch session it closes."""
+    if closes_session(frame):
+        return b"closes" + frame[4:8]
     return frame[: NUMBER.start] + frame[NUMBER.stop :]
+
+
+def closes_session(frame: bytes) -> bool:
+    """Whether it is a fetch of nothing, in no session."""
+    call = asked(frame) if frame[4:6] == FETCH and frame[6:8] != NOBODY_HAS else None
+    return call is not None and call.body.get("sessionEpoch") == FINAL_EPOCH and not call.body["topics"]
 
 
 def is_silent(frame: bytes) -> bool:

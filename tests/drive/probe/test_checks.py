@@ -2,12 +2,13 @@
 
 from functools import cache
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from tests.drive.probe.recorded import RELEASES, Recording
 from tidegauge.conformance.judging.rulebook import rulebook
-from tidegauge.drive.probe.check import CLOSED, Ask, Asks, Check
+from tidegauge.drive.probe.check import CLOSED, TOLD, Ask, Asks, Check
 from tidegauge.drive.probe.checks.appending import EPOCH_AT
 from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.definitions import REQUESTS
@@ -22,6 +23,10 @@ from tidegauge.traces.segments.record_batch import batch_of, encode
 TODAY = "4.1.1"
 ALL_AT_ONCE = {"isolation.nothing-above-the-high-watermark"}
 """Their requests go out together; they have tests of their own."""
+
+OF_A_SESSION = {"sessionId", TOLD}
+NO_NEWS = {"partitionIndex": 0, "errorCode": 0, "highWatermark": 1, "logStartOffset": 0, "records": None}
+"""What a fetch brings of a partition about which nothing is new, as far as it is looked at."""
 
 LATER = {"3.4.0": {"offsets.earliest-local", "offsets.latest-tiered", "append.unknown-topic-id"}, "4.1.1": set()}
 
@@ -108,18 +113,29 @@ class Spoiling(Link):
         return self._changed(self._of.link.claim(call, version))
 
     def _changed(self, message: Message) -> Message:
-        change(partition_in(self._of.call.name, message), self._field)
+        if self._field in OF_A_SESSION:
+            change_session(message, self._field)
+        else:
+            change(partition_in(self._of.call.name, message), self._field)
         return message
 
 
 def partition_in(name: str, message: Message) -> Message:
     if name == "ApiVersions":
         return message
-    if name == "Fetch" and message.get("errorCode"):
+    if name == "Fetch" and (message.get("errorCode") or not message["responses"]):
         return message
     topics = message["responses" if name in ("Fetch", "Produce") else "topics"]
     found: Message = topics[0]["partitionResponses" if name == "Produce" else "partitions"][0]
     return found
+
+
+def change_session(message: Message, name: str) -> None:
+    """Make another session of it, or one that tells of a partition more, or of none."""
+    if name == "sessionId":
+        message[name] += 1
+    else:
+        message["responses"] = [] if message["responses"] else [{"topicId": UUID(int=1), "partitions": [NO_NEWS]}]
 
 
 def change(partition: Message, name: str) -> None:

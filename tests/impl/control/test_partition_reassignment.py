@@ -21,6 +21,7 @@ Ids = tuple[int, ...]
 
 ADDS = ELR
 ALL = ELR._replace(completes_by_adding=False)
+ONLY_ADDS = ELR._replace(fewer_wait_for_all=False)
 TP = TopicPartition("t", 0)
 
 
@@ -49,6 +50,10 @@ def partition(replicas: Ids, isr: Ids, adding: Ids = (), removing: Ids = ()) -> 
         (ADDS, (1, 2, 3), (1, 2, 3), (), (3,), ((1, 2), (1, 2))),
         (ADDS, (1, 4, 2, 3), (4, 2), (4,), (2, 3), None),
         (ADDS, (1, 4, 2, 3), (1, 4), (4,), (2, 3), ((1, 4), (1, 4))),
+        # up to 3.7 only those that are added, if there is somebody at all
+        (ONLY_ADDS, (1, 2, 3), (1, 3), (), (3,), ((1, 2), (1,))),
+        (ONLY_ADDS, (1, 4, 2, 3), (4, 2), (4,), (2, 3), ((1, 4), (4,))),
+        (ONLY_ADDS, (1, 2, 3), (3,), (), (3,), None),
         # as many are added as are removed: those who stay need not be in sync
         (ADDS, (1, 4, 5, 2, 3), (4, 5), (4, 5), (2, 3), ((1, 4, 5), (4, 5))),
         # nobody would be in sync, or nobody would be left

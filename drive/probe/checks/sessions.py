@@ -1,0 +1,388 @@
+"""Fetch sessions (KIP-227): a broker that keeps them tells of what changed, and of nothing else.
+
+Rules of this file
+
+1. A broker need not keep any. Where the session that is asked for is not given, what happens in one is not supported.
+2. A session begins at the end of a log and is given one batch at a time: nothing is left to be asked for (KIP-74).
+3. Who does not refuse, or diverge, in a full fetch has that wrong: whether it is repeated in a session is undecided.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tidegauge.drive.probe.check import TOLD, Ask, Asks, Check, FailedError, in_session, once
+from tidegauge.drive.probe.codes import Code, named
+from tidegauge.drive.probe.partition import BY_NAME, Partition
+from tidegauge.drive.probe.scenes import Scenes, append
+from tidegauge.drive.probe.session import Session
+from tidegauge.drive.probe.topics import UndecidedError
+from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.frames import Call
+from tidegauge.impl.rules import end_offset_for, fetch_error
+from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH, INITIAL_EPOCH, INVALID_SESSION_ID, LARGEST_EPOCH
+
+CONTEXT, LEFT_OUT = "FetchManager#newContext", "FetchSession.CachedPartition#maybeUpdateResponseData"
+UPDATE, RESPONSE = "FetchSession#update", "FetchContext#updateAndGenerateResponseData"
+NEEDS = {"Fetch": 7}
+NOBODYS = 1_977_326_743
+"""A session id. Should somebody have it, nothing is done to it: that its next epoch is the largest takes 68 years."""
+
+TURNS = 10
+"""So many that one who serves at random is not taken for one who takes turns: once in 512 runs."""
+
+NOT_THERE = 7
+"""A partition that the topic does not have."""
+
+
+def _tells(session: Session, *partitions: Partition, call: Call | None = None, **fields: Any) -> Ask:
+    """An incremental fetch, by default the next one that names nothing, is told of some partitions."""
+    call = session.next() if call is None else call
+    return Ask(session.link, call, _of(call, session.id, *partitions) | fields)
+
+
+def _full(partition: Partition, call: Call, *partitions: Partition) -> Ask:
+    """A full fetch that asks for no session."""
+    return Ask(partition.link, call, _of(call, INVALID_SESSION_ID, *partitions))
+
+
+def _of(call: Call, session: int, *partitions: Partition) -> Message:
+    told = tuple(sorted(one.place(call.version) for one in partitions))
+    return {"errorCode": Code.NONE, "sessionId": session, TOLD: told}
+
+
+def _refused(session: Session, call: Call, code: Code) -> Ask:
+    return Ask(session.link, call, {"errorCode": code, TOLD: ()})
+
+
+def _read(partition: Partition, offset: int) -> Message:
+    """What is told of a partition that is read from there."""
+    batches = [one for one in partition.batches if one[1] >= offset]
+    return {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
+
+
+def _begun(scenes: Scenes) -> tuple[Partition, Session]:
+    """A partition with a record, and a session that stands at its end."""
+    partition = scenes.fresh()
+    append(partition)
+    return partition, scenes.session(partition.link, partition.fetch(partition.end))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# How a session begins and ends
+
+
+def _not_asked_for(scenes: Scenes) -> Ask:
+    partition = scenes.log()
+    return _full(partition, partition.fetch(0, epoch=FINAL_EPOCH), partition)
+
+
+def _asked_for(scenes: Scenes) -> Asks:
+    """Whatever the session id is."""
+    partition = scenes.fresh()
+    append(partition)
+    yield from _opens(scenes, partition, partition.fetch(0, epoch=INITIAL_EPOCH))
+
+
+def _opens(scenes: Scenes, partition: Partition, call: Call) -> Asks:
+    """A full fetch of a partition that asks for a session."""
+    offset = call.body["topics"][0]["partitions"][0]["fetchOffset"]
+    expected = {"errorCode": Code.NONE, TOLD: (partition.place(call.version),), **_read(partition, offset)}
+    seen = yield Ask(partition.link, call, expected)
+    if seen["sessionId"] != INVALID_SESSION_ID:
+        scenes.opened(partition.link, call, seen)
+
+
+def _closed(scenes: Scenes) -> Asks:
+    partition, session = _begun(scenes)
+    yield _full(partition, session.closing())
+    yield _refused(session, session.next(), Code.FETCH_SESSION_ID_NOT_FOUND)
+
+
+def _replaced(scenes: Scenes) -> Asks:
+    partition, session = _begun(scenes)
+    yield from _opens(scenes, partition, session.replaced())
+    yield _refused(session, session.next(), Code.FETCH_SESSION_ID_NOT_FOUND)
+
+
+def _gone(scenes: Scenes) -> Asks:
+    partition, session = _begun(scenes)
+    session.link.ask(session.closing())
+    yield _full(partition, session.closing())
+    yield from _opens(scenes, partition, session.replaced())
+
+
+def _empty(scenes: Scenes) -> Asks:
+    partition, session = _begun(scenes)
+    yield _full(partition, session.next(forget=[partition]))
+    yield _refused(session, session.next(), Code.FETCH_SESSION_ID_NOT_FOUND)
+    session.is_open = False
+
+
+def _two(scenes: Scenes) -> Asks:
+    """Each has its own id, its own epochs, and is told by itself."""
+    partition, one = _begun(scenes)
+    other = scenes.session(partition.link, partition.fetch(partition.end))
+    if one.id == other.id:
+        raise FailedError(f"sessionId: expected another than {one.id}; seen {other.id}")
+    append(partition)
+    record = _read(partition, partition.end - 1)
+    yield _tells(one, partition, **record)
+    one.link.ask(one.next())
+    yield _tells(other, partition, **record)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Whose turn it is
+
+
+def _unknown(scenes: Scenes) -> Ask:
+    partition = scenes.log()
+    call = partition.fetch(partition.end, session=NOBODYS, epoch=LARGEST_EPOCH)
+    return Ask(partition.link, call, {"errorCode": Code.FETCH_SESSION_ID_NOT_FOUND, TOLD: ()})
+
+
+def _wrong_epoch(scenes: Scenes) -> Asks:
+    """Each in a session of its own, in which one fetch was served: what becomes of one that is refused is another check."""
+    partition = scenes.fresh()
+    for epoch in (1, 3, LARGEST_EPOCH, -5):
+        session = scenes.session(partition.link, partition.fetch(0))
+        session.link.ask(session.next())
+        yield _refused(session, session.at(epoch), Code.INVALID_FETCH_SESSION_EPOCH)
+
+
+def _goes_on(scenes: Scenes) -> Asks:
+    partition, session = _begun(scenes)
+    refused = session.link.ask(session.at(session.epoch + 1))
+    if refused["errorCode"] == Code.NONE:
+        raise UndecidedError("a wrong session epoch is not refused: there is no refusal to go on from")
+    append(partition)
+    yield _tells(session, partition, **_read(partition, partition.end - 1))
+
+
+def _by_name_or_by_id(scenes: Scenes) -> Asks:
+    """Either way: a session is of versions that go by id, or of those that go by name."""
+    partition = scenes.fresh()
+    by_id, by_name = partition.version("Fetch", 13), partition.version("Fetch", at_most=BY_NAME)
+    for own, foreign in ((by_id, by_name), (by_name, by_id)):
+        session = scenes.session(partition.link, partition.fetch(0, version=own))
+        call = partition.fetch(0, session=session.id, epoch=session.epoch, version=foreign)
+        yield _refused(session, call, Code.FETCH_SESSION_TOPIC_ID_ERROR)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is told
+
+
+def _unchanged(scenes: Scenes) -> Asks:
+    """Whether it is named or not."""
+    partition, session = _begun(scenes)
+    yield _tells(session)
+    yield _tells(session, call=session.next(partition.fetch(partition.end)))
+    yield _tells(session)
+
+
+def _records(scenes: Scenes) -> Asks:
+    """The offset that was named last is read from until another is named."""
+    partition, session = _begun(scenes)
+    append(partition)
+    for _ in range(2):
+        yield _tells(session, partition, **_read(partition, partition.end - 1))
+    yield _tells(session, call=session.next(partition.fetch(partition.end)))
+
+
+def _high_watermark(scenes: Scenes) -> Asks:
+    """Once, with no record."""
+    partition, session = _begun(scenes)
+    for _ in range(2):
+        append(partition)
+        call = session.next(partition.fetch(partition.end))
+        yield _tells(session, partition, call=call, **_read(partition, partition.end))
+        yield _tells(session)
+
+
+def _log_start(scenes: Scenes) -> Asks:
+    """Once, with no record."""
+    partition, session = _begun(scenes)
+    partition.link.ask(partition.delete_records(partition.end))
+    partition.start = partition.end
+    yield _tells(session, partition, **_read(partition, partition.end))
+    yield _tells(session)
+
+
+def _others(scenes: Scenes) -> Asks:
+    one, other = scenes.pair()
+    for changed in (one, other):
+        session = scenes.session(one.link, one.fetch(one.end), other.fetch(other.end))
+        append(changed)
+        yield _tells(session, changed, **_read(changed, changed.end - 1))
+
+
+def _added(scenes: Scenes) -> Asks:
+    """A partition that is new to the session is told of though nothing is new about it, once."""
+    one, other = scenes.pair()
+    session = scenes.session(one.link, one.fetch(0))
+    yield _tells(session, other, call=session.next(other.fetch(0)), **_read(other, 0))
+    yield _tells(session)
+
+
+def _forgotten(scenes: Scenes) -> Asks:
+    one, other = scenes.pair()
+    session = scenes.session(one.link, one.fetch(0), other.fetch(0))
+    append(other)
+    yield _tells(session, call=session.next(forget=[other]))
+    append(one)
+    yield _tells(session, one, **_read(one, 0))
+
+
+def _each_time(asked: Callable[[Partition], Call], seen: Callable[[Partition], Message]) -> Callable[[Scenes], Asks]:
+    """What a full fetch is answered with, an incremental one is."""
+
+    def asks(scenes: Scenes) -> Asks:
+        partition = scenes.log()
+        session, wanted = scenes.session(partition.link, asked(partition)), seen(partition)
+        first = in_session(session.opened)
+        if any(first.get(name) != value for name, value in wanted.items()):
+            raise UndecidedError(f"a full fetch is answered otherwise: {named(first['errorCode'])}")
+        for _ in range(2):
+            call = session.next()
+            expected = {"errorCode": wanted["errorCode"], "sessionId": session.id, TOLD: first[TOLD], **wanted}
+            yield Ask(session.link, call, expected)
+
+    return asks
+
+
+def _diverging(partition: Partition) -> Message:
+    end = end_offset_for(*partition.entries, partition.end, partition.epoch)
+    return {"errorCode": Code.NONE, "divergingEpoch": end, "batches": []}
+
+
+def _fenced(partition: Partition) -> Message:
+    return {"errorCode": Code(fetch_error(partition.epoch + 1, partition.epoch, True, True, True))}
+
+
+def _turns(scenes: Scenes) -> Asks:
+    """There is room for one batch, and two partitions have one. Which is first is open."""
+    one, other = scenes.pair()
+    for partition in (one, other):
+        append(partition)
+    session = scenes.session(one.link, *(partition.fetch(0, max_bytes=1) for partition in (one, other)))
+    call = session.next()
+    places = {(partition.place(call.version),) for partition in (one, other)}
+    told: Iterable[tuple[str]] = places
+    for _ in range(TURNS):
+        seen = yield _tells(session, call=call, told=frozenset(told), batches=[(0, 0)])
+        told, call = places - {seen[TOLD]}, session.next()
+
+
+def _row(name: str, source: str, says: str, asks: Callable[[Scenes], Asks], rule: str = "", **needs: int) -> Check:
+    return Check(f"sessions.{name}", rule, source, says, asks, NEEDS | needs)
+
+
+SESSION_CHECKS = (
+    _row(
+        "not-asked-for",
+        CONTEXT,
+        "A full fetch with session epoch -1 is given no session: session id 0.",
+        once(_not_asked_for),
+    ),
+    _row(
+        "asked-for",
+        "FullFetchContext#updateAndGenerateResponseData",
+        "A full fetch with session epoch 0 is served as any other, whether it is given a session or not.",
+        _asked_for,
+        "FETCH-06",
+    ),
+    _row(
+        "unknown-id",
+        CONTEXT,
+        "An incremental fetch with a session id that nobody was given is refused with FETCH_SESSION_ID_NOT_FOUND, also by a "
+        "broker that keeps no sessions.",
+        once(_unknown),
+    ),
+    _row(
+        "wrong-epoch",
+        CONTEXT,
+        "Another session epoch than the next one is refused with INVALID_FETCH_SESSION_EPOCH.",
+        _wrong_epoch,
+    ),
+    _row("goes-on-after-a-refusal", CONTEXT, "A refusal changes nothing: the next epoch stays the next.", _goes_on),
+    _row(
+        "by-name-or-by-id",
+        CONTEXT,
+        "A session goes by topic ids or by names as it began; else FETCH_SESSION_TOPIC_ID_ERROR (KIP-516).",
+        _by_name_or_by_id,
+        Fetch=13,
+    ),
+    _row(
+        "closed",
+        CONTEXT,
+        "Session epoch -1 closes the session: FETCH_SESSION_ID_NOT_FOUND from then on.",
+        _closed,
+    ),
+    _row("replaced", CONTEXT, "A full fetch closes the session that it names.", _replaced),
+    _row("gone", CONTEXT, "A full fetch is served also where it names a session that is not there.", _gone),
+    _row("two", RESPONSE, "Two sessions have two ids, and each counts and is told for itself.", _two),
+    _row("unchanged", LEFT_OUT, "An incremental fetch is not told of a partition about which nothing is new.", _unchanged),
+    _row(
+        "records",
+        LEFT_OUT,
+        "An incremental fetch is given the records from the offset on that was named last.",
+        _records,
+        "FETCH-06",
+    ),
+    _row(
+        "high-watermark",
+        LEFT_OUT,
+        "An incremental fetch is told of a high watermark that moved, also with no records.",
+        _high_watermark,
+        "FETCH-08",
+    ),
+    _row(
+        "log-start",
+        LEFT_OUT,
+        "An incremental fetch is told of a log start that moved, also with no records.",
+        _log_start,
+        "FETCH-08",
+        DeleteRecords=0,
+    ),
+    _row(
+        "error-each-time",
+        LEFT_OUT,
+        "An error is told in every response, though it is the same.",
+        _each_time(
+            lambda p: p.fetch(0, index=NOT_THERE),
+            lambda _: {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION},
+        ),
+    ),
+    _row(
+        "fenced-each-time",
+        UPDATE,
+        "A session keeps the leader epoch of the request: each fetch in it is fenced (KAFKA-9338).",
+        _each_time(lambda p: p.fetch(0, current=p.epoch + 1), _fenced),
+        "FENCE-01",
+        Fetch=9,
+    ),
+    _row(
+        "divergence-each-time",
+        LEFT_OUT,
+        "A session keeps the last fetched epoch, and a divergence is told in every response (KAFKA-9434).",
+        _each_time(lambda p: p.fetch(p.end + 1, last=p.epoch), _diverging),
+        "FETCH-05",
+        Fetch=12,
+    ),
+    _row("others", LEFT_OUT, "Of two partitions, the one that changed is told.", _others),
+    _row("added", UPDATE, "An incremental fetch adds the partitions that it names.", _added),
+    _row("forgotten", UPDATE, "What a fetch forgets is no longer in the session.", _forgotten),
+    _row(
+        "empty",
+        CONTEXT,
+        "A session of which everything is forgotten ends: session id 0, then FETCH_SESSION_ID_NOT_FOUND.",
+        _empty,
+    ),
+    _row(
+        "turns",
+        "IncrementalFetchContext.PartitionIterator#next",
+        "Who was given records comes last in the next response: others are given theirs under max bytes.",
+        _turns,
+    ),
+)

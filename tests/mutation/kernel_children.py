@@ -41,7 +41,7 @@ def child(parent: Trace, other: Trace, rng: random.Random) -> Trace:
 def value(name: str, trace: Trace, rng: random.Random) -> object:
     """A value for a field: one that an event of the trace tells, or a neighbour of it, or another of its kind."""
     kind, config = FIELDS[name].kind, trace.config
-    told = [event.fields[name] for event in trace.events if event.fields.get(name) is not None]
+    given = [event.fields[name] for event in trace.events if event.fields.get(name) is not None]
     if kind is FieldKind.BOOL:
         return rng.random() < 0.5
     if kind is FieldKind.NODE:
@@ -49,15 +49,15 @@ def value(name: str, trace: Trace, rng: random.Random) -> object:
     if kind is FieldKind.NODES:
         return tuple(node for node in config.nodes if rng.random() < 0.6)
     if kind is FieldKind.EPOCHS:
-        return _epochs(told, rng)
+        return _epochs(given, rng)
     alike = [number for event in trace.events for number in event.fields.values() if type(number) is int]
-    number: int = rng.choice(told or alike or [0]) if rng.random() < 0.7 else rng.choice(alike or [0])
+    number: int = rng.choice(given or alike or [0]) if rng.random() < 0.7 else rng.choice(alike or [0])
     chosen = rng.choice((number, number, number + 1, max(number - 1, 0), 0, None))
     return rng.choice((0, 3, 6, 74, 1)) if name == "error" and chosen is not None else chosen
 
 
-def _epochs(told: Sequence[Any], rng: random.Random) -> tuple[tuple[int, int], ...]:
-    pairs = list(rng.choice(told)) if told and rng.random() < 0.7 else []
+def _epochs(given: Sequence[Any], rng: random.Random) -> tuple[tuple[int, int], ...]:
+    pairs = list(rng.choice(given)) if given and rng.random() < 0.7 else []
     if pairs and rng.random() < 0.5:
         at = rng.randrange(len(pairs))
         epoch, start = pairs[at]
@@ -85,7 +85,7 @@ def _value_changed(trace: Trace, _: Trace, rng: random.Random) -> Trace:
     return _with(trace, at, **{name: value(name, trace, rng)})
 
 
-def _field_told(trace: Trace, _: Trace, rng: random.Random) -> Trace:
+def _field_added(trace: Trace, _: Trace, rng: random.Random) -> Trace:
     at = rng.randrange(len(trace.events))
     names = [name for name in EVENTS[trace.events[at].event].fields if name not in trace.events[at].fields]
     if not names:
@@ -105,7 +105,7 @@ def _fields_silent(trace: Trace, _: Trace, rng: random.Random) -> Trace:
     def less(number: int, event: Event) -> Event:
         if number != at and not (everywhere and event.event == kind):
             return event
-        return replace(event, fields={name: told for name, told in event.fields.items() if name not in gone})
+        return replace(event, fields={name: given for name, given in event.fields.items() if name not in gone})
 
     return replace(trace, events=tuple(less(number, event) for number, event in enumerate(trace.events)))
 
@@ -116,11 +116,11 @@ def _event_gone(trace: Trace, _: Trace, rng: random.Random) -> Trace:
     return replace(trace, events=(*trace.events[:at], *trace.events[upto:]))
 
 
-def _cut_short(trace: Trace, _: Trace, rng: random.Random) -> Trace:
+def _shortened(trace: Trace, _: Trace, rng: random.Random) -> Trace:
     return replace(trace, events=trace.events[: rng.randint(1, len(trace.events))])
 
 
-def _told_again(trace: Trace, _: Trace, rng: random.Random) -> Trace:
+def _repeated(trace: Trace, _: Trace, rng: random.Random) -> Trace:
     event, at = rng.choice(trace.events), rng.randint(0, len(trace.events))
     return replace(trace, events=(*trace.events[:at], event, *trace.events[at:]))
 
@@ -132,7 +132,7 @@ def _moved(trace: Trace, _: Trace, rng: random.Random) -> Trace:
     return replace(trace, events=tuple(events))
 
 
-def _event_told(trace: Trace, _: Trace, rng: random.Random) -> Trace:
+def _event_added(trace: Trace, _: Trace, rng: random.Random) -> Trace:
     kind = rng.choice(list(EVENTS))
     config, at = trace.config, rng.randint(0, len(trace.events))
     if EVENTS[kind].who == "controller" and config.controller is None:
@@ -140,9 +140,9 @@ def _event_told(trace: Trace, _: Trace, rng: random.Random) -> Trace:
     node = config.controller if EVENTS[kind].who == "controller" else rng.choice(config.nodes)
     alike = [event for event in trace.events if event.event == kind]
     fields = dict(rng.choice(alike).fields) if alike and rng.random() < 0.5 else {}
-    told = rng.choice((0.3, 0.7, 1.0))
+    given = rng.choice((0.3, 0.7, 1.0))
     for name in EVENTS[kind].fields:
-        if name == "peer" or (name not in fields and rng.random() < told):
+        if name == "peer" or (name not in fields and rng.random() < given):
             fields[name] = value(name, trace, rng)
     event = Event(node if node is not None else config.nodes[0], kind, fields)
     return replace(trace, events=(*trace.events[:at], event, *trace.events[at:]))
@@ -165,17 +165,17 @@ def _delayed(trace: Trace, _: Trace, rng: random.Random) -> Trace:
         return trace
     at = rng.choice(handled)
     event = trace.events[at]
-    recorded = {name: told for name, told in event.fields.items() if name not in RESPONSE or name == "error"}
+    recorded = {name: given for name, given in event.fields.items() if name not in RESPONSE or name == "error"}
     if rng.random() < 0.4:
         recorded = {**recorded, "rec_base": event.fields.get("rec_base"), "rec_end": event.fields.get("rec_base")}
     allowed = EVENTS["AnswerFetch"].fields
     silent = rng.choice((0.0, 0.0, 0.3))
-    said = {name: told for name, told in event.fields.items() if name in allowed and rng.random() >= silent}
+    said = {name: given for name, given in event.fields.items() if name in allowed and rng.random() >= silent}
     said["peer"] = event.fields.get("peer")
     later = at + 1 + rng.choice((0, 0, 1, 2, 4))
-    answer = Event(event.node, "AnswerFetch", said)
+    response = Event(event.node, "AnswerFetch", said)
     held = (replace(event, fields=recorded),) if rng.random() < 0.8 else ()
-    events = (*trace.events[:at], *held, *trace.events[at + 1 : later], answer, *trace.events[later:])
+    events = (*trace.events[:at], *held, *trace.events[at + 1 : later], response, *trace.events[later:])
     return replace(trace, events=events)
 
 
@@ -211,16 +211,16 @@ def _brokers_exchanged(trace: Trace, _: Trace, rng: random.Random) -> Trace:
     one, two = rng.sample(trace.config.nodes, 2)
     names, since = {one: two, two: one}, rng.randrange(len(trace.events))
 
-    def renamed(name: str, told: Any) -> object:
+    def renamed(name: str, given: Any) -> object:
         kind = FIELDS[name].kind
         if kind is FieldKind.NODE:
-            return names.get(told, told)
-        if kind is FieldKind.NODES and told is not None:
-            return tuple(node for node in trace.config.nodes if node in {names.get(node, node) for node in told})
-        return told
+            return names.get(given, given)
+        if kind is FieldKind.NODES and given is not None:
+            return tuple(node for node in trace.config.nodes if node in {names.get(node, node) for node in given})
+        return given
 
     def event_of(event: Event) -> Event:
-        fields = {name: renamed(name, told) for name, told in event.fields.items()}
+        fields = {name: renamed(name, given) for name, given in event.fields.items()}
         return replace(event, node=names.get(event.node, event.node), fields=fields)
 
     return replace(trace, events=(*trace.events[:since], *map(event_of, trace.events[since:])))
@@ -232,14 +232,14 @@ def _other_config(trace: Trace, _: Trace, rng: random.Random) -> Trace:
 
 CHANGES: Sequence[Change] = (
     *(_value_changed,) * 5,
-    *(_field_told,) * 2,
+    *(_field_added,) * 2,
     *(_fields_silent,) * 4,
-    *(_event_told,) * 4,
+    *(_event_added,) * 4,
     *(_delayed,) * 2,
     *(_spliced,) * 2,
     _event_gone,
-    _cut_short,
-    _told_again,
+    _shortened,
+    _repeated,
     _moved,
     _lines_missing,
     _kinds_missing,

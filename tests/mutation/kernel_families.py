@@ -53,11 +53,11 @@ class Reigns:
         profile = rng.choice(("fetch-truncation", "fetch-truncation", "repaired", "kip101", "kip279", "elr"))
         extra: dict[str, Any] = {"reassigned": True} if rng.random() < 0.2 else {}
         for _ in range(rng.choice((0, 0, 1, 2))):
-            self.told_later()
+            self.delayed()
         config = replace(CONFIG, nodes=self.nodes, profile=profile, extra=extra, lag_rule=rng.random() < 0.15)
         return Trace("", "t-0", config, numbered(self.events))
 
-    def tell(self, node: int, event: str, **fields: object) -> None:
+    def report(self, node: int, event: str, **fields: object) -> None:
         """Mostly all of it, and mostly right."""
         rng = self.rng
         if rng.random() < 0.06 and fields:
@@ -69,10 +69,12 @@ class Reigns:
                 del fields[name]
         self.events.append(reported(node, event, **fields))
 
-    def loaded(self, node: int, **told: object) -> None:
-        self.tell(node, "Start", clean=True, leo=len(self.logs[node]), hw=self.hw[node], log_start=self.starts[node], **told)
+    def loaded(self, node: int, **given: object) -> None:
+        self.report(
+            node, "Start", clean=True, leo=len(self.logs[node]), hw=self.hw[node], log_start=self.starts[node], **given
+        )
 
-    def told_later(self) -> None:
+    def delayed(self) -> None:
         """Some lines of a broker come later among those of others, as when its clock is behind."""
         node, at = self.rng.choice(self.nodes), self.rng.randrange(len(self.events))
         part = self.events[at : at + self.rng.randint(4, 14)]
@@ -98,7 +100,7 @@ class Reigns:
                 self.follows(node, leader, epoch)
         if rng.random() < 0.15:
             node = rng.choice(self.nodes)
-            self.tell(node, rng.choice(("Crash", "Stop")))
+            self.report(node, rng.choice(("Crash", "Stop")))
             if rng.random() < 0.7:
                 self.loaded(node, **({"epochs": self.entries(node)} if rng.random() < 0.8 else {}))
                 if node == leader and rng.random() < 0.5:
@@ -106,11 +108,11 @@ class Reigns:
         if rng.random() < 0.15:
             node = rng.choice(self.nodes)
             self.starts[node] = rng.randint(self.starts[node], max(self.starts[node], self.hw[node]))
-            self.tell(node, "LogStartMoved", log_start=self.starts[node], hw=self.hw[node])
+            self.report(node, "LogStartMoved", log_start=self.starts[node], hw=self.hw[node])
         if rng.random() < 0.25:
             node = rng.choice(self.nodes)
-            told = {"epochs": self.entries(node)} if rng.random() < 0.6 else {}
-            self.tell(node, "Observe", leo=len(self.logs[node]), hw=self.hw[node], **told)
+            given = {"epochs": self.entries(node)} if rng.random() < 0.6 else {}
+            self.report(node, "Observe", leo=len(self.logs[node]), hw=self.hw[node], **given)
 
     def registered(self, leader: int, epoch: int, isr: tuple[int, ...], clean: bool) -> None:
         more: dict[str, object] = {}
@@ -119,7 +121,7 @@ class Reigns:
         if self.rng.random() < 0.1:
             more["replicas"] = self.nodes if self.rng.random() < 0.6 else self.nodes[:-1]
         fields = {**change(leader, epoch, isr, self.nodes).fields, "clean": clean, **more}
-        self.tell(100, "ChangePartition", **fields)
+        self.report(100, "ChangePartition", **fields)
 
     def leads(self, leader: int, epoch: int, isr: tuple[int, ...], **start: int) -> None:
         before, alone = self.hw[leader], isr == (leader,)
@@ -128,29 +130,29 @@ class Reigns:
         del fields["epoch_start"]
         if self.partition_epoch is not None:
             fields["partition_epoch"] = self.partition_epoch
-        self.tell(leader, "BecomeLeader", **fields, **start)
+        self.report(leader, "BecomeLeader", **fields, **start)
 
     def writes(self, leader: int, epoch: int, isr: tuple[int, ...]) -> None:
         log, before = self.logs[leader], self.hw[leader]
         log.append(epoch)
         self.hw[leader] = len(log) if isr == (leader,) else before
-        self.tell(leader, "LeaderAppend", **append(leader, epoch, len(log) - 1, before, self.hw[leader]).fields)
+        self.report(leader, "LeaderAppend", **append(leader, epoch, len(log) - 1, before, self.hw[leader]).fields)
         if self.rng.random() < 0.5:
-            self.tell(leader, "ProduceAck", acks=-1, rec_end=self.hw[leader], error=0)
+            self.report(leader, "ProduceAck", acks=-1, rec_end=self.hw[leader], error=0)
 
     def follows(self, node: int, leader: int, epoch: int) -> None:
         """It follows, and perhaps takes a record over where it may; how the leader served it nobody tells."""
-        self.tell(node, "BecomeFollower", leader=leader, leader_epoch=epoch, leo=len(self.logs[node]), hw=self.hw[node])
+        self.report(node, "BecomeFollower", leader=leader, leader_epoch=epoch, leo=len(self.logs[node]), hw=self.hw[node])
         if self.rng.random() < 0.3:
             behind, log = len(self.logs[node]), self.logs[leader]
             if self.logs[node] == log[:behind] and len(log) > behind:
                 asked = {"peer": leader, "req_epoch": epoch, "req_offset": behind}
-                self.tell(node, "SendFetch", **asked, req_last_epoch=log[behind - 1] if behind else UNWRITTEN)
+                self.report(node, "SendFetch", **asked, req_last_epoch=log[behind - 1] if behind else UNWRITTEN)
                 taken = {"rec_base": behind, "rec_end": behind + 1, "rec_epoch": log[behind]}
                 response = {**asked, "error": 0, "res_hw": self.hw[leader], **taken, "leo": behind + 1}
                 self.logs[node].append(log[behind])
                 self.hw[node] = min(self.hw[leader], behind + 1)
-                self.tell(node, "HandleFetchResponse", **response, hw=self.hw[node])
+                self.report(node, "HandleFetchResponse", **response, hw=self.hw[node])
 
     def entries(self, node: int) -> tuple[tuple[int, int], ...]:
         """Its epoch cache: epochs and where they start, not below the log start."""
@@ -172,12 +174,12 @@ def settings(rng: random.Random) -> Trace:
         lambda: lead(1, 1, rng.choice(((1,), (1, 2))), leo=1, hw_before=1, hw=1),
     )
     for _ in range(rng.randint(1, 6)):
-        told = {} if rng.random() < 0.2 else {"min_isr": rng.choice(SETTINGS)}
+        given = {} if rng.random() < 0.2 else {"min_isr": rng.choice(SETTINGS)}
         drawn = rng.random()
         if drawn < 0.35:
-            events.append(reported(100, "SetMinIsr", **told))
+            events.append(reported(100, "SetMinIsr", **given))
         elif drawn < 0.75:
-            events.append(reported(rng.choice((1, 1, 2)), "ReadConfig", **told))
+            events.append(reported(rng.choice((1, 1, 2)), "ReadConfig", **given))
         else:
             events.append(rng.choice(asked)())
     events.append(rng.choice(asked)())

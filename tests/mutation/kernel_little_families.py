@@ -11,11 +11,25 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tests.conformance.hand import CONFIG, COPIED, FORKED, OPENING, TWO, append, change, follow, lead, reported, send, serve, take
+from tests.conformance.hand import (
+    CONFIG,
+    COPIED,
+    FORKED,
+    OPENING,
+    TWO,
+    append,
+    change,
+    follow,
+    lead,
+    reported,
+    send,
+    serve,
+    take,
+)
 from tests.conformance.kernel.test_forks import FORKED as FORKED_LOG
 from tests.conformance.kernel.test_forks import KIP101
 from tidegauge.traces.model.behaviour import DUPLICATES, numbered
-from tidegauge.traces.schema import Config, Event, Trace
+from tidegauge.traces.schema import EVENTS, Config, Event, Trace
 
 SILENT = "silent"
 """A value that is left out."""
@@ -62,11 +76,13 @@ def delayed(rng: random.Random) -> Trace:
     if rng.random() < 0.3:
         events.append(reported(rng.choice((1, 2)), "LogStartMoved", log_start=1, hw=1))
     events += [append(1, 0, 1, 1, 1), send(2, 1, 0, 1, 0)]
-    told = rng.random()
-    if told < 0.75:
+    given = rng.random()
+    if given < 0.75:
         fetch = {**REQUEST, "error": (0, 0, SILENT), "remote_leo": (1, 1, SILENT), "hw": (1, SILENT), "leo": (2, SILENT)}
         silent = {**fetch, "rec_base": (SILENT, 1), "rec_end": (SILENT, 1)}
-        events.append(replace(some_of(rng, 1, "HandleFetch", silent), fields={**some_of(rng, 1, "", silent).fields, "peer": 2}))
+        events.append(
+            replace(some_of(rng, 1, "HandleFetch", silent), fields={**some_of(rng, 1, "", silent).fields, "peer": 2})
+        )
     between = rng.random()
     if between < 0.25:
         events += [change(2, 1, (2,)), follow(1, 2, 1, leo=2, hw=1)]
@@ -74,13 +90,15 @@ def delayed(rng: random.Random) -> Trace:
         events += [change(1, 1, (1, 2)), lead(1, 1, (1, 2), leo=2, hw_before=1, hw=1)]
     elif between < 0.5:
         events += [reported(1, "Crash")]
-    answer = some_of(rng, 1, "AnswerFetch", {**REQUEST, **RESPONSE, **(DIVERGES if rng.random() < 0.6 else {})})
-    events.append(replace(answer, fields={**answer.fields, "peer": 2}))
+    response = some_of(rng, 1, "AnswerFetch", {**REQUEST, **RESPONSE, **(DIVERGES if rng.random() < 0.6 else {})})
+    events.append(replace(response, fields={**response.fields, "peer": 2}))
     taken = rng.random()
     if taken < 0.6:
         last = some_of(rng, 2, "HandleFetchResponse", {**REQUEST, **RESPONSE, **AFTER})
     elif taken < 0.85:
-        last = some_of(rng, 2, "HandleDivergingResponse", {**REQUEST, "error": (0, SILENT), **DIVERGES, **TRUNCATES, **AFTER})
+        last = some_of(
+            rng, 2, "HandleDivergingResponse", {**REQUEST, "error": (0, SILENT), **DIVERGES, **TRUNCATES, **AFTER}
+        )
     else:
         bounds: Mapping[str, Values] = {"leader_start": (0, 2, SILENT), "leader_end": (0, 2, SILENT)}
         last = some_of(rng, 2, "HandleOutOfRange", {**REQUEST, **bounds, **TRUNCATES, **AFTER})
@@ -126,10 +144,14 @@ def assigned(rng: random.Random) -> Trace:
             events.append(reported(100, kind, peer=rng.choice((1, 2, 2)), **fields) if process else reported(2, "Crash"))
         if rng.random() < 0.5:
             proposed = {"isr": ((1, 2), (1,), SILENT), "remote_leo": (0, SILENT), "broker_epoch": (1, 2, SILENT)}
-            events.append(replace(some_of(rng, 1, "ExpandIsr", proposed), fields={**some_of(rng, 1, "", proposed).fields, "peer": 2}))
+            events.append(
+                replace(some_of(rng, 1, "ExpandIsr", proposed), fields={**some_of(rng, 1, "", proposed).fields, "peer": 2})
+            )
         fetched = {"req_broker_epoch": rng.choice((1, 2, 3)), "error": rng.choice((0, 6, 3))}
         events.append(serve(1, 2, epoch, 0, -1, res_hw=0, hw=0, leo=0, **fetched))
-    config = replace(rng.choice((TWO, CONFIG)), profile=rng.choice(("elr", "fetch-truncation", "repaired")), lag_rule=rng.random() < 0.3)
+    config = replace(
+        rng.choice((TWO, CONFIG)), profile=rng.choice(("elr", "fetch-truncation", "repaired")), lag_rule=rng.random() < 0.3
+    )
     return _trace(events, replace(config, extra={"reassigned": True} if rng.random() < 0.5 else {}))
 
 
@@ -142,14 +164,19 @@ def forked(rng: random.Random) -> Trace:
         if drawn < 0.3:
             leo = rng.randint(0, leo)
             clean = rng.random() < 0.3
-            loaded: Mapping[str, Values] = {"log_start": (0, 0, SILENT), "epochs": (SILENT, SILENT, ((0, 0),), ((0, 0), (1, 1)))}
-            start = some_of(rng, 2, "Start", {**loaded, "clean": (clean,), "leo": (leo, leo, SILENT), "hw": (min(leo, 3), SILENT)})
+            loaded: Mapping[str, Values] = {
+                "log_start": (0, 0, SILENT),
+                "epochs": (SILENT, SILENT, ((0, 0),), ((0, 0), (1, 1))),
+            }
+            start = some_of(
+                rng, 2, "Start", {**loaded, "clean": (clean,), "leo": (leo, leo, SILENT), "hw": (min(leo, 3), SILENT)}
+            )
             events += [reported(2, "Stop" if clean else "Crash"), start, follow(2, 1, epoch, leo=leo, hw=min(leo, 3))]
         elif drawn < 0.5:
-            cut = rng.randint(0, leo)
-            response = {"peer": 1, "req_epoch": epoch, "error": 0, "div_epoch": None, "div_end": cut, "target": cut}
-            events.append(reported(2, "HandleEpochResponse", **response, completed=True, leo=cut, hw=min(3, cut)))
-            leo = cut
+            end = rng.randint(0, leo)
+            response = {"peer": 1, "req_epoch": epoch, "error": 0, "div_epoch": None, "div_end": end, "target": end}
+            events.append(reported(2, "HandleEpochResponse", **response, completed=True, leo=end, hw=min(3, end)))
+            leo = end
         elif drawn < 0.7:
             taken = rng.choice((0, 1, 2))
             events.append(take(2, 1, epoch, leo, res_hw=3, hw_before=min(leo, 3), hw=min(leo + 1, 3), rec_epoch=taken))
@@ -183,7 +210,9 @@ def repeated(rng: random.Random) -> Trace:
             asked = {"peer": 2, "req_epoch": 0, "req_last_epoch": 0, "error": rng.choice((0, 0, 6))}
             events.append(reported(1, "HandleEpochRequest", **asked, div_epoch=0, div_end=rng.choice((1, 2))))
         elif drawn < 0.7:
-            events.append(reported(1, "HandleFetch", peer=2, req_epoch=0, req_offset=1, req_last_epoch=0, error=rng.choice((6, 3))))
+            events.append(
+                reported(1, "HandleFetch", peer=2, req_epoch=0, req_offset=1, req_last_epoch=0, error=rng.choice((6, 3)))
+            )
         else:
             events.append(serve(1, 2, 0, rng.choice((1, 1, 0)), rng.choice((0, 0, -1)), res_hw=1, hw=1, leo=2))
     last = some_of(rng, 2, "HandleFetchResponse", {**REQUEST, **RESPONSE, **AFTER})
@@ -219,7 +248,10 @@ def snapshots(rng: random.Random) -> Trace:
         elif drawn < 0.6:
             events += [reported(node, rng.choice(("Stop", "Crash"))), some_of(rng, node, "Start", loaded)]
         elif drawn < 0.8:
-            entry: Mapping[str, Values] = {"leader_epoch": (count, count + 1, None, 0), "epoch_start": (count, count + 1, 0, SILENT)}
+            entry: Mapping[str, Values] = {
+                "leader_epoch": (count, count + 1, None, 0),
+                "epoch_start": (count, count + 1, 0, SILENT),
+            }
             events.append(some_of(rng, rng.choice((1, 2)), "EpochCacheEntry", entry))
         else:
             events.append(append(node, count, count, count, count + 1))
@@ -238,9 +270,7 @@ def addressed(rng: random.Random) -> Trace:
         "leo": (SILENT, 1, 2),
         "hw": (SILENT, 0, 1),
     }
-    kind = rng.choice(("SendFetch", "HandleFetch", "HandleFetchResponse", "HandleFetchError", "Crash", "Start", "HwCheckpoint"))
-    told = {name: values for name, values in fields.items() if kind not in ("Crash", "Start", "HwCheckpoint") or name == "hw"}
-    told = {name: values for name, values in told.items() if kind != "SendFetch" or name not in ("leo", "hw")}
-    told = told if kind != "Crash" else {}
-    told = told if kind != "HandleFetchError" else {"peer": fields["peer"]}
-    return _trace((*events[:at], some_of(rng, node, kind, told), *events[at:]), TWO)
+    kinds = ("SendFetch", "HandleFetch", "HandleFetchResponse", "HandleFetchError", "Crash", "Start", "HwCheckpoint")
+    kind = rng.choice(kinds)
+    given = {name: values for name, values in fields.items() if name in EVENTS[kind].fields}
+    return _trace((*events[:at], some_of(rng, node, kind, given), *events[at:]), TWO)

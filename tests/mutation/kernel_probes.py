@@ -27,7 +27,7 @@ READS = frozenset({"min", "max", "int", "bool", "len", "range", "Records", "Requ
 """What expressions call and is no function of the kernel, nor one of impl.rules: it writes nothing."""
 
 
-def told_apart(tables: Sequence[Prepared], tried: Sequence[KernelMutant]) -> defaultdict[KernelMutant, list[int]]:
+def differing(tables: Sequence[Prepared], tried: Sequence[KernelMutant]) -> defaultdict[KernelMutant, list[int]]:
     """The tables, by their number, of which a mutant may make anything else."""
     found: defaultdict[KernelMutant, list[int]] = defaultdict(list)
     noted: set[int] = set()

@@ -25,7 +25,7 @@ from tests.mutation.kernel_children import child
 from tests.mutation.kernel_corpus import with_little_room
 from tests.mutation.kernel_mutants import KernelMutant, all_mutants, function_of, in_place, modules
 from tests.mutation.kernel_pool import once
-from tests.mutation.kernel_probes import told_apart
+from tests.mutation.kernel_probes import differing
 from tests.mutation.kernel_watch import Watch, differs
 from tests.mutation.prepared import Prepared, prepared
 from tidegauge.traces.schema import Trace
@@ -68,7 +68,7 @@ class Search:
             meant[mutant].add(len(children))
             children.append(child(parent, self.rng.choice(self.known), self.rng))
         tables = [(number, table, table.said()) for number, trace in enumerate(children) for table in tables_of(trace)]
-        apart = told_apart([table for _, table, _ in tables], waiting)
+        apart = differing([table for _, table, _ in tables], waiting)
         noticed: defaultdict[int, list[KernelMutant]] = defaultdict(list)
         for mutant in waiting:
             numbers = apart.get(mutant, [])
@@ -140,7 +140,7 @@ def main(argv: Sequence[str]) -> int:
     else:
         unnoticed = list(Watch(tables).unnoticed(tried))
     search = Search(unnoticed, known, given.seed)
-    search.begin(told_apart(tables, all_mutants(given.modules)))
+    search.begin(differing(tables, all_mutants(given.modules)))
     print(f"{len(search.unnoticed)} unnoticed; seed {given.seed}", flush=True)
     more: list[Trace] = []
     with suppress(KeyboardInterrupt):

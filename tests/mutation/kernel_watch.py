@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from tests.mutation.kernel_mutants import DoesNotEndError, KernelMutant, at_most, function_of, in_place
-from tests.mutation.kernel_probes import told_apart
+from tests.mutation.kernel_probes import differing
 from tests.mutation.prepared import Prepared
 
 SECONDS = 0.5
@@ -43,7 +43,7 @@ class Watch:
 
     def unnoticed(self, tried: Sequence[KernelMutant]) -> Iterator[KernelMutant]:
         """Those that no table notices."""
-        apart = told_apart(self.tables, tried)
+        apart = differing(self.tables, tried)
         for number, mutant in enumerate(tried):
             if number > 0 and number % 500 == 0:
                 print(f"           {number} of {len(tried)}", flush=True)

@@ -12,7 +12,7 @@ from tests.mutation import kernel, kernel_pool
 from tests.mutation.kernel_choice import cover
 from tests.mutation.kernel_corpus import LITTLE, differences, tables
 from tests.mutation.kernel_mutants import all_mutants, modules
-from tests.mutation.kernel_probes import told_apart
+from tests.mutation.kernel_probes import differing
 from tests.mutation.kernel_runs import unreliable
 from tests.mutation.kernel_watch import Watch
 from tests.mutation.mutants import mutants_of, statements_less
@@ -138,7 +138,7 @@ def test_a_table_is_asked_where_a_change_comes_to_anything_else() -> None:
     made = {mutant.key: mutant for mutant in all_mutants(["life"])}
     starts, stops = made["life: start: without idle(st, b)"], made["life: stop: without idle(st, b)"]
     same = made["life: start: before != UNKNOWN and leo != UNKNOWN -> before != UNKNOWN"]
-    apart = told_apart([prepared("hand", [Trace("hand", "t-0", TWO, numbered(OPENING))])], [starts, stops, same])
+    apart = differing([prepared("hand", [Trace("hand", "t-0", TWO, numbered(OPENING))])], [starts, stops, same])
     assert (apart[starts], apart[stops], apart[same]) == ([0], [], [])
 
 

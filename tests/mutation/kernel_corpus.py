@@ -28,7 +28,7 @@ from tidegauge.traces.schema import Trace
 TRACES = Path(__file__).with_name("kernel_corpus.ndjson.gz")
 PINS = Path(__file__).with_name("kernel_corpus.txt")
 TOGETHER = 4
-"""Traces of a config that are also judged one behind the other."""
+"""So many traces of a config are also judged one behind the other."""
 LITTLE = 3
 """Registrations and terms for which there is room where a trace is also judged with little: what is superseded goes."""
 
@@ -52,11 +52,18 @@ def write(chosen: Sequence[Trace]) -> None:
 def tables(given: Sequence[Trace]) -> list[Prepared]:
     """Each trace by itself, some also with little room; then some together, for what one trace may leave to the next."""
     alone = [prepared(trace.name, [trace]) for trace in given]
-    crowded = [prepared(trace.name, [trace], LITTLE) for trace in given if changes(trace) > LITTLE]
     of: defaultdict[str, list[Trace]] = defaultdict(list)
     for trace in given:
         of[repr(trace.config)].append(trace)
-    return [*alone, *crowded, *(prepared("together", some[:TOGETHER]) for some in of.values() if len(some) > 1)]
+    together = [some[at : at + TOGETHER] for some in of.values() for at in range(0, len(some) - 1, TOGETHER)]
+    crowded = [table for trace in given for table in with_little_room(trace)]
+    return [*alone, *crowded, *(prepared("together", some) for some in together if len(some) > 1)]
+
+
+def with_little_room(trace: Trace) -> list[Prepared]:
+    """Two tables where something has to go: one that may grow, and says so, and one that may not."""
+    little = changes(trace) > LITTLE
+    return [prepared(trace.name, [trace], LITTLE, full) for full in (False, True)] if little else []
 
 
 def changes(trace: Trace) -> int:

@@ -13,6 +13,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
@@ -80,6 +81,7 @@ def _first_difference(one: str, other: str) -> int:
     return next(number for number, (before, after) in enumerate(lines, 1) if before != after)
 
 
+@cache
 def code_of(text: str) -> CodeType:
     """The code object of the one function in a text."""
     return next(const for const in compile(text, "a mutant", "exec").co_consts if isinstance(const, CodeType))

@@ -6,7 +6,7 @@ Rules of this file
    tests/conformance/independent; none longer than SHORT.
 2. Variants of the stock are drawn with the seed: one thing changed, null or left out, another config, the nodes the other
    way round. Wrong next events of bounded models come as they are, and so do runs of every generation; others are written
-   as an unreliable source would (tests.mutation.kernel_runs).
+   as an unreliable source would (tests.mutation.kernel_runs). Families of short traces come by their theme.
 3. Every trace is one that NDJSON says back as it is, so that the corpus can be written down.
 """
 
@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 
 from tests.conformance import hand
+from tests.mutation.kernel_families import families
+from tests.mutation.kernel_little_families import little_families
 from tests.mutation.kernel_runs import unreliable_runs
 from tidegauge.conformance.evidence.beyond import CASES
 from tidegauge.conformance.evidence.golden import DIRECTORY
@@ -47,6 +49,8 @@ RUNS, STEPS = 1, 40
 """Runs of each case beyond the graphs, and the steps of each."""
 UNRELIABLE = 18
 """Unreliable runs of each case."""
+THEMES = 40
+"""Traces of each family."""
 BEHAVIOURS, EVENTS = 5, 30
 """Random behaviours of each small model, and the events of each at most."""
 OFFERED_MODELS = ("fetch-truncation, no crash", "kip320, no crash", "Refines", "HwOnly", "Kip101", "AcksAll")
@@ -74,7 +78,8 @@ def variants(of: Sequence[Trace], seed: int) -> list[Trace]:
     drawn = [trace for kind, count in DRAWN.items() for trace in rng.sample(made[kind](), count)]
     runs = [trace for case in CASES for trace in case.walks(RUNS, STEPS, seed)]
     wrong = [trace for model in MODELS if model.name in OFFERED_MODELS for trace in wrong_next(model, rng)]
-    return once((*drawn, *runs, *unreliable_runs(UNRELIABLE, seed), *wrong))
+    themes = [*families(THEMES, seed), *little_families(THEMES, seed)]
+    return once((*drawn, *runs, *unreliable_runs(UNRELIABLE, seed), *wrong, *themes))
 
 
 def wrong_next(model: Model, rng: random.Random) -> Iterator[Trace]:

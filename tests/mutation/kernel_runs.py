@@ -39,7 +39,7 @@ def unreliable(run: Trace, rng: random.Random) -> Trace:
         events[at] = _changed(events[at], rng)
     silent = rng.choice(SILENT)
     events = [_silent(event, silent, rng) for event in events]
-    made = replace(run, events=tuple(events), config=_other(run.config, rng))
+    made = replace(run, events=tuple(events), config=other_config(run.config, rng))
     if rng.random() < 0.3:
         made = lines_left_out(made, set(rng.sample(range(len(events)), min(len(events), rng.randint(1, 3)))))
     if rng.random() < 0.35:
@@ -66,7 +66,7 @@ def _silent(event: Event, likely: float, rng: random.Random) -> Event:
     return replace(event, fields={name: value for name, value in event.fields.items() if rng.random() >= likely})
 
 
-def _other(config: Config, rng: random.Random) -> Config:
+def other_config(config: Config, rng: random.Random) -> Config:
     extra: dict[str, Any] = dict(config.extra)
     if rng.random() < 0.15:
         extra[DUPLICATES] = True

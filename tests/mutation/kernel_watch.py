@@ -3,14 +3,15 @@
 Rules of this file
 
 1. A table notices a mutant when the judge says anything else of it, breaks, or does not end.
-2. Asked are those alone that run the line that is changed: first those that noticed others lately, then in their order.
+2. Asked are those alone for which the change comes to anything else (tests.mutation.kernel_probes): first those that noticed
+   others lately, then in their order.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from tests.mutation.kernel_lines import lines_run
 from tests.mutation.kernel_mutants import DoesNotEndError, KernelMutant, at_most, function_of, in_place
+from tests.mutation.kernel_probes import differing
 from tests.mutation.prepared import Prepared
 
 SECONDS = 0.5
@@ -18,18 +19,16 @@ SECONDS = 0.5
 
 
 class Watch:
-    """Tables, what the judge says of each, and which of them run which line."""
+    """Tables, and what the judge says of each."""
 
     def __init__(self, tables: Sequence[Prepared]) -> None:
         self.tables = tables
         self.expected = [table.said() for table in tables]
-        self.running = lines_run(tables)
         self.latest: list[int] = []
         """Tables that noticed a mutant, the last one first."""
 
-    def first_to_notice(self, mutant: KernelMutant) -> int | None:
-        """The number of a table of which the judge with this mutant says anything else; None when there is none."""
-        reach = self.running[mutant.module, mutant.function, mutant.line]
+    def first_to_notice(self, mutant: KernelMutant, reach: Sequence[int]) -> int | None:
+        """The number of a table, one of these, of which the judge with this mutant says anything else; None without one."""
         known = set(reach)
         first = [at for at in self.latest if at in known]
         known.difference_update(first)
@@ -44,10 +43,11 @@ class Watch:
 
     def unnoticed(self, tried: Sequence[KernelMutant]) -> Iterator[KernelMutant]:
         """Those that no table notices."""
+        apart = differing(self.tables, tried)
         for number, mutant in enumerate(tried):
             if number > 0 and number % 500 == 0:
                 print(f"           {number} of {len(tried)}", flush=True)
-            if self.first_to_notice(mutant) is None:
+            if self.first_to_notice(mutant, apart[mutant]) is None:
                 yield mutant
 
 

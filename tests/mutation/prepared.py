@@ -1,18 +1,27 @@
 """A table of traces, ready to be judged many times.
 
-Rule of this file: what is compared is all that the judge says, its tallies, first failures and last states, as the numbers
-stand in its table; nothing of what it only remembers.
+Rules of this file
+
+1. What is compared is all that the judge says, its tallies, first failures and last states, as the numbers stand in its
+   table; nothing of what it only remembers.
+2. A table that is `full` when its room is used up may not grow, and looks for what it can forget at every other term: so a
+   short trace shows what takes hundreds of leader epochs else.
+3. Where there are several traces, their events stand in a table of their own, in another order, and the last state of the
+   last trace is not asked for: columns may come so (traces.files.distinct), and callers may ask for a few last states.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from tidegauge.conformance.judging.judge import frozen_inputs
 from tidegauge.conformance.judging.options import options_of
+from tidegauge.conformance.kernel import superseded
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.conformance.kernel.rule_ids import RULES
 from tidegauge.conformance.kernel.state import (
@@ -23,6 +32,7 @@ from tidegauge.conformance.kernel.state import (
     FINAL,
     OPTION,
     OVERFLOW,
+    PAST,
     TALLIES,
     WHOLE,
     State,
@@ -32,6 +42,8 @@ from tidegauge.traces.columns import UNKNOWN, to_columns
 from tidegauge.traces.schema import Trace
 
 ROOM, FAILURES_KEPT = 16, 64
+SOON = 2
+"""Terms after which a full table looks for some that can be forgotten."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +54,18 @@ class Prepared:
     events: int
     inputs: tuple[Any, ...]
     empty: State
+    full: bool = False
 
     def said(self) -> tuple[Any, ...]:
         """What the judge says of them now."""
         st = self.empty.copy()
         traces, brokers = len(self.inputs[-1]) - 1, int(st[OPTION, BROKERS])
-        last = np.full((traces, brokers, len(FINAL)), UNKNOWN, np.int64)
-        caches = np.zeros((traces, brokers, ROOM, 2), np.int64)
+        asked = max(1, traces - 1)
+        last = np.full((asked, brokers, len(FINAL)), UNKNOWN, np.int64)
+        caches = np.zeros((asked, brokers, ROOM, 2), np.int64)
         run: Callable[..., None] = judge_traces
-        run(st, *self.inputs, last, caches)
+        with patch.multiple(superseded, MOST_PAST=int(st[WHOLE, PAST]), TERMS_AT_ONCE=SOON) if self.full else nullcontext():
+            run(st, *self.inputs, last, caches)
         kept, first = int(st[WHOLE, FAILURES]), int(st[WHOLE, AT_FAILURES])
         tallies = st[TALLIES : TALLIES + RULES, : FAILED_TRACES + 1]
         return (
@@ -62,12 +77,18 @@ class Prepared:
         )
 
 
-def prepared(name: str, traces: Sequence[Trace], past: int = ROOM) -> Prepared:
+def prepared(name: str, traces: Sequence[Trace], past: int = ROOM, full: bool = False) -> Prepared:
     """Traces that share a config, and a table with room for so many registrations and terms."""
     config = traces[0].config
-    columns = to_columns(traces, config)
-    inputs = frozen_inputs(columns, None, columns.missing)
-    return Prepared(name, len(columns), inputs, _empty(tuple(options_of(columns, config)), past))
+    columns, rows = to_columns(traces, config), None
+    missing = columns.missing
+    if len(traces) > 1:
+        events = [event for trace in traces for event in trace.events]
+        table = to_columns([replace(traces[0], events=tuple(reversed(events)))], config)
+        columns = replace(table, trace_starts=columns.trace_starts)
+        rows = np.arange(len(events), dtype=np.int64)[::-1]
+    inputs = frozen_inputs(columns, rows, missing)
+    return Prepared(name, len(columns), inputs, _empty(tuple(options_of(columns, config)), past), full)
 
 
 @cache

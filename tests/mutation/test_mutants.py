@@ -4,17 +4,22 @@ import ast
 from dataclasses import replace
 from random import Random
 
+import numpy as np
+
 from tests.conformance.hand import COPIED, FORKED, OPENING, TWO
 from tests.conformance.kernel.test_elected_again import FOLLOWED, elected
 from tests.mutation import kernel, kernel_pool
 from tests.mutation.kernel_choice import cover
 from tests.mutation.kernel_corpus import LITTLE, differences, tables
 from tests.mutation.kernel_mutants import all_mutants, modules
+from tests.mutation.kernel_probes import differing
 from tests.mutation.kernel_runs import unreliable
 from tests.mutation.kernel_watch import Watch
 from tests.mutation.mutants import mutants_of, statements_less
 from tests.mutation.prepared import prepared
 from tests.mutation.run import KILLERS, killed, known_survivors, load_tables, path_of
+from tidegauge.conformance.kernel import superseded
+from tidegauge.conformance.kernel.state import FAILED_TRACES, HELD_COUNT, MOST_PAST, PAST_FULL
 from tidegauge.spec.proofs.small_changes import Mutant
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.schema import Trace
@@ -106,16 +111,35 @@ def test_a_mutant_of_what_is_superseded_is_noticed_where_there_is_little_room() 
     roomy, crowded = prepared("roomy", [lost], 4 * len(lost.events)), prepared("crowded", [lost], LITTLE)
     assert list(Watch([roomy]).unnoticed([without])) == [without]
     assert list(Watch([roomy, crowded]).unnoticed([without])) == []
-    assert [table.name for table in tables([lost])] == ["hand", "hand"]
+    assert [(table.name, table.full) for table in tables([lost])] == [("hand", False), ("hand", False), ("hand", True)]
     assert len(tables([Trace("hand", "t-0", TWO, numbered(OPENING))])) == 1
 
 
-def test_a_table_that_does_not_run_the_line_is_not_asked() -> None:
-    """Here nobody crashes."""
-    watch = Watch([prepared("hand", [Trace("hand", "t-0", TWO, numbered(OPENING))])])
-    lines = {mutant.key: mutant.line for mutant in all_mutants(["life"])}
-    assert watch.running["life", "start", lines["life: start: without idle(st, b)"]] == [0]
-    assert watch.running["life", "stop", lines["life: stop: without idle(st, b)"]] == []
+def test_a_full_table_forgets_and_goes_on() -> None:
+    """One that may grow says that it is too small, and stops."""
+    lost = Trace("hand", "t-0", TWO, numbered((*FOLLOWED, *elected(0))))
+    *_, grows = prepared("grows", [lost], LITTLE).said()
+    *_, goes_on = prepared("full", [lost], LITTLE, full=True).said()
+    assert (grows, goes_on) == (PAST_FULL, 0)
+    assert superseded.MOST_PAST == MOST_PAST
+
+
+def test_traces_behind_each_other_stand_in_a_table_of_their_own() -> None:
+    """Its rows are in another order, and the last state of the last trace is not asked for; what is said is the same."""
+    one, two = (Trace(name, "t-0", TWO, numbered(events)) for name, events in (("o", OPENING), ("c", COPIED)))
+    together, alone = prepared("both", [one, two]), [prepared(trace.name, [trace]) for trace in (one, two)]
+    held = [np.frombuffer(table.said()[0], np.int64).reshape(-1, FAILED_TRACES + 1)[:, HELD_COUNT] for table in alone]
+    assert (np.frombuffer(together.said()[0], np.int64).reshape(-1, FAILED_TRACES + 1)[:, HELD_COUNT] == sum(held)).all()
+    assert together.said()[2] == alone[0].said()[2]
+
+
+def test_a_table_is_asked_where_a_change_comes_to_anything_else() -> None:
+    """Nobody stops here; and both brokers start for the first time, so where they ended before is not asked in any case."""
+    made = {mutant.key: mutant for mutant in all_mutants(["life"])}
+    starts, stops = made["life: start: without idle(st, b)"], made["life: stop: without idle(st, b)"]
+    same = made["life: start: before != UNKNOWN and leo != UNKNOWN -> before != UNKNOWN"]
+    apart = differing([prepared("hand", [Trace("hand", "t-0", TWO, numbered(OPENING))])], [starts, stops, same])
+    assert (apart[starts], apart[stops], apart[same]) == ([0], [], [])
 
 
 def test_unreliable_runs_hang_on_the_seed_alone() -> None:

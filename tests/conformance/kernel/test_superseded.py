@@ -6,7 +6,22 @@ from random import Random
 import numpy as np
 import pytest
 
-from tests.conformance.hand import TWO, append, bent, change, follow, lead, reported, send, serve, start, take
+from tests.conformance.hand import (
+    OPENING,
+    TWO,
+    append,
+    bent,
+    broken,
+    change,
+    follow,
+    judged,
+    lead,
+    reported,
+    send,
+    serve,
+    start,
+    take,
+)
 from tidegauge.conformance.evidence.beyond import CASES, RunCase
 from tidegauge.conformance.evidence.mutation import mutants
 from tidegauge.conformance.judging import judge as judging
@@ -273,3 +288,15 @@ def test_a_hundred_thousand_leader_epochs_take_the_memory_of_ten(tables: list[in
     assert {rule for rule, tally in many.tallies.items() if tally.undecided} == {
         rule for rule, tally in few.tallies.items() if tally.undecided
     }
+
+
+def test_a_leader_that_starts_again_in_one_epoch_is_held_to_nothing_that_it_claimed_there() -> None:
+    """Each time it is a term of its own: an epoch is not above itself. One with all of it leads the next."""
+    back = reported(1, "Start", clean=True, leo=1, hw=1, log_start=0, epochs=((0, 0),))
+    leads = lead(1, 0, (1,), leo=1, hw_before=1, hw=1)
+    again = (reported(1, "Stop"), back, leads, reported(1, "ProduceAck", acks=-1, rec_end=1, error=0))
+    first = (*OPENING[:2], change(1, 0, (1,)), lead(1, 0, (1,)), append(1, 0, 0, 0, 1))
+    events = (*first, *again * 5, change(1, 1, (1,)), lead(1, 1, (1,), leo=1, hw_before=1, hw=1))
+    assert broken(events) == set()
+    assert judged(events).tallies["DATA-01"].held == 6
+    assert judged(events).tallies["DATA-03"].held == 5

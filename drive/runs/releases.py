@@ -30,7 +30,7 @@ from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import RELEASE, named, version_of
 
-GRAPHS = ("two", "crash", "starts", "acks", "isr", "three")
+GRAPHS = ("two", "crash", "starts", "acks", "waits", "both", "isr", "three")
 SCENARIOS = ("F1", "F2", "F3", ROUNDED)
 WALKS, SEED = 200, 1
 PARTS = (*GRAPHS, "walks", "scenarios")

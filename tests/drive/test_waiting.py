@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from tests.drive.test_frames import in_a_loop
-from tidegauge.drive import purgatory
+from tidegauge.drive import purgatory, transcript
 from tidegauge.drive.bugs.known import BUGS
 from tidegauge.drive.contract import EVERYTHING, REPORTED, Capabilities, Node, Opening, Order, Path, Report, Step, Watch
 from tidegauge.drive.held import Held, Taken, WrongStep, opened
@@ -17,13 +17,14 @@ from tidegauge.drive.kafka.clients import Calls, Topic, Versions
 from tidegauge.drive.kafka.followers import Followers
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.player import Difference, ReferenceNode, play, reference
+from tidegauge.drive.player import Difference, ReferenceNode, Start, play, reference
 from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.recording import Recorder
 from tidegauge.drive.reference import possible, step
 from tidegauge.drive.reporting.shrink import shrunk
 from tidegauge.drive.reporting.text import story
 from tidegauge.drive.runs.run import run
+from tidegauge.drive.runs.shipped import place_of
 from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.drive.transports.lines import DrivenProgramError, report_of
 from tidegauge.drive.wire.compiler import Message
@@ -166,6 +167,11 @@ def forgetting(name: str) -> WrongStep:
     return wrong
 
 
+def early() -> Start:
+    """As 2.4 and 2.5 were."""
+    return reference(FETCH_TRUNCATION.switched({"hw_wakes_followers": True}))
+
+
 class Late:
     """A broker that answers a fetch that waited one step too late."""
 
@@ -205,7 +211,7 @@ def test_a_broker_that_withholds_a_divergence_is_found_and_named() -> None:
 
 def test_a_broker_that_a_high_watermark_wakes_is_found_and_named() -> None:
     """Too early, as 2.4 and 2.5 were."""
-    found = run(ReferenceNode(reference(FETCH_TRUNCATION.switched({"hw_wakes_followers": True}))), COVER, FETCH_TRUNCATION)
+    found = run(ReferenceNode(early()), COVER, FETCH_TRUNCATION)
     assert found.exit_code == 1
     assert {failure.shown.fields for failure in found.failures} == {("fetched",)}
     assert all("same as   hw_wakes_followers=on" in failure.text for failure in found.failures)
@@ -237,6 +243,18 @@ def shortest_of(node: Node) -> Difference:
     shortest = shrunk(node, found, reference())
     assert shortest is not None
     return shortest
+
+
+@pytest.mark.parametrize("wrong", [early(), reference(wrong=forgetting("append")), reference(wrong=forgetting("metadata"))])
+def test_what_an_unmodified_broker_completed_is_told_from_what_a_wrong_one_does(wrong: Start) -> None:
+    """So the step of the main job that rechecks transcripts can fail for a fetch that waited."""
+    node = transcript.read(place_of("4.3.1"))
+    orders = [order for order in node.orders if any(taken[0] == "fetch_and_wait" for taken in order.path)]
+    assert len(orders) > 400
+    assert play(node, orders, reference()).differences == ()
+    differences = play(node, orders, wrong).differences
+    assert differences
+    assert {found.fields for found in differences} == {("fetched",)}
 
 
 @pytest.mark.parametrize("fetched", ['{"2":null}', '{"2":{}}', '{"x":{"error":6}}', "[]", '{"2":{"error":0,"hw":0}}'])

@@ -62,6 +62,12 @@ STEPS: Mapping[str, Shape] = MappingProxyType(
             "HandleFetch",
             "A peer's fetch of one record. `may_join`: the metadata cache says that the peer may join the ISR.",
         ),
+        "fetch_and_wait": Shape(
+            ("peer", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "may_join"),
+            ("error", "hw", "log_start", "records", "diverging"),
+            "HandleFetch",
+            "The same with minBytes 1 and a maxWait without end. One that has to wait is answered later, in `fetched`.",
+        ),
         "offsets_for_leader_epoch": Shape(
             ("current_leader_epoch", "leader_epoch"),
             ("error", "leader_epoch", "end_offset"),
@@ -147,6 +153,8 @@ REPORTED: Mapping[str, str] = MappingProxyType(
         "is responded to or lost",
         "proposal": "the AlterPartition request in flight, null for none",
         "produced": "the waiting appends with acks -1 that this step answered: base offset and error of each",
+        "fetched": "by peer, the waiting fetch that this step completed: what it was answered with, as in the `result` of a "
+        "fetch",
         "leo": "the log end offset",
         "hw": "the high watermark",
         "log_start": "the log start offset",
@@ -154,6 +162,9 @@ REPORTED: Mapping[str, str] = MappingProxyType(
         "its epoch cache answers",
     }
 )
+
+BY_PEER = frozenset({"requests", "fetched"})
+"""Fields that are objects with a value for each peer that has one."""
 
 NEEDED = frozenset({"metadata"})
 """Without these nothing can be driven."""

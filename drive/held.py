@@ -1,19 +1,22 @@
 """The broker of the reference, what is under way around it, and what it reports.
 
 What a broker does is decided in impl.cluster.broker and below. Here stands what the world around it remembers: the requests
-in flight, the proposal that the controller has not responded to, the producers who wait.
+in flight, the proposal that the controller has not responded to, the producers and the peers who wait.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tidegauge.drive.contract import BROKER, Opening, Report, Step
 from tidegauge.impl.cluster.broker import Broker, settled
-from tidegauge.impl.messages import AlterPartitionRequest, BrokerState, FetchRequest, Metadata, Request
+from tidegauge.impl.messages import AlterPartitionRequest, BrokerState, FetchRequest, FetchResponse, Metadata, Request
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules, Setup
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
-from tidegauge.impl.rules import UNDEFINED
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.server.waiting import DelayedFetch
 from tidegauge.impl.storage import log as log_
+from tidegauge.impl.table import Table
 
 NO_LIMIT = -1
 """replica.lag.time.max.ms: below any time, so nobody who is behind has caught up in time."""
@@ -21,6 +24,9 @@ NO_LIMIT = -1
 
 Produced = tuple[tuple[int, int], ...]
 """Base offset and error of appends that were waiting."""
+
+Fetched = Mapping[int, FetchResponse]
+"""The responses to fetches that were waiting, by peer."""
 
 
 class Waiting(NamedTuple):
@@ -31,7 +37,8 @@ class Waiting(NamedTuple):
 
 
 class Held(NamedTuple):
-    """The broker, and what is under way around it. `highest_epoch`: the highest leader epoch it has heard of.
+    """The broker, and what is under way around it. `highest_epoch`: the highest leader epoch it has heard of. `fetches`: by
+    peer, the fetch that waits.
 
     `wrong` is what a broker with a bug makes of a step that the right one has taken.
     """
@@ -43,6 +50,7 @@ class Held(NamedTuple):
     proposal: AlterPartitionRequest | None = None
     proposed: PartitionState = PartitionState()
     waiting: tuple[Waiting, ...] = ()
+    fetches: Table[int, DelayedFetch] = Table()
     partition_epoch: int = UNDEFINED
     highest_epoch: int = UNDEFINED
     wrong: "WrongStep | None" = None
@@ -72,7 +80,10 @@ def opened(
     return Held(setup, opening, wrong=wrong)
 
 
-def report(held: Held, result: Report | None = None, produced: Produced = ()) -> Report:
+NOTHING_FETCHED: Fetched = MappingProxyType({})
+
+
+def report(held: Held, result: Report | None = None, produced: Produced = (), fetched: Fetched = NOTHING_FETCHED) -> Report:
     """Everything that can be reported."""
     log, proposal = held.broker.partition.log, held.proposal
     return {
@@ -86,10 +97,24 @@ def report(held: Held, result: Report | None = None, produced: Produced = ()) ->
             "partition_epoch": proposal.partition_epoch,
         },
         "produced": [[*answered] for answered in produced],
+        "fetched": {str(peer): fetch_json(response) for peer, response in fetched.items()},
         "leo": log.end,
         "hw": log.hw,
         "log_start": log.start,
         "ends": [[*log_.end_offset_for_epoch(held.setup, log, epoch)] for epoch in range(held.highest_epoch + 1)],
+    }
+
+
+def fetch_json(response: FetchResponse) -> Report:
+    """A response to a peer's fetch."""
+    if response.error != NONE:
+        return {"error": response.error}
+    return {
+        "error": NONE,
+        "hw": response.hw,
+        "log_start": response.log_start,
+        "records": [[batch.base, batch.last, batch.epoch] for batch in response.records],
+        "diverging": [response.diverging_epoch, response.diverging_end] if response.is_diverging else None,
     }
 
 

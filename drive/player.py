@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tidegauge.drive import played
-from tidegauge.drive.contract import EVERYTHING, STEPS, Capabilities, Node, Opening, Order, Report, Step, Watch
+from tidegauge.drive.contract import BY_PEER, EVERYTHING, STEPS, Capabilities, Node, Opening, Order, Report, Step, Watch
 from tidegauge.drive.held import Held, WrongStep, opened, report
 from tidegauge.drive.reference import possible, step
 from tidegauge.impl.errors import TidegaugeError
@@ -90,7 +90,7 @@ def differences(expected: Report, seen: Report, reported: frozenset[str]) -> tup
 
 def _agrees(expected: Any, seen: Any, field: str = "") -> bool:
     if isinstance(expected, dict) and isinstance(seen, dict):
-        if field == "requests" and expected.keys() != seen.keys():
+        if field in BY_PEER and expected.keys() != seen.keys():
             return False
         return all(key in seen and _agrees(value, seen[key]) for key, value in expected.items())
     return bool(expected == seen)

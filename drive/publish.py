@@ -70,12 +70,15 @@ def _report() -> dict[str, Any]:
     epoch = _object(current_leader_epoch=_INT, leader_epoch=_INT)
     proposal = _object(isr=_list(_INT), leader_epoch=_INT, partition_epoch=_INT)
     results = dict.fromkeys(field for shape in STEPS.values() for field in shape.result)
-    result = {"type": ["object", "null"], "required": ["error"], "properties": {field: _kind(field) for field in results}}
+    properties = {field: _kind(field) for field in results}
+    result = {"type": ["object", "null"], "required": ["error"], "properties": properties}
+    fetched = {**result, "type": "object", "properties": {field: _kind(field) for field in STEPS["fetch"].result}}
     fields: dict[str, dict[str, Any]] = {
         "result": result,
         "requests": {"type": "object", "additionalProperties": {"anyOf": [fetch, epoch]}},
         "proposal": {"anyOf": [{"type": "null"}, proposal]},
         "produced": _list(_list(_INT, 2)),
+        "fetched": {"type": "object", "additionalProperties": fetched},
         "leo": _INT,
         "hw": _INT,
         "log_start": _INT,

@@ -9,7 +9,8 @@ Rules of this file
 """
 
 from tidegauge.drive.contract import Capabilities, Report, Step
-from tidegauge.drive.held import Held, Produced, report
+from tidegauge.drive.held import Fetched, Held, Produced, report
+from tidegauge.drive.purgatory import completed
 from tidegauge.drive.steps import STEPS
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.messages import FetchRequest
@@ -37,6 +38,8 @@ def possible(held: Held, step: Step) -> bool:
         return bool(arguments[2] > held.partition_epoch)
     if held.partition_epoch == UNDEFINED or (partition.leader_epoch == UNDEFINED and name not in {"stop", "crash"}):
         return False  # a broker that has read no metadata has no such partition: nobody is answered
+    if name == "fetch_and_wait":
+        return arguments[0] not in held.fetches
     if name == "lose_response":
         return held.request(arguments[0]) is not None
     if name == "fetch_response":
@@ -65,8 +68,8 @@ def _follow_each_other(offset: int, records: tuple[tuple[int, int, int], ...]) -
 
 def step(held: Held, taken: Step) -> tuple[Held, Report]:
     """What a step that is possible makes of the broker, and what the broker reports after it."""
-    after, result, produced = stepped(held, taken)
-    return seen(after), report(after, result, produced)
+    after, result, produced, fetched = stepped(held, taken)
+    return seen(after), report(after, result, produced, fetched)
 
 
 def seen(held: Held) -> Held:
@@ -78,15 +81,16 @@ def seen(held: Held) -> Held:
     return held._replace(broker=held.broker._replace(partition=held.broker.partition._replace(log=located)))
 
 
-def stepped(held: Held, taken: Step) -> tuple[Held, Report | None, Produced]:
-    """The same before anybody looks: the broker, the response to the step's request, the producers who were answered."""
+def stepped(held: Held, taken: Step) -> tuple[Held, Report | None, Produced, Fetched]:
+    """The same before anybody looks: the broker, the response to the step's request, who was answered that had waited."""
     name, *arguments = taken
-    before = held.broker.partition.state
+    before = held.broker.partition
     after, result = STEPS[name](held, *arguments)
     if held.wrong is not None:
         after, result = held.wrong(held, taken, after, result)
-    after, produced = _answering(_proposing(after, before))
-    return _asking(after), result, produced
+    after, produced = _answering(_proposing(after, before.state))
+    after, fetched = completed(before, after)
+    return _asking(after), result, produced, fetched
 
 
 def _proposing(held: Held, before: PartitionState) -> Held:

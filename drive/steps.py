@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tidegauge.drive.contract import BROKER, LATEST
-from tidegauge.drive.held import Held, Taken, Waiting, cache_of, led
+from tidegauge.drive.held import Held, Taken, Waiting, cache_of, fetch_json, led
+from tidegauge.drive.purgatory import fetched_or_waiting
 from tidegauge.impl.client_messages import Isolation, OffsetSpec
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import NOW, Broker
@@ -49,15 +50,12 @@ def _append(held: Held, acks: int) -> Taken:
 def _fetch(held: Held, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Taken:
     request, cache = FetchRequest(peer, epoch, offset, last_epoch), cache_of(held, eligible=may_join)
     partition, response = partition_.fetch_records(held.setup, held.broker.partition, request, cache, NOW, max_records=1)
-    if response.error != NONE:
-        return held, {"error": response.error}
-    return led(held, partition), {
-        "error": NONE,
-        "hw": response.hw,
-        "log_start": response.log_start,
-        "records": [[batch.base, batch.last, batch.epoch] for batch in response.records],
-        "diverging": [response.diverging_epoch, response.diverging_end] if response.is_diverging else None,
-    }
+    return led(held, partition) if response.error == NONE else held, fetch_json(response)
+
+
+def _fetch_and_wait(held: Held, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Taken:
+    held, response = fetched_or_waiting(held, FetchRequest(peer, epoch, offset, last_epoch), may_join=may_join)
+    return held, None if response is None else fetch_json(response)
 
 
 def _offsets_for_leader_epoch(held: Held, current_leader_epoch: int, leader_epoch: int) -> Taken:
@@ -157,6 +155,7 @@ STEPS: Mapping[str, Callable[..., Taken]] = {
     "metadata": _metadata,
     "append": _append,
     "fetch": _fetch,
+    "fetch_and_wait": _fetch_and_wait,
     "offsets_for_leader_epoch": _offsets_for_leader_epoch,
     "list_offsets": _list_offsets,
     "delete_records": _delete_records,

@@ -12,14 +12,17 @@ from types import MappingProxyType
 
 from tidegauge.drive.contract import BROKER, Report, Step
 from tidegauge.drive.held import Held, Taken, WrongStep, cache_of, led
+from tidegauge.impl.client_messages import FetchParams
 from tidegauge.impl.cluster.broker import NOW
 from tidegauge.impl.replica.fetch_state import PartitionFetchState
 from tidegauge.impl.replica.isr import maybe_increment_leader_hw
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
+from tidegauge.impl.server.waiting import DelayedFetch
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.epoch_cache import Entries, EpochCache
 from tidegauge.impl.storage.log import Log
+from tidegauge.impl.table import Table
 
 _ALL: dict[str, WrongStep] = {}
 
@@ -84,6 +87,16 @@ def _deletes_above_the_high_watermark(before: Held, taken: Step, after: Held, re
     if taken[0] != "delete_records" or not before.broker.leads or not log.hw < taken[1] <= log.end:
         return after, result
     return _with_log(after, log._replace(start=taken[1])), {"error": NONE}
+
+
+@_as_in("apache/kafka#9434")
+def _diverging_fetch_waits(_before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+    """At the log end there is nothing to read, and DelayedFetch#tryComplete had no case for it: it waits for what comes."""
+    at_the_end = taken[0] == "fetch_and_wait" and taken[3] == after.broker.partition.log.end
+    if not at_the_end or result is None or not result.get("diverging"):
+        return after, result
+    withheld = DelayedFetch(taken[1], NOW, FetchParams(taken[1]), Table())
+    return after._replace(fetches=after.fetches.put(taken[1], withheld)), None
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ Rules of this file
 2. replica.lag.time.max.ms is -2: the check of the ISR runs once, at the start, and never again
    (ReplicaManager#startup schedules it every half of that; KafkaScheduler#schedule runs a task with a negative period once).
    Nobody has caught up in time but who stands at the log end, which is what the reference has, too.
+3. request.timeout.ms is that of the fetcher threads' connections, too (BrokerBlockingSender): when it ran out, a request
+   that is held would be asked again.
 """
 
 import asyncio
@@ -64,6 +66,7 @@ def properties(controller_port: int) -> Mapping[str, object]:
         "replica.fetch.backoff.ms": 1,
         "replica.fetch.min.bytes": 1,
         "replica.socket.timeout.ms": HOUR_MS,
+        "request.timeout.ms": HOUR_MS,
         "replica.high.watermark.checkpoint.interval.ms": HOUR_MS,
     }
 

@@ -72,8 +72,9 @@ class Calls:
         replica: int = CONSUMER,
         broker_epoch: int = UNDEFINED,
         max_bytes: int = PLENTY,
+        waits: bool = False,
     ) -> Call:
-        """A full fetch that waits for nothing; a follower's if `replica` is a broker."""
+        """A full fetch that waits for nothing, or for a byte however long; a follower's if `replica` is a broker."""
         version = self._versions["Fetch"]
         who: Message = {"replicaId": replica}
         if version >= 15:
@@ -87,7 +88,8 @@ class Calls:
             "partitionMaxBytes": max_bytes,
         }
         topics = [{"topicId": topic.id, "partitions": [partition]}]
-        limits = {"maxWaitMs": 0, "minBytes": 0, "maxBytes": max_bytes, "sessionId": 0, "sessionEpoch": UNDEFINED}
+        time_out = {"maxWaitMs": FOREVER_MS, "minBytes": 1} if waits else {"maxWaitMs": 0, "minBytes": 0}
+        limits = {**time_out, "maxBytes": max_bytes, "sessionId": 0, "sessionEpoch": UNDEFINED}
         return Call("Fetch", version, {**who, **limits, "topics": topics})
 
     def list_offsets(self, topic: Topic, timestamp: int, replica: int, current_leader_epoch: int = UNDEFINED) -> Call:

@@ -4,6 +4,7 @@ Rule of this file: everything a broker does by itself has a sign that it is done
 of a peer, the next AlterPartition request. A step waits for its signs; what then is not there will not come.
 """
 
+import asyncio
 from typing import Any
 
 from tidegauge.drive.contract import BROKER, EARLIEST, Opening, Report, Step
@@ -16,11 +17,13 @@ from tidegauge.drive.kafka.clients import (
     fetched,
     replica_of,
 )
+from tidegauge.drive.kafka.followers import Followers
 from tidegauge.drive.kafka.lane import Lane
 from tidegauge.drive.kafka.metadata_log import MetadataRecord
 from tidegauge.drive.kafka.peers import Peer, fetch_response
 from tidegauge.drive.kafka.producers import Producers
 from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.frames import Call
 from tidegauge.impl.rules import NONE, UNDEFINED
 
 REQUEST_TIMED_OUT = 7
@@ -28,7 +31,7 @@ ANOTHER_INCARNATION = 1_000_000
 """Added to a broker epoch: a fetch of it is served, but it is not the one that the metadata cache knows (KIP-903)."""
 
 TOPIC_CONFIG = 2
-UNREAD: Report = {"result": None, "requests": {}, "proposal": None, "produced": []}
+UNREAD: Report = {"result": None, "requests": {}, "proposal": None, "produced": [], "fetched": {}}
 """What is known of a process that has read no metadata: it has no such partition, so nobody can ask for its log."""
 
 
@@ -40,7 +43,7 @@ class Partition:
         self._peers = {name: lane.peers[name] for name in opening.peers}
         self._ids = {BROKER: BROKER, UNDEFINED: UNDEFINED, **{name: peer.node for name, peer in self._peers.items()}}
         self._names = {node: name for name, node in self._ids.items()}
-        self._producers = Producers(lane)
+        self._producers, self._followers = Producers(lane), Followers(lane)
         self._highest_epoch, self._created = UNDEFINED, False
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -60,11 +63,13 @@ class Partition:
         """Everything that is seen of the broker and its partition."""
         await self._broker.controller.proposals.exchanged()
         replica = await replica_of(self._lane.connection, self._broker.calls, self.topic, self._highest_epoch + 1)
+        await asyncio.sleep(0)  # what came with the last response of this is taken in, too
         return {
             "result": result,
             "requests": {str(name): found for name, peer in self._peers.items() if (found := self._request(peer))},
             "proposal": self._proposal(),
             "produced": self._producers.answered(),
+            "fetched": {str(name): _fetch_json(found) for name, found in self._followers.answered().items()},
             "leo": replica.leo,
             "hw": replica.hw,
             "log_start": replica.log_start,
@@ -140,6 +145,17 @@ class Partition:
         return await self._producers.append(self.topic, acks)
 
     async def _fetch(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report:
+        call = await self._fetch_call(name, epoch, offset, last_epoch, may_join)
+        return _fetch_json(fetched((await self._lane.connection.calls([call]))[0]))
+
+    async def _fetch_and_wait(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report | None:
+        call = await self._fetch_call(name, epoch, offset, last_epoch, may_join, waits=True)
+        found = await self._followers.fetch(name, call)
+        return None if found is None else _fetch_json(found)
+
+    async def _fetch_call(
+        self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, *, waits: bool = False
+    ) -> Call:
         broker, peer = self._broker, self._peers[name]
         call = broker.calls.fetch(
             self.topic,
@@ -149,20 +165,11 @@ class Partition:
             replica=peer.node,
             broker_epoch=peer.broker_epoch + (0 if may_join else ANOTHER_INCARNATION),
             max_bytes=ONE_BATCH,
+            waits=waits,
         )
         if "replicaState" not in call.body:
             await broker.fence(peer, fenced=not may_join)
-        found = fetched((await self._lane.connection.calls([call]))[0])
-        if found["errorCode"] != NONE:
-            return {"error": found["errorCode"]}
-        diverging = diverging_of(found)
-        return {
-            "error": NONE,
-            "hw": found["highWatermark"],
-            "log_start": found["logStartOffset"],
-            "records": batches_of(found),
-            "diverging": None if diverging is None else [*diverging],
-        }
+        return call
 
     async def _offsets_for_leader_epoch(self, current_leader_epoch: int, leader_epoch: int) -> Report:
         calls, replica = self._broker.calls, self._anybody
@@ -214,15 +221,30 @@ class Partition:
     def forget_process(self) -> None:
         """The process has ended, and with it every connection of a producer."""
         self._producers.close()
+        self._followers.close()
 
     async def close(self) -> None:
         """Nobody needs it any more."""
-        self._producers.close()
+        self.forget_process()
         controller = self._broker.controller
         if self.topic.id in controller.proposals.waiting:
             controller.proposals.respond(self.topic.id, {"errorCode": OVERTAKEN})
         if self._created:
             controller.append(MetadataRecord("RemoveTopicRecord", {"topicId": self.topic.id}))
+
+
+def _fetch_json(found: Message) -> Report:
+    """The one partition of a response to a peer's fetch."""
+    if found["errorCode"] != NONE:
+        return {"error": found["errorCode"]}
+    diverging = diverging_of(found)
+    return {
+        "error": NONE,
+        "hw": found["highWatermark"],
+        "log_start": found["logStartOffset"],
+        "records": batches_of(found),
+        "diverging": None if diverging is None else [*diverging],
+    }
 
 
 OVERTAKEN = 95

@@ -2,7 +2,8 @@
 
 Rules of this file
 
-1. A local step is a value of the broker and a step; for a response or its loss also the request it ends.
+1. A local step is a value of the broker and a step; for a response or its loss also the request it ends. Where peers may
+   wait, it is also what waits, and only those count that something waits at or that may begin to.
 2. States are explored breadth first and each path begins with a shortest run to a state that still has something to
    take; then it goes on while there is something near. So a path that fails is short already.
 3. Order is that of the graph, or as a seed shuffles it. The same graph and the same seed give the same paths.
@@ -23,11 +24,11 @@ from tidegauge.impl.rules import INVALID_UPDATE_VERSION, NONE, UNDEFINED
 LONGEST, NEAR = 24, 3
 """How long a path may go on, and how many steps it walks to reach something new."""
 
-LocalStep = tuple[Local, Requested, Step]
+LocalStep = tuple[Local, Requested, Step, Hashable]
 
 
 class Edge(NamedTuple):
-    """A step of a state that a path can take."""
+    """A step of a state that a path can take. `takes` ends with the fetches that wait there."""
 
     takes: LocalStep
     step: Step
@@ -63,17 +64,23 @@ def cover(
         rng = random.Random(seed)
         for state in edges:
             rng.shuffle(state)
-    left = {edge.takes for state in edges for edge in state}
+    left = {edge.takes for state in edges for edge in state if _counts(inputs, edge)}
     taken = len(left)
-    everything = set(left)
-    if capabilities.can != EVERYTHING.can:
-        everything = {edge.takes for state in _explored(inputs, start, EVERYTHING)[0] for edge in state}
-    unreached = sum((value, *given[::-1]) not in everything for value, given in _in_graph(inputs))
+    everything = edges if capabilities.can == EVERYTHING.can else _explored(inputs, start, EVERYTHING)[0]
+    local_steps = len({edge.takes for state in everything for edge in state if _counts(inputs, edge)})
+    reached = {edge.takes[:3] for state in everything for edge in state}
+    unreached = sum((value, *given[::-1]) not in reached for value, given in _in_graph(inputs))
     orders = []
     for number, found in enumerate(edges):
         while any(edge.takes in left for edge in found):
             orders.append(Order(opening, _concrete(start, _path(edges, parents, number, left, longest))))
-    return Cover(tuple(orders), taken, len(everything), unreached, inputs.states, inputs.transitions)
+    return Cover(tuple(orders), taken, local_steps, unreached, inputs.states, inputs.transitions)
+
+
+def _counts(inputs: Inputs, edge: Edge) -> bool:
+    """Whether it is a local step of the graph: rule 1 of this file."""
+    _, _, taken, waiting = edge.takes
+    return not inputs.waits or taken[0] == "fetch_and_wait" or bool(waiting)
 
 
 def _in_graph(inputs: Inputs) -> Iterator[tuple[Local, Input]]:
@@ -98,7 +105,7 @@ def _explored(inputs: Inputs, start: Held, capabilities: Capabilities) -> tuple[
             if target == len(states):
                 states.append(after)
                 parents.append((source, given))
-            here.append(Edge((value, requested, given), given, target))
+            here.append(Edge((value, requested, given, held.fetches), given, target))
         edges.append(here)
     return edges, parents
 
@@ -113,6 +120,8 @@ def _given(inputs: Inputs, held: Held, value: Local) -> Iterator[Input]:
     for given in inputs.given.get(value, ()):
         if not given.requested or in_flight.get(given.step[1]) == given.requested:
             yield given
+        if inputs.waits and given.step[0] == "fetch":
+            yield Input(("fetch_and_wait", *given.step[1:]))
     for peer, requested in in_flight.items():
         yield Input(("lose_response", peer), requested)
 
@@ -149,7 +158,7 @@ def _local(inputs: Inputs, held: Held) -> Local:
 def _key(inputs: Inputs, held: Held) -> Hashable:
     proposed = response_to_overtaken(held) if held.overtaken else None
     fresh, proposes = held.partition_epoch == UNDEFINED, held.proposal is not None
-    return _local(inputs, held), held.requests, proposes, proposed, held.waiting, fresh
+    return _local(inputs, held), held.requests, proposes, proposed, held.waiting, held.fetches, fresh
 
 
 def _path(

@@ -28,18 +28,22 @@ from tidegauge.impl.profiles import Profile
 
 
 class DrivenGraph(NamedTuple):
-    """Its bounds, and what of the contract it is for. `elr`: explored with eligible leader replicas, where brokers stop."""
+    """Its bounds, and what of the contract it is for. `elr`: explored with eligible leader replicas, where brokers stop.
+    `waits`: each fetch may also be one that waits.
+    """
 
     bounds: Bounds | IsrBounds
     says: str
     elr: bool = False
+    waits: bool = False
 
     def inputs(self, profile: Profile) -> Inputs:
         """What it gives one broker of a generation."""
         explored = profile._replace(elr=self.elr)
         if isinstance(self.bounds, IsrBounds):
             return of_isr_changes(self.bounds, explored)
-        return of_cluster(self.bounds._replace(thread_truncates=profile.truncates_in_thread), explored)
+        inputs = of_cluster(self.bounds._replace(thread_truncates=profile.truncates_in_thread), explored)
+        return inputs._replace(waits=self.waits)
 
 
 GRAPHS: Mapping[str, DrivenGraph] = MappingProxyType(
@@ -51,6 +55,8 @@ GRAPHS: Mapping[str, DrivenGraph] = MappingProxyType(
         "acks": DrivenGraph(
             Bounds(2, 1, 1, 1, max_waiting=1, min_insync_replicas=2), "producers that wait for two replicas"
         ),
+        "waits": DrivenGraph(Bounds(2, 2, 1, 0, min_insync_replicas=2), "a peer whose fetches wait", waits=True),
+        "both": DrivenGraph(Bounds(3, 1, 0, 0), "two peers whose fetches wait, without an election", waits=True),
         "stops": DrivenGraph(
             Bounds(2, 1, 1, 1, loses_tails=True, min_insync_replicas=2),
             "clean stops, and crashes that lose the log's end",
@@ -61,7 +67,7 @@ GRAPHS: Mapping[str, DrivenGraph] = MappingProxyType(
     }
 )
 
-USUAL = ("two", "crash", "starts", "acks", "stops", "isr")
+USUAL = ("two", "crash", "starts", "acks", "waits", "both", "stops", "isr")
 """What --cover takes of a driven program unless it is told otherwise."""
 
 ON_THE_WIRE = (*USUAL, "three")

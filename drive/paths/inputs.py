@@ -49,7 +49,9 @@ class Input(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """`given` by value of the broker. `counts` says whether partition epochs are numbers there or NEXT."""
+    """`given` by value of the broker. `counts` says whether partition epochs are numbers there or NEXT, `waits` whether each
+    fetch may also be one that waits.
+    """
 
     given: Mapping[Local, Mapping[Input, None]]
     peers: int
@@ -57,6 +59,7 @@ class Inputs(NamedTuple):
     counts: bool
     states: int
     transitions: int
+    waits: bool = False
 
 
 Rename = Callable[[int], int]

@@ -6,6 +6,7 @@ Rules of this file
 2. A walk is drawn from (seed, number) alone: the same two give the same walk.
 3. Hostile is what a wrong peer says: any epoch, any offset, any high watermark. What Kafka's wire format or its batch
    validation refuses before the protocol sees it is not drawn: records follow each other and begin where was asked.
+4. Every other fetch may wait. Which ones is drawn apart: for all else that a walk does it makes no difference.
 """
 
 import random
@@ -56,10 +57,13 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
     rng = random.Random(f"{seed}.{number}")
     opening = Opening((2, 3) if number % 3 == 2 else (2,), 2 if number % 4 == 3 else 1)
     held = opened(opening, profile)
+    may_wait = random.Random(f"{seed}.{number}.waits")
     path: list[Step] = []
     begun = LED if number % 6 == 5 else ()
     for at in range(8 * STEPS_OF_A_WALK):
         taken = begun[at] if at < len(begun) else _drawn(rng, held)
+        if taken[0] == "fetch" and may_wait.random() < 0.5:
+            taken = _waiting(held, taken, capabilities)
         if not possible(held, taken) or lacking(capabilities, held, taken) is not None:
             continue
         try:
@@ -70,6 +74,12 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
         if len(path) == STEPS_OF_A_WALK:
             break
     return Order(opening, tuple(path))
+
+
+def _waiting(held: Held, fetch: Step, capabilities: Capabilities) -> Step:
+    """The same fetch as one that may wait, if the contract allows that now and the broker can be given it."""
+    taken = ("fetch_and_wait", *fetch[1:])
+    return taken if possible(held, taken) and lacking(capabilities, held, taken) is None else fetch
 
 
 def walks(seed: int, count: int, profile: Profile, capabilities: Capabilities = EVERYTHING) -> tuple[Order, ...]:

@@ -133,7 +133,7 @@ def decisions(found: Difference, profile: Profile) -> list[Decision]:
     for taken in found.order.path[: found.at]:
         heard.clear()
         if possible(held, taken):
-            held, _, _ = stepped(held, taken)
+            held, *_ = stepped(held, taken)
     return heard
 
 

@@ -10,7 +10,7 @@ from tidegauge.drive.reporting.text import field_text, step_text
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.schema import Trace
 
-ALWAYS_NEW = ("result", "produced")
+ALWAYS_NEW = ("result", "produced", "fetched")
 """Fields that speak of one step only; the others are told when they change."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tidegauge.conformance.judging.rulebook import actions, known_bugs
-from tidegauge.drive.contract import STEPS, Step, action_of
+from tidegauge.drive.contract import BY_PEER, STEPS, Step, action_of
 from tidegauge.drive.player import Difference
 from tidegauge.drive.reporting.explain import Decision, Suspect
 
@@ -71,8 +71,8 @@ def _side_by_side(found: Difference, reported: frozenset[str], names: tuple[str,
 
 def field_text(field: str, value: Any) -> str:
     """A field of a report on one line."""
-    if field == "requests" and isinstance(value, dict):
-        return "; ".join(f"to {peer}: {value_text(request)}" for peer, request in value.items()) or "none"
+    if field in BY_PEER and isinstance(value, dict):
+        return "; ".join(f"to {peer}: {value_text(one)}" for peer, one in value.items()) or "none"
     return value_text(value)
 
 

@@ -28,7 +28,7 @@ from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.explored.fault import Shown
 from tidegauge.impl.explored.faults import FAULTS
 
-GRAPHS = ("small", *sorted(USUAL, key=("isr", "acks", "stops", "crash", "starts", "two").index))
+GRAPHS = ("small", *sorted(USUAL, key=("isr", "acks", "stops", "crash", "starts", "two", "waits", "both").index))
 """From the smallest on."""
 
 WALKS = 600

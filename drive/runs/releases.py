@@ -30,7 +30,7 @@ from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import RELEASE, named, version_of
 
-GRAPHS = ("two", "crash", "starts", "acks", "isr", "three")
+GRAPHS = ("two", "crash", "starts", "acks", "waits", "both", "isr", "three")
 SCENARIOS = ("F1", "F2", "F3", ROUNDED)
 WALKS, SEED = 200, 1
 PARTS = (*GRAPHS, "walks", "scenarios")
@@ -43,7 +43,8 @@ Each release was taken through the local steps of the graphs {graphs}, through {
 (seed {seed}), and through the scenarios {scenarios} ([what they show](findings.md)), as an unmodified broker process
 whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)). What it did is recorded in
 [`drive/transcripts`](../drive/transcripts) and held against the reference in `./run conformance`. A release that has few
-paths with three brokers was recorded before `three` was one of its graphs.
+paths with three brokers was recorded before `three` was one of its graphs, one without paths where a fetch waits before
+`waits` and `both` were.
 This page is made from those files by `python -m tidegauge.drive.runs.releases`; `./run kafka` records them anew.
 
 A number is on how many paths a release shows a bug: the reference without it does something else there. An empty field: the
@@ -74,6 +75,7 @@ def page(nodes: Sequence[TranscriptNode], controlled: Sequence[of_controller.Tra
     played = [play(node, node.orders, reference(profile_of(node))) for node in nodes]
     rows.append(["paths", *(f"{one.orders:,}" for one in played)])
     rows.append(["paths with three brokers", *(f"{_with_peers(node, 2):,}" for node in nodes)])
+    rows.append(["paths where a fetch waits", *(f"{_with_step(node, 'fetch_and_wait'):,}" for node in nodes)])
     rows.append(["steps", *(f"{one.steps:,}" for one in played)])
     rows.append(["paths that differ from its own profile", *(str(len(one.differences)) for one in played)])
     sentences = []
@@ -91,6 +93,11 @@ def page(nodes: Sequence[TranscriptNode], controlled: Sequence[of_controller.Tra
 def _with_peers(node: TranscriptNode, peers: int) -> int:
     """How many of the paths have so many peers."""
     return sum(len(order.opening.peers) == peers for order in node.orders)
+
+
+def _with_step(node: TranscriptNode, name: str) -> int:
+    """How many of the paths have such a step."""
+    return sum(any(taken[0] == name for taken in order.path) for order in node.orders)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

@@ -8,7 +8,7 @@ Rules of this file
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidegauge.drive.contract import (
@@ -164,6 +164,19 @@ def _requests(value: Any) -> bool:
     )
 
 
+def _fetched(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        peer.isascii() and peer.isdecimal() and _is_result(found, STEPS["fetch"].result) for peer, found in value.items()
+    )
+
+
+def _is_result(value: Any, fields: Sequence[str]) -> bool:
+    """Of a request that is refused only the error is looked at."""
+    if not isinstance(value, dict) or not is_integer(value.get("error")):
+        return False
+    return value["error"] != 0 or all(field in value and _RESULT[field](value[field]) for field in fields)
+
+
 _CHECKS: Mapping[str, tuple[Check, str]] = {
     "requests": (_requests, "an object of requests by peer"),
     "proposal": (
@@ -171,6 +184,7 @@ _CHECKS: Mapping[str, tuple[Check, str]] = {
         "null, or isr, leader_epoch and partition_epoch",
     ),
     "produced": (_list_of(_tuple_of(2)), "a list of [base, error]"),
+    "fetched": (_fetched, "an object of responses to fetches by peer"),
     "leo": (is_integer, "an integer"),
     "hw": (is_integer, "an integer"),
     "log_start": (is_integer, "an integer"),
@@ -196,13 +210,12 @@ def report_of(found: dict[str, Any], step: Step | None, capabilities: Capabiliti
 
 def _check_result(value: Any, step: Step | None, line: bytes, where: str) -> None:
     fields = STEPS[step[0]].result if step else ()
-    waits = step is not None and step[0] == "append" and step[1] == -1
+    waits = step is not None and (step[0] == "fetch_and_wait" or (step[0] == "append" and step[1] == -1))
     if value is None and (not fields or waits):
         return
     if not fields:
         raise blamed(f'in "result" null, for {step[0] if step else "open"} is no request', line, where)
     if not isinstance(value, dict) or not is_integer(value.get("error")):
         raise blamed('in "result" an object with an "error"', line, where)
-    for field in fields if value["error"] == 0 else ("error",):
-        if field not in value or not _RESULT[field](value[field]):
-            raise blamed(f'in "result" {", ".join(fields)} as docs/drive.md has them', line, where)
+    if not _is_result(value, fields):
+        raise blamed(f'in "result" {", ".join(fields)} as docs/drive.md has them', line, where)

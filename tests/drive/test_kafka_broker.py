@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.drive.test_process import everybody, soon
-from tidegauge.drive.contract import Opening, Order
+from tidegauge.drive.contract import Opening, Order, Report
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
@@ -51,12 +51,24 @@ def test_a_release_does_what_its_profile_says(release: str) -> None:
     """Also over a crash and a stop of the process."""
     profile = named(f"{RELEASE}{release}")
     with KafkaNode(release, jars(release)) as node:
-        orders, _ = orders_for(node.capabilities, profile, graphs=["small"], walks=12, seed=3)
-        assert {step[0] for order in orders for step in order.path} >= {"crash", "stop", "append", "fetch_response"}
+        orders, _ = orders_for(node.capabilities, profile, graphs=["small", "waits"], walks=12, seed=3)
+        given = {step[0] for order in orders for step in order.path}
+        assert given >= {"crash", "stop", "append", "fetch_response", "fetch_and_wait"}
         found = run(node, orders, profile)
         assert [failure.text for failure in found.failures] == []
         assert found.exit_code == 0
         assert found.played.steps == sum(len(order.path) + 1 for order in orders)
+
+
+def test_a_fetch_that_waits_is_told_from_one_that_a_high_watermark_wakes() -> None:
+    """As it was completed in 2.4 and 2.5: where the reference says too early, the broker is told to differ."""
+    profile = named(f"{RELEASE}{NEW}")
+    with KafkaNode(NEW, jars(NEW)) as node:
+        orders, _ = orders_for(node.capabilities, profile, graphs=["waits"])
+        found = run(node, orders[::4], profile.switched({"hw_wakes_followers": True}))
+    assert found.exit_code == 1
+    assert {failure.shown.fields for failure in found.failures} == {("fetched",)}
+    assert all("same as   hw_wakes_followers=off" in failure.text for failure in found.failures)
 
 
 def test_an_old_release_is_told_from_todays_and_its_bug_is_named() -> None:
@@ -69,6 +81,21 @@ def test_an_old_release_is_told_from_todays_and_its_bug_is_named() -> None:
     assert "applies_diverging=on" in said
     assert "  log       [" in said
     assert "Truncating partition" in said
+
+
+def test_a_request_that_is_held_for_longer_than_the_default_of_request_timeout_ms_stays_in_flight() -> None:
+    """On a loaded machine a path takes its time: the suite lets half a minute go by."""
+    path = (("metadata", 2, 0, 0, (1, 2)), ("metadata", 1, 1, 1, (1, 2)), ("list_offsets", 1, "latest"))
+    seen: list[Report] = []
+
+    def watch(_number: int, at: int, said: Report) -> bool:
+        seen.append(said["requests"])
+        time.sleep(35 if at == 2 else 0)
+        return at < len(path)
+
+    with KafkaNode(NEW, jars(NEW), lanes=1) as node:
+        node.play([Order(Opening(), path)], watch)
+    assert [set(requests) for requests in seen] == [set(), {"2"}, {"2"}, {"2"}]
 
 
 @pytest.mark.parametrize(("release", "shown"), [(NEW, {"F2", "F3"}), (OLD, {"F1", "F2", "F3"})])

@@ -43,7 +43,7 @@ _ROLE_LINES = frozenset({"leader", "leader-again", "follower", "follower-again"}
 _CHANGES_LOG = frozenset(
     {"log-created", "log-completed", "appended", "received", "after-append", "cut", "cut-nothing", "cut-all"}
 )
-_CUTS = frozenset({"cut", "cut-nothing", "cut-all"})
+_TRUNCATED = frozenset({"cut", "cut-nothing", "cut-all"})
 _LOOKS = frozenset({"leader-high-watermark", "leader-high-watermark-kept"})
 _MAKES_IT_LOOK = ("BecomeLeader", "LeaderAppend", "HandleAlterPartitionResponse")
 _REPORTED_BY: Mapping[str, frozenset[str]] = {
@@ -222,7 +222,7 @@ class Watch:
             yield from _differs(replica.leo, said.number("remote_leo"), "leo", said.tp)
         elif said.what == "truncating-to-high-watermark":
             yield from _differs(replica.hw, said.number("hw_before"), "hw", said.tp)
-        elif said.what in _CUTS:
+        elif said.what in _TRUNCATED:
             if said.what == "cut-nothing":
                 yield from _differs(replica.leo, said.number("last") + 1, "leo", said.tp)
             if in_fetcher and broker.opened(said, *TRUNCATES) is None:

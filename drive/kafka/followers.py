@@ -1,0 +1,55 @@
+"""Fetches of peers that may wait in the broker's purgatory. Each has a connection of its own, for a broker takes one request
+of a connection at a time (KafkaChannel#mute)."""
+
+import asyncio
+from typing import NamedTuple
+
+from tidegauge.drive.kafka.clients import fetched
+from tidegauge.drive.kafka.lane import Lane
+from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.frames import Call, Connection
+
+ROUNDS = 4
+"""Of requests of another connection, until it is known whether a fetch waits. When the first is answered the fetch has been
+read, for it was there before; when the second is, it has been handled, for one thread handles requests; when the third is,
+its response has been written. The last gives this process a turn to read it."""
+
+
+class Waiting(NamedTuple):
+    """A fetch whose response is not there yet."""
+
+    connection: Connection
+    response: "asyncio.Task[list[Message]]"
+
+
+class Followers:
+    """The fetches that wait, by peer."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._waiting: dict[int, Waiting] = {}
+
+    async def fetch(self, peer: int, call: Call) -> Message | None:
+        """Send a fetch; the one partition of the response, None if it waits."""
+        connection = await self._lane.broker.connect()
+        await connection.versions()  # the broker serves this connection: what is sent now is read with what others send
+        self._waiting[peer] = Waiting(connection, asyncio.create_task(connection.calls([call])))
+        await asyncio.sleep(0)  # it is sent
+        for _ in range(ROUNDS):
+            await self._lane.connection.versions()
+        return self.answered().get(peer)
+
+    def answered(self) -> dict[int, Message]:
+        """The responses that have come since this was last asked, by peer: the one partition of each."""
+        done = {peer: waiting for peer, waiting in self._waiting.items() if waiting.response.done()}
+        for peer, waiting in done.items():
+            del self._waiting[peer]
+            waiting.connection.close()
+        return {peer: fetched(waiting.response.result()[0]) for peer, waiting in sorted(done.items())}
+
+    def close(self) -> None:
+        """Nobody waits any more."""
+        for connection, response in self._waiting.values():
+            response.cancel()
+            connection.close()
+        self._waiting = {}

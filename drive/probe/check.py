@@ -30,7 +30,7 @@ BATCHES, EPOCHS = "batches", "epochs"
 """Of a fetch: base and last offset of each batch, leader epoch of each. Who stamps no epochs has one thing wrong, not all
 that reads."""
 
-TOLD = "told"
+REPORTED = "told"
 """Of a fetch in a session: the partitions that its response is about. Fields are those of the one, where it is one."""
 
 
@@ -86,7 +86,7 @@ def exchanged(ask: Ask) -> Message:
         raise FailedError(f"{CLOSES} {problem}" if closes else str(problem)) from problem
     if closes:
         raise FailedError(f"{CLOSES} {ask.call.name} is answered")
-    seen = in_session(response) if TOLD in ask.expected else reading(ask.call.name, response)
+    seen = in_session(response) if REPORTED in ask.expected else reading(ask.call.name, response)
     for name, wanted in ask.expected.items():
         if not _is(seen.get(name), wanted) and not (name in (BATCHES, EPOCHS) and _begins(seen[name], wanted)):
             raise FailedError(f"{name}: expected {_shown(name, wanted)}; seen {_shown(name, seen.get(name))}")
@@ -125,9 +125,9 @@ def reading(name: str, response: Message) -> Message:
 
 def in_session(response: Message) -> Message:
     """A response to a fetch in a session, which may be about no partition. Raises FailedError."""
-    told = tuple(sorted(_place(topic, one) for topic in response["responses"] for one in topic["partitions"]))
-    one = reading("Fetch", response) if len(told) == 1 else {"errorCode": response["errorCode"]}
-    return {"sessionId": response["sessionId"], TOLD: told, **one}
+    reported = tuple(sorted(_place(topic, one) for topic in response["responses"] for one in topic["partitions"]))
+    one = reading("Fetch", response) if len(reported) == 1 else {"errorCode": response["errorCode"]}
+    return {"sessionId": response["sessionId"], REPORTED: reported, **one}
 
 
 def _place(topic: Message, partition: Message) -> str:

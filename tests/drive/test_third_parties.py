@@ -118,8 +118,8 @@ def test_what_differs_from_run_to_run_is_not_kept() -> None:
     assert plain(f"expected 1600000000000; seen {now}", when) == "expected 1600000000000; seen the time of the run"
     assert plain(FENCED.says, when) == FENCED.says
     ids = "406f7930-029f-3be2-1b7b-8db38f093966", "b5983540-163b-bc04-be16-7b5ae7b8b3f6"
-    told = "told: expected ('{0}-0',); seen ('{1}-0', '{0}-0')"
-    assert plain(told.format(*ids), when) == told.format("topic A", "topic B")
+    reported = "told: expected ('{0}-0',); seen ('{1}-0', '{0}-0')"
+    assert plain(reported.format(*ids), when) == reported.format("topic A", "topic B")
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -146,9 +146,11 @@ def test_a_second_response_to_one_request(tmp_path: Path) -> None:
 @pytest.mark.parametrize("said", [True, False])
 def test_a_truncation_and_its_reason(said: bool, tmp_path: Path) -> None:
     """Neither stands alone."""
-    cut = (FETCHER, "UnifiedLog", f"{LOG}Truncating to offset 35")
+    truncates_to = (FETCHER, "UnifiedLog", f"{LOG}Truncating to offset 35")
     reason = truncates(35, True, 2, 35)
-    whole = broker(tmp_path / "whole", STARTED, *LOADED, FOLLOWS, sends(40), reason, cut, sends(35, session=1))
-    half = broker(tmp_path / "half", STARTED, *LOADED, FOLLOWS, sends(40), reason if said else cut, sends(35, session=1))
+    whole = broker(tmp_path / "whole", STARTED, *LOADED, FOLLOWS, sends(40), reason, truncates_to, sends(35, session=1))
+    half = broker(
+        tmp_path / "half", STARTED, *LOADED, FOLLOWS, sends(40), reason if said else truncates_to, sends(35, session=1)
+    )
     assert not any("truncate" in str(gap) for gap in whole.gaps), [str(gap) for gap in whole.gaps]
     assert any("truncate" in str(gap) for gap in half.gaps)

@@ -10,7 +10,7 @@ Rules of this file
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tidegauge.drive.probe.check import TOLD, Ask, Asks, Check, FailedError, in_session, once
+from tidegauge.drive.probe.check import REPORTED, Ask, Asks, Check, FailedError, in_session, once
 from tidegauge.drive.probe.codes import Code, named
 from tidegauge.drive.probe.partition import BY_NAME, Partition
 from tidegauge.drive.probe.scenes import Scenes, append
@@ -34,7 +34,7 @@ NOT_THERE = 7
 """A partition that the topic does not have."""
 
 
-def _tells(session: Session, *partitions: Partition, call: Call | None = None, **fields: Any) -> Ask:
+def _reports(session: Session, *partitions: Partition, call: Call | None = None, **fields: Any) -> Ask:
     """An incremental fetch, by default the next one that names nothing, is told of some partitions."""
     call = session.next() if call is None else call
     return Ask(session.link, call, _of(call, session.id, *partitions) | fields)
@@ -46,12 +46,12 @@ def _full(partition: Partition, call: Call, *partitions: Partition) -> Ask:
 
 
 def _of(call: Call, session: int, *partitions: Partition) -> Message:
-    told = tuple(sorted(one.place(call.version) for one in partitions))
-    return {"errorCode": Code.NONE, "sessionId": session, TOLD: told}
+    reported = tuple(sorted(one.place(call.version) for one in partitions))
+    return {"errorCode": Code.NONE, "sessionId": session, REPORTED: reported}
 
 
 def _refused(session: Session, call: Call, code: Code) -> Ask:
-    return Ask(session.link, call, {"errorCode": code, TOLD: ()})
+    return Ask(session.link, call, {"errorCode": code, REPORTED: ()})
 
 
 def _read(partition: Partition, offset: int) -> Message:
@@ -86,7 +86,7 @@ def _asked_for(scenes: Scenes) -> Asks:
 def _opens(scenes: Scenes, partition: Partition, call: Call) -> Asks:
     """A full fetch of a partition that asks for a session."""
     offset = call.body["topics"][0]["partitions"][0]["fetchOffset"]
-    expected = {"errorCode": Code.NONE, TOLD: (partition.place(call.version),), **_read(partition, offset)}
+    expected = {"errorCode": Code.NONE, REPORTED: (partition.place(call.version),), **_read(partition, offset)}
     seen = yield Ask(partition.link, call, expected)
     if seen["sessionId"] != INVALID_SESSION_ID:
         scenes.opened(partition.link, call, seen)
@@ -126,9 +126,9 @@ def _two(scenes: Scenes) -> Asks:
         raise FailedError(f"sessionId: expected another than {one.id}; seen {other.id}")
     append(partition)
     record = _read(partition, partition.end - 1)
-    yield _tells(one, partition, **record)
+    yield _reports(one, partition, **record)
     one.link.ask(one.next())
-    yield _tells(other, partition, **record)
+    yield _reports(other, partition, **record)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def _two(scenes: Scenes) -> Asks:
 def _unknown(scenes: Scenes) -> Ask:
     partition = scenes.log()
     call = partition.fetch(partition.end, session=NOBODYS, epoch=LARGEST_EPOCH)
-    return Ask(partition.link, call, {"errorCode": Code.FETCH_SESSION_ID_NOT_FOUND, TOLD: ()})
+    return Ask(partition.link, call, {"errorCode": Code.FETCH_SESSION_ID_NOT_FOUND, REPORTED: ()})
 
 
 def _wrong_epoch(scenes: Scenes) -> Asks:
@@ -156,7 +156,7 @@ def _goes_on(scenes: Scenes) -> Asks:
     if refused["errorCode"] == Code.NONE:
         raise UndecidedError("a wrong session epoch is not refused: there is no refusal to go on from")
     append(partition)
-    yield _tells(session, partition, **_read(partition, partition.end - 1))
+    yield _reports(session, partition, **_read(partition, partition.end - 1))
 
 
 def _by_name_or_by_id(scenes: Scenes) -> Asks:
@@ -176,9 +176,9 @@ def _by_name_or_by_id(scenes: Scenes) -> Asks:
 def _unchanged(scenes: Scenes) -> Asks:
     """Whether it is named or not."""
     partition, session = _begun(scenes)
-    yield _tells(session)
-    yield _tells(session, call=session.next(partition.fetch(partition.end)))
-    yield _tells(session)
+    yield _reports(session)
+    yield _reports(session, call=session.next(partition.fetch(partition.end)))
+    yield _reports(session)
 
 
 def _records(scenes: Scenes) -> Asks:
@@ -186,8 +186,8 @@ def _records(scenes: Scenes) -> Asks:
     partition, session = _begun(scenes)
     append(partition)
     for _ in range(2):
-        yield _tells(session, partition, **_read(partition, partition.end - 1))
-    yield _tells(session, call=session.next(partition.fetch(partition.end)))
+        yield _reports(session, partition, **_read(partition, partition.end - 1))
+    yield _reports(session, call=session.next(partition.fetch(partition.end)))
 
 
 def _high_watermark(scenes: Scenes) -> Asks:
@@ -196,8 +196,8 @@ def _high_watermark(scenes: Scenes) -> Asks:
     for _ in range(2):
         append(partition)
         call = session.next(partition.fetch(partition.end))
-        yield _tells(session, partition, call=call, **_read(partition, partition.end))
-        yield _tells(session)
+        yield _reports(session, partition, call=call, **_read(partition, partition.end))
+        yield _reports(session)
 
 
 def _log_start(scenes: Scenes) -> Asks:
@@ -205,8 +205,8 @@ def _log_start(scenes: Scenes) -> Asks:
     partition, session = _begun(scenes)
     partition.link.ask(partition.delete_records(partition.end))
     partition.start = partition.end
-    yield _tells(session, partition, **_read(partition, partition.end))
-    yield _tells(session)
+    yield _reports(session, partition, **_read(partition, partition.end))
+    yield _reports(session)
 
 
 def _others(scenes: Scenes) -> Asks:
@@ -214,24 +214,24 @@ def _others(scenes: Scenes) -> Asks:
     for changed in (one, other):
         session = scenes.session(one.link, one.fetch(one.end), other.fetch(other.end))
         append(changed)
-        yield _tells(session, changed, **_read(changed, changed.end - 1))
+        yield _reports(session, changed, **_read(changed, changed.end - 1))
 
 
 def _added(scenes: Scenes) -> Asks:
     """A partition that is new to the session is told of though nothing is new about it, once."""
     one, other = scenes.pair()
     session = scenes.session(one.link, one.fetch(0))
-    yield _tells(session, other, call=session.next(other.fetch(0)), **_read(other, 0))
-    yield _tells(session)
+    yield _reports(session, other, call=session.next(other.fetch(0)), **_read(other, 0))
+    yield _reports(session)
 
 
 def _forgotten(scenes: Scenes) -> Asks:
     one, other = scenes.pair()
     session = scenes.session(one.link, one.fetch(0), other.fetch(0))
     append(other)
-    yield _tells(session, call=session.next(forget=[other]))
+    yield _reports(session, call=session.next(forget=[other]))
     append(one)
-    yield _tells(session, one, **_read(one, 0))
+    yield _reports(session, one, **_read(one, 0))
 
 
 def _each_time(asked: Callable[[Partition], Call], seen: Callable[[Partition], Message]) -> Callable[[Scenes], Asks]:
@@ -245,7 +245,7 @@ def _each_time(asked: Callable[[Partition], Call], seen: Callable[[Partition], M
             raise UndecidedError(f"a full fetch is answered otherwise: {named(first['errorCode'])}")
         for _ in range(2):
             call = session.next()
-            expected = {"errorCode": wanted["errorCode"], "sessionId": session.id, TOLD: first[TOLD], **wanted}
+            expected = {"errorCode": wanted["errorCode"], "sessionId": session.id, REPORTED: first[REPORTED], **wanted}
             yield Ask(session.link, call, expected)
 
     return asks
@@ -268,10 +268,10 @@ def _turns(scenes: Scenes) -> Asks:
     session = scenes.session(one.link, *(partition.fetch(0, max_bytes=1) for partition in (one, other)))
     call = session.next()
     places = {(partition.place(call.version),) for partition in (one, other)}
-    told: Iterable[tuple[str]] = places
+    reported: Iterable[tuple[str]] = places
     for _ in range(TURNS):
-        seen = yield _tells(session, call=call, told=frozenset(told), batches=[(0, 0)])
-        told, call = places - {seen[TOLD]}, session.next()
+        seen = yield _reports(session, call=call, reported=frozenset(reported), batches=[(0, 0)])
+        reported, call = places - {seen[REPORTED]}, session.next()
 
 
 def _row(name: str, source: str, says: str, asks: Callable[[Scenes], Asks], rule: str = "", **needs: int) -> Check:

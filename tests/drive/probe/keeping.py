@@ -34,7 +34,7 @@ BY_ID = 13
 EPOCH = 0
 
 Contexts = Callable[[FetchSessionCache, SessionFetch, int], tuple[FetchSessionCache, FetchContext]]
-Answers = Callable[[FetchSessionCache, FetchContext, Reads], tuple[FetchSessionCache, SessionResponse]]
+Responses = Callable[[FetchSessionCache, FetchContext, Reads], tuple[FetchSessionCache, SessionResponse]]
 
 
 class _Log(NamedTuple):
@@ -67,7 +67,7 @@ class Keeping:
         self._names: dict[UUID, str] = {}
         self._cache = FetchSessionCache()
         self.contexts: Contexts = fetch_session.new_context
-        self.answers: Answers = answered
+        self.respond: Responses = answered
         self.recalls: Callable[[FetchRequest], FetchRequest] = lambda request: request
 
     def dial(self, host: str, port: int) -> Wire:
@@ -79,13 +79,13 @@ class Keeping:
         if call.name == "Metadata":
             self._names |= {topic["topicId"]: topic["name"] for topic in response["topics"]}
         if call.name == "Produce":
-            (topic,), (told,) = call.body["topicData"], response["responses"]
-            if told["partitionResponses"][0]["errorCode"] == Code.NONE:
+            (topic,), (reported,) = call.body["topicData"], response["responses"]
+            if reported["partitionResponses"][0]["errorCode"] == Code.NONE:
                 name = topic.get("name") or self._names[topic["topicId"]]
                 self._logs[name] = self._logs[name].append(topic["partitionData"][0]["records"])
-        if call.name == "DeleteRecords" and (told := response["topics"][0])["partitions"][0]["errorCode"] == Code.NONE:
-            start = told["partitions"][0]["lowWatermark"]
-            self._logs[told["name"]] = self._logs[told["name"]]._replace(start=start)
+        if call.name == "DeleteRecords" and (reported := response["topics"][0])["partitions"][0]["errorCode"] == Code.NONE:
+            start = reported["partitions"][0]["lowWatermark"]
+            self._logs[reported["name"]] = self._logs[reported["name"]]._replace(start=start)
 
     def fetched(self, call: Call) -> Message:
         """The response to a fetch."""
@@ -102,9 +102,9 @@ class Keeping:
         )
         metadata = FetchMetadata(body["sessionId"], body["sessionEpoch"])
         self._cache, context = self.contexts(self._cache, SessionFetch(metadata, named, forgotten, by_id), 0)
-        self._cache, answer = self.answers(self._cache, context, self._read(context, body["maxBytes"]))
-        topics = [self._told(tp, read, by_id) for tp, read in answer.reads.items()]
-        return {"errorCode": answer.error, "sessionId": answer.session_id, "throttleTimeMs": 0, "responses": topics}
+        self._cache, response = self.respond(self._cache, context, self._read(context, body["maxBytes"]))
+        topics = [self._reported(tp, read, by_id) for tp, read in response.reads.items()]
+        return {"errorCode": response.error, "sessionId": response.session_id, "throttleTimeMs": 0, "responses": topics}
 
     def _partition(self, topic: Message, index: int) -> TopicPartition:
         return TopicPartition(topic.get("topic") or self._names[topic["topicId"]], index)
@@ -149,7 +149,7 @@ class Keeping:
     def _from(self, tp: TopicPartition, offset: int) -> list[tuple[Batch, bytes]]:
         return [one for one in self._logs[tp.topic].batches if one[0].last >= offset]
 
-    def _told(self, tp: TopicPartition, read: PartitionRead, by_id: bool) -> Message:
+    def _reported(self, tp: TopicPartition, read: PartitionRead, by_id: bool) -> Message:
         response = read.response
         known = dict(self._logs[tp.topic].batches)
         partition: dict[str, Any] = {
@@ -184,9 +184,9 @@ class _Connection:
 
     def receive(self) -> bytes:
         """In their order."""
-        call, answer = self._waiting.popleft()
-        if answer is not None:
-            return answer
+        call, response = self._waiting.popleft()
+        if response is not None:
+            return response
         data = self._wire.receive()
         if call is not None:
             self._broker.notice(call, response_in(shipped(), call, int.from_bytes(data[:4], "big"), data)[0])

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.drive.probe.keeping import Answers, Contexts, Keeping, answered
+from tests.drive.probe.keeping import Contexts, Keeping, Responses, answered
 from tests.drive.probe.recorded import Recording
 from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
 from tidegauge.impl.client_messages import PartitionRead
@@ -26,8 +26,8 @@ from tidegauge.impl.table import Table
 
 RIGHT = s.maybe_update_response_data
 Context = tuple[FetchSessionCache, FetchContext]
-Answer = tuple[FetchSessionCache, SessionResponse]
-Told = Callable[[CachedPartition, PartitionRead], bool]
+Respond = tuple[FetchSessionCache, SessionResponse]
+Reported = Callable[[CachedPartition, PartitionRead], bool]
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_the_sessions_of_impl_pass(recording: Recording, broker: Keeping) -> Non
 
 def test_a_broker_that_keeps_no_sessions_fails_nothing(recording: Recording, broker: Keeping) -> None:
     """It serves full fetches, and refuses others."""
-    broker.answers = without_sessions
+    broker.respond = without_sessions
     found = probed(recording, broker, "sessions")
     assert that_are(found, Verdict.PASS) == {"not-asked-for", "asked-for", "unknown-id"}
     assert that_are(found, Verdict.NOT_SUPPORTED) == {one.id.removeprefix("sessions.") for one in chosen(["sessions"])} - {
@@ -64,7 +64,7 @@ def test_a_broker_that_keeps_no_sessions_fails_nothing(recording: Recording, bro
     }
 
 
-def without_sessions(cache: FetchSessionCache, context: FetchContext, reads: Reads) -> Answer:
+def without_sessions(cache: FetchSessionCache, context: FetchContext, reads: Reads) -> Respond:
     cache, response = answered(cache, context, reads)
     return FetchSessionCache(), response._replace(session_id=INVALID_SESSION_ID)
 
@@ -81,12 +81,12 @@ def test_every_session_is_closed_in_the_end(recording: Recording, broker: Keepin
         after, context = s.new_context(cache, request, now)
         return after, context
 
-    def noting(cache: FetchSessionCache, context: FetchContext, reads: Reads) -> Answer:
+    def noting(cache: FetchSessionCache, context: FetchContext, reads: Reads) -> Respond:
         after, response = answered(cache, context, reads)
         kept[:] = after.sessions
         return after, response
 
-    broker.contexts, broker.answers = closing, noting
+    broker.contexts, broker.respond = closing, noting
     probed(recording, broker, "sessions")
     assert kept == []
     assert len(twice) == 1, "by the check that asks what comes of it"
@@ -177,11 +177,11 @@ def names_and_ids_are_mixed(cache: FetchSessionCache, request: SessionFetch, now
     return s.new_context(cache, request._replace(uses_topic_ids=mixed), now)
 
 
-def all_have_one_id(cache: FetchSessionCache, context: FetchContext, reads: Reads) -> Answer:
+def all_have_one_id(cache: FetchSessionCache, context: FetchContext, reads: Reads) -> Respond:
     return answered(cache._replace(next_id=1), context, reads)
 
 
-def nobody_takes_turns(cache: FetchSessionCache, context: FetchContext, reads: Reads) -> Answer:
+def nobody_takes_turns(cache: FetchSessionCache, context: FetchContext, reads: Reads) -> Respond:
     after, response = answered(cache, context, reads)
     if context.session is not None and (session := after.sessions.get(context.session.id)) is not None:
         before = context.session.partitions
@@ -190,9 +190,9 @@ def nobody_takes_turns(cache: FetchSessionCache, context: FetchContext, reads: R
     return after, response
 
 
-def telling(told: Told) -> Callable[[CachedPartition, PartitionRead], tuple[CachedPartition, bool]]:
+def telling(reported: Reported) -> Callable[[CachedPartition, PartitionRead], tuple[CachedPartition, bool]]:
     """A partition is told when so decided; what was told last is kept as it is."""
-    return lambda cached, read: (RIGHT(cached, read)[0], told(cached, read))
+    return lambda cached, read: (RIGHT(cached, read)[0], reported(cached, read))
 
 
 def is_other(cached: CachedPartition, read: PartitionRead) -> bool:
@@ -204,7 +204,7 @@ def without_records(read: PartitionRead) -> PartitionRead:
     return read._replace(response=read.response._replace(records=()))
 
 
-def is_told(cached: CachedPartition, read: PartitionRead) -> bool:
+def is_reported(cached: CachedPartition, read: PartitionRead) -> bool:
     return RIGHT(cached, read)[1]
 
 
@@ -222,27 +222,27 @@ CONTEXTS = [
     (nothing_is_added, {"added"}),
     (nothing_is_changed, {"records", "high-watermark"}),
 ]
-ANSWERS = [(all_have_one_id, {"two", "replaced"}), (nobody_takes_turns, {"turns"})]
+RESPONSES = [(all_have_one_id, {"two", "replaced"}), (nobody_takes_turns, {"turns"})]
 LEAVES_OUT = {"unchanged", "records", "high-watermark", "log-start", "others", "added", "forgotten", "turns"}
-TELLINGS: list[tuple[str, Told, set[str]]] = [
+TELLINGS: list[tuple[str, Reported, set[str]]] = [
     ("everything", lambda _cached, _read: True, LEAVES_OUT),
-    ("no high watermark", lambda cached, read: is_told(cached._replace(hw=read.response.hw), read), {"high-watermark"}),
+    ("no high watermark", lambda cached, read: is_reported(cached._replace(hw=read.response.hw), read), {"high-watermark"}),
     (
         "no log start",
-        lambda cached, read: is_told(cached._replace(log_start=read.response.log_start), read),
+        lambda cached, read: is_reported(cached._replace(log_start=read.response.log_start), read),
         {"log-start"},
     ),
     (
         "an error once",
-        lambda cached, read: is_told(cached, read) if not read.response.error else is_other(cached, read),
+        lambda cached, read: is_reported(cached, read) if not read.response.error else is_other(cached, read),
         {"error-each-time", "fenced-each-time"},
     ),
     (
         "no divergence",
-        lambda cached, read: is_other(cached, read) if read.response.is_diverging else is_told(cached, read),
+        lambda cached, read: is_other(cached, read) if read.response.is_diverging else is_reported(cached, read),
         {"divergence-each-time"},
     ),
-    ("no records", lambda cached, read: is_told(cached, without_records(read)), {"records", "turns"}),
+    ("no records", lambda cached, read: is_reported(cached, without_records(read)), {"records", "turns"}),
 ]
 
 
@@ -254,19 +254,19 @@ def test_a_request_that_is_taken_wrong_fails_what_is_about_it(
     assert that_are(probed(recording, broker, "sessions"), Verdict.FAIL) == fails
 
 
-@pytest.mark.parametrize(("wrong", "fails"), ANSWERS)
+@pytest.mark.parametrize(("wrong", "fails"), RESPONSES)
 def test_a_session_that_is_kept_wrong_fails_what_is_about_it(
-    recording: Recording, broker: Keeping, wrong: Answers, fails: set[str]
+    recording: Recording, broker: Keeping, wrong: Responses, fails: set[str]
 ) -> None:
-    broker.answers = wrong
+    broker.respond = wrong
     assert that_are(probed(recording, broker, "sessions"), Verdict.FAIL) == fails
 
 
 @pytest.mark.parametrize(("told", "fails"), [one[1:] for one in TELLINGS], ids=[one[0] for one in TELLINGS])
 def test_what_is_told_wrong_fails_what_is_about_it(
-    recording: Recording, broker: Keeping, monkeypatch: pytest.MonkeyPatch, told: Told, fails: set[str]
+    recording: Recording, broker: Keeping, monkeypatch: pytest.MonkeyPatch, reported: Reported, fails: set[str]
 ) -> None:
-    monkeypatch.setattr(s, "maybe_update_response_data", telling(told))
+    monkeypatch.setattr(s, "maybe_update_response_data", telling(reported))
     assert that_are(probed(recording, broker, "sessions"), Verdict.FAIL) == fails
 
 

@@ -270,7 +270,7 @@ def _turns(scenes: Scenes) -> Asks:
     places = {(partition.place(call.version),) for partition in (one, other)}
     reported: Iterable[tuple[str]] = places
     for _ in range(TURNS):
-        seen = yield _reports(session, call=call, reported=frozenset(reported), batches=[(0, 0)])
+        seen = yield _reports(session, call=call, **{REPORTED: frozenset(reported)}, batches=[(0, 0)])
         reported, call = places - {seen[REPORTED]}, session.next()
 
 

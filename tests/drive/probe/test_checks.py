@@ -8,7 +8,7 @@ import pytest
 
 from tests.drive.probe.recorded import RELEASES, Recording
 from tidegauge.conformance.judging.rulebook import rulebook
-from tidegauge.drive.probe.check import CLOSED, TOLD, Ask, Asks, Check
+from tidegauge.drive.probe.check import CLOSED, REPORTED, Ask, Asks, Check
 from tidegauge.drive.probe.checks.appending import EPOCH_AT
 from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.definitions import REQUESTS
@@ -24,7 +24,7 @@ TODAY = "4.1.1"
 ALL_AT_ONCE = {"isolation.nothing-above-the-high-watermark"}
 """Their requests go out together; they have tests of their own."""
 
-OF_A_SESSION = {"sessionId", TOLD}
+OF_A_SESSION = {"sessionId", REPORTED}
 NO_NEWS = {"partitionIndex": 0, "errorCode": 0, "highWatermark": 1, "logStartOffset": 0, "records": None}
 """What a fetch brings of a partition about which nothing is new, as far as it is looked at."""
 

@@ -262,7 +262,7 @@ def test_a_session_that_is_kept_wrong_fails_what_is_about_it(
     assert that_are(probed(recording, broker, "sessions"), Verdict.FAIL) == fails
 
 
-@pytest.mark.parametrize(("told", "fails"), [one[1:] for one in TELLINGS], ids=[one[0] for one in TELLINGS])
+@pytest.mark.parametrize(("reported", "fails"), [one[1:] for one in TELLINGS], ids=[one[0] for one in TELLINGS])
 def test_what_is_told_wrong_fails_what_is_about_it(
     recording: Recording, broker: Keeping, monkeypatch: pytest.MonkeyPatch, reported: Reported, fails: set[str]
 ) -> None:

@@ -10,18 +10,16 @@ Rules of this file
 import argparse
 import os
 import select
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidegauge.commands.counts import seconds
 from tidegauge.impl.errors import UsageError
+from tidegauge.spec.interrupts import Asked, heard
 
 if TYPE_CHECKING:
     from tidegauge.conformance.judging.check import How, Report
@@ -69,7 +67,7 @@ def followed(args: argparse.Namespace, how: "How", say: Callable[[str], None], n
 
     path = _path(args)
     follow = Follow("stdin" if path == STDIN else path, how)
-    with _asked_to_end() as ended:
+    with heard() as ended:
         for piece in _standard_input(args.until_idle, ended) if path == STDIN else _file(path, args.until_idle, ended):
             for news in follow.next_file(piece.why) if isinstance(piece, Anew) else follow.feed(piece):
                 (say if isinstance(news, Alarm | Withdrawn) else note)(str(news))
@@ -110,11 +108,11 @@ def _kind(path: Path) -> str:
     return "a broker log" if is_log(path) else "NDJSON"
 
 
-def _file(path: str, idle: float | None, ended: Callable[[], bool]) -> Iterator[bytes | Anew]:
+def _file(path: str, idle: float | None, ended: Asked) -> Iterator[bytes | Anew]:
     file = Path(path).open("rb", buffering=0)  # noqa: SIM115  another one may take its place
     last = time.monotonic()
     try:
-        while not ended():
+        while not ended:
             if data := file.read(PIECE):
                 yield data
                 last = time.monotonic()
@@ -147,9 +145,9 @@ def _replacing(file: FileIO, path: str) -> FileIO | None:
         return None
 
 
-def _standard_input(idle: float | None, ended: Callable[[], bool]) -> Iterator[bytes]:
+def _standard_input(idle: float | None, ended: Asked) -> Iterator[bytes]:
     source, last = sys.stdin.fileno(), time.monotonic()
-    while not ended():
+    while not ended:
         if select.select([source], [], [], POLL)[0]:
             data = os.read(source, PIECE)
             if not data:
@@ -158,21 +156,3 @@ def _standard_input(idle: float | None, ended: Callable[[], bool]) -> Iterator[b
             last = time.monotonic()
         elif idle is not None and time.monotonic() - last >= idle:
             return
-
-
-@contextmanager
-def _asked_to_end() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C or a SIGTERM came."""
-    asked: list[int] = []
-
-    def heard(number: int, frame: FrameType | None) -> None:
-        if asked:
-            signal.default_int_handler(number, frame)
-        asked.append(number)
-
-    before = {number: signal.signal(number, heard) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(asked)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tidegauge.conformance.judging.verdicts import BAD, CONFORMS, FAILS
-from tidegauge.drive.probe.interrupts import interruptible
 from tidegauge.drive.probe.link import tcp
 from tidegauge.drive.probe.report import as_json
 from tidegauge.drive.probe.run import probe
@@ -22,6 +21,7 @@ from tidegauge.drive.third_parties.results import KEPT, Result, read, result_of,
 from tidegauge.drive.third_parties.running import running
 from tidegauge.drive.third_parties.table import PARTIES
 from tidegauge.impl.errors import UsageError
+from tidegauge.spec.interrupts import interruptible
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "third-parties.md"
 SEED, SECONDS = 1, 30.0

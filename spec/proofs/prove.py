@@ -7,16 +7,15 @@ machine does.
 
 import multiprocessing
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from tidegauge.impl import rules
 from tidegauge.spec.errors import SpecError
+from tidegauge.spec.interrupts import interruptible
 from tidegauge.spec.proofs.engine.paths import GoalTally
 from tidegauge.spec.proofs.engine.verdicts import GoalResult, GroupResult, ProofVerdict, overall
 from tidegauge.spec.proofs.groups import Group
@@ -121,7 +120,7 @@ def prove(
     try:
         while waiting or running:
             while waiting and len(running) < processes:
-                with _uninterrupted():
+                with interruptible():  # of a process that is half started nobody would know, and nobody would end it
                     running.append(_start(context, waiting.pop(0), max_entries, source, time_limit))
                 progressed(running[-1].group.name, None)
             left = min(r.started + PATIENCE * time_limit for r in running) - time.monotonic()
@@ -137,25 +136,6 @@ def prove(
             one.process.kill()
             one.process.join()
     return [results[n] for n in names]
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """An interruption waits: of a process that is half started nobody would know, and nobody would end it."""
-    if threading.current_thread() is not threading.main_thread():  # which alone hears of it
-        yield
-        return
-    came: list[int] = []
-    handlers = {
-        one: signal.signal(one, lambda number, _frame: came.append(number)) for one in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for one, handler in handlers.items():
-            signal.signal(one, handler or signal.SIG_DFL)
-    for number in came:
-        signal.raise_signal(number)
 
 
 def _start(context: Any, group: Group, max_entries: int, source: str | None, time_limit: float) -> _Running:

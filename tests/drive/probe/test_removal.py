@@ -8,11 +8,11 @@ import pytest
 
 from tests.drive.probe.recorded import Recording, asked, topics_in
 from tidegauge.drive.probe.codes import Code
-from tidegauge.drive.probe.interrupts import interruptible
 from tidegauge.drive.probe.link import LinkError, Wire
 from tidegauge.drive.probe.removal import GRANTED, UNASKED, Removal
 from tidegauge.drive.probe.run import Verdict, chosen, probe
 from tidegauge.drive.wire.compiler import Message
+from tidegauge.spec.interrupts import interruptible
 
 TOPIC = "of-ours"
 

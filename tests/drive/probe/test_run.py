@@ -16,13 +16,13 @@ from tidegauge.commands.main import main
 from tidegauge.drive.probe import link
 from tidegauge.drive.probe.check import Check
 from tidegauge.drive.probe.codes import Code
-from tidegauge.drive.probe.interrupts import interruptible
 from tidegauge.drive.probe.link import Wire
 from tidegauge.drive.probe.report import text, words
 from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
 from tidegauge.drive.probe.table import CHECKS
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.impl.errors import UsageError
+from tidegauge.spec.interrupts import interruptible
 
 TODAY = "4.1.1"
 MANY = 300

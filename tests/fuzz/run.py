@@ -1,4 +1,5 @@
-"""`python -m tests.fuzz.run [--seed S] [--inputs N] [--only NUMBER --keep DIRECTORY]`: the command line, given anything.
+"""`python -m tests.fuzz.run [--seed S] [--inputs N] [--first F] [--only NUMBER --keep DIRECTORY]`: the command line,
+given anything.
 
 Rules of this file
 
@@ -11,6 +12,7 @@ import argparse
 import io
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -66,10 +68,23 @@ def outcome(given: Input, folder: Path) -> tuple[object, str]:
     if code not in (0, 1, 2, 3):
         return code, f"exit code {code}"
     if code == 0 and arguments[0] == "check" and not {"--help", "--json-schema"} & set(arguments):
-        report = json.loads(out.buffer.getvalue())  # type: ignore[attr-defined]
-        if not report["events"] or not any(rule["held"] for rule in report["rules"]):
-            return code, "exit code 0, and nothing was checked"
+        report = out.buffer.getvalue().decode()  # type: ignore[attr-defined]
+        if not (_checked(report) if "--json" in arguments else _checked_as_text(report)):
+            return code, f"exit code 0, and nothing was checked: {report[-200:]!r}"
     return code, ""
+
+
+def _checked(report: str) -> bool:
+    try:
+        found = json.loads(report)
+        return bool(found["events"]) and any(rule["held"] for rule in found["rules"])
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def _checked_as_text(report: str) -> bool:
+    passed = re.search(r"^PASS: ([\d,]+) rules hold \(.* ([\d,]+) events", report, re.MULTILINE)
+    return passed is not None and "0" not in passed.groups()
 
 
 def batch(first: int, seed: int, last: int) -> tuple[Counter[str], list[str]]:
@@ -100,9 +115,9 @@ def _ended(seed: int) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def batches(seed: int, inputs: int, processes: int) -> Iterator[tuple[Counter[str], list[str]]]:
-    """All of them, in order."""
-    firsts = range(0, inputs, BATCH)
+def batches(seed: int, first: int, inputs: int, processes: int) -> Iterator[tuple[Counter[str], list[str]]]:
+    """All of them from `first` on, in order."""
+    firsts = range(first, inputs, BATCH)
     if processes == 1:
         yield from map(partial(batch, seed=seed, last=inputs), firsts)
         return
@@ -115,6 +130,7 @@ def run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="the command line, given anything")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--inputs", type=int, default=INPUTS)
+    parser.add_argument("--first", type=int, default=0, help="go on from this one, where a run was broken off")
     parser.add_argument("--processes", type=int, default=PROCESSES)
     parser.add_argument("--only", type=int, help="the number of one input")
     parser.add_argument("--keep", type=Path, help="with --only: write its files here and print its command line")
@@ -128,7 +144,7 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     started, codes, wrong, done = time.monotonic(), Counter[str](), 0, 0
     try:
-        for of_batch, faults in batches(chosen.seed, chosen.inputs, chosen.processes):
+        for of_batch, faults in batches(chosen.seed, chosen.first, chosen.inputs, chosen.processes):
             codes += of_batch
             wrong += len(faults)
             done += of_batch.total()
@@ -142,8 +158,9 @@ def run(arguments: Sequence[str]) -> int:
             wrong += 1
     except KeyboardInterrupt:
         print("stopped", flush=True)  # what was tried until then counts
-    ended = ", ".join(f"{code}: {count:,}" for code, count in sorted(codes.items()))
-    print(f"seed {chosen.seed}: {done:,} inputs in {time.monotonic() - started:.0f} s, {wrong} wrong; exit codes {ended}")
+    ended = ", ".join(f"exit code {code}: {count:,}" for code, count in sorted(codes.items()))
+    seconds = time.monotonic() - started
+    print(f"seed {chosen.seed}: {done:,} inputs from {chosen.first:,} on in {seconds:.0f} s, {wrong} wrong; {ended}")
     return 1 if wrong else 0
 
 

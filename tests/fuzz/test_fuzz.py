@@ -21,6 +21,7 @@ WRONG_ONCE = [
     (8, 2784),  # an epoch of a checkpoint beyond 2^62
     (8, 6229),  # a log without epochs, drawn
     (73, 31536),  # requests of a broker none of whose lines is chosen
+    (82, 251679),  # a check of stdin that asks for no JSON: the fuzzer's own fault
     (73, 224639),  # a Parquet footer that says two types of a column: Arrow ended the process
 ]
 
@@ -52,6 +53,24 @@ def test_it_can_fail(broken: Callable[..., int], said: str, tmp_path: Path, monk
     """A command line that ends otherwise is found."""
     monkeypatch.setattr(room, "main", broken)
     assert said in outcome(Input(("check", "x"), {}), tmp_path)[1]
+
+
+@pytest.mark.parametrize("arguments", [("check", "--json", "x"), ("check", "x")])
+@pytest.mark.parametrize(
+    "said", ["", "{}", '{"events": 0, "rules": [{"held": 1}]}', "PASS: 0 rules hold (1 traces, 8 events)"]
+)
+def test_a_pass_without_a_check_is_found(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it says so as JSON or as text."""
+    monkeypatch.setattr(room, "main", lambda _: print(said) or 0)
+    assert "nothing was checked" in outcome(Input(arguments, {}), tmp_path)[1]
+
+
+def test_a_run_that_was_broken_off_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """From the input that is asked for."""
+    assert room.run(["--seed", "4", "--first", "3", "--inputs", "5"]) == 0
+    assert "seed 4: 2 inputs from 3 on" in capsys.readouterr().out
 
 
 def test_a_fault_that_is_a_sentence_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

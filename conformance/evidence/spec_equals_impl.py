@@ -14,7 +14,7 @@ Rules of this file
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,8 +25,9 @@ from tidegauge.impl.explored.explore import Graph, Walker, explore_from
 from tidegauge.impl.profiles import Profile, Rules
 from tidegauge.impl.releases import named
 from tidegauge.spec.checker.behaviour import view_of
-from tidegauge.spec.checker.graph import labelled_graph
+from tidegauge.spec.checker.graph import LabelledGraph, labelled_graph
 from tidegauge.spec.checker.models import Model, find_model
+from tidegauge.spec.checker.several import ALONE, Start, several
 from tidegauge.spec.checker.tlc import Limits, run_tlc
 from tidegauge.spec.errors import SpecError
 from tidegauge.traces.model.bounds import bounds_of, control_bounds_of, control_profile_of, isr_bounds_of
@@ -88,9 +89,15 @@ class Equality:
     """How the two graphs compare; `divergence` is None when they are the same."""
 
     model: str
+    profile: str
     states: int
     transitions: int
     divergence: str | None
+
+    @property
+    def says(self) -> str:
+        """The size of the one graph, or where there are two."""
+        return self.divergence or f"{self.states:,} states, {self.transitions:,} transitions"
 
 
 class System(NamedTuple):
@@ -104,9 +111,25 @@ class System(NamedTuple):
 
 def compare(compared: Compared, rules: Rules | None = None) -> Equality:
     """TLC's graph of a model against the explorer's; `rules` replaces rules of the implementation."""
-    model = find_model(compared.model)
-    theirs = labelled_graph(model, on_progress=None, **compared.constants)
-    system = system_of(model)
+    return _held(compared, _theirs(compared), rules)
+
+
+def compare_all(every: Sequence[Compared], on_done: Callable[[Equality], None]) -> tuple[Equality, ...]:
+    """Each of them, while TLC is at the next two; `on_done` hears of each, in the order given."""
+    done: list[Equality] = []
+    with several(_theirs, every) as graphs:
+        for compared, theirs in zip(every, graphs, strict=True):
+            done.append(_held(compared, theirs))
+            on_done(done[-1])
+    return tuple(done)
+
+
+def _theirs(compared: Compared, start: Start = ALONE) -> LabelledGraph:
+    return labelled_graph(find_model(compared.model), on_progress=None, start=start, **compared.constants)
+
+
+def _held(compared: Compared, theirs: LabelledGraph, rules: Rules | None = None) -> Equality:
+    system = system_of(find_model(compared.model))
     ours = system.explore(system.start(compared, rules))
     our_edges = {(ours.states[source], ours.labels[label], ours.states[target]) for source, label, target in ours.edges}
     their_edges = theirs.edges()
@@ -116,7 +139,7 @@ def compare(compared: Compared, rules: Rules | None = None) -> Equality:
         divergence = f"the initial states differ\nspec:\n{spec}\nimpl:\n{impl}"
     elif our_edges != their_edges:
         divergence = first_divergence(theirs.states[0], their_edges, our_edges, system)
-    return Equality(compared.model, len(theirs.states), len(their_edges), divergence)
+    return Equality(compared.model, compared.profile, len(theirs.states), len(their_edges), divergence)
 
 
 def start_of(compared: Compared, rules: Rules | None = None) -> Cluster:

@@ -1,6 +1,8 @@
 """The steps of the main job that need no Spark: each calls a room and turns what it returns into cases."""
 
+import os
 from dataclasses import asdict
+from typing import NamedTuple
 
 from tidegauge.conformance.evidence.captures import judge_captures
 from tidegauge.conformance.evidence.golden import DIRECTORY, SMALL, STORIES
@@ -9,12 +11,14 @@ from tidegauge.conformance.evidence.language import Language
 from tidegauge.conformance.evidence.mutation import figures
 from tidegauge.conformance.evidence.mutation import run as run_mutants
 from tidegauge.conformance.evidence.product.let_pass import completeness, let_pass
-from tidegauge.conformance.evidence.product.models import SMALLEST
+from tidegauge.conformance.evidence.product.models import SMALLEST, Model
 from tidegauge.conformance.evidence.product.pinned import differences, pinned
 from tidegauge.conformance.evidence.product.walk import soundness, walk
-from tidegauge.conformance.evidence.spec_equals_impl import COMPARED, compare
+from tidegauge.conformance.evidence.spec_equals_impl import COMPARED, Equality, compare_all
 from tidegauge.conformance.job.job import JobCase, StepResult
 from tidegauge.conformance.judging.progress import Echo
+from tidegauge.conformance.judging.workers import workers
+from tidegauge.conformance.kernel.compiled import compiled
 from tidegauge.impl.explored.explore import explore
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.spec.checker import models
@@ -51,19 +55,16 @@ def rules_proved(echo: Echo) -> StepResult:
 
 def spec_equals_impl(echo: Echo) -> StepResult:
     """The whole labelled graph of TLC and of the explorer, both directions."""
-    cases = []
-    states = transitions = 0
-    for compared in COMPARED:
-        found = compare(compared)
-        same = found.divergence is None
-        says = f"{found.states:,} states, {found.transitions:,} transitions" if same else str(found.divergence)
-        echo(f"      {compared.model}, {compared.profile}: {'the same ' if same else ''}{says.splitlines()[0]}")
-        cases.append(JobCase(f"{compared.model} {compared.profile}", same, says))
-        states += found.states
-        transitions += found.transitions
+
+    def progress(found: Equality) -> None:
+        same = "the same " if found.divergence is None else ""
+        echo(f"      {found.model}, {found.profile}: {same}{found.says.splitlines()[0]}")
+
+    done = compare_all(COMPARED, on_done=progress)
+    states, transitions = sum(found.states for found in done), sum(found.transitions for found in done)
     return StepResult(
         f"{transitions:,} labelled transitions of {states:,} states are the same set on both sides",
-        tuple(cases),
+        tuple(JobCase(f"{found.model} {found.profile}", found.divergence is None, found.says) for found in done),
         {"states": states, "transitions": transitions},
     )
 
@@ -72,23 +73,43 @@ def judge_equals_spec(echo: Echo) -> StepResult:
     """Every behaviour of two small models, every wrong next event after each: no alarm, nothing passes unexplained."""
     cases = []
     pairs = offered = passing = 0
-    for model in SMALLEST:
-        walked = walk(model.automaton(), model.config)
-        found = let_pass(walked)
-        echo(f"      {model.name}: {soundness(walked)}")
-        echo(f"      {model.name}: {completeness(found)}")
-        wrong = differences(found, pinned().get(model.name, {}))
-        cases.append(JobCase(f"{model.name}: no right behaviour breaks a rule", not walked.rules, soundness(walked)))
-        says = "; ".join((completeness(found), *wrong))
-        cases.append(JobCase(f"{model.name}: what passes has its reason and count", not wrong, says))
-        pairs += len(walked.pairs)
-        offered += sum(one.offered for one in found)
-        passing += sum(one.passed + one.open for one in found)
+    compiled()  # before there are several processes
+    with workers(min(len(SMALLEST), os.cpu_count() or 1)) as side_by_side:
+        for of_model in side_by_side(_product, SMALLEST):
+            for case in of_model.cases:
+                echo(f"      {case.says}")
+            cases += of_model.cases
+            pairs, offered, passing = pairs + of_model.pairs, offered + of_model.offered, passing + of_model.passing
     return StepResult(
         f"{pairs:,} pairs of model and judge, no alarm; {offered:,} wrong next events, {passing:,} let pass with a reason",
         tuple(cases),
         {"pairs": pairs, "offered": offered, "let_pass": passing},
     )
+
+
+class _Product(NamedTuple):
+    """One model and the judge."""
+
+    cases: tuple[JobCase, ...]
+    pairs: int
+    offered: int
+    passing: int
+
+
+def _product(model: Model) -> _Product:
+    walked = walk(model.automaton(), model.config)
+    found = let_pass(walked)
+    wrong = differences(found, pinned().get(model.name, {}))
+    sound = JobCase(
+        f"{model.name}: no right behaviour breaks a rule", not walked.rules, f"{model.name}: {soundness(walked)}"
+    )
+    complete = JobCase(
+        f"{model.name}: what passes has its reason and count",
+        not wrong,
+        "; ".join((f"{model.name}: {completeness(found)}", *wrong)),
+    )
+    passing = sum(one.passed + one.open for one in found)
+    return _Product((sound, complete), len(walked.pairs), sum(one.offered for one in found), passing)
 
 
 def seeded_faults(echo: Echo) -> StepResult:

@@ -7,22 +7,18 @@ Rules of this file
 2. What was judged apart is one report: of one input if the parts are shares of it, of several if they are inputs.
 """
 
-import multiprocessing
 import os
-import signal
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tidegauge.conformance.judging.check import EXPLAINED, How, Input, Report, check, of_all
 from tidegauge.conformance.judging.explain import Explanation
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.conformance.judging.verdicts import RuleVerdict, added, rule_verdicts, run_verdict
+from tidegauge.conformance.judging.workers import workers
 from tidegauge.traces.kafka.lines.files import log_size, logs_in
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.kafka.lines.shares import take_apart
@@ -78,25 +74,6 @@ def check_in_shares(
             events = sum(one.events for one in parts)
             echo(f"{path}: {len(parts)} of {shares} shares, {events:,} events judged")
     return replace(merged(parts, how.explained), inputs=(_one_input([part.inputs[0] for part in parts]),))
-
-
-@contextmanager
-def workers(processes: int) -> Iterator[Callable[..., Iterator[Any]]]:
-    """A map over processes; none of them is left when it ends, however it ends."""
-    pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_deaf)
-    try:
-        yield pool.map
-    except BaseException:
-        for child in multiprocessing.active_children():
-            child.kill()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _deaf() -> None:
-    """Ctrl-C is for the process that started this one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _share(path: str | Path, how: How, number: int) -> Report:

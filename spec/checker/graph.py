@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from tidegauge.spec.checker.cfg import Cfg
 from tidegauge.spec.checker.models import Model
+from tidegauge.spec.checker.several import ALONE, Start
 from tidegauge.spec.checker.tlc import Limits, Outcome, Result, run_tlc
 from tidegauge.spec.checker.transcript import OnProgress
 from tidegauge.spec.errors import SpecError
@@ -102,20 +103,25 @@ def reporting(config: Cfg) -> Cfg:
     return config.without_properties().with_substitutions(ReportInit="PrintInit", ReportStep="PrintStep")
 
 
-def report(module: str, config: Cfg, on_progress: OnProgress | None = None) -> tuple[LabelledGraph, Result]:
+def report(
+    module: str, config: Cfg, on_progress: OnProgress | None = None, start: Start = ALONE
+) -> tuple[LabelledGraph, Result]:
     """Run a cfg with each transition reported and nothing checked."""
-    reporter = Reporter()
-    result = run_tlc(
-        module, reporting(config).text(), limits=Limits(brief=True), on_line=reporter.take, on_progress=on_progress
-    )
+    reporter, options = Reporter(), start.options(Limits(brief=True))
+    result = run_tlc(module, reporting(config).text(), on_line=reporter.take, on_progress=on_progress, **options)
     if result.outcome is Outcome.ERROR:
         raise SpecError(f"{module}: expected TLC to report its transitions, seen: {result.message}")
     return reporter.graph, result
 
 
-def labelled_graph(model: Model, *, on_progress: OnProgress | None = None, **constants: int) -> LabelledGraph:
-    """The whole graph of a model, under other bounds if named (MaxLog=1). Raises SpecError when TLC counted another one."""
-    graph, result = report(model.module, model.config(**constants), on_progress)
+def labelled_graph(
+    model: Model, *, on_progress: OnProgress | None = None, start: Start = ALONE, **constants: int
+) -> LabelledGraph:
+    """The whole graph of a model, under other bounds if named (MaxLog=1); `start` if it is one of several runs.
+
+    Raises SpecError when TLC counted another one.
+    """
+    graph, result = report(model.module, model.config(**constants), on_progress, start)
     if len(graph.states) != result.distinct:
         raise SpecError(
             f"{model.cfg}: expected as many reported states as TLC found distinct ones, {result.distinct}, seen "

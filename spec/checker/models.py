@@ -11,28 +11,21 @@ Rules of this file
    is recorded and never compared. The counts of a failing model depend on where TLC stopped, so they are not either.
 """
 
-import os
 import re
-import tempfile
-import threading
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from tidegauge.spec.checker.cfg import Cfg, parse_cfg
-from tidegauge.spec.checker.java import Java, find_java
+from tidegauge.spec.checker.several import ALONE, Start, several
 from tidegauge.spec.checker.tlc import Limits, Outcome, Result, run_tlc
 from tidegauge.spec.checker.transcript import OnProgress
-from tidegauge.spec.checker.warm_start import warm_start
 from tidegauge.spec.errors import SpecError
 from tidegauge.spec.place import SPEC
 
 TIERS = ("small", "medium", "large")
-AT_ONCE = 2  # a run is one worker, so that counterexamples are shortest and counts repeat
-WORTH_WARMING = 16  # so many runs save more than the archive costs
 MODES = ("exhaustive",)
 
 
@@ -169,16 +162,11 @@ def run_model(
     *,
     limits: Limits | None = None,
     on_progress: OnProgress | None = None,
-    java: Java | None = None,
-    warm: Sequence[str] = (),
-    stop: threading.Event | None = None,
+    start: Start = ALONE,
 ) -> Comparison:
-    """Run TLC on one model and compare. `warm` is what spec/checker/warm_start.py gave for this Java; `stop` ends it."""
-    limits = limits or Limits(brief=model.tier == "small")
-    flags = warm if limits.brief else ()
-    text = model.config().text()
-    found = run_tlc(model.module, text, limits=limits, on_progress=on_progress, java=java, jvm_flags=flags, stop=stop)
-    return compare(model, found)
+    """Run TLC on one model and compare; `start` if it is one of several."""
+    options = start.options(limits or Limits(brief=model.tier == "small"))
+    return compare(model, run_tlc(model.module, model.config().text(), on_progress=on_progress, **options))
 
 
 def in_tier(tier: str) -> tuple[Model, ...]:
@@ -193,21 +181,11 @@ def run_models(
 ) -> tuple[Comparison, ...]:
     """Run models two at a time; `on_done` hears of each, in the order given."""
     done: list[Comparison] = []
-    java = find_java()
-    with tempfile.TemporaryDirectory(prefix="tidegauge-warm-") as directory:
-        warm = warm_start(java, Path(directory)) if len(models) >= WORTH_WARMING else ()
-        pool = ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1))
-        stop = threading.Event()
-        try:
-            for comparison in pool.map(
-                lambda model: run_model(model, limits=limits, java=java, warm=warm, stop=stop), models
-            ):
-                done.append(comparison)
-                if on_done:
-                    on_done(comparison)
-        finally:
-            stop.set()  # Ctrl-C is heard by this thread alone
-            pool.shutdown(cancel_futures=True)
+    with several(lambda model, start: run_model(model, limits=limits, start=start), models) as found:
+        for comparison in found:
+            done.append(comparison)
+            if on_done:
+                on_done(comparison)
     return tuple(done)
 
 

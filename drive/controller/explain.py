@@ -28,6 +28,11 @@ FINDINGS: Mapping[str, str] = {
     "completes_before_election": "F12",
     "forgets_last_member": "F13",
     "registration_leaves_isr": "KAFKA-18106",
+    "amends_registration": "KAFKA-16952",
+    "unclean_by_config": "KAFKA-12670",
+    "fenced_has_session": "KAFKA-17793",
+    "failover_renews_fenced": "KAFKA-19130",
+    "notes_no_leader": "apache/kafka#20629",
 }
 """The switches of a profile that a controller reads, and what docs/findings.md or the tracker calls them. What a feature
 level decides (impl.control.features.in_force) is no switch here."""

@@ -78,8 +78,8 @@ class Names:
         return found - self.base if self.base < found < self.base + SPREAD else None
 
     def brokers(self, found: Iterable[int]) -> tuple[int, ...]:
-        """Brokers of this path."""
-        return tuple(found_id - self.base for found_id in found)
+        """Brokers of this path; a last known leader may be -1, none (apache/kafka#20629)."""
+        return tuple(found_id if found_id < 0 else found_id - self.base for found_id in found)
 
     def full(self, topic: str) -> str:
         """The topic's name in the process."""

@@ -79,6 +79,9 @@ class Lane:
             if self.epochs.get(broker) != found["brokerEpoch"]:
                 self._said.pop(broker, None)
                 self._leaving.discard(broker)
+                known = self.image.control.brokers.get(broker)
+                if not new and known is not None and not known.fenced:
+                    self._said[broker] = UNDEFINED, 0  # its session goes on in another epoch, up to 3.7 (KAFKA-16952)
             self.incarnations[broker], self.epochs[broker] = incarnation, found["brokerEpoch"]
         return found
 
@@ -115,9 +118,9 @@ class Lane:
 
     async def session_expires(self, broker: int) -> None:
         """Let time pass until the session of a broker is over and that is in the log; nothing where it has none."""
-        if broker not in self._said:
-            return
         await self.read()
+        if broker not in self._said or not self._may_have_session(broker):
+            return
         begun = self.image.changed_at.get(broker, UNDEFINED)  # the look may come with the first heartbeat that follows
         for _ in range(2):
             await self.keep(broker)
@@ -149,8 +152,9 @@ class Lane:
 
     def resigned(self) -> None:
         """The controller has, and leads again: sessions are those of the brokers that are not fenced; nothing was said."""
-        brokers = self.image.control.brokers
-        self._said = {broker: (UNDEFINED, 0) for broker in self.epochs if broker in brokers and not brokers[broker].fenced}
+        brokers, of_all = self.image.control.brokers, self.image.control.profile.failover_renews_fenced
+        known = [broker for broker in self.epochs if broker in brokers and (of_all or not brokers[broker].fenced)]
+        self._said = dict.fromkeys(known, (UNDEFINED, 0))
         self._leaving.clear()
 
     async def hold(self) -> None:
@@ -178,6 +182,11 @@ class Lane:
     def is_quiet(self) -> bool:
         """Whether it left nothing."""
         return not self.image.topic_ids and all(known.fenced for known in self.image.control.brokers.values())
+
+    def _may_have_session(self, broker: int) -> bool:
+        """Whether anything comes of its silence: a wrong guess shows in the next registration of that broker."""
+        control = self.image.control
+        return control.profile.fenced_has_session or not control.brokers[broker].fenced
 
     def _last_said(self, broker: int) -> int:
         offset, at = self._said[broker]

@@ -4,7 +4,7 @@ Rules of this file
 
 1. A value: a step makes a new one.
 2. Where Kafka's controller throws it gives up its leadership, and leads again (QuorumController#handleEventException):
-   sessions start anew for the brokers that are not fenced (ClusterControlManager#activate).
+   sessions start anew, in 4.0 those of fenced brokers as well (ClusterControlManager#activate).
 """
 
 from collections.abc import Callable, Mapping
@@ -91,7 +91,7 @@ def resigned(controller: QuorumController) -> QuorumController:
     fresh, sessions = Heartbeats(), set()
     for broker, registration in controller.control.brokers.items():
         fresh = heartbeats_.register(fresh, broker, fenced=registration.fenced)
-        if not registration.fenced:
+        if controller.control.profile.failover_renews_fenced or not registration.fenced:
             sessions.add((broker, registration.epoch))
     return controller._replace(heartbeats=fresh._replace(sessions=frozenset(sessions)))
 

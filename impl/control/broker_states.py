@@ -94,9 +94,8 @@ def broker_registered(
     """
     known = control.brokers.get(registration.broker_id)
     if known is not None and known.incarnation == registration.incarnation:
-        kept = registration._replace(
-            epoch=known.epoch, fenced=known.fenced, in_controlled_shutdown=known.in_controlled_shutdown
-        )
+        epoch = known.epoch if control.profile.amends_registration else registration.epoch
+        kept = registration._replace(epoch=epoch, fenced=known.fenced, in_controlled_shutdown=known.in_controlled_shutdown)
         return (kept,)
     if not control.profile.registration_leaves_isr:
         return (registration,)

@@ -10,6 +10,7 @@ Rules of this file
 from enum import Enum
 from typing import NamedTuple
 
+from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.table import Table
 
@@ -68,6 +69,11 @@ class BrokerHeartbeat(NamedTuple):
 def contact(heartbeats: Heartbeats, session: Session) -> Heartbeats:
     """Whoever calls is alive, in whatever incarnation. BrokerHeartbeatTracker#updateContactTime."""
     return heartbeats._replace(sessions=heartbeats.sessions | {session}, expired=heartbeats.expired - {session})
+
+
+def may_have_session(heartbeats: Heartbeats, broker: int, profile: Profile) -> bool:
+    """Whether it is one that has a session while it calls: up to 3.9 not while it is fenced (KAFKA-17793)."""
+    return profile.fenced_has_session or not heartbeats.brokers[broker].fenced
 
 
 def expire(heartbeats: Heartbeats, session: Session) -> Heartbeats:

@@ -127,7 +127,7 @@ def build(
         leader=leader,
         recovery=_recovery_written(partition, target, unclean=unclean),
         elr=_written(partition.elr, target.elr),
-        last_known_elr=_last_known_written(profile, partition, target, leader),
+        last_known_elr=_last_known_written(profile, partition, target, leader, isr),
         replicas=_written(partition.replicas, target.replicas),
         adding=_written(partition.adding, target.adding),
         removing=_written(partition.removing, target.removing),
@@ -181,14 +181,23 @@ def _recovery_written(
 
 
 def _last_known_written(
-    profile: Profile, partition: PartitionRegistration, target: PartitionRegistration, leader: int | None
+    profile: Profile,
+    partition: PartitionRegistration,
+    target: PartitionRegistration,
+    leader: int | None,
+    isr: tuple[int, ...] | None,
 ) -> tuple[int, ...] | None:
-    """Remembered when the leader goes, forgotten when there is a new one. #maybeUpdateLastKnownLeader (4.1.1).
+    """Remembered when the leader goes, forgotten when there is a new one. #maybeUpdateLastKnownLeader.
+
+    Up to 4.1.0 it is remembered with the ISR, when that becomes empty: also where nobody leads any more.
 
     Who goes where nobody leads already is remembered nowhere (finding F13); repaired, as soon as nobody else is waited for.
     """
     known = target.last_known_elr
-    if profile.elr and leader is not None:
+    if profile.elr and profile.notes_no_leader:
+        leads = given(leader, partition.leader) != UNDEFINED
+        known = (partition.leader,) if isr == () and known != (partition.leader,) else () if leads else known
+    elif profile.elr and leader is not None:
         known = () if leader != UNDEFINED else known or (partition.leader,)
     if not profile.forgets_last_member:
         known = _without(known, UNDEFINED)

@@ -65,8 +65,10 @@ def append(controller: QuorumController, records: tuple[Record, ...]) -> QuorumC
 def _replayed(heartbeats: Heartbeats, control: ReplicationControl, record: Record) -> Heartbeats:
     """What ClusterControlManager#replay does to the heartbeat manager."""
     match record:
-        case RegisterBrokerRecord(broker):
+        case RegisterBrokerRecord(broker, epoch):
             fenced = control.brokers[broker].fenced
+            if not (fenced or control.profile.fenced_has_session):
+                heartbeats = heartbeats_.contact(heartbeats, (broker, epoch))  # up to 3.9 #touch is what renews a session
             return heartbeats_.register(heartbeats_.remove(heartbeats, broker), broker, fenced=fenced)
         case BrokerRegistrationChangeRecord(broker):
             return heartbeats_.register(heartbeats, broker, fenced=control.brokers[broker].fenced)
@@ -84,7 +86,7 @@ def register_broker(controller: QuorumController, asked: RegisterBrokerRecord, p
     control, broker = controller.control, asked.broker_id
     known = control.brokers.get(broker)
     is_new = known is None or known.incarnation != asked.incarnation
-    if known is not None and is_new and (broker, known.epoch) in controller.heartbeats.sessions:
+    if known is not None and is_new and _has_valid_session(controller, (broker, known.epoch)):
         return controller, ControllerResult((), DUPLICATE_BROKER_REGISTRATION)
     asked = asked._replace(
         epoch=controller.end + 1, directories=asked.directories if control.features.has_directories else ()
@@ -94,6 +96,12 @@ def register_broker(controller: QuorumController, asked: RegisterBrokerRecord, p
     except IllegalStateError:
         return controller, ControllerResult((), UNKNOWN_SERVER_ERROR)
     return append(controller, records), ControllerResult(records, NONE)
+
+
+def _has_valid_session(controller: QuorumController, session: Session) -> bool:
+    """BrokerHeartbeatTracker#hasValidSession; up to 3.9 BrokerHeartbeatManager#hasValidSession."""
+    counts = heartbeats_.may_have_session(controller.heartbeats, session[0], controller.control.profile)
+    return counts and session in controller.heartbeats.sessions
 
 
 def unregister_broker(controller: QuorumController, broker: int) -> Handled:
@@ -175,6 +183,8 @@ def fence_stale_broker(controller: QuorumController, session: Session) -> tuple[
     known = controller.control.brokers.get(broker)
     if not found or known is None or known.epoch != epoch:
         return controller, ControllerResult((), found)
+    if not heartbeats_.may_have_session(heartbeats, broker, controller.control.profile):
+        return controller, ControllerResult((), response=False)
     records = broker_states.broker_fenced(controller.control, broker)
     fenced = controller._replace(heartbeats=heartbeats_.fence(heartbeats, broker))
     return append(fenced, records), ControllerResult(records, response=True)

@@ -121,6 +121,8 @@ def min_isr(control: ReplicationControl, topic: str, broker: int = UNDEFINED) ->
 
 def unclean_enabled(control: ReplicationControl, topic: str) -> bool:
     """unclean.leader.election.enable in force. #uncleanLeaderElectionEnabledForTopic."""
+    if not control.profile.unclean_by_config:
+        return False
     value = topic_config(control, topic, UNCLEAN_LEADER_ELECTION)
     return control.unclean if value is None else value.lower() == "true"
 

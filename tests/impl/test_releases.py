@@ -64,6 +64,12 @@ from tidegauge.impl.releases import SINCE, START, named, of_release, version_of
         ("elr", "4.0.2", "4.1.0", (False, True)),
         ("completes_by_adding", "3.7.2", "3.8.0", (True, False)),
         ("fewer_wait_for_all", "3.7.2", "3.8.0", (False, True)),
+        ("amends_registration", "3.7.2", "3.8.0", (False, True)),
+        ("unclean_by_config", "3.8.1", "3.9.0", (False, True)),
+        ("fenced_has_session", "3.9.2", "4.0.0", (False, True)),
+        ("failover_renews_fenced", "3.9.2", "4.0.0", (False, True)),
+        ("failover_renews_fenced", "4.0.2", "4.1.0", (True, False)),
+        ("notes_no_leader", "4.1.0", "4.1.1", (True, False)),
         ("completes_by_adding", "4.2.2", "4.3.0", (False, True)),
     ],
 )
@@ -75,7 +81,12 @@ def test_a_switch_turned_in_its_release(switch: str, before: str, after: str, va
 def test_the_newest_release_is_todays_profile_with_elr() -> None:
     """Every switch, not only those that a test names; 4.3 changed two more of the controller's, 4.4 none."""
     assert of_release("4.4.0")._replace(name="elr") == of_release("4.3.1")._replace(name="elr") == ELR
-    since = {"completes_by_adding": True, "assigns_dirs_without_elr": False}
+    since = {
+        "completes_by_adding": True,
+        "assigns_dirs_without_elr": False,
+        "failover_renews_fenced": False,
+        "notes_no_leader": False,
+    }
     assert of_release("4.0.2")._replace(name="fetch-truncation", **since) == FETCH_TRUNCATION
 
 

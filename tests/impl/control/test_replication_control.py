@@ -8,8 +8,14 @@ from tests.impl.control import controls as c
 from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.control.partition_change import ChangeRequest, Election, build
 from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState, merge
+from tidegauge.impl.control.records import TOPIC, ConfigResource
 from tidegauge.impl.control.replay import replayed
-from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl, is_active
+from tidegauge.impl.control.replication_control import (
+    UNCLEAN_LEADER_ELECTION,
+    BrokerRegistration,
+    ReplicationControl,
+    is_active,
+)
 from tidegauge.impl.messages import (
     ELECTION_NOT_NEEDED,
     ELIGIBLE_LEADERS_NOT_AVAILABLE,
@@ -216,6 +222,14 @@ def test_another_incarnation_leaves_every_isr_when_it_registers() -> None:
 # Eligible leader replicas
 
 
+@pytest.mark.parametrize(("heeded", "leader"), [(False, UNDEFINED), (True, 2)])
+def test_a_topics_own_unclean_election_counts_since_3_9(heeded: bool, leader: int) -> None:
+    """KAFKA-12670: up to 3.8 the controller looked nothing up."""
+    config = Table([(ConfigResource(TOPIC, TP.topic), Table([(UNCLEAN_LEADER_ELECTION, "true")]))])
+    found = control(LED._replace(isr=(1,)), profile=FETCH_TRUNCATION._replace(unclean_by_config=heeded), configs=config)
+    assert c.fence_broker(found, 1).partitions[TP].leader == leader
+
+
 def test_below_min_isr_those_who_leave_stay_eligible() -> None:
     """At or above it the ELR is empty; back at it, it is cleared."""
     two = c.fence_broker(elr_control(), 3)
@@ -235,6 +249,23 @@ def test_with_elr_the_isr_may_become_empty_and_a_member_of_the_elr_is_elected() 
     led = c.unfence_broker(empty, 2).partitions[TP]
     assert (led.isr, led.elr, led.leader, led.recovery) == ((2,), (1,), 2, RecoveryState.RECOVERED)
     assert led.last_known_elr == ()
+
+
+def test_whether_the_last_known_leader_may_be_nobody() -> None:
+    """Up to 4.1.0 it is noted when the ISR becomes empty, whoever led: the member was none that led, and -1 is noted."""
+    silent = PartitionRegistration(ALL, (2,), UNDEFINED, 5, 8)
+
+    def noted(partition: PartitionRegistration, isr: tuple[int, ...], notes_no_leader: bool) -> tuple[int, ...] | None:
+        profile = WITH_ELR._replace(notes_no_leader=notes_no_leader)
+        fields = build(profile, partition, ChangeRequest(isr=isr), lambda broker: broker in isr, 2)
+        assert fields is not None
+        return fields.last_known_elr
+
+    assert [noted(silent, (), before) for before in (True, False)] == [(UNDEFINED,), None]
+    led = silent._replace(leader=2)
+    assert [noted(led, (), before) for before in (True, False)] == [(2,), (2,)]
+    found = silent._replace(last_known_elr=(UNDEFINED,))
+    assert [noted(found, (2,), before) for before in (True, False)] == [(), ()]
 
 
 def test_a_broker_that_lost_data_is_eligible_no_more() -> None:

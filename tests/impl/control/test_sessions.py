@@ -1,0 +1,61 @@
+"""Whose session keeps another incarnation of a broker out: a rule that changed three times (KAFKA-17793, KAFKA-19130)."""
+
+import pytest
+
+from tidegauge.drive.controller.contract import Opening, Step
+from tidegauge.drive.controller.player import Under
+from tidegauge.drive.controller.scenarios import SCENARIOS, fenced, registers, up
+from tidegauge.impl.messages import DUPLICATE_BROKER_REGISTRATION, UNKNOWN_SERVER_ERROR
+from tidegauge.impl.releases import of_release
+from tidegauge.impl.rules import NONE
+
+OPENING = Opening(30)
+
+
+def errors(release: str, *steps: Step) -> list[int]:
+    """What a release's controller responds to these."""
+    under = Under(OPENING, of_release(release))
+    return [found["error"] for step in steps if (found := under.given(step)["result"]) is not None]
+
+
+@pytest.mark.parametrize(("release", "error"), [("3.9.1", NONE), ("4.0.0", DUPLICATE_BROKER_REGISTRATION)])
+def test_a_fenced_broker_has_a_session_since_4_0(release: str, error: int) -> None:
+    """It beats, and another one takes its id."""
+    assert errors(release, *up(1), fenced(1), registers(1))[-1] == error
+
+
+@pytest.mark.parametrize("release", ["3.9.1", "4.0.0", "4.1.1"])
+def test_nobody_replaces_a_broker_that_is_not_fenced(release: str) -> None:
+    """Its session is valid in every release; over, it is none."""
+    assert errors(release, *up(1), registers(1))[-1] == DUPLICATE_BROKER_REGISTRATION
+    assert errors(release, *up(1), ("session_expires", 1), registers(1))[-1] == NONE
+
+
+def test_up_to_3_9_the_silence_of_a_fenced_broker_writes_nothing() -> None:
+    """BrokerHeartbeatManager#findOneStaleBroker looks at those that are not: the log ends where it did."""
+    ends = []
+    for release in ("3.9.1", "4.0.0"):
+        under = Under(OPENING, of_release(release))
+        for step in (*up(1), fenced(1), ("session_expires", 1), ("session_expires", 1)):
+            before = under.held.controller.end
+            under.given(step)
+            ends.append(under.held.controller.end - before)
+    assert ends == [1, 1, 1, 0, 0, 1, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize(("release", "incarnation"), [("3.7.2", 1), ("3.8.0", 0)])
+def test_who_registers_again_goes_on(release: str, incarnation: int) -> None:
+    """The same process names its directories later: in its old broker epoch since 3.8 (KAFKA-16952), with its session."""
+    under = Under(OPENING, of_release(release))
+    for step in (*up(1), registers(1, new=False, directories="AB")):
+        seen = under.given(step)
+    assert seen["result"] == {"error": NONE, "incarnation": incarnation}
+    assert seen["brokers"]["1"]["fenced"] is False
+    assert under.given(registers(1))["result"] == {"error": DUPLICATE_BROKER_REGISTRATION}
+    assert under.given(("session_expires", 1))["brokers"]["1"]["fenced"] is True
+
+
+@pytest.mark.parametrize(("release", "error"), [("4.0.0", DUPLICATE_BROKER_REGISTRATION), ("4.1.0", UNKNOWN_SERVER_ERROR)])
+def test_after_a_failover_of_4_0_a_fenced_broker_is_not_replaced(release: str, error: int) -> None:
+    """The registration at the end of F6's scenario makes the controller resign; the next one finds who leads again."""
+    assert errors(release, *SCENARIOS["F6"])[-3:] == [UNKNOWN_SERVER_ERROR, error, error]

@@ -77,10 +77,11 @@ class Profile(NamedTuple):
     raised_min_isr_keeps_epoch: bool  # a leader that has not read of it proposes its ISR all the same (F11, all with ELR)
     forgets_last_member: bool  # ELR switched on or off, nobody is waited for where nobody leads (F13, all with ELR)
     assigns_dirs_without_elr: bool  # AssignReplicasToDirs forgets the ELR (up to 4.2)
-    amends_registration: bool  # who registers again as the same incarnation keeps its broker epoch (KAFKA-16952, 3.8)
+    amends_registration: bool  # who registers again as the same incarnation keeps its broker epoch (KAFKA-16952, 3.9)
     unclean_by_config: bool  # unclean.leader.election.enable is heeded by the KRaft controller (KAFKA-12670, 3.9)
     fenced_has_session: bool  # a fenced broker has one, and is not replaced while it lasts (KAFKA-17793, 4.0)
     failover_renews_fenced: bool  # a new active controller gives one to those that are fenced, too (KAFKA-19130, 4.0 alone)
+    elects_fenced_last_known: bool  # the last known leader leads again if it may not, not if it may (KAFKA-19522, 4.0)
     notes_no_leader: bool  # a leaderless partition whose ISR empties has the last known leader -1 (apache/kafka#20629, 4.0)
 
     def switched(self, switches: Mapping[str, bool | str]) -> "Profile":
@@ -130,6 +131,7 @@ FETCH_TRUNCATION = Profile(
     unclean_by_config=True,
     fenced_has_session=True,
     failover_renews_fenced=False,
+    elects_fenced_last_known=False,
     notes_no_leader=False,
     strict_cache=True,
     epoch_in_response=True,

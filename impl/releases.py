@@ -51,7 +51,7 @@ _FALSE_UNTIL: Mapping[str, Version] = MappingProxyType(
         "registration_leaves_isr": (4, 0),
         "elr": (4, 1),
         "fewer_wait_for_all": (3, 8),
-        "amends_registration": (3, 8),
+        "amends_registration": (3, 9),
         "unclean_by_config": (3, 9),
         "fenced_has_session": (4, 0),
     }
@@ -78,6 +78,7 @@ SINCE: Mapping[str, tuple[tuple[Version, bool | str], ...]] = MappingProxyType(
         "forgets_last_member": ((START, True),),
         "assigns_dirs_without_elr": ((START, True), ((4, 3), False)),
         "failover_renews_fenced": ((START, False), ((4, 0), True), ((4, 1), False)),
+        "elects_fenced_last_known": ((START, True), ((4, 1), False)),
         "notes_no_leader": ((START, True), ((4, 1, 1), False)),
         "fetcher_restart": (
             (START, "leader"),

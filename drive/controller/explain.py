@@ -32,6 +32,7 @@ FINDINGS: Mapping[str, str] = {
     "unclean_by_config": "KAFKA-12670",
     "fenced_has_session": "KAFKA-17793",
     "failover_renews_fenced": "KAFKA-19130",
+    "elects_fenced_last_known": "KAFKA-19522",
     "notes_no_leader": "apache/kafka#20629",
 }
 """The switches of a profile that a controller reads, and what docs/findings.md or the tracker calls them. What a feature

@@ -81,7 +81,7 @@ class Lane:
                 self._leaving.discard(broker)
                 known = self.image.control.brokers.get(broker)
                 if not new and known is not None and not known.fenced:
-                    self._said[broker] = UNDEFINED, 0  # its session goes on in another epoch, up to 3.7 (KAFKA-16952)
+                    self._said[broker] = UNDEFINED, 0  # its session goes on in another epoch, up to 3.8 (KAFKA-16952)
             self.incarnations[broker], self.epochs[broker] = incarnation, found["brokerEpoch"]
         return found
 

@@ -66,23 +66,21 @@ class Elected(NamedTuple):
     unclean: bool = False
 
 
-def elect_leader(
-    target: PartitionRegistration, election: Election, acceptable: Acceptable, *, elr: bool, last_known: bool = True
-) -> Elected:
+def elect_leader(profile: Profile, target: PartitionRegistration, request: ChangeRequest, acceptable: Acceptable) -> Elected:
     """PartitionChangeBuilder#electLeader; UNDEFINED for none. `target` has the ISR and ELR that the change aims at.
 
     An ELR left over from when the feature was on elects; a last known leader does not.
     """
     eligible = target.isr or target.elr
-    first = target.replicas[:1] if election is Election.PREFERRED else ()
+    first = target.replicas[:1] if request.election is Election.PREFERRED else ()
     for broker in (*first, target.leader, *target.replicas):
         if broker in eligible and acceptable(broker):
             return Elected(broker)
-    if elr and last_known and not eligible and len(target.last_known_elr) == 1:
+    if profile.elr and request.elects_last_known and not eligible and len(target.last_known_elr) == 1:
         last = target.last_known_elr[0]
-        if acceptable(last):  # KAFKA-19522
+        if acceptable(last) is not profile.elects_fenced_last_known:
             return Elected(last, unclean=True)
-    if election is Election.UNCLEAN:
+    if request.election is Election.UNCLEAN:
         anybody = next((b for b in target.replicas if acceptable(b)), UNDEFINED)
         return Elected(anybody, unclean=anybody != UNDEFINED)
     return Elected(UNDEFINED)
@@ -101,7 +99,7 @@ def build(
     `min_isr` is the effective one. `default_directory` is None while metadata.version knows no directories.
     """
     target = _with_elr(profile, partition, completed(profile, _target(partition, request)), request, min_isr)
-    elected = elect_leader(target, request.election, acceptable, elr=profile.elr, last_known=request.elects_last_known)
+    elected = elect_leader(profile, target, request, acceptable)
     changes_leader = elected.leader != partition.leader
     unclean = changes_leader and elected.unclean
     if changes_leader and (elected.unclean or elected.leader in target.elr):

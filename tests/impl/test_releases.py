@@ -64,11 +64,12 @@ from tidegauge.impl.releases import SINCE, START, named, of_release, version_of
         ("elr", "4.0.2", "4.1.0", (False, True)),
         ("completes_by_adding", "3.7.2", "3.8.0", (True, False)),
         ("fewer_wait_for_all", "3.7.2", "3.8.0", (False, True)),
-        ("amends_registration", "3.7.2", "3.8.0", (False, True)),
+        ("amends_registration", "3.8.1", "3.9.0", (False, True)),
         ("unclean_by_config", "3.8.1", "3.9.0", (False, True)),
         ("fenced_has_session", "3.9.2", "4.0.0", (False, True)),
         ("failover_renews_fenced", "3.9.2", "4.0.0", (False, True)),
         ("failover_renews_fenced", "4.0.2", "4.1.0", (True, False)),
+        ("elects_fenced_last_known", "4.0.2", "4.1.0", (True, False)),
         ("notes_no_leader", "4.1.0", "4.1.1", (True, False)),
         ("completes_by_adding", "4.2.2", "4.3.0", (False, True)),
     ],
@@ -85,6 +86,7 @@ def test_the_newest_release_is_todays_profile_with_elr() -> None:
         "completes_by_adding": True,
         "assigns_dirs_without_elr": False,
         "failover_renews_fenced": False,
+        "elects_fenced_last_known": False,
         "notes_no_leader": False,
     }
     assert of_release("4.0.2")._replace(name="fetch-truncation", **since) == FETCH_TRUNCATION

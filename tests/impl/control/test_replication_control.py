@@ -24,7 +24,7 @@ from tidegauge.impl.messages import (
     STALE_BROKER_EPOCH,
     AlterPartitionRequest,
 )
-from tidegauge.impl.profiles import FETCH_TRUNCATION
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
     INELIGIBLE_REPLICA,
@@ -249,6 +249,20 @@ def test_with_elr_the_isr_may_become_empty_and_a_member_of_the_elr_is_elected() 
     led = c.unfence_broker(empty, 2).partitions[TP]
     assert (led.isr, led.elr, led.leader, led.recovery) == ((2,), (1,), 2, RecoveryState.RECOVERED)
     assert led.last_known_elr == ()
+
+
+def test_in_4_0_the_last_known_leader_leads_where_it_is_fenced() -> None:
+    """A condition the wrong way round (KAFKA-19522): elected as soon as anybody is unfenced, itself only when it is not."""
+    silent = PartitionRegistration(ALL, (), UNDEFINED, 5, 8, last_known_elr=(1,))
+    fenced = BrokerRegistration(11, fenced=True)
+
+    def leader(back: int, profile: Profile) -> int:
+        down = elr_control(silent)._replace(brokers=Table((b, fenced._replace(epoch=10 + b)) for b in ALL), profile=profile)
+        return c.unfence_broker(down, back).partitions[TP].leader
+
+    in_4_0 = WITH_ELR._replace(elects_fenced_last_known=True)
+    assert [leader(back, in_4_0) for back in (1, 2)] == [UNDEFINED, 1]
+    assert [leader(back, WITH_ELR) for back in (1, 2)] == [1, UNDEFINED]
 
 
 def test_whether_the_last_known_leader_may_be_nobody() -> None:

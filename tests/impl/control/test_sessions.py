@@ -43,9 +43,9 @@ def test_up_to_3_9_the_silence_of_a_fenced_broker_writes_nothing() -> None:
     assert ends == [1, 1, 1, 0, 0, 1, 1, 1, 1, 0]
 
 
-@pytest.mark.parametrize(("release", "incarnation"), [("3.7.2", 1), ("3.8.0", 0)])
+@pytest.mark.parametrize(("release", "incarnation"), [("3.8.1", 1), ("3.9.0", 0)])
 def test_who_registers_again_goes_on(release: str, incarnation: int) -> None:
-    """The same process names its directories later: in its old broker epoch since 3.8 (KAFKA-16952), with its session."""
+    """The same process names its directories later: in its old broker epoch since 3.9 (KAFKA-16952), with its session."""
     under = Under(OPENING, of_release(release))
     for step in (*up(1), registers(1, new=False, directories="AB")):
         seen = under.given(step)

@@ -50,13 +50,16 @@ def releases(folder: Path = FOLDER, kind: str = BROKER) -> list[str]:
     return sorted(names, key=version_of)
 
 
+def places(folder: Path = FOLDER, kind: str = BROKER) -> list[Path]:
+    """Their files."""
+    return [place_of(release, folder, kind) for release in releases(folder, kind)]
+
+
 def shipped(folder: Path = FOLDER) -> Iterator[TranscriptNode]:
     """Every broker's transcript of a folder, oldest release first."""
-    for release in releases(folder):
-        yield read(place_of(release, folder))
+    return map(read, places(folder))
 
 
 def shipped_controllers(folder: Path = FOLDER) -> Iterator[of_controller.TranscriptNode]:
     """Every controller's, likewise."""
-    for release in releases(folder, CONTROLLER):
-        yield of_controller.read(place_of(release, folder, CONTROLLER))
+    return map(of_controller.read, places(folder, CONTROLLER))

@@ -1,35 +1,52 @@
 """The steps of the main job that hold what unmodified brokers and controllers did on Kafka's wire against the reference,
 without them."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable
+from pathlib import Path
 
 from tidegauge.conformance.job.job import JobCase, StepResult
 from tidegauge.conformance.judging.progress import Echo
-from tidegauge.drive.controller import recheck as of_controller
+from tidegauge.conformance.judging.workers import workers
+from tidegauge.drive import transcript
+from tidegauge.drive.contract import Order
+from tidegauge.drive.controller import contract as controller_contract
+from tidegauge.drive.controller import recheck as controller_recheck
+from tidegauge.drive.controller import transcript as controller_transcript
 from tidegauge.drive.played import OrderT
 from tidegauge.drive.reporting.rechecked import Rechecked
 from tidegauge.drive.runs.recheck import recheck
-from tidegauge.drive.runs.shipped import shipped, shipped_controllers
+from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, FOLDER, places
 
 
 def kafka_on_the_wire(echo: Echo) -> StepResult:
     """Every shipped transcript of a broker against the profile of its own release: no step differs."""
-    return _result(map(recheck, shipped()), "releases of Kafka", echo)
+    return _result(_rechecked, BROKER, "releases of Kafka", echo)
 
 
 def controllers_on_the_wire(echo: Echo) -> StepResult:
     """The same with every shipped transcript of a controller."""
-    return _result(map(of_controller.recheck, shipped_controllers()), "releases of Kafka's controller", echo)
+    return _result(_rechecked_controller, CONTROLLER, "releases of Kafka's controller", echo)
 
 
-def _result(every: Iterable[Rechecked[OrderT]], of: str, echo: Echo) -> StepResult:
+def _rechecked(place: Path) -> Rechecked[Order]:
+    return recheck(transcript.read(place))
+
+
+def _rechecked_controller(place: Path) -> Rechecked[controller_contract.Order]:
+    return controller_recheck.recheck(controller_transcript.read(place))
+
+
+def _result(held: Callable[[Path], Rechecked[OrderT]], kind: str, of: str, echo: Echo) -> StepResult:
     cases, steps, fields = [], 0, 0
-    for found in every:
-        played, differ = found.played, len(found.played.differences)
-        says = f"{played.steps:,} steps of {played.orders:,} paths, {differ:,} paths differ"
-        echo(f"      {found.name}: {says}")
-        cases.append(JobCase(found.name, not differ and played.steps > 0, f"{says}\n{found.first}".strip(), found.seconds))
-        steps, fields = steps + played.steps, fields + played.fields
+    with workers(os.cpu_count() or 1) as side_by_side:
+        for found in side_by_side(held, places(FOLDER, kind)):
+            played, differ = found.played, len(found.played.differences)
+            says = f"{played.steps:,} steps of {played.orders:,} paths, {differ:,} paths differ"
+            echo(f"      {found.name}: {says}")
+            passed = not differ and played.steps > 0
+            cases.append(JobCase(found.name, passed, f"{says}\n{found.first}".strip(), found.seconds))
+            steps, fields = steps + played.steps, fields + played.fields
     return StepResult(
         f"{steps:,} steps of {len(cases)} {of} are those of the reference, {fields:,} values compared",
         tuple(cases),

@@ -17,7 +17,7 @@ from tidegauge.drive.runs import steps
 from tidegauge.drive.runs.controllers import paths_that_show
 from tidegauge.drive.runs.recheck import recheck
 from tidegauge.drive.runs.releases import PAGE, page
-from tidegauge.drive.runs.shipped import release_of, shipped, shipped_controllers
+from tidegauge.drive.runs.shipped import CONTROLLER, place_of, release_of, shipped, shipped_controllers
 from tidegauge.drive.runs.steps import controllers_on_the_wire, kafka_on_the_wire
 from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.explored.faults import FAULTS
@@ -139,13 +139,22 @@ def test_the_step_of_the_main_job_passes_with_a_case_per_release() -> None:
     assert {"Kafka 3.4.0", "Kafka 3.6.2", "Kafka 4.1.1", "Kafka 4.3.1"} <= {case.name for case in found.cases}
 
 
-def test_the_step_of_the_main_job_fails_when_a_broker_did_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def under_another_name(place: Path, was: str, becomes: str, folder: Path) -> Path:
+    """A transcript as if another release had done that, the only one of a folder."""
+    folder.mkdir()
+    said = gzip.decompress(place.read_bytes()).replace(f'"release-{was}"'.encode(), f'"release-{becomes}"'.encode(), 1)
+    (folder / place.name).write_bytes(gzip.compress(said))
+    return folder
+
+
+def test_the_step_of_the_main_job_fails_when_a_broker_did_something_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What 3.4.0 did under the name of 4.1.1, and no transcript at all."""
-    old = next(node for node in shipped() if node.capabilities.name == "Kafka 3.4.0")
-    old.profile = "release-4.1.1"
-    monkeypatch.setattr(steps, "shipped", lambda: [old])
-    assert not steps.kafka_on_the_wire(lambda _: None).passed
-    monkeypatch.setattr(steps, "shipped", list)
+    monkeypatch.setattr(steps, "FOLDER", under_another_name(place_of("3.4.0"), "3.4.0", "4.1.1", tmp_path / "one"))
+    found = steps.kafka_on_the_wire(lambda _: None)
+    assert [case.passed for case in found.cases] == [False]
+    monkeypatch.setattr(steps, "FOLDER", tmp_path)
     assert not steps.kafka_on_the_wire(lambda _: None).passed
 
 
@@ -156,15 +165,14 @@ def test_the_step_of_controllers_passes_with_a_case_per_release() -> None:
     assert {"Kafka 4.1.1 (controller)", "Kafka 4.3.1 (controller)"} <= {case.name for case in found.cases}
 
 
-def test_the_step_of_controllers_fails_when_one_did_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_step_of_controllers_fails_when_one_did_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What 4.1.1 did under the name of 4.3.1, and no transcript at all."""
-    old = next(node for node in shipped_controllers() if node.profile == "release-4.1.1")
-    old.profile = "release-4.3.1"
-    monkeypatch.setattr(steps, "shipped_controllers", lambda: [old])
+    place = place_of("4.1.1", kind=CONTROLLER)
+    monkeypatch.setattr(steps, "FOLDER", under_another_name(place, "4.1.1", "4.3.1", tmp_path / "one"))
     found = steps.controllers_on_the_wire(lambda _: None)
-    assert not found.passed
+    assert [case.passed for case in found.cases] == [False]
     assert "apache/kafka#20716: assigns_dirs_without_elr=on" in found.cases[0].says
-    monkeypatch.setattr(steps, "shipped_controllers", list)
+    monkeypatch.setattr(steps, "FOLDER", tmp_path)
     assert not steps.controllers_on_the_wire(lambda _: None).passed
 
 

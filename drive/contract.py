@@ -32,6 +32,9 @@ Report = Mapping[str, Any]
 
 EARLIEST, LATEST = "earliest", "latest"
 
+IN_SESSION = frozenset({"fetch_in_session", "fetch_others"})
+"""Fetches in a session: their responses need not name the partition."""
+
 
 class Shape(NamedTuple):
     """What a step takes, what `result` holds after it, whose action it is in catalog.toml, and a sentence."""
@@ -67,6 +70,19 @@ STEPS: Mapping[str, Shape] = MappingProxyType(
             ("error", "hw", "log_start", "records", "diverging"),
             "HandleFetch",
             "The same with minBytes 1 and a maxWait without end. One that has to wait is answered later, in `fetched`.",
+        ),
+        "fetch_in_session": Shape(
+            ("peer", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "may_join", "session_epoch"),
+            ("error", "hw", "log_start", "records", "diverging"),
+            "HandleFetch",
+            "The same as `fetch`, in the peer's fetch session, which has another partition, too. It is null if the response "
+            "does not name this one.",
+        ),
+        "fetch_others": Shape(
+            ("peer", "session_epoch"),
+            ("error", "hw", "log_start", "records", "diverging"),
+            "HandleFetch",
+            "A peer's fetch of the other partition alone, in its session, which forgets this one. Null as there.",
         ),
         "offsets_for_leader_epoch": Shape(
             ("current_leader_epoch", "leader_epoch"),

@@ -75,14 +75,15 @@ STEPS: Mapping[str, Shape] = MappingProxyType(
             ("peer", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "may_join", "session_epoch"),
             ("error", "hw", "log_start", "records", "diverging"),
             "HandleFetch",
-            "The same as `fetch`, in the peer's fetch session, which has another partition, too. It is null if the response "
-            "does not name this one.",
+            "The same as `fetch` with a session epoch (KIP-227): 0 opens a session of this partition and another one in place "
+            "of the peer's last, -1 ends that. An incremental one names this partition only if it has changed. The result is "
+            "null if the response does not name it.",
         ),
         "fetch_others": Shape(
             ("peer", "session_epoch"),
             ("error", "hw", "log_start", "records", "diverging"),
             "HandleFetch",
-            "A peer's fetch of the other partition alone, in its session, which forgets this one. Null as there.",
+            "A peer's fetch with a session epoch of the other partition alone: the session forgets this one. Null as there.",
         ),
         "offsets_for_leader_epoch": Shape(
             ("current_leader_epoch", "leader_epoch"),

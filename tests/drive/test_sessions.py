@@ -1,9 +1,7 @@
 """Fetches of peers in sessions: when a response names the partition, what a cached offset does to the leader, and that a
 broker with a session of its own making is found."""
 
-import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
@@ -12,17 +10,19 @@ import pytest
 
 from tests.drive.test_frames import in_a_loop
 from tests.drive.test_waiting import LEADS, LEADS_AGAIN, THREE_BROKERS, TWO_BROKERS, read, taken_through
+from tidegauge.drive.bugs.known import BUGS
 from tidegauge.drive.contract import EVERYTHING, IN_SESSION, Capabilities, Opening, Order, Path, Report, Step
 from tidegauge.drive.held import Held, Taken, WrongStep, fetch_json, opened
 from tidegauge.drive.kafka.clients import Calls, Topic, Versions
 from tidegauge.drive.kafka.fetch_sessions import FetchSessions
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.player import Difference, ReferenceNode, play, reference
+from tidegauge.drive.player import ReferenceNode, play, reference
 from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.reference import step, stepped
 from tidegauge.drive.reporting.shrink import shrunk
 from tidegauge.drive.reporting.text import story
+from tidegauge.drive.runs.run import run
 from tidegauge.drive.sessions import TP, known_of
 from tidegauge.drive.transports.lines import DrivenProgramError, report_of
 from tidegauge.drive.wire.compiler import Message
@@ -33,7 +33,6 @@ from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.sessions.fetch_metadata import (
     FETCH_SESSION_ID_NOT_FOUND,
     FINAL_EPOCH,
-    INITIAL_EPOCH,
     INVALID_FETCH_SESSION_EPOCH,
 )
 
@@ -70,7 +69,7 @@ NAMED: dict[str, tuple[Path, list[Report | None]]] = {
     ),
     "records, as long as they are asked for": (
         (*LEADS, fetch(0), APPEND, fetch(1), fetch(2), fetch(3, 1, 0)),
-        [empty(0), None, read(0, 0), read(0, 0), None],
+        [empty(0), read(0, 0), read(0, 0), None],
     ),
     "a high watermark that moved, once": (
         (*LEADS, APPEND, fetch(0), fetch(1, 1, 0), fetch(2, 1, 0), fetch(3, 1, 0)),
@@ -325,3 +324,89 @@ def test_a_broker_with_a_session_of_its_own_making_is_found_and_shrunk(wrong: Wr
     assert shortest.step is not None
     assert shortest.step[0] in IN_SESSION
     assert "HandleFetch" in story(shortest, (), (), EVERYTHING.reports)
+
+
+def test_a_session_that_withholds_a_divergence_is_found_and_named() -> None:
+    orders = cover_of("sessions", FETCH_TRUNCATION).orders
+    found = run(ReferenceNode(BUGS["apache/kafka#9434"].start()), orders[::4], FETCH_TRUNCATION)
+    assert {failure.shown.fields for failure in found.failures} == {("result",)}
+    assert all("same as   apache/kafka#9434" in failure.text for failure in found.failures)
+
+
+def test_a_program_that_says_null_may_say_so_of_a_session_only() -> None:
+    only = Capabilities("some", EVERYTHING.can, frozenset({"result"}))
+    found = {"p": 1, "result": None}
+    assert report_of(found, fetch(1), only, b"", "") == report_of(found, others(1), only, b"", "") == found
+    with pytest.raises(DrivenProgramError, match='in "result" an object with an "error"'):
+        report_of(found, ("fetch", *fetch(1)[1:6]), only, b"", "on line 1")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# On the wire
+
+TOPIC, ELSE = Topic(uuid4(), "t"), Topic(uuid4(), "else")
+SESSION = 77
+
+
+def partition(hw: int) -> Message:
+    found = {"partitionIndex": 0, "errorCode": 0, "highWatermark": hw, "lastStableOffset": -1, "logStartOffset": 0}
+    return {**found, "abortedTransactions": None, "records": b""}
+
+
+def asked(body: Message) -> tuple[Any, ...]:
+    """Session, epoch, what a request names with its offset, what it forgets."""
+    named = {topic["topicId"]: topic["partitions"][0]["fetchOffset"] for topic in body["topics"]}
+    forgotten = [topic["topicId"] for topic in body["forgottenTopicsData"]]
+    return body["sessionId"], body["sessionEpoch"], named, forgotten
+
+
+def requests_of(*fetches: tuple[int, int | None, Message]) -> tuple[list[tuple[Any, ...]], list[Message | None]]:
+    """Fetches of peer 2 with (session epoch, offset or None, response) on the wire: what was asked, and what came of it."""
+    seen, found = [], []
+
+    async def with_a_broker() -> None:
+        responses = iter(fetches)
+
+        async def answered(request: Received) -> Message:
+            seen.append(asked(request.body))
+            return {"errorCode": 0, "sessionId": SESSION, "responses": [], **next(responses)[2]}
+
+        listener = Listener(shipped(), ["Fetch"], answered, Signs())
+        connection = await Connection.open(shipped(), await listener.start())
+        lane = SimpleNamespace(connection=connection, broker=SimpleNamespace(other=ELSE))
+        sessions, calls = FetchSessions(lane, TOPIC), Calls(Versions(await connection.versions()))  # type: ignore[arg-type]
+        for session_epoch, offset, _ in fetches:
+            full = calls.fetch(TOPIC, offset or 0, replica=2)
+            found.append(await sessions.fetch(2, full, session_epoch, wanted=offset is not None))
+        connection.close()
+        listener.close()
+
+    in_a_loop(with_a_broker())
+    return seen, found
+
+
+def test_a_request_names_what_the_session_does_not_have() -> None:
+    seen, _ = requests_of((0, 5, {}), (1, 5, {}), (2, 6, {}), (3, None, {}), (4, None, {}), (5, 6, {}), (0, 6, {}))
+    assert seen == [
+        (0, 0, {TOPIC.id: 5, ELSE.id: 0}, []),
+        (SESSION, 1, {}, []),
+        (SESSION, 2, {TOPIC.id: 6}, []),
+        (SESSION, 3, {}, [TOPIC.id]),
+        (SESSION, 4, {}, []),
+        (SESSION, 5, {TOPIC.id: 6}, []),
+        (SESSION, 0, {TOPIC.id: 6, ELSE.id: 0}, []),
+    ]
+
+
+def test_what_a_refused_request_named_is_named_again() -> None:
+    seen, found = requests_of((0, 5, {}), (3, 6, {"errorCode": 71, "sessionId": 0}), (1, 6, {}), (2, 6, {}))
+    assert [named for _, _, named, _ in seen[1:]] == [{TOPIC.id: 6}, {TOPIC.id: 6}, {}]
+    assert found[1] == {"errorCode": 71}
+    assert [session for session, *_ in seen[1:]] == [SESSION] * 3
+
+
+def test_what_a_response_says_of_others_is_nothing() -> None:
+    here, elsewhere = ({"topicId": topic.id, "partitions": [partition(3)]} for topic in (TOPIC, ELSE))
+    _, found = requests_of((0, 5, {"responses": [elsewhere, here]}), (1, 5, {"responses": [elsewhere]}))
+    assert found[0] is not None
+    assert (found[0]["highWatermark"], found[1]) == (3, None)

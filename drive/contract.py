@@ -75,9 +75,9 @@ STEPS: Mapping[str, Shape] = MappingProxyType(
             ("peer", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "may_join", "session_epoch"),
             ("error", "hw", "log_start", "records", "diverging"),
             "HandleFetch",
-            "The same as `fetch` with a session epoch (KIP-227): 0 opens a session of this partition and another in place of "
-            "the peer's last, -1 ends that. An incremental one names this partition only if it has changed. The result is null "
-            "if the response does not name it.",
+            "The same as `fetch` with a session epoch (KIP-227): 0 opens a session of this partition and another, in place "
+            "of the peer's last; -1 ends that. An incremental one names this partition only if it has changed. The result "
+            "is null if the response does not name it.",
         ),
         "fetch_others": Shape(
             ("peer", "session_epoch"),

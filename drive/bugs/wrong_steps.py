@@ -104,8 +104,8 @@ def _diverging_fetch_is_withheld(before: Held, taken: Step, after: Held, result:
         return after, result
     if taken[0] == "fetch_in_session" and taken[6] not in {INITIAL_EPOCH, FINAL_EPOCH}:
         cached = known_of(before.sessions.get(taken[1]))
-        told = cached is not None and (cached.hw, cached.log_start) == (result["hw"], result["log_start"])
-        return after, None if told else result
+        known = cached is not None and (cached.hw, cached.log_start) == (result["hw"], result["log_start"])
+        return after, None if known else result
     if taken[0] != "fetch_and_wait" or taken[3] != after.broker.partition.log.end:
         return after, result
     withheld = DelayedFetch(taken[1], NOW, FetchParams(taken[1]), Table())

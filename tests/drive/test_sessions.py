@@ -12,6 +12,7 @@ import pytest
 
 from tests.drive.test_frames import in_a_loop
 from tests.drive.test_waiting import LEADS, LEADS_AGAIN, THREE_BROKERS, TWO_BROKERS, read, taken_through
+from tidegauge.drive import transcript
 from tidegauge.drive.bugs.known import BUGS
 from tidegauge.drive.contract import EVERYTHING, IN_SESSION, Capabilities, Opening, Order, Path, Report, Step
 from tidegauge.drive.held import Held, Taken, WrongStep, fetch_json, opened
@@ -25,6 +26,7 @@ from tidegauge.drive.reference import step, stepped
 from tidegauge.drive.reporting.shrink import shrunk
 from tidegauge.drive.reporting.text import story
 from tidegauge.drive.runs.run import run
+from tidegauge.drive.runs.shipped import place_of
 from tidegauge.drive.sessions import TP, known_of
 from tidegauge.drive.transports.lines import DrivenProgramError, report_of
 from tidegauge.drive.wire.compiler import Message
@@ -326,6 +328,18 @@ def test_a_broker_with_a_session_of_its_own_making_is_found_and_shrunk(wrong: Wr
     assert shortest.step is not None
     assert shortest.step[0] in IN_SESSION
     assert "HandleFetch" in story(shortest, (), (), EVERYTHING.reports)
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.__name__)
+def test_what_an_unmodified_broker_said_in_sessions_is_told_from_what_a_wrong_one_says(wrong: WrongStep) -> None:
+    """So the step of the main job that rechecks transcripts can fail for each of these."""
+    node = transcript.read(place_of("4.3.1"))
+    orders = [order for order in node.orders if any(taken[0] in IN_SESSION for taken in order.path)]
+    assert len(orders) > 2000
+    assert play(node, orders, reference()).differences == ()
+    differences = play(node, orders[::4], reference(wrong=wrong)).differences
+    assert differences
+    assert {field for found in differences for field in found.fields} <= WRONG[wrong]
 
 
 def test_a_session_that_withholds_a_divergence_is_found_and_named() -> None:

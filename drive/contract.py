@@ -32,6 +32,9 @@ Report = Mapping[str, Any]
 
 EARLIEST, LATEST = "earliest", "latest"
 
+IN_SESSION = frozenset({"fetch_in_session", "fetch_others"})
+"""Fetches in a session: their responses need not name the partition."""
+
 
 class Shape(NamedTuple):
     """What a step takes, what `result` holds after it, whose action it is in catalog.toml, and a sentence."""
@@ -67,6 +70,20 @@ STEPS: Mapping[str, Shape] = MappingProxyType(
             ("error", "hw", "log_start", "records", "diverging"),
             "HandleFetch",
             "The same with minBytes 1 and a maxWait without end. One that has to wait is answered later, in `fetched`.",
+        ),
+        "fetch_in_session": Shape(
+            ("peer", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "may_join", "session_epoch"),
+            ("error", "hw", "log_start", "records", "diverging"),
+            "HandleFetch",
+            "The same as `fetch` with a session epoch (KIP-227): 0 opens a session of this partition and another, in place "
+            "of the peer's last; -1 ends that. An incremental one names this partition only if it has changed. The result "
+            "is null if the response does not name it.",
+        ),
+        "fetch_others": Shape(
+            ("peer", "session_epoch"),
+            ("error", "hw", "log_start", "records", "diverging"),
+            "HandleFetch",
+            "A peer's fetch with a session epoch of the other partition alone: the session forgets this one. Null as there.",
         ),
         "offsets_for_leader_epoch": Shape(
             ("current_leader_epoch", "leader_epoch"),

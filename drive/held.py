@@ -15,6 +15,7 @@ from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules, Setup
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server.waiting import DelayedFetch
+from tidegauge.impl.sessions.fetch_session_cache import FetchSession
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.table import Table
 
@@ -38,7 +39,7 @@ class Waiting(NamedTuple):
 
 class Held(NamedTuple):
     """The broker, and what is under way around it. `highest_epoch`: the highest leader epoch it has heard of. `fetches`: by
-    peer, the fetch that waits.
+    peer, the fetch that waits. `sessions`: by peer, its fetch session; `lost`: whose session went with its process.
 
     `wrong` is what a broker with a bug makes of a step that the right one has taken.
     """
@@ -51,6 +52,8 @@ class Held(NamedTuple):
     proposed: PartitionState = PartitionState()
     waiting: tuple[Waiting, ...] = ()
     fetches: Table[int, DelayedFetch] = Table()
+    sessions: Table[int, FetchSession] = Table()
+    lost: tuple[int, ...] = ()
     partition_epoch: int = UNDEFINED
     highest_epoch: int = UNDEFINED
     wrong: "WrongStep | None" = None

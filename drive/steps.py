@@ -6,6 +6,7 @@ from typing import Any
 from tidegauge.drive.contract import BROKER, LATEST
 from tidegauge.drive.held import Held, Taken, Waiting, cache_of, fetch_json, led
 from tidegauge.drive.purgatory import fetched_or_waiting
+from tidegauge.drive.sessions import fetched_in_session
 from tidegauge.impl.client_messages import Isolation, OffsetSpec
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import NOW, Broker
@@ -55,6 +56,19 @@ def _fetch(held: Held, peer: int, epoch: int, offset: int, last_epoch: int, may_
 
 def _fetch_and_wait(held: Held, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Taken:
     held, response = fetched_or_waiting(held, FetchRequest(peer, epoch, offset, last_epoch), may_join=may_join)
+    return held, None if response is None else fetch_json(response)
+
+
+def _fetch_in_session(
+    held: Held, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
+) -> Taken:
+    request = FetchRequest(peer, epoch, offset, last_epoch)
+    held, response = fetched_in_session(held, peer, session_epoch, request, may_join=may_join)
+    return held, None if response is None else fetch_json(response)
+
+
+def _fetch_others(held: Held, peer: int, session_epoch: int) -> Taken:
+    held, response = fetched_in_session(held, peer, session_epoch, None, may_join=True)
     return held, None if response is None else fetch_json(response)
 
 
@@ -147,6 +161,7 @@ def _started(held: Held, down: Broker) -> Held:
         broker_.restart(down),
         partition_epoch=held.partition_epoch,
         highest_epoch=held.highest_epoch,
+        lost=tuple(sorted({*held.lost, *held.sessions})),
         wrong=held.wrong,
     )
 
@@ -156,6 +171,8 @@ STEPS: Mapping[str, Callable[..., Taken]] = {
     "append": _append,
     "fetch": _fetch,
     "fetch_and_wait": _fetch_and_wait,
+    "fetch_in_session": _fetch_in_session,
+    "fetch_others": _fetch_others,
     "offsets_for_leader_epoch": _offsets_for_leader_epoch,
     "list_offsets": _list_offsets,
     "delete_records": _delete_records,

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from tidegauge.drive.contract import BROKER, Report, Step
 from tidegauge.drive.held import Held, Taken, WrongStep, cache_of, led
+from tidegauge.drive.sessions import known_of
 from tidegauge.impl.client_messages import FetchParams
 from tidegauge.impl.cluster.broker import NOW
 from tidegauge.impl.replica.fetch_state import PartitionFetchState
@@ -19,12 +20,16 @@ from tidegauge.impl.replica.isr import maybe_increment_leader_hw
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 from tidegauge.impl.server.waiting import DelayedFetch
+from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH, INITIAL_EPOCH
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.epoch_cache import Entries, EpochCache
 from tidegauge.impl.storage.log import Log
 from tidegauge.impl.table import Table
 
 _ALL: dict[str, WrongStep] = {}
+
+FETCHES = frozenset({"fetch", "fetch_in_session"})
+"""Of these the third argument is the offset."""
 
 
 def _as_in(issue: str) -> Callable[[WrongStep], WrongStep]:
@@ -60,14 +65,14 @@ def _undefined_epoch_ends_at_the_log_end(_before: Held, taken: Step, after: Held
 
 @_as_in("KAFKA-13141")
 def _diverging_fetch_is_recorded(_before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
-    if taken[0] != "fetch" or result is None or not result.get("diverging"):
+    if taken[0] not in FETCHES or result is None or not result.get("diverging"):
         return after, result
     return _with_log_end(after, taken[1], taken[3]), result
 
 
 @_as_in("KAFKA-8400")
 def _failed_read_is_recorded(_before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
-    if taken[0] != "fetch" or result is None or result["error"] != OFFSET_OUT_OF_RANGE:
+    if taken[0] not in FETCHES or result is None or result["error"] != OFFSET_OUT_OF_RANGE:
         return after, result
     return _with_log_end(after, taken[1], UNDEFINED), result
 
@@ -75,7 +80,7 @@ def _failed_read_is_recorded(_before: Held, taken: Step, after: Held, result: Re
 @_as_in("KAFKA-7152")
 def _who_has_everything_is_kept_out(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
     partition = after.broker.partition
-    joins = taken[0] == "fetch" and partition.state != before.broker.partition.state
+    joins = taken[0] in FETCHES and partition.state != before.broker.partition.state
     if not joins or taken[3] != partition.log.end:
         return after, result
     return led(after, partition._replace(state=before.broker.partition.state)), result
@@ -90,10 +95,18 @@ def _deletes_above_the_high_watermark(before: Held, taken: Step, after: Held, re
 
 
 @_as_in("apache/kafka#9434")
-def _diverging_fetch_waits(_before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
-    """At the log end there is nothing to read, and DelayedFetch#tryComplete had no case for it: it waits for what comes."""
-    at_the_end = taken[0] == "fetch_and_wait" and taken[3] == after.broker.partition.log.end
-    if not at_the_end or result is None or not result.get("diverging"):
+def _diverging_fetch_is_withheld(before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+    """At the log end there is nothing to read, and DelayedFetch#tryComplete had no case for it: it waits for what comes.
+
+    CachedPartition#maybeUpdateResponseData had none, too: a session leaves it out.
+    """
+    if result is None or not result.get("diverging"):
+        return after, result
+    if taken[0] == "fetch_in_session" and taken[6] not in {INITIAL_EPOCH, FINAL_EPOCH}:
+        cached = known_of(before.sessions.get(taken[1]))
+        known = cached is not None and (cached.hw, cached.log_start) == (result["hw"], result["log_start"])
+        return after, None if known else result
+    if taken[0] != "fetch_and_wait" or taken[3] != after.broker.partition.log.end:
         return after, result
     withheld = DelayedFetch(taken[1], NOW, FetchParams(taken[1]), Table())
     return after._replace(fetches=after.fetches.put(taken[1], withheld)), None

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tidegauge.drive.contract import BROKER
 from tidegauge.drive.kafka.canary import Canary
-from tidegauge.drive.kafka.clients import Calls, Versions
+from tidegauge.drive.kafka.clients import Calls, Topic, Versions
 from tidegauge.drive.kafka.controller import CONTROLLER, Controller
 from tidegauge.drive.kafka.jars import release_in
 from tidegauge.drive.kafka.peers import Peer
@@ -34,6 +34,9 @@ FLUSHED_AFTER = 0.5
 
 CHECKED_AFTER = 0.3
 """A check that was scheduled when the first metadata began to be applied has run, when it has been; in seconds."""
+
+MANY_SESSIONS = 1_000_000
+"""More than there are paths: no session is driven out by those of paths that are done."""
 
 HOUR_MS = 3_600_000
 NO_LIMIT_MS = -2
@@ -67,6 +70,7 @@ def properties(controller_port: int) -> Mapping[str, object]:
         "replica.fetch.min.bytes": 1,
         "replica.socket.timeout.ms": HOUR_MS,
         "request.timeout.ms": HOUR_MS,
+        "max.incremental.fetch.session.cache.slots": MANY_SESSIONS,
         "replica.high.watermark.checkpoint.interval.ms": HOUR_MS,
     }
 
@@ -133,6 +137,11 @@ class KafkaBroker:
     async def connect(self) -> Connection:
         """Another connection to the broker."""
         return await Connection.open(self._messages, self.controller.port)
+
+    @property
+    def other(self) -> Topic:
+        """A topic that is always there. Peers that are driven have no replica of it: to fetch it is an error each time."""
+        return self._pulse.topic
 
     def peer(self, node: int) -> Peer:
         """A broker of ours."""

@@ -17,6 +17,7 @@ from tidegauge.drive.kafka.clients import (
     fetched,
     replica_of,
 )
+from tidegauge.drive.kafka.fetch_sessions import FetchSessions
 from tidegauge.drive.kafka.followers import Followers
 from tidegauge.drive.kafka.lane import Lane
 from tidegauge.drive.kafka.metadata_log import MetadataRecord
@@ -44,6 +45,7 @@ class Partition:
         self._ids = {BROKER: BROKER, UNDEFINED: UNDEFINED, **{name: peer.node for name, peer in self._peers.items()}}
         self._names = {node: name for name, node in self._ids.items()}
         self._producers, self._followers = Producers(lane), Followers(lane)
+        self._sessions = FetchSessions(lane, self.topic)
         self._highest_epoch, self._created = UNDEFINED, False
 
     # -----------------------------------------------------------------------------------------------------------------
@@ -151,6 +153,18 @@ class Partition:
     async def _fetch_and_wait(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report | None:
         call = await self._fetch_call(name, epoch, offset, last_epoch, may_join, waits=True)
         found = await self._followers.fetch(name, call)
+        return None if found is None else _fetch_json(found)
+
+    async def _fetch_in_session(
+        self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
+    ) -> Report | None:
+        call = await self._fetch_call(name, epoch, offset, last_epoch, may_join)
+        found = await self._sessions.fetch(name, call, session_epoch, wanted=True)
+        return None if found is None else _fetch_json(found)
+
+    async def _fetch_others(self, name: int, session_epoch: int) -> Report | None:
+        call = await self._fetch_call(name, UNDEFINED, 0, UNDEFINED, may_join=True)
+        found = await self._sessions.fetch(name, call, session_epoch, wanted=False)
         return None if found is None else _fetch_json(found)
 
     async def _fetch_call(

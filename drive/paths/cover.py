@@ -3,7 +3,8 @@
 Rules of this file
 
 1. A local step is a value of the broker and a step; for a response or its loss also the request it ends. Where peers may
-   wait, it is also what waits, and only those count that something waits at or that may begin to.
+   wait, it is also what waits, and only those count that something waits at or that may begin to. Where they fetch in
+   sessions, it is also what the sessions remember, and only fetches in sessions count.
 2. States are explored breadth first and each path begins with a shortest run to a state that still has something to
    take; then it goes on while there is something near. So a path that fails is short already.
 3. Order is that of the graph, or as a seed shuffles it. The same graph and the same seed give the same paths.
@@ -13,22 +14,24 @@ import random
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-from tidegauge.drive.contract import BROKER, EVERYTHING, Capabilities, Opening, Order, Path, Step
+from tidegauge.drive.contract import BROKER, EVERYTHING, IN_SESSION, Capabilities, Opening, Order, Path, Step
 from tidegauge.drive.held import Held, opened
-from tidegauge.drive.paths.inputs import LEADER_EPOCH, NEXT, Input, Inputs, Local, Requested, counted, local
+from tidegauge.drive.paths.inputs import LEADER_EPOCH, NEXT, NOT_DUE, Input, Inputs, Local, Requested, counted, local
 from tidegauge.drive.reference import lacking, possible, step
+from tidegauge.drive.sessions import expected_epoch, known_of
 from tidegauge.impl.messages import FetchRequest, Request
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import INVALID_UPDATE_VERSION, NONE, UNDEFINED
+from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH, INITIAL_EPOCH
 
 LONGEST, NEAR = 24, 3
 """How long a path may go on, and how many steps it walks to reach something new."""
 
-LocalStep = tuple[Local, Requested, Step, Hashable]
+LocalStep = tuple[Local, Requested, Step, tuple[Hashable, ...]]
 
 
 class Edge(NamedTuple):
-    """A step of a state that a path can take. `takes` ends with the fetches that wait there."""
+    """A step of a state that a path can take. `takes` ends with the fetches that wait there, and the sessions."""
 
     takes: LocalStep
     step: Step
@@ -79,7 +82,9 @@ def cover(
 
 def _counts(inputs: Inputs, edge: Edge) -> bool:
     """Whether it is a local step of the graph: rule 1 of this file."""
-    _, _, taken, waiting = edge.takes
+    _, _, taken, (waiting, _) = edge.takes
+    if inputs.sessions:
+        return taken[0] in IN_SESSION
     return not inputs.waits or taken[0] == "fetch_and_wait" or bool(waiting)
 
 
@@ -105,7 +110,7 @@ def _explored(inputs: Inputs, start: Held, capabilities: Capabilities) -> tuple[
             if target == len(states):
                 states.append(after)
                 parents.append((source, given))
-            here.append(Edge((value, requested, given, held.fetches), given, target))
+            here.append(Edge((value, requested, given, (held.fetches, _remembered(held))), given, target))
         edges.append(here)
     return edges, parents
 
@@ -122,8 +127,17 @@ def _given(inputs: Inputs, held: Held, value: Local) -> Iterator[Input]:
             yield given
         if inputs.waits and given.step[0] == "fetch":
             yield Input(("fetch_and_wait", *given.step[1:]))
+        if inputs.sessions and given.step[0] == "fetch":
+            yield from _in_sessions(given.step)
     for peer, requested in in_flight.items():
         yield Input(("lose_response", peer), requested)
+
+
+def _in_sessions(fetch: Step) -> Iterator[Input]:
+    """The same fetch with each session epoch, and one of the session that forgets the partition."""
+    for session_epoch in (INITIAL_EPOCH, NEXT, NOT_DUE, FINAL_EPOCH):
+        yield Input(("fetch_in_session", *fetch[1:], session_epoch))
+    yield Input(("fetch_others", fetch[1], NEXT))
 
 
 def requested_by(request: Request) -> Requested:
@@ -143,7 +157,11 @@ def response_to_overtaken(held: Held) -> Step:
 
 
 def resolved(held: Held, given: Step) -> Step:
-    """A step with its partition epoch: metadata has the next one, a response to a proposal that of the last metadata."""
+    """A step with its epochs: metadata has the next partition epoch, a response to a proposal that of the last metadata; a
+    fetch in a session has the session epoch that is due, or one too high.
+    """
+    if given[0] in IN_SESSION and given[-1] in {NEXT, NOT_DUE}:
+        return (*given[:-1], expected_epoch(held, given[1]) + (given[-1] == NOT_DUE))
     if given[0] == "metadata" and given[3] == NEXT:
         return (*given[:3], held.partition_epoch + 1, *given[4:])
     if given[0] == "alter_partition_response" and given[2] == NEXT:
@@ -158,7 +176,13 @@ def _local(inputs: Inputs, held: Held) -> Local:
 def _key(inputs: Inputs, held: Held) -> Hashable:
     proposed = response_to_overtaken(held) if held.overtaken else None
     fresh, proposes = held.partition_epoch == UNDEFINED, held.proposal is not None
-    return _local(inputs, held), held.requests, proposes, proposed, held.waiting, held.fetches, fresh
+    in_flight = held.requests, proposes, proposed, held.waiting, held.fetches
+    return _local(inputs, held), in_flight, _remembered(held), fresh
+
+
+def _remembered(held: Held) -> Hashable:
+    """What sessions remember; which epoch is due in them makes no difference to what they do."""
+    return tuple((peer, known_of(session)) for peer, session in sorted(held.sessions.items())), held.lost
 
 
 def _path(

@@ -29,13 +29,14 @@ from tidegauge.impl.profiles import Profile
 
 class DrivenGraph(NamedTuple):
     """Its bounds, and what of the contract it is for. `elr`: explored with eligible leader replicas, where brokers stop.
-    `waits`: each fetch may also be one that waits.
+    `waits`: each fetch may also be one that waits. `sessions`: or one in a session.
     """
 
     bounds: Bounds | IsrBounds
     says: str
     elr: bool = False
     waits: bool = False
+    sessions: bool = False
 
     def inputs(self, profile: Profile) -> Inputs:
         """What it gives one broker of a generation."""
@@ -43,7 +44,7 @@ class DrivenGraph(NamedTuple):
         if isinstance(self.bounds, IsrBounds):
             return of_isr_changes(self.bounds, explored)
         inputs = of_cluster(self.bounds._replace(thread_truncates=profile.truncates_in_thread), explored)
-        return inputs._replace(waits=self.waits)
+        return inputs._replace(waits=self.waits, sessions=self.sessions)
 
 
 GRAPHS: Mapping[str, DrivenGraph] = MappingProxyType(
@@ -57,6 +58,8 @@ GRAPHS: Mapping[str, DrivenGraph] = MappingProxyType(
         ),
         "waits": DrivenGraph(Bounds(2, 2, 1, 0, min_insync_replicas=2), "a peer whose fetches wait", waits=True),
         "both": DrivenGraph(Bounds(3, 1, 0, 0), "two peers whose fetches wait, without an election", waits=True),
+        "sessions": DrivenGraph(Bounds(2, 1, 1, 1), "a peer that fetches in sessions", sessions=True),
+        "session_starts": DrivenGraph(Bounds(2, 2, 0, 0, max_start=1), "sessions where log starts move", sessions=True),
         "stops": DrivenGraph(
             Bounds(2, 1, 1, 1, loses_tails=True, min_insync_replicas=2),
             "clean stops, and crashes that lose the log's end",
@@ -67,7 +70,7 @@ GRAPHS: Mapping[str, DrivenGraph] = MappingProxyType(
     }
 )
 
-USUAL = ("two", "crash", "starts", "acks", "waits", "both", "stops", "isr")
+USUAL = ("two", "crash", "starts", "acks", "waits", "both", "sessions", "session_starts", "stops", "isr")
 """What --cover takes of a driven program unless it is told otherwise."""
 
 ON_THE_WIRE = (*USUAL, "three")

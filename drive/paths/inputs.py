@@ -29,7 +29,10 @@ from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE, UNDEFINED
 
 NEXT = -2
-"""The partition epoch after the last one, in a step of a graph that does not count them."""
+"""The partition epoch after the last one, in a step of a graph that does not count them; the session epoch that is due."""
+
+NOT_DUE = -3
+"""A session epoch that is one too high."""
 
 Local = tuple[Any, ...]
 """A broker's value without names and partition epochs."""
@@ -50,7 +53,7 @@ class Input(NamedTuple):
 
 class Inputs(NamedTuple):
     """`given` by value of the broker. `counts` says whether partition epochs are numbers there or NEXT, `waits` whether each
-    fetch may also be one that waits.
+    fetch may also be one that waits, `sessions` whether it may be one in a session.
     """
 
     given: Mapping[Local, Mapping[Input, None]]
@@ -60,6 +63,7 @@ class Inputs(NamedTuple):
     states: int
     transitions: int
     waits: bool = False
+    sessions: bool = False
 
 
 Rename = Callable[[int], int]

@@ -7,6 +7,8 @@ Rules of this file
 3. Hostile is what a wrong peer says: any epoch, any offset, any high watermark. What Kafka's wire format or its batch
    validation refuses before the protocol sees it is not drawn: records follow each other and begin where was asked.
 4. Every other fetch may wait. Which ones is drawn apart: for all else that a walk does it makes no difference.
+5. In every other walk peers fetch in sessions between the steps there would be else: mostly with the session epoch that is
+   due, and often what the session has already, or nobody would see what a leader makes of that.
 """
 
 import random
@@ -16,6 +18,7 @@ from tidegauge.drive.contract import (
     BROKER,
     EARLIEST,
     EVERYTHING,
+    IN_SESSION,
     LATEST,
     Capabilities,
     Opening,
@@ -25,6 +28,7 @@ from tidegauge.drive.contract import (
 )
 from tidegauge.drive.held import Held, opened
 from tidegauge.drive.reference import lacking, possible, step
+from tidegauge.drive.sessions import expected_epoch, known_of
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.messages import FetchRequest
 from tidegauge.impl.profiles import Profile
@@ -38,6 +42,7 @@ from tidegauge.impl.rules import (
     UNDEFINED,
     UNKNOWN_LEADER_EPOCH,
 )
+from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH, INITIAL_EPOCH, LARGEST_EPOCH
 
 STEPS_OF_A_WALK = 24
 FAR = 4
@@ -57,11 +62,15 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
     rng = random.Random(f"{seed}.{number}")
     opening = Opening((2, 3) if number % 3 == 2 else (2,), 2 if number % 4 == 3 else 1)
     held = opened(opening, profile)
-    may_wait = random.Random(f"{seed}.{number}.waits")
+    may_wait, in_session = (random.Random(f"{seed}.{number}.{apart}") for apart in ("waits", "sessions"))
+    has_sessions = number % 2 == 1 and capabilities.can >= IN_SESSION
     path: list[Step] = []
     begun = LED if number % 6 == 5 else ()
     for at in range(8 * STEPS_OF_A_WALK):
-        taken = begun[at] if at < len(begun) else _drawn(rng, held)
+        if at >= len(begun) and has_sessions and held.broker.leads and in_session.random() < 0.4:
+            taken = _in_session(in_session, held)
+        else:
+            taken = begun[at] if at < len(begun) else _drawn(rng, held)
         if taken[0] == "fetch" and may_wait.random() < 0.5:
             taken = _waiting(held, taken, capabilities)
         if not possible(held, taken) or lacking(capabilities, held, taken) is not None:
@@ -80,6 +89,22 @@ def _waiting(held: Held, fetch: Step, capabilities: Capabilities) -> Step:
     """The same fetch as one that may wait, if the contract allows that now and the broker can be given it."""
     taken = ("fetch_and_wait", *fetch[1:])
     return taken if possible(held, taken) and lacking(capabilities, held, taken) is None else fetch
+
+
+def _in_session(rng: random.Random, held: Held) -> Step:
+    """A fetch in a peer's session."""
+    _, peer, *asked, may_join = rng.choice((_fetch, _catching_up, _catching_up))(rng, held)
+    session, due, kind = held.sessions.get(peer), expected_epoch(held, peer), rng.random()
+    if session is None and kind < 0.9:
+        due = INITIAL_EPOCH
+    elif kind < 0.1:
+        return "fetch_others", peer, due
+    elif kind < 0.2:
+        due = rng.choice((INITIAL_EPOCH, FINAL_EPOCH, due + 1, LARGEST_EPOCH))
+    elif kind < 0.6 and (known := known_of(session)) is not None:
+        request = known.fetch.request
+        asked = [request.current_leader_epoch, request.fetch_offset, request.last_fetched_epoch]
+    return "fetch_in_session", peer, *asked, may_join, due
 
 
 def walks(seed: int, count: int, profile: Profile, capabilities: Capabilities = EVERYTHING) -> tuple[Order, ...]:

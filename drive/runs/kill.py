@@ -28,7 +28,8 @@ from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.explored.fault import Shown
 from tidegauge.impl.explored.faults import FAULTS
 
-GRAPHS = ("small", *sorted(USUAL, key=("isr", "acks", "stops", "crash", "starts", "two", "waits", "both").index))
+ORDER = ("isr", "acks", "stops", "crash", "starts", "two", "waits", "both", "session_starts", "sessions")
+GRAPHS = ("small", *sorted(USUAL, key=ORDER.index))
 """From the smallest on."""
 
 WALKS = 600

@@ -30,7 +30,7 @@ from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import RELEASE, named, version_of
 
-GRAPHS = ("two", "crash", "starts", "acks", "waits", "both", "isr", "three")
+GRAPHS = ("two", "crash", "starts", "acks", "waits", "both", "sessions", "session_starts", "isr", "three")
 SCENARIOS = ("F1", "F2", "F3", ROUNDED)
 WALKS, SEED = 200, 1
 PARTS = (*GRAPHS, "walks", "scenarios")
@@ -44,7 +44,7 @@ Each release was taken through the local steps of the graphs {graphs}, through {
 whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)). What it did is recorded in
 [`drive/transcripts`](../drive/transcripts) and held against the reference in `./run conformance`. A release that has few
 paths with three brokers was recorded before `three` was one of its graphs, one without paths where a fetch waits before
-`waits` and `both` were.
+`waits` and `both` were, one without fetches in sessions before `sessions` and `session_starts` were.
 This page is made from those files by `python -m tidegauge.drive.runs.releases`; `./run kafka` records them anew.
 
 A number is on how many paths a release shows a bug: the reference without it does something else there. An empty field: the
@@ -76,6 +76,7 @@ def page(nodes: Sequence[TranscriptNode], controlled: Sequence[of_controller.Tra
     rows.append(["paths", *(f"{one.orders:,}" for one in played)])
     rows.append(["paths with three brokers", *(f"{_with_peers(node, 2):,}" for node in nodes)])
     rows.append(["paths where a fetch waits", *(f"{_with_step(node, 'fetch_and_wait'):,}" for node in nodes)])
+    rows.append(["paths with a fetch in a session", *(f"{_with_step(node, 'fetch_in_session'):,}" for node in nodes)])
     rows.append(["steps", *(f"{one.steps:,}" for one in played)])
     rows.append(["paths that differ from its own profile", *(str(len(one.differences)) for one in played)])
     sentences = []

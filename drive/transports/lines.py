@@ -15,6 +15,7 @@ from tidegauge.drive.contract import (
     ACKS_ALL,
     BROKER,
     EXTRAS,
+    IN_SESSION,
     NEEDED,
     REPORTED,
     STEPS,
@@ -210,8 +211,8 @@ def report_of(found: dict[str, Any], step: Step | None, capabilities: Capabiliti
 
 def _check_result(value: Any, step: Step | None, line: bytes, where: str) -> None:
     fields = STEPS[step[0]].result if step else ()
-    waits = step is not None and (step[0] == "fetch_and_wait" or (step[0] == "append" and step[1] == -1))
-    if value is None and (not fields or waits):
+    null = step is not None and (step[0] in {"fetch_and_wait", *IN_SESSION} or (step[0] == "append" and step[1] == -1))
+    if value is None and (not fields or null):
         return
     if not fields:
         raise blamed(f'in "result" null, for {step[0] if step else "open"} is no request', line, where)

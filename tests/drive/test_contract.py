@@ -79,7 +79,8 @@ def test_of_a_request_that_is_refused_only_the_error_is_expected() -> None:
         return at < len(path)
 
     ReferenceNode(reference()).play(ORDERS, watch)
-    assert refused == {"append", "fetch", "fetch_and_wait", "offsets_for_leader_epoch", "list_offsets", "delete_records"}
+    fetches = {"fetch", "fetch_and_wait", "fetch_in_session"}
+    assert refused == {"append", *fetches, "offsets_for_leader_epoch", "list_offsets", "delete_records"}
 
 
 @pytest.mark.parametrize(("leader", "log_end"), [(2, 0), (-1, 1)])

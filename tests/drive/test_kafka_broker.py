@@ -12,10 +12,14 @@ from pathlib import Path
 import pytest
 
 from tests.drive.test_process import everybody, soon
+from tests.drive.test_sessions import NAMED, WRONG
+from tests.drive.test_waiting import recorded_node
 from tidegauge.drive.contract import Opening, Order, Report
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
+from tidegauge.drive.player import play, reference
+from tidegauge.drive.recording import Recorder
 from tidegauge.drive.reporting.shown import judged_text
 from tidegauge.drive.runs.orders import orders_for
 from tidegauge.drive.runs.run import run
@@ -69,6 +73,19 @@ def test_a_fetch_that_waits_is_told_from_one_that_a_high_watermark_wakes() -> No
     assert found.exit_code == 1
     assert {failure.shown.fields for failure in found.failures} == {("fetched",)}
     assert all("same as   hw_wakes_followers=off" in failure.text for failure in found.failures)
+
+
+@pytest.mark.parametrize("release", [NEW, OLD])
+def test_a_session_of_a_release_names_what_the_reference_does_and_no_wrong_one(release: str) -> None:
+    """Each path of test_sessions; what the broker did is recorded and held against sessions of other makings."""
+    profile = named(f"{RELEASE}{release}")
+    orders = [Order(Opening(), path) for path, _ in NAMED.values()]
+    recorder: Recorder[Order] = Recorder(orders)
+    with KafkaNode(release, jars(release)) as node:
+        assert play(node, orders, reference(profile), recorder).differences == ()
+    did = recorded_node(recorder)
+    unseen = [wrong.__name__ for wrong in WRONG if not play(did, orders, reference(profile, wrong=wrong)).differences]
+    assert unseen == []
 
 
 def test_an_old_release_is_told_from_todays_and_its_bug_is_named() -> None:

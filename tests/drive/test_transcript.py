@@ -181,6 +181,10 @@ def test_a_release_whose_controller_is_repaired_in_a_finding_does_not_show_it() 
     shows = {release_of(node): {name for name in FINDINGS.values() if paths_that_show(name, node)} for node in CONTROLLERS}
     assert shows["4.3.1"] - shows["4.1.1"] == {"F7", "F10"}
     assert shows["4.1.1"] - shows["4.3.1"] == {"KAFKA-19975", "apache/kafka#20716"}
+    assert shows["3.7.2"] - shows["3.8.1"] == {"KAFKA-15665", "F7"}
+    assert shows["3.8.1"] - shows["3.9.1"] == {"KAFKA-16952", "KAFKA-12670"}
+    assert shows["3.9.1"] - shows["4.0.1"] == {"KAFKA-17793"}
+    assert shows["4.0.1"] - shows["4.1.1"] == {"KAFKA-19130", "KAFKA-19522", "apache/kafka#20629"}
 
 
 @pytest.mark.long

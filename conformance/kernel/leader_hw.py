@@ -201,8 +201,29 @@ def bounded(st: State, b: int, isr: int, reported: int, trigger: int) -> None:
     decide(st, HW_03, reported >= least, field.HW, least, reported)
 
 
+def in_force(st: State, b: int, isr: int, reported: int) -> int:
+    """The committed ISR with which leader b moved its HW: by rule 2 maybe not the one it was told last.
+
+    UNKNOWN where nobody says which ISR is registered.
+    """
+    registered, pending = st[WHOLE, C_ISR], st[REPLICAS + b, PENDING]
+    if st[OPTION, LAG_RULE] == 0 or isr == UNKNOWN or st[WHOLE, C_EPOCH] != st[REPLICAS + b, EPOCH]:
+        return isr
+    lowest = lowest_counts(st, b, isr if pending == UNKNOWN else isr | pending)
+    if lowest == UNKNOWN or lowest >= reported:
+        return isr
+    if registered == UNKNOWN:
+        return UNKNOWN
+    if lowest_counts(st, b, registered) < reported:  # UNKNOWN is below every number
+        return isr
+    st[REPLICAS + b, ISR] = registered
+    st[REPLICAS + b, PENDING] = 0
+    return int(registered)
+
+
 def raised(st: State, b: int, isr: int, reported: int) -> None:
     """HW-02, HW-08, HW-09: the leader has moved its HW up to `reported`."""
+    isr = in_force(st, b, isr, reported)
     if isr == UNKNOWN:
         undecided(st, HW_02, 1 << field.ISR)
         undecided(st, HW_08, 1 << field.ISR)
@@ -212,18 +233,6 @@ def raised(st: State, b: int, isr: int, reported: int) -> None:
     pending = st[REPLICAS + b, PENDING]
     known = isr if pending == UNKNOWN else isr | pending
     lowest = lowest_counts(st, b, known)
-    if (
-        st[OPTION, LAG_RULE] == 1
-        and lowest != UNKNOWN
-        and lowest < reported
-        and st[WHOLE, C_EPOCH] == st[REPLICAS + b, EPOCH]
-    ):
-        registered = lowest_counts(st, b, st[WHOLE, C_ISR])
-        if registered != UNKNOWN and registered >= reported:
-            isr = st[WHOLE, C_ISR]
-            st[REPLICAS + b, ISR] = isr
-            st[REPLICAS + b, PENDING] = 0
-            known, pending, lowest = isr, 0, registered
     if lowest == UNKNOWN:
         undecided(st, HW_02, 1 << field.REMOTE_LEO)
     elif pending == UNKNOWN and reported <= lowest:

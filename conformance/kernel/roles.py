@@ -32,7 +32,7 @@ from tidegauge.conformance.kernel.state import (
     EPOCH_START,
     FIRST_EPOCH,
     FOLLOWING,
-    FORGOTTEN,
+    FORGOTTEN_UPTO,
     FRESH,
     HEARD,
     HW,
@@ -95,7 +95,7 @@ def metadata_of(st: State, b: int, epoch: int, leader: int, isr: int) -> None:
     old = st[REPLICAS + b, EPOCH]
     if old != UNKNOWN:
         decide(st, EPOCH_03, epoch >= old, field.LEADER_EPOCH, old, epoch)
-    forgotten = epoch <= st[WHOLE, FORGOTTEN]
+    forgotten = epoch <= st[WHOLE, FORGOTTEN_UPTO]
     if leader != UNKNOWN and forgotten:
         undecided(st, EPOCH_04, 1 << field.LEADER)
     elif leader != UNKNOWN:

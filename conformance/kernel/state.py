@@ -113,7 +113,7 @@ than one was handled, and whose response the follower gets is open."""
     COMPLETE_FROM,  # 1 while the registrations of the next leader epoch may not all be known
     ELECTIONS_UNSEEN,  # 1 when an election may have been missed
     DELETIONS_UNSEEN,  # 1 when a log start may have moved unseen
-    FORGOTTEN,  # up to this leader epoch registrations may be forgotten: nothing is known of what is not there
+    FORGOTTEN_UPTO,  # up to this leader epoch registrations may be forgotten: nothing is known of what is not there
     NOW,  # the row that is judged
     TRACE,
     FAILED,  # bit mask of the rules that failed in this trace
@@ -290,6 +290,6 @@ def forget(st: State, trace: int) -> None:
     st[WHOLE, TERMS] = 0
     st[WHOLE, UNCLEAN] = -1
     st[WHOLE, DELETED] = 0
-    st[WHOLE, FORGOTTEN] = -1
+    st[WHOLE, FORGOTTEN_UPTO] = -1
     st[WHOLE, TRACE] = trace
     st[WHOLE, FAILED] = 0

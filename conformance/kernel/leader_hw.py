@@ -102,15 +102,12 @@ def gather(st: State, b: int, maximal: int) -> bool:
 
 
 def lowest_counts(st: State, b: int, maximal: int) -> int:
-    """The lowest recorded LEO in the maximal ISR; UNKNOWN when one of them is unknown and no known one is below 0."""
+    """The lowest recorded LEO in the maximal ISR; UNKNOWN, which is below every number, when one of them is unknown."""
     n = st[OPTION, BROKERS]
     lowest = st[REPLICAS + b, LEO]
     for r in range(n):
         if r != b and maximal >> r & 1 == 1:
-            remote = st[pair(st, r, b), REMOTE]
-            if remote == UNKNOWN or lowest == UNKNOWN:
-                return UNKNOWN
-            lowest = min(lowest, remote)
+            lowest = min(lowest, st[pair(st, r, b), REMOTE])
     return int(lowest)
 
 
@@ -147,7 +144,7 @@ def expected_hw(st: State, b: int, isr: int, trigger: int, reported: int) -> int
     hw, leo = st[REPLICAS + b, HW], st[REPLICAS + b, LEO]
     if trigger == 0:
         return int(hw)
-    if hw == UNKNOWN or leo == UNKNOWN or isr == UNKNOWN:
+    if UNKNOWN in (hw, leo):
         return UNKNOWN
     maximal, short = maximal_isr(st, b, isr), too_few(st, b, isr)
     if UNKNOWN in (maximal, short) or not gather(st, b, maximal):

@@ -39,7 +39,6 @@ from tidegauge.conformance.kernel.state import (
     HW_MOVED,
     ISR,
     KEEPS_REMOTE_LEO,
-    KEPT_EPOCH,
     KEPT_LEO,
     LEADER,
     LEADING,
@@ -73,21 +72,19 @@ def forget_recorded(st: State, b: int, value: int) -> None:
         st[pair(st, r, b), REMOTE] = value
         st[pair(st, r, b), REMOTE_EPOCH] = value
         st[pair(st, r, b), KEPT_LEO] = value
-        st[pair(st, r, b), KEPT_EPOCH] = value
 
 
 def set_recorded_aside(st: State, b: int) -> None:
     """What b recorded of the others must not count any more; a leader that counts it is known by it (finding F2)."""
     for r in range(st[OPTION, BROKERS]):
         p = pair(st, r, b)
-        leo, epoch = st[p, REMOTE], st[p, REMOTE_EPOCH]
+        leo = st[p, REMOTE]
         st[p, REMOTE] = -1
         st[p, REMOTE_EPOCH] = -1
         if st[OPTION, REPORTS_HANDLE_FETCH] == 0:
             st[p, REMOTE] = UNKNOWN
             st[p, REMOTE_EPOCH] = UNKNOWN
         st[p, KEPT_LEO] = leo
-        st[p, KEPT_EPOCH] = epoch
 
 
 def metadata_of(st: State, b: int, epoch: int, leader: int, isr: int) -> None:

@@ -84,10 +84,9 @@ REGISTERED = 2
     REMOTE,  # LEO the leader recorded for the follower
     REMOTE_EPOCH,  # the leader epoch in which it did
     KEPT_LEO,  # what it recorded before it was elected again, and was to forget
-    KEPT_EPOCH,
     PROCESS,  # the highest broker epoch of the follower that it has accepted
-) = range(24)
-PAIR = 24
+) = range(23)
+PAIR = 23
 
 NOTHING, REQUEST, HELD, DATA, DIVERGED, RANGE, REFUSED, EPOCH_REQUEST, EPOCH_RESPONSE, ADRIFT, EITHER = range(11)
 """What is in flight between a follower and a leader; HELD: recorded, and the response leaves later; ADRIFT: its leader went

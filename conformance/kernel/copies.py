@@ -13,14 +13,6 @@ Rules of this file
 from tidegauge.conformance.kernel.flight import fits, matches
 from tidegauge.conformance.kernel.state import (
     ADRIFT,
-    ANS_BASE,
-    ANS_DIV_END,
-    ANS_DIV_EPOCH,
-    ANS_END,
-    ANS_ERROR,
-    ANS_HW,
-    ANS_REC_EPOCH,
-    ANS_TERM,
     DATA,
     DIVERGED,
     EPOCH_REQUEST,
@@ -69,11 +61,3 @@ def put_back(st: State, p: int, repeated: int) -> None:
             st[p, k] = st[KEPT, k]
     if repeated == AGAIN:
         st[p, OLD_KIND] = st[KEPT, OLD_KIND]
-        st[p, ANS_HW] = UNKNOWN
-        st[p, ANS_BASE] = UNKNOWN
-        st[p, ANS_END] = UNKNOWN
-        st[p, ANS_REC_EPOCH] = UNKNOWN
-        st[p, ANS_TERM] = -1
-        st[p, ANS_ERROR] = UNKNOWN
-        st[p, ANS_DIV_EPOCH] = UNKNOWN
-        st[p, ANS_DIV_END] = UNKNOWN

@@ -59,7 +59,6 @@ def answer_fetch(st: State, b: int, f: int, asked: Request, response: Response, 
     p = pair(st, f, b)
     kind = st[p, KIND]
     this_one = fits(asked.epoch, st[p, REQ_EPOCH]) and fits(asked.offset, st[p, REQ_OFFSET])
-    held = kind == HELD and this_one
     if kind not in (UNKNOWN, HELD, REQUEST, ADRIFT) or not this_one:
         return
     leads = st[REPLICAS + b, ROLE] == LEADING and fits(st[REPLICAS + b, EPOCH], asked.epoch)
@@ -70,7 +69,7 @@ def answer_fetch(st: State, b: int, f: int, asked: Request, response: Response, 
     if error == NONE and data.end > data.base >= 0 and st[REPLICAS + b, ROLE] != UNKNOWN:
         decide(st, FENCE_02, st[REPLICAS + b, ROLE] == LEADING, field.ERROR, NOT_LEADER_OR_FOLLOWER, error)
     # a delayed fetch is read again (DelayedFetch#onComplete), and the leader may have been deposed or elected again since
-    if held and leads and error == NONE and res_hw >= 0:
+    if kind == HELD and leads and error == NONE and res_hw >= 0:
         low, high = st[p, ANS_LOW_HW], st[REPLICAS + b, HW]
         if UNKNOWN in (low, high):
             undecided(st, FETCH_08, 1 << field.HW)

@@ -51,7 +51,6 @@ from tidegauge.conformance.kernel.state import (
     OPTION,
     REPLICAS,
     REPORTS_CACHE_ENTRIES,
-    REPORTS_SEND_FETCH,
     REQ_EPOCH,
     REQ_OFFSET,
     REQUEST,
@@ -171,7 +170,7 @@ def handle_fetch_response(
         if st[OPTION, FENCING] == 0:
             t = st[p, ANS_TERM]
     # a row T4 response asks for another round (KIP-279): records before it would be appended above a fork
-    if st[REPLICAS + b, MORE_ROUNDS] == 1 and st[OPTION, REPORTS_SEND_FETCH] == 1:
+    if st[REPLICAS + b, MORE_ROUNDS] == 1:
         decide(st, TRUNC_02, False, field.COMPLETED, 1, 0)
         st[REPLICAS + b, MORE_ROUNDS] = 0
     append_answered(st, b, t, data, after.leo, reported, pairs)
@@ -240,7 +239,7 @@ def follow_hw(st: State, b: int, res_hw: int, hw: int) -> None:
         expected = follower_high_watermark(res_hw, max(log_start, 0), leo)
     hw_becomes(st, b, HW_05, expected, hw, 1 << field.RES_HW | 1 << field.LEO | 1 << field.LOG_START)
     after = st[REPLICAS + b, HW]
-    if UNKNOWN in (before, after) or st[OPTION, REPORTS_SEND_FETCH] == 0:
+    if UNKNOWN in (before, after):
         st[REPLICAS + b, HW_MOVED] = UNKNOWN
     elif after != before:
         st[REPLICAS + b, HW_MOVED] = before

@@ -143,7 +143,7 @@ def judge_traces(
                     some_broker(st, int(code == field.REGISTER_BROKER))
             elif code == field.SET_MIN_ISR:
                 set_min_isr(st, c[field.MIN_ISR][i])
-            elif b < 0 or b >= n:
+            elif b >= n:
                 pass
             elif code == field.READ_CONFIG:
                 read_config(st, b, c[field.MIN_ISR][i])

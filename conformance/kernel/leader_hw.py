@@ -102,15 +102,12 @@ def gather(st: State, b: int, maximal: int) -> bool:
 
 
 def lowest_counts(st: State, b: int, maximal: int) -> int:
-    """The lowest recorded LEO in the maximal ISR; UNKNOWN when one of them is unknown and no known one is below 0."""
+    """The lowest recorded LEO in the maximal ISR; UNKNOWN, which is below every number, when one of them is unknown."""
     n = st[OPTION, BROKERS]
     lowest = st[REPLICAS + b, LEO]
     for r in range(n):
         if r != b and maximal >> r & 1 == 1:
-            remote = st[pair(st, r, b), REMOTE]
-            if remote == UNKNOWN or lowest == UNKNOWN:
-                return UNKNOWN
-            lowest = min(lowest, remote)
+            lowest = min(lowest, st[pair(st, r, b), REMOTE])
     return int(lowest)
 
 
@@ -147,7 +144,7 @@ def expected_hw(st: State, b: int, isr: int, trigger: int, reported: int) -> int
     hw, leo = st[REPLICAS + b, HW], st[REPLICAS + b, LEO]
     if trigger == 0:
         return int(hw)
-    if hw == UNKNOWN or leo == UNKNOWN or isr == UNKNOWN:
+    if UNKNOWN in (hw, leo):
         return UNKNOWN
     maximal, short = maximal_isr(st, b, isr), too_few(st, b, isr)
     if UNKNOWN in (maximal, short) or not gather(st, b, maximal):
@@ -201,8 +198,29 @@ def bounded(st: State, b: int, isr: int, reported: int, trigger: int) -> None:
     decide(st, HW_03, reported >= least, field.HW, least, reported)
 
 
+def in_force(st: State, b: int, isr: int, reported: int) -> int:
+    """The committed ISR with which leader b moved its HW: by rule 2 maybe not the one it was told last.
+
+    UNKNOWN where nobody says which ISR is registered.
+    """
+    registered, pending = st[WHOLE, C_ISR], st[REPLICAS + b, PENDING]
+    if st[OPTION, LAG_RULE] == 0 or isr == UNKNOWN or st[WHOLE, C_EPOCH] != st[REPLICAS + b, EPOCH]:
+        return isr
+    lowest = lowest_counts(st, b, isr if pending == UNKNOWN else isr | pending)
+    if lowest == UNKNOWN or lowest >= reported:
+        return isr
+    if registered == UNKNOWN:
+        return UNKNOWN
+    if lowest_counts(st, b, registered) < reported:  # UNKNOWN is below every number
+        return isr
+    st[REPLICAS + b, ISR] = registered
+    st[REPLICAS + b, PENDING] = 0
+    return int(registered)
+
+
 def raised(st: State, b: int, isr: int, reported: int) -> None:
     """HW-02, HW-08, HW-09: the leader has moved its HW up to `reported`."""
+    isr = in_force(st, b, isr, reported)
     if isr == UNKNOWN:
         undecided(st, HW_02, 1 << field.ISR)
         undecided(st, HW_08, 1 << field.ISR)
@@ -212,18 +230,6 @@ def raised(st: State, b: int, isr: int, reported: int) -> None:
     pending = st[REPLICAS + b, PENDING]
     known = isr if pending == UNKNOWN else isr | pending
     lowest = lowest_counts(st, b, known)
-    if (
-        st[OPTION, LAG_RULE] == 1
-        and lowest != UNKNOWN
-        and lowest < reported
-        and st[WHOLE, C_EPOCH] == st[REPLICAS + b, EPOCH]
-    ):
-        registered = lowest_counts(st, b, st[WHOLE, C_ISR])
-        if registered != UNKNOWN and registered >= reported:
-            isr = st[WHOLE, C_ISR]
-            st[REPLICAS + b, ISR] = isr
-            st[REPLICAS + b, PENDING] = 0
-            known, pending, lowest = isr, 0, registered
     if lowest == UNKNOWN:
         undecided(st, HW_02, 1 << field.REMOTE_LEO)
     elif pending == UNKNOWN and reported <= lowest:

@@ -123,11 +123,8 @@ def hw_becomes(st: State, b: int, rule: int, expected: int, reported: int, missi
 
 def learn(st: State, b: int, leo: int, hw: int) -> None:
     """An event that does not say whom it concerns cannot be judged, only believed."""
-    if leo != UNKNOWN and leo != st[REPLICAS + b, LEO]:
-        st[REPLICAS + b, CACHED] = UNKNOWN
-        set_leo(st, b, leo)
-    if hw != UNKNOWN:
-        set_hw(st, b, hw)
+    set_leo(st, b, leo)
+    set_hw(st, b, hw)
 
 
 def nobody(st: State, code: int, peer: int) -> None:

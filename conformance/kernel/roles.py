@@ -32,14 +32,13 @@ from tidegauge.conformance.kernel.state import (
     EPOCH_START,
     FIRST_EPOCH,
     FOLLOWING,
-    FORGOTTEN,
+    FORGOTTEN_UPTO,
     FRESH,
     HEARD,
     HW,
     HW_MOVED,
     ISR,
     KEEPS_REMOTE_LEO,
-    KEPT_EPOCH,
     KEPT_LEO,
     LEADER,
     LEADING,
@@ -73,21 +72,19 @@ def forget_recorded(st: State, b: int, value: int) -> None:
         st[pair(st, r, b), REMOTE] = value
         st[pair(st, r, b), REMOTE_EPOCH] = value
         st[pair(st, r, b), KEPT_LEO] = value
-        st[pair(st, r, b), KEPT_EPOCH] = value
 
 
 def set_recorded_aside(st: State, b: int) -> None:
     """What b recorded of the others must not count any more; a leader that counts it is known by it (finding F2)."""
     for r in range(st[OPTION, BROKERS]):
         p = pair(st, r, b)
-        leo, epoch = st[p, REMOTE], st[p, REMOTE_EPOCH]
+        leo = st[p, REMOTE]
         st[p, REMOTE] = -1
         st[p, REMOTE_EPOCH] = -1
         if st[OPTION, REPORTS_HANDLE_FETCH] == 0:
             st[p, REMOTE] = UNKNOWN
             st[p, REMOTE_EPOCH] = UNKNOWN
         st[p, KEPT_LEO] = leo
-        st[p, KEPT_EPOCH] = epoch
 
 
 def metadata_of(st: State, b: int, epoch: int, leader: int, isr: int) -> None:
@@ -95,7 +92,7 @@ def metadata_of(st: State, b: int, epoch: int, leader: int, isr: int) -> None:
     old = st[REPLICAS + b, EPOCH]
     if old != UNKNOWN:
         decide(st, EPOCH_03, epoch >= old, field.LEADER_EPOCH, old, epoch)
-    forgotten = epoch <= st[WHOLE, FORGOTTEN]
+    forgotten = epoch <= st[WHOLE, FORGOTTEN_UPTO]
     if leader != UNKNOWN and forgotten:
         undecided(st, EPOCH_04, 1 << field.LEADER)
     elif leader != UNKNOWN:

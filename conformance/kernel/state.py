@@ -84,10 +84,9 @@ REGISTERED = 2
     REMOTE,  # LEO the leader recorded for the follower
     REMOTE_EPOCH,  # the leader epoch in which it did
     KEPT_LEO,  # what it recorded before it was elected again, and was to forget
-    KEPT_EPOCH,
     PROCESS,  # the highest broker epoch of the follower that it has accepted
-) = range(24)
-PAIR = 24
+) = range(23)
+PAIR = 23
 
 NOTHING, REQUEST, HELD, DATA, DIVERGED, RANGE, REFUSED, EPOCH_REQUEST, EPOCH_RESPONSE, ADRIFT, EITHER = range(11)
 """What is in flight between a follower and a leader; HELD: recorded, and the response leaves later; ADRIFT: its leader went
@@ -113,7 +112,7 @@ than one was handled, and whose response the follower gets is open."""
     COMPLETE_FROM,  # 1 while the registrations of the next leader epoch may not all be known
     ELECTIONS_UNSEEN,  # 1 when an election may have been missed
     DELETIONS_UNSEEN,  # 1 when a log start may have moved unseen
-    FORGOTTEN,  # up to this leader epoch registrations may be forgotten: nothing is known of what is not there
+    FORGOTTEN_UPTO,  # up to this leader epoch registrations may be forgotten: nothing is known of what is not there
     NOW,  # the row that is judged
     TRACE,
     FAILED,  # bit mask of the rules that failed in this trace
@@ -290,6 +289,6 @@ def forget(st: State, trace: int) -> None:
     st[WHOLE, TERMS] = 0
     st[WHOLE, UNCLEAN] = -1
     st[WHOLE, DELETED] = 0
-    st[WHOLE, FORGOTTEN] = -1
+    st[WHOLE, FORGOTTEN_UPTO] = -1
     st[WHOLE, TRACE] = trace
     st[WHOLE, FAILED] = 0

@@ -23,7 +23,7 @@ from tidegauge.conformance.kernel.state import (
     DELETED,
     EPOCH,
     FENCING,
-    FORGOTTEN,
+    FORGOTTEN_UPTO,
     HEARD,
     LEADING,
     MOST_PAST,
@@ -96,7 +96,7 @@ def room_for_a_registration(st: State) -> None:
     forget_registrations(st, -UNKNOWN)
     t = 0
     while t < st[WHOLE, TERMS]:  # between an older term and a later one an unclean election may be forgotten
-        if st[term(st, t), T_EPOCH] < st[WHOLE, FORGOTTEN]:
+        if st[term(st, t), T_EPOCH] < st[WHOLE, FORGOTTEN_UPTO]:
             remove_term(st, t)
         else:
             t += 1
@@ -226,7 +226,7 @@ def forget_registrations(st: State, below: int) -> None:
     while count - gone > st[WHOLE, PAST] // 2 and st[registration(st, gone), R_EPOCH] < below:
         gone += 1
     if gone > 0:
-        st[WHOLE, FORGOTTEN] = max(st[WHOLE, FORGOTTEN], st[registration(st, gone - 1), R_EPOCH])
+        st[WHOLE, FORGOTTEN_UPTO] = max(st[WHOLE, FORGOTTEN_UPTO], st[registration(st, gone - 1), R_EPOCH])
     for i in range(gone, count):
         copy_registration(st, i, i - gone)
     st[WHOLE, REGISTRATIONS] = count - gone

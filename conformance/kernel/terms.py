@@ -20,7 +20,7 @@ from tidegauge.conformance.kernel.state import (
     DELETED,
     EPOCH,
     FAILED_COUNT,
-    FORGOTTEN,
+    FORGOTTEN_UPTO,
     HELD_COUNT,
     LEO,
     OPTION,
@@ -87,7 +87,7 @@ def one_leader(st: State, epoch: int, leader: int) -> None:
 def open_term(st: State, b: int) -> None:
     """Replica b, whose epoch and log are up to date, begins to lead: DATA-01 and DATA-03 against the terms before."""
     st[REPLICAS + b, TERM] = -1
-    if st[REPLICAS + b, EPOCH] <= st[WHOLE, FORGOTTEN]:
+    if st[REPLICAS + b, EPOCH] <= st[WHOLE, FORGOTTEN_UPTO]:
         return
     room_for_a_term(st)
     t = st[WHOLE, TERMS]

@@ -76,12 +76,11 @@ def truncate(st: State, b: int, offset: int, div_epoch: int, div_end: int, trunc
 
 
 def truncate_at(st: State, b: int, target: int, after: Log) -> None:
-    """TRUNC-03 and HW-07: UnifiedLog#truncateTo."""
+    """TRUNC-03 and HW-07: UnifiedLog#truncateTo. UNKNOWN is below every number, so what is lowered to it is unknown."""
     before = st[REPLICAS + b, LEO]
-    end = UNKNOWN if UNKNOWN in (before, target) else min(before, target)
-    leo_becomes(st, b, TRUNC_03, end, after.leo, 1 << field.TARGET | 1 << field.LEO_BEFORE)
+    leo_becomes(st, b, TRUNC_03, min(before, target), after.leo, 1 << field.TARGET | 1 << field.LEO_BEFORE)
     old = st[REPLICAS + b, HW]
-    lowered = UNKNOWN if UNKNOWN in (old, target) else high_watermark_after_truncation(old, target)
+    lowered = high_watermark_after_truncation(old, target)
     hw_becomes(st, b, HW_07, lowered, after.hw, 1 << field.TARGET | 1 << field.HW_BEFORE)
     cache_truncate(st, b, target)
     # below its start the whole log goes and begins again at the target (UnifiedLog#truncateTo, #truncateFullyAndStartAt)
@@ -203,8 +202,7 @@ def handle_out_of_range(
     else:
         old = st[REPLICAS + b, HW]
         leo_becomes(st, b, OOR_01, expected, after.leo, 0)
-        lowered = UNKNOWN if old == UNKNOWN else high_watermark_after_truncation(old, expected)
-        hw_becomes(st, b, OOR_01, lowered, after.hw, 1 << field.HW_BEFORE)
+        hw_becomes(st, b, OOR_01, high_watermark_after_truncation(old, expected), after.hw, 1 << field.HW_BEFORE)
         cache_truncate(st, b, expected)
         # a leader that ends below this log's start: all of it goes (UnifiedLog#truncateTo)
         if log_start != UNKNOWN:

@@ -1,6 +1,6 @@
 """A small correct run written by hand, and ways to bend it: what the tests of single rules start from."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -120,14 +120,21 @@ FORKED = (
 """Broker 1 wrote record 0 alone and died; broker 2 led and wrote another; broker 1 comes back and truncates."""
 
 
-def judged(events: Sequence[Event], config: Config = TWO, final: int = 1) -> Judgement:
-    trace = Trace("hand", "t-0", config, numbered(events))
+def judged(events: Sequence[Event], config: Config = TWO, final: int = 1, missing: Collection[int] = ()) -> Judgement:
+    """What the judge says; the lines at the positions that are `missing` are left out, as the numbers of the others show."""
+    whole = numbered(events)
+    trace = Trace("hand", "t-0", config, tuple(event for at, event in enumerate(whole) if at not in missing))
     columns = to_columns([trace], config)
     return judge_sequence(judge(columns, config, final=final), [trace], columns)
 
 
-def broken(events: Sequence[Event], config: Config = TWO) -> set[str]:
-    return {failure.rule for failure in judged(events, config).failures}
+def broken(events: Sequence[Event], config: Config = TWO, missing: Collection[int] = ()) -> set[str]:
+    return {failure.rule for failure in judged(events, config, missing=missing).failures}
+
+
+def either_way(config: Config) -> tuple[Config, Config]:
+    """The config, and the one that counts its nodes from the other end: nothing hangs on that."""
+    return config, replace(config, nodes=tuple(reversed(config.nodes)))
 
 
 def bent(events: Sequence[Event], at: int, **fields: Any) -> tuple[Event, ...]:

@@ -25,8 +25,8 @@ from tests.mutation.kernel_mutants import KernelMutant, all_mutants, modules
 from tests.mutation.kernel_watch import Watch
 
 SURVIVORS = Path(__file__).with_name("kernel_survivors.toml")
-BAR = 92.0
-"""Less than this part of the mutants noticed, in percent, fails the run. It follows the corpus up by hand; the aim is 97."""
+BAR = 99.0
+"""Less than this part of the mutants noticed, in percent, fails the run. It follows the corpus up by hand."""
 
 
 def known_survivors() -> dict[str, str]:

@@ -7,7 +7,8 @@ Rules of this file
 2. Variants of the stock are drawn with the seed: one thing changed, null or left out, another config, the nodes the other
    way round. Wrong next events of bounded models come as they are, and so do runs of every generation; others are written
    as an unreliable source would (tests.mutation.kernel_runs). Families of short traces come by their theme.
-3. Every trace is one that NDJSON says back as it is, so that the corpus can be written down.
+3. Every trace is as NDJSON says it back, so that the corpus can be written down. Lines that are missing, as the numbers of
+   the others show, are no loss of it.
 """
 
 import random
@@ -21,6 +22,7 @@ import pytest
 
 from tests.conformance import hand
 from tests.mutation.kernel_families import families
+from tests.mutation.kernel_heirs import heirs
 from tests.mutation.kernel_little_families import little_families
 from tests.mutation.kernel_runs import unreliable_runs
 from tidegauge.conformance.evidence.beyond import CASES
@@ -35,6 +37,7 @@ from tidegauge.impl.profiles import PROFILES
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import DUPLICATES, numbered
+from tidegauge.traces.problems import lost
 from tidegauge.traces.schema import FIELDS, REASSIGNED, UNCLEAN_ELECTIONS, WHOLE, Config, FieldKind, Trace
 
 KERNEL_TESTS = Path(__file__).parents[1] / "conformance" / "kernel"
@@ -51,6 +54,8 @@ UNRELIABLE = 18
 """Unreliable runs of each case."""
 THEMES = 40
 """Traces of each family."""
+SHORT_TERMS = 400
+"""Runs of many short terms."""
 BEHAVIOURS, EVENTS = 5, 30
 """Random behaviours of each small model, and the events of each at most."""
 OFFERED_MODELS = ("fetch-truncation, no crash", "kip320, no crash", "Refines", "HwOnly", "Kip101", "AcksAll")
@@ -78,7 +83,7 @@ def variants(of: Sequence[Trace], seed: int) -> list[Trace]:
     drawn = [trace for kind, count in DRAWN.items() for trace in rng.sample(made[kind](), count)]
     runs = [trace for case in CASES for trace in case.walks(RUNS, STEPS, seed)]
     wrong = [trace for model in MODELS if model.name in OFFERED_MODELS for trace in wrong_next(model, rng)]
-    themes = [*families(THEMES, seed), *little_families(THEMES, seed)]
+    themes = [*families(THEMES, seed), *little_families(THEMES, seed), *(heirs(rng) for _ in range(SHORT_TERMS))]
     return once((*drawn, *runs, *unreliable_runs(UNRELIABLE, seed), *wrong, *themes))
 
 
@@ -121,13 +126,13 @@ def _judged_by_tests() -> list[Trace]:
 
 
 def once(traces: Iterable[Trace]) -> list[Trace]:
-    """Each trace that NDJSON says back as it is, once, wherever it was read."""
+    """Each trace of which NDJSON says every event back, once, wherever it was read."""
     found: dict[str, Trace] = {}
     for trace in traces:
         text = "\n".join(ndjson.lines(_nowhere(replace(trace, name="", tp="t-0"))))
         if text not in found:
             read = ndjson.read_bytes(text.encode(), "")
-            if not read.problems and len(read.traces) == 1:
+            if not lost(read.problems) and len(read.traces) == 1:
                 found[text] = _nowhere(read.traces[0])
     return list(found.values())
 

@@ -10,7 +10,8 @@ from tests.conformance.hand import COPIED, FORKED, OPENING, TWO
 from tests.conformance.kernel.test_elected_again import FOLLOWED, elected
 from tests.mutation import kernel, kernel_pool
 from tests.mutation.kernel_choice import cover
-from tests.mutation.kernel_corpus import LITTLE, differences, tables
+from tests.mutation.kernel_corpus import LITTLE, differences, tables, with_little_room
+from tests.mutation.kernel_heirs import heirs
 from tests.mutation.kernel_mutants import all_mutants, modules
 from tests.mutation.kernel_probes import differing
 from tests.mutation.kernel_runs import unreliable
@@ -157,6 +158,21 @@ def test_a_trace_is_in_the_stock_once_wherever_it_was_read() -> None:
     read = replace(written, name="0001", events=tuple(replace(event, at="corpus:7") for event in written.events))
     assert len(kernel_pool.once((written, read))) == 1
     assert len(kernel_pool.once((written, replace(read, events=read.events[:-1])))) == 2
+
+
+def test_a_trace_with_a_gap_is_in_the_stock() -> None:
+    """The numbers of the other lines show it: all that was written is read."""
+    events = numbered(OPENING)
+    less = Trace("hand", "t-0", TWO, (*events[:2], *events[3:]))
+    (read,) = kernel_pool.once([less])
+    assert [event.seq for event in read.events] == [event.seq for event in less.events]
+
+
+def test_runs_of_short_terms_hang_on_the_random_numbers_alone() -> None:
+    """And most of them need more room than three terms take."""
+    made = [heirs(Random(seed)) for seed in range(40)]
+    assert made == [heirs(Random(seed)) for seed in range(40)]
+    assert sum(bool(with_little_room(trace)) for trace in made) > 30
 
 
 def test_a_mutant_that_does_not_end_is_noticed() -> None:

@@ -147,7 +147,7 @@ def test_a_planted_bug_is_caught_in_a_few_steps(language: str, bug: Planted, bui
     text = (sources / bug.file).read_text(encoding="utf-8")
     assert text.count(bug.was) == 1, "what is to be replaced is not there, or more than once"
     (sources / bug.file).write_text(text.replace(bug.was, bug.becomes), encoding="utf-8")
-    _, shown = driven(built(language, sources), walks=200)
+    _, shown = driven(built(language, sources), walks=1000)
     assert shown.exit_code == 1, text_of(shown)
     shortest = min(failure.shown.at for failure in shown.failures)
     print(f"{language}: {bug.story}: {shortest} steps")

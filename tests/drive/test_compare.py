@@ -46,7 +46,7 @@ def test_two_releases_name_the_bugs_that_were_fixed_between_them() -> None:
     assert all(change.causes for change in found.changes)
     said = text_of(found)
     assert "Kafka 3.6.2 has it. The high watermark advances while the ISR is smaller than min.insync.replicas" in said
-    assert "KAFKA-15583: 76 paths\n    39  first in metadata: hw\n    30  first in metadata: produced, hw\n" in said
+    assert "KAFKA-15583: 133 paths\n    74  first in metadata: hw\n    30  first in metadata: produced, hw\n" in said
     assert "    ! hw        1            0\n" in said
 
 

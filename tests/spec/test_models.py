@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.spec.checker import models
+from tidegauge.spec.checker import models, several
 from tidegauge.spec.checker.models import (
     Comparison,
     Model,
@@ -128,7 +128,7 @@ def test_a_tier_is_told_in_the_order_of_the_file(monkeypatch: pytest.MonkeyPatch
         return compare(model, FOUND)
 
     monkeypatch.setattr(models, "run_model", ran)
-    monkeypatch.setattr(models, "warm_start", lambda *_: ())
+    monkeypatch.setattr(several, "warm_start", lambda *_: ())
     reported: list[str] = []
     done = models.run_tier("small", on_done=lambda comparison: reported.append(comparison.model.name))
     assert reported == [comparison.model.name for comparison in done] == [model.name for model in in_tier("small")]

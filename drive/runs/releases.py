@@ -43,9 +43,8 @@ Each release was taken through the local steps of the graphs {graphs}, through {
 (seed {seed}), and through the scenarios {scenarios} ([what they show](findings.md)), as an unmodified broker process
 whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)). What it did is recorded in
 [`drive/transcripts`](../drive/transcripts) and held against the reference in `./run conformance`. The graphs
-are those of a release's own profile: 3.4 has fewer steps of three brokers. Walks in which fetches wait or come in sessions
-are of 3.4.0, 4.1.1 and 4.3.1 alone. This page is made from those files by `python -m tidegauge.drive.runs.releases`;
-`./run kafka` records them anew.
+are those of a release's own profile, so not all have as many paths. This page is made from those files by
+`python -m tidegauge.drive.runs.releases`; `./run kafka` records them anew.
 
 A number is on how many paths a release shows a bug: the reference without it does something else there. An empty field: the
 release does not have it, by its profile, and no path says otherwise.

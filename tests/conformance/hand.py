@@ -1,6 +1,6 @@
 """A small correct run written by hand, and ways to bend it: what the tests of single rules start from."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +8,7 @@ from tidegauge.conformance.judging.judge import Judgement, judge
 from tidegauge.conformance.judging.sequence import judge_sequence
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.model.behaviour import numbered
-from tidegauge.traces.schema import Config, Event, Trace
+from tidegauge.traces.schema import EVENTS, Config, Event, Trace
 
 CONFIG = Config(nodes=(1, 2, 3), min_isr=1, controller=100)
 TWO = replace(CONFIG, nodes=(1, 2))
@@ -26,6 +26,25 @@ def change(leader: int | None, epoch: int, isr: Sequence[int], live: Sequence[in
     return reported(
         100, "ChangePartition", leader=leader, leader_epoch=epoch, isr=tuple(isr), live=tuple(live), clean=True, **fields
     )
+
+
+def changed(**fields: Any) -> Event:
+    """A registration of which no more is told."""
+    return reported(100, "ChangePartition", **fields)
+
+
+def reporting_all_but(*kinds: str) -> Mapping[str, Any]:
+    """For a Config: the source says that it does not report these."""
+    return {"reports": [kind for kind in EVENTS if kind not in kinds]}
+
+
+def takes(node: int = 2, leader: int = 1, **fields: Any) -> Event:
+    """A line of the follower about a response, told in part."""
+    return reported(node, "HandleFetchResponse", peer=leader, **fields)
+
+
+def snapshot(node: int, **fields: Any) -> Event:
+    return reported(node, "Observe", **fields)
 
 
 def registered(broker: int, broker_epoch: int, **fields: Any) -> Event:

@@ -4,7 +4,7 @@ test_rules.py has one trace for and one against each rule; here are branches of 
 of the judge slipped by (tests/mutation/kernel.py). Each trace is judged twice: nothing hangs on the order of the nodes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,34 +17,26 @@ from tests.conformance.hand import (
     append,
     broken,
     change,
+    changed,
     either_way,
     follow,
     judged,
     lead,
     registered,
     reported,
+    reporting_all_but,
     send,
     serve,
     start,
     take,
 )
-from tidegauge.traces.schema import EVENTS, Config, Event
+from tidegauge.traces.schema import Config, Event
 
 ELR = replace(TWO, profile="elr", min_isr=2)
 MOVING = replace(TWO, extra={"reassigned": True})
 LAG = replace(MOVING, lag_rule=True)
 CLEAN = replace(TWO, extra={"unclean_elections": False})
 THREE = (1, 2, 3)
-
-
-def reporting_all_but(*kinds: str) -> Mapping[str, Any]:
-    """The source says that it does not report these."""
-    return {"reports": [kind for kind in EVENTS if kind not in kinds]}
-
-
-def changed(**fields: Any) -> Event:
-    """A registration of which no more is told."""
-    return reported(100, "ChangePartition", **fields)
 
 
 def refused(epoch: int, offset: int, error: int, **fields: Any) -> Event:

@@ -19,17 +19,19 @@ from tests.conformance.hand import (
     bent,
     broken,
     change,
+    changed,
     either_way,
     follow,
     judged,
     lead,
     reported,
+    reporting_all_but,
     send,
     serve,
     start,
     take,
 )
-from tests.conformance.kernel.test_controller_cases import FETCHED, THREE, changed, reporting_all_but
+from tests.conformance.kernel.test_controller_cases import FETCHED, THREE
 from tests.conformance.kernel.test_rules import TWO_ROUNDS
 from tidegauge.traces.schema import Config, Event
 

@@ -26,7 +26,7 @@ PR_SET_PDEATHSIG = 1
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The end of the pipe is the only sign."""
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """How long a process may take to end in order, in seconds."""
 MOMENT = 0.01
 

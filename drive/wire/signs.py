@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tidegauge.drive.wire.primitives import WireError
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """How long the other side may take for anything, in seconds: beyond it something is broken."""
 
 

@@ -1,38 +1,17 @@
 """Releases are recorded whole or in parts."""
 
-from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 
 import pytest
 
+from tests.drive import instead
 from tidegauge.drive import transcript
-from tidegauge.drive.contract import EVERYTHING, Order
+from tidegauge.drive.contract import EVERYTHING
 from tidegauge.drive.paths.named import named_scenarios
-from tidegauge.drive.player import ReferenceNode, reference
 from tidegauge.drive.runs import releases
 from tidegauge.drive.runs.recheck import recheck
 from tidegauge.drive.runs.shipped import place_of
 from tidegauge.impl.releases import named
-
-
-class Process(ReferenceNode):
-    """The reference in place of a broker's process."""
-
-    def __enter__(self) -> "Process":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        pass
-
-    def log_lines(self, _: Order) -> list[str]:
-        """It has no log."""
-        return []
-
-
-def instead(does: str) -> Callable[[str, Path], Process]:
-    """What is started in place of a release: what another one does."""
-    return lambda release, _: Process(reference(named(does)), EVERYTHING._replace(name=f"Kafka {release}"))
 
 
 def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,11 +22,11 @@ def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(releases, "PARTS", ("small", "walks", "scenarios"))
     monkeypatch.setattr(releases, "WALKS", 2)
     monkeypatch.setattr(releases, "jars_of", lambda *_: tmp_path)
-    monkeypatch.setattr(releases, "KafkaNode", instead("release-4.3.1"))
+    monkeypatch.setattr(releases, "KafkaNode", instead.broker("release-4.3.1"))
     assert releases.record("4.3.1", None, tmp_path, releases.PARTS)
     whole = transcript.read(place_of("4.3.1", tmp_path))
     assert scenarios < set(whole.orders)
-    monkeypatch.setattr(releases, "KafkaNode", instead("release-3.9.1"))
+    monkeypatch.setattr(releases, "KafkaNode", instead.broker("release-3.9.1"))
     assert not releases.record("4.3.1", None, tmp_path, ["scenarios"])
     part = transcript.read(place_of("4.3.1", tmp_path))
     assert len(part.orders) == len(whole.orders)

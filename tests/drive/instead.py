@@ -1,0 +1,34 @@
+"""The reference in place of a broker's process, or of a controller's: what a recording is made of, without Kafka."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tidegauge.drive.contract import EVERYTHING
+from tidegauge.drive.controller.player import ReferenceNode as ReferenceController
+from tidegauge.drive.player import ReferenceNode, reference
+from tidegauge.impl.releases import named
+
+
+class Broker(ReferenceNode):
+    """It has no log."""
+
+    def log_lines(self, _: object) -> Sequence[str]:
+        return ()
+
+
+@contextmanager
+def running(node: Any) -> Iterator[Any]:
+    """As what is started."""
+    yield node
+
+
+def broker(does: str) -> Callable[[str, Path], AbstractContextManager[Broker]]:
+    """What is started in place of a release: what another one does."""
+    return lambda release, _: running(Broker(reference(named(does)), EVERYTHING._replace(name=f"Kafka {release}")))
+
+
+def controller(does: str) -> Callable[[str, Path], AbstractContextManager[ReferenceController]]:
+    """The same of its controller."""
+    return lambda release, _: running(ReferenceController(named(does), f"Kafka {release} (controller)"))

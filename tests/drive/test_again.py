@@ -1,0 +1,90 @@
+"""A release that is played again is the same, or it is told where it is not."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.drive import instead
+from tidegauge.drive import transcript
+from tidegauge.drive.contract import EVERYTHING
+from tidegauge.drive.controller import player as of_controllers
+from tidegauge.drive.controller import transcript as of_controller
+from tidegauge.drive.controller.contract import Opening
+from tidegauge.drive.controller.run import scenarios
+from tidegauge.drive.paths.named import ROUNDED, named_scenarios
+from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.recording import Recorder
+from tidegauge.drive.runs import again
+from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, place_of
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.releases import named
+
+RELEASE = "4.3.1"
+PROFILE = named(f"release-{RELEASE}")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a broker and a controller of the release did, and both are started again."""
+    orders = [one.order for one in named_scenarios(ROUNDED, PROFILE, EVERYTHING)]
+    recorder = Recorder(orders)
+    play(ReferenceNode(reference(PROFILE)), orders, reference(PROFILE), recorder)
+    capabilities = EVERYTHING._replace(name=f"Kafka {RELEASE}")
+    transcript.write(place_of(RELEASE, tmp_path), capabilities, PROFILE.name, recorder.recorded())
+    paths = scenarios(Opening(30))
+    of_paths = Recorder(paths)
+    of_controllers.play(of_controllers.ReferenceNode(PROFILE), paths, PROFILE, of_paths)
+    place = place_of(RELEASE, tmp_path, CONTROLLER)
+    of_controller.write(place, f"Kafka {RELEASE} (controller)", PROFILE.name, of_paths.recorded())
+    monkeypatch.setattr(again, "jars_of", lambda *_: tmp_path)
+    monkeypatch.setattr(again, "KafkaNode", instead.broker(PROFILE.name))
+    monkeypatch.setattr(again, "ControllerNode", instead.controller(PROFILE.name))
+    return tmp_path
+
+
+def test_what_is_recorded_comes_again(folder: Path) -> None:
+    """Both kinds, all paths, nothing otherwise."""
+    found = dict(again.again(RELEASE, None, folder))
+    assert found[BROKER] == (len(transcript.read(place_of(RELEASE, folder)).orders), "")
+    assert found[CONTROLLER] == (len(of_controller.read(place_of(RELEASE, folder, CONTROLLER)).orders), "")
+
+
+def test_a_broker_that_is_not_the_same_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As between two releases: 3.9.1 does not round inside a batch, which 4.3.1 does."""
+    monkeypatch.setattr(again, "KafkaNode", instead.broker("release-3.9.1"))
+    monkeypatch.setattr(again, "ControllerNode", instead.controller("release-4.1.1"))
+    found = dict(again.again(RELEASE, None, folder))
+    assert "with a difference" in found[BROKER].otherwise
+    assert "KAFKA-19975" in found[CONTROLLER].otherwise
+
+
+def test_a_path_that_ends_early_is_not_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that leaves out the last step of a path has said nothing else, and is not the same."""
+
+    class Short(instead.Broker):
+        def play(self, orders, watch):  # type: ignore[no-untyped-def]
+            super().play([order._replace(path=order.path[:-1]) for order in orders], watch)
+
+    capabilities = EVERYTHING._replace(name=f"Kafka {RELEASE}")
+    monkeypatch.setattr(again, "KafkaNode", lambda *_: instead.running(Short(reference(PROFILE), capabilities)))
+    found = dict(again.again(RELEASE, None, folder))
+    assert found[BROKER].otherwise
+    assert not found[CONTROLLER].otherwise
+
+
+def test_the_command_says_each_time(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every release, every time; 1 where one of them was otherwise, 2 where nothing is recorded."""
+    monkeypatch.setattr(again, "FOLDER", folder)
+    monkeypatch.setattr(sys, "argv", ["again", RELEASE, "--times", "2"])
+    assert again.main() == 0
+    said = capsys.readouterr().out
+    assert [f"{kind}, time {number}" in said for number in (1, 2) for kind in (BROKER, CONTROLLER)] == [True] * 4
+    monkeypatch.setattr(again, "KafkaNode", instead.broker("release-3.9.1"))
+    assert again.main() == 1
+    monkeypatch.setattr(sys, "argv", ["again", "1.0.0"])
+    assert again.main() == 2
+    with pytest.raises(UsageError, match="record it first"):
+        dict(again.again("1.0.0", None, folder))

@@ -4,13 +4,15 @@ Rules of this file
 
 1. A part is a value, a field (everywhere, or in one kind of event), a kind of event, a node, or a line: one of them, every
    one in turn. Sets of them are drawn by hypothesis (tests), or at random for
-   many interleavings (conformance.evidence.absent).
+   many interleavings (conformance.evidence.absent). Of every behaviour of a bounded model a field, a kind or a node is left
+   out by conformance.evidence.product.omitted.
 2. A kind that is left out is declared in `reports`. A node that is left out is not: nothing is expected of a silent node. A
    line that is left out shows as a gap in the numbers; where none would show, the Config says `"whole": false`.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from tidegauge.conformance.judging.options import REPORTS
 from tidegauge.traces.schema import EVENTS, WHOLE, Config, Event, Trace
@@ -29,24 +31,17 @@ def without_values(trace: Trace) -> Iterator[Left]:
 
 def without_fields(trace: Trace) -> Iterator[Left]:
     """Each field, everywhere and in one kind of event."""
-    kinds = sorted({event.event for event in trace.events})
-    for name in sorted({name for event in trace.events for name in event.fields}):
-        yield f"{name} everywhere", fields_left_out(trace, {(kind, name) for kind in kinds})
-        for kind in kinds:
-            if any(event.event == kind and name in event.fields for event in trace.events):
-                yield f"{name} of every {kind}", fields_left_out(trace, {(kind, name)})
+    return ((what, left_out(trace, omission)) for what, omission in of_fields(trace.events))
 
 
 def without_kinds(trace: Trace) -> Iterator[Left]:
     """Each kind of event."""
-    for kind in sorted({event.event for event in trace.events}):
-        yield f"every {kind}", kinds_left_out(trace, {kind})
+    return ((what, left_out(trace, omission)) for what, omission in of_kinds(trace.events))
 
 
 def without_nodes(trace: Trace) -> Iterator[Left]:
     """Each node, the controller too."""
-    for node in sorted({event.node for event in trace.events}):
-        yield f"node {node}", nodes_left_out(trace, {node})
+    return ((what, left_out(trace, omission)) for what, omission in of_nodes(trace.events))
 
 
 def without_lines(trace: Trace) -> Iterator[Left]:
@@ -68,23 +63,72 @@ ONE_BY_ONE: Sequence[LeaveOut] = (
 )
 
 
+class Omission(NamedTuple):
+    """What a source never tells: fields, each named with its kind of event, kinds that it does not report, nodes."""
+
+    fields: Collection[tuple[str, str]] = ()
+    kinds: Collection[str] = ()
+    nodes: Collection[int] = ()
+
+    def told(self, event: Event) -> Event | None:
+        """What it tells of an event."""
+        if event.event in self._unreported or event.node in self.nodes:
+            return None
+        return _less(event, {name for kind, name in self.fields if kind == event.event})
+
+    def config(self, config: Config) -> Config:
+        """What it says of itself: which kinds it reports, where that is not all."""
+        if not self.kinds:
+            return config
+        return _with(config, REPORTS, [kind for kind in EVENTS if kind not in self._unreported])
+
+    @property
+    def _unreported(self) -> frozenset[str]:
+        return frozenset(self.kinds) - ALWAYS_REPORTED
+
+
+NOTHING = Omission()
+"""Everything is told."""
+
+
+def left_out(trace: Trace, omission: Omission) -> Trace:
+    """As such a source writes it; it numbers what it writes, but for nodes that are silent."""
+    events = tuple(told for event in trace.events if (told := omission.told(event)) is not None)
+    return replace(trace, config=omission.config(trace.config), events=renumbered(events) if omission.kinds else events)
+
+
+def of_fields(events: Sequence[Event]) -> Iterator[tuple[str, Omission]]:
+    """Each field of these events, everywhere and in one kind of event."""
+    there = sorted({(name, event.event) for event in events for name in event.fields})
+    for name in dict.fromkeys(name for name, _ in there):
+        kinds = [kind for field, kind in there if field == name]
+        yield f"{name} everywhere", Omission(fields={(kind, name) for kind in kinds})
+        yield from ((f"{name} of every {kind}", Omission(fields={(kind, name)})) for kind in kinds)
+
+
+def of_kinds(events: Sequence[Event]) -> Iterator[tuple[str, Omission]]:
+    """Each kind of these events."""
+    return ((f"every {kind}", Omission(kinds={kind})) for kind in sorted({event.event for event in events}))
+
+
+def of_nodes(events: Sequence[Event]) -> Iterator[tuple[str, Omission]]:
+    """Each node of these events, the controller too."""
+    return ((f"node {node}", Omission(nodes={node})) for node in sorted({event.node for event in events}))
+
+
 def fields_left_out(trace: Trace, names: Collection[tuple[str, str]]) -> Trace:
     """Without these fields, each named with its kind of event."""
-    events = tuple(_less(event, {name for kind, name in names if kind == event.event}) for event in trace.events)
-    return replace(trace, events=events)
+    return left_out(trace, Omission(fields=names))
 
 
 def kinds_left_out(trace: Trace, kinds: Collection[str]) -> Trace:
     """As a source writes it that does not report these kinds, and says so; it numbers what it writes."""
-    left_out = set(kinds) - ALWAYS_REPORTED
-    reports = [kind for kind in EVENTS if kind not in left_out]
-    kept = tuple(event for event in trace.events if event.event not in left_out)
-    return replace(trace, config=_with(trace.config, REPORTS, reports), events=renumbered(kept))
+    return left_out(trace, Omission(kinds=kinds))
 
 
 def nodes_left_out(trace: Trace, nodes: Collection[int]) -> Trace:
     """Without everything that these nodes report."""
-    return replace(trace, events=tuple(event for event in trace.events if event.node not in nodes))
+    return left_out(trace, Omission(nodes=nodes))
 
 
 def lines_left_out(trace: Trace, rows: Collection[int]) -> Trace:

@@ -2,8 +2,9 @@
 
 Soundness for each model: the product with the judge, and the rules that a right behaviour breaks. Completeness: what of all
 that the model cannot tell next is let pass, after every memory of the judge; each kind has a reason, its count is pinned.
-With --memories only so many are asked about, drawn with the seed, and no counts are compared. It ends with 1 when a right
-behaviour breaks a rule that its profile keeps, when something passes that no reason is given for, or when a count differs.
+With --memories only so many are asked about, drawn with the seed, and no counts are compared. With --less it is soundness
+alone, without each field, kind of event and node in turn. It ends with 1 when a right behaviour breaks a rule that its
+profile keeps, when something passes that no reason is given for, or when a count differs.
 """
 
 import argparse
@@ -13,10 +14,12 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 from tidegauge.conformance.evidence.product.executions import kernel
 from tidegauge.conformance.evidence.product.let_pass import completeness, exactly, let_pass
 from tidegauge.conformance.evidence.product.models import MODELS, Model
+from tidegauge.conformance.evidence.product.omitted import walks
 from tidegauge.conformance.evidence.product.pinned import Counts, counted, differences, pin, pinned
 from tidegauge.conformance.evidence.product.walk import Walked, soundness, walk
 
@@ -38,17 +41,19 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--memories", type=int, default=0, help="ask about so many memories of each judge; 0: about all")
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--jobs", type=int, default=2, help="models at a time")
+    parser.add_argument("--less", action="store_true", help="leave out one thing after the other")
     parser.add_argument("--pin", action="store_true", help="write let_pass.toml anew for these models")
     given = parser.parse_args(argv)
     unknown = sorted(set(given.models) - {model.name for model in MODELS})
-    if unknown or given.memories < 0 or given.jobs < 1 or (given.pin and given.memories):
-        parser.error(f"expected names of models and counts, and --pin of all memories; seen {' '.join(argv)}")
-    kernel(notes=True)  # before there are several processes
+    if unknown or given.memories < 0 or given.jobs < 1 or given.pin + given.less + bool(given.memories) > 1:
+        parser.error(f"expected names of models and counts, and --pin, --less or --memories; seen {' '.join(argv)}")
+    kernel(notes=not given.less)  # before there are several processes
     wanted = [model for model in MODELS if not given.models or model.name in given.models]
     counts, ok = pinned(), True
     # the largest come last in the list, and take longest
     with ProcessPoolExecutor(given.jobs, multiprocessing.get_context("fork")) as pool:
-        for one in pool.map(_held, wanted[::-1], [given.memories] * len(wanted), [given.seed] * len(wanted)):
+        held = partial(_held, memories=given.memories, seed=given.seed)
+        for one in pool.map(_held_with_less if given.less else held, wanted[::-1]):
             print("\n".join(one.lines), flush=True)
             counts[one.model] = one.counts
             ok = ok and (one.ok or given.pin)
@@ -74,6 +79,20 @@ def _held(model: Model, memories: int, seed: int) -> Held:
     wrong = differences(found, counted(found) if memories else pinned().get(model.name, {}))
     lines += [f"  DIFFERS  {line}" for line in wrong]
     return Held(model.name, tuple(lines), counted(found), set(walked.rules) <= model.known and not wrong)
+
+
+def _held_with_less(model: Model) -> Held:
+    begin = time.process_time()
+    omissions = pairs = 0
+    lines: list[str] = []
+    for less in walks(model):
+        omissions, pairs = omissions + 1, pairs + len(less.walked.pairs)
+        if not set(less.walked.rules) <= model.known:
+            lines += [f"  without {less.what}", *_broken(less.walked)]
+    taken = f"({time.process_time() - begin:.0f} s of processor time)"
+    says = f"{model.name}: {omissions} things left out in turn, {pairs:,} pairs: "
+    said = "a rule breaks that holds where all is told" if lines else "no rule breaks that holds where all is told"
+    return Held(model.name, (f"{says}{said} {taken}", *lines), {}, not lines)
 
 
 def _broken(walked: Walked) -> list[str]:

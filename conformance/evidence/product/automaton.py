@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegauge.conformance.evidence.language import key
+from tidegauge.conformance.evidence.omissions import NOTHING, Omission
 from tidegauge.traces.model.behaviour import events_of_step, initial_events
 from tidegauge.traces.model.views import Label, View
 from tidegauge.traces.schema import Event
@@ -48,7 +49,12 @@ class _Places:
     """Where a behaviour may be: a state of the graph, or one that is reached once the rest of a step has been told."""
 
     def __init__(
-        self, states: Sequence[View], labels: Sequence[Label], edges: Iterable[tuple[int, int, int]], profile: str
+        self,
+        states: Sequence[View],
+        labels: Sequence[Label],
+        edges: Iterable[tuple[int, int, int]],
+        profile: str,
+        omission: Omission,
     ) -> None:
         self.events: list[Event] = []
         self._number: dict[Hashable, int] = {}
@@ -57,7 +63,8 @@ class _Places:
         self._steps: list[list[Step]] = [[] for _ in states]
         self._silent: list[list[int]] = [[] for _ in states]
         for source, label, target in edges:
-            reported = tuple(map(self._numbered, events_of_step(states[source], labels[label], states[target], profile)))
+            told = map(omission.told, events_of_step(states[source], labels[label], states[target], profile))
+            reported = tuple(self._numbered(event) for event in told if event is not None)
             if reported:
                 self._steps[source].append((reported[0], self._place(reported[1:], target)))
             else:
@@ -105,10 +112,17 @@ class _Places:
 
 
 def automaton(
-    states: Sequence[View], labels: Sequence[Label], edges: Iterable[tuple[int, int, int]], profile: str
+    states: Sequence[View],
+    labels: Sequence[Label],
+    edges: Iterable[tuple[int, int, int]],
+    profile: str,
+    omission: Omission = NOTHING,
 ) -> Automaton:
-    """The automaton of a graph; `edges` are (source, index of the label, target), states[0] is initial."""
-    places = _Places(states, labels, edges, profile)
+    """The automaton of a graph; `edges` are (source, index of the label, target), states[0] is initial.
+
+    What the `omission` leaves out nobody tells.
+    """
+    places = _Places(states, labels, edges, profile, omission)
     subsets = [places.silently({0})]
     number = {subsets[0]: 0}
     first, symbol, target = [0], [], []
@@ -122,7 +136,7 @@ def automaton(
             target.append(at)
         first.append(len(symbol))
     return Automaton(
-        initial_events(states[0]),
+        tuple(told for event in initial_events(states[0]) if (told := omission.told(event)) is not None),
         tuple(places.events),
         np.array(first, np.int64),
         np.array(symbol, np.int64),

@@ -5,9 +5,10 @@ Graphs are the explorer's: `./run conformance` and `./run graphs` show that TLC 
 
 from dataclasses import dataclass
 
+from tidegauge.conformance.evidence.omissions import NOTHING, Omission
 from tidegauge.conformance.evidence.product.automaton import Automaton, automaton
 from tidegauge.conformance.evidence.spec_equals_impl import Compared, start_of
-from tidegauge.impl.explored.explore import explore_from
+from tidegauge.impl.explored.explore import Graph, explore_from
 from tidegauge.impl.profiles import Rules
 from tidegauge.spec.checker.models import find_model
 from tidegauge.traces.model.behaviour import config_for
@@ -25,10 +26,14 @@ class Model:
     compared: Compared
     known: frozenset[str] = frozenset()
 
-    def automaton(self, rules: Rules | None = None) -> Automaton:
-        """What it can tell; `rules` replaces rules of the implementation."""
-        graph = explore_from(start_of(self.compared, rules))
-        return automaton(graph.states, graph.labels, graph.edges, self.compared.profile)
+    def graph(self, rules: Rules | None = None) -> Graph:
+        """Its states and steps; `rules` replaces rules of the implementation."""
+        return explore_from(start_of(self.compared, rules))
+
+    def automaton(self, graph: Graph | None = None, omission: Omission = NOTHING) -> Automaton:
+        """What it can tell, or what is left of that."""
+        found = graph or self.graph()
+        return automaton(found.states, found.labels, found.edges, self.compared.profile, omission)
 
     @property
     def config(self) -> Config:

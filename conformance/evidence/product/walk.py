@@ -39,6 +39,7 @@ from tidegauge.conformance.evidence.product.machine import (
 )
 from tidegauge.conformance.judging.judge import TooLargeError
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
+from tidegauge.conformance.kernel.state import FAILED, WHOLE
 from tidegauge.traces.schema import Config, Event
 
 ROOM = 16
@@ -78,6 +79,12 @@ class Walked:
         return tuple(sorted({rule for rules in self.broken for rule in rules}))
 
 
+def machine_of(automaton: Automaton, config: Config, room: int = ROOM) -> Machine:
+    """The machine as machine code, for walks of a model and of what is left of it."""
+    judge = judge_of((*automaton.events, *automaton.initial), config, room)
+    return machine_for(judge, _tables(spans_of(judge.st)))
+
+
 def walk(
     automaton: Automaton, config: Config, machine: Machine | None = None, room: int = ROOM, *, notes: bool = False
 ) -> Walked:
@@ -89,6 +96,8 @@ def walk(
     run, forgets, ends = made.kernel
     for number in range(len(automaton.events), len(automaton.events) + len(automaton.initial)):
         ask(run, judge, number)
+    if judge.st[WHOLE, FAILED] != 0:
+        raise ValueError(f"expected initial events that break no rule, saw {rules_in(int(judge.st[WHOLE, FAILED]))}")
     forgets(judge.st)
     save(judge.st, tables.spans, tables.memory[0])
     at = np.array([0, 1, 1, 0], np.int64)

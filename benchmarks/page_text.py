@@ -1,0 +1,80 @@
+"""docs/benchmarks.md, of the reports that are kept. Pure.
+
+Rules of this file
+
+1. A bar that was not reached is MISSED, in the table of its benchmark and in the count at the top.
+2. Each report says its own day and load; machines that differ are told apart.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from benchmarks.listed import BENCHMARKS, PLOTS, Benchmark
+from benchmarks.machine import Machine
+from benchmarks.measure import Report
+from tidegauge.traces.made import table
+
+HEAD = """# Benchmarks
+
+Made by `./run bench`, of [what it measured](benchmarks.json); `./run bench NAME...` measures some anew, and
+`./run bench --render` none. Times are medians, with the fastest and the slowest beside them, against a baseline in the same
+run on the same machine. What each does stands in [benchmarks](../benchmarks/README.md). A curve leads through medians, its
+whiskers from the slowest to the fastest.
+"""
+BUSY = 2
+"""The load of a core that no benchmark makes alone."""
+
+
+def page(kept: Mapping[str, Report]) -> str:
+    """The whole page, in the order of the list."""
+    found = [(benchmark, kept[benchmark.name]) for benchmark in BENCHMARKS if benchmark.name in kept]
+    missed = [
+        f"{ratio.name} ({benchmark.name})" for benchmark, report in found for ratio in report.ratios if not ratio.reached
+    ]
+    bars = sum(len(report.ratios) for _, report in found)
+    lines = [HEAD, f"**{bars - len(missed)} of {bars} bars are reached.** {_missed(missed)}", "", _machines(found), ""]
+    return "\n".join([*lines, *(_section(benchmark, report) for benchmark, report in found)])
+
+
+def _missed(missed: Sequence[str]) -> str:
+    return f"MISSED: {'; '.join(missed)}." if missed else "None is missed."
+
+
+def _machines(found: Sequence[tuple[Benchmark, Report]]) -> str:
+    """A column for each machine, with what was measured on it."""
+    machines: list[tuple[Machine, list[str]]] = []
+    for benchmark, report in found:
+        same = next((names for machine, names in machines if machine == report.machine), None)
+        if same is None:
+            machines.append((report.machine, [benchmark.name]))
+        else:
+            same.append(benchmark.name)
+    whole = len(machines) == 1
+    head = ["the machine", *("" if whole else ", ".join(names) for _, names in machines)]
+    rows = list(dict.fromkeys(row for machine, _ in machines for row in machine))
+    return table(head, [(row, *(machine.get(row, "unknown") for machine, _ in machines)) for row in rows])
+
+
+def _section(benchmark: Benchmark, report: Report) -> str:
+    lines = [f"## {report.title}", "", f"{benchmark.about} {_measured(benchmark.name, report)}", ""]
+    for plot in PLOTS:
+        if any(timing.point and timing.point.plot == plot.name for timing in report.timings):
+            lines += [f"![{plot.title}](benchmarks/{plot.name}.svg)", ""]
+    if report.ratios:
+        rows = [(ratio.name, f"{ratio.value:,.2f}", _verdict(ratio.verdict)) for ratio in report.ratios]
+        lines += [table(("ratio", "seen", "bar"), rows), ""]
+    head, *rows = report.rows()
+    lines += [table(head, rows), ""]
+    lines += [f"* {note}" for note in report.notes]
+    return "\n".join([*lines, ""])
+
+
+def _measured(name: str, report: Report) -> str:
+    command = f"python -m benchmarks.{name} {report.options}"
+    first, last = report.loads[0], report.loads[-1]
+    others = min(first, last) > BUSY * int(report.machine["cores"])
+    busy = ". **Others kept the machine busy**: the ratios say more than the rates" if others else ""
+    return f"Measured on {report.day} by `{command}`, load {first} at the beginning and {last} at the end{busy}."
+
+
+def _verdict(verdict: str) -> str:
+    return verdict.replace("MISSED", "**MISSED**").replace("bar ", "")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.measure import Point, Report, Timing, parser
 from benchmarks.runs import LOG, PROFILE, STEPS, repeated, runs_of
-from benchmarks.timed import copied, judge_parquet, validated, walks_of
+from benchmarks.timed import OFTEN, copied, judge_parquet, validated, walks_of
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.judging.workers import workers
 from tidegauge.conformance.kernel.compiled import compiled
@@ -105,7 +105,7 @@ def on_cores(report: Report, files: Sequence[Path], counts: Sequence[int], repet
     report.ratio("Spark local[2], times local[1]", on_spark[2] / on_spark[1], TWICE)
 
 
-def with_length(report: Report, brokers: int, repetitions: int, seed: int) -> None:
+def with_length(report: Report, brokers: int, seed: int) -> None:
     """The rate over runs of each length, and of a copy of the same columns."""
     curve, timings = f"{brokers} brokers", []
     for length in LENGTHS:
@@ -115,9 +115,7 @@ def with_length(report: Report, brokers: int, repetitions: int, seed: int) -> No
         judge_columns(columns, config)
         name = f"{curve}, runs of {length:,} steps"
         point = Point("length", curve, length)
-        timings.append(
-            report.time(name, len(columns), "events", partial(judge_columns, columns, config), repetitions, point)
-        )
+        timings.append(report.time(name, len(columns), "events", partial(judge_columns, columns, config), OFTEN, point))
         copied(report, f"{name}: a copy", columns, len(columns), "events")
     kept = timings[-1].rate / timings[0].rate
     report.ratio(f"{curve}: events/s of the longest runs, times those of the shortest", kept, FLAT)
@@ -143,7 +141,7 @@ def main() -> int:
         copied(report, "interleavings: a copy of the columns", columns, len(columns), "events")
         on_cores(report, files, [part.events for part in made], arguments.repetitions)
     for brokers in BROKERS:
-        with_length(report, brokers, arguments.repetitions, arguments.seed)
+        with_length(report, brokers, arguments.seed)
     report.notes.append(
         f"runs of the reference ({PROFILE}, logs of {LOG} records at most): {STEPS:,} steps at each length, "
         f"repeated until they are {JUDGED:,} events"

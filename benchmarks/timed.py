@@ -19,8 +19,8 @@ from tidegauge.traces.files import parquet
 from tidegauge.traces.model.edges import EdgeTable
 from tidegauge.traces.model.walks import STEPS, draw
 
-COPIES = 15
-"""How often a copy is timed: one is short."""
+OFTEN = 15
+"""How often what takes a fraction of a second is timed, a copy or a judgement of columns."""
 
 MODEL = "Small"
 """What TLC validates against, and what the interleavings are walks of."""
@@ -51,7 +51,7 @@ def copied(report: Report, name: str, columns: Columns, work: int, unit: str, po
         for to, array in zip(into, held, strict=True):
             np.copyto(to, array)
 
-    return report.time(name, work, unit, copy, COPIES, point)
+    return report.time(name, work, unit, copy, OFTEN, point)
 
 
 def walks_of(table: EdgeTable, count: int, seed: int) -> list[Walk]:

@@ -1,4 +1,4 @@
-"""docs/benchmarks.md is what was kept in docs/benchmarks.json; it says what was missed; a benchmark that fails costs no other."""
+"""docs/benchmarks.md is made of what was measured and says what was missed; a benchmark that fails costs no other."""
 
 import importlib
 import json
@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 from benchmarks.listed import NAMES
 from benchmarks.measure import Point, Report
 from benchmarks.page_text import page

@@ -4,13 +4,14 @@ Rules of this file
 
 1. A bar that was not reached is MISSED, in the table of its benchmark and in the count at the top.
 2. Each report says its own day and load; machines that differ are told apart.
+3. On a busy machine a bar is undecided, whichever side of it was seen: load does not slow two programs down alike.
 """
 
 from collections.abc import Mapping, Sequence
 
 from benchmarks.listed import BENCHMARKS, PLOTS, Benchmark
 from benchmarks.machine import Machine
-from benchmarks.measure import Report
+from benchmarks.measure import Ratio, Report
 from tidegauge.traces.made import table
 
 HEAD = """# Benchmarks
@@ -20,23 +21,24 @@ Made by `./run bench`, of [what it measured](benchmarks.json); `./run bench NAME
 run on the same machine. What each does stands in [benchmarks](../benchmarks/README.md). A curve leads through medians, its
 whiskers from the slowest to the fastest.
 """
-BUSY = 2
-"""The load of a core that no benchmark makes alone."""
 
 
 def page(kept: Mapping[str, Report]) -> str:
     """The whole page, in the order of the list."""
     found = [(benchmark, kept[benchmark.name]) for benchmark in BENCHMARKS if benchmark.name in kept]
-    missed = [
-        f"{ratio.name} ({benchmark.name})" for benchmark, report in found for ratio in report.ratios if not ratio.reached
-    ]
-    bars = sum(len(report.ratios) for _, report in found)
-    lines = [HEAD, f"**{bars - len(missed)} of {bars} bars are reached.** {_missed(missed)}", "", _machines(found), ""]
+    lines = [HEAD, _bars(found), "", _machines(found), ""]
     return "\n".join([*lines, *(_section(benchmark, report) for benchmark, report in found)])
 
 
-def _missed(missed: Sequence[str]) -> str:
-    return f"MISSED: {'; '.join(missed)}." if missed else "None is missed."
+def _bars(found: Sequence[tuple[Benchmark, Report]]) -> str:
+    """What became of all bars: a busy machine decides none."""
+    decided = [(benchmark, ratio) for benchmark, report in found if not report.busy for ratio in report.ratios]
+    missed = [f"{ratio.name} ({benchmark.name})" for benchmark, ratio in decided if not ratio.reached]
+    undecided = sum(len(report.ratios) for _, report in found if report.busy)
+    says = [f"**{len(decided) - len(missed)} of {len(decided) + undecided} bars are reached.**"]
+    says += [f"MISSED: {'; '.join(missed)}."] if missed else []
+    says += [f"{undecided} are undecided: others kept the machine busy meanwhile."] if undecided else []
+    return " ".join(says)
 
 
 def _machines(found: Sequence[tuple[Benchmark, Report]]) -> str:
@@ -60,7 +62,7 @@ def _section(benchmark: Benchmark, report: Report) -> str:
         if any(timing.point and timing.point.plot == plot.name for timing in report.timings):
             lines += [f"![{plot.title}](benchmarks/{plot.name}.svg)", ""]
     if report.ratios:
-        rows = [(ratio.name, f"{ratio.value:,.2f}", _verdict(ratio.verdict)) for ratio in report.ratios]
+        rows = [(ratio.name, f"{ratio.value:,.2f}", _verdict(ratio, report)) for ratio in report.ratios]
         lines += [table(("ratio", "seen", "bar"), rows), ""]
     head, *rows = report.rows()
     lines += [table(head, rows), ""]
@@ -70,11 +72,11 @@ def _section(benchmark: Benchmark, report: Report) -> str:
 
 def _measured(name: str, report: Report) -> str:
     command = f"python -m benchmarks.{name} {report.options}"
+    busy = ". **Others kept the machine busy**: neither the rates nor the ratios can be relied on" if report.busy else ""
     first, last = report.loads[0], report.loads[-1]
-    others = min(first, last) > BUSY * int(report.machine["cores"])
-    busy = ". **Others kept the machine busy**: the ratios say more than the rates" if others else ""
     return f"Measured on {report.day} by `{command}`, load {first} at the beginning and {last} at the end{busy}."
 
 
-def _verdict(verdict: str) -> str:
-    return verdict.replace("MISSED", "**MISSED**").replace("bar ", "")
+def _verdict(ratio: Ratio, report: Report) -> str:
+    said = ratio.verdict.replace("MISSED", "**MISSED**").replace("bar ", "")
+    return f"{said}, but undecided on a busy machine" if report.busy else said

@@ -85,6 +85,14 @@ def test_a_machine_that_others_kept_busy_is_said_to_be(loads: list[float], busy:
     assert ("Others kept the machine busy" in page({NAMES[0]: replace(a_report(), loads=loads)})) is busy
 
 
+@pytest.mark.parametrize(("bar", "said"), [(1, "reached"), (3, "**MISSED**")])
+def test_a_busy_machine_decides_no_bar(bar: float, said: str) -> None:
+    """Load once slowed TLC down five times and the judge twice: a bar seemed reached that a quiet machine misses."""
+    busy = page({NAMES[0]: replace(a_report(bar=bar), loads=[9.9, 10.9])})
+    assert "**0 of 1 bars are reached.** 1 are undecided: others kept the machine busy meanwhile." in busy
+    assert f"| 2.00 | >= {bar}: {said}, but undecided on a busy machine |" in busy
+
+
 def test_plots_are_the_same_bytes_for_the_same_numbers_and_others_for_others(maker: ModuleType) -> None:
     """Neither a date nor a random id."""
     (one,) = (maker.rendered({NAMES[0]: a_report()})[path] for path in ("benchmarks/events.svg",))
@@ -115,6 +123,8 @@ def test_a_missed_bar_is_an_exit_code_where_that_is_asked_for(maker: ModuleType,
     assert maker.main(["--render", "--strict"], tmp_path) == 1
     maker.keep(tmp_path, {NAMES[0]: a_report()})
     assert maker.main(["--render", "--strict"], tmp_path) == 0
+    maker.keep(tmp_path, {NAMES[0]: replace(a_report(), loads=[9.9, 10.9])})
+    assert maker.main(["--render", "--strict"], tmp_path) == 1
 
 
 def test_a_benchmark_that_nobody_knows_is_bad_usage(maker: ModuleType, tmp_path: Path) -> None:

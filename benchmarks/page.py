@@ -15,26 +15,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.kept import keep, kept_in
 from benchmarks.listed import BENCHMARKS, NAMES, PLOTS, Benchmark
 from benchmarks.measure import Report
 from benchmarks.page_text import page
 from benchmarks.plots import drawn
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-KEPT = "benchmarks.json"
-
-
-def kept_in(docs: Path) -> dict[str, Report]:
-    """What was measured, by the name of the benchmark."""
-    path = docs / KEPT
-    said = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return {name: Report.of_json(report) for name, report in said.items()}
-
-
-def keep(docs: Path, kept: Mapping[str, Report]) -> None:
-    """Write what was measured, in the order of the list."""
-    said = {name: kept[name].as_json() for name in NAMES if name in kept}
-    (docs / KEPT).write_text(json.dumps(said, indent=1) + "\n", encoding="utf-8")
 
 
 def rendered(kept: Mapping[str, Report]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from benchmarks.kept import keep, kept_in
 from benchmarks.listed import NAMES
 from benchmarks.measure import Point, Report
 from benchmarks.page_text import page
@@ -32,18 +33,22 @@ def a_report(rate: float = 5_000_000, bar: float = 1) -> Report:
     return report
 
 
-def test_the_committed_page_and_plots_are_made_of_the_committed_numbers(maker: ModuleType) -> None:
+def test_the_committed_page_is_made_of_the_committed_numbers() -> None:
     """Else: ./run bench --render."""
-    made = maker.rendered(maker.kept_in(ROOT / "docs"))
-    assert {path: (ROOT / "docs" / path).read_text(encoding="utf-8") for path in made} == made
-    kept = {f"benchmarks/{path.name}" for path in (ROOT / "docs" / "benchmarks").iterdir()}
-    assert kept == set(made) - {"benchmarks.md"}
+    assert (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8") == page(kept_in(ROOT / "docs"))
+
+
+def test_the_committed_plots_are_drawn_of_the_committed_numbers(maker: ModuleType) -> None:
+    """All of them, and no other."""
+    made = maker.rendered(kept_in(ROOT / "docs"))
+    found = [ROOT / "docs" / "benchmarks.md", *(ROOT / "docs" / "benchmarks").iterdir()]
+    assert {path.relative_to(ROOT / "docs").as_posix(): path.read_text(encoding="utf-8") for path in found} == made
 
 
 def test_every_benchmark_that_is_listed_is_there_and_was_measured() -> None:
     """A benchmark that was renamed would leave its numbers behind."""
     assert not [name for name in NAMES if not (ROOT / "benchmarks" / f"{name}.py").is_file()]
-    assert list(json.loads((ROOT / "docs" / "benchmarks.json").read_text(encoding="utf-8"))) == list(NAMES)
+    assert list(kept_in(ROOT / "docs")) == list(NAMES)
 
 
 def test_a_report_is_the_same_after_it_was_kept() -> None:
@@ -107,23 +112,23 @@ def test_a_benchmark_that_fails_keeps_what_stood_there_and_costs_no_other(
 ) -> None:
     """It is named, and the command ends with 2."""
     first, second = NAMES[:2]
-    maker.keep(tmp_path, {first: a_report(rate=1)})
+    keep(tmp_path, {first: a_report(rate=1)})
     monkeypatch.setattr(maker, "measured", lambda one, _: None if one.name == first else a_report(rate=2))
     assert maker.main([first, second], tmp_path) == 2
     assert first in capsys.readouterr().err
-    kept = maker.kept_in(tmp_path)
+    kept = kept_in(tmp_path)
     assert {name: report.timings[0].work for name, report in kept.items()} == {first: 1, second: 2}
     assert (tmp_path / "benchmarks.md").read_text(encoding="utf-8") == page(kept)
 
 
 def test_a_missed_bar_is_an_exit_code_where_that_is_asked_for(maker: ModuleType, tmp_path: Path) -> None:
     """Without measuring, too."""
-    maker.keep(tmp_path, {NAMES[0]: a_report(bar=3)})
+    keep(tmp_path, {NAMES[0]: a_report(bar=3)})
     assert maker.main(["--render"], tmp_path) == 0
     assert maker.main(["--render", "--strict"], tmp_path) == 1
-    maker.keep(tmp_path, {NAMES[0]: a_report()})
+    keep(tmp_path, {NAMES[0]: a_report()})
     assert maker.main(["--render", "--strict"], tmp_path) == 0
-    maker.keep(tmp_path, {NAMES[0]: replace(a_report(), loads=[9.9, 10.9])})
+    keep(tmp_path, {NAMES[0]: replace(a_report(), loads=[9.9, 10.9])})
     assert maker.main(["--render", "--strict"], tmp_path) == 1
 
 

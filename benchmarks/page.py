@@ -26,8 +26,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 def rendered(kept: Mapping[str, Report]) -> dict[str, str]:
     """The page and its plots: path below docs -> text."""
-    timings = [timing for report in kept.values() for timing in report.timings]
-    plots = {f"benchmarks/{plot.name}.svg": drawn(plot, timings) for plot in PLOTS}
+    plots = {f"benchmarks/{plot.name}.svg": drawn(plot, kept.values()) for plot in PLOTS}
     return {"benchmarks.md": page(kept), **{path: text for path, text in plots.items() if text}}
 
 

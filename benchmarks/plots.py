@@ -18,7 +18,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from benchmarks.listed import MILLION, Plot
-from benchmarks.measure import Timing
+from benchmarks.measure import Report, Timing
 
 GREY, FAINT = "#6e7681", "#6e768155"
 CURVES = (("#1f77d0", "o"), ("#d1600f", "s"), ("#2c974b", "^"), ("#a05ad0", "D"))
@@ -39,17 +39,24 @@ STYLE = {
 }
 
 
-def drawn(plot: Plot, timings: Iterable[Timing]) -> str:
+def drawn(plot: Plot, reports: Iterable[Report]) -> str:
     """The SVG of a plot; "" where no timing has a place in it."""
-    found = [timing for timing in timings if timing.point and timing.point.plot == plot.name]
-    if not found:
+    shown = [
+        (report, timing)
+        for report in reports
+        for timing in report.timings
+        if timing.point and timing.point.plot == plot.name
+    ]
+    if not shown:
         return ""
+    found = [timing for _, timing in shown]
+    busy = "; on a busy machine" if any(report.busy for report, _ in shown) else ""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.2, 3.4 if plot.below else 2.4), layout="constrained")
         figure.patch.set_alpha(0)
         axes = figure.add_subplot()
         axes.patch.set_alpha(0)
-        axes.set_title(plot.title, loc="left", fontsize=11)
+        axes.set_title(f"{plot.title}{busy}", loc="left", fontsize=11)
         if plot.below:
             _curves(axes, plot, found)
         else:

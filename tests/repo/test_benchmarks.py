@@ -104,6 +104,8 @@ def test_plots_are_the_same_bytes_for_the_same_numbers_and_others_for_others(mak
     assert maker.rendered({NAMES[0]: a_report()})["benchmarks/events.svg"] == one
     assert maker.rendered({NAMES[0]: a_report(rate=1_000_000)})["benchmarks/events.svg"] != one
     assert "hares" in one
+    assert "on a busy machine" not in one
+    assert "on a busy machine" in maker.rendered({NAMES[0]: replace(a_report(), loads=[9.9, 10.9])})["benchmarks/events.svg"]
     assert "date" not in one
 
 

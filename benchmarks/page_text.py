@@ -31,13 +31,15 @@ def page(kept: Mapping[str, Report]) -> str:
 
 
 def _bars(found: Sequence[tuple[Benchmark, Report]]) -> str:
-    """What became of all bars: a busy machine decides none."""
+    """What became of all bars: a busy machine decides none. And what nobody has measured."""
     decided = [(benchmark, ratio) for benchmark, report in found if not report.busy for ratio in report.ratios]
     missed = [f"{ratio.name} ({benchmark.name})" for benchmark, ratio in decided if not ratio.reached]
     undecided = sum(len(report.ratios) for _, report in found if report.busy)
     says = [f"**{len(decided) - len(missed)} of {len(decided) + undecided} bars are reached.**"]
     says += [f"MISSED: {'; '.join(missed)}."] if missed else []
     says += [f"{undecided} are undecided: others kept the machine busy meanwhile."] if undecided else []
+    left = [benchmark.name for benchmark in BENCHMARKS if all(benchmark is not one for one, _ in found)]
+    says += [f"Not measured yet: {', '.join(left)}."] if left else []
     return " ".join(says)
 
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 
-from benchmarks.measure import machine
+from benchmarks.machine import line, load, machine
 from tidegauge.conformance.evidence.referee import CASES, referee, table, unexplained
 
 
@@ -20,7 +20,7 @@ def main() -> int:
     left = unexplained(ruled)
     for one in left:
         print(f"not explained: {one.says}")
-    print(f"{time.monotonic() - started:.0f} s; {machine()}")
+    print(f"{time.monotonic() - started:.0f} s; {line(machine())}, load {load()}")
     return 1 if left else 0
 
 

@@ -6,21 +6,11 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import Report, parser
-from tidegauge.conformance.judging.judge import judge
+from benchmarks.timed import judge_parquet
 from tidegauge.conformance.kernel.compiled import compiled
 from tidegauge.spark_check import Order, judge_on_spark
 from tidegauge.spark_check.generation import write_part
 from tidegauge.spark_check.session import session
-from tidegauge.traces.files import parquet
-
-
-def one_process(files: list[Path]) -> int:
-    events = 0
-    for path in files:
-        with parquet.Reader(path) as reader:
-            for group in reader.row_groups():
-                events += judge(reader.read_as_stored(group.index), reader.config, compile_from=0).events
-    return events
 
 
 def main() -> int:
@@ -39,8 +29,8 @@ def main() -> int:
         report.add("generation, one process", events, "events", [time.perf_counter() - started])
         files = [Path(part.path) for part in made]
         compiled()
-        one_process(files)
-        alone = report.time("one bare process", events, "events", lambda: one_process(files), arguments.repetitions)
+        judge_parquet(files)
+        alone = report.time("one bare process", events, "events", lambda: judge_parquet(files), arguments.repetitions)
         with session(arguments.master) as spark:
             first = judge_on_spark(files, spark=spark)
             report.add("Spark, first run of a session", events, "events", [first.seconds])

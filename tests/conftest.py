@@ -4,9 +4,13 @@ A failure prints the blob that replays it.
 """
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+sys.path.append(str(Path(__file__).parents[1]))  # benchmarks is no part of the package: behind what is installed
 
 settings.register_profile(
     "default", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]

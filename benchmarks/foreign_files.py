@@ -1,0 +1,112 @@
+"""Files of other hands through `tidegauge check`: lines of JSON and wide Parquet, and where the time goes.
+
+The same runs of the reference in each. Foreign Parquet is what a library writes unless it is told otherwise: nullable
+columns, null for what is not known, compressed. Ours has none of that; docs/traces.md says why.
+"""
+
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks.measure import Report, parser
+from benchmarks.profiled import Function, spent
+from benchmarks.runs import repeated, runs_of
+from benchmarks.timed import on_one_core
+from tidegauge.conformance.judging.check import check
+from tidegauge.conformance.kernel.compiled import compiled
+from tidegauge.traces.columns import UNKNOWN, to_columns
+from tidegauge.traces.files import ndjson, parquet
+
+BROKERS, LENGTH = 3, 100
+JUDGING = Function("judging/judge.py", "judge")
+LINES = {
+    "parsing": Function("files/ndjson_columns.py", "_read", own=True),
+    "reading": Function("files/ndjson_columns.py", "read_at_once"),
+    "judging": JUDGING,
+}
+ROWS = {
+    "parsing": Function("parquet/core.py", "read_row_group"),
+    "reading": Function("files/parquet.py", "read"),
+    "judging": JUDGING,
+}
+"""Stage -> the function it is in, Arrow with it; reading is parsing and what follows until the judge has columns."""
+
+
+def as_foreign(ours: Path, path: Path) -> None:
+    """The same file with null for what is not known, as a library writes it."""
+    with pq.ParquetFile(ours) as source:
+        head = source.schema_arrow
+        types = [pa.string() if pa.types.is_dictionary(field.type) else field.type for field in head]
+        schema = pa.schema(list(zip(head.names, types, strict=True)), metadata=head.metadata)
+        with pq.ParquetWriter(path, schema) as out:
+            for group in range(source.num_row_groups):
+                table = source.read_row_group(group)
+                columns = [_with_nulls(column.cast(to)) for column, to in zip(table.columns, types, strict=True)]
+                out.write_table(pa.table(columns, schema=schema), row_group_size=table.num_rows)
+
+
+def _with_nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    unknown = "" if pa.types.is_string(column.type) else UNKNOWN
+    return pc.if_else(pc.equal(column, unknown), pa.scalar(None, column.type), column)
+
+
+def checked(report: Report, kind: str, path: Path, events: int, stages: Mapping[str, Function], repetitions: int) -> None:
+    """The whole of `tidegauge check`, and its stages."""
+
+    def run() -> None:
+        found = check([path])
+        if found.exit_code or found.events != events:
+            raise SystemExit(f"{kind}: expected {events:,} events that conform, saw {found.events:,}: {found.verdict}")
+
+    run()
+    report.time(kind, events, "events", run, repetitions)
+    taken = [spent(run, stages) for _ in range(repetitions)]
+    for stage, seconds in (
+        ("parsing, by Arrow", [one["parsing"] for one in taken]),
+        ("making columns", [one["reading"] - one["parsing"] for one in taken]),
+        ("judging", [one["judging"] for one in taken]),
+        ("the rest", [one[""] - one["reading"] - one["judging"] for one in taken]),
+    ):
+        report.add(f"{kind}: {stage}", events, "events", seconds)
+    whole, size = statistics.median(one[""] for one in taken), path.stat().st_size / events
+    report.notes.append(f"{kind}: {size:,.0f} bytes per event; its stages are of {whole:.2f} s under the profiler")
+
+
+def main() -> int:
+    options = parser(__doc__ or "")
+    options.add_argument("--times", type=int, default=100, help="how often the runs are repeated (default 100)")
+    options.add_argument("--repetitions", type=int, default=3)
+    arguments = options.parse_args()
+    report = Report("Files of other hands, through tidegauge check")
+    traces, config = runs_of(BROKERS, LENGTH, arguments.seed)
+    columns = repeated(to_columns(traces, config), arguments.times)
+    on_one_core(report)
+    compiled()
+    with tempfile.TemporaryDirectory() as scratch:
+        lines, ours, foreign = (Path(scratch) / name for name in ("runs.ndjson", "ours.parquet", "foreign.parquet"))
+        ndjson.write(
+            (replace(trace, name=f"{trace.name}-{time}") for time in range(arguments.times) for trace in traces), lines
+        )
+        parquet.write(columns, config, ours)
+        as_foreign(ours, foreign)
+        for kind, path, stages in (
+            ("NDJSON", lines, LINES),
+            ("foreign Parquet", foreign, ROWS),
+            ("our Parquet", ours, ROWS),
+        ):
+            checked(report, kind, path, len(columns), stages, arguments.repetitions)
+    report.notes.append(
+        f"{len(traces)} runs of {LENGTH} steps, {arguments.times} times: they compress better than others do"
+    )
+    return report.finish(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

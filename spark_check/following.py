@@ -31,7 +31,7 @@ from tidegauge.traces.files.replacing import directory
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 LOOK = "1 second"
 """Between two looks at the directory."""
@@ -142,7 +142,7 @@ def _wait(query: "StreamingQuery", batches: Batches) -> None:
     from pyspark.errors import StreamingQueryException  # noqa: PLC0415  optional
 
     try:
-        query.awaitTermination(POLL)
+        query.awaitTermination(POLL)  # type: ignore[arg-type]  # it takes fractions of a second
     except StreamingQueryException as error:
         raise (batches.failed or error) from error
 

@@ -97,10 +97,10 @@ class Cluster:
     def executors(self, number: int) -> list[int]:
         """The processes of the executors that a worker runs now, and of their Python workers."""
         listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-        parents = dict(tuple(map(int, line.split())) for line in listed.splitlines())
+        parents = [tuple(map(int, line.split())) for line in listed.splitlines()]
         found = [self.running[number].pid]
-        for pid in found:
-            found += [child for child, parent in parents.items() if parent == pid]
+        for pid in found:  # it grows as it is walked
+            found += [child for child, parent in parents if parent == pid]
         return found[1:]
 
     def stop_executors(self, number: int) -> list[int]:

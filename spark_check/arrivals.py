@@ -56,8 +56,11 @@ class Arrivals:
                 continue
             if mark not in self.marks:
                 new[mark] = Arrival(path, mark)
-        self._append(new.values())
-        self.marks |= new.keys()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if new:
+            self._append(new.values())
+            self.marks |= new.keys()
+        self.path.touch()  # a look that found nothing is seen, too
         return self.end
 
     def between(self, start: int, end: int) -> list[Arrival]:
@@ -74,14 +77,12 @@ class Arrivals:
             return [_arrival(line) for line in log.read(end - start).splitlines()]
 
     def _append(self, arrivals: Iterable[Arrival]) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         data = b"".join(json.dumps(one).encode() + b"\n" for one in arrivals)
         with self.path.open("ab") as log:
             log.truncate(self.end)
             log.write(data)
             log.flush()
             os.fsync(log.fileno())
-        os.utime(self.path)  # of a look that found nothing, too
         self.end += len(data)
 
 

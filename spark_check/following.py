@@ -38,6 +38,9 @@ LOOK = "1 second"
 POLL = 0.1
 """Seconds between two looks at who wants the end."""
 
+BEGUN = 5
+"""Times that a query is begun: Spark gives its Python process on the driver ten seconds, too little on a busy machine."""
+
 Say: TypeAlias = Callable[[str], None]
 
 
@@ -82,9 +85,10 @@ def followed(
         with task_failures(results), _quiet():
             batches = Batches(Tallied(how), say, note)
             before, query = last_look(results), _query(spark, folder, results, how, judge, batches)
-            since = time.monotonic()
+            since, begun = time.monotonic(), 1
             while not asked and not (idle is not None and time.monotonic() - since >= idle):
-                _wait(query, batches)
+                if not _goes_on(query, batches, again=begun < BEGUN and last_look(results) == before):
+                    begun, query = begun + 1, _query(spark, folder, results, how, judge, batches)
                 if query.status["isDataAvailable"] or last_look(results) == before:
                     since = time.monotonic()
             _stop(query, batches)
@@ -137,19 +141,22 @@ def _query(spark: "SparkSession", folder: Path, results: Path, how: How, judge: 
     return written.trigger(processingTime=LOOK).start()
 
 
-def _wait(query: "StreamingQuery", batches: Batches) -> None:
-    """A moment. Raises what the query failed with."""
+def _goes_on(query: "StreamingQuery", batches: Batches, again: bool = False) -> bool:
+    """Wait a moment. Raises what the query failed with; False if it is to begin `again`."""
     from pyspark.errors import StreamingQueryException  # noqa: PLC0415  optional
 
     try:
         query.awaitTermination(POLL)  # type: ignore[arg-type]  # it takes fractions of a second
     except StreamingQueryException as error:
-        raise (batches.failed or error) from error
+        if not again:
+            raise (batches.failed or error) from error
+        return False
+    return True
 
 
 def _stop(query: "StreamingQuery", batches: Batches) -> None:
     """When the batch that has begun has ended."""
     before = batches.ended
     while query.isActive and query.status["isTriggerActive"] and batches.ended == before:
-        _wait(query, batches)
+        _goes_on(query, batches)
     query.stop()

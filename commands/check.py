@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from tidegauge.commands import growing, masters, profiles, selections
+from tidegauge.commands import arriving, growing, masters, profiles, selections
 from tidegauge.commands.layouts import layout_argument
 from tidegauge.commands.terminal import aside, colour, echo, silent
 from tidegauge.conformance.judging.verdicts import CONFORMS
@@ -56,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
     if args.until_idle and not args.follow:
         raise UsageError("check: expected --until-idle with --follow, seen it without")
     if args.follow:
-        report = growing.followed(args, how, aside if args.json else echo, silent if args.quiet else aside)
+        followed = arriving.followed if args.spark else growing.followed
+        report = followed(args, how, aside if args.json else echo, silent if args.quiet else aside)
     elif args.spark:
         from tidegauge.spark_check.captures import check_on_spark
 

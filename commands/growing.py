@@ -30,7 +30,6 @@ PIECE = 1 << 18
 """Bytes that are judged at once: a thousand lines, some tenths of a second."""
 STDIN = "-"
 WHOLE = {
-    "spark": "--spark",
     "out": "--out",
     "layout": "--layout",
     "topic": "--topic",
@@ -53,8 +52,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--follow",
         action="store_true",
-        help="judge an NDJSON file as it grows, or standard input (-): failures are printed at once, the report at the end "
-        "(Ctrl-C, end of standard input)",
+        help="judge an NDJSON file as it grows, or standard input (-); with --spark a directory Parquet files arrive in: "
+        "failures are printed at once, the report at the end (Ctrl-C, end of standard input)",
     )
     parser.add_argument(
         "--until-idle", type=seconds, metavar="SECONDS", help="with --follow: end when nothing came for so long"

@@ -9,7 +9,7 @@ Rules of this file
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from tidegauge.spark_check.attempts import tidy
 from tidegauge.spark_check.errors import task_failures
 from tidegauge.spark_check.session import cores, session
 from tidegauge.spark_check.totals import Totals, sum_rules
-from tidegauge.spark_check.work import RESULT, TASK_EVENTS, Task, fingerprint, problem_of, run_task, tasks_of
+from tidegauge.spark_check.work import RESULT, TASK_EVENTS, Task, fingerprint, judge_by, problem_of, run_task, tasks_of
 from tidegauge.traces.files.parquet import Reader, RowGroup, Unreadable
 from tidegauge.traces.files.replacing import directory
 from tidegauge.traces.problems import Problem
@@ -118,7 +118,8 @@ def run(spark: "SparkSession", files: Sequence[str], results: str | Path | None 
             heads[path] = _head(path)
         except Unreadable as error:
             unreadable[path] = error.problem
-    marks = {path: fingerprint(path, profile) for path in heads}
+    judge = judge_by(profile)
+    marks = {path: fingerprint(path, judge) for path in heads}
     wanted = {(marks[path], group.index) for path, head in heads.items() for group in head.groups}
     rows = [] if target is None else [row for row in stored(target) if (row["fingerprint"], row["row_group"]) in wanted]
     resumed = {(row["fingerprint"], row["row_group"]) for row in rows}
@@ -126,7 +127,7 @@ def run(spark: "SparkSession", files: Sequence[str], results: str | Path | None 
     tasks: list[Task] = []
     for path, head in heads.items():
         left = [group for group in head.groups if (marks[path], group.index) not in resumed]
-        tasks += tasks_of(path, left, size, profile)
+        tasks += tasks_of(marks[path], left, size, profile)
     if tasks:
         place = None if target is None else str(target)
         # plain tasks: planning the same as a data source starts two Python processes first
@@ -151,13 +152,17 @@ def _task_size(events: int, at_once: int) -> int:
 
 
 def stored(results: Path) -> list[dict[str, Any]]:
-    """The rows earlier runs left, each row group once. What is no such file, or another version's, is passed over."""
-    rows: dict[tuple[str, int], dict[str, Any]] = {}
-    for path in sorted(results.glob("*.parquet")):
+    """The rows earlier runs left, each row group once."""
+    rows = {(row["fingerprint"], row["row_group"]): row for row in rows_in(sorted(results.glob("*.parquet")))}
+    return list(rows.values())
+
+
+def rows_in(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+    """The rows that files of results hold. What is no such file, or another version's, is passed over."""
+    for path in paths:
         try:
             found = pq.read_table(path)
         except (OSError, pa.ArrowException):
             continue
         if found.schema.equals(RESULT):
-            rows |= {(row["fingerprint"], row["row_group"]): row for row in found.to_pylist()}
-    return list(rows.values())
+            yield from found.to_pylist()

@@ -3,23 +3,32 @@
     register(spark)
     spark.read.format("tidegauge").load("walks.parquet").createTempView("judged")
     spark.sql("SELECT t.rule, sum(t.failed) FROM judged LATERAL VIEW explode(tallies) AS t GROUP BY t.rule")
+    spark.readStream.format("tidegauge").option("results", "judged").load("walks")   # a directory that grows
 
 Rules of this file
 
 1. Spark distributes tasks, not rows: a partition is a run of row groups, read with pyarrow in the worker. Rows that pass
    through the JVM cost several times the judging.
 2. The driver reads footers only.
+3. A stream is read from the log of what arrived (spark_check.arrivals), so a batch that Spark runs again has the same
+   files. Row groups whose rows stand in `results` are not judged again: their rows are read.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from tidegauge.spark_check.work import TASK_EVENTS, Task, batch, run_task, tasks_of
-from tidegauge.traces.files.parquet import row_groups
+from tidegauge.impl.errors import UsageError
+from tidegauge.spark_check.arrivals import Arrival, Arrivals, log_in
+from tidegauge.spark_check.judging import files_in, rows_in
+from tidegauge.spark_check.work import TASK_EVENTS, Task, batch, fingerprint, judge_by, run_task, tasks_of, unreadable
+from tidegauge.traces.files.parquet import Unreadable, row_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +45,10 @@ SCHEMA = """
 
 
 class JudgeSource(DataSource):
-    """format("tidegauge"). Options: `path` a file, `results` a directory for the rows."""
+    """format("tidegauge"). Options: `path` a file, of a stream a directory; `results` a directory for the rows.
+
+    Of a stream also `profile`, which replaces the one that files name, and `judge` (spark_check.work.judge_by).
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -50,7 +62,12 @@ class JudgeSource(DataSource):
     def reader(self, schema: StructType) -> "JudgeReader":  # noqa: ARG002
         """The reader for these options."""
         path = self.options["path"]
-        return JudgeReader(tasks_of(path, row_groups(path), TASK_EVENTS), self.options.get("results"))
+        mark = fingerprint(path, judge_by())
+        return JudgeReader(tasks_of(mark, row_groups(path), TASK_EVENTS), self.options.get("results"))
+
+    def streamReader(self, schema: StructType) -> "JudgeStream":  # noqa: ARG002, N802
+        """The reader of a stream for these options."""
+        return JudgeStream(dict(self.options))
 
 
 class JudgeReader(DataSourceReader):
@@ -68,6 +85,70 @@ class JudgeReader(DataSourceReader):
         """Judge the row groups of a partition."""
         for row in run_task(partition.value, self.results):
             yield batch([row])
+
+
+class JudgeStream(DataSourceStreamReader):
+    """Hands out what arrives in a directory. What it has read of the disk stays on the driver."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        if "results" not in options:
+            raise UsageError("format('tidegauge'): expected the option results of a stream, seen none; name a directory")
+        self.path, self.results = options["path"], str(Path(options["results"]).absolute())
+        self.profile = options.get("profile")
+        self._judge = options.get("judge")
+
+    @cached_property
+    def judge(self) -> str:
+        """As fingerprints have it."""
+        return self._judge or judge_by(self.profile)
+
+    @cached_property
+    def arrivals(self) -> Arrivals:
+        """The log of what arrived."""
+        return Arrivals(log_in(self.results))
+
+    @cached_property
+    def standing(self) -> dict[str, list[Path]]:
+        """The files of results that stood there before this stream began, by the fingerprint they are about."""
+        found: dict[str, list[Path]] = defaultdict(list)
+        for path in Path(self.results).glob("*.parquet"):
+            found[path.name.partition("-")[0]].append(path)
+        return found
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """Before everything."""
+        return {"position": 0}
+
+    def latestOffset(self) -> dict[str, int]:  # type: ignore[override]  # noqa: N802  as Spark 4.0 has it, and later ones take it
+        """Behind what has arrived by now."""
+        return {"position": self.arrivals.look(files_in([self.path]), self.judge)}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+        """A partition per task; one more for a file whose rows are known without a task."""
+        arrived = self.arrivals.between(start["position"], end["position"])
+        return [InputPartition(part) for one in arrived for part in self._parts(one)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Judge the row groups of a partition."""
+        part: Task | list[dict[str, Any]] = partition.value
+        for row in run_task(part, self.results) if isinstance(part, Task) else part:
+            yield batch([row])
+
+    def _parts(self, arrived: Arrival) -> Iterator[Task | list[dict[str, Any]]]:
+        path, mark = arrived
+        try:
+            if fingerprint(path, self.judge) != mark:
+                return  # another version is in its place, and arrives on its own
+            groups = row_groups(path)
+        except FileNotFoundError:
+            return
+        except Unreadable as error:
+            yield [unreadable(path, mark, error.problem)]
+            return
+        known = {row["row_group"]: row for row in rows_in(self.standing.get(mark, ())) if row["fingerprint"] == mark}
+        if known:
+            yield list(known.values())
+        yield from tasks_of(mark, [group for group in groups if group.index not in known], TASK_EVENTS, self.profile)
 
 
 def register(spark: "SparkSession") -> None:

@@ -105,10 +105,16 @@ class Task:
         return f"{self.fingerprint}-{self.groups[0].index:06}-{self.groups[-1].index:06}.parquet"
 
 
-def fingerprint(path: str, profile: str | None = None) -> str:
-    """Stands for one version of one file (its path, size and time of change) and for the judge that is asked about it."""
+def fingerprint(path: str, judge: str) -> str:
+    """Stands for one version of one file (its path, size and time of change) and for the `judge` that is asked about it."""
     status = Path(path).stat()
-    text = f"{Path(path).absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{tool_version()}\0{kernel_text()}\0{profile}"
+    text = f"{Path(path).absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{judge}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def judge_by(profile: str | None = None) -> str:
+    """Stands for the judge of this version, by a profile if one is named."""
+    text = f"{tool_version()}\0{kernel_text()}\0{profile}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -120,9 +126,8 @@ def kernel_text() -> str:
     return text_fingerprint()
 
 
-def tasks_of(path: str, groups: Iterable[RowGroup], events: int, profile: str | None = None) -> list[Task]:
-    """The row groups of a file in runs of about `events` events."""
-    mark = fingerprint(path, profile)
+def tasks_of(mark: str, groups: Iterable[RowGroup], events: int, profile: str | None = None) -> list[Task]:
+    """The row groups of the file that `mark` is the fingerprint of, in runs of about `events` events."""
     tasks: list[Task] = []
     run: list[RowGroup] = []
     for group in groups:
@@ -227,6 +232,12 @@ def _malformed(task: Task, group: RowGroup, problem: Problem) -> dict[str, Any]:
     said = {"path": problem.path, "expected": problem.expected, "seen": problem.seen, "do": problem.do}
     nothing = {"tallies": [], "failures": [], "lost_disks": [], "seconds": 0.0}
     return _row(task, group) | counts | nothing | {"problem": said}
+
+
+def unreadable(path: str, mark: str, problem: Problem) -> dict[str, Any]:
+    """The row of a file of which not even the row groups are known."""
+    nothing = RowGroup(path, -1, 0, 0, 0)
+    return _malformed(Task(mark, (nothing,)), nothing, problem)
 
 
 def problem_of(row: Mapping[str, Any]) -> Problem:

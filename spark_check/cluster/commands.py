@@ -11,7 +11,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,10 +69,10 @@ def start(*arguments: str | Path) -> Process:
     return subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
-def start_check(master: str, out: Path, *paths: Path, results: Path | None = None) -> Process:
-    """`tidegauge check --spark`, running."""
+def start_check(master: str, out: Path, *paths: Path, results: Path | None = None, more: Sequence[str] = ()) -> Process:
+    """`tidegauge check --spark`, running, with `more` arguments."""
     kept = () if results is None else ("--results", results)
-    return start("check", "--quiet", "--spark", master, *kept, "--out", out, *paths)
+    return start("check", "--quiet", "--spark", master, *more, *kept, "--out", out, *paths)
 
 
 def ended(process: Process, out: Path) -> Checked:
@@ -107,6 +108,12 @@ def row_groups_in(results: Path) -> list[tuple[str, int]]:
     """The row groups whose rows stand in a directory of results, as often as they do."""
     tables = [pq.read_table(path, columns=["fingerprint", "row_group"]) for path in sorted(results.glob("*.parquet"))]
     return [(row["fingerprint"], row["row_group"]) for table in tables for row in table.to_pylist()]
+
+
+def rows_by_worker(results: Path) -> Counter[int]:
+    """How many row groups each Python worker judged."""
+    tables = [pq.read_table(path, columns=["worker"]) for path in results.glob("*.parquet")]
+    return Counter(worker for table in tables for worker in table["worker"].to_pylist())
 
 
 def peak_bytes(results: Path) -> int:

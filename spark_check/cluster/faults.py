@@ -9,26 +9,35 @@ Rules of this file
 import hashlib
 import os
 import platform
+import signal
 import subprocess
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tidegauge.spark_check.arrivals import last_look
 from tidegauge.spark_check.cluster.commands import (
     Checked,
     check,
     ended,
     reached,
     row_groups_in,
+    rows_by_worker,
     start,
     start_check,
     succeeded,
 )
-from tidegauge.spark_check.cluster.standalone import Cluster
+from tidegauge.spark_check.cluster.standalone import Cluster, signalled
 
 SMALL_DISK = "64k"
 """Room for the results of a few tasks."""
+
+FOLLOW = ("--follow", "--until-idle", "10")
+
+AWAKE = 60
+"""Seconds in which a task begins, or ends for nobody."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +79,50 @@ def worker_killed(scene: Scene) -> Outcome:
 
 
 def straggler(scene: Scene) -> Outcome:
-    """An executor stands still in the midst of its task, as on a machine that hardly gets on."""
-    return _struck(scene, "straggler", lambda: scene.cluster.stop_executors(2))
+    """An executor stands still in the midst of a task, as on a machine that hardly gets on, and wakes when all is over."""
+    if not Path("/proc/self/maps").exists():
+        return Outcome("this system does not say what a process reads", skipped=True)
+    stopped: list[int] = []
+
+    def strike() -> None:
+        stopped.extend(_stopped_in_the_midst(scene))
+
+    try:
+        outcome = _struck(scene, "straggler", strike, over=lambda: _wake(stopped))
+    finally:
+        signalled(stopped, signal.SIGCONT)
+    return outcome if stopped else replace(outcome, wrong=(*outcome.wrong, "no task ran where it could stand still"))
 
 
-def _struck(scene: Scene, name: str, strike: Callable[[], object]) -> Outcome:
-    """A run that goes on whatever strikes."""
+def _stopped_in_the_midst(scene: Scene) -> list[int]:
+    """The processes of worker 2's executor, standing still while one of them reads the walks; none if none ever does."""
+    until = time.monotonic() + AWAKE
+    while time.monotonic() < until:
+        stopped = scene.cluster.stop_executors(2)
+        if any(str(scene.walks) in _mapped(pid) for pid in stopped):
+            return stopped
+        signalled(stopped, signal.SIGCONT)
+        time.sleep(0.01)
+    return []
+
+
+def _mapped(process: int) -> str:
+    """What a process has mapped into its memory: a worker its input, for as long as its task takes."""
+    try:
+        return Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _wake(stopped: Iterable[int]) -> None:
+    """They end what they had begun, for nobody, and themselves."""
+    until = time.monotonic() + AWAKE
+    while signalled(stopped, signal.SIGCONT) and time.monotonic() < until:
+        time.sleep(0.1)
+
+
+def _struck(scene: Scene, name: str, strike: Callable[[], object], over: Callable[[], object] = lambda: None) -> Outcome:
+    """A run that goes on whatever strikes; `over` happens at its end."""
     folder = scene.folder(name)
     results = folder / "results"
     process = start_check(scene.cluster.master, folder / "out", scene.walks, results=results)
@@ -83,6 +130,7 @@ def _struck(scene: Scene, name: str, strike: Callable[[], object]) -> Outcome:
     if in_time:
         strike()
     found = ended(process, folder / "out")
+    over()
     return _outcome(scene, found, results, f"went on to its end in {found.seconds:.1f} s", in_time=in_time)
 
 
@@ -113,25 +161,72 @@ def disk_full(scene: Scene) -> Outcome:
 
 def another_processor(scene: Scene) -> Outcome:
     """The only worker left has a processor that the machine code was not made for, and compiles it itself."""
-    generic = {"x86_64": "x86-64", "AMD64": "x86-64"}.get(platform.machine(), "generic")
-    scene.cluster.kill(1)
-    scene.cluster.kill(2)
-    scene.cluster.start(2, {"NUMBA_CPU_NAME": generic, "NUMBA_CPU_FEATURES": ""})
-    try:
-        folder = scene.folder("another-processor")
-        results = folder / "results"
-        found = check(scene.cluster.master, folder / "out", scene.walks, results=results)
+    folder = scene.folder("another-processor")
+    with _other_processor(scene.cluster):
+        found = check(scene.cluster.master, folder / "out", scene.walks, results=folder / "results")
         made = list((scene.cluster.folder / "worker-2" / "cache").rglob("*.nbc"))
-        outcome = _outcome(scene, found, results, f"made its own machine code, {found.seconds:.1f} s in all")
-        return (
-            outcome
-            if len(made) == 2
-            else Outcome(outcome.says, (*outcome.wrong, f"machine code: 2 expected, {len(made)} seen"))
-        )
-    finally:
-        scene.cluster.kill(2)
+        outcome = _outcome(scene, found, folder / "results", f"made its own machine code, {found.seconds:.1f} s in all")
+    wrong = () if len(made) == 2 else (f"machine code: 2 expected, {len(made)} seen",)
+    return replace(outcome, wrong=(*outcome.wrong, *wrong))
+
+
+def mixed_processors(scene: Scene) -> Outcome:
+    """Two workers share the work, and only one of them has a processor like the driver's."""
+    folder = scene.folder("mixed-processors")
+    with _other_processor(scene.cluster):
+        first = min(scene.walks.glob("*.parquet"))
+        check(scene.cluster.master, folder / "first", first)  # else the one would be done before the other has compiled
         scene.cluster.start(1)
-        scene.cluster.start(2)
+        found = check(scene.cluster.master, folder / "out", scene.walks, results=folder / "results")
+    shares = sorted(rows_by_worker(folder / "results").values())
+    outcome = _outcome(scene, found, folder / "results", f"judged {' and '.join(map(str, shares))} row groups")
+    return outcome if len(shares) > 1 else replace(outcome, wrong=(*outcome.wrong, "one worker did all"))
+
+
+@contextmanager
+def _other_processor(cluster: Cluster) -> Iterator[None]:
+    """The only worker is number 2, which takes its processor for a lesser one; afterwards there are both as before."""
+    generic = {"x86_64": "x86-64", "AMD64": "x86-64"}.get(platform.machine(), "generic")
+    cluster.kill(1)
+    cluster.kill(2)
+    cluster.start(2, {"NUMBA_CPU_NAME": generic, "NUMBA_CPU_FEATURES": ""})
+    try:
+        yield
+    finally:
+        cluster.kill(2)
+        cluster.start(2)
+        if 1 not in cluster.running:
+            cluster.start(1)
+
+
+def follower_killed(scene: Scene) -> Outcome:
+    """`--follow` is killed when some is judged, and started again; more files arrive, one of them broken at first."""
+    folder = scene.folder("follower-killed")
+    results, arriving = folder / "results", folder / "arriving"
+    first, *others = sorted(scene.walks.glob("*.parquet"))
+    arriving.mkdir()
+    _arrive(first, arriving)
+    process = start_check(scene.cluster.master, folder / "out", arriving, results=results, more=FOLLOW)
+    in_time = reached(process, lambda: any(results.glob("*.parquet")))
+    process.kill()
+    process.communicate()
+    before, looked = _stamps(results), last_look(results)
+    (arriving / others[0].name).write_bytes(b"PAR1, and no more")
+    process = start_check(scene.cluster.master, folder / "again", arriving, results=results, more=FOLLOW)
+    reached(process, lambda: last_look(results) != looked)
+    for file in others:
+        _arrive(file, arriving)
+    found = ended(process, folder / "again")
+    outcome = _outcome(scene, found, results, f"{len(before)} tasks were not done again", in_time=in_time)
+    again = () if before.items() <= _stamps(results).items() else ("tasks that were done were done again",)
+    return replace(outcome, wrong=(*outcome.wrong, *again))
+
+
+def _arrive(file: Path, folder: Path) -> None:
+    """As files arrive: whole, by a new name."""
+    unfinished = folder / f".{file.name}.unfinished"
+    unfinished.hardlink_to(file)
+    unfinished.replace(folder / file.name)
 
 
 def generation_killed(scene: Scene) -> Outcome:
@@ -156,10 +251,12 @@ def generation_killed(scene: Scene) -> Outcome:
 FAULTS: dict[str, Callable[[Scene], Outcome]] = {
     "worker-killed": worker_killed,
     "driver-killed": driver_killed,
+    "follower-killed": follower_killed,
     "disk-full": disk_full,
     "straggler": straggler,
     "generation-killed": generation_killed,
     "another-processor": another_processor,
+    "mixed-processors": mixed_processors,
 }
 
 

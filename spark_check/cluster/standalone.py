@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,17 +95,17 @@ class Cluster:
         self._wait(lambda: self._known() > before, started, home.name)
 
     def executors(self, number: int) -> list[int]:
-        """The processes of the executors that a worker runs now."""
+        """The processes of the executors that a worker runs now, and of their Python workers."""
         listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-        pairs = [line.split() for line in listed.splitlines()]
-        return [int(pid) for pid, parent in pairs if int(parent) == self.running[number].pid]
+        parents = [tuple(map(int, line.split())) for line in listed.splitlines()]
+        found = [self.running[number].pid]
+        for pid in found:  # it grows as it is walked
+            found += [child for child, parent in parents if parent == pid]
+        return found[1:]
 
     def stop_executors(self, number: int) -> list[int]:
         """The executors of a worker stand still, as on a machine that hardly gets on."""
-        found = self.executors(number)
-        for pid in found:
-            os.kill(pid, signal.SIGSTOP)
-        return found
+        return signalled(self.executors(number), signal.SIGSTOP)
 
     def kill(self, number: int) -> None:
         """A worker and its executors are gone at once."""
@@ -154,6 +154,16 @@ class Cluster:
         for number in list(self.running):
             self.kill(number)
         _end_group(self._master)
+
+
+def signalled(processes: Iterable[int], number: signal.Signals) -> list[int]:
+    """Those that were there to be sent a signal."""
+    found = []
+    for pid in processes:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+            found.append(pid)
+    return found
 
 
 def free_port() -> int:

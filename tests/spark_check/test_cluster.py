@@ -50,7 +50,7 @@ def test_results_that_stand_there_twice_are_noticed(tmp_path: Path) -> None:
     path = write_part(ORDER.table(), tmp_path, replace(ORDER, walks=100), 0).path
     results = tmp_path / "results"
     results.mkdir()
-    (task,) = tasks_of(path, row_groups(path), 10**9)
+    (task,) = tasks_of("0123456789abcdef", row_groups(path), 10**9)
     list(run_task(task, str(results)))
     assert outcome(RIGHT, results) == ""
     shutil.copy(results / task.name, results / "again.parquet")

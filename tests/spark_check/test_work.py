@@ -21,6 +21,7 @@ from tidegauge.traces.files import parquet
 from tidegauge.traces.model.edges import EdgeTable, edge_table
 
 ORDER = Order(walks=3000, bounds=Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=0), steps=10, parts=2)
+MARK = "0123456789abcdef"
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def test_the_zip_brings_all_a_worker_imports(tmp_path: Path) -> None:
 
 def test_tasks_are_runs_of_row_groups_and_none_is_left_out() -> None:
     groups = [parquet.RowGroup(__file__, index, 100, index * 10, 10) for index in range(7)]
-    tasks = work.tasks_of(__file__, groups, 250)
+    tasks = work.tasks_of(MARK, groups, 250)
     assert [[group.index for group in task.groups] for task in tasks] == [[0, 1, 2], [3, 4, 5], [6]]
     assert len({task.name for task in tasks}) == 3
 
@@ -85,14 +86,14 @@ def test_tasks_are_runs_of_row_groups_and_none_is_left_out() -> None:
 def test_a_changed_file_has_another_fingerprint(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"one")
-    before = work.fingerprint(str(path))
+    before = work.fingerprint(str(path), MARK)
     path.write_bytes(b"other")
-    assert work.fingerprint(str(path)) != before
+    assert work.fingerprint(str(path), MARK) != before
 
 
 def test_each_row_group_gives_one_row_and_the_results_hold_the_same(walks: str, tmp_path: Path) -> None:
     groups = parquet.row_groups(walks)
-    (task,) = work.tasks_of(walks, groups, 10**9)
+    (task,) = work.tasks_of(MARK, groups, 10**9)
     rows = list(work.run_task(task, str(tmp_path)))
     assert [(row["events"], row["traces"]) for row in rows] == [(group.rows, group.traces) for group in groups]
     assert pq.read_table(tmp_path / task.name).to_pylist() == rows
@@ -105,7 +106,7 @@ def test_a_damaged_row_group_is_malformed_and_the_next_is_judged(walks: str, tmp
         parquet.write(reader.read(0), reader.config, path, row_group=5000)
     groups = parquet.row_groups(path)
     damage(path, group=0)
-    (task,) = work.tasks_of(path, groups, 10**9)
+    (task,) = work.tasks_of(MARK, groups, 10**9)
     rows = list(work.run_task(task, None))
     assert [row["malformed_events"] for row in rows] == [groups[0].rows, *[0] * (len(groups) - 1)]
     assert rows[0]["malformed_traces"] == groups[0].traces
@@ -119,7 +120,7 @@ def test_both_layouts_of_a_file_are_judged_alike(walks: str, tmp_path: Path) -> 
         parquet.write(reader.read(0), reader.config, tmp_path / "wide.parquet", row_group=10**9)
     said = []
     for path in (walks, str(tmp_path / "wide.parquet")):
-        (task,) = work.tasks_of(path, parquet.row_groups(path), 10**9)
+        (task,) = work.tasks_of(MARK, parquet.row_groups(path), 10**9)
         (row,) = list(work.run_task(task, None))
         said.append((row["events"], row["traces"], row["tallies"]))
     assert said[0] == said[1]
@@ -127,7 +128,7 @@ def test_both_layouts_of_a_file_are_judged_alike(walks: str, tmp_path: Path) -> 
 
 
 def test_a_file_that_is_gone_when_the_worker_comes_is_malformed(walks: str) -> None:
-    (task,) = work.tasks_of(walks, parquet.row_groups(walks), 10**9)
+    (task,) = work.tasks_of(MARK, parquet.row_groups(walks), 10**9)
     Path(walks).unlink()
     rows = list(work.run_task(task, None))
     assert sum(row["malformed_events"] for row in rows) == sum(group.rows for group in task.groups)
@@ -138,7 +139,7 @@ def test_what_could_not_be_read_leaves_no_row_and_is_tried_again(walks: str, tmp
     path, results = tmp_path / "wide.parquet", tmp_path / "results"
     with parquet.Reader(walks) as reader:
         parquet.write(reader.read(0), reader.config, path, row_group=5000)
-    (task,) = work.tasks_of(str(path), parquet.row_groups(path), 10**9)
+    (task,) = work.tasks_of(MARK, parquet.row_groups(path), 10**9)
     results.mkdir()
     path.rename(tmp_path / "away.parquet")
     assert all(row["problem"] for row in work.run_task(task, str(results)))
@@ -149,17 +150,18 @@ def test_what_could_not_be_read_leaves_no_row_and_is_tried_again(walks: str, tmp
 
 
 def test_a_profile_that_is_not_known_is_a_problem_of_its_row_groups(walks: str) -> None:
-    (task,) = work.tasks_of(walks, parquet.row_groups(walks), 10**9, "no such profile")
+    (task,) = work.tasks_of(MARK, parquet.row_groups(walks), 10**9, "no such profile")
     rows = list(work.run_task(task, None))
     assert [work.problem_of(row).lost for row in rows] == [group.rows for group in task.groups]
     assert "no such profile" in str(work.problem_of(rows[0]))
 
 
 def test_results_are_those_of_one_profile_and_one_judge(walks: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = work.fingerprint(walks)
-    assert work.fingerprint(walks, "hw-only") != before
+    before = work.judge_by()
+    assert work.judge_by("hw-only") != before
+    assert work.fingerprint(walks, work.judge_by("hw-only")) != work.fingerprint(walks, before)
     monkeypatch.setattr(work, "kernel_text", lambda: "another text of the judge")
-    assert work.fingerprint(walks) != before
+    assert work.judge_by() != before
 
 
 def test_two_attempts_at_a_time_do_not_meet(tmp_path: Path) -> None:
@@ -190,7 +192,7 @@ def test_what_killed_attempts_left_is_removed(tmp_path: Path) -> None:
 
 def test_results_that_are_none_are_passed_over(walks: str, tmp_path: Path) -> None:
     """A file that was damaged, or that another version left: its row groups are judged again."""
-    (task,) = work.tasks_of(walks, parquet.row_groups(walks), 10**9)
+    (task,) = work.tasks_of(MARK, parquet.row_groups(walks), 10**9)
     list(work.run_task(task, str(tmp_path)))
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1")
     pq.write_table(pq.read_table(tmp_path / task.name).drop(["worker"]), tmp_path / "older.parquet")

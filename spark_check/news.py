@@ -1,0 +1,87 @@
+"""What the rows of a batch say that is news, while files arrive.
+
+Rules of this file
+
+1. What is held is a tally per rule, however many files came.
+2. A rule that fails for the first time is told in the words of a report: its row group is judged once more, here. One that
+   fails again is a line per row group.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+from tidegauge.conformance.judging.check import How
+from tidegauge.conformance.judging.explain import Explanation, explain, what_failed
+from tidegauge.conformance.judging.judge import RuleTally, judge
+from tidegauge.conformance.judging.verdicts import added
+from tidegauge.spark_check.totals import sum_rules
+from tidegauge.spark_check.work import problem_of
+from tidegauge.traces.files.parquet import Reader, Unreadable
+from tidegauge.traces.problems import Problem
+
+Row: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A rule that fails in a row group, in so many of its traces."""
+
+    rule: str
+    where: str
+    traces: int
+    explanation: Explanation | None = None
+
+    def __str__(self) -> str:
+        if self.explanation is None:
+            return f"{self.rule:<10}fails in {self.traces:,} traces of {self.where}"
+        return "\n".join((f"{self.rule:<10}{self.explanation.means}", *what_failed(self.explanation)))
+
+
+@dataclass
+class Tallied:
+    """What has been judged so far."""
+
+    how: How
+    files: int = 0
+    traces: int = 0
+    events: int = 0
+    rules: dict[str, RuleTally] = field(default_factory=dict)
+
+    def take(self, rows: Iterable[Row]) -> Iterator[Broken | Problem | str]:
+        """What is news in the rows of a batch; at last how much was judged, and what is broken."""
+        rows = sorted(rows, key=lambda row: (row["path"], row["row_group"]))
+        if not rows:
+            return
+        for row in rows:
+            if row["problem"]:
+                yield problem_of(row)
+            yield from self._broken(row)
+            self.rules |= {rule: added(self.rules.get(rule, RuleTally()), one) for rule, one in sum_rules([row]).items()}
+        self.files += len({row["fingerprint"] for row in rows})
+        self.traces += sum(row["traces"] for row in rows)
+        self.events += sum(row["events"] for row in rows)
+        broken = [rule for rule, one in sorted(self.rules.items()) if one.failed]
+        so_far = f"{self.files:,} files, {self.traces:,} traces, {self.events:,} events judged"
+        yield f"{so_far}; broken: {', '.join(broken)}" if broken else so_far
+
+    def _broken(self, row: Row) -> Iterator[Broken]:
+        failing = {one["rule"]: one["failed_traces"] for one in row["tallies"] if one["failed"]}
+        first = [rule for rule in failing if not self.rules.get(rule, RuleTally()).failed]
+        explained = _explained(row, first, self.how) if first else {}
+        where = f"{row['path']}: row group {row['row_group']}"
+        for rule, traces in failing.items():
+            yield Broken(rule, where, traces, explained.get(rule))
+
+
+def _explained(row: Row, rules: Iterable[str], how: How) -> dict[str, Explanation]:
+    """The first failures of rules in a row group, explained; none if another file is in its place by now."""
+    try:
+        with Reader(row["path"]) as reader:
+            config = reader.config if how.profile is None else replace(reader.config, profile=how.profile)
+            columns = reader.read(row["row_group"])
+    except Unreadable:
+        return {}
+    failures = {failure.rule: failure for failure in reversed(judge(columns, config).failures)}
+    source = f"{row['path']}: row group {row['row_group']}"
+    return {rule: explain(columns, config, failures[rule], source=source) for rule in rules if rule in failures}

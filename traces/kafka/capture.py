@@ -9,6 +9,7 @@ from pathlib import Path
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
 from tidegauge.impl.releases import of_release
+from tidegauge.traces.kafka.between.clocks import ahead
 from tidegauge.traces.kafka.between.coverage import Life, lives, missing
 from tidegauge.traces.kafka.between.doubts import doubtful
 from tidegauge.traces.kafka.between.generations import Generation, by_generation, topic_of
@@ -130,7 +131,10 @@ def _capture(name: str, found: Found) -> Capture:
         for of, one in merged.items()
     ]
     brokers = {broker for trace in traces for broker in trace.config.nodes}
-    doubts = {trace.name: doubtful(reading.gaps, one.steps) for trace, one in zip(traces, merged.values(), strict=True)}
+    clocks = ahead(step for node in nodes for step in node.broker.steps)
+    doubts = {
+        trace.name: doubtful(reading.gaps, one.steps, clocks) for trace, one in zip(traces, merged.values(), strict=True)
+    }
     followers = sum(1 for of_leader in reading.fetches.values() for fetch in of_leader if fetch.replica >= 0)
     return Capture(
         traces,

@@ -18,7 +18,10 @@ BEHIND = END[1] - 2
 
 
 def doubtful(
-    gaps: Sequence[Gap], steps: Sequence[LoggedStep], ahead: Mapping[tuple[int, int], int] = {}
+    gaps: Sequence[Gap],
+    steps: Sequence[LoggedStep],
+    ahead: Mapping[tuple[int, int], int] = {},
+    over: Mapping[tuple[int, int], int] = {},
 ) -> list[tuple[tuple[int, int], Gap]]:
     """Each gap with the first and the last of `steps`, in their order, that it lies between; without those of nodes that
     tell nothing. A response that nobody gives lies in one of its leader's too: of the two only a clock tells the order."""
@@ -36,7 +39,7 @@ def doubtful(
             # what was put behind every line of a process (its end, sends nobody logged) does not say how far its log goes
             first = max((row for row, place in own if place < gap.begin and place[1] < BEHIND), default=0)
             if gap.end == END:
-                first = max(first, _heard_over(gap, steps, ahead) - 1)
+                first = max(first, _heard_over(gap, steps, ahead, over) - 1)
             last = min((row for row, place in own if place >= gap.end), default=len(steps) - 1)
             found.append(((min(first, last), max(first, last)), gap))
         if gap.logger in (REQUESTS, EVERYTHING):
@@ -48,8 +51,11 @@ def _is_response(key: object) -> bool:
     return isinstance(key, tuple) and key[0] == "answered"
 
 
-def _heard_over(gap: Gap, steps: Sequence[LoggedStep], ahead: Mapping[tuple[int, int], int]) -> int:
-    """How many of the first steps were taken before the line that a gap begins with, as far as clocks are known (clocks.py)."""
+def _heard_over(
+    gap: Gap, steps: Sequence[LoggedStep], ahead: Mapping[tuple[int, int], int], over: Mapping[tuple[int, int], int]
+) -> int:
+    """How many of the first steps were taken before the line that a gap begins with: clocks are known (clocks.py), or the
+    log was seen to go on (before.py)."""
     begin = gap.times[0]
     if begin is None:
         return 0
@@ -57,6 +63,8 @@ def _heard_over(gap: Gap, steps: Sequence[LoggedStep], ahead: Mapping[tuple[int,
     def before(step: LoggedStep) -> bool:
         if step.node == gap.node:
             return step.place[:2] <= gap.begin
+        if step.time <= over.get((step.node, gap.node), step.time - 1):
+            return True
         bound = ahead.get((step.node, gap.node))
         return bound is not None and step.time + bound <= begin
 

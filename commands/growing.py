@@ -86,9 +86,7 @@ def followed(args: argparse.Namespace, how: "How", say: Callable[[str], None], n
     return follow.report()
 
 
-def _logs(
-    path: Path, idle: float | None, how: "How", say: Callable[[str], None], note: Callable[[str], None]
-) -> "Report":
+def _logs(path: Path, idle: float | None, how: "How", say: Callable[[str], None], note: Callable[[str], None]) -> "Report":
     """The report on broker logs."""
     from tidegauge.conformance.judging.follow import Alarm, Withdrawn
     from tidegauge.conformance.judging.follow_logs import FollowLogs

@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. It is what a reader may know without the lines: how topics are called, which release a broker is, which loggers were on. What
-   they told of replicas is not kept: a window begins as a log does whose beginning is lost.
+1. It is what a reader may know without the lines: how topics are called, which release a broker is, which loggers were on.
+   What they told of replicas is not kept: a window begins as a log does whose beginning is lost.
 2. It grows with topics and nodes, not with the logs.
 """
 
@@ -35,3 +35,7 @@ class Before:
             heard={**self.heard, **{node.id: frozenset(node.heard) for node in nodes}},
             versions={**self.versions, **{node.id: node.broker.version for node in nodes}},
         )
+
+
+NOTHING = Before()
+"""Logs that are read from their beginning."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
 from tidegauge.impl.releases import of_release
-from tidegauge.traces.kafka.before import Before
+from tidegauge.traces.kafka.before import NOTHING, Before
 from tidegauge.traces.kafka.between.clocks import ahead
 from tidegauge.traces.kafka.between.coverage import Life, lives, missing
 from tidegauge.traces.kafka.between.doubts import doubtful
@@ -95,7 +95,7 @@ class Capture:
     doubts: Mapping[str, Sequence[tuple[tuple[int, int], Gap]]] = field(default_factory=dict)
     cluster: str = ""
     """Where its logs lie, if there are several clusters."""
-    known: Before = Before()
+    known: Before = NOTHING
     """What is known behind it."""
 
 
@@ -118,7 +118,7 @@ def read(directory: str | Path, layout: str | None = None, selection: Selection 
     return read_all(directory, layout, selection)[0]
 
 
-def capture_of(name: str, found: Found, before: Before = Before()) -> Capture:
+def capture_of(name: str, found: Found, before: Before = NOTHING) -> Capture:
     """The logs of one cluster; `before` is what was known in front of them."""
     selection = found.selection
     reading = Reading([node_of(files) for files in found.nodes], found.problems, selection=selection, before=before)
@@ -136,7 +136,8 @@ def capture_of(name: str, found: Found, before: Before = Before()) -> Capture:
     brokers = {broker for trace in traces for broker in trace.config.nodes}
     clocks = ahead(step for node in nodes for step in node.broker.steps)
     doubts = {
-        trace.name: doubtful(reading.gaps, one.steps, clocks, before.over) for trace, one in zip(traces, merged.values(), strict=True)
+        trace.name: doubtful(reading.gaps, one.steps, clocks, before.over)
+        for trace, one in zip(traces, merged.values(), strict=True)
     }
     followers = sum(1 for of_leader in reading.fetches.values() for fetch in of_leader if fetch.replica >= 0)
     return Capture(

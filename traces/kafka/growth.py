@@ -5,15 +5,15 @@ Rules of this file
 1. Lines are held by volume: at least the last LINES that were read of all logs together, at most twice as many. What they
    make is a capture that begins late; what is forgotten leaves what `Before` holds.
 2. A window is a stretch of reading, not of time: no clock has a say in what belongs to it.
-3. A log lacks nothing in front of its last line. Of two nodes one has been *heard over* what the other had logged by the look
-   before, if it has logged something since, at a later time on its own clock. Then it does not end there (between/doubts.py).
+3. A log lacks nothing in front of its last line. A node is *heard over* what another had logged by the look before, if it has
+   logged something since, at a later time on its own clock. Then its log does not end there (between/doubts.py).
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tidegauge.traces.kafka.before import Before
+from tidegauge.traces.kafka.before import NOTHING, Before
 from tidegauge.traces.kafka.capture import Capture, capture_of
 from tidegauge.traces.kafka.lines.clusters import separate
 from tidegauge.traces.kafka.lines.files import Found, place, says_id
@@ -88,14 +88,13 @@ class Growth:
             self._take(held, held.growing.end())
 
     def look(self) -> list[Capture]:
-        """What the lines that are held make: a capture for each cluster. What nodes had logged by the last look is heard over."""
+        """What the lines that are held make: a capture for each cluster."""
         found = self._found()
         latest = {node.id: max(stream[-1].time for stream in node.streams) for node in found.nodes if node.streams}
-        for node, time in latest.items():
-            if time > self._latest.get(node, time):
+        for one, time in latest.items():
+            if time > self._latest.get(one, time):
                 for other, logged in self._latest.items():
-                    pair = other, node
-                    self._over[pair] = max(min(logged, time), self._over.get(pair, 0))
+                    self._over[other, one] = max(min(logged, time), self._over.get((other, one), 0))
         self._latest |= latest
         for node in found.nodes:
             node.folder = self.root / "logs"  # what is on disk goes on while it is read
@@ -151,7 +150,7 @@ class Growth:
             capture_of(
                 "/".join((self.root.name, one.name)).rstrip("/"),
                 one,
-                replace(self.before.get(one.name, Before()), over=over),
+                replace(self.before.get(one.name, NOTHING), over=over),
             )
             for one in separate(found)
         ]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tidegauge.traces.kafka.before import Before
+from tidegauge.traces.kafka.before import NOTHING, Before
 from tidegauge.traces.kafka.between.exchanges import EARLIEST, LATEST, Exchanges
 from tidegauge.traces.kafka.between.levels import silent_controller, silent_loggers
 from tidegauge.traces.kafka.between.match import match, match_counted
@@ -49,7 +49,7 @@ class Reading:
     moved: int = 0
     unexplained: int = 0
     selection: Selection | None = None
-    before: Before = Before()
+    before: Before = NOTHING
 
 
 def know_what_was_before(reading: Reading) -> None:

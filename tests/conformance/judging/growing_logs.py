@@ -86,7 +86,14 @@ def read(tails: Tails, follow: FollowLogs) -> Iterator[News]:
 
 
 def followed(
-    capture: Path, folder: Path, random: Random, *, lines: int = LINES, pieces: int = 20, rotations: int = 0, torn: bool = False
+    capture: Path,
+    folder: Path,
+    random: Random,
+    *,
+    lines: int = LINES,
+    pieces: int = 20,
+    rotations: int = 0,
+    torn: bool = False,
 ) -> Run:
     """Follow a capture that is written in so many pieces; some files are rotated in between."""
     every = in_time(logs(capture))
@@ -96,7 +103,6 @@ def followed(
     news: list[News] = []
     most = 0
     for turn, (begin, end) in enumerate(zip([0, *places], [*places, len(every)], strict=True)):
-        left = b""
         for path, text in every[begin:end]:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             with (folder / path).open("ab") as file:

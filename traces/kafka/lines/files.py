@@ -177,9 +177,7 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, 
     place(folder, label, parts, [problem for _, file in read for problem in file.problems], fallback, found)
 
 
-def place(
-    folder: Path, label: str, parts: Sequence[Part], problems: Sequence[Problem], fallback: int, found: Found
-) -> None:
+def place(folder: Path, label: str, parts: Sequence[Part], problems: Sequence[Problem], fallback: int, found: Found) -> None:
     """The lines in one folder go to the node, or to the nodes, that wrote them."""
     ids = sorted({said for _, _, said in parts if said is not None})
     if len(ids) > 1:
@@ -202,6 +200,7 @@ def _named_first(paths: Sequence[Path], found: Found, label: str, folder: Path) 
 
 
 def by_name(paths: Sequence[Path]) -> list[Path]:
+    """Those that are logs of a broker by their names."""
     taken = [path for path in paths if not _PASSED_OVER.fullmatch(path.name)]
     return taken or [path for path in paths if path.suffix == ".out"]
 

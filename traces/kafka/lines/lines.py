@@ -63,6 +63,7 @@ Take = Callable[[Line], Line | None]
 
 
 def everything(line: Line) -> Line | None:
+    """Every line is read."""
     return line
 
 

@@ -49,7 +49,7 @@ class Piece(NamedTuple):
     first: bool
 
 
-@dataclass
+@dataclass(eq=False)
 class _File:
     path: Path
     label: str
@@ -67,6 +67,15 @@ class _Log:
     files: deque[_File] = field(default_factory=deque)
     heads: dict[bytes, None] = field(default_factory=dict)
 
+    def know(self, file: "_File") -> None:
+        """By its first line, as soon as that is whole."""
+        if not file.head and (begin := _first_line(file)):
+            file.head = _head(begin)
+        if file.head:
+            self.heads[file.head] = None
+        if len(self.heads) > HEADS:
+            del self.heads[next(iter(self.heads))]
+
 
 class Tails:
     """What has been read of the logs at `root`: a directory, or one log."""
@@ -80,9 +89,10 @@ class Tails:
 
     def look(self) -> list[Log]:
         """The logs that have more than was read."""
-        self._find()
         for log in self._logs.values():
-            self._turn(log)
+            for file in (*log.files,):
+                self._turn(log, file)
+        self._find()
         return [key for key, log in self._logs.items() if any(_more(file) for file in log.files)]
 
     def take(self, key: Log) -> Piece | None:
@@ -90,7 +100,8 @@ class Tails:
         log = self._logs[key]
         while log.files:
             file = log.files[0]
-            data = _read(file)
+            log.know(file)
+            data = _read(file) if file.head else b""
             if data:
                 first, file.begun, file.read = not file.begun, True, file.read + len(data)
                 return Piece(key, file.group, file.path, file.label, data, first)
@@ -111,6 +122,7 @@ class Tails:
         found: dict[Log, list[tuple[bool, int, _File]]] = {}
         opened = {_ident(file) for log in self._logs.values() for file in log.files}
         every = set(opened)
+        current: dict[Log, tuple[int, int]] = {}
         for group, paths in self._groups():
             taken = by_name(paths)
             for path in taken:
@@ -118,10 +130,14 @@ class Tails:
                     status = path.stat()
                     ident = status.st_dev, status.st_ino
                     every.add(ident)
-                    if ident in self._known and (ident in opened or path.suffix == ".gz" or self._known[ident] == _begin(path)):
-                        continue
                     name = stem(path, taken)
                     key = path.parent, name
+                    if path.name == f"{name}.log":
+                        current[key] = ident
+                    if ident in self._known and (
+                        ident in opened or path.suffix == ".gz" or self._known[ident] == _begin(path)
+                    ):
+                        continue
                     file, time = self._opened(group, path)
                     if file is None:
                         continue
@@ -130,12 +146,12 @@ class Tails:
                     if file.head in log.heads:
                         _close(file)
                         continue
-                    log.heads[file.head] = None
-                    if len(log.heads) > HEADS:
-                        del log.heads[next(iter(log.heads))]
+                    log.know(file)
                     found.setdefault(key, []).append((path.name == f"{name}.log", time, file))
         for key, files in found.items():
-            self._logs[key].files.extend(file for _, _, file in sorted(files, key=lambda one: one[:2]))
+            log = self._logs[key]
+            log.files.extend(file for _, _, file in sorted(files, key=lambda one: one[:2]))
+            log.files = deque(sorted(log.files, key=lambda file: _ident(file) == current.get(key)))
         self._known = {ident: head for ident, head in self._known.items() if ident in every}
 
     def _groups(self) -> list[tuple[Path, list[Path]]]:
@@ -165,26 +181,23 @@ class Tails:
         folder = "" if group == self.root or self.root.is_file() else f"{group.name}/"
         return f"{folder}{path.relative_to(group).as_posix().removesuffix('.gz')}"
 
-    def _turn(self, log: _Log) -> None:
+    def _turn(self, log: _Log, file: _File) -> None:
         """A file that was truncated begins again, behind what a copy of it has."""
-        file = log.files[-1] if log.files else None
-        if file is None or file.opened is None or not file.begun:
+        log.know(file)
+        if file.opened is None or not file.begun:
             return
         number = file.opened.fileno()
         now = os.pread(number, BEGINS, 0)
-        same = os.fstat(number).st_size >= file.read and (now[:1] == b"\0" or _head(now) == file.head)
-        if same:
+        if os.fstat(number).st_size >= file.read and (now[:1] == b"\0" or _head(now) == file.head):
             return
         copy = self._copy(file)
         if copy is None:
-            seen, do = "one that was truncated", "lines may be lost that were written just before; rotate without copytruncate"
-            self.problems.append(Problem(file.label, None, "a log that grows, or is renamed", seen, do, lost=1))
+            do = "lines may be lost that were written just before; rotate by renaming"
+            self.problems.append(Problem(file.label, None, "a log that grows", "one that was truncated", do, lost=1))
         else:
-            log.files.insert(len(log.files) - 1, copy)
-        log.files.remove(file)
-        ident = _ident(file)
-        _close(file)
-        self._known.pop(ident, None)  # found again when it has a line, with a beginning of its own
+            log.files.insert(log.files.index(file), copy)
+        file.head, file.begun, file.read = b"", False, file.opened.seek(0)
+        log.know(file)
 
     def _copy(self, file: _File) -> _File | None:
         """The copy that begins as a file did, read as far as that was."""
@@ -210,6 +223,12 @@ def _begin(path: Path) -> bytes:
         return _head(file.read(BEGINS).lstrip(b"\0"))
 
 
+def _first_line(file: _File) -> bytes:
+    """The beginning of a file; nothing as long as its first line goes on."""
+    begin = b"" if file.opened is None else os.pread(file.opened.fileno(), BEGINS, 0)
+    return begin if b"\n" in begin else b""
+
+
 def _ident(file: _File) -> tuple[int, int]:
     status = file.path.stat() if file.opened is None and file.path.exists() else None
     status = os.fstat(file.opened.fileno()) if file.opened is not None else status
@@ -219,7 +238,7 @@ def _ident(file: _File) -> tuple[int, int]:
 def _more(file: _File) -> bool:
     if file.opened is None:
         return not file.ended
-    return os.fstat(file.opened.fileno()).st_size > file.read
+    return os.fstat(file.opened.fileno()).st_size > file.read and (file.head != b"" or _first_line(file) != b"")
 
 
 def _read(file: _File) -> bytes:

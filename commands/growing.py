@@ -12,6 +12,7 @@ import os
 import select
 import sys
 import time
+from contextlib import closing
 from collections.abc import Callable, Iterable, Iterator
 from io import FileIO
 from pathlib import Path
@@ -99,7 +100,7 @@ def _logs(path: Path, idle: float | None, how: "How", say: Callable[[str], None]
             (say if isinstance(one, Alarm | Withdrawn) else note)(str(one))
         tails.problems.clear()
 
-    with heard() as ended:
+    with heard() as ended, closing(tails):
         last = looked = time.monotonic()
         took, fresh = 0.0, False
         while not ended:
@@ -121,7 +122,6 @@ def _logs(path: Path, idle: float | None, how: "How", say: Callable[[str], None]
             elif not grown:
                 time.sleep(POLL if idle is None else min(POLL, idle))
         heed(follow.end())
-        tails.close()
     return follow.report()
 
 

@@ -55,12 +55,14 @@ class Growing:
             return []
         if self._reader is None:
             self._reader = Reader(self.label, self.layout, self.problems, everything)
+        behind = None
         if not ended:
             last = content.rfind(b"\n", 0, len(content) - 1) + 1
-            if self.layout.entry(content[last:-1].decode("utf-8", "replace")) is None:
-                content, self._left = content[:last], content[last:] + self._left
+            text = content[last:-1].decode("utf-8", "replace")
+            if self.layout.entry(text) is None:
+                content, self._left, behind = content[:last], content[last:] + self._left, text
         if content:
-            self._before += self._reader.block(content, self._before)
+            self._before += self._reader.block(content, self._before, behind)
         lines, self._reader.lines = self._reader.lines, []
         return lines
 

@@ -110,8 +110,7 @@ def _logs(path: Path, idle: float | None, how: "How", say: Callable[[str], None]
                 heed(() if piece is None else follow.feed(piece))
                 last, fresh = time.monotonic(), True
                 grown = tails.look()
-                if last - looked >= max(LOOK, took):
-                    break
+                heed(follow.go_on(grown))
             begin = time.monotonic()
             if fresh and begin - looked >= max(LOOK, took):
                 heed(follow.look())
@@ -119,7 +118,7 @@ def _logs(path: Path, idle: float | None, how: "How", say: Callable[[str], None]
                 took = looked - begin
             elif idle is not None and begin - last >= idle:
                 break
-            elif not grown:
+            else:
                 time.sleep(POLL if idle is None else min(POLL, idle))
         heed(follow.end())
     return follow.report()

@@ -11,7 +11,7 @@ Rules of this file
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,10 +53,14 @@ class FollowLogs:
         return self._growth.reached(log)
 
     def feed(self, piece: Piece) -> list[News]:
-        """Read on; a window that is full is judged."""
+        """Read on."""
         self._growth.feed(piece)
-        news = self._problems()
-        if self._growth.full:
+        return self._problems()
+
+    def go_on(self, more: Collection[Log]) -> list[News]:
+        """Judge a window that is full; of these logs there is more."""
+        news: list[News] = []
+        if self._growth.full(more):
             captures = self._growth.look()
             now = self._judged(captures)
             news += self._news(now)

@@ -2,14 +2,14 @@
 
 Rules of this file
 
-1. Lines are held by volume: at least the last LINES that were read of all logs together, at most twice as many. What they
+1. Lines are held by volume: at least the last LINES that were read of all logs together, some three times as many. What they
    make is a capture that begins late; what is forgotten leaves what `Before` holds.
 2. A window is a stretch of reading, not of time: no clock has a say in what belongs to it.
 3. A log lacks nothing in front of its last line. A node is *heard over* what another had logged by the look before, if it has
    logged something since, at a later time on its own clock. Then its log does not end there (between/doubts.py).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -56,13 +56,19 @@ class Growth:
         """What could not be read; whoever takes them clears it."""
         self._logs: dict[Log, _Held] = {}
         self._fresh = 0
+        self._target = 0
+        """How far the furthest log was when the window was full."""
         self._latest: dict[int, int] = {}
         self._over: dict[tuple[int, int], int] = {}
 
-    @property
-    def full(self) -> bool:
-        """Whether the window has to go on before more is read."""
-        return self._fresh >= self.lines
+    def full(self, more: Collection[Log]) -> bool:
+        """Whether the window has to go on, and nothing that is read later is older: not if one of these logs, of which there
+        is more, is not as far as the furthest was. One whose clock is far behind is not waited for.
+        """
+        if self._fresh < self.lines:
+            return False
+        self._target = self._target or max(held.latest for held in self._logs.values())
+        return self._fresh >= 2 * self.lines or all(self.reached(log) >= self._target for log in more)
 
     @property
     def held(self) -> int:
@@ -108,7 +114,7 @@ class Growth:
         """The window goes on, behind these captures of it."""
         self.before = {one.cluster: one.known for one in captures}
         self.counted = {node: clock(time) for node, time in self._latest.items()}
-        self._fresh = 0
+        self._fresh = self._target = 0
         for held in self._logs.values():
             del held.lines[: held.old], held.problems[: held.old_problems]
             held.old, held.old_problems = len(held.lines), len(held.problems)

@@ -81,6 +81,7 @@ def read(tails: Tails, follow: FollowLogs) -> Iterator[News]:
         piece = tails.take(min(grown, key=follow.reached))
         if piece is not None:
             yield from follow.feed(piece)
+        yield from follow.go_on(tails.look())
     yield from tails.problems
     tails.problems.clear()
 

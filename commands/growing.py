@@ -45,6 +45,8 @@ WHOLE = {
 LOGS = frozenset({"a directory", "a broker log"})
 OF_LOGS = frozenset({"layout"})
 """Those that broker logs take all the same."""
+SMALL, ENOUGH = 1 << 14, 100
+"""Pieces of so few bytes are read as they are written; after so many of them what there is is judged."""
 LOOK = 0.5
 """Seconds between two looks at what broker logs hold by now; at least as long as one takes."""
 
@@ -104,10 +106,11 @@ def _logs(path: Path, idle: float | None, how: "How", say: Callable[[str], None]
         last = looked = time.monotonic()
         took, fresh = 0.0, False
         while not ended:
-            grown = tails.look()
-            while grown and not ended:
+            grown, small = tails.look(), 0
+            while grown and not ended and small < ENOUGH:
                 piece = tails.take(min(grown, key=follow.reached))
                 heed(() if piece is None else follow.feed(piece))
+                small = 0 if piece is not None and len(piece.data) >= SMALL else small + 1
                 last, fresh = time.monotonic(), True
                 grown = tails.look()
                 heed(follow.go_on(grown))

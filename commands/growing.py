@@ -1,4 +1,4 @@
-"""--follow: a file of NDJSON is judged as it is written, or standard input as it comes in.
+"""--follow: NDJSON or broker logs are judged as they are written, or standard input as it comes in.
 
 Rules of this file
 
@@ -12,8 +12,8 @@ import os
 import select
 import sys
 import time
-from contextlib import closing
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -62,8 +62,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--follow",
         action="store_true",
-        help="judge an NDJSON file as it grows, or standard input (-): failures are printed at once, the report at the end "
-        "(Ctrl-C, end of standard input)",
+        help="judge an NDJSON file, standard input (-) or a directory of broker logs as they grow: failures are printed as "
+        "soon as they are known, the report at the end (Ctrl-C, end of standard input)",
     )
     parser.add_argument(
         "--until-idle", type=seconds, metavar="SECONDS", help="with --follow: end when nothing came for so long"

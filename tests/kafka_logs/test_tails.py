@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -108,7 +108,7 @@ def test_lines_in_any_pieces_are_those_of_the_file(places: list[int], tmp_path_f
     path.write_bytes(TEXT)
     whole, one, lines = read_lines(path, "server.log"), Growing("server.log"), []
     ends = [0, *sorted(places), len(TEXT)]
-    for begin, end in zip(ends, ends[1:], strict=False):
+    for begin, end in pairwise(ends):
         lines += one.feed(TEXT[begin:end])
     lines += one.end()
     assert lines == whole.lines

@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. Lines are held by volume: at least the last LINES that were read of all logs together, some three times as many. What they
-   make is a capture that begins late; what is forgotten leaves what `Before` holds.
+1. Lines are held by volume: at least the last LINES that were read of all logs together, some three times as many. What
+   they make is a capture that begins late; what is forgotten leaves what `Before` holds.
 2. A window is a stretch of reading, not of time: no clock has a say in what belongs to it.
 3. A log lacks nothing in front of its last line. A node is *heard over* what another had logged by the look before, if it has
    logged something since, at a later time on its own clock. Then its log does not end there (between/doubts.py).
@@ -139,6 +139,9 @@ class Growth:
                 if held.lines and held.growing.layout is not None:
                     name = held.growing.layout.name
                     found.layouts[name] = found.layouts.get(name, 0) + 1
+        if not self._logs:
+            do = "name the directory that brokers write their logs to, a folder n<id>/ each; see docs/kafka-logs.md"
+            found.problems.append(Problem(str(self.root), None, "logs (*.log) with a whole line", "none", do))
         for folder in found.nested:
             seen, do = "a folder with the folders of several nodes", "follow it by itself"
             found.problems.append(Problem(str(folder), None, "a folder per node", seen, do, lost=1))

@@ -18,6 +18,7 @@ from tidegauge.traces.kafka.growth import LINES
 from tidegauge.traces.kafka.shipped import FOLDER
 
 EXPECTED = {name: set(of["fails"]) for name, of in expectations(FOLDER).items() if (FOLDER / name).is_dir()}
+SMALL = "4.2.0/k-epoch-jump"
 SOON = {"3.4.0/b-kill-leader", "4.3.1/l-ghost-elr", "3.9.1/m-lost-disk", "4.2.0/k-epoch-jump"}
 """The broken ones: in a window that holds them whole, every failure is news before the end."""
 
@@ -40,6 +41,7 @@ def failing(report: Report) -> set[str]:
     return {one.rule.id for one in report.rules if one.tally.failed}
 
 
+@pytest.mark.long
 @settings(max_examples=12, deadline=None)
 @given(name=st.sampled_from(sorted(EXPECTED)), seed=st.integers(0, 1 << 16), rotations=st.integers(0, 6))
 def test_what_fits_into_a_window_is_judged_as_the_whole(
@@ -58,6 +60,7 @@ def test_what_fits_into_a_window_is_judged_as_the_whole(
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(
     name=st.sampled_from(sorted(EXPECTED)),
@@ -83,7 +86,7 @@ PIECE_OF_LINES = 3000
 """Lines of one piece that is read at once, and then some."""
 
 
-@pytest.mark.parametrize("name", sorted(SOON))
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.long] * (one != SMALL)) for one in sorted(SOON)])
 def test_a_failure_is_news_before_the_end(name: str, tmp_path: Path) -> None:
     """And stays: looks in between, in which nodes are not equally far, withdraw nothing for good."""
     run = followed(FOLDER / name, tmp_path / "logs", Random(1), pieces=40)
@@ -93,7 +96,9 @@ def test_a_failure_is_news_before_the_end(name: str, tmp_path: Path) -> None:
     assert failing(run.report) == EXPECTED[name]
 
 
-@pytest.mark.parametrize(("name", "lines"), [("3.4.0/b-kill-leader", 2500), ("4.2.0/k-epoch-jump", 1500)])
+@pytest.mark.parametrize(
+    ("name", "lines"), [pytest.param("3.4.0/b-kill-leader", 2500, marks=pytest.mark.long), (SMALL, 1500)]
+)
 def test_what_failed_in_a_window_that_is_gone_is_in_the_report(name: str, lines: int, tmp_path: Path) -> None:
     run = followed(FOLDER / name, tmp_path / "logs", Random(1), lines=lines, pieces=20)
     assert run.follow.windows.count

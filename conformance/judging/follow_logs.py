@@ -5,8 +5,8 @@ Rules of this file
 1. Judged are the lines that are held (traces/kafka/growth.py), each time from nothing: what `check` says of logs that begin
    there. That may be less than it says of all of them, and never more.
 2. A failure is news once. It is withdrawn when two looks in a row do not see it any more: later lines show that it may be
-   for want of lines. One look may come when a node's lines were read and another's, as old, were not. When the window has gone
-   on it stands.
+   for want of lines. One look may come when a node's lines were read and another's, as old, were not. When the window has
+   gone on it stands.
 3. The report is strict at its end: what brokers that run had still to say may explain a failure, also one that was news.
 """
 

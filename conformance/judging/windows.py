@@ -81,8 +81,8 @@ class Windows:
         )
         found.covered = [str(life) for _, life in sorted(self._lives_with(captures).items())]
         windows = (
-            f"what was before each of {self.count + 1:,} windows: the logs were judged by {lines:,} to {2 * lines:,} lines at "
-            "a time; check without --follow reads them whole"
+            f"what was before each of {self.count + 1:,} windows: the logs were judged by {lines:,} to {2 * lines:,} lines "
+            "at a time; check without --follow reads them whole"
         )
         found.missing = [*(self._missing | _gaps(captures)), windows]
         return input_of(self.path, LOGS, found, [judgement])

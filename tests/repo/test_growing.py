@@ -181,7 +181,7 @@ def test_standard_input_is_judged_as_it_comes(running: Callable[[str], "subproce
     [
         ([str(RIGHT), str(RIGHT)], "expected one path, or - for standard input, seen 2 paths"),
         (["{}", "--topic", "alpha"], "expected no --topic"),
-        (["{}", "--spark"], "expected no --spark"),
+        (["{}", "--out", "{}/out"], "expected no --out"),
         ([str(RIGHT), "--out", "{}/out"], "expected no --out"),
         ([str(RIGHT), "--topic", "orders"], "expected no --topic"),
         (["{}/none.ndjson"], "No such file"),

@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. Lines are held by volume: at least the last LINES that were read of all logs together, some three times as many. What
-   they make is a capture that begins late; what is forgotten leaves what `Before` holds.
+1. Lines are held by volume: at least the last LINES that were read of all logs together, and three times as many at
+   most, and a piece. What they make is a capture that begins late; what is forgotten leaves what `Before` holds.
 2. A window is a stretch of reading, not of time: no clock has a say in what belongs to it.
 3. A log lacks nothing in front of its last line. A node is *heard over* what another had logged by the look before, if it
    has logged something since, at a later time on its own clock. Then its log does not end there (between/doubts.py).

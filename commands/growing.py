@@ -1,4 +1,4 @@
-"""--follow: a file of NDJSON is judged as it is written, or standard input as it comes in.
+"""--follow: NDJSON or broker logs are judged as they are written, or standard input as it comes in.
 
 Rules of this file
 
@@ -12,7 +12,8 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +24,7 @@ from tidegauge.spec.interrupts import Asked, heard
 
 if TYPE_CHECKING:
     from tidegauge.conformance.judging.check import How, Report
+    from tidegauge.conformance.judging.follow import News
 
 POLL = 0.2
 """Seconds between two looks at a file that has not grown."""
@@ -39,6 +41,13 @@ WHOLE = {
     "processes": "--processes",
 }
 """Arguments of `check` that ask for something of an input that is whole."""
+LOGS = frozenset({"a directory", "a broker log"})
+OF_LOGS = frozenset({"layout"})
+"""Those that broker logs take all the same."""
+SMALL, ENOUGH = 1 << 14, 100
+"""Pieces of so few bytes are read as they are written; after so many of them what there is is judged."""
+LOOK = 0.5
+"""Seconds between two looks at what broker logs hold by now; at least as long as one takes."""
 
 
 class Anew(NamedTuple):
@@ -52,8 +61,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--follow",
         action="store_true",
-        help="judge an NDJSON file as it grows, or standard input (-); with --spark a directory Parquet files arrive in: "
-        "failures are printed at once, the report at the end (Ctrl-C, end of standard input)",
+        help="judge an NDJSON file, standard input (-) or a directory of broker logs as they grow, with --spark a directory that "
+        "Parquet files arrive in: failures are printed as soon as they are known, the report at the end (Ctrl-C, end of "
+        "standard input)",
     )
     parser.add_argument(
         "--until-idle", type=seconds, metavar="SECONDS", help="with --follow: end when nothing came for so long"
@@ -64,7 +74,9 @@ def followed(args: argparse.Namespace, how: "How", say: Callable[[str], None], n
     """The report on what came. `say` is told each failure at once, `note` what is wrong with the input."""
     from tidegauge.conformance.judging.follow import Alarm, Follow, Withdrawn
 
-    path = _path(args)
+    path, kind = _path(args)
+    if kind in LOGS:
+        return _logs(Path(path), args.until_idle, how, say, note)
     follow = Follow("stdin" if path == STDIN else path, how)
     with heard() as ended:
         for piece in _standard_input(args.until_idle, ended) if path == STDIN else _file(path, args.until_idle, ended):
@@ -77,23 +89,61 @@ def followed(args: argparse.Namespace, how: "How", say: Callable[[str], None], n
     return follow.report()
 
 
-def _path(args: argparse.Namespace) -> str:
-    """The one path that is followed. Raises UsageError for what cannot be."""
+def _logs(path: Path, idle: float | None, how: "How", say: Callable[[str], None], note: Callable[[str], None]) -> "Report":
+    """The report on broker logs."""
+    from tidegauge.conformance.judging.follow import Alarm, Withdrawn
+    from tidegauge.conformance.judging.follow_logs import FollowLogs
+    from tidegauge.traces.kafka.lines.tails import Tails
+
+    follow, tails = FollowLogs(path, how), Tails(path)
+
+    def heed(news: "Iterable[News]") -> None:
+        for one in (*tails.problems, *news):
+            (say if isinstance(one, Alarm | Withdrawn) else note)(str(one))
+        tails.problems.clear()
+
+    with heard() as ended, closing(tails):
+        last = looked = time.monotonic()
+        took, fresh = 0.0, False
+        while not ended:
+            grown, small = tails.look(), 0
+            while grown and not ended and small < ENOUGH:
+                piece = tails.take(min(grown, key=follow.reached))
+                heed(() if piece is None else follow.feed(piece))
+                small = 0 if piece is not None and len(piece.data) >= SMALL else small + 1
+                last, fresh = time.monotonic(), True
+                grown = tails.look()
+                heed(follow.go_on(grown))
+            begin = time.monotonic()
+            if fresh and begin - looked >= max(LOOK, took):
+                heed(follow.look())
+                looked, fresh = time.monotonic(), False
+                took = looked - begin
+            elif idle is not None and begin - last >= idle:
+                break
+            else:
+                time.sleep(POLL if idle is None else min(POLL, idle))
+        heed(follow.end())
+    return follow.report()
+
+
+def _path(args: argparse.Namespace) -> tuple[str, str]:
+    """The one path that is followed, and what it is. Raises UsageError for what cannot be."""
     if len(args.path) != 1:
-        raise UsageError(f"check --follow: expected one file, or - for standard input, seen {len(args.path)} paths")
+        raise UsageError(f"check --follow: expected one path, or - for standard input, seen {len(args.path)} paths")
     (path,) = args.path
+    kind = "NDJSON" if path == STDIN else _kind(Path(path))
     for flag, name in WHOLE.items():
-        if getattr(args, flag):
+        if getattr(args, flag) and not (kind in LOGS and flag in OF_LOGS):
             raise UsageError(
                 f"check --follow: expected no {name}, seen it; it is for what is whole: run check without --follow"
             )
-    kind = "NDJSON" if path == STDIN else _kind(Path(path))
-    if kind != "NDJSON":
+    if kind == "a Parquet file":
         raise UsageError(
-            f"check --follow: {path}: expected NDJSON, which alone can be followed, seen {kind}; "
+            f"check --follow: {path}: expected NDJSON or broker logs, seen {kind}; "
             "run check without --follow, and again when there is more"
         )
-    return str(path)
+    return str(path), kind
 
 
 def _kind(path: Path) -> str:

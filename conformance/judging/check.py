@@ -153,7 +153,7 @@ def check(paths: Sequence[str | Path], how: How = How(), echo: Echo = lambda _li
                 name = str(path) if part == source.name else part
                 mine: list[Judgement] = []
                 lost: list[Lost] = []
-                for one in (one for batch in batches for one in _judged(batch, name, how.profile, found.problems)):
+                for one in (one for batch in batches for one in judged(batch, name, how.profile, found.problems)):
                     lost += lost_disks(one.batch.columns, one.batch.config, one.batch.traces, one.batch.source)
                     mine.append(replace(one.judgement, failures=(), final=()))
                     if one.batch.traces is not None or (
@@ -205,7 +205,8 @@ def of_all(inputs: Sequence[Input]) -> Verdict:
     return next((verdict for verdict in worst if verdict in verdicts), Verdict.SUITE_ERROR)
 
 
-def _judged(batch: InputBatch, path: str, profile: str | None, problems: list[Problem]) -> Iterator[Judged]:
+def judged(batch: InputBatch, path: str, profile: str | None, problems: list[Problem]) -> Iterator[Judged]:
+    """What the judge says about a batch."""
     config = batch.config if profile is None else replace(batch.config, profile=profile)
     unknown = unknown_profile(batch.source, config, len(batch.columns))
     if unknown is not None:
@@ -224,7 +225,7 @@ def _judged(batch: InputBatch, path: str, profile: str | None, problems: list[Pr
     elif batch.by_line is not None:
         if judgement.failures or judgement.tallies[UNKNOWN_CACHES].undecided:
             for again in batch.by_line():
-                yield from _judged(again, path, profile, problems)
+                yield from judged(again, path, profile, problems)
             return
         judgement = replace(judgement, tallies=judgement.tallies | {SEQUENCE: RuleTally(batch.numbered, 0, 0, (), 0)})
     yield Judged(batch, judgement, path)

@@ -57,10 +57,10 @@ class Withdrawn:
 
     trace: str
     rule: str
-    number: int
+    at: str
 
     def __str__(self) -> str:
-        return f"{self.rule:<10}withdrawn at event {self.number} of {self.trace}: lines are missing there"
+        return f"{self.rule:<10}withdrawn at {self.at} of {self.trace}: lines are missing there"
 
 
 News: TypeAlias = Alarm | Withdrawn | Problem | str
@@ -172,7 +172,7 @@ class Follow:
             return
         for rule, row in gone:
             self._explained.pop((name, rule, row), None)
-            yield Withdrawn(name, rule, row + 1)
+            yield Withdrawn(name, rule, f"event {row + 1}")
         yield from (self._alarm(followed, failure) for failure in failures)
         followed.forget()
 

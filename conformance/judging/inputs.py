@@ -169,10 +169,11 @@ def _logs(source: Source, layout: str | None, selection: Selection | None) -> It
             [str(life) for life in capture.lives],
             list(capture.missing),
         )
-        yield Part(name, LOGS, _captured(capture, name), found)
+        yield Part(name, LOGS, captured(capture, name), found)
 
 
-def _captured(capture: kafka.Capture, name: str) -> Iterator[InputBatch]:
+def captured(capture: kafka.Capture, name: str) -> Iterator[InputBatch]:
+    """The traces of a capture, those that lack lines alone."""
     yield from _batches([trace for trace in capture.traces if not capture.doubts.get(trace.name)], name, counted=True)
     for trace in capture.traces:
         doubts = tuple(Doubt(*rows, str(gap)) for rows, gap in capture.doubts.get(trace.name, ()))

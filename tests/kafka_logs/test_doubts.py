@@ -1,12 +1,16 @@
 """Which events lie in a gap."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tidegauge.traces.kafka.between.clocks import SLACK, ahead
 from tidegauge.traces.kafka.between.doubts import doubtful
-from tidegauge.traces.kafka.nodes.gaps import LOG, REQUESTS, Gap
+from tidegauge.traces.kafka.nodes.gaps import END, EVERYTHING, LOG, REQUESTS, Gap
 from tidegauge.traces.kafka.nodes.steps import LoggedStep
 
 SEND = ("answered", 7)
+SECOND = 1_000_000
 
 
 def step(node: int, name: str, index: int, **fields: object) -> LoggedStep:
@@ -27,3 +31,42 @@ def test_a_response_that_nobody_gives_lies_in_a_gap_of_its_leader(logger: str, g
     if given:
         steps[-1].offers.append(SEND)
     assert [first for (first, _), _ in doubtful([gap(logger)], steps)] == rows
+
+
+def tied(node: int, other: int, sent: int, handled: int) -> list[LoggedStep]:
+    """A fetch of one node that another handles."""
+    pair = [step(node, "SendFetch", sent), step(other, "HandleFetch", handled)]
+    pair[0].offers.append(("sent", sent))
+    pair[1].awaits.append(("sent", sent))
+    return pair
+
+
+@given(offsets=st.tuples(st.integers(-SECOND, SECOND), st.integers(-SECOND, SECOND)), places=st.lists(st.integers(1, 9)))
+def test_no_clock_is_further_ahead_than_it_is_said_to_be(offsets: tuple[int, int], places: list[int]) -> None:
+    """Whatever messages there are: of three nodes, the first's clock is right."""
+    wrong = (0, *offsets)
+    steps = []
+    for at, place in enumerate(places):
+        node, other, sent = place % 3, (place + 1 + place % 2) % 3, SECOND * at
+        steps += tied(node, other, sent + wrong[node], sent + place + wrong[other])
+        steps[-2].offers[:] = steps[-1].awaits[:] = [("sent", at)]
+    for (node, other), bound in ahead(steps).items():
+        assert bound >= wrong[other] - wrong[node] + SLACK
+
+
+def test_what_is_not_tied_both_ways_is_not_known() -> None:
+    assert ahead(tied(1, 2, 0, 5)) == {}
+    assert ahead([*tied(1, 2, 0, 5), *tied(2, 1, 10, 11)]) == {(1, 2): 5 + SLACK, (2, 1): 1 + SLACK}
+
+
+@pytest.mark.parametrize(
+    ("bounds", "over", "first"),
+    [({}, {}, 0), ({(1, 2): 4}, {}, 4), ({(1, 2): 40}, {}, 0), ({}, {(1, 2): 3}, 3), ({(1, 2): 2}, {(1, 2): 3}, 6)],
+)
+def test_a_log_that_goes_on_lacks_nothing_of_what_came_before(
+    bounds: dict[tuple[int, int], int], over: dict[tuple[int, int], int], first: int
+) -> None:
+    """Node 2 says nothing of the partition behind its first line, and its log ends at time 8."""
+    steps = [step(2, "ChangePartition", 0), *(step(1, "LeaderAppend", index) for index in range(1, 9))]
+    ends = Gap(2, EVERYTHING, (0, 100), END, (8, None), "its log ends while the process runs")
+    assert doubtful([ends], steps, bounds, over) == [((first, 8), ends)]

@@ -6,15 +6,20 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.conformance.judging.growing_logs import Written, in_time
 from tidegauge.commands.main import main
 from tidegauge.conformance.evidence.golden import DIRECTORY
+from tidegauge.conformance.evidence.metamorphic.cases import logs
+from tidegauge.traces.kafka.shipped import FOLDER
 
 RIGHT, WRONG = DIRECTORY / "append.ndjson", DIRECTORY / "fails-no-divergence-check.ndjson"
+BROKEN = FOLDER / "4.2.0/k-epoch-jump"
 IDLE = 3.0
 """Seconds without a line that end a run here: more than any step below waits."""
 SOON = 5.0
@@ -174,8 +179,9 @@ def test_standard_input_is_judged_as_it_comes(running: Callable[[str], "subproce
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["{}"], "seen a directory; run check without --follow"),
-        ([str(RIGHT), str(RIGHT)], "expected one file, or - for standard input, seen 2 paths"),
+        ([str(RIGHT), str(RIGHT)], "expected one path, or - for standard input, seen 2 paths"),
+        (["{}", "--topic", "alpha"], "expected no --topic"),
+        (["{}", "--out", "{}/out"], "expected no --out"),
         ([str(RIGHT), "--out", "{}/out"], "expected no --out"),
         ([str(RIGHT), "--topic", "orders"], "expected no --topic"),
         (["{}/none.ndjson"], "No such file"),
@@ -185,6 +191,66 @@ def test_what_it_refuses(arguments: list[str], says: str, tmp_path: Path, capsys
     """A sentence, and exit code 2."""
     assert main(["check", "--follow", *(one.format(tmp_path) for one in arguments)]) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> tuple[Path, list[Callable[[], object]]]:
+    """A folder for broker logs, and the steps that write them: one node is later than the others, one log is rotated."""
+    folder = tmp_path / "incident"
+    folder.mkdir()
+    lines = in_time(logs(BROKEN))
+    parts = [lines[: len(lines) // 3], lines[len(lines) // 3 : len(lines) // 2], lines[len(lines) // 2 :]]
+
+    def write(part: Sequence[Written], late: bool = False) -> None:
+        for path, text in part:
+            if late or not path.startswith("n2"):
+                (folder / path).parent.mkdir(exist_ok=True)
+                writing(folder / path, f"{text}\n".encode())()
+
+    def rotate() -> None:
+        (folder / "n1/server.log").rename(folder / "n1/server.log.2026-11-21-10")
+
+    late = [one for one in parts[0] if one.path.startswith("n2")]
+    return folder, [
+        partial(write, parts[0]),
+        partial(write, [*late, *parts[1]], True),
+        rotate,
+        partial(write, parts[2], True),
+    ]
+
+
+def test_broker_logs_are_judged_as_they_are_written(
+    written: tuple[Path, list[Callable[[], object]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The failures stand first, then the report of the whole."""
+    folder, steps = written
+    assert follow(folder, *steps) == 1
+    said = capsys.readouterr().out
+    assert main(["check", str(folder)]) == 1
+    whole = capsys.readouterr().out
+    assert said.splitlines()[0].startswith(("HW-08", "DATA-0"))
+    assert said.splitlines()[-1].rpartition(",")[0] == whole.splitlines()[-1].rpartition(",")[0]
+
+
+def test_broker_logs_until_a_signal(
+    written: tuple[Path, list[Callable[[], object]]], running: Callable[[str], "subprocess.Popen[bytes]"]
+) -> None:
+    folder, steps = written
+    process = running(str(folder))
+    for step in steps:
+        step()
+    while not first_line(process).startswith(b"HW-08"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert out.splitlines()[-1].startswith(b"FAIL: broken: DATA-01, DATA-03, HW-08")
+    assert b"Traceback" not in err
+
+
+def test_a_directory_without_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert follow(tmp_path, idle=0.1) == 2
+    assert "expected logs (*.log) with a whole line" in "".join(capsys.readouterr())
 
 
 def test_until_idle_asks_for_follow(capsys: pytest.CaptureFixture[str]) -> None:

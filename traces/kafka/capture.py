@@ -9,6 +9,8 @@ from pathlib import Path
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
 from tidegauge.impl.releases import of_release
+from tidegauge.traces.kafka.before import NOTHING, Before
+from tidegauge.traces.kafka.between.clocks import ahead
 from tidegauge.traces.kafka.between.coverage import Life, lives, missing
 from tidegauge.traces.kafka.between.doubts import doubtful
 from tidegauge.traces.kafka.between.generations import Generation, by_generation, topic_of
@@ -93,6 +95,8 @@ class Capture:
     doubts: Mapping[str, Sequence[tuple[tuple[int, int], Gap]]] = field(default_factory=dict)
     cluster: str = ""
     """Where its logs lie, if there are several clusters."""
+    known: Before = NOTHING
+    """What is known behind it."""
 
 
 def read_all(directory: str | Path, layout: str | None = None, selection: Selection | None = None) -> list[Capture]:
@@ -106,7 +110,7 @@ def read_all(directory: str | Path, layout: str | None = None, selection: Select
         replicas, of_disks = read_disks(folder)
         if replicas:
             return [Capture(replicas, of_disks, _of_disks(replicas))]
-    return [_capture("/".join((folder.name, found.name)).rstrip("/"), found) for found in clusters]
+    return [capture_of("/".join((folder.name, found.name)).rstrip("/"), found) for found in clusters]
 
 
 def read(directory: str | Path, layout: str | None = None, selection: Selection | None = None) -> Capture:
@@ -114,10 +118,10 @@ def read(directory: str | Path, layout: str | None = None, selection: Selection 
     return read_all(directory, layout, selection)[0]
 
 
-def _capture(name: str, found: Found) -> Capture:
-    """The logs of one cluster."""
+def capture_of(name: str, found: Found, before: Before = NOTHING) -> Capture:
+    """The logs of one cluster; `before` is what was known in front of them."""
     selection = found.selection
-    reading = Reading([node_of(files) for files in found.nodes], found.problems, selection=selection)
+    reading = Reading([node_of(files) for files in found.nodes], found.problems, selection=selection, before=before)
     for one_pass in PASSES:
         one_pass(reading)
     nodes, controller = reading.nodes, reading.controller
@@ -130,7 +134,11 @@ def _capture(name: str, found: Found) -> Capture:
         for of, one in merged.items()
     ]
     brokers = {broker for trace in traces for broker in trace.config.nodes}
-    doubts = {trace.name: doubtful(reading.gaps, one.steps) for trace, one in zip(traces, merged.values(), strict=True)}
+    clocks = ahead(step for node in nodes for step in node.broker.steps)
+    doubts = {
+        trace.name: doubtful(reading.gaps, one.steps, clocks, before.over)
+        for trace, one in zip(traces, merged.values(), strict=True)
+    }
     followers = sum(1 for of_leader in reading.fetches.values() for fetch in of_leader if fetch.replica >= 0)
     return Capture(
         traces,
@@ -158,6 +166,7 @@ def _capture(name: str, found: Found) -> Capture:
         (*missing(nodes, controller, reading.gaps, brokers), *found.not_judged),
         doubts,
         found.name,
+        before.and_(nodes, reading.names),
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tidegauge.traces.kafka.before import NOTHING, Before
 from tidegauge.traces.kafka.between.exchanges import EARLIEST, LATEST, Exchanges
 from tidegauge.traces.kafka.between.levels import silent_controller, silent_loggers
 from tidegauge.traces.kafka.between.match import match, match_counted
@@ -48,6 +49,15 @@ class Reading:
     moved: int = 0
     unexplained: int = 0
     selection: Selection | None = None
+    before: Before = NOTHING
+
+
+def know_what_was_before(reading: Reading) -> None:
+    """Lines that were read before, and are held no longer, showed the same things."""
+    for node in reading.nodes:
+        node.broker.topic_ids.update(reading.before.names)
+        node.heard.update(reading.before.heard.get(node.id, ()))
+        node.broker.version = reading.before.versions.get(node.id, "")
 
 
 def hear_what_is_left_out(reading: Reading) -> None:
@@ -164,6 +174,7 @@ def observe_disks(reading: Reading) -> None:
 
 
 PASSES: tuple[Callable[[Reading], None], ...] = (
+    know_what_was_before,  # first, with the next one
     hear_what_is_left_out,  # first: what was heard of a node is asked from here on
     choose_controller,  # before its lines are read: those of the others only repeat them
     lines_into_steps,

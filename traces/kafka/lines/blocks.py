@@ -28,7 +28,7 @@ _KNOWN = "|".join(sorted({re.escape(logger) for _, logger, _ in TABLE}))
 def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
     """The content of a log file."""
     left = b""
-    for piece in _pieces(path, label, problems):
+    for piece in pieces(path, label, problems):
         content = left + piece
         end = content.rfind(b"\n") + 1
         left = content[end:]
@@ -38,7 +38,8 @@ def blocks(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
         yield left
 
 
-def _pieces(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
+def pieces(path: Path, label: str, problems: list[Problem]) -> Iterator[bytes]:
+    """The content as it comes."""
     try:
         with path.open("rb") as file:
             first = file.read(BLOCK)

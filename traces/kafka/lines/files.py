@@ -48,6 +48,10 @@ _SAYS_ID = re.compile(
 )
 
 
+Part = tuple[Path, list[Line], int | None]
+"""A file, lines of it, and the node that they say they are of."""
+
+
 @dataclass
 class NodeFiles:
     """The logs of one node: streams of lines, each in its own order. `folder` is where its checkpoint files stand."""
@@ -103,7 +107,7 @@ def log_files(folder: Path) -> list[Path]:
 def logs_in(path: Path) -> list[Path]:
     """The logs at a path: itself, or those in it and in the folders of it."""
     if path.is_dir():
-        return [file for _, of_one in _groups(path) for file in _by_name(of_one)]
+        return [file for _, of_one in groups(path) for file in by_name(of_one)]
     return [path] if path.is_file() and is_log(path) else []
 
 
@@ -113,7 +117,7 @@ def log_size(path: Path) -> int:
     return sum(file.stat().st_size * (PACKED if file.suffix == ".gz" else 1) for file in files)
 
 
-def _groups(path: Path) -> list[tuple[Path, list[Path]]]:
+def groups(path: Path) -> list[tuple[Path, list[Path]]]:
     """The logs in a directory itself, and those in each folder of it: of one node as a rule."""
     inside = (sub for sub in sorted(path.iterdir()) if sub.is_dir())
     below = [(sub, [file for folder in _folders(sub) for file in log_files(folder)]) for sub in inside]
@@ -132,13 +136,13 @@ def find_nodes(path: Path, layout: str | None = None, selection: Selection | Non
         do = "name the directory the logs are in"
         found.problems.append(Problem(str(path), None, "a directory with broker logs", "nothing", do))
         return found
-    groups = _groups(path)
-    if not groups:
+    in_folders = groups(path)
+    if not in_folders:
         entries = sum(1 for _ in path.iterdir())
         do = "copy each broker's server.log and request.log into n<id>/; see docs/kafka-logs.md"
         expected = "*.log or *.log.gz files, or one folder with such files per node"
         found.problems.append(Problem(str(path), None, expected, f"{entries} entries, no log among them", do))
-    for number, (folder, files) in enumerate(groups):
+    for number, (folder, files) in enumerate(in_folders):
         _read_group(folder, "" if folder == path else f"{folder.name}/", files, -number, layout, found)
     found.nodes.sort(key=lambda node: node.id)
     return found
@@ -170,33 +174,38 @@ def _read_group(folder: Path, label: str, paths: Sequence[Path], fallback: int, 
         if file.lines:
             found.layouts[file.layout] = found.layouts.get(file.layout, 0) + 1
     parts = [part for path, file in read for part in _by_source(path, file)]
-    problems = [problem for _, file in read for problem in file.problems]
+    place(folder, label, parts, [problem for _, file in read for problem in file.problems], fallback, found)
+
+
+def place(folder: Path, label: str, parts: Sequence[Part], problems: Sequence[Problem], fallback: int, found: Found) -> None:
+    """The lines in one folder go to the node, or to the nodes, that wrote them."""
     ids = sorted({said for _, _, said in parts if said is not None})
     if len(ids) > 1:
-        if len({path.parent for path in paths}) > 1 and label:
+        if len({path.parent for path, _, _ in parts}) > 1 and label:
             found.nested.append(folder)
             return
         found.problems += problems
         _split(folder, parts, ids, found)
         return
     said = ids[0] if ids else node_id(folder, fallback)
-    found.nodes.append(NodeFiles(said, folder, label, _streams((path, lines) for path, lines, _ in parts), problems))
+    found.nodes.append(NodeFiles(said, folder, label, _streams((path, lines) for path, lines, _ in parts), [*problems]))
 
 
 def _named_first(paths: Sequence[Path], found: Found, label: str, folder: Path) -> list[Path]:
     """Without those that are passed over by name, unless there are no others."""
-    taken = _by_name(paths)
+    taken = by_name(paths)
     found.passed_over += [f"{label}{path.relative_to(folder).as_posix()}" for path in paths if path not in taken]
     # topics are named in other lines than requests, which name them by id
     return sorted(taken, key=lambda path: "request" in path.name)
 
 
-def _by_name(paths: Sequence[Path]) -> list[Path]:
+def by_name(paths: Sequence[Path]) -> list[Path]:
+    """Those that are logs of a broker by their names."""
     taken = [path for path in paths if not _PASSED_OVER.fullmatch(path.name)]
     return taken or [path for path in paths if path.suffix == ".out"]
 
 
-def _by_source(path: Path, file: LogFile) -> list[tuple[Path, list[Line], int | None]]:
+def _by_source(path: Path, file: LogFile) -> list[Part]:
     """(file, lines, who they say they are of), apart where one file has the lines of several nodes."""
     split = [(path, lines, says_id(lines)) for lines in file.sources.values()]
     if len({said for _, _, said in split if said is not None}) > 1:
@@ -218,11 +227,11 @@ def says_id(lines: Iterable[Line]) -> int | None:
     return None
 
 
-def _split(folder: Path, parts: Sequence[tuple[Path, list[Line], int | None]], ids: list[int], found: Found) -> None:
+def _split(folder: Path, parts: Sequence[Part], ids: list[int], found: Found) -> None:
     """All nodes in one folder: a file that does not say whose it is goes by the number in its name."""
     of_node: dict[int, list[tuple[Path, list[Line]]]] = defaultdict(list)
     for path, lines, said in parts:
-        numbers = {int(digits) for digits in re.findall(r"\d+", _stem(path, ()))} & set(ids)
+        numbers = {int(digits) for digits in re.findall(r"\d+", stem(path, ()))} & set(ids)
         whose = said if said is not None else numbers.pop() if len(numbers) == 1 else None
         if whose is not None:
             of_node[whose].append((path, lines))
@@ -247,14 +256,14 @@ def _streams(files: Iterable[tuple[Path, list[Line]]]) -> list[list[Line]]:
     names = [path for path, _ in with_lines]
     streams: dict[tuple[Path, str], list[tuple[Path, list[Line]]]] = defaultdict(list)
     for path, lines in with_lines:
-        streams[path.parent, _stem(path, names)].append((path, lines))
+        streams[path.parent, stem(path, names)].append((path, lines))
     return [
         [line for _, lines in sorted(parts, key=lambda part: _age(part[0], part[1], names)) for line in lines]
         for _, parts in sorted(streams.items())
     ]
 
 
-def _stem(path: Path, names: Sequence[Path]) -> str:
+def stem(path: Path, names: Sequence[Path]) -> str:
     """The name without what a rotation adds; `server-1.log` is a part only if there is a `server.log`."""
     found = _LOG_FILE.fullmatch(path.name)
     if found is None:
@@ -270,7 +279,7 @@ def _age(path: Path, lines: Sequence[Line], names: Sequence[Path]) -> tuple[bool
     found = _LOG_FILE.fullmatch(path.name)
     if found is None:
         return True, 0, 0, "", 0
-    inner = found["inner"] or found["stem"][len(_stem(path, names)) + 1 :]
+    inner = found["inner"] or found["stem"][len(stem(path, names)) + 1 :]
     outer = found["outer"] or ""
     numbered = outer.isdigit() and len(outer) < len("20250101")
     dated = "" if numbered else " ".join(number.zfill(8) for number in re.findall(r"\d+", inner or outer))

@@ -25,7 +25,7 @@ from tidegauge.traces.kafka.lines.layout.found import DOCUMENTED, KAFKAS, Layout
 from tidegauge.traces.kafka.lines.layout.prefixes import peel
 from tidegauge.traces.problems import Problem, shown
 
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 SEE = "[time] LEVEL [thread] message (logger)"
 _DIGIT = re.compile(r"\d")
 _TEXT = re.compile(rb"[^\x01-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\xff]")
@@ -62,7 +62,8 @@ Take = Callable[[Line], Line | None]
 """What becomes of a line: it is read, in part or not at all."""
 
 
-def _everything(line: Line) -> Line | None:
+def everything(line: Line) -> Line | None:
+    """Every line is read."""
     return line
 
 
@@ -84,7 +85,7 @@ def clock(time: int) -> str:
 EMPTY = "an empty file"
 
 
-def read_lines(path: Path, label: str, given: str | None = None, take: Take = _everything) -> LogFile:
+def read_lines(path: Path, label: str, given: str | None = None, take: Take = everything) -> LogFile:
     """The lines of one log file that `take` takes; `label` is its name in `at` and in problems, `given` its layout."""
     problems: list[Problem] = []
     content = blocks(path, label, problems)
@@ -94,30 +95,35 @@ def read_lines(path: Path, label: str, given: str | None = None, take: Take = _e
             do = "check that the logger was on; the other files are read without it"
             problems.append(Problem(label, None, "log lines", EMPTY, do))
         return LogFile(label, [], problems)
-    if _binary(first):
+    if is_binary(first):
         do = "a segment file is read under the name Kafka gave it"
         problems.append(Problem(label, 1, "a text log", "a binary file", do))
         return LogFile(label, [], problems)
-    if first.startswith(_UTF_16):
+    if first.startswith(UTF_16):
         first = b"".join([first, *content])
     texts = _texts(first, begins=True)
-    layout = find([text.rpartition("\0")[2] for text in texts[:2000]], given)
+    layout = layout_of(texts, given)
     if layout is None:
         seen = shown(next((text for text in texts if text.strip("\0 \r")), ""))
         do = "name its layout with --layout, or use [%d] %p [%t] %m (%c)%n; see docs/kafka-logs.md"
         problems.append(Problem(label, 1, SEE, seen, do))
         return LogFile(label, [], problems)
-    reader = _Reader(label, layout, problems, take)
+    reader = Reader(label, layout, problems, take)
     if layout.wrappers:  # a container's parts of one line, and what is written by several, may stand far from each other
         texts = _texts(b"".join([first, *content]), begins=True)
         positions, texts, names = peel(texts, layout.wrappers)
         reader.read([position + 1 for position in positions], texts, names)
     else:
-        reader.read_blocks(chain([first], content), fast=layout.name in (DOCUMENTED, KAFKAS) and take is not _everything)
+        reader.read_blocks(chain([first], content), fast=layout.name in (DOCUMENTED, KAFKAS) and take is not everything)
     return LogFile(label, reader.lines, problems, layout.name, reader.sources)
 
 
-class _Reader:
+def layout_of(texts: Sequence[str], given: str | None = None) -> Layout | None:
+    """How a file is written that begins with these lines."""
+    return find([text.rpartition("\0")[2] for text in texts[:2000]], given)
+
+
+class Reader:
     """The lines of a file as far as they are read."""
 
     def __init__(self, label: str, layout: Layout, problems: list[Problem], take: Take) -> None:
@@ -133,11 +139,12 @@ class _Reader:
         for block in chain(content, [None]):
             if held is not None:
                 behind = None if block is None else block[: block.find(b"\n") + 1 or len(block)].decode("utf-8", "replace")
-                before += self._block(held, before, behind, fast=fast)
+                before += self.block(held, before, behind, fast=fast)
             held = block
 
-    def _block(self, block: bytes, before: int, behind: str | None, *, fast: bool) -> int:
-        if fast and not block.startswith(_UTF_16):
+    def block(self, block: bytes, before: int, behind: str | None = None, *, fast: bool = False) -> int:
+        """Lines that stand behind so many others; returns how many they are."""
+        if fast and not block.startswith(UTF_16):
             at, begins, ends = positions_read(block)
             texts = [block[begin:end].decode("utf-8", "replace") for begin, end in zip(begins, ends, strict=True)]
             if before == 0 and texts:
@@ -190,15 +197,15 @@ def _shape(text: str) -> str:
 
 def _decoded(content: bytes, *, begins: bool) -> str:
     """UTF-8, or UTF-16 with a byte order mark (a Windows shell's `>`)."""
-    if begins and content.startswith(_UTF_16):
+    if begins and content.startswith(UTF_16):
         return content.decode("utf-16", errors="replace")
     return content.decode("utf-8-sig" if begins else "utf-8", errors="replace")
 
 
-def _binary(content: bytes) -> bool:
+def is_binary(content: bytes) -> bool:
     """More than a third of its beginning is no text. NUL alone does not make a file binary: a file that was truncated
     while it was written (logrotate's copytruncate) begins with a hole, one that a host's crash broke off ends with one."""
-    if content.startswith(_UTF_16):
+    if content.startswith(UTF_16):
         return False
     head = content.replace(b"\0", b"")[:4096] if b"\0" in content[:4096] else content[:4096]
     return 3 * len(_TEXT.sub(b"", head)) >= max(1, len(head))

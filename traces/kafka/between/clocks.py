@@ -1,0 +1,51 @@
+"""How far the clock of one node may be ahead of another's, as far as their own lines show it.
+
+Rules of this file
+
+1. No clock is trusted. A step of one node that is known to come before one of another (a fetch is sent before it is
+   handled) bounds how far the second clock may be ahead of the first: by the difference of their times.
+2. Of two bounds that contradict each other (a request matched with the wrong line) the one that says less counts.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping
+
+from tidegauge.traces.kafka.nodes.steps import LoggedStep
+
+TIES = frozenset({"sent", "answered", "metadata", "proposal"})
+"""The known orders whose two steps stand where their lines were written. The end of a process stands behind all it did."""
+SLACK = 100_000
+"""Microseconds: the line of a request is written when its response is on its way, or taken already."""
+
+
+def ahead(steps: Iterable[LoggedStep]) -> Mapping[tuple[int, int], int]:
+    """By two nodes, how many microseconds the clock of the second is ahead of the first's at most; only what is known."""
+    offers: dict[Hashable, list[LoggedStep]] = {}
+    awaiting: list[tuple[LoggedStep, Hashable]] = []
+    for step in steps:
+        for key in filter(_ties, step.offers):
+            offers.setdefault(key, []).append(step)
+        awaiting += [(step, key) for key in filter(_ties, step.awaits)]
+    bounds: dict[tuple[int, int], int] = {}
+    for later, key in awaiting:
+        for earlier in offers.get(key, ()):
+            _add(bounds, (earlier.node, later.node), later.time - earlier.time)
+    nodes = sorted({node for pair in bounds for node in pair})
+    for between in nodes:  # what is known of two by way of a third
+        for first in nodes:
+            for second in nodes:
+                if (first, between) in bounds and (between, second) in bounds:
+                    _add(bounds, (first, second), bounds[first, between] + bounds[between, second])
+    return {
+        (first, second): max(bound, -bounds[second, first]) + SLACK
+        for (first, second), bound in bounds.items()
+        if (second, first) in bounds
+    }
+
+
+def _ties(key: Hashable) -> bool:
+    return isinstance(key, tuple) and key[0] in TIES
+
+
+def _add(bounds: dict[tuple[int, int], int], pair: tuple[int, int], bound: int) -> None:
+    if pair[0] != pair[1]:
+        bounds[pair] = min(bound, bounds.get(pair, bound))

@@ -21,7 +21,7 @@ def followed(args: argparse.Namespace, how: "How", say: Callable[[str], None], n
     for flag, name in OF_LOGS.items():
         if getattr(args, flag):
             raise UsageError(
-                f"check --spark --follow: expected no {name}, seen it; it is for broker logs, which are not followed"
+                f"check --spark --follow: expected no {name}, seen it; it is for broker logs: follow those without --spark"
             )
     if not args.results:
         raise UsageError("check --spark --follow: expected --results DIR, seen none; it holds what is judged")

@@ -61,9 +61,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--follow",
         action="store_true",
-        help="judge an NDJSON file, standard input (-) or a directory of broker logs as they grow, with --spark a directory that "
-        "Parquet files arrive in: failures are printed as soon as they are known, the report at the end (Ctrl-C, end of "
-        "standard input)",
+        help="judge an NDJSON file, standard input (-) or a directory of broker logs as they grow, with --spark a directory "
+        "that Parquet files arrive in: failures are printed as soon as they are known, the report at the end (Ctrl-C, end "
+        "of standard input)",
     )
     parser.add_argument(
         "--until-idle", type=seconds, metavar="SECONDS", help="with --follow: end when nothing came for so long"

@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.judging.growing_logs import ROTATIONS, copied, packed, renamed
+from tidegauge.conformance.evidence.metamorphic.cases import logs
 from tidegauge.traces.kafka.lines.growing import Growing
 from tidegauge.traces.kafka.lines.lines import read_lines
 from tidegauge.traces.kafka.lines.tails import Tails
+from tidegauge.traces.kafka.shipped import FOLDER
 
 LOGS = ("n1/server", "n1/request", "n2/server")
 Rotation = Callable[[Path, int], None]
@@ -124,3 +126,19 @@ def test_what_is_not_followed_is_said_once(data: bytes) -> None:
     assert one.end() == [] == one.feed(data)
     assert len(one.problems) <= 1
     assert one.aside or one.layout is None
+
+
+@settings(max_examples=20, deadline=None)
+@given(places=st.lists(st.integers(0, 1 << 18), max_size=8))
+def test_how_a_log_is_written_is_not_found_by_too_few_lines(
+    places: list[int], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Of one line alone the thread might be the beginning of the message."""
+    path = tmp_path_factory.mktemp("layout") / "server.log"
+    texts = logs(FOLDER / "4.2.0/k-epoch-jump")["n2/server.log"][:200]
+    data = "".join(f"{text}\n" for text in texts).encode()
+    path.write_bytes(data)
+    one, lines = Growing("server.log"), []
+    for begin, end in pairwise([0, *sorted(place % len(data) for place in places), len(data)]):
+        lines += one.feed(data[begin:end])
+    assert [*lines, *one.end()] == read_lines(path, "server.log").lines

@@ -4,7 +4,8 @@ Rules of this file
 
 1. The lines are those that `read_lines` reads of the same bytes. A line waits for its end; one that is none by itself waits
    for the next, which may go on with its message.
-2. How a log is written is found by what is there of it first, and then stays, also in the files that take its place.
+2. How a log is written is found by its first ENOUGH lines: of fewer the thread cannot be told from the message. They wait,
+   until the end if need be. The layout then stays, also in the files that take its place.
 3. What a container wrote (docker, journald) is put together from parts that stand anywhere: that is not followed, nor is
    UTF-16, nor what is binary. A Problem says so, once.
 """
@@ -13,6 +14,8 @@ from tidegauge.traces.kafka.lines.layout.found import Layout
 from tidegauge.traces.kafka.lines.lines import SEE, UTF_16, Line, Reader, everything, is_binary, layout_of
 from tidegauge.traces.problems import Problem, shown
 
+ENOUGH = 50
+"""Lines by which a layout is known."""
 LOOKED_AT = 1000
 """Lines in which a layout must show."""
 
@@ -74,6 +77,9 @@ class Growing:
             self._refuse("a text log in UTF-8", "another encoding, or a binary file")
             return False
         texts = content.decode("utf-8-sig", "replace").split("\n")
+        if len(texts) <= ENOUGH and not ended and self._given is None:
+            self._left = content + self._left
+            return False
         layout = layout_of(texts, self._given)
         if layout is not None and layout.wrappers:
             self._refuse("a log as Kafka writes it", f"one that others wrote: {layout.name}")

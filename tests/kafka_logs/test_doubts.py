@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.traces.kafka.between.clocks import SLACK, ahead
+from tidegauge.traces.kafka.between.clocks import SLACK, WINDOW, ahead
 from tidegauge.traces.kafka.between.doubts import doubtful
 from tidegauge.traces.kafka.nodes.gaps import END, EVERYTHING, LOG, REQUESTS, Gap
 from tidegauge.traces.kafka.nodes.steps import LoggedStep
@@ -57,6 +57,13 @@ def test_no_clock_is_further_ahead_than_it_is_said_to_be(offsets: tuple[int, int
 def test_what_is_not_tied_both_ways_is_not_known() -> None:
     assert ahead(tied(1, 2, 0, 5)) == {}
     assert ahead([*tied(1, 2, 0, 5), *tied(2, 1, 10, 11)]) == {(1, 2): 5 + SLACK, (2, 1): 1 + SLACK}
+
+
+def test_what_clocks_were_long_ago_is_not_asked() -> None:
+    """They drift: what two of them differed by, hours before, says less and less."""
+    long_ago = [*tied(1, 2, 0, 5), *tied(2, 1, 10, 11)]
+    late = [*tied(1, 2, 2 * WINDOW, 2 * WINDOW + 900), *tied(2, 1, 2 * WINDOW + 1000, 2 * WINDOW + 1001)]
+    assert ahead([*long_ago, *late]) == ahead(late) == {(1, 2): 900 + SLACK, (2, 1): 1 + SLACK}
 
 
 @pytest.mark.parametrize(

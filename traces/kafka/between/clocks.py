@@ -4,10 +4,12 @@ Rules of this file
 
 1. No clock is trusted. A step of one node that is known to come before one of another (a fetch is sent before it is
    handled) bounds how far the second clock may be ahead of the first: by the difference of their times.
-2. Of two bounds that contradict each other (a request matched with the wrong line) the one that says less counts.
+2. Clocks drift: while one is being set right, by 500 ppm (adjtime). So lines of the last WINDOW of each log alone are
+   asked, and SLACK is more than what that comes to. A clock that is set by a jump in that time is not noticed.
+3. Of two bounds that contradict each other (a request matched with the wrong line) the one that says less counts.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from tidegauge.traces.kafka.nodes.steps import LoggedStep
 
@@ -15,13 +17,15 @@ TIES = frozenset({"sent", "answered", "metadata", "proposal"})
 """The known orders whose two steps stand where their lines were written. The end of a process stands behind all it did."""
 SLACK = 100_000
 """Microseconds: the line of a request is written when its response is on its way, or taken already."""
+WINDOW = 100_000_000
+"""Microseconds before the last step of a node."""
 
 
 def ahead(steps: Iterable[LoggedStep]) -> Mapping[tuple[int, int], int]:
     """By two nodes, how many microseconds the clock of the second is ahead of the first's at most; only what is known."""
     offers: dict[Hashable, list[LoggedStep]] = {}
     awaiting: list[tuple[LoggedStep, Hashable]] = []
-    for step in steps:
+    for step in _latest(steps):
         for key in filter(_ties, step.offers):
             offers.setdefault(key, []).append(step)
         awaiting += [(step, key) for key in filter(_ties, step.awaits)]
@@ -40,6 +44,15 @@ def ahead(steps: Iterable[LoggedStep]) -> Mapping[tuple[int, int], int]:
         for (first, second), bound in bounds.items()
         if (second, first) in bounds
     }
+
+
+def _latest(steps: Iterable[LoggedStep]) -> Iterator[LoggedStep]:
+    """Those of the last WINDOW of their node."""
+    steps = list(steps)
+    ends: dict[int, int] = {}
+    for step in steps:
+        ends[step.node] = max(step.time, ends.get(step.node, step.time))
+    return (step for step in steps if step.time >= ends[step.node] - WINDOW)
 
 
 def _ties(key: Hashable) -> bool:

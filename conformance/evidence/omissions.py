@@ -70,7 +70,7 @@ class Omission(NamedTuple):
     kinds: Collection[str] = ()
     nodes: Collection[int] = ()
 
-    def told(self, event: Event) -> Event | None:
+    def left_of(self, event: Event) -> Event | None:
         """What it tells of an event."""
         if event.event in self._unreported or event.node in self.nodes:
             return None
@@ -93,7 +93,7 @@ NOTHING = Omission()
 
 def left_out(trace: Trace, omission: Omission) -> Trace:
     """As such a source writes it; it numbers what it writes, but for nodes that are silent."""
-    events = tuple(told for event in trace.events if (told := omission.told(event)) is not None)
+    events = tuple(left for event in trace.events if (left := omission.left_of(event)) is not None)
     return replace(trace, config=omission.config(trace.config), events=renumbered(events) if omission.kinds else events)
 
 

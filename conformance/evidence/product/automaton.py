@@ -63,8 +63,8 @@ class _Places:
         self._steps: list[list[Step]] = [[] for _ in states]
         self._silent: list[list[int]] = [[] for _ in states]
         for source, label, target in edges:
-            told = map(omission.told, events_of_step(states[source], labels[label], states[target], profile))
-            reported = tuple(self._numbered(event) for event in told if event is not None)
+            left = map(omission.left_of, events_of_step(states[source], labels[label], states[target], profile))
+            reported = tuple(self._numbered(event) for event in left if event is not None)
             if reported:
                 self._steps[source].append((reported[0], self._place(reported[1:], target)))
             else:
@@ -136,7 +136,7 @@ def automaton(
             target.append(at)
         first.append(len(symbol))
     return Automaton(
-        tuple(told for event in initial_events(states[0]) if (told := omission.told(event)) is not None),
+        tuple(left for event in initial_events(states[0]) if (left := omission.left_of(event)) is not None),
         tuple(places.events),
         np.array(first, np.int64),
         np.array(symbol, np.int64),

@@ -21,7 +21,7 @@ from tidegauge.traces.schema import Event
 TINIEST = Model("tiniest", Compared("Small", "fetch-truncation", {"MaxLog": 1, "MaxEpoch": 0, "MaxCrash": 0}))
 
 
-def told() -> tuple[Event, ...]:
+def whole() -> tuple[Event, ...]:
     return (*right().initial, *right().events)
 
 
@@ -39,13 +39,13 @@ def broken(omissions: Iterator[tuple[str, Omission]]) -> dict[str, tuple[str, ..
 
 def test_no_behaviour_of_a_source_that_tells_less_raises_an_alarm() -> None:
     """Each kind of event and each node left out, the controller too."""
-    assert broken(chain(of_kinds(told()), of_nodes(told()))) == {}
+    assert broken(chain(of_kinds(whole()), of_nodes(whole()))) == {}
 
 
 @pytest.mark.long
 def test_no_field_that_is_left_out_raises_an_alarm() -> None:
     """Each, everywhere and in one kind of event."""
-    assert broken(of_fields(told())) == {}
+    assert broken(of_fields(whole())) == {}
 
 
 def test_a_kind_that_is_left_out_undeclared_raises_one() -> None:
@@ -59,7 +59,7 @@ def test_a_judge_that_takes_what_is_absent_for_a_value_is_seen(module: Any, monk
     """Where all is told it does nothing wrong."""
     monkeypatch.setattr(module, "UNKNOWN", 1 << 50)
     assert walk(right(), CONFIG, INTERPRETED, ROOM).rules == ()
-    assert broken(of_kinds(told()))
+    assert broken(of_kinds(whole()))
 
 
 def test_each_thing_is_left_out_in_turn() -> None:

@@ -10,7 +10,8 @@ Rules of this file
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
 from tidegauge.drive.played import OrderT
-from tidegauge.drive.recording import Recorder
+from tidegauge.drive.recording import NodeT, Recorder
 from tidegauge.drive.runs import between_brokers, between_controllers
 from tidegauge.drive.runs.compare import text_of
 from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, FOLDER, place_of
@@ -44,12 +45,9 @@ def to_the_end(orders: Sequence[OrderT], recorder: Recorder[OrderT]) -> Watch:
 def broker_again(release: str, jars: Path | None, folder: Path) -> Again:
     """Play what is recorded of a broker on a new process of its release."""
     recorded = transcript.read(place_of(release, folder))
-    with KafkaNode(release, jars_of(release, jars)) as node, TemporaryDirectory() as scratch:
-        recorder = Recorder(recorded.orders)
-        node.play(recorded.orders, to_the_end(recorded.orders, recorder))
-        written = place_of(release, Path(scratch))
-        transcript.write(written, node.capabilities, recorded.profile, recorder.recorded())
-        second = transcript.read(written)
+    with KafkaNode(release, jars_of(release, jars)) as node:
+        write = partial(transcript.write, capabilities=node.capabilities, profile=recorded.profile)
+        second = _recorded_again(recorded.orders, node.play, write, transcript.read)
     same = second.recorded() == recorded.recorded()
     return Again(len(recorded.orders), "" if same else text_of(between_brokers.compare(recorded, second)))
 
@@ -57,14 +55,26 @@ def broker_again(release: str, jars: Path | None, folder: Path) -> Again:
 def controller_again(release: str, jars: Path | None, folder: Path) -> Again:
     """Play what is recorded of a controller on a new process of its release."""
     recorded = of_controller.read(place_of(release, folder, CONTROLLER))
-    with ControllerNode(release, jars_of(release, jars)) as node, TemporaryDirectory() as scratch:
-        recorder = Recorder(recorded.orders)
-        node.play(recorded.orders, to_the_end(recorded.orders, recorder))
-        written = place_of(release, Path(scratch), CONTROLLER)
-        of_controller.write(written, node.name, recorded.profile, recorder.recorded())
-        second = of_controller.read(written)
+    with ControllerNode(release, jars_of(release, jars)) as node:
+        write = partial(of_controller.write, name=node.name, profile=recorded.profile)
+        second = _recorded_again(recorded.orders, node.play, write, of_controller.read)
     same = second.recorded() == recorded.recorded()
     return Again(len(recorded.orders), "" if same else text_of(between_controllers.compare(recorded, second)))
+
+
+def _recorded_again(
+    orders: Sequence[OrderT],
+    play: Callable[[Sequence[OrderT], Watch], None],
+    write: Callable[..., None],
+    read: Callable[[Path], NodeT],
+) -> NodeT:
+    """What is played now, as it reads from a file: a transcript holds less than what was seen."""
+    recorder = Recorder(orders)
+    play(orders, to_the_end(orders, recorder))
+    with TemporaryDirectory() as scratch:
+        place = Path(scratch) / "again.gz"
+        write(place, recorded=recorder.recorded())
+        return read(place)
 
 
 PLAYED = {BROKER: broker_again, CONTROLLER: controller_again}
@@ -88,6 +98,8 @@ def main() -> int:
         "--jars", type=Path, help="a folder with a folder of jars per release; by default Maven fetches them"
     )
     args = parser.parse_args()
+    if args.times < 1:
+        parser.error(f"expected --times of 1 or more, seen {args.times}: nothing would be played")
     same = True
     try:
         for number in range(1, args.times + 1):

@@ -88,3 +88,12 @@ def test_the_command_says_each_time(
     assert again.main() == 2
     with pytest.raises(UsageError, match="record it first"):
         dict(again.again("1.0.0", None, folder))
+
+
+def test_no_times_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who plays nothing has shown nothing."""
+    monkeypatch.setattr(sys, "argv", ["again", RELEASE, "--times", "0"])
+    with pytest.raises(SystemExit) as ended:
+        again.main()
+    assert ended.value.code == 2
+    assert "nothing would be played" in capsys.readouterr().err

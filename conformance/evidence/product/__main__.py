@@ -90,7 +90,7 @@ def _held_with_less(model: Model) -> Held:
         if not set(less.walked.rules) <= model.known:
             lines += [f"  without {less.what}", *_broken(less.walked)]
     taken = f"({time.process_time() - begin:.0f} s of processor time)"
-    says = f"{model.name}: {omissions} things left out in turn, {pairs:,} pairs: "
+    says = f"{model.name}: each of {omissions} left out in turn, {pairs:,} pairs: "
     said = "a rule breaks that holds where all is told" if lines else "no rule breaks that holds where all is told"
     return Held(model.name, (f"{says}{said} {taken}", *lines), {}, not lines)
 

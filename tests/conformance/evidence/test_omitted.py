@@ -78,7 +78,7 @@ def test_the_command_says_what_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "walks", lambda _: less[:1])
     held = command._held_with_less(TINIEST)
     assert held.ok
-    assert "1 things left out in turn, 240 pairs: no rule breaks" in held.lines[0]
+    assert "each of 1 left out in turn, 240 pairs: no rule breaks" in held.lines[0]
     monkeypatch.setattr(command, "walks", lambda _: less)
     held = command._held_with_less(TINIEST)
     assert not held.ok

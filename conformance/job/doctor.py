@@ -35,6 +35,7 @@ _PACKAGES = (
     ("numpy", "everything"),
     ("numba", "the judge"),
     ("pyarrow", "Parquet"),
+    ("msgspec", "large files of NDJSON"),
     ("z3-solver", "tidegauge prove; pip install 'tidegauge[proofs]'"),
     ("pyspark", "the interleavings on Spark; pip install 'tidegauge[spark]'"),
 )

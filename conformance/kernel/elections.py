@@ -1,6 +1,9 @@
 """What was registered: who leads which leader epoch with which ISR, and which elections nobody can call clean.
 
-Rule of this file: it is asked, and changes nothing but the epoch from which on all is known.
+Rules of this file
+
+1. It is asked, and changes nothing but the epoch from which on all is known.
+2. Registrations stand in the order of their leader epochs, and mostly the latest are asked for: they are looked at first.
 """
 
 from tidegauge.conformance.kernel.state import (
@@ -22,33 +25,48 @@ from tidegauge.conformance.kernel.state import (
 from tidegauge.traces.columns import UNKNOWN
 
 
+def behind(st: State, epoch: int) -> int:
+    """How many registrations are of leader epochs up to this one."""
+    count = st[WHOLE, REGISTRATIONS]
+    while count > 0 and st[registration(st, count - 1), R_EPOCH] > epoch:
+        count -= 1
+    return int(count)
+
+
 def leader_of(st: State, epoch: int) -> int:
     """Leader of an epoch as far as the trace has told: UNKNOWN, UNDEFINED (leaderless), or a broker."""
-    for i in range(st[WHOLE, REGISTRATIONS] - 1, -1, -1):
-        if st[registration(st, i), R_EPOCH] == epoch and st[registration(st, i), R_LEADER] != UNKNOWN:
-            return int(st[registration(st, i), R_LEADER])
+    for i in range(behind(st, epoch) - 1, -1, -1):
+        row = registration(st, i)
+        if st[row, R_EPOCH] != epoch:
+            break
+        if st[row, R_LEADER] != UNKNOWN:
+            return int(st[row, R_LEADER])
     return UNKNOWN
 
 
 def was_registered(st: State, epoch: int, isr: int) -> int:
     """Whether the controller registered this ISR in this leader epoch: 1, 0, or UNKNOWN."""
     found = 0
-    for i in range(st[WHOLE, REGISTRATIONS]):
-        if st[registration(st, i), R_EPOCH] == epoch:
-            if st[registration(st, i), R_ISR] == isr:
-                return 1
-            if st[registration(st, i), R_ISR] == UNKNOWN:
-                found = UNKNOWN
+    for i in range(behind(st, epoch) - 1, -1, -1):
+        row = registration(st, i)
+        if st[row, R_EPOCH] != epoch:
+            break
+        if st[row, R_ISR] == isr:
+            return 1
+        if st[row, R_ISR] == UNKNOWN:
+            found = UNKNOWN
     return found
 
 
 def assigned_in(st: State, epoch: int, partition_epoch: int, isr: int) -> int:
     """The replicas in the registration that a leader acts on; UNKNOWN where several may be meant, and differ."""
     replicas = UNKNOWN
-    for i in range(st[WHOLE, REGISTRATIONS]):
+    for i in range(behind(st, epoch) - 1, -1, -1):
         row = registration(st, i)
         known = st[row, R_PARTITION_EPOCH]
-        if st[row, R_EPOCH] != epoch or st[row, R_ISR] == -1:
+        if st[row, R_EPOCH] != epoch:
+            break
+        if st[row, R_ISR] == -1:
             continue
         alike = isr == UNKNOWN or st[row, R_ISR] in (isr, UNKNOWN)
         if known == partition_epoch if UNKNOWN not in (known, partition_epoch) else alike:
@@ -82,8 +100,11 @@ def unclean_between(st: State, after: int, upto: int) -> bool:
     brokers are held against each other whenever one of them is heard, and later elections may have been reported by then."""
     if st[WHOLE, UNCLEAN] <= after:
         return False
-    for i in range(st[WHOLE, REGISTRATIONS] - 1, -1, -1):
-        if st[registration(st, i), R_UNCLEAN] == 1 and after < st[registration(st, i), R_EPOCH] <= upto:
+    for i in range(behind(st, upto) - 1, -1, -1):
+        row = registration(st, i)
+        if st[row, R_EPOCH] <= after:
+            break
+        if st[row, R_UNCLEAN] == 1:
             return True
     return False
 

@@ -64,7 +64,7 @@ from tidegauge.traces.columns import UNKNOWN
 def tidy(st: State) -> None:
     """Forget what can no longer matter."""
     logs_in_one_form(st)
-    registrations_once(st)
+    registrations_in_one_form(st)
     n = st[OPTION, BROKERS]
     for b in range(n):
         # only a leader asks where its epoch started, and it learns that when it is elected
@@ -93,23 +93,9 @@ def logs_in_one_form(st: State) -> None:
             st[starts_row(st, log), k] = 0
 
 
-def registrations_once(st: State) -> None:
-    """Registrations are a set: each stands once, in the order of what it says."""
-    kept = 0
-    for i in range(st[WHOLE, REGISTRATIONS]):
-        row, at = registration(st, i), 0
-        while at < kept and in_order(st, registration(st, at), row) < 0:
-            at += 1
-        if at < kept and in_order(st, registration(st, at), row) == 0:
-            continue
-        for k in range(R_EPOCH, R_REPLICAS + 1):
-            value = st[row, k]
-            for j in range(kept, at, -1):
-                st[registration(st, j), k] = st[registration(st, j - 1), k]
-            st[registration(st, at), k] = value
-        kept += 1
-    st[WHOLE, REGISTRATIONS] = kept
-    for i in range(kept, st[WHOLE, PAST]):
+def registrations_in_one_form(st: State) -> None:
+    """Behind the last registration there is nothing."""
+    for i in range(st[WHOLE, REGISTRATIONS], st[WHOLE, PAST]):
         for k in range(R_EPOCH, R_REPLICAS + 1):
             st[registration(st, i), k] = 0
 

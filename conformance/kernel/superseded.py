@@ -15,7 +15,6 @@ Rules of this file
 from tidegauge.conformance.kernel.elections import elections_reported, unclean_between
 from tidegauge.conformance.kernel.forks import fork_end
 from tidegauge.conformance.kernel.lineage import agree_until
-from tidegauge.conformance.kernel.memory import registrations_once
 from tidegauge.conformance.kernel.state import (
     ANS_TERM,
     BROKERS,
@@ -66,8 +65,11 @@ from tidegauge.conformance.kernel.state import (
 )
 from tidegauge.traces.columns import UNKNOWN
 
-TERMS_AT_ONCE = 16
+TERMS_AT_ONCE = 4
 """Terms after which it is worth looking for some that can be forgotten."""
+
+REGISTRATIONS_AT_ONCE = 16
+"""The same of registrations, from three quarters of a full table on."""
 
 
 def room_for_a_term(st: State) -> None:
@@ -82,16 +84,22 @@ def room_for_a_term(st: State) -> None:
 
 
 def room_for_a_registration(st: State) -> None:
-    """Forget what is registered twice, then the oldest. OVERFLOW where the table is nearly full all the same."""
-    registrations_once(st)
+    """Forget the oldest, now and then. OVERFLOW where the table is full, and nearly full all the same.
+
+    A broker that lags for a moment keeps everything that it has not heard: where nothing can be forgotten now, there is another
+    time.
+    """
+    count, past = st[WHOLE, REGISTRATIONS], st[WHOLE, PAST]
+    if count < past and count % REGISTRATIONS_AT_ONCE != 0:
+        return
     below = all_are_past(st)
     hand_on_claims(st, below)
     one_per_isr(st, below)
     forget_registrations(st, asked_for(st, below))
     # where little can be forgotten, more room is cheaper than to look for it each time
-    if 4 * st[WHOLE, REGISTRATIONS] <= 3 * st[WHOLE, PAST]:
+    if count < past or 4 * st[WHOLE, REGISTRATIONS] <= 3 * past:
         return
-    if st[WHOLE, PAST] < MOST_PAST:
+    if past < MOST_PAST:
         st[WHOLE, OVERFLOW] |= PAST_FULL
     forget_registrations(st, -UNKNOWN)
     t = 0
@@ -220,7 +228,7 @@ def asked_for(st: State, below: int) -> int:
 def forget_registrations(st: State, below: int) -> None:
     """Forget those of the lowest leader epochs, below that one and at most half of what there is room for.
 
-    They are in order: registrations_once.
+    They are in order: conformance.kernel.terms.register.
     """
     gone, count = 0, st[WHOLE, REGISTRATIONS]
     while count - gone > st[WHOLE, PAST] // 2 and st[registration(st, gone), R_EPOCH] < below:

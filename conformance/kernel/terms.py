@@ -13,6 +13,7 @@ Rules of this file
 from tidegauge.conformance.kernel import fields as field
 from tidegauge.conformance.kernel.elections import elections_reported, leader_of, unclean_between
 from tidegauge.conformance.kernel.lineage import agree_until, same_or_unknown, snapshot
+from tidegauge.conformance.kernel.memory import in_order
 from tidegauge.conformance.kernel.rule_ids import DATA_01, DATA_03, EPOCH_04
 from tidegauge.conformance.kernel.state import (
     BROKERS,
@@ -60,18 +61,35 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int, replicas: int) -> None:
-    """Remember that `leader` leads `epoch`; the ISR is UNKNOWN if the controller left it out, -1 if a replica spoke."""
-    if st[WHOLE, REGISTRATIONS] == st[WHOLE, PAST]:
+    """Remember that `leader` leads `epoch`; the ISR is UNKNOWN if the controller left it out, -1 if a replica spoke.
+
+    Registrations are a set in the order of what they say: who looks for an epoch need not look at all others.
+    """
+    if 4 * st[WHOLE, REGISTRATIONS] >= 3 * st[WHOLE, PAST]:
         room_for_a_registration(st)
         if st[WHOLE, REGISTRATIONS] == st[WHOLE, PAST]:
             return
     n = st[WHOLE, REGISTRATIONS]
-    st[registration(st, n), R_EPOCH] = epoch
-    st[registration(st, n), R_LEADER] = leader
-    st[registration(st, n), R_ISR] = isr
-    st[registration(st, n), R_PARTITION_EPOCH] = partition_epoch
-    st[registration(st, n), R_REPLICAS] = replicas
-    st[registration(st, n), R_UNCLEAN] = 1 if epoch == st[WHOLE, UNCLEAN] else 0
+    row, at = registration(st, n), n
+    st[row, R_EPOCH] = epoch
+    st[row, R_LEADER] = leader
+    st[row, R_ISR] = isr
+    st[row, R_PARTITION_EPOCH] = partition_epoch
+    st[row, R_REPLICAS] = replicas
+    st[row, R_UNCLEAN] = 1 if epoch == st[WHOLE, UNCLEAN] else 0
+    while at > 0:
+        order = in_order(st, registration(st, at - 1), row)
+        if order == 0:
+            return
+        if order < 0:
+            break
+        at -= 1
+    if at < n:
+        for k in range(R_EPOCH, R_REPLICAS + 1):
+            value = st[row, k]
+            for i in range(n, at, -1):
+                st[registration(st, i), k] = st[registration(st, i - 1), k]
+            st[registration(st, at), k] = value
     st[WHOLE, REGISTRATIONS] = n + 1
 
 

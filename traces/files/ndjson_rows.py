@@ -48,10 +48,10 @@ class _Kind(NamedTuple):
 
 
 def _kind(name: str) -> _Kind:
-    told = EVENTS[name].fields
-    members = [*_ENVELOPE, *((field, _KINDS[FIELDS[field].kind], UNKNOWN) for field in told)]
+    fields = EVENTS[name].fields
+    members = [*_ENVELOPE, *((field, _KINDS[FIELDS[field].kind], UNKNOWN) for field in fields)]
     of: dict[FieldKind, tuple[str, ...]] = {
-        kind: tuple(field for field in told if FIELDS[field].kind is kind) for kind in FieldKind
+        kind: tuple(field for field in fields if FIELDS[field].kind is kind) for kind in FieldKind
     }
     numbers = (*of[FieldKind.INT], *of[FieldKind.BOOL])
     return _Kind(
@@ -122,15 +122,15 @@ class Rows:
         self.seq[rows] = seq
         self.node[rows] = np.fromiter(map(self.positions.__getitem__, node.tolist()), np.int64, len(events))
         for name, column in zip(kind.numbers, numbers, strict=True):
-            self._told(name, rows, column)
+            self._column(name, rows, column)
         for name in kind.nodes:
             values = map(self.places.__getitem__, map(attrgetter(name), events))
-            self._told(name, rows, np.fromiter(values, np.int64, len(events)))
+            self._column(name, rows, np.fromiter(values, np.int64, len(events)))
         if kind.epochs:
-            told = zip(rows.tolist(), [event.epochs for event in events], strict=True)
-            self.caches += [(row, epochs) for row, epochs in told if isinstance(epochs, tuple)]
+            found = zip(rows.tolist(), [event.epochs for event in events], strict=True)
+            self.caches += [(row, epochs) for row, epochs in found if isinstance(epochs, tuple)]
 
-    def _told(self, name: str, rows: Ints, column: Ints) -> None:
+    def _column(self, name: str, rows: Ints, column: Ints) -> None:
         """A field of these rows; there is no column of what no line tells."""
         if name not in self.ints:
             if (column == UNKNOWN).all():

@@ -33,15 +33,19 @@ def behind(st: State, epoch: int) -> int:
     return int(count)
 
 
-def leader_of(st: State, epoch: int) -> int:
-    """Leader of an epoch as far as the trace has told: UNKNOWN, UNDEFINED (leaderless), or a broker."""
+def leader_of(st: State, epoch: int, broker: int) -> int:
+    """Leader of an epoch as far as the trace has told: UNKNOWN, UNDEFINED (leaderless), or a broker.
+
+    Where it has told of several, one that is not `broker`.
+    """
+    found = UNKNOWN
     for i in range(behind(st, epoch) - 1, -1, -1):
         row = registration(st, i)
         if st[row, R_EPOCH] != epoch:
             break
-        if st[row, R_LEADER] != UNKNOWN:
-            return int(st[row, R_LEADER])
-    return UNKNOWN
+        if found in (UNKNOWN, broker) and st[row, R_LEADER] != UNKNOWN:
+            found = st[row, R_LEADER]
+    return int(found)
 
 
 def was_registered(st: State, epoch: int, isr: int) -> int:
@@ -80,7 +84,7 @@ def led_between(st: State, broker: int, after: int, before: int) -> int:
     """Whether another broker led an epoch above `after` and below `before`: 1 yes, 0 no, UNKNOWN."""
     found = 0
     for epoch in range(after + 1, before):
-        leader = leader_of(st, epoch)
+        leader = leader_of(st, epoch, broker)
         if leader == UNKNOWN:
             found = UNKNOWN
         elif leader not in (-1, broker):

@@ -65,7 +65,7 @@ from tidegauge.conformance.kernel.state import (
 )
 from tidegauge.traces.columns import UNKNOWN
 
-TERMS_AT_ONCE = 4
+TERMS_AT_ONCE = 16
 """Terms after which it is worth looking for some that can be forgotten."""
 
 REGISTRATIONS_AT_ONCE = 16
@@ -86,8 +86,7 @@ def room_for_a_term(st: State) -> None:
 def room_for_a_registration(st: State) -> None:
     """Forget the oldest, now and then. OVERFLOW where the table is full, and nearly full all the same.
 
-    A broker that lags for a moment keeps everything that it has not heard: where nothing can be forgotten now, there is another
-    time.
+    A broker that lags for a moment keeps everything that it has not heard: where nothing can go now, there is another time.
     """
     count, past = st[WHOLE, REGISTRATIONS], st[WHOLE, PAST]
     if count < past and count % REGISTRATIONS_AT_ONCE != 0:

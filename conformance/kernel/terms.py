@@ -95,7 +95,7 @@ def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int,
 
 def one_leader(st: State, epoch: int, leader: int) -> None:
     """EPOCH-04: a leader epoch has one leader, whoever tells of it; what is new is remembered."""
-    known = leader_of(st, epoch)
+    known = leader_of(st, epoch, leader)
     if known == UNKNOWN:
         register(st, epoch, leader, -1, UNKNOWN, UNKNOWN)
     else:

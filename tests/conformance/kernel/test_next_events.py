@@ -48,6 +48,15 @@ def test_nobody_follows_itself() -> None:
     assert broken((*elected, follow(1, 2, 1))) == set()
 
 
+def test_who_was_named_first_leads_the_epoch_as_little_as_who_was_named_last() -> None:
+    """CTRL-02: a controller names two leaders of one epoch. EPOCH-04: so whichever of the two leads, the other was named."""
+    for first, last in ((1, 2), (2, 1)):
+        named_twice = (*OPENING, change(first, 1, (1, 2)), change(last, 1, (1, 2)))
+        assert broken(named_twice) == {"CTRL-02"}
+        for leader in (first, last):
+            assert broken((*named_twice, lead(leader, 1, (1, 2)))) == {"CTRL-02", "EPOCH-04"}
+
+
 def test_news_within_an_epoch_leave_its_start() -> None:
     """EPOCH-01: the start of a leader epoch is the log end at its election, whatever was appended since."""
     again = {"leo": 1, "hw_before": 1, "hw": 1}

@@ -276,6 +276,16 @@ def test_a_leader_epoch_of_many_partition_epochs_takes_no_room(tables: list[int]
     assert len(tables) == 2
 
 
+def test_a_broker_that_lags_while_the_table_is_filled_takes_no_room(tables: list[int]) -> None:
+    """What can be forgotten is forgotten before the table is full: just then a broker may not have heard most of it."""
+    events = [start(1), start(2)]
+    for e in range(PAST):  # two registrations each
+        events += [change(1, e, (1,)), lead(1, e, (1,))]
+        events += [] if PAST // 8 <= e <= PAST // 2 else [follow(2, 1, e)]
+    assert not judge(columns_of(events), TWO).failures
+    assert len(tables) == 1
+
+
 @pytest.mark.long
 def test_a_hundred_thousand_leader_epochs_take_the_memory_of_ten(tables: list[int]) -> None:
     """And every pair of terms is counted."""

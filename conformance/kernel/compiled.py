@@ -99,13 +99,13 @@ MODULES = (
 TOP = "judge_traces"
 _RARE = """
     failed undecided kept later_terms open_term agree_until next_start epoch_at copy_entries compare_cache
-    still_there raised fetched_since led_between bounded truncate cut_at handle_epoch_request handle_epoch_response
+    still_there raised fetched_since led_between bounded truncate handle_epoch_response
     observe log_start_moved epoch_cache_entry handle_out_of_range truncate_to_high_watermark answer_fetch
-    handle_alter_partition_response produce_ack consumer_read expand_isr shrink_isr propose keep learn
-    alter_partition handle_diverging_response send_epoch_request raise_log_start starts_at cache_raise snapshot term_of
+    handle_alter_partition_response produce_ack consumer_read expand_isr shrink_isr propose keep learn register
+    alter_partition handle_diverging_response raise_log_start starts_at cache_raise snapshot term_of
     repetition put_back awaited somebody fork copy_fork reload_fork
     acts_on pending_after lose unseen addressed_to_nobody reported_again
-    tidy logs_in_one_form registrations_once in_order in_flight
+    tidy logs_in_one_form registrations_in_one_form in_order in_flight
     register_broker fence_broker unfence_broker some_broker joins_as_proposed elects_eligible delete_replica empty
     room_for_a_term room_for_a_registration all_are_past hand_on_claims next_term read_from elected_with inherit remove_term
     moved_up asked_for forget_registrations one_per_isr copy_registration kept_of_the_past holds counted_again

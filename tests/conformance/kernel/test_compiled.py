@@ -8,7 +8,7 @@ from types import FunctionType, ModuleType
 
 import pytest
 
-from tidegauge.conformance.kernel import compiled, fields, whole
+from tidegauge.conformance.kernel import ahead, compiled, fields, whole
 from tidegauge.impl import rules
 
 
@@ -83,3 +83,44 @@ def test_every_function_of_the_kernel_has_types_the_compiler_knows() -> None:
                 and name != "allocate"
             ):
                 assert len(compiled.signature(function)) == function.__code__.co_argcount
+
+
+def test_functions_that_stay_calls_are_functions_of_the_kernel() -> None:
+    """A name that stands for none any more would leave its successor inlined."""
+    assert {name for module in compiled.MODULES for name in compiled.functions_of(module)} >= compiled.RARE
+
+
+@pytest.fixture
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """The processes that are begun to compile into a cache that is empty."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *given: object, **named: object) -> None:
+            super().__init__(*given, **named)  # type: ignore[call-overload]
+            processes.append(self)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+    return processes
+
+
+def test_what_is_not_compiled_ahead_in_time_is_given_up(begun: list[subprocess.Popen[bytes]]) -> None:
+    """Also where the rest fails: no process is left behind."""
+    def fails() -> None:
+        with ahead.compiled_ahead():
+            assert begun[0].poll() is None
+            raise OSError("no disk")
+
+    with pytest.raises(OSError, match="no disk"):
+        fails()
+    assert begun[0].returncode != 0
+
+
+def test_what_is_ready_is_not_compiled_ahead(begun: list[subprocess.Popen[bytes]]) -> None:
+    """It is there for the next job too."""
+    directory = compiled.cache_directory()
+    assert directory is not None
+    (directory / "kernel.nbc").touch()
+    with ahead.compiled_ahead():
+        assert begun == []

@@ -107,6 +107,7 @@ def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Po
 
 def test_what_is_not_compiled_ahead_in_time_is_given_up(begun: list[subprocess.Popen[bytes]]) -> None:
     """Also where the rest fails: no process is left behind."""
+
     def fails() -> None:
         with ahead.compiled_ahead():
             assert begun[0].poll() is None

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tidegauge.conformance.kernel.compiled import cache_directory, compiled, is_ready
+
 POLITE = 10
 """It takes the time that others leave."""
 
@@ -18,8 +20,6 @@ POLITE = 10
 @contextmanager
 def compiled_ahead() -> Iterator[None]:
     """Begin to compile, unless that was done; whatever is not ready at the end is given up."""
-    from tidegauge.conformance.kernel.compiled import cache_directory, is_ready  # noqa: PLC0415  (imports the compiler)
-
     if is_ready() or cache_directory() is None:
         yield
         return
@@ -32,7 +32,5 @@ def compiled_ahead() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    from tidegauge.conformance.kernel.compiled import compiled
-
     os.nice(POLITE)
     compiled()

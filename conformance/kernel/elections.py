@@ -25,7 +25,7 @@ from tidegauge.conformance.kernel.state import (
 from tidegauge.traces.columns import UNKNOWN
 
 
-def behind(st: State, epoch: int) -> int:
+def registered_upto(st: State, epoch: int) -> int:
     """How many registrations are of leader epochs up to this one."""
     count = st[WHOLE, REGISTRATIONS]
     while count > 0 and st[registration(st, count - 1), R_EPOCH] > epoch:
@@ -39,7 +39,7 @@ def leader_of(st: State, epoch: int, broker: int) -> int:
     Where it has told of several, one that is not `broker`.
     """
     found = UNKNOWN
-    for i in range(behind(st, epoch) - 1, -1, -1):
+    for i in range(registered_upto(st, epoch) - 1, -1, -1):
         row = registration(st, i)
         if st[row, R_EPOCH] != epoch:
             break
@@ -51,7 +51,7 @@ def leader_of(st: State, epoch: int, broker: int) -> int:
 def was_registered(st: State, epoch: int, isr: int) -> int:
     """Whether the controller registered this ISR in this leader epoch: 1, 0, or UNKNOWN."""
     found = 0
-    for i in range(behind(st, epoch) - 1, -1, -1):
+    for i in range(registered_upto(st, epoch) - 1, -1, -1):
         row = registration(st, i)
         if st[row, R_EPOCH] != epoch:
             break
@@ -65,7 +65,7 @@ def was_registered(st: State, epoch: int, isr: int) -> int:
 def assigned_in(st: State, epoch: int, partition_epoch: int, isr: int) -> int:
     """The replicas in the registration that a leader acts on; UNKNOWN where several may be meant, and differ."""
     replicas = UNKNOWN
-    for i in range(behind(st, epoch) - 1, -1, -1):
+    for i in range(registered_upto(st, epoch) - 1, -1, -1):
         row = registration(st, i)
         known = st[row, R_PARTITION_EPOCH]
         if st[row, R_EPOCH] != epoch:
@@ -104,7 +104,7 @@ def unclean_between(st: State, after: int, upto: int) -> bool:
     brokers are held against each other whenever one of them is heard, and later elections may have been reported by then."""
     if st[WHOLE, UNCLEAN] <= after:
         return False
-    for i in range(behind(st, upto) - 1, -1, -1):
+    for i in range(registered_upto(st, upto) - 1, -1, -1):
         row = registration(st, i)
         if st[row, R_EPOCH] <= after:
             break

@@ -89,7 +89,7 @@ def room_for_a_registration(st: State) -> None:
     A broker that lags for a moment keeps everything that it has not heard: where nothing can go now, there is another time.
     """
     count, past = st[WHOLE, REGISTRATIONS], st[WHOLE, PAST]
-    if count < past and count % REGISTRATIONS_AT_ONCE != 0:
+    if count < past and (4 * count < 3 * past or count % REGISTRATIONS_AT_ONCE != 0):
         return
     below = all_are_past(st)
     hand_on_claims(st, below)

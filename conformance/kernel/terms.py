@@ -65,10 +65,9 @@ def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int,
 
     Registrations are a set in the order of what they say: who looks for an epoch need not look at all others.
     """
-    if 4 * st[WHOLE, REGISTRATIONS] >= 3 * st[WHOLE, PAST]:
-        room_for_a_registration(st)
-        if st[WHOLE, REGISTRATIONS] == st[WHOLE, PAST]:
-            return
+    room_for_a_registration(st)
+    if st[WHOLE, REGISTRATIONS] == st[WHOLE, PAST]:
+        return
     n = st[WHOLE, REGISTRATIONS]
     row, at = registration(st, n), n
     st[row, R_EPOCH] = epoch

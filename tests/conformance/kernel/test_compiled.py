@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import FunctionType, ModuleType
+from typing import Any
 
 import pytest
 
@@ -94,14 +95,14 @@ def test_functions_that_stay_calls_are_functions_of_the_kernel() -> None:
 def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
     """The processes that are begun to compile into a cache that is empty."""
     processes: list[subprocess.Popen[bytes]] = []
+    begin = subprocess.Popen
 
-    class Noted(subprocess.Popen[bytes]):
-        def __init__(self, *given: object, **named: object) -> None:
-            super().__init__(*given, **named)  # type: ignore[call-overload]
-            processes.append(self)
+    def noted(*given: Any, **named: Any) -> subprocess.Popen[bytes]:
+        processes.append(begin(*given, **named))
+        return processes[-1]
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(subprocess, "Popen", Noted)
+    monkeypatch.setattr(subprocess, "Popen", noted)
     return processes
 
 

@@ -9,9 +9,10 @@ Rules of this file
 """
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from itertools import chain
-from operator import attrgetter
-from typing import Annotated, Any, NamedTuple, Union
+from operator import attrgetter, or_
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -66,7 +67,7 @@ def _kind(name: str) -> _Kind:
 
 
 _EVENTS = {kind.struct: kind for kind in map(_kind, EVENTS)}
-_DECODER = msgspec.json.Decoder(Union[tuple(_EVENTS)])  # noqa: UP007  (of as many types as there are events)
+_DECODER = msgspec.json.Decoder(reduce(or_, _EVENTS))
 
 
 class UnlikeError(ValueError):

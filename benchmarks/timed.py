@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import Point, Report, Timing
-from tidegauge.conformance.judging.judge import judge
+from tidegauge.conformance.judging.recurring import Recurring
 from tidegauge.impl.explored.explore import Graph
 from tidegauge.spec.checker.models import find_model
 from tidegauge.spec.validation.trace_validation import observe, validate
@@ -29,13 +29,13 @@ Walk = tuple[list[int], list[int]]
 """The states and labels of a walk, as numbers in the graph."""
 
 
-def judge_parquet(paths: Sequence[Path]) -> int:
-    """Judge all row groups of files that hold right runs; how many events they were."""
-    events = 0
+def judge_parquet(paths: Sequence[Path], judging: Recurring | None = None) -> int:
+    """Judge all row groups of files that hold right runs, by a judge that has seen nothing or this one; how many events."""
+    events, recurring = 0, judging or Recurring()
     for path in paths:
         with parquet.Reader(path) as reader:
             for group in reader.row_groups():
-                found = judge(reader.read_as_stored(group.index), reader.config, compile_from=0)
+                found = recurring.judge(reader.read_as_stored(group.index), reader.config, compile_from=0)
                 if any(tally.failed for tally in found.tallies.values()):
                     raise SystemExit(f"a correct walk is judged to fail: {found.failures[:1]}")
                 events += found.events

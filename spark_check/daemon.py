@@ -12,12 +12,15 @@ import gc
 
 from pyspark.daemon import manager
 
+from tidegauge.conformance.judging.lazy_automaton import is_ready, prepare
 from tidegauge.conformance.kernel.compiled import compiled
 from tidegauge.spark_check.ship import take_machine_code
 
 if __name__ == "__main__":
     take_machine_code()
     compiled()
+    if is_ready():
+        prepare()
     gc.collect()
     gc.freeze()
     manager()

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidegauge.conformance.judging.lazy_automaton import prepare
+from tidegauge.conformance.judging.recurring import COMPILE_FROM
 from tidegauge.spark_check.attempts import tidy
 from tidegauge.spark_check.errors import task_failures
 from tidegauge.spark_check.session import cores, session
@@ -123,7 +125,10 @@ def run(spark: "SparkSession", files: Sequence[str], results: str | Path | None 
     wanted = {(marks[path], group.index) for path, head in heads.items() for group in head.groups}
     rows = [] if target is None else [row for row in stored(target) if (row["fingerprint"], row["row_group"]) in wanted]
     resumed = {(row["fingerprint"], row["row_group"]) for row in rows}
-    size = _task_size(sum(group.rows for head in heads.values() for group in head.groups), cores(spark))
+    events = sum(group.rows for head in heads.values() for group in head.groups)
+    if events >= COMPILE_FROM:
+        prepare()  # before the workers are forked, from a daemon that loads what is there
+    size = _task_size(events, cores(spark))
     tasks: list[Task] = []
     for path, head in heads.items():
         left = [group for group in head.groups if (marks[path], group.index) not in resumed]

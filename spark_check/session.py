@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tidegauge
-from tidegauge.conformance.kernel.compiled import compiled
+from tidegauge.conformance.judging.lazy_automaton import prepare
 from tidegauge.spark_check.errors import SparkUnavailable, reason
 from tidegauge.spark_check.ship import ZIP, project_zip
 from tidegauge.spec.checker.java import find_java, spark_java_home
@@ -57,7 +57,7 @@ def session(master: str = "local[2]") -> Iterator["SparkSession"]:
             spark = builder.getOrCreate()
         try:
             if not _is_local(master):
-                compiled()
+                prepare()
                 spark.sparkContext.addPyFile(str(project_zip(Path(scratch))))
             yield spark
         finally:

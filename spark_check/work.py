@@ -26,13 +26,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegauge.conformance.judging.environment import lost_disks
-from tidegauge.conformance.judging.judge import Judgement, TooLargeError, judge
+from tidegauge.conformance.judging.judge import Judgement, TooLargeError
+from tidegauge.conformance.judging.recurring import Recurring
 from tidegauge.conformance.judging.tool import tool_version
-from tidegauge.conformance.kernel.fields import LOSE_DISK
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check.attempts import attempt
 from tidegauge.traces.columns import Columns, Ints
-from tidegauge.traces.files.distinct import Distinct
+from tidegauge.traces.files.distinct import Distinct, table_of
 from tidegauge.traces.files.parquet import Reader, RowGroup, Unreadable
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Config
@@ -173,7 +173,7 @@ def _rows(task: Task) -> Iterator[dict[str, Any]]:
             started = time.perf_counter()
             try:
                 columns = reader.read_as_stored(group.index)
-                found = judge(columns, config, compile_from=0)
+                found = _recurring().judge(columns, config, compile_from=0)
             except Unreadable as error:
                 yield _malformed(task, group, error.problem)
             except (TooLargeError, UsageError) as error:  # UsageError: a profile that this version does not know
@@ -184,9 +184,15 @@ def _rows(task: Task) -> Iterator[dict[str, Any]]:
                 yield _judged(task, group, found, seconds) | _places(task, group, columns, config, found)
 
 
+@cache
+def _recurring() -> Recurring:
+    """The judge of this process, which remembers from task to task."""
+    return Recurring()
+
+
 def starts_of(columns: Columns | Distinct) -> Ints:
     """Where the traces begin."""
-    return columns.table.trace_starts if isinstance(columns, Distinct) else columns.trace_starts
+    return table_of(columns)[0].trace_starts
 
 
 def _judged(task: Task, group: RowGroup, found: Judgement, seconds: float) -> dict[str, Any]:
@@ -220,10 +226,7 @@ def _places(task: Task, group: RowGroup, columns: Columns | Distinct, config: Co
         }
         for failure in found.failures[:FAILURES_KEPT]
     ]
-    lost: list[int] = []
-    if LOSE_DISK in (columns.table if isinstance(columns, Distinct) else columns).event:
-        expanded = columns.expanded() if isinstance(columns, Distinct) else columns
-        lost = [node for node, _ in lost_disks(expanded, config, None, task.path)]
+    lost = [node for node, _ in lost_disks(columns, config, None, task.path)]
     return {"failures": failures, "lost_disks": lost}
 
 

@@ -6,19 +6,24 @@ import numpy as np
 
 from tidegauge.conformance.kernel.fields import LOSE_DISK
 from tidegauge.traces.columns import Columns
+from tidegauge.traces.files.distinct import Distinct, table_of
 from tidegauge.traces.schema import Config, Trace
 
 Lost = tuple[int, str]
 """The node that lost its disk, and where that was read."""
 
 
-def lost_disks(columns: Columns, config: Config, traces: tuple[Trace, ...] | None, source: str) -> Iterator[Lost]:
+def lost_disks(given: Columns | Distinct, config: Config, traces: tuple[Trace, ...] | None, source: str) -> Iterator[Lost]:
     """One per replica that was gone."""
     events = None if traces is None else [event for trace in traces for event in trace.events]
     nodes = [*config.nodes, *([] if config.controller is None else [config.controller])]
-    for row in np.flatnonzero(columns.event == LOSE_DISK).tolist():
+    table, rows = table_of(given)
+    lost = table.event == LOSE_DISK
+    if not lost.any():
+        return
+    for row in np.flatnonzero(lost if rows is None else lost[rows]).tolist():
         at = source if events is None else events[row].at
-        yield nodes[int(columns.node[row])], at or source
+        yield nodes[int(table.node[row if rows is None else rows[row]])], at or source
 
 
 def warnings(lost: Iterable[Lost]) -> Iterator[str]:

@@ -46,7 +46,7 @@ from tidegauge.conformance.kernel.state import (
 from tidegauge.conformance.kernel.state import PAST as ROOM_OF_PAST
 from tidegauge.conformance.kernel.state import ROOM as ROOM_OF_LOGS
 from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns
-from tidegauge.traces.files.distinct import Distinct
+from tidegauge.traces.files.distinct import Distinct, table_of
 from tidegauge.traces.schema import Config
 
 ROOM = 16
@@ -132,7 +132,7 @@ def execution(events: int, compile_from: int = COMPILE_FROM) -> Callable[..., No
 
 def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Config, final: int = 0) -> Judgement:
     """Judge with one of the two executions of the kernel."""
-    columns, rows = (given.table, given.rows) if isinstance(given, Distinct) else (given, None)
+    columns, rows = table_of(given)
     options = options_of(columns, config)
     traces = len(columns.trace_starts) - 1
     kept = min(final, traces)

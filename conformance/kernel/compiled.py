@@ -15,10 +15,10 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 from llvmlite import binding
@@ -46,6 +46,7 @@ from tidegauge.conformance.kernel import (
     memory,
     observed,
     offsets_for_leader_epoch,
+    one_event,
     registrations,
     roles,
     serving,
@@ -53,6 +54,7 @@ from tidegauge.conformance.kernel import (
     superseded,
     tally,
     terms,
+    transitions,
     truncations,
     unseen,
     whole,
@@ -96,6 +98,9 @@ MODULES = (
 """In the order of their imports: whatever a module calls stands before it."""
 
 
+AUTOMATON = (one_event, transitions)
+"""What is built around the kernel."""
+
 TOP = "judge_traces"
 _RARE = """
     failed undecided kept later_terms open_term agree_until next_start epoch_at copy_entries compare_cache
@@ -126,14 +131,19 @@ class Rewriting:
 @cache
 def compiled(rewriting: Rewriting | None = None) -> Callable[..., None]:
     """The compiled twin of judge_kernel.judge_traces, as it stands or rewritten."""
+    return kept(lambda cached: _build(not (cached and is_ready(rewriting)), rewriting, cached), rewriting)
+
+
+def kept(build: Callable[[bool], Callable[..., Any]], rewriting: Rewriting | None = None) -> Callable[..., Any]:
+    """What `build` makes when it is told whether there is a place to keep it."""
     directory = cache_directory(rewriting)
     if directory is not None:
         with suppress(OSError), machine_code.kept_in(directory):  # a disk that is full: the code is made, and not kept
-            return _build(not is_ready(rewriting), rewriting, cached=True)
-    return _build(True, rewriting)
+            return build(True)
+    return build(False)
 
 
-def _build(eager: bool, rewriting: Rewriting | None, cached: bool = False) -> Callable[..., None]:
+def _build(eager: bool, rewriting: Rewriting | None, cached: bool) -> Callable[..., None]:
     """Compile everything; with `eager` off the callees only when the kernel is not in the cache."""
     twins: dict[str, Any] = {}
     njit: Any = numba.njit
@@ -152,14 +162,47 @@ def _build(eager: bool, rewriting: Rewriting | None, cached: bool = False) -> Ca
     return twins[TOP]  # type: ignore[no-any-return]
 
 
-def alone(wanted: FunctionType) -> Callable[..., None]:
-    """The compiled twin of one function of the kernel that can be called by itself; it is not kept."""
+class Kernel(NamedTuple):
+    """Judge traces; forget what can no longer matter; judge what holds at the end of a trace."""
+
+    judge: Callable[..., None]
+    forget: Callable[..., None]
+    end: Callable[..., None]
+
+
+@cache
+def kernel(rewriting: Rewriting | None = None) -> Kernel:
+    """What is needed to ask about one event at a time (conformance.kernel.one_event), as machine code."""
+    return Kernel(compiled(rewriting), _alone(memory.tidy), _alone(whole.logs_agree))
+
+
+BY_ADDRESS = (judge_kernel.judge_traces, memory.tidy, whole.logs_agree)
+
+
+def by_address() -> list[Any]:
+    """The types of the functions of a Kernel, for what is handed them: linked in, they would be compiled anew."""
+    return [types.FunctionType(types.none(*signature(function))) for function in BY_ADDRESS]  # type: ignore[arg-type]
+
+
+def _alone(wanted: Any) -> Callable[..., None]:
+    """The compiled twin of one function of the kernel that can be called by itself."""
+    return kept(partial(jit, with_globals(wanted, twins_of(MODULES)), signature(wanted)))
+
+
+def twins_of(modules: Sequence[ModuleType]) -> dict[str, Any]:
+    """The functions of modules by name, each calling the compiled ones, to be compiled when they are called."""
     twins: dict[str, Any] = {}
     njit: Any = numba.njit
-    for module in MODULES:
+    for module in modules:
         for key, function in callees_first(functions_of(module)):
             twins[key] = njit(with_globals(function, twins))
-    return njit(signature(wanted))(with_globals(wanted, twins))  # type: ignore[no-any-return]
+    return twins
+
+
+def jit(function: Any, said: tuple[Any, ...], cached: bool) -> Callable[..., Any]:
+    """The machine code of a function for arguments of these types."""
+    njit: Any = numba.njit
+    return njit(said, cache=cached)(function)  # type: ignore[no-any-return]
 
 
 def functions_of(module: ModuleType) -> dict[str, FunctionType]:
@@ -179,7 +222,7 @@ def cache_directory(rewriting: Rewriting | None = None) -> Path | None:
 def is_ready(rewriting: Rewriting | None = None) -> bool:
     """Whether the machine code need not be made first."""
     directory = cache_directory(rewriting)
-    return directory is not None and any(directory.glob("*.nbc"))
+    return directory is not None and any(directory.glob(f"*.{TOP}-*.nbc"))
 
 
 def fingerprint(rewriting: Rewriting | None = None) -> str:
@@ -191,7 +234,7 @@ def fingerprint(rewriting: Rewriting | None = None) -> str:
 
 def text_fingerprint(rewriting: Rewriting | None = None) -> str:
     """Of the code as loaded, not of the files: they may have been edited since this process imported them."""
-    modules = (*MODULES, sys.modules[__name__])
+    modules = (*MODULES, *AUTOMATON, sys.modules[__name__])
     parts = [_loaded(value) for module in modules for value in vars(module).values() if isinstance(value, FunctionType)]
     if rewriting:
         texts = (rewriting.rewritten(function) for module in MODULES for function in functions_of(module).values())
@@ -208,9 +251,13 @@ def _loaded(function: FunctionType) -> str:
     names = function.__code__.co_names
     known = function.__globals__
     spaces = [known, *(vars(known[name]) for name in names if isinstance(known.get(name), ModuleType))]
-    values = [(name, space[name]) for space in spaces for name in names if isinstance(space.get(name), int | tuple)]
-    values = [(name, value) for name, value in values if value is not MODULES]  # which say where this checkout lies
+    values = [(name, space[name]) for space in spaces for name in names if _is_constant(space.get(name))]
     return repr((function.__module__, function.__annotations__, _text(function.__code__), values))
+
+
+def _is_constant(value: Any) -> bool:
+    """Numbers, texts and tuples of such. What else a name stands for says where this checkout or its memory lies."""
+    return all(map(_is_constant, value)) if isinstance(value, tuple) else isinstance(value, int | str)
 
 
 def _text(code: CodeType) -> str:
@@ -240,7 +287,7 @@ def signature(function: FunctionType) -> tuple[Any, ...]:
     return tuple(_NUMBA_TYPES[function.__annotations__[name]] for name in inspect.signature(function).parameters)
 
 
-def with_globals(function: FunctionType, twins: dict[str, Any]) -> FunctionType:
+def with_globals(function: Any, twins: dict[str, Any]) -> FunctionType:
     """The function, calling those of `twins` where it names them."""
     names = {name: twins[name] for name in function.__code__.co_names if name in twins}
     return FunctionType(

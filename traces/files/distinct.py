@@ -50,6 +50,11 @@ class Distinct:
         )
 
 
+def table_of(given: Columns | Distinct) -> tuple[Columns, Ints | None]:
+    """Where the events stand, and which row of it each of them is; None where they stand one after the other."""
+    return (given.table, given.rows) if isinstance(given, Distinct) else (given, None)
+
+
 def with_starts(table: Columns, starts: Ints) -> Columns:
     """The table as that of other traces."""
     return replace(table, trace_starts=starts)

@@ -16,7 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from tidegauge.conformance.evidence.product.executions import kernel
+from tidegauge.conformance.evidence.product.executions import kernel_with
 from tidegauge.conformance.evidence.product.let_pass import completeness, exactly, let_pass
 from tidegauge.conformance.evidence.product.models import MODELS, Model
 from tidegauge.conformance.evidence.product.omitted import walks
@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     unknown = sorted(set(given.models) - {model.name for model in MODELS})
     if unknown or given.memories < 0 or given.jobs < 1 or given.pin + given.less + bool(given.memories) > 1:
         parser.error(f"expected names of models and counts, and --pin, --less or --memories; seen {' '.join(argv)}")
-    kernel(notes=not given.less)  # before there are several processes
+    kernel_with(notes=not given.less)  # before there are several processes
     wanted = [model for model in MODELS if not given.models or model.name in given.models]
     counts, ok = pinned(), True
     # the largest come last in the list, and take longest

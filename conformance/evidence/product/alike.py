@@ -11,21 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidegauge.conformance.evidence.product.machine import (
-    DONE,
-    FREE,
-    FULL,
-    Bytes,
-    Ints,
-    Judge,
-    Table,
-    ask,
-    mixed,
-    nothing_undecided,
-    restore,
-    undecided_rules,
-)
-from tidegauge.conformance.kernel.state import FAILED, WHOLE, State
+from tidegauge.conformance.evidence.product.machine import DONE, FULL, nothing_undecided, undecided_rules
+from tidegauge.conformance.kernel.one_event import FREE, Bytes, Judge, Table, ask, mixed, restore
+from tidegauge.conformance.kernel.state import FAILED, WHOLE, Ints, State
 
 REFUSED, LEFT_OPEN, LET_PASS = range(3)
 """What becomes of an offer: rejected at once; a check is open that right events of its kind decide; nothing is noticed."""
@@ -67,7 +55,7 @@ def hashed(memory: Bytes, m: int, cells: Table, s: int, count: int) -> int:
     h = int(s)
     for k in range(count):
         h = mixed(h, int(memory[m, cells[s, k]]))
-    return h ^ h >> 15
+    return h
 
 
 def group_of(groups: Groups, memory: Bytes, m: int, sets: int) -> int:

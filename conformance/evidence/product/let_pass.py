@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from tidegauge.conformance.evidence.product.automaton import Automaton
 from tidegauge.conformance.evidence.product.executions import Machine, all_groups, judge_of, machine_for
-from tidegauge.conformance.evidence.product.machine import ASKED, MEMORY, OPEN, STATE, Ints, Judge, Table
+from tidegauge.conformance.evidence.product.machine import ASKED, MEMORY, OPEN, STATE
 from tidegauge.conformance.evidence.product.offers import Offer, offers_of
 from tidegauge.conformance.evidence.product.reasons import REASONS
 from tidegauge.conformance.evidence.product.walk import Walked
+from tidegauge.conformance.kernel.one_event import Judge, Table
+from tidegauge.conformance.kernel.state import Ints
 
 BLOCK = 512
 """Memories that are asked about at a time."""

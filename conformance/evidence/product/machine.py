@@ -3,7 +3,7 @@
 Rules of this file
 
 1. A state of the product is (state of the automaton, memory of the judge). The kernel judges one event at a time; its memory
-   is saved, after what can no longer matter was forgotten (conformance.kernel.memory), and restored cell by cell.
+   is saved and restored (conformance.kernel.one_event).
 2. What the judge makes of an event depends on its memory alone, so it is asked once for each memory and event.
 3. Tables have the room they are given: a search that runs out of it returns, is given more, and goes on.
 """
@@ -13,40 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tidegauge.conformance.kernel.one_event import FREE, Bytes, Judge, Table, ask, mixed, remembered, restore, save
 from tidegauge.conformance.kernel.rule_ids import RULES
-from tidegauge.conformance.kernel.state import FAILED, FAILURES, OVERFLOW, TALLIES, UNDECIDED_COUNT, WHOLE, State
-from tidegauge.traces.columns import UNKNOWN
-
-Ints = NDArray[np.int64]
-Bytes = NDArray[np.int8]
-Table = NDArray[np.int64]
-"""Rows of numbers."""
+from tidegauge.conformance.kernel.state import FAILED, OVERFLOW, TALLIES, UNDECIDED_COUNT, WHOLE, Ints, State
 
 DONE, FULL, TOO_LARGE = range(3)
-FREE, UNKNOWN_BYTE, LARGEST = -1, -128, 127
 REJECTED = -1
 
 # Columns of a pair of the product, of what was asked, and places in `at`
 STATE, MEMORY, CAME_FROM, BY = range(4)
 ASKED_OF, ASKED, AFTER, BROKE, OPEN = range(5)
 NEXT, PAIRS, MEMORIES, VERDICTS = range(4)
-
-
-class Judge(NamedTuple):
-    """What the kernel's functions take: its table, the columns of all events, one row and its span, no final states."""
-
-    st: State
-    columns: tuple[Any, ...]
-    event: Ints
-    node: Ints
-    reported: NDArray[np.bool_]
-    pairs_at: Ints
-    pairs: Ints
-    row: Ints
-    missing: Ints
-    span: Ints
-    final: NDArray[np.int64]
-    caches: NDArray[np.int64]
 
 
 class Tables(NamedTuple):
@@ -66,66 +43,9 @@ class Tables(NamedTuple):
     verdict_at: Ints
 
 
-def restore(st: State, spans: Table, memory: Bytes) -> None:
-    """The judge knows again what it knew; nothing has failed, nothing is undecided."""
-    at = 0
-    for i in range(len(spans)):
-        row = spans[i, 0]
-        for k in range(spans[i, 1]):
-            value = memory[at]
-            st[row, k] = UNKNOWN if value == UNKNOWN_BYTE else value
-            at += 1
-    st[WHOLE, FAILED] = 0
-    st[WHOLE, FAILURES] = 0
-    st[WHOLE, OVERFLOW] = 0
-
-
-def save(st: State, spans: Table, memory: Bytes) -> bool:
-    """Write down what the judge knows; False where a value is too large for a byte."""
-    at = 0
-    for i in range(len(spans)):
-        row = spans[i, 0]
-        for k in range(spans[i, 1]):
-            value = st[row, k]
-            if value == UNKNOWN:
-                memory[at] = UNKNOWN_BYTE
-            elif -LARGEST <= value <= LARGEST:
-                memory[at] = value
-            else:
-                return False
-            at += 1
-    return True
-
-
-def mixed(h: int, value: int) -> int:
-    """One round of a hash in 31 bits, so that compiled and interpreted numbers agree."""
-    return (h * 1000003 ^ (value & 0x7FFFFFFF)) & 0x7FFFFFFF
-
-
-def remembered(tables: Tables, count: int) -> int:
-    """The number of the memory that stands behind the last: that of the same memory before, or its own."""
-    h = 0
-    for k in range(tables.memory.shape[1]):
-        h = mixed(h, int(tables.memory[count, k]))
-    slot = (h ^ h >> 15) % len(tables.memory_at)
-    while tables.memory_at[slot] != FREE:
-        other = tables.memory_at[slot]
-        same = True
-        for k in range(tables.memory.shape[1]):
-            if tables.memory[other, k] != tables.memory[count, k]:
-                same = False
-                break
-        if same:
-            return int(other)
-        slot = (slot + 1) % len(tables.memory_at)
-    tables.memory_at[slot] = count
-    return count
-
-
 def place(rows: Table, at: Ints, count: int, one: int, two: int) -> int:
     """Where (one, two) begins a row; it is entered as row `count` where none does."""
-    h = mixed(mixed(int(one), int(two)), int(one) >> 7)
-    slot = (h ^ h >> 15) % len(at)
+    slot = mixed(mixed(0, int(one)), int(two)) % len(at)
     while at[slot] != FREE:
         row = at[slot]
         if rows[row, 0] == one and rows[row, 1] == two:
@@ -140,30 +60,11 @@ def place(rows: Table, at: Ints, count: int, one: int, two: int) -> int:
 def entered_again(tables: Tables, at: Ints) -> None:
     """Fill hash tables that were made anew."""
     for m in range(at[MEMORIES]):
-        remembered(tables, m)
+        remembered(tables.memory.view(np.int64), tables.memory_at, m)
     for p in range(at[PAIRS]):
         place(tables.pair, tables.pair_at, p, tables.pair[p, 0], tables.pair[p, 1])
     for q in range(at[VERDICTS]):
         place(tables.verdict, tables.verdict_at, q, tables.verdict[q, 0], tables.verdict[q, 1])
-
-
-def ask(run: Any, judge: Judge, number: int) -> None:
-    """The judge reads one event."""
-    judge.row[0] = number
-    run(
-        judge.st,
-        judge.columns,
-        judge.event,
-        judge.node,
-        judge.reported,
-        judge.pairs_at,
-        judge.pairs,
-        judge.row,
-        judge.missing,
-        judge.span,
-        judge.final,
-        judge.caches,
-    )
 
 
 def nothing_undecided(st: State) -> None:
@@ -209,7 +110,7 @@ def search(
                 new = at[MEMORIES]
                 if st[WHOLE, OVERFLOW] != 0 or not save(st, tables.spans, tables.memory[new]):
                     return TOO_LARGE
-                tables.verdict[q, AFTER] = remembered(tables, new)
+                tables.verdict[q, AFTER] = remembered(tables.memory.view(np.int64), tables.memory_at, new)
                 if tables.verdict[q, AFTER] == new:
                     at[MEMORIES] += 1
                     st[WHOLE, FAILED] = 0

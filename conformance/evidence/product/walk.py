@@ -16,7 +16,7 @@ import numpy as np
 
 from tidegauge.conformance.evidence.product import machine
 from tidegauge.conformance.evidence.product.automaton import Automaton
-from tidegauge.conformance.evidence.product.executions import Machine, judge_of, machine_for, spans_of
+from tidegauge.conformance.evidence.product.executions import Machine, judge_of, machine_for
 from tidegauge.conformance.evidence.product.machine import (
     ASKED,
     ASKED_OF,
@@ -24,22 +24,18 @@ from tidegauge.conformance.evidence.product.machine import (
     BY,
     CAME_FROM,
     DONE,
-    FREE,
     FULL,
     MEMORIES,
     MEMORY,
     PAIRS,
     STATE,
     VERDICTS,
-    Ints,
-    Table,
     Tables,
-    ask,
-    save,
 )
 from tidegauge.conformance.judging.judge import TooLargeError
+from tidegauge.conformance.kernel.one_event import FREE, Table, ask, empty_memories, save, spans_of
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
-from tidegauge.conformance.kernel.state import FAILED, WHOLE
+from tidegauge.conformance.kernel.state import FAILED, WHOLE, Ints
 from tidegauge.traces.schema import Config, Event
 
 ROOM = 16
@@ -114,10 +110,9 @@ def walk(
 
 
 def _tables(spans: Table) -> Tables:
-    width = int(spans[:, 1].sum())
     return Tables(
         spans,
-        np.zeros((FIRST_ROOM, width), np.int8),
+        empty_memories(spans, FIRST_ROOM),
         _slots(FIRST_ROOM),
         np.zeros(FIRST_ROOM, np.int64),
         np.zeros((FIRST_ROOM, BY + 1), np.int64),

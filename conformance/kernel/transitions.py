@@ -1,0 +1,230 @@
+"""The judge as an automaton that is built as far as traces lead through it: what it made of an event, it will make again.
+
+Rules of this file
+
+1. A state is what the judge knows (conformance.kernel.one_event); state 0 knows nothing. A symbol is an event of the table,
+   or the end of a trace, which leads back to state 0. The judge is asked once for each state and symbol; what it adds to
+   the counts, the effect, is kept with the transition.
+2. Where a rule fails, or the memory is not to be kept, there is no transition: the trace is left to the kernel as a whole,
+   and what it had counted is taken back.
+3. No memory is kept in which the kernel might begin to forget (conformance.kernel.superseded): it has a larger table when it
+   judges a trace by itself, and would forget later.
+4. Tables have the room they are given: who runs out of it returns, is given more, and goes on where the lanes are.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidegauge.conformance.kernel.one_event import FREE, Bytes, Judge, Table, ask, remembered, restore, save
+from tidegauge.conformance.kernel.rule_ids import RULES
+from tidegauge.conformance.kernel.state import (
+    FAILED,
+    HELD_COUNT,
+    MISSING,
+    OVERFLOW,
+    REGISTRATIONS,
+    TALLIES,
+    TERMS,
+    UNDECIDED_COUNT,
+    WHOLE,
+    Ints,
+    State,
+)
+
+DONE, FULL = range(2)
+LEFT = -2
+"""Where a transition would lead that there is none of; FREE where nobody has asked."""
+
+# Columns of a transition, and places in `at`
+KEY, TO = range(2)
+TRACE, RUNNING, TRANSITIONS, MEMORIES, EFFECTS, CLOSED = range(6)
+"""The next trace, how many lanes run, how many there are of the others; 1 when no more are taken up."""
+
+# Columns of a lane: its trace, the place of the next event, where the trace ends, the state
+OF, PLACE, UPTO, STATE = range(4)
+LANES = 4
+"""Traces that are followed side by side: while one waits for a transition out of main memory, the others go on."""
+
+SPREAD = 0x1E3779B97F4A7C15
+"""Odd, and without a pattern: products with it differ in their middle bits."""
+
+EFFECT_BITS = 24
+EFFECT = (1 << EFFECT_BITS) - 1
+"""The bits of `TO` that number the effect; the state stands above them."""
+COUNTED = (HELD_COUNT, UNDECIDED_COUNT, MISSING)
+"""What an effect says of each rule: how many checks held, how many are undecided, and what they lack."""
+KEPT_PAST = 16
+"""Registrations and terms that there is room for in a memory,"""
+MOST_PAST_KEPT = 12
+"""and how many it may hold to be kept: an event adds two at most, so none ever meets a full table."""
+
+
+class Automaton(NamedTuple):
+    """Transitions as a hash table, memories as bytes, effects; and hash tables of these two. `spans`: as in one_event."""
+
+    transition: Table
+    spans: Table
+    memory: Bytes
+    memory_at: Ints
+    effect: Table
+    effect_at: Ints
+
+
+def slot_of(transition: Table, key: int) -> int:
+    """Where the transition stands, or would."""
+    mask = len(transition) - 1
+    slot = (int(key) * SPREAD >> 32) & mask
+    while transition[slot, KEY] != key and transition[slot, KEY] != FREE:
+        slot = (slot + 1) & mask
+    return slot
+
+
+def entered_again(before: Table, automaton: Automaton, at: Ints) -> None:
+    """Fill hash tables that were made anew; `before` are the transitions so far."""
+    for i in range(len(before)):
+        if before[i, KEY] != FREE:
+            slot = slot_of(automaton.transition, before[i, KEY])
+            automaton.transition[slot, KEY] = before[i, KEY]
+            automaton.transition[slot, TO] = before[i, TO]
+    for m in range(at[MEMORIES]):
+        remembered(automaton.memory.view(np.int64), automaton.memory_at, m)
+    for e in range(at[EFFECTS]):
+        remembered(automaton.effect, automaton.effect_at, e)
+
+
+def nothing_counted(st: State) -> None:
+    """Count anew."""
+    for r in range(RULES):
+        for k in COUNTED:
+            st[TALLIES + r, k] = 0
+
+
+def to_be_kept(st: State) -> bool:
+    """Whether nothing failed and nothing was, or will at the next event be, forgotten for want of room."""
+    if st[WHOLE, FAILED] != 0 or st[WHOLE, OVERFLOW] != 0:
+        return False
+    return bool(st[WHOLE, REGISTRATIONS] <= MOST_PAST_KEPT and st[WHOLE, TERMS] <= MOST_PAST_KEPT)
+
+
+def learnt(run: Any, forgets: Any, ends: Any, judge: Judge, automaton: Automaton, at: Ints, memory: int, symbol: int) -> int:
+    """Ask the judge what the symbol does after a memory: where the transition leads and its effect, or LEFT."""
+    st = judge.st
+    restore(st, automaton.spans, automaton.memory[memory])
+    nothing_counted(st)
+    after = 0
+    if symbol == len(judge.event):
+        ends(st)
+        if not to_be_kept(st):
+            return LEFT
+    else:
+        ask(run, judge, symbol)
+        forgets(st)
+        count = at[MEMORIES]
+        if not to_be_kept(st) or not save(st, automaton.spans, automaton.memory[count]):
+            return LEFT
+        after = remembered(automaton.memory.view(np.int64), automaton.memory_at, count)
+        if after == count:
+            at[MEMORIES] += 1
+    place = 0
+    for r in range(RULES):
+        for k in COUNTED:
+            automaton.effect[at[EFFECTS], place] = st[TALLIES + r, k]
+            place += 1
+    effect = remembered(automaton.effect, automaton.effect_at, at[EFFECTS])
+    if effect == at[EFFECTS]:
+        at[EFFECTS] += 1
+    return after << EFFECT_BITS | effect
+
+
+def is_full(automaton: Automaton, at: Ints) -> bool:
+    """Whether there may be no room for one more transition, memory and effect."""
+    return bool(
+        2 * at[TRANSITIONS] >= len(automaton.transition)
+        or at[MEMORIES] == len(automaton.memory)
+        or at[EFFECTS] == len(automaton.effect)
+    )
+
+
+def take_back(transition: Table, symbols: int, rows: Ints, begin: int, upto: int, times: Ints) -> None:
+    """The transitions from the beginning of a trace have not been taken."""
+    state = 0
+    for i in range(begin, upto):
+        to = transition[slot_of(transition, state * symbols + rows[i]), TO]
+        times[to & EFFECT] -= 1
+        state = to >> EFFECT_BITS
+
+
+def next_trace(lanes: Table, lane: int, at: Ints, starts: Ints) -> None:
+    """The lane takes the next trace; it is idle where there is none."""
+    t = at[TRACE]
+    if t == len(starts) - 1:
+        lanes[lane, OF] = FREE
+        at[RUNNING] -= 1
+    else:
+        lanes[lane, OF], lanes[lane, PLACE], lanes[lane, UPTO], lanes[lane, STATE] = t, starts[t], starts[t + 1], 0
+        at[TRACE] = t + 1
+
+
+def begin(lanes: Table, at: Ints, starts: Ints) -> None:
+    """Every lane takes a trace."""
+    at[TRACE] = 0
+    at[RUNNING] = len(lanes)
+    for lane in range(len(lanes)):
+        next_trace(lanes, lane, at, starts)
+
+
+def known(transition: Table, symbols: int, at: Ints, lanes: Table, rows: Ints, starts: Ints, times: Ints) -> int:
+    """Follow traces as long as there are transitions: the lane where there is none; FREE when all lanes are idle."""
+    end = symbols - 1
+    while at[RUNNING] > 0:
+        for lane in range(len(lanes)):
+            if lanes[lane, OF] == FREE:
+                continue
+            i = lanes[lane, PLACE]
+            symbol = rows[i] if i < lanes[lane, UPTO] else end
+            to = transition[slot_of(transition, lanes[lane, STATE] * symbols + symbol), TO]
+            if to < 0:
+                return lane
+            times[to & EFFECT] += 1
+            if symbol == end:
+                next_trace(lanes, lane, at, starts)
+            else:
+                lanes[lane, PLACE] = i + 1
+                lanes[lane, STATE] = to >> EFFECT_BITS
+    return FREE
+
+
+def follow(
+    run: Any,
+    forgets: Any,
+    ends: Any,
+    judge: Judge,
+    automaton: Automaton,
+    at: Ints,
+    lanes: Table,
+    rows: Ints,
+    starts: Ints,
+    times: Ints,
+    left: Ints,
+) -> int:
+    """Follow traces from where the lanes are: `times` each effect occurred, and which are `left` to the kernel."""
+    transition, end = automaton.transition, len(judge.event)
+    while True:
+        lane = known(transition, end + 1, at, lanes, rows, starts, times)
+        if lane == FREE:
+            return DONE
+        t, i, state = lanes[lane, OF], lanes[lane, PLACE], lanes[lane, STATE]
+        symbol = rows[i] if i < lanes[lane, UPTO] else end
+        key = state * (end + 1) + symbol
+        slot = slot_of(transition, key)
+        if transition[slot, KEY] == FREE and at[CLOSED] == 0:
+            if is_full(automaton, at):
+                return FULL
+            transition[slot, TO] = learnt(run, forgets, ends, judge, automaton, at, state, symbol)
+            transition[slot, KEY] = key
+            at[TRANSITIONS] += 1
+        if transition[slot, TO] < 0:
+            take_back(transition, end + 1, rows, starts[t], i, times)
+            left[t] = 1
+            next_trace(lanes, lane, at, starts)

@@ -9,7 +9,7 @@ Rules of this file
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -22,6 +22,7 @@ from tidegauge.conformance.judging.inputs import Found, InputBatch, opened, read
 from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally, judge
 from tidegauge.conformance.judging.partial import standing
 from tidegauge.conformance.judging.progress import Echo
+from tidegauge.conformance.judging.recurring import Recurring
 from tidegauge.conformance.judging.sequence import RULE as SEQUENCE
 from tidegauge.conformance.judging.sequence import judge_sequence
 from tidegauge.conformance.judging.unknown_caches import RULE as UNKNOWN_CACHES
@@ -147,14 +148,15 @@ def check(paths: Sequence[str | Path], how: How = How(), echo: Echo = lambda _li
     kept: list[Judged] = []
     judgements: list[Judgement] = []
     notes: list[str] = []
+    by = Recurring().judge
     for path in paths:
         with opened(path) as source:
             for part, kind, batches, found in read(source, how.layout, how.selection):
                 name = str(path) if part == source.name else part
                 mine: list[Judgement] = []
                 lost: list[Lost] = []
-                for one in (one for batch in batches for one in judged(batch, name, how.profile, found.problems)):
-                    lost += lost_disks(one.batch.columns, one.batch.config, one.batch.traces, one.batch.source)
+                for one in (one for batch in batches for one in judged(batch, name, how.profile, found.problems, by)):
+                    lost += lost_disks(one.batch.stored, one.batch.config, one.batch.traces, one.batch.source)
                     mine.append(replace(one.judgement, failures=(), final=()))
                     if one.batch.traces is not None or (
                         one.judgement.failures and sum(len(k.judgement.failures) for k in kept) < how.explained
@@ -205,15 +207,17 @@ def of_all(inputs: Sequence[Input]) -> Verdict:
     return next((verdict for verdict in worst if verdict in verdicts), Verdict.SUITE_ERROR)
 
 
-def judged(batch: InputBatch, path: str, profile: str | None, problems: list[Problem]) -> Iterator[Judged]:
+def judged(
+    batch: InputBatch, path: str, profile: str | None, problems: list[Problem], by: Callable[..., Judgement] = judge
+) -> Iterator[Judged]:
     """What the judge says about a batch."""
     config = batch.config if profile is None else replace(batch.config, profile=profile)
-    unknown = unknown_profile(batch.source, config, len(batch.columns))
+    unknown = unknown_profile(batch.source, config, len(batch.stored))
     if unknown is not None:
         problems.append(unknown)
         return
     batch = replace(batch, config=config)
-    judgement = judge(batch.columns, config, final=0 if batch.traces is None else len(batch.traces))
+    judgement = by(batch.stored, config, 0 if batch.traces is None else len(batch.traces))
     if batch.traces is not None:
         if not batch.counted:
             judgement = judge_sequence(judgement, batch.traces, batch.columns)
@@ -225,7 +229,7 @@ def judged(batch: InputBatch, path: str, profile: str | None, problems: list[Pro
     elif batch.by_line is not None:
         if judgement.failures or judgement.tallies[UNKNOWN_CACHES].undecided:
             for again in batch.by_line():
-                yield from judged(again, path, profile, problems)
+                yield from judged(again, path, profile, problems, by)
             return
         judgement = replace(judgement, tallies=judgement.tallies | {SEQUENCE: RuleTally(batch.numbered, 0, 0, (), 0)})
     yield Judged(batch, judgement, path)

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from tidegauge.impl.errors import UsageError
 from tidegauge.traces import kafka
 from tidegauge.traces.columns import Columns, to_columns
 from tidegauge.traces.files import ndjson
+from tidegauge.traces.files.distinct import Distinct
 from tidegauge.traces.files.ndjson_columns import read_at_once
 from tidegauge.traces.files.parquet import Reader, Unreadable
 from tidegauge.traces.kafka.lines.selection import Selection
@@ -44,7 +45,7 @@ class InputBatch:
     """
 
     source: str
-    columns: Columns
+    stored: Columns | Distinct
     config: Config
     traces: tuple[Trace, ...] | None = None
     numbered: int = 0
@@ -52,6 +53,11 @@ class InputBatch:
     damaged: int | None = None
     doubts: tuple[Doubt, ...] = ()
     counted: bool = False
+
+    @cached_property
+    def columns(self) -> Columns:
+        """One row per event."""
+        return self.stored.expanded() if isinstance(self.stored, Distinct) else self.stored
 
 
 @dataclass
@@ -198,7 +204,7 @@ def _parquet(source: Source, problems: list[Problem]) -> Iterator[InputBatch]:
         with Reader(path) as reader:
             for group in range(len(reader.row_groups())):
                 try:
-                    columns = reader.read(group)
+                    columns = reader.read_as_stored(group)
                 except Unreadable as error:
                     problems.append(error.problem)
                     continue

@@ -96,7 +96,7 @@ class Windows:
     def _lost_by(self, now: Iterable[Judged]) -> dict[Lost, None]:
         lost = dict(self._lost)
         for one in now:
-            lost |= dict.fromkeys(lost_disks(one.batch.columns, one.batch.config, one.batch.traces, one.batch.source))
+            lost |= dict.fromkeys(lost_disks(one.batch.stored, one.batch.config, one.batch.traces, one.batch.source))
         return lost
 
     def _with(self, now: Sequence[Judged], counted: Mapping[int, str]) -> dict[str, RuleTally]:
@@ -114,7 +114,7 @@ class Windows:
             if any(trace.events for trace in traces):
                 doubts = tuple(doubt for doubt in one.batch.doubts if doubt.first < len(traces[0].events))
                 columns = to_columns(traces, one.batch.config)
-                batch = replace(one.batch, traces=traces, columns=columns, doubts=doubts)
+                batch = replace(one.batch, traces=traces, stored=columns, doubts=doubts)
                 yield from judged(batch, self.path, self.profile, problems)
 
     def _failing(self, tallies: Mapping[str, RuleTally], now: Iterable[Judged]) -> dict[str, RuleTally]:

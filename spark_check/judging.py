@@ -125,15 +125,14 @@ def run(spark: "SparkSession", files: Sequence[str], results: str | Path | None 
     wanted = {(marks[path], group.index) for path, head in heads.items() for group in head.groups}
     rows = [] if target is None else [row for row in stored(target) if (row["fingerprint"], row["row_group"]) in wanted]
     resumed = {(row["fingerprint"], row["row_group"]) for row in rows}
-    events = sum(group.rows for head in heads.values() for group in head.groups)
-    if events >= COMPILE_FROM:
-        prepare()  # before the workers are forked, from a daemon that loads what is there
-    size = _task_size(events, cores(spark))
+    size = _task_size(sum(group.rows for head in heads.values() for group in head.groups), cores(spark))
     tasks: list[Task] = []
     for path, head in heads.items():
         left = [group for group in head.groups if (marks[path], group.index) not in resumed]
         tasks += tasks_of(marks[path], left, size, profile)
     if tasks:
+        if sum(group.rows for task in tasks for group in task.groups) >= COMPILE_FROM:
+            prepare()  # before the workers are forked, from a daemon that loads what is there
         place = None if target is None else str(target)
         # plain tasks: planning the same as a data source starts two Python processes first
         with task_failures(results):

@@ -19,8 +19,9 @@ from numba import types
 from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally, frozen, frozen_inputs, judge_with
 from tidegauge.conformance.judging.options import options_of
 from tidegauge.conformance.judging.verdicts import added
-from tidegauge.conformance.kernel import fields, judge_kernel, memory, one_event, transitions, whole
+from tidegauge.conformance.kernel import fields, judge_kernel, memory, transitions, whole
 from tidegauge.conformance.kernel.compiled import (
+    AUTOMATON,
     COLUMN,
     Kernel,
     by_address,
@@ -31,7 +32,7 @@ from tidegauge.conformance.kernel.compiled import (
     twins_of,
     with_globals,
 )
-from tidegauge.conformance.kernel.one_event import FREE, Judge, empty_memories, judge_from, save, spans_of
+from tidegauge.conformance.kernel.one_event import FREE, Judge, empty_memories, judge_from, remembered, save, spans_of
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.conformance.kernel.state import GOES_ON, UNSEEN, Ints, allocate, forget
 from tidegauge.conformance.kernel.transitions import (
@@ -90,11 +91,11 @@ class LazyAutomaton:
             effect_at=_slots(FIRST_EFFECTS),
         )
         save(st, spans, self._automaton.memory[0])
+        remembered(self._automaton.memory.view(np.int64), self._automaton.memory_at, 0)
         self._at = np.zeros(CLOSED + 1, np.int64)
         self._at[MEMORIES] = 1
         self._lanes = np.zeros((LANES, STATE + 1), np.int64)
         self._execution = execution or compiled_for(self._judge, self._automaton)
-        self._grow()
 
     @property
     def transitions(self) -> int:
@@ -143,7 +144,7 @@ class LazyAutomaton:
         return {rule: RuleTally(held[r], 0, undecided[r], fields.names(missing[r])) for r, rule in enumerate(RULE_IDS)}
 
     def _grow(self) -> None:
-        """Twice the room for what is more than half full, and hash tables filled anew."""
+        """Twice the room for what is full, transitions at the half, and hash tables filled anew."""
         before, at = self._automaton, self._at
         memory, effect = before.memory, before.effect
         transition = _free(len(before.transition) * (2 if 2 * at[TRANSITIONS] >= len(before.transition) else 1))
@@ -206,7 +207,7 @@ def prepare() -> None:
 
 @cache
 def _compiled(judge: Any, automaton: Any) -> Execution:
-    twins, ints, table = twins_of((one_event, transitions)), types.int64[::1], types.int64[:, ::1]
+    twins, ints, table = twins_of(AUTOMATON), types.int64[::1], types.int64[:, ::1]
     follow: Any = (*by_address(), judge, automaton, ints, table, COLUMN, COLUMN, ints, ints)
     made = [
         kept(partial(jit, with_globals(function, twins), said))

@@ -176,12 +176,12 @@ def kernel(rewriting: Rewriting | None = None) -> Kernel:
     return Kernel(compiled(rewriting), _alone(memory.tidy), _alone(whole.logs_agree))
 
 
-BY_ADDRESS = (judge_kernel.judge_traces, memory.tidy, whole.logs_agree)
+BY_ADDRESS: tuple[Any, ...] = (judge_kernel.judge_traces, memory.tidy, whole.logs_agree)
 
 
 def by_address() -> list[Any]:
     """The types of the functions of a Kernel, for what is handed them: linked in, they would be compiled anew."""
-    return [types.FunctionType(types.none(*signature(function))) for function in BY_ADDRESS]  # type: ignore[arg-type]
+    return [types.FunctionType(types.none(*signature(function))) for function in BY_ADDRESS]
 
 
 def _alone(wanted: Any) -> Callable[..., None]:
@@ -202,7 +202,8 @@ def twins_of(modules: Sequence[ModuleType]) -> dict[str, Any]:
 def jit(function: Any, said: tuple[Any, ...], cached: bool) -> Callable[..., Any]:
     """The machine code of a function for arguments of these types."""
     njit: Any = numba.njit
-    return njit(said, cache=cached)(function)  # type: ignore[no-any-return]
+    made: Callable[..., Any] = njit(said, cache=cached)(function)
+    return made
 
 
 def functions_of(module: ModuleType) -> dict[str, FunctionType]:

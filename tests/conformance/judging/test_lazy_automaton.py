@@ -24,7 +24,7 @@ from tidegauge.conformance.kernel.state import HELD_COUNT
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explored.explore import explore
 from tidegauge.impl.explored.faults import FAULTS
-from tidegauge.traces.columns import Ints, to_columns
+from tidegauge.traces.columns import Columns, Ints, to_columns
 from tidegauge.traces.files import parquet
 from tidegauge.traces.files.distinct import Distinct, with_starts
 from tidegauge.traces.model.edges import EdgeTable, edge_table
@@ -163,8 +163,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     given: list[int] = []
 
     class Noted(LazyAutomaton):
-        def __init__(self, found: object, config: Config) -> None:
-            super().__init__(found, config, INTERPRETED)  # type: ignore[arg-type]
+        def __init__(self, found: Columns, config: Config) -> None:
+            super().__init__(found, config, INTERPRETED)
 
         def judge(self, traces: Distinct) -> Judgement:
             given.append(len(traces))

@@ -261,6 +261,14 @@ def test_a_judge_that_comes_back_to_where_it_was_asks_for_nothing_more() -> None
     assert asked_for[0] == asked_for[1]
 
 
+def test_what_can_no_longer_matter_makes_no_other_memory() -> None:
+    """One that forgets nothing counts the same, and takes more memories for it."""
+    keeping = INTERPRETED._replace(kernel=INTERPRETED.kernel._replace(forget=lambda _st: None))
+    tidied, whole = (LazyAutomaton(walks(1).table, table().config, how) for how in (INTERPRETED, keeping))
+    assert tidied.judge(walks(1)) == whole.judge(walks(1))
+    assert tidied.memories < whole.memories
+
+
 def test_what_an_automaton_does_not_take_in_goes_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns, traces with lines missing or events unreported, and who asks for the last states of the brokers."""
     given, judging = asked(monkeypatch), Recurring(0, 0)

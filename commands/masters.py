@@ -2,7 +2,8 @@
 
 import argparse
 
-HERE = "here"
+HERE = True
+"""What stands for this machine: no text, for argparse would read that as if somebody had written it."""
 MASTERS = ("local", "spark://", "yarn", "k8s://")
 """How the name of a master begins (Spark, Submitting Applications, Master URLs)."""
 
@@ -21,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser, what: str) -> None:
 
 def chosen(args: argparse.Namespace) -> str:
     """The master that was asked for."""
-    return f"local[{getattr(args, 'processes', None) or '*'}]" if args.spark == HERE else str(args.spark)
+    return f"local[{getattr(args, 'processes', None) or '*'}]" if args.spark is HERE else str(args.spark)
 
 
 def _master(text: str) -> str:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.commands.main import main
+from tidegauge.commands import masters
+from tidegauge.commands.main import main, parser
 from tidegauge.commands.profiles import LINES
 from tidegauge.impl.releases import FIRST, LAST, of_release, version_of
 from tidegauge.traces.files.parquet import Reader
@@ -78,6 +79,16 @@ def test_logs_become_ndjson_become_parquet_with_the_same_verdict(tmp_path: Path,
     capsys.readouterr()
     assert main(["check", "--quiet", str(lines)]) == 1
     assert "HW-08" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["check", "walks"], ["generate", "--out", "walks"]], ids=["check", "generate"])
+def test_spark_without_a_master_is_all_cores_of_this_machine(command: list[str]) -> None:
+    """With --processes as many; a master that is named is that one."""
+    assert parser().parse_args(command).spark is None
+    assert masters.chosen(parser().parse_args([*command, "--spark"])) == "local[*]"
+    assert masters.chosen(parser().parse_args([*command, "--spark", "spark://host:7077"])) == "spark://host:7077"
+    if command[0] == "check":
+        assert masters.chosen(parser().parse_args([*command, "--processes", "3", "--spark"])) == "local[3]"
 
 
 def test_walks_of_a_fault_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

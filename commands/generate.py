@@ -8,7 +8,7 @@ from tidegauge.commands.terminal import echo
 from tidegauge.conformance.judging.progress import SEED
 from tidegauge.conformance.judging.verdicts import CONFORMS, UNDECIDED
 from tidegauge.impl.errors import TidegaugeError, UsageError
-from tidegauge.traces.files.replacing import directory, replacing, writable
+from tidegauge.traces.files.replacing import replacing, writable
 
 PARTS = 4
 """Files of a generation on Spark, unless it is said otherwise: same parts, same bytes, whatever the cluster."""
@@ -102,14 +102,12 @@ def _on_spark(args: argparse.Namespace) -> int:
 
     from tidegauge.impl.profiles import FETCH_TRUNCATION
     from tidegauge.spark_check.generation import Order, generate_on_spark
-    from tidegauge.spark_check.place import local
     from tidegauge.spec.checker.models import find_model
     from tidegauge.traces.model.bounds import bounds_of
 
-    out = directory(local(args.out))
     profile = profiles.chosen(args) or FETCH_TRUNCATION.name
     order = Order(args.traces, bounds_of(find_model(args.model)), profile, args.steps, args.seed, args.parts)
-    made = generate_on_spark(out, order, masters.chosen(args))
+    made = generate_on_spark(args.out, order, masters.chosen(args))
     traces, events = sum(part.traces for part in made), sum(part.events for part in made)
     echo(f"{args.out}: {traces:,} distinct interleavings, {events:,} events in {len(made):,} parts, seed {args.seed}")
     return CONFORMS if traces else UNDECIDED

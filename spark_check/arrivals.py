@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidegauge.impl.errors import TidegaugeError
+from tidegauge.spark_check.place import AnyPath
 from tidegauge.spark_check.work import fingerprint
 
 FOLLOWED = "followed"
@@ -44,7 +45,7 @@ class Arrivals:
                         self.end += len(line)
                         self.marks.add(_arrival(line).mark)
 
-    def look(self, files: Iterable[str], judge: str, most: int = AT_ONCE) -> int:
+    def look(self, files: Iterable[AnyPath], judge: str, most: int = AT_ONCE) -> int:
         """Write down at most so many `files` that have not arrived in this version, and return the new end."""
         new: dict[str, Arrival] = {}
         for path in files:
@@ -55,7 +56,7 @@ class Arrivals:
             except FileNotFoundError:  # gone since it was listed
                 continue
             if mark not in self.marks:
-                new[mark] = Arrival(path, mark)
+                new[mark] = Arrival(str(path), mark)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if new:
             self._append(new.values())

@@ -15,9 +15,10 @@ from tidegauge.conformance.judging.check import How, Report, check
 from tidegauge.conformance.judging.inputs import is_parquet
 from tidegauge.conformance.judging.side_by_side import merged
 from tidegauge.impl.errors import UsageError
+from tidegauge.spark_check.arrow_path import ArrowPath
 from tidegauge.spark_check.errors import task_failures
 from tidegauge.spark_check.judging import files_in, run
-from tidegauge.spark_check.place import local
+from tidegauge.spark_check.place import AnyPath, at
 from tidegauge.spark_check.reports import report_of
 from tidegauge.spark_check.session import session
 from tidegauge.traces.kafka.lines.files import log_files
@@ -27,19 +28,19 @@ LOGS = ("logs", "log")
 
 
 def check_on_spark(
-    paths: Sequence[str | Path], how: How, master: str = "local[*]", results: str | Path | None = None
+    paths: Sequence[str | AnyPath], how: How, master: str = "local[*]", results: str | AnyPath | None = None
 ) -> Report:
     """Judge the Parquet files and the captures below `paths`; rows about Parquet are left in `results`, and found there."""
-    given = [local(path) for path in paths]
-    files = files_in(path for path in given if holds_parquet(path))
-    captures = [str(found.absolute()) for path in given if not holds_parquet(path) for found in captures_in(path)]
+    given = [at(path) for path in paths]
+    of_parquet = [path for path in given if holds_parquet(path)]
+    files = files_in(of_parquet)
+    captures = [str(one.absolute()) for path in given if path not in of_parquet for one in captures_in(_on_disk(path))]
     if files and how.selection is not None:
         raise UsageError(f"{files[0]}: expected broker logs to select topics or times from, seen Parquet")
     reports = []
     with session(master) as spark:
         if files:
-            target = None if results is None else local(results)
-            reports.append(report_of(run(spark, files, target, how.profile), how))
+            reports.append(report_of(run(spark, files, results, how.profile), how))
         if captures:
             with task_failures(None):
                 tasks = spark.sparkContext.parallelize(captures, len(captures))
@@ -47,9 +48,19 @@ def check_on_spark(
     return merged(reports, how.explained)
 
 
-def holds_parquet(path: Path) -> bool:
+def holds_parquet(path: AnyPath) -> bool:
     """Whether a path is a Parquet file, or a directory with .parquet files in it."""
-    return any(path.glob("*.parquet")) if path.is_dir() else is_parquet(path)
+    if path.is_dir():
+        return any(path.glob("*.parquet"))
+    return is_parquet(path) if isinstance(path, Path) else path.name.endswith(".parquet")
+
+
+def _on_disk(path: AnyPath) -> Path:
+    if isinstance(path, ArrowPath):
+        seen = "none" if path.exists() else "nothing of that name"
+        do = "what is no Parquet is taken from a path that every worker can open"
+        raise UsageError(f"{path}: expected Parquet files, seen {seen}; {do}")
+    return path
 
 
 def judged(path: str, how: How) -> Report:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from tidegauge.impl.errors import TidegaugeError
 
@@ -16,7 +15,7 @@ class SparkFailed(TidegaugeError):  # noqa: N818
 
 
 @contextmanager
-def task_failures(kept: str | Path | None) -> Iterator[None]:
+def task_failures(kept: object) -> Iterator[None]:
     """Raise SparkFailed for what Spark gives up on; `kept` is where finished tasks leave their results."""
     from py4j.protocol import Py4JJavaError  # noqa: PLC0415  optional: it comes with PySpark
     from pyspark.errors import PySparkException  # noqa: PLC0415

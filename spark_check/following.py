@@ -22,7 +22,7 @@ from tidegauge.spark_check.arrivals import FOLLOWED, Arrivals, last_look, log_in
 from tidegauge.spark_check.errors import task_failures
 from tidegauge.spark_check.judging import files_in, run
 from tidegauge.spark_check.news import Broken, Tallied
-from tidegauge.spark_check.place import local
+from tidegauge.spark_check.place import AnyPath, at, on_a_path
 from tidegauge.spark_check.reports import report_of
 from tidegauge.spark_check.session import session
 from tidegauge.spark_check.work import fingerprint, judge_by
@@ -70,14 +70,14 @@ def follow_on_spark(
     path: str | Path, how: How, master: str, results: str | Path, idle: float | None, say: Say, note: Say
 ) -> Report:
     """Judge what arrives until nothing came for `idle` seconds, or a signal. `say` is told what fails, `note` the rest."""
-    folder, target = local(path), local(results)
+    folder, target = at(path), on_a_path(results, "--results of what is followed")
     _refuse(folder, target)
     with session(master) as spark:
         return followed(spark, folder, how, directory(target).absolute(), idle, say, note)
 
 
 def followed(
-    spark: "SparkSession", folder: Path, how: How, results: Path, idle: float | None, say: Say, note: Say
+    spark: "SparkSession", folder: AnyPath, how: How, results: Path, idle: float | None, say: Say, note: Say
 ) -> Report:
     """The same in a session that runs."""
     judge = judge_by(how.profile)
@@ -113,7 +113,7 @@ def _quiet() -> Iterator[None]:
         log.setLevel(before)
 
 
-def _refuse(folder: Path, results: Path) -> None:
+def _refuse(folder: AnyPath, results: Path) -> None:
     """Raise UsageError for what cannot be followed."""
     if not folder.is_dir():
         seen = "a file" if folder.exists() else "nothing of that name"
@@ -128,7 +128,9 @@ def _refuse(folder: Path, results: Path) -> None:
         )
 
 
-def _query(spark: "SparkSession", folder: Path, results: Path, how: How, judge: str, batches: Batches) -> "StreamingQuery":
+def _query(
+    spark: "SparkSession", folder: AnyPath, results: Path, how: How, judge: str, batches: Batches
+) -> "StreamingQuery":
     from tidegauge.spark_check.source import register  # noqa: PLC0415  it needs PySpark
 
     register(spark)

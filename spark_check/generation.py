@@ -11,12 +11,12 @@ import hashlib
 import json
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegauge.impl.explored.explore import Bounds, explore
 from tidegauge.spark_check.attempts import attempt, tidy
 from tidegauge.spark_check.errors import task_failures
+from tidegauge.spark_check.place import AnyPath, made
 from tidegauge.spark_check.session import session
 from tidegauge.traces.model.edges import EdgeTable, edge_table
 from tidegauge.traces.model.walks import STEPS, Generated, generate, spellable
@@ -58,30 +58,29 @@ class Order:
 
 
 def generate_on_spark(
-    directory: str | Path, order: Order, master: str = "local[2]", spark: "SparkSession | None" = None
+    directory: str | AnyPath, order: Order, master: str = "local[2]", spark: "SparkSession | None" = None
 ) -> list[Generated]:
     """Write the parts of `order` to `directory`; same order, same bytes."""
-    target = Path(directory).absolute()
-    target.mkdir(parents=True, exist_ok=True)
+    target = made(directory)
     with ExitStack() as stack:
         running = spark if spark is not None else stack.enter_context(session(master))
         context = running.sparkContext
         shared = context.broadcast(order.table())
         parts = context.parallelize(range(order.parts), order.parts)
         with task_failures(target):
-            made: list[Generated] = parts.map(lambda part: write_part(shared.value, target, order, part)).collect()
+            parts_made: list[Generated] = parts.map(lambda part: write_part(shared.value, target, order, part)).collect()
         shared.unpersist()
     for part in range(order.parts):
         tidy(target, order.file(part))
-    return made
+    return parts_made
 
 
-def write_part(table: EdgeTable, target: Path, order: Order, part: int) -> Generated:
+def write_part(table: EdgeTable, target: AnyPath, order: Order, part: int) -> Generated:
     """Write one part, or read what an earlier run noted about it."""
     path = target / order.file(part)
-    note = path.with_suffix(".json")
+    note = path.with_name(f"{path.name.removesuffix('.parquet')}.json")
     if path.exists() and note.exists():
-        return replace(Generated(**json.loads(note.read_text(encoding="utf-8"))), path=str(path))
+        return replace(Generated(**json.loads(note.read_bytes())), path=str(path))
     with attempt(path) as unfinished:
         made = generate(
             table, unfinished, order.share(part), steps=order.steps, seed=order.seed, part=part, parts=order.parts

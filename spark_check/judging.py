@@ -8,11 +8,11 @@ Rules of this file
    on where it was. A file that changed since has another fingerprint and is judged anew.
 """
 
+import io
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,11 +22,11 @@ from tidegauge.conformance.judging.lazy_automaton import prepare
 from tidegauge.conformance.judging.recurring import COMPILE_FROM
 from tidegauge.spark_check.attempts import tidy
 from tidegauge.spark_check.errors import task_failures
+from tidegauge.spark_check.place import AnyPath, at, made, reader
 from tidegauge.spark_check.session import cores, session
 from tidegauge.spark_check.totals import Totals, sum_rules
 from tidegauge.spark_check.work import RESULT, TASK_EVENTS, Task, fingerprint, judge_by, problem_of, run_task, tasks_of
-from tidegauge.traces.files.parquet import Reader, RowGroup, Unreadable
-from tidegauge.traces.files.replacing import directory
+from tidegauge.traces.files.parquet import RowGroup, Unreadable
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Config
 
@@ -89,9 +89,9 @@ class Run:
 
 
 def judge_on_spark(
-    paths: Sequence[str | Path],
+    paths: Sequence[str | AnyPath],
     master: str = "local[2]",
-    results: str | Path | None = None,
+    results: str | AnyPath | None = None,
     spark: "SparkSession | None" = None,
 ) -> Totals:
     """Judge the row groups of `paths`, files or directories of .parquet files; leave rows in the directory `results`."""
@@ -100,19 +100,26 @@ def judge_on_spark(
         return run(running, files_in(paths), results).totals()
 
 
-def files_in(paths: Iterable[str | Path]) -> list[str]:
-    """The files, and the .parquet files of the directories, each once."""
-    found: list[str] = []
-    for path in map(Path, paths):
-        inside = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-        found.extend(str(file.absolute()) for file in inside)
-    return list(dict.fromkeys(found))
+def files_in(paths: Iterable[str | AnyPath]) -> list[str]:
+    """The files, and the .parquet files of the directories, each once, by name."""
+    return [str(file) for file in paths_in(paths)]
 
 
-def run(spark: "SparkSession", files: Sequence[str], results: str | Path | None = None, profile: str | None = None) -> Run:
+def paths_in(paths: Iterable[str | AnyPath]) -> list[AnyPath]:
+    """The same as paths; of URIs that were listed, each knows which version was seen."""
+    found: dict[str, AnyPath] = {}
+    for path in map(at, paths):
+        inside = path.glob("*.parquet") if path.is_dir() else [path]
+        found |= sorted((str(file.absolute()), file.absolute()) for file in inside)
+    return list(found.values())
+
+
+def run(
+    spark: "SparkSession", files: Sequence[str], results: str | AnyPath | None = None, profile: str | None = None
+) -> Run:
     """Judge the row groups of files that are not judged yet. Raises SparkFailed when a task cannot be done."""
     started = time.perf_counter()
-    target = None if results is None else directory(results).absolute()
+    target = None if results is None else made(results)
     heads: dict[str, Head] = {}
     unreadable: dict[str, Problem] = {}
     for path in files:
@@ -146,8 +153,8 @@ def run(spark: "SparkSession", files: Sequence[str], results: str | Path | None 
 
 
 def _head(path: str) -> Head:
-    with Reader(path) as reader:
-        return Head(reader.config, tuple(reader.row_groups()))
+    with reader(path) as opened:
+        return Head(opened.config, tuple(opened.row_groups()))
 
 
 def _task_size(events: int, at_once: int) -> int:
@@ -155,17 +162,17 @@ def _task_size(events: int, at_once: int) -> int:
     return max(FEWEST_EVENTS, min(TASK_EVENTS, events // (TASKS_PER_CORE * at_once)))
 
 
-def stored(results: Path) -> list[dict[str, Any]]:
+def stored(results: AnyPath) -> list[dict[str, Any]]:
     """The rows earlier runs left, each row group once."""
-    rows = {(row["fingerprint"], row["row_group"]): row for row in rows_in(sorted(results.glob("*.parquet")))}
+    rows = {(row["fingerprint"], row["row_group"]): row for row in rows_in(results.glob("*.parquet"))}
     return list(rows.values())
 
 
-def rows_in(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
+def rows_in(paths: Iterable[AnyPath]) -> Iterator[dict[str, Any]]:
     """The rows that files of results hold. What is no such file, or another version's, is passed over."""
     for path in paths:
         try:
-            found = pq.read_table(path)
+            found = pq.read_table(io.BytesIO(path.read_bytes()))
         except (OSError, pa.ArrowException):
             continue
         if found.schema.equals(RESULT):

@@ -15,9 +15,10 @@ from tidegauge.conformance.judging.check import How
 from tidegauge.conformance.judging.explain import Explanation, explain, what_failed
 from tidegauge.conformance.judging.judge import RuleTally, judge
 from tidegauge.conformance.judging.verdicts import added
+from tidegauge.spark_check.place import reader
 from tidegauge.spark_check.totals import sum_rules
 from tidegauge.spark_check.work import problem_of
-from tidegauge.traces.files.parquet import Reader, Unreadable
+from tidegauge.traces.files.parquet import Unreadable
 from tidegauge.traces.problems import Problem
 
 Row: TypeAlias = Mapping[str, Any]
@@ -77,9 +78,9 @@ class Tallied:
 def _explained(row: Row, rules: Iterable[str], how: How) -> dict[str, Explanation]:
     """The first failures of rules in a row group, explained; none if another file is in its place by now."""
     try:
-        with Reader(row["path"]) as reader:
-            config = reader.config if how.profile is None else replace(reader.config, profile=how.profile)
-            columns = reader.read(row["row_group"])
+        with reader(row["path"]) as opened:
+            config = opened.config if how.profile is None else replace(opened.config, profile=how.profile)
+            columns = opened.read(row["row_group"])
     except Unreadable:
         return {}
     failures = {failure.rule: failure for failure in reversed(judge(columns, config).failures)}

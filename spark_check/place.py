@@ -1,19 +1,67 @@
-"""Where input and results of a cluster lie: a path, or a URI of a file system that every worker has mounted."""
+"""Where input and results lie: a path that every worker can open, or a URI of a file system that Arrow knows.
+
+Rules of this file
+
+1. A file: URI is a path. Files that have one are read by memory map, others piece by piece (spark_check.arrow_path).
+2. No key belongs into a URI: reports and results repeat it.
+"""
 
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from tidegauge.impl.errors import UsageError
+from tidegauge.spark_check.arrow_path import ArrowPath
+from tidegauge.traces.files.parquet import Reader
+from tidegauge.traces.files.replacing import directory
+
+AnyPath: TypeAlias = Path | ArrowPath
 
 
-def local(place: str | Path) -> Path:
-    """The path that a path or a file: URI means. Raises UsageError for a URI of another file system."""
-    parts = urlsplit(str(place))
-    if isinstance(place, Path) or ("://" not in place and parts.scheme != "file"):
+def at(place: str | AnyPath) -> AnyPath:
+    """What a path or a URI means. Raises UsageError for a URI that nothing here can open."""
+    if not isinstance(place, str):
+        return place
+    parts = urlsplit(place)
+    if "://" not in place and parts.scheme != "file":
         return Path(place)
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+    if parts.scheme == "file":
+        if parts.netloc not in ("", "localhost"):
+            raise UsageError(f"{place}: expected a file: URI of this machine, seen one of {parts.netloc}")
+        return Path(unquote(parts.path))
+    if "@" in parts.netloc and parts.scheme in ("s3", "s3a", "s3n"):
+        where = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
         raise UsageError(
-            f"{place}: expected a path or a file: URI that every worker can open, seen another file system; "
-            "mount it on the workers (docs/spark.md says how)"
+            f"{where}: expected keys in the environment, seen them in the URI, which reports and results repeat"
         )
-    return Path(unquote(parts.path))
+    try:
+        return ArrowPath.of(place)
+    except OSError as error:
+        raise UsageError(
+            f"{place}: expected a path, or a URI that Arrow opens on this machine (docs/spark.md has them), seen: {error}"
+        ) from error
+
+
+def on_a_path(place: str | AnyPath, what: str) -> Path:
+    """The path of `what`, which cannot lie elsewhere. Raises UsageError for a URI of another file system."""
+    found = at(place)
+    if isinstance(found, ArrowPath):
+        raise UsageError(f"{place}: expected {what} at a path that every worker can open, seen another file system")
+    return found
+
+
+def made(place: str | AnyPath) -> AnyPath:
+    """The directory, made if it is not there. Raises UsageError if nothing can be written into it."""
+    found = at(place)
+    if isinstance(found, Path):
+        return directory(found).absolute()
+    try:
+        found.mkdir()
+    except OSError as error:
+        raise UsageError(f"{found}: expected a directory to write to, seen: {error}; name another place") from error
+    return found
+
+
+def reader(name: str) -> Reader:
+    """The Parquet file of that name, open. Raises Unreadable."""
+    return Reader(name, ArrowPath(name).opened if "://" in name else None)

@@ -17,9 +17,9 @@ from tidegauge.conformance.judging.judge import RuleTally, judge
 from tidegauge.conformance.judging.verdicts import added, rule_verdicts, run_verdict
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.spark_check.judging import Run
+from tidegauge.spark_check.place import reader
 from tidegauge.spark_check.totals import sum_rules
 from tidegauge.spark_check.work import problem_of
-from tidegauge.traces.files.parquet import Reader
 from tidegauge.traces.schema import MISSING
 
 
@@ -68,9 +68,9 @@ def _failing(rows: Sequence[Any], how: How) -> Iterator[Judged]:
     found = 0
     for row in rows:
         if row["failures"] and found < how.explained:
-            with Reader(row["path"]) as reader:
-                config = reader.config if how.profile is None else replace(reader.config, profile=how.profile)
-                batch = InputBatch(f"{row['path']}: row group {row['row_group']}", reader.read(row["row_group"]), config)
+            with reader(row["path"]) as opened:
+                config = opened.config if how.profile is None else replace(opened.config, profile=how.profile)
+                batch = InputBatch(f"{row['path']}: row group {row['row_group']}", opened.read(row["row_group"]), config)
             judgement = judge(batch.columns, config)
             found += len(judgement.failures)
             yield Judged(batch, judgement, row["path"])

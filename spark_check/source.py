@@ -17,7 +17,6 @@ Rules of this file
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,9 +25,10 @@ from pyspark.sql.types import StructType
 
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check.arrivals import Arrival, Arrivals, log_in
-from tidegauge.spark_check.judging import files_in, rows_in
+from tidegauge.spark_check.judging import paths_in, rows_in
+from tidegauge.spark_check.place import AnyPath, at, on_a_path, reader
 from tidegauge.spark_check.work import TASK_EVENTS, Task, batch, fingerprint, judge_by, run_task, tasks_of, unreadable
-from tidegauge.traces.files.parquet import Unreadable, row_groups
+from tidegauge.traces.files.parquet import RowGroup, Unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +63,7 @@ class JudgeSource(DataSource):
         """The reader for these options."""
         path = self.options["path"]
         mark = fingerprint(path, judge_by())
-        return JudgeReader(tasks_of(mark, row_groups(path), TASK_EVENTS), self.options.get("results"))
+        return JudgeReader(tasks_of(mark, _row_groups(path), TASK_EVENTS), self.options.get("results"))
 
     def streamReader(self, schema: StructType) -> "JudgeStream":  # noqa: ARG002, N802
         """The reader of a stream for these options."""
@@ -93,7 +93,7 @@ class JudgeStream(DataSourceStreamReader):
     def __init__(self, options: Mapping[str, str]) -> None:
         if "results" not in options:
             raise UsageError("format('tidegauge'): expected the option results of a stream, seen none; name a directory")
-        self.path, self.results = options["path"], str(Path(options["results"]).absolute())
+        self.path, self.results = options["path"], str(on_a_path(options["results"], "the results of a stream").absolute())
         self.profile = options.get("profile")
         self._judge = options.get("judge")
 
@@ -108,10 +108,10 @@ class JudgeStream(DataSourceStreamReader):
         return Arrivals(log_in(self.results))
 
     @cached_property
-    def standing(self) -> dict[str, list[Path]]:
+    def standing(self) -> dict[str, list[AnyPath]]:
         """The files of results that stood there before this stream began, by the fingerprint they are about."""
-        found: dict[str, list[Path]] = defaultdict(list)
-        for path in Path(self.results).glob("*.parquet"):
+        found: dict[str, list[AnyPath]] = defaultdict(list)
+        for path in at(self.results).glob("*.parquet"):
             found[path.name.partition("-")[0]].append(path)
         return found
 
@@ -121,7 +121,7 @@ class JudgeStream(DataSourceStreamReader):
 
     def latestOffset(self) -> dict[str, int]:  # type: ignore[override]  # noqa: N802  as Spark 4.0 has it, and later ones take it
         """Behind what has arrived by now."""
-        return {"position": self.arrivals.look(files_in([self.path]), self.judge)}
+        return {"position": self.arrivals.look(paths_in([self.path]), self.judge)}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """A partition per task; one more for a file whose rows are known without a task."""
@@ -139,7 +139,7 @@ class JudgeStream(DataSourceStreamReader):
         try:
             if fingerprint(path, self.judge) != mark:
                 return  # another version is in its place, and arrives on its own
-            groups = row_groups(path)
+            groups = _row_groups(path)
         except FileNotFoundError:
             return
         except Unreadable as error:
@@ -149,6 +149,11 @@ class JudgeStream(DataSourceStreamReader):
         if known:
             yield list(known.values())
         yield from tasks_of(mark, [group for group in groups if group.index not in known], TASK_EVENTS, self.profile)
+
+
+def _row_groups(path: str) -> list[RowGroup]:
+    with reader(path) as opened:
+        return opened.row_groups()
 
 
 def register(spark: "SparkSession") -> None:

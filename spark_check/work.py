@@ -19,7 +19,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -31,9 +30,10 @@ from tidegauge.conformance.judging.recurring import Recurring
 from tidegauge.conformance.judging.tool import tool_version
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check.attempts import attempt
+from tidegauge.spark_check.place import AnyPath, at, reader
 from tidegauge.traces.columns import Columns, Ints
 from tidegauge.traces.files.distinct import Distinct, table_of
-from tidegauge.traces.files.parquet import Reader, RowGroup, Unreadable
+from tidegauge.traces.files.parquet import RowGroup, Unreadable
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Config
 
@@ -105,10 +105,11 @@ class Task:
         return f"{self.fingerprint}-{self.groups[0].index:06}-{self.groups[-1].index:06}.parquet"
 
 
-def fingerprint(path: str, judge: str) -> str:
+def fingerprint(path: str | AnyPath, judge: str) -> str:
     """Stands for one version of one file (its path, size and time of change) and for the `judge` that is asked about it."""
-    status = Path(path).stat()
-    text = f"{Path(path).absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{judge}"
+    file = at(path)
+    status = file.stat()
+    text = f"{file.absolute()}\0{status.st_size}\0{status.st_mtime_ns}\0{judge}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -146,7 +147,7 @@ def run_task(task: Task, results: str | None) -> Iterator[dict[str, Any]]:
         yield row
     judged = [row for row in rows if row["problem"] is None]
     if results is not None and judged:
-        store(judged, Path(results) / task.name)
+        store(judged, at(results) / task.name)
 
 
 def batch(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
@@ -154,7 +155,7 @@ def batch(rows: Sequence[dict[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(list(rows), schema=RESULT)
 
 
-def store(rows: Sequence[dict[str, Any]], path: Path) -> None:
+def store(rows: Sequence[dict[str, Any]], path: AnyPath) -> None:
     """Write rows to `path`, whole or not at all."""
     with attempt(path) as unfinished:
         pq.write_table(pa.Table.from_batches([batch(rows)]), unfinished)
@@ -162,17 +163,17 @@ def store(rows: Sequence[dict[str, Any]], path: Path) -> None:
 
 def _rows(task: Task) -> Iterator[dict[str, Any]]:
     try:
-        reader = Reader(task.path)
+        opened = reader(task.path)
     except Unreadable as error:
         for group in task.groups:
             yield _malformed(task, group, error.problem)
         return
-    with reader:
-        config = reader.config if task.profile is None else replace(reader.config, profile=task.profile)
+    with opened:
+        config = opened.config if task.profile is None else replace(opened.config, profile=task.profile)
         for group in task.groups:
             started = time.perf_counter()
             try:
-                columns = reader.read_as_stored(group.index)
+                columns = opened.read_as_stored(group.index)
                 found = _recurring().judge(columns, config, compile_from=0)
             except Unreadable as error:
                 yield _malformed(task, group, error.problem)

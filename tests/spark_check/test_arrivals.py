@@ -20,8 +20,8 @@ STEP = st.one_of(
 )
 
 
-def listed(folder: Path) -> list[str]:
-    return sorted(map(str, folder.glob("*.parquet")))
+def listed(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.parquet"))
 
 
 @given(st.lists(STEP, max_size=20))
@@ -72,7 +72,7 @@ def test_a_look_that_finds_nothing_is_seen(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_gone_does_not_arrive(tmp_path: Path) -> None:
-    assert Arrivals(log_in(tmp_path)).look([str(tmp_path / "gone.parquet")], JUDGE) == 0
+    assert Arrivals(log_in(tmp_path)).look([tmp_path / "gone.parquet"], JUDGE) == 0
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 999), (999, 999), (999, 0)])

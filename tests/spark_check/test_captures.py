@@ -8,11 +8,9 @@ import pytest
 from tests.spark_check.test_work import damage
 from tidegauge.commands.main import main
 from tidegauge.conformance.judging.check import How, Report, check
-from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.explore import explore
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.spark_check.captures import captures_in, check_on_spark
-from tidegauge.spark_check.place import local
 from tidegauge.traces.kafka.shipped import FOLDER, shipped
 from tidegauge.traces.model.edges import edge_table
 from tidegauge.traces.model.walks import generate
@@ -61,13 +59,6 @@ def test_uris_of_files_are_taken_and_a_run_goes_on(tmp_path: Path, capsys: pytes
     first, again = ((main(command), json.loads(capsys.readouterr().out)) for _ in range(2))
     assert (first[0], first[1]["traces"], first[1]["rules"]) == (again[0], 2000, again[1]["rules"])
     assert (first[1]["notes"], again[1]["notes"]) == ([], ["2 of 2 row groups had been judged before"])
-
-
-def test_a_place_is_a_path_or_a_uri_of_a_file() -> None:
-    assert local("file:///data/my%20walks") == Path("/data/my walks")
-    assert local("walks/a.parquet") == Path("walks/a.parquet")
-    with pytest.raises(UsageError, match="s3a://bucket/walks: expected a path or a file: URI"):
-        local("s3a://bucket/walks")
 
 
 def test_a_directory_of_captures_is_its_captures(tmp_path: Path) -> None:

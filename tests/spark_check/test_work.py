@@ -89,6 +89,11 @@ def test_a_changed_file_has_another_fingerprint(tmp_path: Path) -> None:
     before = work.fingerprint(str(path), MARK)
     path.write_bytes(b"other")
     assert work.fingerprint(str(path), MARK) != before
+    path.write_bytes(b"two")
+    os.utime(path, (1, 1))
+    other = work.fingerprint(str(path), MARK)
+    os.utime(path, (1, 2))
+    assert work.fingerprint(str(path), MARK) not in (before, other), "as large as before"
 
 
 def test_each_row_group_gives_one_row_and_the_results_hold_the_same(walks: str, tmp_path: Path) -> None:

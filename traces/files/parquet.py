@@ -10,7 +10,7 @@ Rules of this file
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -65,17 +65,21 @@ class RowGroup:
 
 
 class Reader:
-    """An open Parquet file of traces. Whatever is wrong with it raises Unreadable, here or when a row group is read."""
+    """An open Parquet file of traces. Whatever is wrong with it raises Unreadable, here or when a row group is read.
 
-    def __init__(self, path: str | Path) -> None:
+    `opened` opens what is no path of this machine: it is read in few large pieces, for each of them is a request.
+    """
+
+    def __init__(self, path: str | Path, opened: Callable[[], pa.NativeFile] | None = None) -> None:
         self.path = str(path)
         try:
-            metadata = pq.read_metadata(self.path, memory_map=True)
+            source = self.path if opened is None else opened()
+            metadata = pq.read_metadata(source, memory_map=True)
             self._in = pq.ParquetFile(
-                self.path,
+                source,
                 metadata=metadata,
                 memory_map=True,
-                pre_buffer=False,
+                pre_buffer=opened is not None,
                 read_dictionary=[EPOCHS] if EPOCHS in metadata.schema.names else None,
                 page_checksum_verification=True,
             )
@@ -123,7 +127,7 @@ class Reader:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._in.close()
+        self._in.close(force=True)  # also what was opened for it
 
     def __enter__(self) -> Self:
         return self

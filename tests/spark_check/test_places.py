@@ -1,0 +1,272 @@
+"""Input and results on another file system than this machine's: a server of S3, which holds what a disk would."""
+
+import hashlib
+import json
+import logging
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyarrow.fs import FileInfo, FileType
+
+from tests.spark_check.test_work import ORDER
+from tidegauge.conformance.judging.check import How
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.explored.explore import explore
+from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.spark_check import work
+from tidegauge.spark_check.arrow_path import ArrowPath, status_of
+from tidegauge.spark_check.attempts import attempt, tidy
+from tidegauge.spark_check.captures import check_on_spark
+from tidegauge.spark_check.following import follow_on_spark
+from tidegauge.spark_check.generation import write_part
+from tidegauge.spark_check.judging import stored
+from tidegauge.spark_check.place import AnyPath, at, made, reader
+from tidegauge.traces.files.parquet import RowGroup
+from tidegauge.traces.model.edges import edge_table
+from tidegauge.traces.model.walks import generate
+
+KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The options of a URI that lead to it."""
+    moto = pytest.importorskip("moto.server")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in KEYS.items():
+            patch.setenv(name, value)
+        running = moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+        running.start()
+        patch.setattr(logging.getLogger("werkzeug"), "disabled", True)
+        host, port = running.get_host_and_port()
+        yield f"endpoint_override={host}:{port}&scheme=http&region=us-east-1&allow_bucket_creation=true"
+        running.stop()
+
+
+@pytest.fixture
+def bucket(server: str, request: pytest.FixtureRequest) -> ArrowPath:
+    """One of its own for each test."""
+    name = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:20]
+    found = ArrowPath.of(f"s3a://{name}?{server}")
+    found.mkdir()
+    return found
+
+
+@pytest.fixture(scope="module")
+def walks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A right file, a wrong one and one that is none."""
+    folder, fault = tmp_path_factory.mktemp("walks"), FAULTS["hw-is-own-log-end"]
+    for name, rules in (("right", None), ("wrong", fault.rules)):
+        graph = explore(fault.bounds, rules_override=rules)
+        generate(edge_table(graph.states, graph.labels, graph.edges), folder / f"{name}.parquet", 2000, seed=1)
+    (folder / "none.parquet").write_bytes(b"PAR1 and no more")
+    return folder
+
+
+def put(folder: Path, into: ArrowPath) -> None:
+    for file in sorted(folder.iterdir()):
+        (into / file.name).put(file)
+
+
+def test_a_place_is_a_path_or_a_uri() -> None:
+    assert at("file:///data/my%20walks") == Path("/data/my walks")
+    assert at("walks/a.parquet") == Path("walks/a.parquet")
+    assert at(Path("walks")) == Path("walks")
+    with pytest.raises(UsageError, match="a file: URI of this machine, seen one of elsewhere"):
+        at("file://elsewhere/walks")
+    with pytest.raises(UsageError, match=r"^ftp://host/walks: expected a path, or a URI that Arrow opens"):
+        at("ftp://host/walks")
+
+
+def test_keys_in_a_uri_are_refused_and_not_repeated() -> None:
+    with pytest.raises(UsageError, match="s3a://bucket/walks: expected keys in the environment") as refused:
+        at("s3a://key:secret@bucket/walks")
+    assert "secret" not in str(refused.value)
+
+
+def test_it_has_what_a_path_has(bucket: ArrowPath, tmp_path: Path) -> None:
+    """The same done on a disk and in a bucket is seen alike."""
+
+    def seen(root: AnyPath) -> list[object]:
+        file = root / "a b" / "c+d.parquet"
+        return [
+            sorted(one.name for one in root.iterdir()),
+            sorted(one.name for one in (root / "a b").glob("*.parquet")),
+            [(one.exists(), one.is_dir()) for one in (root, root / "a b", file, root / "other")],
+            file.read_bytes() if file.exists() else None,
+            file.stat().st_size if file.exists() else None,
+            (file.name, file.with_name("e").name, str(file).partition("?")[0].removeprefix(str(root).partition("?")[0])),
+        ]
+
+    def both() -> None:
+        assert seen(bucket) == seen(tmp_path)
+
+    (tmp_path / "text").write_bytes(b"some text")
+    (bucket / "text").put(tmp_path / "text")
+    for root in (bucket, tmp_path):
+        (root / "a b").mkdir()
+    both()
+    for name in ("c+d.parquet", "e"):
+        (bucket / "a b" / name).put(tmp_path / "text")
+        shutil.copy(tmp_path / "text", tmp_path / "a b" / name)
+    both()
+    (tmp_path / "other text").write_bytes(b"other")
+    (bucket / "other text").put(tmp_path / "other text")
+    (bucket / "other text").replace(bucket / "a b" / "c+d.parquet")
+    (tmp_path / "other text").replace(tmp_path / "a b" / "c+d.parquet")
+    both()
+    for root in (bucket, tmp_path):
+        (root / "a b" / "e").unlink()
+        (root / "a b" / "e").unlink(missing_ok=True)
+        with pytest.raises(FileNotFoundError):
+            (root / "a b" / "e").stat()
+        with pytest.raises(OSError, match="e"):
+            (root / "a b" / "e").read_bytes()
+    both()
+
+
+def test_what_is_written_is_there_whole_or_not_at_all(bucket: ArrowPath) -> None:
+    path = bucket / "rows" / "a.parquet"
+    with attempt(path) as one, attempt(path) as other:
+        one.write_text("one")
+        other.write_text("other")
+        assert list((bucket / "rows").iterdir()) == []
+
+    def fails() -> None:
+        with attempt(path) as half:
+            half.write_text("half")
+            raise OSError("full")
+
+    with pytest.raises(OSError, match="full"):
+        fails()
+    assert [left.name for left in (bucket / "rows").iterdir()] == ["a.parquet"]
+    assert path.read_bytes() == b"one"
+
+
+def test_what_cannot_take_its_place_is_removed(bucket: ArrowPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(path: ArrowPath, target: ArrowPath) -> None:
+        assert path.read_bytes() == b"whole"
+        raise OSError("connection lost")
+
+    monkeypatch.setattr(ArrowPath, "replace", lost)
+    with pytest.raises(OSError, match="connection lost"), attempt(bucket / "a.parquet") as unfinished:
+        unfinished.write_text("whole")
+    assert list(bucket.iterdir()) == []
+
+
+def test_a_slash_at_the_end_means_nothing(bucket: ArrowPath) -> None:
+    assert ArrowPath.of(str(bucket / "walks").replace("/walks?", "/walks/?")) == bucket / "walks"
+
+
+def test_what_killed_attempts_left_is_removed(bucket: ArrowPath, walks: Path) -> None:
+    mine, others = f".rows.parquet.{'a' * 32}", f".lines.parquet.{'b' * 32}"
+    for name in (mine, others, "rows.parquet"):
+        (bucket / name).put(walks / "none.parquet")
+    tidy(bucket, "rows.parquet")
+    assert sorted(left.name for left in bucket.iterdir()) == sorted(["rows.parquet", others])
+
+
+def test_a_worker_reads_it_there_and_leaves_its_rows_there(bucket: ArrowPath, walks: Path) -> None:
+    """What is damaged or gone meanwhile is malformed, as on a disk."""
+    put(walks, bucket / "walks")
+    name = str(bucket / "walks" / "wrong.parquet")
+    with reader(name) as opened, reader(str(walks / "wrong.parquet")) as there:
+        assert opened.config == there.config
+        groups = opened.row_groups()
+    mark = work.fingerprint(name, work.judge_by())
+    (task,) = work.tasks_of(mark, groups, 10**9)
+    (on_disk,) = work.tasks_of(mark, [RowGroup(str(walks / "wrong.parquet"), *_rest(group)) for group in groups], 10**9)
+    rows, there_rows = list(work.run_task(task, str(bucket / "results"))), list(work.run_task(on_disk, None))
+    assert [(row["events"], row["tallies"], row["failures"]) for row in rows] == [
+        (row["events"], row["tallies"], row["failures"]) for row in there_rows
+    ]
+    assert stored(bucket / "results") == rows
+    (bucket / "walks" / "wrong.parquet").unlink()
+    assert all(row["problem"] for row in work.run_task(task, None))
+
+
+def _rest(group: RowGroup) -> tuple[int, int, int, int]:
+    return group.index, group.rows, group.first_trace, group.traces
+
+
+def test_a_changed_file_has_another_fingerprint(bucket: ArrowPath, walks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = bucket / "a.parquet"
+    file.put(walks / "right.parquet")
+    before = work.fingerprint(str(file), "judge")
+    (listed,) = bucket.iterdir()
+    assert work.fingerprint(str(file), "judge") == work.fingerprint(listed, "judge") == before
+    with monkeypatch.context() as patch:
+        patch.setattr(ArrowPath, "_info", None)
+        assert work.fingerprint(listed, "judge") == before, "the list of a directory said all that is asked"
+    file.put(walks / "wrong.parquet")
+    assert work.fingerprint(str(file), "judge") != before
+
+
+def test_a_part_is_made_there_once(bucket: ArrowPath, tmp_path: Path) -> None:
+    """The same bytes as on a disk."""
+    made_once, there = write_part(ORDER.table(), bucket, ORDER, 1), bucket / ORDER.file(1)
+    version = there.stat()
+    assert (write_part(ORDER.table(), bucket, ORDER, 1), there.stat()) == (made_once, version)
+    assert there.read_bytes() == Path(write_part(ORDER.table(), tmp_path, ORDER, 1).path).read_bytes()
+    assert made_once.path == str(there)
+
+
+def test_a_file_that_is_changed_in_another_second_is_another_version() -> None:
+    """Whether it is listed, with milliseconds, or asked for by name."""
+    listed, named, later = (FileInfo("a", FileType.File, size=3, mtime_ns=ms * 10**6) for ms in (1999, 1000, 2000))
+    assert status_of(listed) == status_of(named) != status_of(later)
+
+
+def test_what_cannot_be_written_to_is_said_before_anything_is_done(server: str) -> None:
+    with pytest.raises(UsageError, match="expected a directory to write to"):
+        made(f"s3://nowhere/results?{server.partition('&allow_bucket_creation')[0]}")
+
+
+def test_logs_and_what_is_not_there_are_refused(bucket: ArrowPath, walks: Path) -> None:
+    (bucket / "node" / "server.log").put(walks / "none.parquet")
+    for place, seen in (("node", "none"), ("nothing", "nothing of that name"), ("node/server.log", "none")):
+        with pytest.raises(
+            UsageError, match=f"expected Parquet files, seen {seen}; what is no Parquet is taken from a path"
+        ):
+            check_on_spark([str(bucket / place)], How(), "local[2]")
+
+
+def command(*arguments: str | Path) -> tuple[int, str, str]:
+    """A command as a process of its own: a JVM that runs already has no keys, nor have its workers."""
+    words = [sys.executable, "-m", "tidegauge", *map(str, arguments)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def found(out: str) -> list[object]:
+    report = json.loads(out)
+    return [report[name] for name in ("verdict", "inputs", "rules", "traces", "events", "lost", "explanations")]
+
+
+@pytest.mark.spark
+def test_what_is_generated_into_it_is_judged_as_on_a_disk(bucket: ArrowPath, walks: Path, tmp_path: Path) -> None:
+    """By the commands: the second time nothing is judged again, and a bucket that grows says the same in the end."""
+    name, results = str(bucket / "walks"), str(bucket / "results")
+    code, said, problem = command("generate", "--spark=local[2]", "--traces", "2000", "--parts", "2", "--out", name)
+    assert (code, "2,000 distinct interleavings" in said) == (0, True), problem
+    put(walks, bucket / "walks")
+    for file in (bucket / "walks").glob("*.parquet"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    code, on_disk, _ = command("check", "--json", *sorted(tmp_path.iterdir()))
+    for copied in tmp_path.iterdir():
+        on_disk = on_disk.replace(str(copied), str(bucket / "walks" / copied.name))
+    first, again = (command("check", "--spark=local[2]", "--json", "--results", results, name) for _ in range(2))
+    assert (first[0], found(first[1])) == (again[0], found(again[1])) == (code, found(on_disk))
+    assert json.loads(again[1])["notes"] == ["4 of 4 row groups had been judged before"]
+    follow = ("--follow", "--until-idle", "2", "--results", tmp_path / "results")
+    followed = command("check", "--spark=local[2]", *follow, "--json", name)
+    assert (followed[0], found(followed[1])) == (code, found(on_disk))
+
+
+def test_the_results_of_what_is_followed_lie_on_a_disk(bucket: ArrowPath) -> None:
+    with pytest.raises(UsageError, match="at a path that every worker can open, seen another file system"):
+        follow_on_spark(str(bucket), How(), "local[2]", str(bucket / "results"), 2.0, print, print)

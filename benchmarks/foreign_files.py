@@ -33,7 +33,7 @@ LINES = {
 }
 ROWS = {
     "parsing": Function("parquet/core.py", "read_row_group"),
-    "reading": Function("files/parquet.py", "read"),
+    "reading": Function("files/parquet.py", "read_as_stored"),
     "judging": JUDGING,
 }
 """Stage -> the function it is in, msgspec's or Arrow's; reading is parsing and what follows until there are columns."""

@@ -74,7 +74,7 @@ def main() -> int:
         judge_parquet([walks], seen)
         name = "Parquet to verdict"
         from_parquet = report.time(
-            name, steps(made.events), "steps", lambda: judge_parquet([walks]), arguments.repetitions, at(name)
+            name, steps(made.events), "steps", lambda: judge_parquet([walks], Recurring()), arguments.repetitions, at(name)
         )
         name = "the same once more"
         report.time(name, steps(made.events), "steps", lambda: judge_parquet([walks], seen), arguments.repetitions, at(name))

@@ -29,7 +29,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "spark_vs_process",
-        ("--walks", "1000000", "--repetitions", "3"),
+        ("--walks", "4000000", "--repetitions", "3"),
         "Interleavings as Parquet, judged by Spark on two cores and by one bare process.",
     ),
     Benchmark(

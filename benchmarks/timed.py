@@ -4,13 +4,14 @@ Rule of this file: a run that does less than it was given, or finds right runs w
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.measure import Point, Report, Timing
-from tidegauge.conformance.judging.recurring import Recurring
+from tidegauge.conformance.judging.recurring import LOAD_FROM, Recurring
 from tidegauge.impl.explored.explore import Graph
 from tidegauge.spec.checker.models import find_model
 from tidegauge.spec.validation.trace_validation import observe, validate
@@ -29,9 +30,15 @@ Walk = tuple[list[int], list[int]]
 """The states and labels of a walk, as numbers in the graph."""
 
 
+@cache
+def _of_this_process() -> Recurring:
+    """As a worker of Spark has one."""
+    return Recurring()
+
+
 def judge_parquet(paths: Sequence[Path], judging: Recurring | None = None) -> int:
-    """Judge all row groups of files that hold right runs, by a judge that has seen nothing or this one; how many events."""
-    events, recurring = 0, judging or Recurring()
+    """Judge all row groups of files that hold right runs, by this judge or that of this process; how many events."""
+    events, recurring = 0, judging or _of_this_process()
     for path in paths:
         with parquet.Reader(path) as reader:
             for group in reader.row_groups():
@@ -40,6 +47,12 @@ def judge_parquet(paths: Sequence[Path], judging: Recurring | None = None) -> in
                     raise SystemExit(f"a correct walk is judged to fail: {found.failures[:1]}")
                 events += found.events
     return events
+
+
+def until_known(judge: Callable[[], object], events: int, processes: int = 1) -> None:
+    """Judge the same events so often that each of the processes has an automaton that knows them (judging.recurring)."""
+    for _ in range(2 + -(-processes * LOAD_FROM // events)):
+        judge()
 
 
 def copied(report: Report, name: str, columns: Columns, work: int, unit: str, point: Point | None = None) -> Timing:

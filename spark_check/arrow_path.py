@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 import pyarrow as pa
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
 NAMES_OF_S3 = ("s3a", "s3n")
+PLAIN = "/=+,:@ "
+"""Besides letters and digits, what a name may hold and be read in a URI as it is."""
 PIECE = 1 << 22
 """Bytes that are copied at a time."""
 SECOND = 10**9
@@ -53,18 +55,18 @@ class ArrowPath:
 
     @property
     def name(self) -> str:
-        """The last part."""
-        return self._parts.path.rpartition("/")[2]
+        """The last part, as it is called there."""
+        return unquote(self._parts.path.rpartition("/")[2])
 
     def __str__(self) -> str:
         return self.uri
 
     def __truediv__(self, below: str) -> "ArrowPath":
-        return self._at(f"{self._parts.path}/{below}")
+        return self._at(f"{self._parts.path}/{quote(below, PLAIN)}")
 
     def with_name(self, name: str) -> "ArrowPath":
         """Another in the same directory."""
-        return self._at(f"{self._parts.path.rpartition('/')[0]}/{name}")
+        return self._at(f"{self._parts.path.rpartition('/')[0]}/{quote(name, PLAIN)}")
 
     def absolute(self) -> "ArrowPath":
         """It is."""
@@ -156,7 +158,7 @@ class ArrowPath:
         with _refused():
             # one file system for all that lies in a bucket: it holds connections
             files, root = _file_system(urlunsplit(parts._replace(path="")))
-        return files, f"{root}{parts.path}"
+        return files, f"{root}{unquote(parts.path)}"
 
 
 def status_of(info: "FileInfo") -> Status:

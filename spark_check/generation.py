@@ -68,11 +68,11 @@ def generate_on_spark(
         shared = context.broadcast(order.table())
         parts = context.parallelize(range(order.parts), order.parts)
         with task_failures(target):
-            parts_made: list[Generated] = parts.map(lambda part: write_part(shared.value, target, order, part)).collect()
+            generated: list[Generated] = parts.map(lambda part: write_part(shared.value, target, order, part)).collect()
         shared.unpersist()
     for part in range(order.parts):
         tidy(target, order.file(part))
-    return parts_made
+    return generated
 
 
 def write_part(table: EdgeTable, target: AnyPath, order: Order, part: int) -> Generated:

@@ -14,13 +14,11 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 import pyarrow as pa
-
-if TYPE_CHECKING:
-    from pyarrow.fs import FileInfo, FileSystem
+from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
 NAMES_OF_S3 = ("s3a", "s3n")
 PLAIN = "/=+,:@ "
@@ -74,11 +72,11 @@ class ArrowPath:
 
     def exists(self) -> bool:
         """Whether anything stands there."""
-        return str(self._info().type.name) != "NotFound"
+        return bool(self._info().type != FileType.NotFound)
 
     def is_dir(self) -> bool:
         """Whether a directory stands there; in a store of objects, a name that others go on from."""
-        return str(self._info().type.name) == "Directory"
+        return bool(self._info().type == FileType.Directory)
 
     def stat(self) -> Status:
         """Which version of a file stands there, or stood when it was listed. Raises FileNotFoundError."""
@@ -91,8 +89,6 @@ class ArrowPath:
 
     def iterdir(self) -> "Iterator[ArrowPath]":
         """What lies in the directory; nothing if there is none."""
-        from pyarrow.fs import FileSelector  # noqa: PLC0415  whoever has paths alone need not load Arrow's file systems
-
         files, path = self._there()
         with _refused():
             found = files.get_file_info(FileSelector(path, allow_not_found=True))
@@ -103,8 +99,8 @@ class ArrowPath:
         """What lies in the directory by such a name."""
         return (one for one in self.iterdir() if fnmatchcase(one.name, pattern))
 
-    def mkdir(self, parents: bool = True, exist_ok: bool = True) -> None:  # noqa: ARG002  as Arrow does it
-        """Make the directory, and those above."""
+    def mkdir(self) -> None:
+        """Make the directory and those above, where they are not there."""
         files, path = self._there()
         with _refused():
             files.create_dir(path)
@@ -148,12 +144,12 @@ class ArrowPath:
     def _at(self, path: str) -> "ArrowPath":
         return ArrowPath(urlunsplit(self._parts._replace(path=path)))
 
-    def _info(self) -> "FileInfo":
+    def _info(self) -> FileInfo:
         files, path = self._there()
         with _refused():
             return files.get_file_info(path)
 
-    def _there(self) -> "tuple[FileSystem, str]":
+    def _there(self) -> tuple[FileSystem, str]:
         parts = self._parts
         with _refused():
             # one file system for all that lies in a bucket: it holds connections
@@ -161,15 +157,13 @@ class ArrowPath:
         return files, f"{root}{unquote(parts.path)}"
 
 
-def status_of(info: "FileInfo") -> Status:
+def status_of(info: FileInfo) -> Status:
     """As the file system says, to the second: some that are called S3 say milliseconds in a list and seconds of a file."""
     return Status(info.size, (info.mtime_ns or 0) // SECOND * SECOND)
 
 
 @cache
-def _file_system(root: str) -> "tuple[FileSystem, str]":
-    from pyarrow.fs import FileSystem  # noqa: PLC0415
-
+def _file_system(root: str) -> tuple[FileSystem, str]:
     found: Any = FileSystem.from_uri(root)
     return found[0], found[1].rstrip("/")
 

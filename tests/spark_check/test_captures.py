@@ -5,15 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_work import damage
 from tidegauge.commands.main import main
 from tidegauge.conformance.judging.check import How, Report, check
-from tidegauge.impl.explored.explore import explore
-from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.spark_check.captures import captures_in, check_on_spark
 from tidegauge.traces.kafka.shipped import FOLDER, shipped
-from tidegauge.traces.model.edges import edge_table
-from tidegauge.traces.model.walks import generate
 
 
 def said(report: Report) -> object:
@@ -37,10 +34,7 @@ def test_captures_are_judged_as_without_spark() -> None:
 @pytest.mark.spark
 def test_parquet_is_judged_as_without_spark(tmp_path: Path) -> None:
     """Right walks, wrong ones that are explained, a damaged row group and a file that is none; by another profile, too."""
-    fault = FAULTS["hw-is-own-log-end"]
-    for name, rules in (("right", None), ("wrong", fault.rules)):
-        graph = explore(fault.bounds, rules_override=rules)
-        generate(edge_table(graph.states, graph.labels, graph.edges), tmp_path / f"{name}.parquet", 3000, seed=1)
+    right_and_wrong(tmp_path, 3000)
     (tmp_path / "hurt.parquet").write_bytes((tmp_path / "right.parquet").read_bytes())
     damage(str(tmp_path / "hurt.parquet"), group=0)
     (tmp_path / "none.parquet").write_bytes(b"PAR1 and no more")

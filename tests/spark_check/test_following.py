@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_captures import said
 from tidegauge.commands.main import main
 from tidegauge.conformance.judging.check import How, Report, check
 from tidegauge.impl.errors import UsageError
-from tidegauge.impl.explored.explore import explore
-from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.spark_check import judge_on_spark
 from tidegauge.spark_check.arrivals import Arrivals, log_in
 from tidegauge.spark_check.following import follow_on_spark, followed
@@ -26,8 +25,6 @@ from tidegauge.spark_check.news import Tallied
 from tidegauge.spark_check.session import session
 from tidegauge.spark_check.work import Task, fingerprint, judge_by, run_task, unreadable
 from tidegauge.traces.files.parquet import row_groups
-from tidegauge.traces.model.edges import edge_table
-from tidegauge.traces.model.walks import generate
 from tidegauge.traces.problems import Problem
 
 if TYPE_CHECKING:
@@ -41,10 +38,8 @@ BROKEN = b"PAR1, and no more"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A right file, and a wrong one."""
-    folder, fault = tmp_path_factory.mktemp("made"), FAULTS["hw-is-own-log-end"]
-    for name, rules in (("right", None), ("wrong", fault.rules)):
-        graph = explore(fault.bounds, rules_override=rules)
-        generate(edge_table(graph.states, graph.labels, graph.edges), folder / f"{name}.parquet", 500, seed=1)
+    folder = tmp_path_factory.mktemp("made")
+    right_and_wrong(folder, 500)
     return folder
 
 

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 from pyarrow.fs import FileInfo, FileType
 
+from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_work import ORDER
 from tidegauge.conformance.judging.check import How
 from tidegauge.impl.errors import UsageError
-from tidegauge.impl.explored.explore import explore
-from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.spark_check import work
 from tidegauge.spark_check.arrow_path import ArrowPath, status_of
 from tidegauge.spark_check.attempts import attempt, tidy
@@ -26,8 +25,6 @@ from tidegauge.spark_check.generation import write_part
 from tidegauge.spark_check.judging import stored
 from tidegauge.spark_check.place import AnyPath, at, made, reader
 from tidegauge.traces.files.parquet import RowGroup
-from tidegauge.traces.model.edges import edge_table
-from tidegauge.traces.model.walks import generate
 
 NAME = "c+d=1%2?e#f.parquet"
 """Holds what means something else in a URI."""
@@ -61,10 +58,8 @@ def bucket(server: str, request: pytest.FixtureRequest) -> ArrowPath:
 @pytest.fixture(scope="module")
 def walks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A right file, a wrong one and one that is none."""
-    folder, fault = tmp_path_factory.mktemp("walks"), FAULTS["hw-is-own-log-end"]
-    for name, rules in (("right", None), ("wrong", fault.rules)):
-        graph = explore(fault.bounds, rules_override=rules)
-        generate(edge_table(graph.states, graph.labels, graph.edges), folder / f"{name}.parquet", 2000, seed=1)
+    folder = tmp_path_factory.mktemp("walks")
+    right_and_wrong(folder, 2000)
     (folder / "none.parquet").write_bytes(b"PAR1 and no more")
     return folder
 

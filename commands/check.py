@@ -15,7 +15,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path",
         nargs="*",
-        help="NDJSON or Parquet file, a Kafka broker log, or a directory of logs or log directories; - is standard input",
+        help="NDJSON or Parquet file, a Kafka broker log, or a directory of logs or log directories; - is standard input; "
+        "with --spark Parquet files may lie at a URI (s3://BUCKET/KEY)",
     )
     profiles.arguments(parser, "judge by this profile instead of the one the trace names")
     layout_argument(parser)
@@ -24,7 +25,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results",
         metavar="DIR",
-        help="with --spark: leave what is judged of Parquet files there; the same command goes on where it was interrupted",
+        help="with --spark: leave what is judged of Parquet files there, a directory or a URI; the same command goes on "
+        "where it was interrupted",
     )
     growing.arguments(parser)
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) there")

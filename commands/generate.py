@@ -20,7 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         required=True,
         metavar="FILE",
-        help="Parquet file to write; with --simulate also NDJSON, with --spark a directory",
+        help="Parquet file to write; with --simulate also NDJSON, with --spark a directory or a URI",
     )
     masters.arguments(parser, "write the interleavings on Spark, in parts that are distinct")
     parser.add_argument(

@@ -25,8 +25,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results",
         metavar="DIR",
-        help="with --spark: leave what is judged of Parquet files there, a directory or a URI; the same command goes on "
-        "where it was interrupted",
+        help="with --spark: leave what is judged of Parquet files there, a directory or, without --follow, a URI; the "
+        "same command goes on where it was interrupted",
     )
     growing.arguments(parser)
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) there")

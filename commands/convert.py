@@ -1,7 +1,6 @@
 """tidegauge convert."""
 
 import argparse
-from pathlib import Path
 
 from tidegauge.commands.layouts import layout_argument
 from tidegauge.commands.terminal import aside, echo
@@ -23,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.conformance.judging.convert import convert
     from tidegauge.traces.problems import lost
 
-    converted = convert(args.source, Path(args.target), args.layout)
+    converted = convert(args.source, args.target, args.layout)
     for problem in converted.problems:
         aside(str(problem))
     if not converted.events:

@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Sequence
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidegauge.commands.terminal import echo
@@ -69,13 +68,15 @@ def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
     """A model that was named and has no run to write is an error, one of a tier is passed over."""
     from tidegauge.conformance.evidence.exported import ExportError, export
     from tidegauge.spec.errors import SpecError
+    from tidegauge.traces.files.replacing import directory
 
+    folder = directory(args.export)
     wrong = 0
     for model in chosen:
         if not args.name and model.expect != "safety failure":
             continue
         try:
-            written = export(model, Path(args.export))
+            written = export(model, folder)
         except (ExportError, SpecError) as problem:
             if args.name:
                 raise

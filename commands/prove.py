@@ -1,7 +1,6 @@
 """tidegauge prove."""
 
 import argparse
-from pathlib import Path
 
 from tidegauge.commands.counts import positive, seconds
 from tidegauge.commands.terminal import echo
@@ -130,10 +129,10 @@ def _clean_loss(args: argparse.Namespace) -> int:
 
 def _write(args: argparse.Namespace, trace: Trace) -> None:
     from tidegauge.traces.files.ndjson import write
+    from tidegauge.traces.files.replacing import directory
 
     if args.trace:
-        Path(args.trace).mkdir(parents=True, exist_ok=True)
-        write([trace], Path(args.trace) / f"{trace.name}.ndjson")
+        write([trace], directory(args.trace) / f"{trace.name}.ndjson")
 
 
 def _mutants(args: argparse.Namespace) -> int:

@@ -1,7 +1,6 @@
 """tidegauge scenario."""
 
 import argparse
-from pathlib import Path
 
 from tidegauge.commands.terminal import echo
 from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS
@@ -18,14 +17,15 @@ def run(args: argparse.Namespace) -> int:
     """Play scenarios and hold what happens against what their files say."""
     from tidegauge.conformance.play.scenario import rewrite, run_scenario, shipped, summary
     from tidegauge.traces.files.ndjson import write
+    from tidegauge.traces.files.replacing import directory
 
+    folder = directory(args.trace) if args.trace else None
     done = []
     for path in args.file or shipped():
         one = run_scenario(path)
         done.append(one)
-        if args.trace:
-            Path(args.trace).mkdir(parents=True, exist_ok=True)
-            write([one.trace], Path(args.trace) / f"{one.scenario.path.stem}.ndjson")
+        if folder is not None:
+            write([one.trace], folder / f"{one.scenario.path.stem}.ndjson")
         if args.rewrite and rewrite(one):
             echo(f"{path}: rewritten, review the difference")
         elif not one.passed:

@@ -14,6 +14,7 @@ from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check.arrow_path import ArrowPath
 from tidegauge.traces.files.parquet import Reader
 from tidegauge.traces.files.replacing import directory
+from tidegauge.traces.files.uri import is_uri, without_keys
 
 AnyPath: TypeAlias = Path | ArrowPath
 
@@ -22,18 +23,16 @@ def at(place: str | AnyPath) -> AnyPath:
     """What a path or a URI means. Raises UsageError for a URI that nothing here can open."""
     if not isinstance(place, str):
         return place
-    parts = urlsplit(place)
-    if "://" not in place and parts.scheme != "file":
+    if not is_uri(place):
         return Path(place)
+    parts = urlsplit(place)
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost"):
             raise UsageError(f"{place}: expected a file: URI of this machine, seen one of {parts.netloc}")
         return Path(unquote(parts.path))
     if "@" in parts.netloc and parts.scheme in ("s3", "s3a", "s3n"):
-        where = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-        raise UsageError(
-            f"{where}: expected keys in the environment, seen them in the URI, which reports and results repeat"
-        )
+        expected = "expected keys in the environment, seen them in the URI, which reports and results repeat"
+        raise UsageError(f"{without_keys(place)}: {expected}")
     try:
         return ArrowPath.of(place)
     except OSError as error:

@@ -32,7 +32,7 @@ class Converted:
     problems: tuple[Problem, ...]
 
 
-def convert(path: str | Path, target: Path, layout: str | None = None) -> Converted:
+def convert(path: str | Path, target: str | Path, layout: str | None = None) -> Converted:
     """Read `path` (broker logs in `layout`, if it is given; `-` is standard input), write `target` if there is an event.
 
     Raises UsageError when Parquet cannot hold what the source says, or the target cannot be written.
@@ -46,7 +46,7 @@ def convert(path: str | Path, target: Path, layout: str | None = None) -> Conver
             problems += found.problems
         events = sum(len(batch.columns) for batch in batches)
         if events:
-            _write(batches, target)
+            _write(batches, Path(target))
     traces = sum(len(batch.columns.trace_starts) - 1 for batch in batches)
     return Converted(traces, events, tuple(problems))
 

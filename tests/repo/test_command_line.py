@@ -72,6 +72,48 @@ def test_a_directory_without_logs_and_a_missing_path_are_bad_input(tmp_path: Pat
     assert main(["check", "--quiet", str(tmp_path / "nothing-here")]) == 2
 
 
+def test_a_uri_is_bad_input_where_it_takes_a_path_and_keys_in_it_are_not_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What else was given is judged; what is followed is that one path."""
+    walks = tmp_path / "walks.parquet"
+    assert main(["generate", "--quiet", "--traces", "10", "--out", str(walks)]) == 0
+    capsys.readouterr()
+    uri = "s3://key:secret@bucket/walks.parquet"
+    said = "s3://bucket/walks.parquet: expected a path of this machine, {} a URI; with --spark Parquet is"
+    main(["check", "--quiet", str(walks), uri])
+    out = capsys.readouterr().out
+    assert said.format("saw") in out
+    assert "10 traces" in out
+    assert main(["check", "--quiet", "--follow", uri]) == 2
+    err = capsys.readouterr().err
+    assert said.format("seen") in err
+    assert "secret" not in out + err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check", "walks.parquet", "--out"],
+        ["convert", "walks.parquet"],
+        ["generate", "--out"],
+        ["conformance", "--out"],
+        ["play", "--save"],
+        ["model", "HwOnly", "--export"],
+        ["scenario", "--trace"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_nothing_is_written_to_a_uri_as_if_it_were_a_path(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else there would be a directory called s3: here."""
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, "s3://key:secret@bucket/out.ndjson"]) == 2
+    assert "s3://bucket/out.ndjson: expected a path of this machine, seen a URI" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_logs_become_ndjson_become_parquet_with_the_same_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is converted is judged alike."""
     lines = tmp_path / "trace.ndjson"

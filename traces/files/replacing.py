@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tidegauge.impl.errors import UsageError
+from tidegauge.traces.files.uri import is_uri, without_keys
 
 
 @contextmanager
@@ -36,6 +37,7 @@ def replacing(target: str | Path) -> Iterator[Path]:
 
 def writable(target: str | Path) -> None:
     """Raise UsageError if no file can be written at `target`."""
+    _refuse_uri(target)
     final = Path(os.path.realpath(target))
     if final.is_dir():
         raise _refused(target, "a file to write", "a directory")
@@ -48,6 +50,7 @@ def writable(target: str | Path) -> None:
 def directory(target: str | Path) -> Path:
     """The directory `target`, made if it is not there. Raises UsageError if nothing can be written into it."""
     path = Path(target)
+    _refuse_uri(target)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -55,6 +58,12 @@ def directory(target: str | Path) -> Path:
     if not os.access(path, os.W_OK | os.X_OK):
         raise _refused(target, "a directory that can be written to", "one that cannot")
     return path
+
+
+def _refuse_uri(target: str | Path) -> None:
+    """Else s3://BUCKET would be a directory here that is called s3: with BUCKET in it."""
+    if isinstance(target, str) and is_uri(target):
+        raise _refused(without_keys(target), "a path of this machine", "a URI")
 
 
 def _refused(target: str | Path, expected: str, seen: str) -> UsageError:

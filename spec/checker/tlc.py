@@ -20,12 +20,13 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tidegauge.spec.checker.java import Java, find_java
+from tidegauge.spec.checker.printed import PIPE, PRINTS, OnLine, printed
 from tidegauge.spec.checker.tla2tools import find_jar
 from tidegauge.spec.checker.transcript import (
-    OnLine,
     OnProgress,
     Outcome,
     Progress,
@@ -84,6 +85,8 @@ def modules() -> dict[str, str]:
 
 def _end(process: subprocess.Popen[str]) -> None:
     """Kill the process and what it started: `java` may be a script that keeps a JVM behind it."""
+    if process.returncode is not None:
+        return  # its number may be another's by now
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -132,8 +135,9 @@ def _run(
             watch = _Watch(process, seconds, stop)
             threading.Thread(target=watch.run, daemon=True).start()
             try:
-                transcript = read_transcript(process.stdout or (), on_line, on_progress)
-                code = process.wait()
+                with printed(work, on_line, partial(_end, process)) if on_line else contextlib.nullcontext():
+                    transcript = read_transcript(process.stdout or (), on_progress)
+                    code = process.wait()
             except BaseException:
                 _end(process)
                 raise
@@ -182,6 +186,7 @@ def run_tlc(
     with tempfile.TemporaryDirectory(prefix="tidegauge-tlc-") as directory:
         work = Path(directory)
         (work / "tmp").mkdir()
+        os.mkfifo(work / PIPE)
         for name, text in {**modules(), **(extra_modules or {}), f"{module}.cfg": config}.items():
             (work / name).write_text(text, encoding="utf-8")
         command = [
@@ -193,6 +198,7 @@ def run_tlc(
             *("-Dfile.encoding=UTF-8", "-Duser.language=en", "-Duser.country=US"),
             *("-cp", str(jar), "tlc2.TLC", "-tool", "-deadlock"),
             *("-metadir", str(work / "states"), "-workers", str(limits.workers)),
+            *(PRINTS if on_line else ()),
             *flags,
             *("-config", f"{module}.cfg", module),
         ]

@@ -1,4 +1,4 @@
-"""Read what TLC says in its tool mode: numbered messages, and between them what the spec prints.
+"""Read what TLC says in its tool mode: numbered messages.
 
 Text is looked at only inside messages of known numbers (tlc2.output.EC). Everything else is kept for the error report.
 """
@@ -59,7 +59,6 @@ _END = re.compile(r"@!@!@ENDMSG \d+ @!@!@")
 _COUNTED = re.compile(r"([\d,]+) (?:states generated|distinct states|states left)")
 _KEPT_LINES = 400
 
-OnLine = Callable[[str], object]
 OnProgress = Callable[[Progress], None]
 
 
@@ -118,8 +117,8 @@ class _Message:
     lines: list[str] = field(default_factory=list)
 
 
-def read_transcript(lines: Iterable[str], on_line: OnLine | None, on_progress: OnProgress | None) -> TlcTranscript:
-    """Sort TLC's output; `on_line` gets each line that the spec itself prints.
+def read_transcript(lines: Iterable[str], on_progress: OnProgress | None) -> TlcTranscript:
+    """Sort TLC's output.
 
     A message may hold another one, even from the middle of a line on: an error quotes its cause. The text of the inner one
     is then part of the outer one.
@@ -141,8 +140,6 @@ def read_transcript(lines: Iterable[str], on_line: OnLine | None, on_progress: O
                 transcript.take(message.number, message.kind, "\n".join(message.lines), on_progress)
         elif open_messages:
             open_messages[-1].lines.append(line)
-        elif on_line and line[:1] in {'"', "<"}:
-            on_line(line)
         elif len(transcript.loose) < _KEPT_LINES:
             transcript.loose.append(line)
     return transcript

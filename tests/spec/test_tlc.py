@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,29 @@ def test_an_exception_while_reading_ends_the_run() -> None:
         run_tlc("Counter", "SPECIFICATION Spec", extra_modules={"Counter.tla": endless}, on_line=stop)
 
 
+@pytest.mark.parametrize("script", ["exit 0", "exec sleep 60"])
+def test_a_process_that_never_opens_the_pipe_of_what_a_spec_prints_is_not_waited_for(tmp_path: Path, script: str) -> None:
+    """Whether it ends or is ended."""
+    lines: list[str] = []
+    java, limits = fake(tmp_path, script), Limits(seconds=0.3)
+    result = run_tlc("Counter", "", java=java, limits=limits, on_line=lines.append)
+    assert (result.outcome, lines) == (Outcome.ERROR, [])
+    assert result.seconds < 30
+
+
+def test_what_was_printed_before_the_end_is_read_whole(tmp_path: Path) -> None:
+    """More than a pipe holds, by a reader slower than the writer; TLC's own words are none of it."""
+    lines: list[str] = []
+
+    def slow(line: str) -> None:
+        lines.append(line)
+        time.sleep(0.0001)
+
+    java = fake(tmp_path, "echo TLC; seq 20000 > printed; kill -9 $$")
+    assert run_tlc("Counter", "", java=java, on_line=slow).outcome is Outcome.ERROR
+    assert lines == [str(number + 1) for number in range(20000)]
+
+
 def test_silence_is_no_success(tmp_path: Path) -> None:
     """A process that ends well without a word from TLC has given no verdict."""
     result = run_tlc("Counter", "", java=fake(tmp_path, "exit 0"))
@@ -159,7 +183,7 @@ def test_progress_is_passed_on() -> None:
     """Progress messages are read whether or not numbers are grouped."""
     seen: list[Progress] = []
     text = "Progress(20) at x: 101,922 states generated (1 s/min), 21162 distinct states found (9 ds/min), 857 states left"
-    read_transcript(["@!@!@STARTMSG 2200:0 @!@!@", text, "@!@!@ENDMSG 2200 @!@!@"], None, seen.append)
+    read_transcript(["@!@!@STARTMSG 2200:0 @!@!@", text, "@!@!@ENDMSG 2200 @!@!@"], seen.append)
     assert seen == [Progress(20, 101922, 21162, 857)]
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tidegauge.commands.counts import seconds
 from tidegauge.impl.errors import UsageError
 from tidegauge.spec.interrupts import Asked, heard
-from tidegauge.traces.files.uri import is_uri, without_keys
+from tidegauge.traces.files.uri import elsewhere
 
 if TYPE_CHECKING:
     from tidegauge.conformance.judging.check import How, Report
@@ -133,9 +133,9 @@ def _path(args: argparse.Namespace) -> tuple[str, str]:
     if len(args.path) != 1:
         raise UsageError(f"check --follow: expected one path, or - for standard input, seen {len(args.path)} paths")
     (path,) = args.path
-    if is_uri(path) and not Path(path).exists():
+    if uri := elsewhere(path):
         raise UsageError(
-            f"check --follow: {without_keys(path)}: expected a path of this machine, seen a URI; "
+            f"check --follow: {uri}: expected a path of this machine, seen a URI; "
             "with --spark Parquet is followed where it lies"
         )
     kind = "NDJSON" if path == STDIN else _kind(Path(path))

@@ -25,7 +25,10 @@ def at(place: str | AnyPath) -> AnyPath:
         return place
     if not is_uri(place):
         return Path(place)
-    parts = urlsplit(place)
+    try:
+        parts = urlsplit(place)
+    except ValueError as error:  # a [ that is not closed, as in an address of IPv6
+        raise UsageError(f"{without_keys(place)}: expected a URI, seen: {error}") from error
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost"):
             raise UsageError(f"{place}: expected a file: URI of this machine, seen one of {parts.netloc}")

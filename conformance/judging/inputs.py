@@ -26,7 +26,7 @@ from tidegauge.traces.files import ndjson
 from tidegauge.traces.files.distinct import Distinct
 from tidegauge.traces.files.ndjson_columns import read_at_once
 from tidegauge.traces.files.parquet import Reader, Unreadable
-from tidegauge.traces.files.uri import is_uri, without_keys
+from tidegauge.traces.files.uri import elsewhere
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING, Config, Trace
@@ -121,8 +121,8 @@ def read(source: Source, layout: str | None = None, selection: Selection | None 
         yield from _logs(source, layout, selection)
     elif selection is not None and path.exists():
         raise UsageError(f"{source.name}: expected broker logs to select topics or times from, seen another kind of input")
-    elif is_uri(source.name) and not path.exists():
-        uri, do = without_keys(source.name), "with --spark Parquet is judged where it lies; copy anything else"
+    elif uri := elsewhere(source.name):
+        do = "with --spark Parquet is judged where it lies; copy anything else"
         found.problems.append(Problem(uri, None, "a path of this machine", "a URI", do))
         yield Part(uri, "URI", iter(()), found)
     else:

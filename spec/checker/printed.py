@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. To its standard output TLC writes each line by itself, and who reads it is woken for each: a fifth of the time of a run
-   that reports every transition. To a file of the user's (-userFile) it writes kilobytes at a time. That file is a pipe.
+1. To its standard output TLC writes each line by itself, and who reads it is woken for each. To a file of the user's
+   (-userFile) it writes kilobytes at a time. That file is a pipe.
 2. The pipe is open for writing here, too, until the process has ended: so neither end waits for a JVM that never opened it.
 """
 

@@ -186,7 +186,8 @@ def run_tlc(
     with tempfile.TemporaryDirectory(prefix="tidegauge-tlc-") as directory:
         work = Path(directory)
         (work / "tmp").mkdir()
-        os.mkfifo(work / PIPE)
+        if on_line:
+            os.mkfifo(work / PIPE)
         for name, text in {**modules(), **(extra_modules or {}), f"{module}.cfg": config}.items():
             (work / name).write_text(text, encoding="utf-8")
         command = [

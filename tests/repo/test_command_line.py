@@ -72,15 +72,16 @@ def test_a_directory_without_logs_and_a_missing_path_are_bad_input(tmp_path: Pat
     assert main(["check", "--quiet", str(tmp_path / "nothing-here")]) == 2
 
 
+@pytest.mark.parametrize("bucket", ["bucket", "[bucket"], ids=["right", "of no right form"])
 def test_a_uri_is_bad_input_where_it_takes_a_path_and_keys_in_it_are_not_repeated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What else was given is judged; what is followed is that one path."""
     walks = tmp_path / "walks.parquet"
     assert main(["generate", "--quiet", "--traces", "10", "--out", str(walks)]) == 0
     capsys.readouterr()
-    uri = "s3://key:secret@bucket/walks.parquet"
-    said = "s3://bucket/walks.parquet: expected a path of this machine, {} a URI; with --spark Parquet is"
+    uri = f"s3://key:secret@{bucket}/walks.parquet"
+    said = f"s3://{bucket}/walks.parquet: expected a path of this machine, {{}} a URI; with --spark Parquet is"
     main(["check", "--quiet", str(walks), uri])
     out = capsys.readouterr().out
     assert said.format("saw") in out

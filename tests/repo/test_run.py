@@ -1,6 +1,5 @@
 """`./run ENV [ARGS]`, with a stand-in for tox that says what it is given."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -24,14 +23,14 @@ def checkout(tmp_path: Path) -> Path:
 
 def given(checkout: Path, *arguments: str) -> list[str]:
     run = [str(checkout / "run"), *arguments]
-    return subprocess.run(run, check=True, capture_output=True, text=True, env=os.environ).stdout.splitlines()
+    return subprocess.run(run, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
-def test_an_environment_without_arguments_has_those_that_tox_ini_gives_it(checkout):
+def test_an_environment_without_arguments_has_those_that_tox_ini_gives_it(checkout: Path) -> None:
     assert given(checkout, "models") == ["run", "--quiet", "-e", "models"]
 
 
-def test_arguments_go_to_the_environment_as_they_stand(checkout):
+def test_arguments_go_to_the_environment_as_they_stand(checkout: Path) -> None:
     assert given(checkout, "models", "large", "-k", "two words") == [
         *("run", "--quiet", "-e", "models"),
         *("--", "large", "-k", "two words"),

@@ -77,6 +77,8 @@ def test_a_place_is_a_path_or_a_uri() -> None:
         at("file://elsewhere/walks")
     with pytest.raises(UsageError, match=r"^ftp://host/walks: expected a path, or a URI that Arrow opens"):
         at("ftp://host/walks")
+    with pytest.raises(UsageError, match=r"^s3://\[bucket/walks: expected a URI, seen: "):
+        at("s3://key:secret@[bucket/walks")
 
 
 def test_keys_in_a_uri_are_refused_and_not_repeated() -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tidegauge.impl.errors import UsageError
-from tidegauge.traces.files.uri import is_uri, without_keys
+from tidegauge.traces.files.uri import elsewhere
 
 
 @contextmanager
@@ -49,8 +49,8 @@ def writable(target: str | Path) -> None:
 
 def directory(target: str | Path) -> Path:
     """The directory `target`, made if it is not there. Raises UsageError if nothing can be written into it."""
-    path = Path(target)
     _refuse_uri(target)
+    path = Path(target)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -62,8 +62,8 @@ def directory(target: str | Path) -> Path:
 
 def _refuse_uri(target: str | Path) -> None:
     """Else s3://BUCKET would be a directory here that is called s3: with BUCKET in it."""
-    if isinstance(target, str) and is_uri(target):
-        raise _refused(without_keys(target), "a path of this machine", "a URI")
+    if uri := elsewhere(target):
+        raise _refused(uri, "a path of this machine", "a URI")
 
 
 def _refused(target: str | Path, expected: str, seen: str) -> UsageError:

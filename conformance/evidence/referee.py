@@ -5,7 +5,8 @@ Rules of this file
 1. TLC says whether the spec can tell a trace (spec/TraceEvents.tla); the judge says whether a rule fails. They are asked
    about the same events of schema v1.
 2. They may differ where one of them asks for more: a rule that a profile breaks, so that the spec does too; a line or value
-   that the judge leaves free on purpose. ASKS_MORE and FREE say which, by the rules, and by what was changed.
+   that the judge leaves free on purpose. ASKS_MORE, FREE and the REASONS of judge = spec say which, by the rules, and by
+   what was changed.
 3. What they differ in and neither explains is a finding.
 """
 
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tidegauge.conformance.evidence import beyond
-from tidegauge.conformance.evidence.mutation import CHANGED, DROPPED, ONE_NUMBER, REPEATED, SWAPPED, TraceMutant, mutants
+from tidegauge.conformance.evidence.mutation import CHANGED, DROPPED, ONE_NUMBER, SWAPPED, TraceMutant, mutants
+from tidegauge.conformance.evidence.product.reasons import REASONS
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.impl.cluster.cluster import Bounds
@@ -44,37 +46,19 @@ OPEN = "an absent line is an observation that was not made: what it would have t
 EITHER_ORDER = "which of two nodes did its part first is free where nothing both of them told decides it"
 ONE_STEP = "which of two lines of one step comes first is the source's choice"
 REGISTERS = "a restarted broker may register, and read metadata, before its fencing and unfencing are told; the spec waits"
-AGAIN = "a request may be lost on its way and sent again; the spec sends again only when it knows so"
-LATE = "metadata of an earlier image that names the same leader may arrive late; the spec reads the newest"
-SESSIONS = "who is live is the controller's own knowledge, and agrees with what the brokers did"
 TOGETHER = "one registration may hold an election and another change of the ISR; the spec makes one at a time"
-NEW_EPOCH = "a leader may get a new epoch and lead on, as in KRaft below metadata version 3.6; the spec elects another"
 UNHEARD = "whether an ISR may grow is undecided where nobody was heard to propose it"
-OTHER_REASON = "a broker may refuse for a reason that is no part of the protocol"
-SIZE = "how much of its log a leader answers is its choice; the spec answers as much as fits"
 FORKED = "what recovery makes of the epoch cache of a forked log is open; the spec's cache is what the records imply"
-NOTHING_TRUNCATED = "a truncation at the log end truncates nothing and may be told twice"
 
 FREE: Mapping[tuple[str, str, str], str] = {
-    ("SendFetch", REPEATED, ""): AGAIN,
-    ("SendEpochRequest", REPEATED, ""): AGAIN,
-    ("HandleFetch", CHANGED, "error"): OTHER_REASON,
-    ("HandleEpochRequest", CHANGED, "error"): OTHER_REASON,
-    ("HandleAlterPartitionResponse", CHANGED, "error"): OTHER_REASON,
-    ("HandleFetch", CHANGED, "rec_end"): SIZE,
-    ("BecomeFollower", CHANGED, "leader_epoch"): LATE,
-    ("BecomeLeader", CHANGED, "isr"): LATE,
-    ("BecomeLeader", CHANGED, "leader_epoch"): LATE,
-    ("ChangePartition", CHANGED, "live"): SESSIONS,
     ("ChangePartition", CHANGED, "isr"): TOGETHER,
-    ("ChangePartition", CHANGED, "leader_epoch"): NEW_EPOCH,
     ("ChangePartition", SWAPPED, "ChangePartition"): UNHEARD,
-    ("TruncateToHighWatermark", REPEATED, ""): NOTHING_TRUNCATED,
     ("ExpandIsr", SWAPPED, "HandleFetch"): ONE_STEP,
     ("BecomeFollower", SWAPPED, "TruncateToHighWatermark"): ONE_STEP,
     ("TruncateToHighWatermark", SWAPPED, "SendFetch"): ONE_STEP,
 }
-"""What the judge leaves free and the spec does not: event, kind of change, and the field or the other event."""
+"""What the judge leaves free and the spec does not: event, kind of change, and the field or the other event. Of one event
+more, or one with another value, REASONS says it: those are offered in every state of the models, too."""
 
 REGISTERING = frozenset({"Start", "Crash", "BecomeLeader", "BecomeFollower"})
 
@@ -150,8 +134,8 @@ class Ruling:
             one, two = self.trace.events[at : at + 2]
             return FREE.get((event, kind, more[1])) if one.node == two.node else _order(event, more[1])
         if kind == CHANGED:
-            return FREE.get((event, kind, more[0]))
-        return FREE.get((event, kind, ""))
+            return FREE.get((event, kind, more[0])) or REASONS.get((event, more[0]))
+        return REASONS.get((event, ""))
 
     @property
     def says(self) -> str:

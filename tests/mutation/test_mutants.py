@@ -64,6 +64,13 @@ def test_a_mutant_is_killed_and_the_original_is_not() -> None:
     assert not killed("replica", unchanged, tables)
 
 
+def test_the_tests_of_a_room_see_the_mutant_and_not_the_original() -> None:
+    """Though Tidegauge is a plugin of pytest, whose own import of it would pass the mutant by."""
+    text = path_of("fetch_session_cache").read_text(encoding="utf-8")
+    assert not killed("fetch_session_cache", Mutant("no function", "no change", text), {})
+    assert killed("fetch_session_cache", mutants_of(text)[0], {})
+
+
 def test_every_listed_survivor_is_a_mutant() -> None:
     """A reason for a mutant that no longer exists is removed."""
     for module, rows in known_survivors().items():

@@ -32,8 +32,11 @@ Report = Mapping[str, Any]
 
 EARLIEST, LATEST = "earliest", "latest"
 
-IN_SESSION = frozenset({"fetch_in_session", "fetch_others"})
+IN_SESSION = frozenset({"fetch_in_session", "fetch_in_session_and_wait", "fetch_others"})
 """Fetches in a session: their responses need not name the partition."""
+
+MAY_WAIT = frozenset({"fetch_and_wait", "fetch_in_session_and_wait"})
+"""Fetches that are answered later, in `fetched`, if they have to wait."""
 
 
 class Shape(NamedTuple):
@@ -78,6 +81,13 @@ STEPS: Mapping[str, Shape] = MappingProxyType(
             "The same as `fetch` with a session epoch (KIP-227): 0 opens a session of this partition and another, in place "
             "of the peer's last; -1 ends that. An incremental one names this partition only if it has changed. The result "
             "is null if the response does not name it.",
+        ),
+        "fetch_in_session_and_wait": Shape(
+            ("peer", "current_leader_epoch", "fetch_offset", "last_fetched_epoch", "may_join", "session_epoch"),
+            ("error", "hw", "log_start", "records", "diverging"),
+            "HandleFetch",
+            "Both: one that has to wait is answered in `fetched`. A full one opens its session then; an incremental one is "
+            "refused if another request has moved its session on meanwhile. The other partition has nothing to tell.",
         ),
         "fetch_others": Shape(
             ("peer", "session_epoch"),
@@ -170,8 +180,8 @@ REPORTED: Mapping[str, str] = MappingProxyType(
         "is responded to or lost",
         "proposal": "the AlterPartition request in flight, null for none",
         "produced": "the waiting appends with acks -1 that this step answered: base offset and error of each",
-        "fetched": "by peer, the waiting fetch that this step completed: what it was answered with, as in the `result` of a "
-        "fetch",
+        "fetched": "by peer, the waiting fetch that this step completed: what it was answered with, as in the `result` of "
+        "that fetch",
         "leo": "the log end offset",
         "hw": "the high watermark",
         "log_start": "the log start offset",

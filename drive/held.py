@@ -15,6 +15,7 @@ from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules, Setup
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server.waiting import DelayedFetch
+from tidegauge.impl.sessions.fetch_session import FetchContext
 from tidegauge.impl.sessions.fetch_session_cache import FetchSession
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.table import Table
@@ -26,8 +27,8 @@ NO_LIMIT = -1
 Produced = tuple[tuple[int, int], ...]
 """Base offset and error of appends that were waiting."""
 
-Fetched = Mapping[int, FetchResponse]
-"""The responses to fetches that were waiting, by peer."""
+Fetched = Mapping[int, FetchResponse | None]
+"""The responses to fetches that were waiting, by peer; None where one in a session does not name the partition."""
 
 
 class Waiting(NamedTuple):
@@ -39,7 +40,8 @@ class Waiting(NamedTuple):
 
 class Held(NamedTuple):
     """The broker, and what is under way around it. `highest_epoch`: the highest leader epoch it has heard of. `fetches`: by
-    peer, the fetch that waits. `sessions`: by peer, its fetch session; `lost`: whose session went with its process.
+    peer, the fetch that waits. `sessions`: by peer, its fetch session; `lost`: whose session went with its process;
+    `contexts`: what a fetch that waits means in a session.
 
     `wrong` is what a broker with a bug makes of a step that the right one has taken.
     """
@@ -53,6 +55,7 @@ class Held(NamedTuple):
     waiting: tuple[Waiting, ...] = ()
     fetches: Table[int, DelayedFetch] = Table()
     sessions: Table[int, FetchSession] = Table()
+    contexts: Table[int, FetchContext] = Table()
     lost: tuple[int, ...] = ()
     partition_epoch: int = UNDEFINED
     highest_epoch: int = UNDEFINED
@@ -100,7 +103,7 @@ def report(held: Held, result: Report | None = None, produced: Produced = (), fe
             "partition_epoch": proposal.partition_epoch,
         },
         "produced": [[*answered] for answered in produced],
-        "fetched": {str(peer): fetch_json(response) for peer, response in fetched.items()},
+        "fetched": {str(peer): named_json(response) for peer, response in fetched.items()},
         "leo": log.end,
         "hw": log.hw,
         "log_start": log.start,
@@ -119,6 +122,11 @@ def fetch_json(response: FetchResponse) -> Report:
         "records": [[batch.base, batch.last, batch.epoch] for batch in response.records],
         "diverging": [response.diverging_epoch, response.diverging_end] if response.is_diverging else None,
     }
+
+
+def named_json(response: FetchResponse | None) -> Report | None:
+    """The same of one that waits, or that does not name the partition: null."""
+    return None if response is None else fetch_json(response)
 
 
 def _request_json(setup: Setup, request: Request) -> dict[str, int]:

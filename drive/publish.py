@@ -72,7 +72,7 @@ def _report() -> dict[str, Any]:
     results = dict.fromkeys(field for shape in STEPS.values() for field in shape.result)
     properties = {field: _kind(field) for field in results}
     result = {"type": ["object", "null"], "required": ["error"], "properties": properties}
-    fetched = {**result, "type": "object", "properties": {field: _kind(field) for field in STEPS["fetch"].result}}
+    fetched = {**result, "properties": {field: _kind(field) for field in STEPS["fetch"].result}}
     fields: dict[str, dict[str, Any]] = {
         "result": result,
         "requests": {"type": "object", "additionalProperties": {"anyOf": [fetch, epoch]}},

@@ -8,9 +8,10 @@ Rules of this file
    afterwards, what it says is from before (Partition#readRecords). With batches of one that changes nothing.
 """
 
-from tidegauge.drive.contract import Capabilities, Report, Step
+from tidegauge.drive.contract import MAY_WAIT, Capabilities, Report, Step
 from tidegauge.drive.held import Fetched, Held, Produced, report
 from tidegauge.drive.purgatory import completed
+from tidegauge.drive.sessions import answered_in_sessions
 from tidegauge.drive.steps import STEPS
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.messages import FetchRequest
@@ -38,7 +39,7 @@ def possible(held: Held, step: Step) -> bool:
         return bool(arguments[2] > held.partition_epoch)
     if held.partition_epoch == UNDEFINED or (partition.leader_epoch == UNDEFINED and name not in {"stop", "crash"}):
         return False  # a broker that has read no metadata has no such partition: nobody is answered
-    if name == "fetch_and_wait":
+    if name in MAY_WAIT:
         return arguments[0] not in held.fetches
     if name == "lose_response":
         return held.request(arguments[0]) is not None
@@ -89,7 +90,7 @@ def stepped(held: Held, taken: Step) -> tuple[Held, Report | None, Produced, Fet
     if held.wrong is not None:
         after, result = held.wrong(held, taken, after, result)
     after, produced = _answering(_proposing(after, before.state))
-    after, fetched = completed(before, after)
+    after, fetched = answered_in_sessions(*completed(before, after))
     return _asking(after), result, produced, fetched
 
 

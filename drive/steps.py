@@ -1,10 +1,11 @@
 """What each step of the contract does to the broker, and the response to it."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from tidegauge.drive.contract import BROKER, LATEST
-from tidegauge.drive.held import Held, Taken, Waiting, cache_of, fetch_json, led
+from tidegauge.drive.held import Held, Taken, Waiting, cache_of, fetch_json, led, named_json
 from tidegauge.drive.purgatory import fetched_or_waiting
 from tidegauge.drive.sessions import fetched_in_session
 from tidegauge.impl.client_messages import Isolation, OffsetSpec
@@ -56,20 +57,28 @@ def _fetch(held: Held, peer: int, epoch: int, offset: int, last_epoch: int, may_
 
 def _fetch_and_wait(held: Held, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Taken:
     held, response = fetched_or_waiting(held, FetchRequest(peer, epoch, offset, last_epoch), may_join=may_join)
-    return held, None if response is None else fetch_json(response)
+    return held, named_json(response)
 
 
 def _fetch_in_session(
-    held: Held, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
+    held: Held,
+    peer: int,
+    epoch: int,
+    offset: int,
+    last_epoch: int,
+    may_join: bool,
+    session_epoch: int,
+    *,
+    waits: bool = False,
 ) -> Taken:
     request = FetchRequest(peer, epoch, offset, last_epoch)
-    held, response = fetched_in_session(held, peer, session_epoch, request, may_join=may_join)
-    return held, None if response is None else fetch_json(response)
+    held, response = fetched_in_session(held, peer, session_epoch, request, may_join=may_join, waits=waits)
+    return held, named_json(response)
 
 
 def _fetch_others(held: Held, peer: int, session_epoch: int) -> Taken:
     held, response = fetched_in_session(held, peer, session_epoch, None, may_join=True)
-    return held, None if response is None else fetch_json(response)
+    return held, named_json(response)
 
 
 def _offsets_for_leader_epoch(held: Held, current_leader_epoch: int, leader_epoch: int) -> Taken:
@@ -172,6 +181,7 @@ STEPS: Mapping[str, Callable[..., Taken]] = {
     "fetch": _fetch,
     "fetch_and_wait": _fetch_and_wait,
     "fetch_in_session": _fetch_in_session,
+    "fetch_in_session_and_wait": partial(_fetch_in_session, waits=True),
     "fetch_others": _fetch_others,
     "offsets_for_leader_epoch": _offsets_for_leader_epoch,
     "list_offsets": _list_offsets,

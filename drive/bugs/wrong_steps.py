@@ -10,7 +10,7 @@ Rules of this file
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tidegauge.drive.contract import BROKER, Report, Step
+from tidegauge.drive.contract import BROKER, IN_SESSION, MAY_WAIT, Report, Step
 from tidegauge.drive.held import Held, Taken, WrongStep, cache_of, led
 from tidegauge.drive.sessions import known_of
 from tidegauge.impl.client_messages import FetchParams
@@ -28,7 +28,7 @@ from tidegauge.impl.table import Table
 
 _ALL: dict[str, WrongStep] = {}
 
-FETCHES = frozenset({"fetch", "fetch_in_session"})
+FETCHES = frozenset({"fetch", "fetch_in_session"}) | MAY_WAIT
 """Of these the third argument is the offset."""
 
 
@@ -102,14 +102,14 @@ def _diverging_fetch_is_withheld(before: Held, taken: Step, after: Held, result:
     """
     if result is None or not result.get("diverging"):
         return after, result
-    if taken[0] == "fetch_in_session" and taken[6] not in {INITIAL_EPOCH, FINAL_EPOCH}:
+    if taken[0] in MAY_WAIT and taken[3] == after.broker.partition.log.end:
+        withheld = DelayedFetch(taken[1], NOW, FetchParams(taken[1]), Table())
+        return after._replace(fetches=after.fetches.put(taken[1], withheld)), None
+    if taken[0] in IN_SESSION and taken[6] not in {INITIAL_EPOCH, FINAL_EPOCH}:
         cached = known_of(before.sessions.get(taken[1]))
         known = cached is not None and (cached.hw, cached.log_start) == (result["hw"], result["log_start"])
         return after, None if known else result
-    if taken[0] != "fetch_and_wait" or taken[3] != after.broker.partition.log.end:
-        return after, result
-    withheld = DelayedFetch(taken[1], NOW, FetchParams(taken[1]), Table())
-    return after._replace(fetches=after.fetches.put(taken[1], withheld)), None
+    return after, result
 
 
 # ---------------------------------------------------------------------------------------------------------------------

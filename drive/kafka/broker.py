@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tidegauge.drive.contract import BROKER
 from tidegauge.drive.kafka.canary import Canary
-from tidegauge.drive.kafka.clients import Calls, Topic, Versions
+from tidegauge.drive.kafka.clients import Calls, Versions
 from tidegauge.drive.kafka.controller import CONTROLLER, Controller
 from tidegauge.drive.kafka.jars import release_in
 from tidegauge.drive.kafka.peers import Peer
@@ -137,11 +137,6 @@ class KafkaBroker:
     async def connect(self) -> Connection:
         """Another connection to the broker."""
         return await Connection.open(self._messages, self.controller.port)
-
-    @property
-    def other(self) -> Topic:
-        """A topic that is always there. Peers that are driven have no replica of it: to fetch it is an error each time."""
-        return self._pulse.topic
 
     def peer(self, node: int) -> Peer:
         """A broker of ours."""

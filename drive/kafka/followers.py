@@ -2,9 +2,9 @@
 of a connection at a time (KafkaChannel#mute)."""
 
 import asyncio
+from collections.abc import Callable
 from typing import NamedTuple
 
-from tidegauge.drive.kafka.clients import fetched
 from tidegauge.drive.kafka.lane import Lane
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call, Connection
@@ -15,11 +15,16 @@ read, for it was there before; when the second is, it has been handled, for one 
 its response has been written. The last gives this process a turn to read it."""
 
 
+Read = Callable[[Message], Message | None]
+"""What a response says of the one partition; None for nothing."""
+
+
 class Waiting(NamedTuple):
-    """A fetch whose response is not there yet."""
+    """A fetch whose response is not there yet, and how it is read."""
 
     connection: Connection
     response: "asyncio.Task[list[Message]]"
+    read: Read
 
 
 class Followers:
@@ -29,27 +34,27 @@ class Followers:
         self._lane = lane
         self._waiting: dict[int, Waiting] = {}
 
-    async def fetch(self, peer: int, call: Call) -> Message | None:
-        """Send a fetch; the one partition of the response, None if it waits."""
+    async def fetch(self, peer: int, call: Call, read: Read) -> Message | None:
+        """Send a fetch; what its response says of the partition, None if it waits."""
         connection = await self._lane.broker.connect()
         await connection.versions()  # the broker serves this connection: what is sent now is read with what others send
-        self._waiting[peer] = Waiting(connection, asyncio.create_task(connection.calls([call])))
+        self._waiting[peer] = Waiting(connection, asyncio.create_task(connection.calls([call])), read)
         await asyncio.sleep(0)  # it is sent
         for _ in range(ROUNDS):
             await self._lane.connection.versions()
         return self.answered().get(peer)
 
-    def answered(self) -> dict[int, Message]:
-        """The responses that have come since this was last asked, by peer: the one partition of each."""
+    def answered(self) -> dict[int, Message | None]:
+        """The responses that have come since this was last asked, by peer: what each says of the partition."""
         done = {peer: waiting for peer, waiting in self._waiting.items() if waiting.response.done()}
         for peer, waiting in done.items():
             del self._waiting[peer]
             waiting.connection.close()
-        return {peer: fetched(waiting.response.result()[0]) for peer, waiting in sorted(done.items())}
+        return {peer: waiting.read(waiting.response.result()[0]) for peer, waiting in sorted(done.items())}
 
     def close(self) -> None:
         """Nobody waits any more."""
-        for connection, response in self._waiting.values():
-            response.cancel()
-            connection.close()
+        for waiting in self._waiting.values():
+            waiting.response.cancel()
+            waiting.connection.close()
         self._waiting = {}

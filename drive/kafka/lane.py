@@ -1,11 +1,17 @@
 """A lane: peers and a connection that one path at a time is played with. Brokers are named 1, 2, .. in steps; a lane has
-broker ids of its own for all but the first."""
+broker ids of its own for all but the first.
+
+The peers are in sync on another partition, too, which the broker leads for good and nobody appends to: to fetch it is no
+error, and there is nothing to be told, so it keeps a session alive and completes no fetch.
+"""
 
 from collections.abc import Mapping
 from uuid import uuid4
 
+from tidegauge.drive.contract import BROKER
 from tidegauge.drive.kafka.broker import KafkaBroker
 from tidegauge.drive.kafka.clients import Topic
+from tidegauge.drive.kafka.metadata_log import MetadataRecord
 from tidegauge.drive.kafka.peers import Peer
 from tidegauge.drive.wire.frames import Connection
 
@@ -18,11 +24,16 @@ class Lane:
     def __init__(self, broker: KafkaBroker, number: int) -> None:
         self.broker, self._number, self._opened = broker, number, 0
         self.peers: Mapping[int, Peer] = {name: broker.peer(100 + 10 * number + name) for name in (2, 3)}
+        self.other = Topic(uuid4(), f"other-{number}")
 
     async def register(self) -> None:
-        """Register the peers."""
+        """Register the peers, and the other partition."""
         for peer in self.peers.values():
             await peer.start()
+        controller, topic = self.broker.controller, self.other
+        controller.append(MetadataRecord("TopicRecord", {"name": topic.name, "topicId": topic.id}))
+        everybody = [BROKER, *(peer.node for peer in self.peers.values())]
+        controller.partition(topic.id, everybody, everybody, BROKER, 0, 0)
 
     async def up(self) -> None:
         """Connect to a process that has started, and wait for its first fetches."""

@@ -18,7 +18,7 @@ from tidegauge.drive.kafka.clients import (
     replica_of,
 )
 from tidegauge.drive.kafka.fetch_sessions import FetchSessions
-from tidegauge.drive.kafka.followers import Followers
+from tidegauge.drive.kafka.followers import Followers, Read
 from tidegauge.drive.kafka.lane import Lane
 from tidegauge.drive.kafka.metadata_log import MetadataRecord
 from tidegauge.drive.kafka.peers import Peer, fetch_response
@@ -71,7 +71,7 @@ class Partition:
             "requests": {str(name): found for name, peer in self._peers.items() if (found := self._request(peer))},
             "proposal": self._proposal(),
             "produced": self._producers.answered(),
-            "fetched": {str(name): _fetch_json(found) for name, found in self._followers.answered().items()},
+            "fetched": {str(name): _named_json(found) for name, found in self._followers.answered().items()},
             "leo": replica.leo,
             "hw": replica.hw,
             "log_start": replica.log_start,
@@ -152,20 +152,27 @@ class Partition:
 
     async def _fetch_and_wait(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report | None:
         call = await self._fetch_call(name, epoch, offset, last_epoch, may_join, waits=True)
-        found = await self._followers.fetch(name, call)
-        return None if found is None else _fetch_json(found)
+        return _named_json(await self._followers.fetch(name, call, fetched))
 
     async def _fetch_in_session(
         self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
     ) -> Report | None:
-        call = await self._fetch_call(name, epoch, offset, last_epoch, may_join)
-        found = await self._sessions.fetch(name, call, session_epoch, wanted=True)
-        return None if found is None else _fetch_json(found)
+        full = await self._fetch_call(name, epoch, offset, last_epoch, may_join)
+        return await self._answered_in_session(*self._sessions.fetch(name, full, session_epoch, wanted=True))
+
+    async def _fetch_in_session_and_wait(
+        self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
+    ) -> Report | None:
+        full = await self._fetch_call(name, epoch, offset, last_epoch, may_join, waits=True)
+        call, read = self._sessions.fetch(name, full, session_epoch, wanted=True)
+        return _named_json(await self._followers.fetch(name, call, read))
 
     async def _fetch_others(self, name: int, session_epoch: int) -> Report | None:
-        call = await self._fetch_call(name, UNDEFINED, 0, UNDEFINED, may_join=True)
-        found = await self._sessions.fetch(name, call, session_epoch, wanted=False)
-        return None if found is None else _fetch_json(found)
+        full = await self._fetch_call(name, UNDEFINED, 0, UNDEFINED, may_join=True)
+        return await self._answered_in_session(*self._sessions.fetch(name, full, session_epoch, wanted=False))
+
+    async def _answered_in_session(self, call: Call, read: Read) -> Report | None:
+        return _named_json(read((await self._lane.connection.calls([call]))[0]))
 
     async def _fetch_call(
         self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, *, waits: bool = False
@@ -259,6 +266,11 @@ def _fetch_json(found: Message) -> Report:
         "records": batches_of(found),
         "diverging": None if diverging is None else [*diverging],
     }
+
+
+def _named_json(found: Message | None) -> Report | None:
+    """The same of a response that waits, or that does not name the partition: null."""
+    return None if found is None else _fetch_json(found)
 
 
 OVERTAKEN = 95

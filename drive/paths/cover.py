@@ -4,7 +4,8 @@ Rules of this file
 
 1. A local step is a value of the broker and a step; for a response or its loss also the request it ends. Where peers may
    wait, it is also what waits, and only those count that something waits at or that may begin to. Where they fetch in
-   sessions, it is also what the sessions remember, and only fetches in sessions count.
+   sessions, it is also what the sessions remember, and only fetches in sessions count. Where they wait in sessions, it is
+   what waits and who has a session: what a session was told before makes no difference to who waited.
 2. States are explored breadth first and each path begins with a shortest run to a state that still has something to
    take; then it goes on while there is something near. So a path that fails is short already.
 3. Order is that of the graph, or as a seed shuffles it. The same graph and the same seed give the same paths.
@@ -14,11 +15,11 @@ import random
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
-from tidegauge.drive.contract import BROKER, EVERYTHING, IN_SESSION, Capabilities, Opening, Order, Path, Step
+from tidegauge.drive.contract import BROKER, EVERYTHING, IN_SESSION, MAY_WAIT, Capabilities, Opening, Order, Path, Step
 from tidegauge.drive.held import Held, opened
 from tidegauge.drive.paths.inputs import LEADER_EPOCH, NEXT, NOT_DUE, Input, Inputs, Local, Requested, counted, local
 from tidegauge.drive.reference import lacking, possible, step
-from tidegauge.drive.sessions import expected_epoch, known_of
+from tidegauge.drive.sessions import expected_epoch, known_of, waits_in
 from tidegauge.impl.messages import FetchRequest, Request
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import INVALID_UPDATE_VERSION, NONE, UNDEFINED
@@ -83,9 +84,9 @@ def cover(
 def _counts(inputs: Inputs, edge: Edge) -> bool:
     """Whether it is a local step of the graph: rule 1 of this file."""
     _, _, taken, (waiting, _) = edge.takes
-    if inputs.sessions:
-        return taken[0] in IN_SESSION
-    return not inputs.waits or taken[0] == "fetch_and_wait" or bool(waiting)
+    if inputs.waits:
+        return taken[0] in MAY_WAIT or bool(waiting)
+    return not inputs.sessions or taken[0] in IN_SESSION
 
 
 def _in_graph(inputs: Inputs) -> Iterator[tuple[Local, Input]]:
@@ -110,7 +111,7 @@ def _explored(inputs: Inputs, start: Held, capabilities: Capabilities) -> tuple[
             if target == len(states):
                 states.append(after)
                 parents.append((source, given))
-            here.append(Edge((value, requested, given, (held.fetches, _remembered(held))), given, target))
+            here.append(Edge((value, requested, given, (held.fetches, _counted_with(inputs, held))), given, target))
         edges.append(here)
     return edges, parents
 
@@ -125,18 +126,20 @@ def _given(inputs: Inputs, held: Held, value: Local) -> Iterator[Input]:
     for given in inputs.given.get(value, ()):
         if not given.requested or in_flight.get(given.step[1]) == given.requested:
             yield given
-        if inputs.waits and given.step[0] == "fetch":
+        if inputs.waits and not inputs.sessions and given.step[0] == "fetch":
             yield Input(("fetch_and_wait", *given.step[1:]))
         if inputs.sessions and given.step[0] == "fetch":
-            yield from _in_sessions(given.step)
+            yield from _in_sessions(given.step, waits=inputs.waits)
     for peer, requested in in_flight.items():
         yield Input(("lose_response", peer), requested)
 
 
-def _in_sessions(fetch: Step) -> Iterator[Input]:
+def _in_sessions(fetch: Step, *, waits: bool) -> Iterator[Input]:
     """The same fetch with each session epoch, and one of the session that forgets the partition."""
     for session_epoch in (INITIAL_EPOCH, NEXT, NOT_DUE, FINAL_EPOCH):
         yield Input(("fetch_in_session", *fetch[1:], session_epoch))
+        if waits:
+            yield Input(("fetch_in_session_and_wait", *fetch[1:], session_epoch))
     yield Input(("fetch_others", fetch[1], NEXT))
 
 
@@ -182,7 +185,17 @@ def _key(inputs: Inputs, held: Held) -> Hashable:
 
 def _remembered(held: Held) -> Hashable:
     """What sessions remember; which epoch is due in them makes no difference to what they do."""
-    return tuple((peer, known_of(session)) for peer, session in sorted(held.sessions.items())), held.lost
+    sessions = tuple((peer, known_of(session)) for peer, session in sorted(held.sessions.items()))
+    return sessions, held.lost, _waiting(held)
+
+
+def _waiting(held: Held) -> Hashable:
+    return tuple((peer, waits_in(held, peer)) for peer in sorted(held.contexts))
+
+
+def _counted_with(inputs: Inputs, held: Held) -> Hashable:
+    """What of the sessions makes a step another one: rule 1 of this file."""
+    return (_waiting(held), tuple(held.sessions)) if inputs.waits and inputs.sessions else _remembered(held)
 
 
 def _path(

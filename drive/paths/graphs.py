@@ -60,6 +60,7 @@ GRAPHS: Mapping[str, DrivenGraph] = MappingProxyType(
         "both": DrivenGraph(Bounds(3, 1, 0, 0), "two peers whose fetches wait, without an election", waits=True),
         "sessions": DrivenGraph(Bounds(2, 1, 1, 1), "a peer that fetches in sessions", sessions=True),
         "session_starts": DrivenGraph(Bounds(2, 2, 0, 0, max_start=1), "sessions where log starts move", sessions=True),
+        "session_waits": DrivenGraph(Bounds(2, 1, 1, 0), "a peer whose fetches wait in sessions", waits=True, sessions=True),
         "stops": DrivenGraph(
             Bounds(2, 1, 1, 1, loses_tails=True, min_insync_replicas=2),
             "clean stops, and crashes that lose the log's end",
@@ -70,7 +71,7 @@ GRAPHS: Mapping[str, DrivenGraph] = MappingProxyType(
     }
 )
 
-USUAL = ("two", "crash", "starts", "acks", "waits", "both", "sessions", "session_starts", "stops", "isr")
+USUAL = ("two", "crash", "starts", "acks", "waits", "both", "sessions", "session_starts", "session_waits", "stops", "isr")
 """What --cover takes of a driven program unless it is told otherwise."""
 
 ON_THE_WIRE = (*USUAL, "three")

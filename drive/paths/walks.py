@@ -6,7 +6,8 @@ Rules of this file
 2. A walk is drawn from (seed, number) alone: the same two give the same walk.
 3. Hostile is what a wrong peer says: any epoch, any offset, any high watermark. What Kafka's wire format or its batch
    validation refuses before the protocol sees it is not drawn: records follow each other and begin where was asked.
-4. Every other fetch may wait. Which ones is drawn apart: for all else that a walk does it makes no difference.
+4. Every other fetch may wait. Which ones is drawn apart: for all else that a walk does it makes no difference, but to the
+   sessions that they are in.
 5. In every other walk peers fetch in sessions between the steps there would be else: mostly with the session epoch that is
    due, and often what the session has already, or nobody would see what a leader makes of that.
 """
@@ -20,6 +21,7 @@ from tidegauge.drive.contract import (
     EVERYTHING,
     IN_SESSION,
     LATEST,
+    MAY_WAIT,
     Capabilities,
     Opening,
     Order,
@@ -63,7 +65,7 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
     opening = Opening((2, 3) if number % 3 == 2 else (2,), 2 if number % 4 == 3 else 1)
     held = opened(opening, profile)
     may_wait, in_session = (random.Random(f"{seed}.{number}.{apart}") for apart in ("waits", "sessions"))
-    has_sessions = number % 2 == 1 and capabilities.can >= IN_SESSION
+    has_sessions = number % 2 == 1 and capabilities.can >= IN_SESSION - MAY_WAIT
     path: list[Step] = []
     begun = LED if number % 6 == 5 else ()
     for at in range(8 * STEPS_OF_A_WALK):
@@ -71,7 +73,7 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
             taken = _in_session(in_session, held)
         else:
             taken = begun[at] if at < len(begun) else _drawn(rng, held)
-        if taken[0] == "fetch" and may_wait.random() < 0.5:
+        if taken[0] in {"fetch", "fetch_in_session"} and may_wait.random() < 0.5:
             taken = _waiting(held, taken, capabilities)
         if not possible(held, taken) or lacking(capabilities, held, taken) is not None:
             continue
@@ -87,7 +89,7 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
 
 def _waiting(held: Held, fetch: Step, capabilities: Capabilities) -> Step:
     """The same fetch as one that may wait, if the contract allows that now and the broker can be given it."""
-    taken = ("fetch_and_wait", *fetch[1:])
+    taken = (f"{fetch[0]}_and_wait", *fetch[1:])
     return taken if possible(held, taken) and lacking(capabilities, held, taken) is None else fetch
 
 

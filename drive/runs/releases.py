@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tidegauge.drive import transcript
+from tidegauge.drive.contract import IN_SESSION, MAY_WAIT
 from tidegauge.drive.controller import transcript as of_controller
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
@@ -30,7 +31,7 @@ from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import RELEASE, named, version_of
 
-GRAPHS = ("two", "crash", "starts", "acks", "waits", "both", "sessions", "session_starts", "isr", "three")
+GRAPHS = ("two", "crash", "starts", "acks", "waits", "both", "sessions", "session_starts", "session_waits", "isr", "three")
 SCENARIOS = ("F1", "F2", "F3", ROUNDED)
 WALKS, SEED = 200, 1
 PARTS = (*GRAPHS, "walks", "scenarios")
@@ -74,8 +75,8 @@ def page(nodes: Sequence[TranscriptNode], controlled: Sequence[of_controller.Tra
     played = [play(node, node.orders, reference(profile_of(node))) for node in nodes]
     rows.append(["paths", *(f"{one.orders:,}" for one in played)])
     rows.append(["paths with three brokers", *(f"{_with_peers(node, 2):,}" for node in nodes)])
-    rows.append(["paths where a fetch waits", *(f"{_with_step(node, 'fetch_and_wait'):,}" for node in nodes)])
-    rows.append(["paths with a fetch in a session", *(f"{_with_step(node, 'fetch_in_session'):,}" for node in nodes)])
+    rows.append(["paths with a fetch that may wait", *(f"{_with_any(node, MAY_WAIT):,}" for node in nodes)])
+    rows.append(["paths with a fetch in a session", *(f"{_with_any(node, IN_SESSION):,}" for node in nodes)])
     rows.append(["steps", *(f"{one.steps:,}" for one in played)])
     rows.append(["paths that differ from its own profile", *(str(len(one.differences)) for one in played)])
     sentences = []
@@ -95,9 +96,9 @@ def _with_peers(node: TranscriptNode, peers: int) -> int:
     return sum(len(order.opening.peers) == peers for order in node.orders)
 
 
-def _with_step(node: TranscriptNode, name: str) -> int:
-    """How many of the paths have such a step."""
-    return sum(any(taken[0] == name for taken in order.path) for order in node.orders)
+def _with_any(node: TranscriptNode, names: frozenset[str]) -> int:
+    """How many of the paths have one of these steps."""
+    return sum(any(taken[0] in names for taken in order.path) for order in node.orders)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

@@ -16,6 +16,7 @@ from tidegauge.drive.contract import (
     BROKER,
     EXTRAS,
     IN_SESSION,
+    MAY_WAIT,
     NEEDED,
     REPORTED,
     STEPS,
@@ -167,7 +168,8 @@ def _requests(value: Any) -> bool:
 
 def _fetched(value: Any) -> bool:
     return isinstance(value, dict) and all(
-        peer.isascii() and peer.isdecimal() and _is_result(found, STEPS["fetch"].result) for peer, found in value.items()
+        peer.isascii() and peer.isdecimal() and (found is None or _is_result(found, STEPS["fetch"].result))
+        for peer, found in value.items()
     )
 
 
@@ -211,7 +213,7 @@ def report_of(found: dict[str, Any], step: Step | None, capabilities: Capabiliti
 
 def _check_result(value: Any, step: Step | None, line: bytes, where: str) -> None:
     fields = STEPS[step[0]].result if step else ()
-    null = step is not None and (step[0] in {"fetch_and_wait", *IN_SESSION} or (step[0] == "append" and step[1] == -1))
+    null = step is not None and (step[0] in IN_SESSION | MAY_WAIT or (step[0] == "append" and step[1] == -1))
     if value is None and (not fields or null):
         return
     if not fields:

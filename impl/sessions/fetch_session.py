@@ -3,7 +3,8 @@
 Rules of this file
 
 1. The request is looked at first (`new_context`), then its partitions are read, then the response is made (`answer`).
-   Session epochs catch what comes twice or late: between the two another request of the session may have come.
+   Session epochs catch what comes twice or late: between the two another request of the session may have come. Whoever
+   lets a request wait keeps its context as the session goes on (`kept`).
 2. A partition is left out of an incremental response when it has no records, no error, no divergence, no preferred replica,
    and the high watermark and log start that were told last. So a follower that ignores the high watermark of a diverging
    response is not told it again until it changes.
@@ -49,13 +50,17 @@ class SessionKind(Enum):
 
 
 class FetchContext(NamedTuple):
-    """What a request means: `fetches` is to be read, in that order, named in the request or known from the session."""
+    """What a request means: `fetches` is to be read, in that order, named in the request or known from the session.
+
+    `session` is as it was last seen, `epoch` what its epoch has to be still when the response is made.
+    """
 
     kind: SessionKind
     fetches: Fetches = Table()
     error: int = NONE
     uses_topic_ids: bool = True
     session: FetchSession | None = None
+    epoch: int = UNDEFINED
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -81,7 +86,13 @@ def new_context(cache: FetchSessionCache, request: SessionFetch, now: int) -> tu
         return remove(cache, session.id), FetchContext(SessionKind.SESSIONLESS, request.to_send)
     session = session._replace(epoch=next_epoch(session.epoch))
     fetches = Table((tp, cached.fetch) for tp, cached in session.partitions.items())
-    return touch(cache, session, now), FetchContext(SessionKind.INCREMENTAL, fetches, session=session)
+    return touch(cache, session, now), FetchContext(SessionKind.INCREMENTAL, fetches, session=session, epoch=session.epoch)
+
+
+def kept(cache: FetchSessionCache, context: FetchContext) -> FetchContext:
+    """The context of a request that waits, after whatever may have changed its session, or have closed it."""
+    session = None if context.session is None else cache.sessions.get(context.session.id)
+    return context if session is None else context._replace(session=session)
 
 
 def _updated(session: FetchSession, to_send: Fetches, to_forget: tuple[Forgotten, ...]) -> FetchSession:
@@ -109,7 +120,7 @@ def respond(
 ) -> tuple[FetchSessionCache, SessionResponse]:
     """FetchContext#updateAndGenerateResponseData: the session as it now is, and what is sent."""
     if context.session is not None:
-        return _incremental(cache, context.session, reads)
+        return _incremental(cache, context, context.session, reads)
     if context.kind is not SessionKind.FULL:
         return cache, SessionResponse(context.error, reads=reads)
     partitions = Table(
@@ -121,10 +132,12 @@ def respond(
     return cache, SessionResponse(NONE, session_id, reads)
 
 
-def _incremental(cache: FetchSessionCache, opened: FetchSession, reads: Reads) -> tuple[FetchSessionCache, SessionResponse]:
+def _incremental(
+    cache: FetchSessionCache, context: FetchContext, last_seen: FetchSession, reads: Reads
+) -> tuple[FetchSessionCache, SessionResponse]:
     # A session that was driven out meanwhile still answers this request: only the next one misses it.
-    session = cache.sessions.get(opened.id) or opened
-    if session.epoch != opened.epoch:
+    session = cache.sessions.get(last_seen.id) or last_seen
+    if session.epoch != context.epoch:
         return cache, SessionResponse(INVALID_FETCH_SESSION_EPOCH, session.id)
     partitions, reported = session.partitions, []
     for tp, read in reads.items():
@@ -133,7 +146,7 @@ def _incremental(cache: FetchSessionCache, opened: FetchSession, reads: Reads) -
         partitions = partitions.put_at_end(tp, cached) if read.records else partitions.put(tp, cached)
         if must_respond:
             reported.append((tp, read))
-    if opened.id in cache.sessions:
+    if session.id in cache.sessions:
         cache = cache._replace(sessions=cache.sessions.put(session.id, session._replace(partitions=partitions)))
     return cache, SessionResponse(NONE, session.id, Table(reported))
 
@@ -160,5 +173,5 @@ def throttled(cache: FetchSessionCache, context: FetchContext, throttle_ms: int)
     if context.session is None:
         return SessionResponse(NONE, INVALID_SESSION_ID, throttle_ms=throttle_ms)
     session = cache.sessions.get(context.session.id) or context.session
-    error = NONE if session.epoch == context.session.epoch else INVALID_FETCH_SESSION_EPOCH
+    error = NONE if session.epoch == context.epoch else INVALID_FETCH_SESSION_EPOCH
     return SessionResponse(error, session.id, throttle_ms=throttle_ms)

@@ -10,6 +10,7 @@ from tidegauge.conformance.judging.rulebook import actions
 from tidegauge.drive import publish
 from tidegauge.drive.contract import (
     EVERYTHING,
+    MAY_WAIT,
     REPORTED,
     STEPS,
     Capabilities,
@@ -79,7 +80,7 @@ def test_of_a_request_that_is_refused_only_the_error_is_expected() -> None:
         return at < len(path)
 
     ReferenceNode(reference()).play(ORDERS, watch)
-    fetches = {"fetch", "fetch_and_wait", "fetch_in_session"}
+    fetches = {"fetch", "fetch_in_session", *MAY_WAIT}
     assert refused == {"append", *fetches, "offsets_for_leader_epoch", "list_offsets", "delete_records"}
 
 

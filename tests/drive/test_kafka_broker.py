@@ -14,6 +14,8 @@ import pytest
 from tests.drive.test_process import everybody, soon
 from tests.drive.test_sessions import NAMED, WRONG
 from tests.drive.test_waiting import recorded_node
+from tests.drive.test_waiting_in_sessions import TOLD
+from tests.drive.test_waiting_in_sessions import WRONG as WRONG_WAITING
 from tidegauge.drive.contract import Opening, Order, Report
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
@@ -85,6 +87,24 @@ def test_a_session_of_a_release_names_what_the_reference_does_and_no_wrong_one(r
         assert play(node, orders, reference(profile), recorder).differences == ()
     did = recorded_node(recorder)
     unseen = [wrong.__name__ for wrong in WRONG if not play(did, orders, reference(profile, wrong=wrong)).differences]
+    assert unseen == []
+
+
+@pytest.mark.parametrize("release", [NEW, OLD])
+def test_a_fetch_that_waits_in_a_session_of_a_release_is_told_what_the_reference_tells_and_no_wrong_one(
+    release: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each path of test_waiting_in_sessions, likewise."""
+    profile = named(f"{RELEASE}{release}")
+    orders = [Order(Opening(), path) for path, _ in TOLD.values()]
+    recorder: Recorder[Order] = Recorder(orders)
+    with KafkaNode(release, jars(release)) as node:
+        assert play(node, orders, reference(profile), recorder).differences == ()
+    did, unseen = recorded_node(recorder), []
+    for wrong in WRONG_WAITING:
+        with monkeypatch.context() as patched:
+            patched.setattr(*wrong())
+            unseen += [] if play(did, orders, reference(profile)).differences else [wrong.__name__]
     assert unseen == []
 
 

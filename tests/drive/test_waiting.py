@@ -11,9 +11,21 @@ import pytest
 from tests.drive.test_frames import in_a_loop
 from tidegauge.drive import purgatory, transcript
 from tidegauge.drive.bugs.known import BUGS
-from tidegauge.drive.contract import EVERYTHING, REPORTED, Capabilities, Node, Opening, Order, Path, Report, Step, Watch
+from tidegauge.drive.contract import (
+    EVERYTHING,
+    MAY_WAIT,
+    REPORTED,
+    Capabilities,
+    Node,
+    Opening,
+    Order,
+    Path,
+    Report,
+    Step,
+    Watch,
+)
 from tidegauge.drive.held import Held, Taken, WrongStep, opened
-from tidegauge.drive.kafka.clients import Calls, Topic, Versions
+from tidegauge.drive.kafka.clients import Calls, Topic, Versions, fetched
 from tidegauge.drive.kafka.followers import Followers
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
@@ -141,13 +153,13 @@ def test_a_cover_of_waiting_fetches_takes_only_what_they_have_part_in(graph: str
 
 
 def test_walks_are_the_same_but_for_what_waits() -> None:
-    """What a broker that cannot be given such a fetch is given instead changes nothing else."""
-    able = Capabilities("none wait", EVERYTHING.can - {"fetch_and_wait"}, EVERYTHING.reports)
+    """What a broker that cannot be given such a fetch is given instead changes nothing else: in walks without sessions."""
+    able = Capabilities("none wait", EVERYTHING.can - MAY_WAIT, EVERYTHING.reports)
 
     def plain(order: Order) -> Path:
         return tuple(("fetch", *taken[1:]) if taken[0] == "fetch_and_wait" else taken for taken in order.path)
 
-    some, others = walks(1, 30, FETCH_TRUNCATION), walks(1, 30, FETCH_TRUNCATION, able)
+    some, others = walks(1, 60, FETCH_TRUNCATION)[::2], walks(1, 60, FETCH_TRUNCATION, able)[::2]
     assert [plain(order) for order in some] == [order.path for order in others]
     assert some != others
 
@@ -257,13 +269,13 @@ def test_what_an_unmodified_broker_completed_is_told_from_what_a_wrong_one_does(
     assert {found.fields for found in differences} == {("fetched",)}
 
 
-@pytest.mark.parametrize("fetched", ['{"2":null}', '{"2":{}}', '{"x":{"error":6}}', "[]", '{"2":{"error":0,"hw":0}}'])
+@pytest.mark.parametrize("fetched", ['{"2":[]}', '{"2":{}}', '{"x":{"error":6}}', "[]", '{"2":{"error":0,"hw":0}}'])
 def test_a_program_that_reports_no_responses_is_blamed(fetched: str) -> None:
     line = f'{{"p":1,"fetched":{fetched}}}'
     only = Capabilities("some", EVERYTHING.can, frozenset({"fetched"}))
     with pytest.raises(DrivenProgramError, match='in "fetched" an object of responses to fetches by peer'):
         report_of(json.loads(line), ("append", 1), only, line.encode(), "on line 1")
-    right = {"p": 1, "fetched": {"2": {"error": 6}, "3": read(0, 0)}}
+    right = {"p": 1, "fetched": {"2": {"error": 6}, "3": read(0, 0), "4": None}}
     assert report_of(right, ("append", 1), only, b"", "") == right
 
 
@@ -308,14 +320,14 @@ def on_the_wire(work: Callable[[Followers, Calls, asyncio.Event], Awaitable[None
 
 def test_a_fetch_that_is_answered_at_once_does_not_wait_and_one_that_is_not_is_there_later() -> None:
     async def work(followers: Followers, calls: Calls, there: asyncio.Event) -> None:
-        assert await followers.fetch(3, calls.fetch(TOPIC, 5, replica=3, waits=True)) is None
-        assert await followers.fetch(2, calls.fetch(TOPIC, 4, replica=2, waits=True)) is None
+        assert await followers.fetch(3, calls.fetch(TOPIC, 5, replica=3, waits=True), fetched) is None
+        assert await followers.fetch(2, calls.fetch(TOPIC, 4, replica=2, waits=True), fetched) is None
         assert followers.answered() == {}
         there.set()
         await asyncio.sleep(0.05)
-        assert [(peer, found["highWatermark"]) for peer, found in followers.answered().items()] == [(2, 4), (3, 5)]
+        assert [(peer, found and found["highWatermark"]) for peer, found in followers.answered().items()] == [(2, 4), (3, 5)]
         assert followers.answered() == {}
-        found = await followers.fetch(2, calls.fetch(TOPIC, 7, replica=2, waits=True))
+        found = await followers.fetch(2, calls.fetch(TOPIC, 7, replica=2, waits=True), fetched)
         assert found is not None
         assert found["highWatermark"] == 7
 
@@ -324,7 +336,7 @@ def test_a_fetch_that_is_answered_at_once_does_not_wait_and_one_that_is_not_is_t
 
 def test_who_waits_when_nobody_asks_any_more_leaves_nothing_behind() -> None:
     async def work(followers: Followers, calls: Calls, _there: asyncio.Event) -> None:
-        assert await followers.fetch(2, calls.fetch(TOPIC, 5, replica=2, waits=True)) is None
+        assert await followers.fetch(2, calls.fetch(TOPIC, 5, replica=2, waits=True), fetched) is None
         followers.close()
         assert followers.answered() == {}
 
@@ -332,4 +344,4 @@ def test_who_waits_when_nobody_asks_any_more_leaves_nothing_behind() -> None:
 
 
 def test_the_graphs_of_waiting_fetches_are_those_that_say_so() -> None:
-    assert {name for name, graph in GRAPHS.items() if graph.waits} == {"waits", "both"}
+    assert {name for name, graph in GRAPHS.items() if graph.waits and not graph.sessions} == {"waits", "both"}

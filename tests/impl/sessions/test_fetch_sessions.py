@@ -207,6 +207,25 @@ def test_a_session_that_was_driven_out_still_answers() -> None:
     assert s.throttled(gone, context, 9) == SessionResponse(NONE, session_id, throttle_ms=9)
 
 
+def test_a_session_that_had_gone_on_before_it_was_driven_out_does_not() -> None:
+    """Seen on 4.3.1: a context has the session itself, whatever the cache does. FetchContext.IncrementalFetchContext."""
+    cache, handler, session_id = opened(wants(a=1))
+    _, request = h.build(handler, wants(a=1))
+    assert request is not None
+    cache, context = s.new_context(cache, request, 0)
+    cache, _ = s.new_context(cache, SessionFetch(FetchMetadata(session_id, 2), Table()), 0)
+    context, cache = s.kept(cache, context), c.remove(cache, session_id)
+    refused = SessionResponse(INVALID_FETCH_SESSION_EPOCH, session_id)
+    assert s.kept(cache, context) == context
+    assert s.respond(cache, context, reads([A], 6), 0, is_follower=True) == (cache, refused)
+    assert s.throttled(cache, context, 9) == refused._replace(throttle_ms=9)
+
+
+def test_a_request_without_a_session_has_nothing_to_keep() -> None:
+    cache, context = s.new_context(FetchSessionCache(), SessionFetch(INITIAL, wants(a=1)), 0)
+    assert s.kept(cache, context) == context
+
+
 def test_a_full_response_has_to_name_what_was_asked() -> None:
     """More or less is not taken; throttled it is empty (KIP-219) and asked again; without an id there is no session."""
     handler, request = h.build(FetchSessionHandler(), wants(a=1, b=2))

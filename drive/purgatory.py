@@ -1,4 +1,4 @@
-"""The fetches of peers that wait at the reference: its one partition as a ReplicaManager has it.
+"""The fetches of peers at the reference, and those that wait: its one partition as a ReplicaManager has it.
 
 Rules of this file
 
@@ -14,7 +14,9 @@ from tidegauge.impl.client_messages import FetchedPartitions, FetchParams, Parti
 from tidegauge.impl.cluster.broker import NOW
 from tidegauge.impl.messages import FetchRequest, FetchResponse
 from tidegauge.impl.profiles import Setup
+from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
+from tidegauge.impl.rules import NONE
 from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.fetch_messages import fetch_messages
 from tidegauge.impl.server.replica_manager import Hosted, ReplicaManager
@@ -31,6 +33,13 @@ def _manager(held: Held, *, may_join: bool) -> ReplicaManager:
     """The broker with its partition, and nothing that waits yet."""
     hosted = Table(((TP, Hosted(held.broker.partition)),))
     return ReplicaManager(BROKER, hosted=hosted, metadata=cache_of(held, eligible=may_join))
+
+
+def fetched_at_once(held: Held, request: FetchRequest, *, may_join: bool) -> tuple[Held, FetchResponse]:
+    """Handle a peer's fetch that does not wait, of one record."""
+    cache = cache_of(held, eligible=may_join)
+    partition, response = partition_.fetch_records(held.setup, held.broker.partition, request, cache, NOW, max_records=1)
+    return led(held, partition) if response.error == NONE else held, response
 
 
 def fetched_or_waiting(held: Held, request: FetchRequest, *, may_join: bool) -> tuple[Held, FetchResponse | None]:

@@ -14,12 +14,11 @@ Rules of this file
 from collections.abc import Hashable
 from itertools import count
 
-from tidegauge.drive.held import Fetched, Held, cache_of, led
-from tidegauge.drive.purgatory import TP, fetched_or_waiting
+from tidegauge.drive.held import Fetched, Held
+from tidegauge.drive.purgatory import TP, fetched_at_once, fetched_or_waiting
 from tidegauge.impl.client_messages import PartitionFetch, PartitionRead
 from tidegauge.impl.cluster.broker import NOW
 from tidegauge.impl.messages import FetchRequest, FetchResponse
-from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.sessions.fetch_metadata import (
     INITIAL_EPOCH,
@@ -34,8 +33,8 @@ from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 OTHER = TopicPartition("other", 0)
-NOTHING_NEW = PartitionRead(FetchResponse(NONE, 0, 0))
-"""What there is to read of the other partition, every time."""
+NOTHING_NEW = FetchResponse(NONE, 0, 0)
+"""What there is to say of the other partition, every time."""
 
 
 def fetched_in_session(
@@ -56,26 +55,24 @@ def fetched_in_session(
     held = _kept(held, peer, cache)
     reads: Table[TopicPartition, PartitionRead] = Table()
     for tp, fetch in context.fetches.items():
-        if tp == TP and waits:
-            held, response = fetched_or_waiting(held, fetch.request, may_join=may_join)
-            if response is None:
-                return held._replace(contexts=held.contexts.put(peer, context)), None
-            read = PartitionRead(response)
-        else:
-            held, read = _read(held, fetch.request, may_join=may_join) if tp == TP else (held, NOTHING_NEW)
-        reads = reads.put(tp, read)
+        response: FetchResponse | None = NOTHING_NEW
+        if tp == TP:
+            held, response = (fetched_or_waiting if waits else fetched_at_once)(held, fetch.request, may_join=may_join)
+        if response is None:
+            return held._replace(contexts=held.contexts.put(peer, context)), None
+        reads = reads.put(tp, PartitionRead(response))
     return _responded(held, peer, context, reads)
 
 
 def answered_in_sessions(held: Held, fetched: Fetched) -> tuple[Held, Fetched]:
     """The responses to fetches that waited, those of fetches in a session as that makes them."""
-    told = dict(fetched)
+    answered = dict(fetched)
     for peer, response in fetched.items():
         context = held.contexts.get(peer)
         if context is not None and response is not None:
-            reads = Table((tp, PartitionRead(response) if tp == TP else NOTHING_NEW) for tp in context.fetches)
-            held, told[peer] = _responded(held._replace(contexts=held.contexts.without(peer)), peer, context, reads)
-    return held, told
+            reads = Table((tp, PartitionRead(response if tp == TP else NOTHING_NEW)) for tp in context.fetches)
+            held, answered[peer] = _responded(held._replace(contexts=held.contexts.without(peer)), peer, context, reads)
+    return held, answered
 
 
 def _responded(
@@ -106,13 +103,6 @@ def _kept(held: Held, peer: int, cache: FetchSessionCache) -> Held:
     if peer in contexts:
         contexts = contexts.put(peer, kept(cache, contexts[peer]))
     return held._replace(sessions=sessions, contexts=contexts)
-
-
-def _read(held: Held, request: FetchRequest, *, may_join: bool) -> tuple[Held, PartitionRead]:
-    """What a full fetch of the partition reads, and does to the leader."""
-    cache = cache_of(held, eligible=may_join)
-    partition, response = partition_.fetch_records(held.setup, held.broker.partition, request, cache, NOW, max_records=1)
-    return (led(held, partition) if response.error == NONE else held), PartitionRead(response)
 
 
 def expected_epoch(held: Held, peer: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tidegauge.drive.contract import BROKER, LATEST
 from tidegauge.drive.held import Held, Taken, Waiting, cache_of, fetch_json, led, named_json
-from tidegauge.drive.purgatory import fetched_or_waiting
+from tidegauge.drive.purgatory import fetched_at_once, fetched_or_waiting
 from tidegauge.drive.sessions import fetched_in_session
 from tidegauge.impl.client_messages import Isolation, OffsetSpec
 from tidegauge.impl.cluster import broker as broker_
@@ -50,9 +50,8 @@ def _append(held: Held, acks: int) -> Taken:
 
 
 def _fetch(held: Held, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Taken:
-    request, cache = FetchRequest(peer, epoch, offset, last_epoch), cache_of(held, eligible=may_join)
-    partition, response = partition_.fetch_records(held.setup, held.broker.partition, request, cache, NOW, max_records=1)
-    return led(held, partition) if response.error == NONE else held, fetch_json(response)
+    held, response = fetched_at_once(held, FetchRequest(peer, epoch, offset, last_epoch), may_join=may_join)
+    return held, fetch_json(response)
 
 
 def _fetch_and_wait(held: Held, peer: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Taken:

@@ -14,7 +14,7 @@ import pytest
 from tests.drive.test_process import everybody, soon
 from tests.drive.test_sessions import NAMED, WRONG
 from tests.drive.test_waiting import recorded_node
-from tests.drive.test_waiting_in_sessions import TOLD
+from tests.drive.test_waiting_in_sessions import HEARD
 from tests.drive.test_waiting_in_sessions import WRONG as WRONG_WAITING
 from tidegauge.drive.contract import Opening, Order, Report
 from tidegauge.drive.kafka.jars import jars_of
@@ -96,7 +96,7 @@ def test_a_fetch_that_waits_in_a_session_of_a_release_is_told_what_the_reference
 ) -> None:
     """Each path of test_waiting_in_sessions, likewise."""
     profile = named(f"{RELEASE}{release}")
-    orders = [Order(Opening(), path) for path, _ in TOLD.values()]
+    orders = [Order(Opening(), path) for path, _ in HEARD.values()]
     recorder: Recorder[Order] = Recorder(orders)
     with KafkaNode(release, jars(release)) as node:
         assert play(node, orders, reference(profile), recorder).differences == ()

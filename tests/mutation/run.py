@@ -54,9 +54,21 @@ KILLERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "replica": (("leader_partition",), ("test_partition",)),
     "partition": (
         ("leader_partition", "follower_fetcher"),
-        ("test_partition", "test_isr", "test_switches_leader", "test_append_records", "test_fetch_messages"),
+        (
+            "test_partition",
+            "test_isr",
+            "test_switches_leader",
+            "test_append_records",
+            "test_fetch_messages",
+            "test_offset_requests",
+            "test_partition_without_log",
+            "test_idempotent_producers",
+        ),
     ),
-    "isr": (("leader_partition",), ("test_isr", "test_partition", "test_switches_leader", "test_append_records")),
+    "isr": (
+        ("leader_partition",),
+        ("test_isr", "test_partition", "test_switches_leader", "test_append_records", "test_isr_updates"),
+    ),
     "fetch_state": (
         ("follower_fetcher",),
         ("test_fetcher", "test_fetcher_edges", "test_switches_follower", "test_fetcher_thread"),

@@ -2,10 +2,11 @@
 
 import pytest
 
+from tidegauge.impl.client_messages import Isolation, ListedOffset, OffsetSpec
 from tidegauge.impl.errors import UnexpectedAppendOffsetError
 from tidegauge.impl.messages import REQUEST_TIMED_OUT, AlterPartitionResponse, BrokerState, FetchRequest, FetchResponse
 from tidegauge.impl.profiles import FETCH_TRUNCATION, KIP320, Setup
-from tidegauge.impl.records import Batch
+from tidegauge.impl.records import Batch, Producer
 from tidegauge.impl.replica import isr
 from tidegauge.impl.replica import partition as p
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
@@ -45,6 +46,48 @@ def test_a_new_leader_marks_its_epoch_and_keeps_its_tail() -> None:
     partition = led()
     assert (partition.log.end, partition.log.hw, partition.epoch_start) == (10, 0, 10)
     assert partition.log.cache.memory.pairs()[-1] == (2, 10)
+
+
+def test_a_replica_without_a_log_gets_no_role_and_no_fetcher() -> None:
+    """KAFKA-13790: an epoch that grew restarts fetchers, of logs that are there."""
+    without = Partition(0, has_log=False)
+    assert p.make_leader(SETUP, without, 2, 1, ALL, ALL, METADATA, NOW)[1] is False
+    assert [p.make_follower(one, 1, 2, 1)[1] for one in (without, Partition(0))] == [False, True]
+
+
+@pytest.mark.parametrize(("batches", "epoch"), [((), UNDEFINED), ((Batch(0, 4, 3), Batch(5, 9, 4)), 3)])
+def test_an_earliest_offset_has_the_epoch_of_its_cache_entry(batches: tuple[Batch, ...], epoch: int) -> None:
+    """UnifiedLog#fetchOffsetByTimestamp. Without records there is none."""
+    assert listed(OffsetSpec.EARLIEST, append(SETUP, Log(), batches, 9)[0]) == ListedOffset(NONE, 0, epoch)
+
+
+def test_the_earliest_local_offset_is_that_of_the_first_segment() -> None:
+    """What lies before it is in remote storage. UnifiedLog#fetchOffsetByTimestamp."""
+    log, _ = append(SETUP, Log(), (Batch(0, 4, 3), Batch(5, 9, 4)), 9)
+    assert listed(OffsetSpec.EARLIEST_LOCAL, log._replace(segments=(0, 5))) == ListedOffset(NONE, 0, 3)
+    assert listed(OffsetSpec.EARLIEST_LOCAL, log._replace(segments=(5,))) == ListedOffset(NONE, 5, 4)
+
+
+def listed(spec: OffsetSpec, log: Log) -> ListedOffset:
+    """What a consumer that reads from a follower is told."""
+    follower = Partition(0, log, 1, 9)
+    return p.fetch_offset_for_timestamp(SETUP, follower, spec, UNDEFINED, Isolation.HIGH_WATERMARK, only_leader=False)
+
+
+def test_only_a_leader_is_at_the_minimum_of_its_isr() -> None:
+    """Partition#isAtMinIsr: a follower remembers no ISR to count."""
+    setup = SETUP._replace(min_insync_replicas=2)
+    counts = [isr.is_at_min_isr(setup, led(members=members, setup=setup)) for members in ((0,), (0, 1), ALL)]
+    assert counts == [False, True, False]
+    assert not isr.is_at_min_isr(setup, Partition(0, state=PartitionState((0,))))
+
+
+def test_a_batch_that_is_sent_again_is_no_batch_appended() -> None:
+    """UnifiedLog#append leaves the log alone, and says where the batch stands."""
+    once, error, first = p.append_records_to_leader(SETUP, led(), 2, 1, METADATA, NOW, producer=Producer(7, 0, 0))
+    twice, again, info = p.append_records_to_leader(SETUP, once, 2, 1, METADATA, NOW, producer=Producer(7, 0, 0))
+    assert (error, again, first.batches, twice.log) == (NONE, NONE, 1, once.log)
+    assert info == first._replace(batches=0)
 
 
 def test_a_leader_alone_in_the_isr_commits_its_tail_at_once() -> None:

@@ -28,7 +28,7 @@ from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.explored.fault import Shown
 from tidegauge.impl.explored.faults import FAULTS
 
-ORDER = ("isr", "acks", "stops", "crash", "starts", "two", "waits", "both", "session_starts", "sessions")
+ORDER = ("isr", "acks", "stops", "crash", "starts", "two", "waits", "both", "session_starts", "sessions", "session_waits")
 GRAPHS = ("small", *sorted(USUAL, key=ORDER.index))
 """From the smallest on."""
 

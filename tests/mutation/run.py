@@ -111,7 +111,7 @@ def killed(module: str, mutant: Mutant, tables: dict[str, list[dict[str, Any]]],
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
-    for name in [name for name in sys.modules if name.startswith(("tidegauge.impl", "tests.kafka_classes"))]:
+    for name in [name for name in sys.modules if name.startswith(("tidegauge.impl", "tests.impl", "tests.kafka_classes"))]:
         del sys.modules[name]
     sys.meta_path.insert(0, Mutated(name_of(module), mutant.source))
     noticed = True

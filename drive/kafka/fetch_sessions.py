@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from tidegauge.drive.kafka.clients import Topic
 from tidegauge.drive.kafka.followers import Read
-from tidegauge.drive.kafka.lane import Lane
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -31,8 +30,8 @@ class Session(NamedTuple):
 class FetchSessions:
     """The sessions of the peers of one partition."""
 
-    def __init__(self, lane: Lane, topic: Topic) -> None:
-        self._other, self._topic = lane.other, topic
+    def __init__(self, topic: Topic, other: Topic) -> None:
+        self._topic, self._other = topic, other
         self._sessions: dict[int, Session] = {}
 
     def fetch(self, peer: int, full: Call, session_epoch: int, *, wanted: bool) -> tuple[Call, Read]:

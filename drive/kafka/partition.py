@@ -45,7 +45,7 @@ class Partition:
         self._ids = {BROKER: BROKER, UNDEFINED: UNDEFINED, **{name: peer.node for name, peer in self._peers.items()}}
         self._names = {node: name for name, node in self._ids.items()}
         self._producers, self._followers = Producers(lane), Followers(lane)
-        self._sessions = FetchSessions(lane, self.topic)
+        self._sessions = FetchSessions(self.topic, lane.other)
         self._highest_epoch, self._created = UNDEFINED, False
 
     # -----------------------------------------------------------------------------------------------------------------

@@ -90,7 +90,10 @@ def new_context(cache: FetchSessionCache, request: SessionFetch, now: int) -> tu
 
 
 def kept(cache: FetchSessionCache, context: FetchContext) -> FetchContext:
-    """The context of a request that waits, after whatever may have changed its session, or have closed it."""
+    """The context of a request that waits, after whatever may have changed its session, or have closed it.
+
+    A session that was driven out meanwhile still answers this request: only the next one misses it.
+    """
     session = None if context.session is None else cache.sessions.get(context.session.id)
     return context if session is None else context._replace(session=session)
 
@@ -119,8 +122,9 @@ def respond(
     cache: FetchSessionCache, context: FetchContext, reads: Reads, now: int, *, is_follower: bool
 ) -> tuple[FetchSessionCache, SessionResponse]:
     """FetchContext#updateAndGenerateResponseData: the session as it now is, and what is sent."""
-    if context.session is not None:
-        return _incremental(cache, context, context.session, reads)
+    session = kept(cache, context).session
+    if session is not None:
+        return _incremental(cache, context.epoch, session, reads)
     if context.kind is not SessionKind.FULL:
         return cache, SessionResponse(context.error, reads=reads)
     partitions = Table(
@@ -133,11 +137,9 @@ def respond(
 
 
 def _incremental(
-    cache: FetchSessionCache, context: FetchContext, last_seen: FetchSession, reads: Reads
+    cache: FetchSessionCache, epoch: int, session: FetchSession, reads: Reads
 ) -> tuple[FetchSessionCache, SessionResponse]:
-    # A session that was driven out meanwhile still answers this request: only the next one misses it.
-    session = cache.sessions.get(last_seen.id) or last_seen
-    if session.epoch != context.epoch:
+    if session.epoch != epoch:
         return cache, SessionResponse(INVALID_FETCH_SESSION_EPOCH, session.id)
     partitions, reported = session.partitions, []
     for tp, read in reads.items():
@@ -170,8 +172,8 @@ def maybe_update_response_data(cached: CachedPartition, read: PartitionRead) -> 
 
 def throttled(cache: FetchSessionCache, context: FetchContext, throttle_ms: int) -> SessionResponse:
     """Nothing but a time to wait; a session goes on. FetchContext#getThrottledResponse."""
-    if context.session is None:
+    session = kept(cache, context).session
+    if session is None:
         return SessionResponse(NONE, INVALID_SESSION_ID, throttle_ms=throttle_ms)
-    session = cache.sessions.get(context.session.id) or context.session
     error = NONE if session.epoch == context.epoch else INVALID_FETCH_SESSION_EPOCH
     return SessionResponse(error, session.id, throttle_ms=throttle_ms)

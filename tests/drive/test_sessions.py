@@ -4,7 +4,6 @@ broker with a session of its own making is found."""
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -389,7 +388,7 @@ def requests_of(*fetches: tuple[int, int | None, Message]) -> tuple[list[tuple[A
 
         listener = Listener(shipped(), ["Fetch"], answered, Signs())
         connection = await Connection.open(shipped(), await listener.start())
-        sessions = FetchSessions(SimpleNamespace(other=ELSE), TOPIC)  # type: ignore[arg-type]
+        sessions = FetchSessions(TOPIC, ELSE)
         calls = Calls(Versions(await connection.versions()))
         for session_epoch, offset, _ in fetches:
             full = calls.fetch(TOPIC, offset or 0, replica=2)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from functools import cache
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -302,7 +302,7 @@ class OnTheWire:
     """Peer 2, whose requests are answered when a test says so."""
 
     def __init__(self) -> None:
-        self._sessions = FetchSessions(SimpleNamespace(other=ELSE), TOPIC)  # type: ignore[arg-type]
+        self._sessions = FetchSessions(TOPIC, ELSE)
 
     def asks(self, session_epoch: int, offset: int) -> tuple[tuple[Any, ...], Any]:
         """What it asks, and what reads the response."""

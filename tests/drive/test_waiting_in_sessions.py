@@ -52,7 +52,7 @@ def heard(path: Path) -> list[Any]:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What becomes of the session. The graph's cover, which is given to unmodified brokers, has all of these.
+# What becomes of the session. Each of these paths is given to unmodified brokers, too: test_kafka_broker.
 
 HEARD: dict[str, tuple[Path, list[Any]]] = {
     "a full fetch opens its session when it is answered": (

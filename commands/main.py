@@ -29,6 +29,7 @@ from tidegauge.commands import (
     scenario,
 )
 from tidegauge.commands.terminal import aside, interrupted, nobody_reads, written
+from tidegauge.conformance.judging.garbage import collect_seldom
 from tidegauge.conformance.judging.verdicts import BAD
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.spec.errors import SpecError
@@ -92,6 +93,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `tidegauge` command."""
+    collect_seldom()
     try:
         args = parser().parse_args(argv)
         return int(args.of.run(args))

@@ -10,11 +10,13 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+from tidegauge.conformance.judging.garbage import collect_seldom
+
 
 @contextmanager
 def workers(processes: int) -> Iterator[Callable[..., Iterator[Any]]]:
     """A map over processes; none of them is left when it ends, however it ends."""
-    pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_deaf)
+    pool = ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
     try:
         yield pool.map
     except BaseException:
@@ -25,6 +27,7 @@ def workers(processes: int) -> Iterator[Callable[..., Iterator[Any]]]:
         pool.shutdown(cancel_futures=True)
 
 
-def _deaf() -> None:
-    """Ctrl-C is for the process that started this one."""
+def _begin() -> None:
+    """As the process that started this one, but for Ctrl-C, which is for that."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    collect_seldom()

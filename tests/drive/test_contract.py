@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from tidegauge.conformance.judging.rulebook import actions
-from tidegauge.drive import publish
+from tidegauge.drive import player, publish
 from tidegauge.drive.contract import (
     EVERYTHING,
     MAY_WAIT,
@@ -28,6 +28,7 @@ from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import ReferenceNode, differences, play, reference
 from tidegauge.drive.reference import step
 from tidegauge.drive.transports.lines import hello, opening_line, step_line
+from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import named
 from tidegauge.traces.made import page_with, schema_text
@@ -198,3 +199,22 @@ def test_a_step_that_a_generation_has_no_place_for_is_a_difference() -> None:
     path = (("metadata", 2, 0, 0, (1, 2)), ("fetch_response", 2, 0, 0, 0, (), None, None), ("retention", 5))
     found = play(ReferenceNode(reference()), [Order(Opening(), path)], reference())
     assert [(one.at, one.fields) for one in found.differences] == [(3, ("step",))]
+
+
+def test_paths_that_begin_alike_share_what_is_expected_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much of it is remembered, each path differs where it differs alone."""
+    begins = (("metadata", 2, 0, 0, (1, 2)), ("fetch_response", 2, 0, 0, 0, ((0, 0, 0),), None, None))
+    orders = [
+        Order(Opening(), (*begins, ("metadata", 1, 1, 1, (1, 2)), ("append", 1))),
+        Order(Opening(), (*begins, ("stop",), ("metadata", 1, 1, 1, (1, 2)))),
+        Order(Opening(), begins),
+        Order(Opening(min_insync_replicas=2), begins),
+    ]
+    broken = ReferenceNode(reference(rules=FAULTS["hw-is-own-log-end"].rules))
+    alone = [play(broken, [order], reference()).differences for order in orders]
+    assert any(alone)
+    for most in (0, 1, 3, 1000):
+        monkeypatch.setattr(player, "MOST", most)
+        assert play(broken, orders, reference()).differences == tuple(found for one in alone for found in one)
+    tree = player.Expectations(reference())
+    assert tree.of(Opening()).after(begins[0]) is tree.of(Opening()).after(begins[0])

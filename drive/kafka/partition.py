@@ -83,10 +83,10 @@ class Partition:
         if found is None:
             return None
         return {
-            "current_leader_epoch": found["currentLeaderEpoch"],
-            "fetch_offset": found["fetchOffset"],
-            "last_fetched_epoch": found["lastFetchedEpoch"],
-            "log_start": found["logStartOffset"],
+            "current_leader_epoch": found.current_leader_epoch,
+            "fetch_offset": found.fetch_offset,
+            "last_fetched_epoch": found.last_fetched_epoch,
+            "log_start": found.log_start,
         }
 
     def _proposal(self) -> dict[str, Any] | None:

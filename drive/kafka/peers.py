@@ -5,25 +5,24 @@ Rules of this file
 1. A peer has a listening port and a fetcher thread of the broker to itself. A partition that it always leads keeps that
    thread alive (ReplicaFetcherManager#shutdownIdleFetcherThreads), so a late response reaches a living thread.
 2. The broker has one request to a peer at a time, for all its partitions there. The next one is the sign that the response
-   to the one before was processed.
-3. A full response that leaves a partition out is dropped whole (FetchSessionHandler#verifyFullFetchResponsePartitions), and
-   the thread asks again: so a response is lost. Partitions that are not meant get NOT_LEADER_OR_FOLLOWER, which only makes
-   them wait for replica.fetch.backoff.ms.
-4. Responses have session id 0, so every request is a full one.
+   to the one before was processed. What it asks is known from the session that the two have (leader_session).
+3. Partitions that are not meant, but have to be named, get NOT_LEADER_OR_FOLLOWER, which only makes them wait for
+   replica.fetch.backoff.ms.
 """
 
 import asyncio
 import time
-from collections.abc import Mapping
 from uuid import UUID, uuid4
 
 from tidegauge.drive.kafka.controller import Controller
+from tidegauge.drive.kafka.leader_session import LeaderSession
 from tidegauge.drive.kafka.metadata_log import MetadataRecord
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Listener, Received
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.drive.wire.signs import Signs
+from tidegauge.impl.messages import FetchRequest
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED
 from tidegauge.traces.segments.record_batch import batch_of, encode
 
@@ -31,9 +30,6 @@ SERVES = ("Fetch", "ListOffsets", "OffsetForLeaderEpoch", "ApiVersions")
 EARLIEST_TIMESTAMP = -2
 BACK_OFF = 0.004
 """Longer than replica.fetch.backoff.ms, which is 1: a partition that had to wait is asked for again."""
-
-LOST: Message = {}
-"""What is sent for a response that gets lost."""
 
 
 class Peer:
@@ -43,7 +39,7 @@ class Peer:
         self._controller, self._signs, self._broker, self.node = controller, signs, broker, node
         self._listener = Listener(messages, SERVES, self._handle, signs)
         self._keeps_alive = uuid4()
-        self._held: Received | None = None
+        self._session = LeaderSession(node)
         self._response: asyncio.Future[Message] | None = None
         self._offsets = (0, 0)
         self.broker_epoch, self.fenced = UNDEFINED, False
@@ -63,40 +59,34 @@ class Peer:
 
     async def asked(self) -> None:
         """Wait for the request that is in flight."""
-        await self._signs.wait_for(lambda: self._held is not None, f"a fetch from broker {self.node}")
+        await self._signs.wait_for(lambda: self._response is not None, f"a fetch from broker {self.node}")
 
     def gone(self) -> None:
-        """The broker's process has ended, and its request with it."""
-        self._held = self._response = None
+        """The broker's process has ended, and its request and its session with it."""
+        self._session, self._response = LeaderSession(self.node), None
 
-    def fetched(self, topic: UUID) -> Message | None:
+    def fetched(self, topic: UUID) -> FetchRequest | None:
         """What the request in flight asks of a partition."""
-        asked = self._held.body["topics"] if self._held is not None else []
-        return next((one["partitions"][0] for one in asked if one["topicId"] == topic), None)
+        return None if self._response is None else self._session.fetched(topic)
 
     async def respond(self, topic: UUID, response: Message, offsets: tuple[int, int] = (0, 0)) -> None:
         """Respond for one partition, and wait until that was processed. `offsets`: what ListOffsets requests then get."""
         self._offsets = offsets
-        await self._send({self._keeps_alive: _fetched(), topic: response})
+        others = _fetched(NOT_LEADER_OR_FOLLOWER)
+        await self._send(self._session.response({self._keeps_alive: _fetched(), topic: response}, others))
         if self.fetched(topic) is None:
             await self.ask_again()
 
     async def ask_again(self) -> None:
         """Have the broker make its request anew, from what it fetches now, after whatever back-off there was."""
         await asyncio.sleep(BACK_OFF)
-        await self._send({})
+        await self._send(self._session.lost())
 
-    async def _send(self, known: Mapping[UUID, Message]) -> None:
-        held, response = self._held, self._response
-        if held is None or response is None:
+    async def _send(self, body: Message) -> None:
+        response, self._response = self._response, None
+        if response is None:
             raise WireError(f"broker {self.node}: expected a fetch in flight to it; seen none")
-        self._held = self._response = None
-        found = []
-        for topic in held.body["topics"]:
-            one = known.get(topic["topicId"], LOST if not known else _fetched(NOT_LEADER_OR_FOLLOWER))
-            if one is not LOST:
-                found.append({"topicId": topic["topicId"], "partitions": [one]})
-        response.set_result({"errorCode": NONE, "sessionId": 0, "responses": found})
+        response.set_result(body)
         await self.asked()
 
     async def _handle(self, request: Received) -> Message:
@@ -105,7 +95,8 @@ class Peer:
         if request.name != "Fetch":
             raise WireError(f"broker {self.node}: expected no {request.name} request; seen {request.body}")
         response: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._held, self._response = request, response
+        self._session.asked(request.body)
+        self._response = response
         self._signs.changed()
         return await response
 

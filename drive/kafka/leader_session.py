@@ -4,8 +4,8 @@ Rules of this file
 
 1. Whoever asks for a session gets one. What the session then has is decided in impl.sessions, and so is what the broker has
    to send: each request is held against the one of impl's FetchSessionHandler, to the partition.
-2. A full response names every partition, an incremental one those that are meant: also what a leader leaves out because it
-   said it before, for what a leader says is the path's.
+2. A full response names every partition of its request and no other, or all of it is dropped; an incremental one those that
+   are meant: also what a leader leaves out because it said it before, for what a leader says is the path's.
 3. A response that has to get lost leaves everything out: a full one is dropped whole, an incremental one says nothing. In a
    session each third says that there is none, each third that its epoch is another: then the broker opens a new one.
 """
@@ -67,9 +67,8 @@ class LeaderSession:
 
     def response(self, named: Named, others: Message) -> Message:
         """Say this of some partitions, and `others` of what else has to be named."""
-        found: dict[UUID, Message] = dict(named)
-        if self._context.kind is not SessionKind.INCREMENTAL:
-            found = {UUID(tp.topic): others for tp in self._context.fetches} | found
+        full, known = self._context.kind is not SessionKind.INCREMENTAL, [UUID(tp.topic) for tp in self._context.fetches]
+        found = {topic: named.get(topic, others) for topic in known if full or topic in named}
         self._cache, made = respond(self._cache, self._context, _reads(self._context.fetches), NOW, is_follower=True)
         return self._sent(SessionResponse(NONE, made.session_id, _reads(map(_partition, found))), found)
 

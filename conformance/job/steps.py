@@ -97,7 +97,7 @@ class _Product(NamedTuple):
 
 
 def _product(model: Model) -> _Product:
-    walked = walk(model.automaton(), model.config)
+    walked = walk(model.automaton(), model.config, model.room)
     found = let_pass(walked)
     wrong = differences(found, pinned().get(model.name, {}))
     sound = JobCase(

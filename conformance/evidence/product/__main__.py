@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _held(model: Model, memories: int, seed: int) -> Held:
     begin = time.process_time()
-    walked = walk(model.automaton(), model.config, notes=True)
+    walked = walk(model.automaton(), model.config, model.room, notes=True)
     lines = [f"{model.name}: {soundness(walked)} ({time.process_time() - begin:.0f} s of processor time)", *_broken(walked)]
     begin = time.process_time()
     found = let_pass(walked, memories=memories, seed=seed) if memories else exactly(walked)

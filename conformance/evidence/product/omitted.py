@@ -30,7 +30,7 @@ def walks(model: Model, made: Machine | None = None) -> Iterator[Less]:
     """The product for each field, each field of one kind, each kind and each node that the model can tell of."""
     graph = model.graph()
     whole = model.automaton(graph)
-    machine = made or machine_of(whole, model.config)
+    machine = made or machine_of(whole, model.config, model.room)
     events = (*whole.initial, *whole.events)
     for what, omission in chain(of_fields(events), of_kinds(events), of_nodes(events)):
-        yield Less(what, walk(model.automaton(graph, omission), omission.config(model.config), machine))
+        yield Less(what, walk(model.automaton(graph, omission), omission.config(model.config), model.room, machine))

@@ -38,8 +38,6 @@ from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.conformance.kernel.state import FAILED, WHOLE, Ints
 from tidegauge.traces.schema import Config, Event
 
-ROOM = 16
-"""Entries of a log, registrations and terms: more than the bounded models need."""
 FIRST_ROOM = 1 << 16
 """Rows that a table begins with."""
 
@@ -75,16 +73,17 @@ class Walked:
         return tuple(sorted({rule for rules in self.broken for rule in rules}))
 
 
-def machine_of(automaton: Automaton, config: Config, room: int = ROOM) -> Machine:
+def machine_of(automaton: Automaton, config: Config, room: int) -> Machine:
     """The machine as machine code, for walks of a model and of what is left of it."""
     judge = judge_of((*automaton.events, *automaton.initial), config, room)
     return machine_for(judge, _tables(spans_of(judge.st)))
 
 
-def walk(
-    automaton: Automaton, config: Config, machine: Machine | None = None, room: int = ROOM, *, notes: bool = False
-) -> Walked:
-    """Walk the whole product, compiled unless told otherwise; with `notes` by the kernel that notes what it reads."""
+def walk(automaton: Automaton, config: Config, room: int, machine: Machine | None = None, *, notes: bool = False) -> Walked:
+    """Walk the whole product, compiled unless told otherwise; with `notes` by the kernel that notes what it reads.
+
+    `room`: how many entries of a log, registrations and terms the judge can remember. Raises TooLargeError.
+    """
     begin = time.process_time()
     judge = judge_of((*automaton.events, *automaton.initial), config, room, notes)
     tables = _tables(spans_of(judge.st))

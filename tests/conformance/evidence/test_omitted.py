@@ -28,7 +28,7 @@ def whole() -> tuple[Event, ...]:
 def walked_without(omission: Omission, *, declared: bool = True) -> Walked:
     graph = graph_of()
     found = automaton(graph.states, graph.labels, graph.edges, "fetch-truncation", omission)
-    return walk(found, omission.config(CONFIG) if declared else CONFIG, INTERPRETED, ROOM)
+    return walk(found, omission.config(CONFIG) if declared else CONFIG, ROOM, INTERPRETED)
 
 
 def broken(omissions: Iterator[tuple[str, Omission]]) -> dict[str, tuple[str, ...]]:
@@ -58,7 +58,7 @@ def test_a_kind_that_is_left_out_undeclared_raises_one() -> None:
 def test_a_judge_that_takes_what_is_absent_for_a_value_is_seen(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all is told it does nothing wrong."""
     monkeypatch.setattr(module, "UNKNOWN", 1 << 50)
-    assert walk(right(), CONFIG, INTERPRETED, ROOM).rules == ()
+    assert walk(right(), CONFIG, ROOM, INTERPRETED).rules == ()
     assert broken(of_kinds(whole()))
 
 
@@ -74,7 +74,7 @@ def test_each_thing_is_left_out_in_turn() -> None:
 def test_the_command_says_what_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was left out, and a shortest trace that an alarm was raised on."""
     undeclared = walked_without(Omission(kinds={"SendFetch"}), declared=False)
-    less = [Less("nothing", walk(right(), CONFIG, INTERPRETED, ROOM)), Less("every SendFetch", undeclared)]
+    less = [Less("nothing", walk(right(), CONFIG, ROOM, INTERPRETED)), Less("every SendFetch", undeclared)]
     monkeypatch.setattr(command, "walks", lambda _: less[:1])
     held = command._held_with_less(TINIEST)
     assert held.ok

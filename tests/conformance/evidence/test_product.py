@@ -48,7 +48,7 @@ def right() -> Automaton:
 
 @cache
 def walked() -> Walked:
-    return walk(right(), CONFIG, INTERPRETED, ROOM)
+    return walk(right(), CONFIG, ROOM, INTERPRETED)
 
 
 def passed(found: tuple[LetPass, ...]) -> int:
@@ -101,7 +101,7 @@ def test_no_behaviour_raises_an_alarm() -> None:
 
 def test_the_walk_and_the_judge_say_the_same() -> None:
     """A trace that the walk calls broken is broken when it is judged in one piece."""
-    wrong = walk(automaton_of(graph_of(FAULTS["hw-is-own-log-end"].rules)), CONFIG, INTERPRETED, ROOM)
+    wrong = walk(automaton_of(graph_of(FAULTS["hw-is-own-log-end"].rules)), CONFIG, ROOM, INTERPRETED)
     assert wrong.rules
     for broken in wrong.first:
         trace = Trace("", "", CONFIG, numbered(broken.events))
@@ -114,7 +114,7 @@ def test_a_removed_guard_is_found(fault: str) -> None:
     """A graph that does what it must not tells traces that the judge rejects."""
     graph = graph_of(FAULTS[fault].rules)
     assert graph != graph_of()
-    assert walk(automaton_of(graph), CONFIG, INTERPRETED, ROOM).rules
+    assert walk(automaton_of(graph), CONFIG, ROOM, INTERPRETED).rules
 
 
 def test_what_is_let_pass_has_a_reason() -> None:
@@ -150,10 +150,10 @@ def test_a_judge_with_a_wrong_rule_fails_right_behaviours(monkeypatch: pytest.Mo
     """A rule that holds too much is seen by the walk, with the rule it fails."""
     right_rule = leader.may_join_isr
     monkeypatch.setattr(leader, "may_join_isr", lambda joins, hw, start: right_rule(joins, hw, start) and joins > 0)
-    assert walk(right(), CONFIG, INTERPRETED, ROOM).rules == ("ISR-01",)
+    assert walk(right(), CONFIG, ROOM, INTERPRETED).rules == ("ISR-01",)
     monkeypatch.undo()
     monkeypatch.setattr(follower, "follower_high_watermark", lambda hw, _start, leo: min(hw, leo) + 1)
-    assert "HW-05" in walk(right(), CONFIG, INTERPRETED, ROOM).rules
+    assert "HW-05" in walk(right(), CONFIG, ROOM, INTERPRETED).rules
 
 
 def test_changes_are_none_of_the_model_and_stand_once() -> None:
@@ -174,7 +174,7 @@ def whole_row(st: list[int], row: int) -> int:
 def asked_once(kernel: Callable[..., None]) -> tuple[LetPass, ...]:
     """What is let pass where all memories are asked about at once that this kernel reads the same of."""
     machine = INTERPRETED._replace(kernel=(kernel, *INTERPRETED.kernel[1:]))
-    return exactly(walk(right(), CONFIG, machine, ROOM, notes=True), machine)
+    return exactly(walk(right(), CONFIG, ROOM, machine, notes=True), machine)
 
 
 def test_asking_once_counts_what_asking_always_does() -> None:

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _compiles() -> tuple[bool, str]:
     """Whether the library that moves a controller's clock is there or can be made, and what says so."""
-    from tidegauge.drive.controller.clock import NoLibraryError, made
+    from tidegauge.drive.kafka.clock import NoLibraryError, made
 
     try:
         return True, f"clock.c is compiled, {made()}"

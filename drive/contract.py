@@ -14,7 +14,7 @@ Rules of this file
 6. A new step or field gets a new minor version, a new meaning a new major one. A driven program names the major version.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -162,6 +162,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
 be null."""
 
 LOSE_TAIL, ACKS_ALL, LOG_STARTS, SEGMENTS, BATCHES = "lose_tail", "acks_all", "log_starts", "segments", "batches"
+LAG_APART = "lag_apart"
 EXTRAS: Mapping[str, str] = MappingProxyType(
     {
         LOSE_TAIL: "a crash may lose the end of the log: `log_end` below the log end",
@@ -169,6 +170,7 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
         SEGMENTS: "what lies before a log start is gone, also after a crash: no record shares its segment",
         ACKS_ALL: "an append with acks -1, and the responses in `produced`",
         BATCHES: "batches of several records in a fetch response; what is reported is seen by a consumer's read",
+        LAG_APART: "the lag time of some members of the ISR runs out, while others are behind as well",
     }
 )
 """What more a broker may be able to do."""
@@ -204,8 +206,9 @@ class Capabilities(NamedTuple):
     can: frozenset[str]
     reports: frozenset[str]
 
-    def lacks(self, step: Step, log_end: int, log_start: int = 0) -> str | None:
-        """What of the contract this step needs and the broker does not have; the log ends and starts there before it."""
+    def lacks(self, step: Step, log_end: int, log_start: int = 0, lagging: Collection[int] = ()) -> str | None:
+        """What of the contract this step needs and the broker does not have; the log ends and starts there before it, and
+        those members of its ISR are behind."""
         if step[0] not in self.can:
             return str(step[0])
         if step[0] == "crash" and step[2] < log_end and LOSE_TAIL not in self.can:
@@ -218,6 +221,8 @@ class Capabilities(NamedTuple):
             return LOG_STARTS
         if step[0] == "fetch_response" and BATCHES not in self.can and any(base != last for base, last, _ in step[5]):
             return BATCHES
+        if step[0] == "lag" and set(step[1]) != set(lagging) and LAG_APART not in self.can:
+            return LAG_APART
         return None
 
 

@@ -24,7 +24,7 @@ from tidegauge.impl.storage import log as log_
 def lacking(capabilities: Capabilities, held: Held, step: Step) -> str | None:
     """What of the contract a step needs now and a broker does not have."""
     log = held.broker.partition.log
-    return capabilities.lacks(step, log.end, log.start)
+    return capabilities.lacks(step, log.end, log.start, broker_.lagging(held.setup, held.broker))
 
 
 def possible(held: Held, step: Step) -> bool:

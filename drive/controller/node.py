@@ -16,12 +16,12 @@ from typing import Any
 
 from tidegauge.drive.contract import Report, Watch
 from tidegauge.drive.controller import requests
-from tidegauge.drive.controller.clock import RealClock
 from tidegauge.drive.controller.contract import Opening, Order, Step
 from tidegauge.drive.controller.lane import Lane
 from tidegauge.drive.controller.process import ControllerProcess
 from tidegauge.drive.controller.reference import FEATURES, RESIGNS, empty
 from tidegauge.drive.controller.report import Incarnations, state_report
+from tidegauge.drive.kafka.clock import RealClock
 from tidegauge.impl.control.features import ELR_VERSION, METADATA_VERSION
 from tidegauge.impl.control.records import BROKER
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS

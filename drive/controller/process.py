@@ -14,9 +14,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from tidegauge.drive.controller.clock import clock
 from tidegauge.drive.controller.image import LogRecord
 from tidegauge.drive.controller.observer import Observer
+from tidegauge.drive.kafka.clock import clock
 from tidegauge.drive.kafka.jars import release_in
 from tidegauge.drive.kafka.process import KafkaProcess
 from tidegauge.drive.wire.compiler import Message

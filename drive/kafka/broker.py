@@ -6,7 +6,8 @@ Rules of this file
    one sends responses, so that what was handled before is seen before.
 2. replica.lag.time.max.ms is -2: the check of the ISR runs once, at the start, and never again
    (ReplicaManager#startup schedules it every half of that; KafkaScheduler#schedule runs a task with a negative period once).
-   Nobody has caught up in time but who stands at the log end, which is what the reference has, too.
+   Nobody has caught up in time but who stands at the log end, which is what the reference has, too. A process whose clocks
+   are ours has a lag time instead (lag_check), and nothing else there may come by the time of day, which runs away.
 3. request.timeout.ms is that of the fetcher threads' connections, too (BrokerBlockingSender): when it ran out, a request
    that is held would be asked again.
 """
@@ -18,11 +19,14 @@ from pathlib import Path
 from tidegauge.drive.contract import BROKER
 from tidegauge.drive.kafka.canary import Canary
 from tidegauge.drive.kafka.clients import Calls, Versions
+from tidegauge.drive.kafka.clock import MovedClock
 from tidegauge.drive.kafka.controller import CONTROLLER, Controller
 from tidegauge.drive.kafka.jars import release_in
+from tidegauge.drive.kafka.lag_check import CHECKED_EVERY_MS, LAG_MS, LagCheck
 from tidegauge.drive.kafka.peers import Peer
 from tidegauge.drive.kafka.process import KafkaProcess
 from tidegauge.drive.kafka.pulse import Pulse
+from tidegauge.drive.kafka.restarts import HIGH_WATERMARKS
 from tidegauge.drive.wire.frames import HOST, Connection
 from tidegauge.drive.wire.messages import Messages, definitions_in
 from tidegauge.drive.wire.signs import Signs
@@ -40,12 +44,33 @@ MANY_SESSIONS = 1_000_000
 
 HOUR_MS = 3_600_000
 NO_LIMIT_MS = -2
+NEVER_MS = (1 << 31) - 1
+CENTURIES_MS = 9_000_000_000_000
 
 APPLIED_IN_HEARTBEATS = (3, 5)
 """Since then a heartbeat carries the offset that was applied, not the one that was read."""
 
 
-def properties(controller_port: int) -> Mapping[str, object]:
+WITH_LAG: Mapping[str, object] = {
+    "replica.lag.time.max.ms": LAG_MS,
+    "replica.high.watermark.checkpoint.interval.ms": CHECKED_EVERY_MS,
+    "background.threads": 1,
+    "request.timeout.ms": NEVER_MS,
+    "controller.socket.timeout.ms": NEVER_MS,
+    "replica.socket.timeout.ms": NEVER_MS,
+    "broker.session.timeout.ms": NEVER_MS,
+    "controller.quorum.fetch.timeout.ms": NEVER_MS,
+    "controller.quorum.request.timeout.ms": NEVER_MS,
+    "connections.max.idle.ms": -1,
+    "log.retention.ms": -1,
+    "log.retention.check.interval.ms": CENTURIES_MS,
+    "log.roll.ms": CENTURIES_MS,
+    "metadata.log.max.snapshot.interval.ms": 0,
+}
+"""What is otherwise where the clocks of the process are ours."""
+
+
+def properties(controller_port: int, *, lags: bool) -> Mapping[str, object]:
     """The broker's configuration."""
     return {
         "process.roles": "broker",
@@ -72,29 +97,34 @@ def properties(controller_port: int) -> Mapping[str, object]:
         "request.timeout.ms": HOUR_MS,
         "max.incremental.fetch.session.cache.slots": MANY_SESSIONS,
         "replica.high.watermark.checkpoint.interval.ms": HOUR_MS,
+        **(WITH_LAG if lags else {}),
     }
 
 
 class KafkaBroker:
-    """A broker of the release whose jars lie in a folder."""
+    """A broker of the release whose jars lie in a folder; with a `clock` lag times can run out."""
 
     connection: Connection
     calls: Calls
     process: KafkaProcess
 
-    def __init__(self, jars: Path) -> None:
+    def __init__(self, jars: Path, clock: MovedClock | None = None) -> None:
         self.release = release_in(jars) or ""
         self._messages = Messages(definitions_in([*jars.glob("kafka-clients-*.jar"), *jars.glob("kafka-metadata-*.jar")]))
-        self._jars, self._signs = jars, Signs()
+        self._jars, self._clock, self._signs = jars, clock, Signs()
         self.controller = Controller(self._messages, BROKER, self._signs)
         self._pulse = Pulse(self.controller)
+        self.lag_check: LagCheck | None = None
         early = version_of(self.release) < APPLIED_IN_HEARTBEATS
         self._canary = Canary(self.controller) if early else None
 
     async def start(self) -> None:
         """Start the controller and the process, and wait until it is up."""
         port = await self.controller.start()
-        self.process = KafkaProcess(self._jars, properties(port))
+        environment = {} if self._clock is None else self._clock.environment
+        self.process = KafkaProcess(self._jars, properties(port, lags=self._clock is not None), environment)
+        if self._clock is not None:
+            self.lag_check = LagCheck(self.controller, self._clock, self.process.data / HIGH_WATERMARKS)
         self.process.start()
         await self._connected()
         offset = self._pulse.register(port)

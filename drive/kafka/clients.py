@@ -22,7 +22,7 @@ from tidegauge.traces.segments.record_batch import batch_of, encode, header
 CONSUMER, DEBUGGING_CONSUMER = -1, -2
 LATEST_TIMESTAMP, EARLIEST_TIMESTAMP = -1, -2
 ONE_BATCH, PLENTY = 1, 1 << 20
-FOREVER_MS = 3_600_000
+FOREVER_MS = (1 << 31) - 1
 
 
 class Topic(NamedTuple):

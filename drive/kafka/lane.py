@@ -15,6 +15,9 @@ from tidegauge.drive.kafka.metadata_log import MetadataRecord
 from tidegauge.drive.kafka.peers import Peer
 from tidegauge.drive.wire.frames import Connection
 
+RESTS_AFTER = 400
+"""Lag times; a request times out after some 1,800 (NEVER_MS)."""
+
 
 class Lane:
     """Peers of its own, and a connection."""
@@ -22,7 +25,7 @@ class Lane:
     connection: Connection
 
     def __init__(self, broker: KafkaBroker, number: int) -> None:
-        self.broker, self._number, self._opened = broker, number, 0
+        self.broker, self._number, self._opened, self._rested = broker, number, 0, 0
         self.peers: Mapping[int, Peer] = {name: broker.peer(100 + 10 * number + name) for name in (2, 3)}
         self.other = Topic(uuid4(), f"other-{number}")
 
@@ -40,6 +43,14 @@ class Lane:
         self.connection = await self.broker.connect()
         for peer in self.peers.values():
             await peer.asked()
+
+    async def rest(self) -> None:
+        """Between two paths: have the requests that the peers hold made anew, before they are too old by the time of day."""
+        check = self.broker.lag_check
+        if check is not None and check.passed - self._rested > RESTS_AFTER:
+            self._rested = check.passed
+            for peer in self.peers.values():
+                await peer.ask_again()
 
     def gone(self) -> None:
         """The process has ended."""

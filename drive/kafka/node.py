@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from tidegauge.drive.contract import ACKS_ALL, BATCHES, REPORTED, STEPS, Capabilities, Order, Watch
 from tidegauge.drive.contract import LOG_STARTS as MOVING_STARTS
 from tidegauge.drive.kafka.broker import KafkaBroker
+from tidegauge.drive.kafka.clock import MovedClock, clock
 from tidegauge.drive.kafka.lane import Lane
 from tidegauge.drive.kafka.partition import UNREAD, Partition
 from tidegauge.drive.kafka.restarts import (
@@ -38,8 +39,11 @@ LANES = 16
 MOMENT = 0.01
 """What was closed is closed when the loop has gone round."""
 
-NOT_GIVEN = frozenset({"lag", "retention", "offsets_for_leader_epoch_response"})
-"""Lag times do not run out on their own, retention is a clock's, and no release since 2.8 asks where an epoch ends."""
+LAG = frozenset({"lag"})
+"""Where the clocks of the process are ours."""
+
+NOT_GIVEN = LAG | {"retention", "offsets_for_leader_epoch_response"}
+"""Retention is a clock's that nothing else looks at, and no release since 2.8 asks where an epoch ends."""
 
 CAN = frozenset(STEPS) - NOT_GIVEN | {ACKS_ALL, BATCHES, MOVING_STARTS}
 """What is left of a log at a crash is the operating system's (`lose_tail`), and recovery reads what lies in a segment that
@@ -58,7 +62,10 @@ class KafkaNode:
     """One broker process with its controller and peers, started when it is first needed."""
 
     def __init__(self, release: str, jars: Path, lanes: int = LANES) -> None:
-        self.capabilities = Capabilities(f"Kafka {release}", CAN, frozenset(REPORTED))
+        found = clock()
+        self._clock = found if isinstance(found, MovedClock) else None
+        can = CAN if self._clock is None else CAN | LAG
+        self.capabilities = Capabilities(f"Kafka {release}", can, frozenset(REPORTED))
         self._jars, self._count = jars, lanes
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -99,7 +106,7 @@ class KafkaNode:
 
     async def _started(self) -> KafkaBroker:
         if self._broker is None:
-            self._broker = KafkaBroker(self._jars)
+            self._broker = KafkaBroker(self._jars, self._clock)
             await self._broker.start()
             self._lanes = [Lane(self._broker, number) for number in range(self._count)]
             for lane in self._lanes:
@@ -113,6 +120,8 @@ class KafkaNode:
             lane.close()
         if self._broker is not None:
             self._broker.close()
+        if self._clock is not None:
+            self._clock.close()
         mine = asyncio.current_task()
         for task in asyncio.all_tasks():
             if task is not mine:
@@ -139,8 +148,9 @@ class KafkaNode:
                 await self._end_process(broker, [run for runs in left for run in runs])
 
     async def _side_by_side(self, work: Sequence[Coroutine[Any, Any, list[Run]]]) -> list[list[Run]]:
+        check = self._broker.lag_check if self._broker is not None else None
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one) for one in work]
+            tasks = [group.create_task(one if check is None else check.play(one)) for one in work]
         return [task.result() for task in tasks]
 
     async def _fresh(self, lane: Lane, waiting: deque[int], orders: Sequence[Order], watch: Watch) -> list[Run]:
@@ -148,6 +158,7 @@ class KafkaNode:
         reached = []
         while waiting:
             number = waiting.popleft()
+            await lane.rest()
             run = Run(number, orders[number], Partition(lane, orders[number].opening))
             self._last[run.order] = run.partition.topic.name
             if watch(number, 0, run.partition.opening()) and await self._played(run, watch):

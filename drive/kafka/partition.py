@@ -58,6 +58,8 @@ class Partition:
     async def given(self, step: Step) -> Report:
         """Take a step; what is seen then."""
         name, *arguments = step
+        if self._broker.lag_check is not None:
+            self._broker.lag_check.pass_time()
         result = await getattr(self, f"_{name}")(*arguments)
         return await self.report(result)
 
@@ -129,6 +131,11 @@ class Partition:
         peer = self._peers.get(leader)
         if peer is not None and peer.fetched(self.topic.id) is None:
             await peer.ask_again()
+
+    async def _lag(self, _peers: tuple[int, ...]) -> None:
+        """All that lag: the check takes no one alone."""
+        assert self._broker.lag_check is not None
+        await self._broker.lag_check.run(self.topic.id)
 
     async def _alter_partition_response(self, error: int, partition_epoch: int, isr: tuple[int, ...]) -> None:
         controller = self._broker.controller

@@ -157,6 +157,14 @@ def test_what_a_broker_lacks_for_a_step(step: tuple[object, ...], can: set[str],
     assert Capabilities("some", frozenset(can), frozenset({"leo"})).lacks(step, 2) == lacking
 
 
+def test_to_be_late_while_another_member_is_behind_and_is_not_is_promised_apart() -> None:
+    some = Capabilities("some", frozenset({"lag"}), frozenset({"leo"}))
+    assert some.lacks(("lag", (2,)), 2, lagging=(2,)) is None
+    assert some.lacks(("lag", (2, 3)), 2, lagging=(3, 2)) is None
+    assert some.lacks(("lag", (2,)), 2, lagging=(2, 3)) == "lag_apart"
+    assert EVERYTHING.lacks(("lag", (2,)), 2, lagging=(2, 3)) is None
+
+
 def test_a_crash_after_the_log_start_has_moved_needs_segments() -> None:
     some = Capabilities("some", frozenset({"crash"}), frozenset({"leo"}))
     assert some.lacks(("crash", 1, 2), 2, 1) == "segments"

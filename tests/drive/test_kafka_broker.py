@@ -16,7 +16,8 @@ from tests.drive.test_sessions import NAMED, WRONG
 from tests.drive.test_waiting import recorded_node
 from tests.drive.test_waiting_in_sessions import HEARD
 from tests.drive.test_waiting_in_sessions import WRONG as WRONG_WAITING
-from tidegauge.drive.contract import Opening, Order, Report
+from tidegauge.drive.contract import Opening, Order, Report, Step
+from tidegauge.drive.held import Held, Taken
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
@@ -64,6 +65,29 @@ def test_a_release_does_what_its_profile_says(release: str) -> None:
         assert [failure.text for failure in found.failures] == []
         assert found.exit_code == 0
         assert found.played.steps == sum(len(order.path) + 1 for order in orders)
+
+
+@pytest.mark.parametrize("release", [NEW, OLD])
+def test_members_that_lag_are_proposed_to_leave_and_nobody_else_is(release: str) -> None:
+    """On every local step of the ISR changes, the check of a process looking at all of them; over its ends, too, behind
+    which partitions wait for their turn. A leader that proposes nothing is told from what the broker did."""
+    profile = named(f"{RELEASE}{release}")
+    with KafkaNode(release, jars(release)) as node:
+        if "lag" not in node.capabilities.can:
+            pytest.skip("no C compiler, or nothing can be preloaded here")
+        orders, _ = orders_for(node.capabilities, profile, graphs=["isr", "acks"], walks=20, seed=5)
+        orders = [order for order in orders if any(step[0] == "lag" for step in order.path)]
+        recorder: Recorder[Order] = Recorder(orders)
+        assert play(node, orders, reference(profile), recorder).differences == ()
+    assert {step[0] for order in orders for step in order.path} >= {"lag", "crash", "alter_partition_response"}
+    did = recorded_node(recorder)
+    differ = play(did, orders, reference(profile, wrong=_nobody_leaves)).differences
+    assert {found.fields for found in differ} == {("proposal",)}
+    assert len(differ) == len(orders)
+
+
+def _nobody_leaves(held: Held, taken: Step, after: Held, result: Report | None) -> Taken:
+    return (held, None) if taken[0] == "lag" else (after, result)
 
 
 def test_a_fetch_that_waits_is_told_from_one_that_a_high_watermark_wakes() -> None:

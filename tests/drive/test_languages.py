@@ -82,7 +82,7 @@ def driven(program: str, *, graph: str = "small", walks: int) -> tuple[Capabilit
 
 
 LANGUAGES = [
-    pytest.param("go", {"lag", "alter_partition_response", "offsets_for_leader_epoch", "lose_tail"}),
+    pytest.param("go", {"lag", "lag_apart", "alter_partition_response", "offsets_for_leader_epoch", "lose_tail"}),
     pytest.param("rust", {"crash", "lose_response"}),
 ]
 

@@ -35,7 +35,7 @@ var steps = map[string]func(*Broker, Step) any{
 
 func main() {
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
-	can := []string{"lose_tail"}
+	can := []string{"lag_apart", "lose_tail"}
 	for name := range steps {
 		can = append(can, name)
 	}

@@ -14,6 +14,7 @@ CAN = [
     "fetch_response",
     "lose_response",
     "lag",
+    "lag_apart",
     "alter_partition_response",
     "crash",
 ]

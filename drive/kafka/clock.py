@@ -1,10 +1,12 @@
-"""The time of a controller's process: ours, where a C compiler can make what is preloaded for that; else the machine's.
+"""The time of a process: ours, where a C compiler can make what is preloaded for that; else the machine's.
 
 Rules of this file
 
 1. The library is made of clock.c, once, in the user's cache under the text's own hash: nothing binary is shipped.
-2. Without a compiler, or where nothing can be preloaded, time passes by waiting: sessions are short then, and an expiry
-   costs a little more than one of them.
+2. A process has two clocks: a monotonic one, by which tasks come and sessions end, and the time of day, by which a leader
+   knows when a follower was there. Each is moved by itself.
+3. Without a compiler, or where nothing can be preloaded, time passes by waiting: a controller's sessions are short then, and
+   an expiry costs a little more than one of them.
 """
 
 import hashlib
@@ -25,6 +27,7 @@ SOURCE = Path(__file__).with_name("clock.c")
 COMPILERS = ("cc", "gcc", "clang")
 """The first one on PATH is taken."""
 NANOSECONDS = 1_000_000_000
+_OFFSETS = struct.Struct("<qq")
 
 MOVED_SESSION, REAL_SESSION = 20_000.0, 1.0
 """How long a session lasts, in seconds of the process."""
@@ -61,23 +64,30 @@ class RealClock:
 
 
 class MovedClock:
-    """The machine's monotonic time and an offset that is moved."""
+    """The machine's clocks and an offset to each."""
 
     session = MOVED_SESSION
 
     def __init__(self, library: Path) -> None:
-        self._offset = 0
+        self._offsets = [0, 0]
         self._file = place = tempfile.TemporaryFile()  # noqa: SIM115  it lasts as long as the clock
-        place.write(bytes(8))
+        place.write(_OFFSETS.pack(0, 0))
         place.flush()
-        self._shared = mmap.mmap(place.fileno(), 8)
+        self._shared = mmap.mmap(place.fileno(), _OFFSETS.size)
         where = f"/proc/{os.getpid()}/fd/{place.fileno()}"  # no folder of ours is left behind, whatever happens to us
         self.environment: Mapping[str, str] = {"LD_PRELOAD": str(library), "TIDEGAUGE_CLOCK": where}
 
     def advance(self, seconds: float) -> None:
-        """Move the offset; the process notices when it next looks."""
-        self._offset += int(seconds * NANOSECONDS)
-        self._shared[:] = struct.pack("<q", self._offset)
+        """Move the monotonic clock; the process notices within moments."""
+        self._move(0, seconds)
+
+    def advance_date(self, seconds: float) -> None:
+        """Move the time of day."""
+        self._move(1, seconds)
+
+    def _move(self, clock: int, seconds: float) -> None:
+        self._offsets[clock] += int(seconds * NANOSECONDS)
+        self._shared[:] = _OFFSETS.pack(*self._offsets)
 
     def close(self) -> None:
         """Give the file back."""

@@ -1,4 +1,4 @@
-"""The clock of a controller: moved where a C compiler makes what is preloaded, and what the doctor says of it."""
+"""The clocks of a process: moved where a C compiler makes what is preloaded, and what the doctor says of it."""
 
 import os
 import shutil
@@ -10,18 +10,22 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.drive.controller.clock import COMPILERS, MovedClock, NoLibraryError, RealClock, clock, made
+from tidegauge.drive.kafka.clock import COMPILERS, MovedClock, NoLibraryError, RealClock, clock, made
+
+LOOKS = """import sys, time
+for _ in sys.stdin:
+    print(time.monotonic(), time.time(), flush=True)
+"""
 
 
-def test_the_clock_of_a_process_is_moved_and_the_time_of_day_is_not() -> None:
+def test_each_clock_of_a_process_is_moved_by_itself() -> None:
     try:
         library = made()
     except NoLibraryError as problem:
         pytest.skip(str(problem))
     moved = MovedClock(library)
-    text = "import sys,time; print(time.monotonic(), flush=True); sys.stdin.readline(); print(time.monotonic(), time.time())"
     with subprocess.Popen(
-        [sys.executable, "-S", "-c", text],
+        [sys.executable, "-S", "-c", LOOKS],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -29,13 +33,19 @@ def test_the_clock_of_a_process_is_moved_and_the_time_of_day_is_not() -> None:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        before = float(process.stdout.readline())
-        moved.advance(5_000)
-        process.stdin.write("\n")
-        process.stdin.flush()
-        after, wall = map(float, process.stdout.readline().split())
-    assert 5_000 <= after - before < 5_100
-    assert abs(wall - time.time()) < 100, "the time of day is the machine's"
+        seen = []
+        for move in (lambda: None, lambda: moved.advance(5_000), lambda: moved.advance_date(70_000)):
+            move()
+            process.stdin.write("\n")
+            process.stdin.flush()
+            seen.append([float(word) for word in process.stdout.readline().split()])
+        process.stdin.close()
+    (first, date), (second, same_date), (third, later_date) = seen
+    assert abs(date - time.time()) < 100, "an offset is nothing at first"
+    assert 5_000 <= second - first < 5_100
+    assert 0 <= same_date - date < 100
+    assert 0 <= third - second < 100
+    assert 70_000 <= later_date - same_date < 70_100
     moved.close()
 
 

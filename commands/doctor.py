@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _compiles() -> tuple[bool, str]:
-    """Whether the library that moves a controller's clock is there or can be made, and what says so."""
+    """Whether the library that moves the clocks of a driven process is there or can be made, and what says so."""
     from tidegauge.drive.kafka.clock import NoLibraryError, made
 
     try:

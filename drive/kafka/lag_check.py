@@ -49,9 +49,12 @@ class LagCheck:
         self._clock.advance_date(PASSED)
         self.passed += 1
 
-    async def play(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do what a lane plays: until it is done, no check runs but when it is in `run`."""
+    def play(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """What a lane plays, which counts from now on: until it is done, no check runs but when it is in `run`."""
         self._playing += 1
+        return self._played(work)
+
+    async def _played(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             result = await work
         finally:

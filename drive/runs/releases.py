@@ -34,6 +34,7 @@ from tidegauge.impl.releases import RELEASE, named, version_of
 GRAPHS = ("two", "crash", "starts", "acks", "waits", "both", "sessions", "session_starts", "session_waits", "isr", "three")
 SCENARIOS = ("F1", "F2", "F3", ROUNDED)
 WALKS, SEED = 200, 1
+LAGS = frozenset({"lag"})
 PARTS = (*GRAPHS, "walks", "scenarios")
 """What a release is taken through, all of it unless some are named."""
 
@@ -77,6 +78,7 @@ def page(nodes: Sequence[TranscriptNode], controlled: Sequence[of_controller.Tra
     rows.append(["paths with three brokers", *(f"{_with_peers(node, 2):,}" for node in nodes)])
     rows.append(["paths with a fetch that may wait", *(f"{_with_any(node, MAY_WAIT):,}" for node in nodes)])
     rows.append(["paths with a fetch in a session", *(f"{_with_any(node, IN_SESSION):,}" for node in nodes)])
+    rows.append(["paths on which lag times run out", *(f"{_with_any(node, LAGS):,}" for node in nodes)])
     rows.append(["steps", *(f"{one.steps:,}" for one in played)])
     rows.append(["paths that differ from its own profile", *(str(len(one.differences)) for one in played)])
     sentences = []

@@ -1,0 +1,105 @@
+"""The check of the ISR on a process whose clocks are ours: it runs once for all who wait for it, when nobody else is amid a
+step; whoever did not ask for it keeps the ISR that it had."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from tidegauge.drive.kafka.lag_check import CHECKED_EVERY_MS, LAG, LagCheck
+from tidegauge.impl.rules import INELIGIBLE_REPLICA
+
+ONE, OTHER, THIRD = (UUID(int=number) for number in (1, 2, 3))
+
+
+class Broker:
+    """As its controller and its clocks see it: a check proposes for each partition in `lagging` that has nothing in flight,
+    then the checkpoint is written."""
+
+    def __init__(self, folder: Path, *lagging: UUID) -> None:
+        self.file, self.lagging, self.checks, self.passed = folder / "checkpoint", lagging, 0, 0.0
+        self.waiting: dict[UUID, Any] = {}
+        self.responses: list[tuple[UUID, Any]] = []
+        self.proposals = self
+
+    def advance(self, seconds: float) -> None:
+        assert seconds * 1000 == CHECKED_EVERY_MS
+        self.checks += 1
+        self.waiting |= {topic: {} for topic in self.lagging if topic not in self.waiting}
+        beside = self.file.with_name("written")
+        beside.write_text(str(self.checks), encoding="utf-8")
+        beside.replace(self.file)
+
+    def advance_date(self, seconds: float) -> None:
+        self.passed += seconds
+
+    def respond(self, topic: UUID, response: Any) -> None:
+        self.responses.append((topic, response))
+        del self.waiting[topic]
+
+    async def exchanged(self) -> None:
+        await asyncio.sleep(0)
+
+
+def check_of(broker: Any) -> LagCheck:
+    return LagCheck(broker, broker, broker.file)
+
+
+def test_one_check_serves_all_lanes_and_waits_for_those_that_play(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, ONE, OTHER)
+    check, seen = check_of(broker), []
+
+    async def lags(topic: UUID) -> None:
+        await check.run(topic)
+        seen.append((topic, broker.checks))
+
+    async def plays(steps: int) -> None:
+        for _ in range(steps):
+            await asyncio.sleep(0)
+            assert broker.checks == 0, "a check while another lane is amid a step"
+
+    async def all_lanes() -> None:
+        await asyncio.gather(check.play(lags(ONE)), check.play(plays(20)), check.play(lags(OTHER)))
+
+    asyncio.run(all_lanes())
+    assert sorted(seen) == [(ONE, 1), (OTHER, 1)]
+    assert broker.waiting.keys() == {ONE, OTHER}
+    assert broker.responses == []
+
+
+def test_what_is_proposed_of_others_is_refused_and_what_was_proposed_before_stays(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, ONE, OTHER)
+    broker.waiting[THIRD] = {}
+    check = check_of(broker)
+    asyncio.run(check.play(check.run(ONE)))
+    assert broker.responses == [(OTHER, {"errorCode": INELIGIBLE_REPLICA})]
+    assert broker.waiting.keys() == {ONE, THIRD}
+
+
+def test_checks_follow_each_other_and_a_lane_that_failed_is_waited_for_by_nobody(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, ONE)
+    check = check_of(broker)
+
+    async def twice() -> None:
+        await check.run(ONE)
+        broker.waiting.clear()
+        await check.run(ONE)
+
+    async def fails() -> None:
+        raise ValueError
+
+    async def lanes() -> None:
+        await asyncio.gather(check.play(fails()), return_exceptions=True)
+        await check.play(twice())
+
+    asyncio.run(lanes())
+    assert broker.checks == 2
+
+
+def test_more_than_the_lag_time_passes_before_a_step(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    check = check_of(broker)
+    check.pass_time()
+    check.pass_time()
+    assert check.passed == 2
+    assert broker.passed > 2 * LAG

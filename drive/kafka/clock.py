@@ -79,13 +79,13 @@ class MovedClock:
 
     def advance(self, seconds: float) -> None:
         """Move the monotonic clock; the process notices within moments."""
-        self._move(0, seconds)
+        self._add(0, seconds)
 
     def advance_date(self, seconds: float) -> None:
         """Move the time of day."""
-        self._move(1, seconds)
+        self._add(1, seconds)
 
-    def _move(self, clock: int, seconds: float) -> None:
+    def _add(self, clock: int, seconds: float) -> None:
         self._offsets[clock] += int(seconds * NANOSECONDS)
         self._shared[:] = _OFFSETS.pack(*self._offsets)
 

@@ -34,8 +34,8 @@ def test_each_clock_of_a_process_is_moved_by_itself() -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         seen = []
-        for move in (lambda: None, lambda: moved.advance(5_000), lambda: moved.advance_date(70_000)):
-            move()
+        for advance in (lambda: None, lambda: moved.advance(5_000), lambda: moved.advance_date(70_000)):
+            advance()
             process.stdin.write("\n")
             process.stdin.flush()
             seen.append([float(word) for word in process.stdout.readline().split()])

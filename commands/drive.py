@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--controller",
         action="store_true",
         help="the KRaft controller of that release in place of a broker: the findings' scenarios, and walks "
-        f"(default {CONTROLLER_WALKS})",
+        f"(default {CONTROLLER_WALKS}); with --cover every step of the graphs of spec/Controller.tla instead",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--smoke", action="store_true", help="ten steps only: does the driven program work at all")
@@ -157,6 +157,7 @@ def _compare(args: argparse.Namespace) -> int:
 def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable[[str], None]) -> int:
     """The same with a controller in place of a broker."""
     from tidegauge.drive.controller import transcript
+    from tidegauge.drive.controller.cover import MODELS, cover_of, model_of
     from tidegauge.drive.controller.node import ControllerNode
     from tidegauge.drive.controller.run import run as drive
     from tidegauge.drive.controller.run import scenarios, text_of
@@ -165,21 +166,29 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
     from tidegauge.drive.recording import Recorder
     from tidegauge.drive.reporting.publicly import badge
 
-    if not args.kafka or args.command or args.smoke or args.cover or args.graph or args.scenario:
+    if not args.kafka or args.command or args.smoke or args.scenario:
         raise UsageError(
-            "drive: expected --controller with --kafka RELEASE, for walks and scenarios; seen another broker, or other "
-            "paths; leave those out"
+            "drive: expected --controller with --kafka RELEASE, for a cover, walks and scenarios; seen another broker, or "
+            "other paths; leave those out"
         )
+    graphs = args.graph or (MODELS if args.cover else ())
+    for name in graphs:
+        model_of(name)
     with ControllerNode(args.kafka, jars_of(args.kafka, Path(args.jars) if args.jars else None)) as node:
         opening = node.opening()
         progress(f"{node.name} leads, metadata.version {opening.metadata_version}, time is {node.time}")
-        drawn = 0 if args.scenarios and args.walks is None else args.walks or CONTROLLER_WALKS
-        orders = (*scenarios(opening), *walks(args.seed, drawn, profile, opening))
+        covers = {name: cover_of(name, profile, opening) for name in graphs}
+        drawn = args.walks or (0 if args.scenarios or graphs else CONTROLLER_WALKS)
+        shown_too = () if graphs and not args.scenarios else scenarios(opening)
+        covered = (order for found in covers.values() for order in found.orders)
+        orders = (*covered, *shown_too, *walks(args.seed, drawn, profile, opening))
         progress(f"{drawn} walks of seed {args.seed}")
         recorder = Recorder(orders) if args.record else None
         shown = drive(node, orders, profile, recorder, progress, node.log_lines)
     if recorder is not None:
         transcript.write(Path(args.record), node.name, profile.name, recorder.recorded())
+    for name, found in covers.items():
+        echo(f"graph {name}: {found.taken:,} of {found.steps:,} steps are taken, by {len(found.orders):,} paths")
     echo(text_of(shown))
     if args.badge:
         Path(args.badge).write_text(badge(shown.exit_code, shown.profile, shown.played.steps), encoding="utf-8")

@@ -239,7 +239,7 @@ def test_a_transcript_of_another_contract_is_refused(tmp_path: Path) -> None:
     assert main(["recheck", str(place)]) == 2
 
 
-@pytest.mark.parametrize("options", [[], ["--kafka", "4.3.1", "--smoke"], ["--kafka", "4.3.1", "--graph", "two"]])
+@pytest.mark.parametrize("options", [[], ["--kafka", "4.3.1", "--smoke"], ["--kafka", "4.3.1", "--scenario", "F2"]])
 def test_a_controller_is_one_of_a_release_and_takes_its_own_paths(
     options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

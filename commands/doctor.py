@@ -28,7 +28,10 @@ def run(args: argparse.Namespace) -> int:
 
     maven = find_maven()
     fetches = "tidegauge drive --kafka without --jars; it fetches the jars of a release"
-    waits = "the time of tidegauge drive --controller, which waits for every expiry without it; install gcc or clang"
+    waits = (
+        "lag times of tidegauge drive --kafka, which are not given without it, and the time of --controller, which waits "
+        "for every expiry then; install gcc or clang"
+    )
     findings = (
         *examine(),
         Finding("Maven", maven is not None, maven or "no mvn on PATH", fetches),

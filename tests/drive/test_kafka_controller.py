@@ -14,10 +14,10 @@ import pytest
 
 from tests.drive.test_kafka_broker import jars
 from tests.drive.test_process import everybody, soon
-from tidegauge.drive.controller import clock
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.run import run, scenarios
 from tidegauge.drive.controller.walks import walks
+from tidegauge.drive.kafka import clock
 from tidegauge.impl.releases import RELEASE, named
 
 pytestmark = pytest.mark.long

@@ -2,8 +2,9 @@
  * in the file $TIDEGAUGE_CLOCK, in nanoseconds. System.nanoTime follows the first, the time of day the second.
  *
  * The JVM waits until a monotonic deadline (os::Posix, PlatformMonitor): one computed from the moved clock is put back to the
- * machine's, again and again while the wait lasts, so it ends soon after the clock was moved past it. A deadline of the time
- * of day is later than any monotonic one and left alone. */
+ * machine's. A wait that lasts ends early, as if it were woken for nothing: whoever waits looks again, and notices soon that the
+ * clock was moved past the deadline. To go on waiting here instead would miss a signal that comes when the mutex is not yet
+ * ours again. A deadline of the time of day is later than any monotonic one and left alone. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -64,14 +65,11 @@ int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, co
 {
     if (offset == NULL || until->tv_sec >= LONG_AFTER_BOOT)
         return machine_wait(condition, mutex, until);
-    for (;;) {
-        struct timespec now, deadline = moved(*until, -offset[0]);
-        syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-        struct timespec soon = moved(now, NOTICED_AFTER);
-        if (!is_before(soon, deadline))
-            return machine_wait(condition, mutex, &deadline);
-        int done = machine_wait(condition, mutex, &soon);
-        if (done != ETIMEDOUT)
-            return done;
-    }
+    struct timespec now, deadline = moved(*until, -offset[0]);
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    struct timespec soon = moved(now, NOTICED_AFTER);
+    if (!is_before(soon, deadline))
+        return machine_wait(condition, mutex, &deadline);
+    int done = machine_wait(condition, mutex, &soon);
+    return done == ETIMEDOUT ? 0 : done;
 }

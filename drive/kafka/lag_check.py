@@ -13,6 +13,7 @@ Rules of this file
 """
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +21,8 @@ from uuid import UUID
 
 from tidegauge.drive.kafka.clock import MovedClock
 from tidegauge.drive.kafka.controller import Controller
+from tidegauge.drive.wire.primitives import WireError
+from tidegauge.drive.wire.signs import PATIENCE
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
 
 T = TypeVar("T")
@@ -76,14 +79,22 @@ class LagCheck:
         proposals, before = self._controller.proposals, self._file()
         known = {*proposals.waiting, *here}
         self._clock.advance(CHECKED_EVERY_MS / 1000)
-        while self._file() == before:
-            await asyncio.sleep(LOOKED_AFTER)
+        await self._written_anew(before)
         await proposals.exchanged()
         for topic in proposals.waiting.keys() - known:
             proposals.respond(topic, {"errorCode": INELIGIBLE_REPLICA})
         await proposals.exchanged()
         for over in here.values():
             over.set_result(None)
+
+    async def _written_anew(self, before: tuple[int, int] | None) -> None:
+        """Nobody says that a file is new, so it is looked at. Raises WireError when that takes too long."""
+        ends = time.monotonic() + PATIENCE
+        while not await self._controller.signs.within(lambda: self._file() != before, LOOKED_AFTER):
+            if time.monotonic() > ends:
+                raise WireError(
+                    f"the broker: expected a check of the ISR within {PATIENCE:g} s; seen the old {self._written.name}"
+                )
 
     def _file(self) -> tuple[int, int] | None:
         try:

@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pytest
+
+from tidegauge.drive.kafka import clock, lag_check
 from tidegauge.drive.kafka.lag_check import CHECKED_EVERY_MS, LAG, LagCheck
+from tidegauge.drive.kafka.node import KafkaNode
+from tidegauge.drive.wire.primitives import WireError
+from tidegauge.drive.wire.signs import Signs
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
 
 ONE, OTHER, THIRD = (UUID(int=number) for number in (1, 2, 3))
@@ -20,7 +26,7 @@ class Broker:
         self.file, self.lagging, self.checks, self.passed = folder / "checkpoint", lagging, 0, 0.0
         self.waiting: dict[UUID, Any] = {}
         self.responses: list[tuple[UUID, Any]] = []
-        self.proposals = self
+        self.proposals, self.signs = self, Signs()
 
     def advance(self, seconds: float) -> None:
         assert seconds * 1000 == CHECKED_EVERY_MS
@@ -103,3 +109,35 @@ def test_more_than_the_lag_time_passes_before_a_step(tmp_path: Path) -> None:
     check.pass_time()
     assert check.passed == 2
     assert broker.passed > 2 * LAG
+
+
+class Stuck(Broker):
+    """It checks nothing."""
+
+    def advance(self, seconds: float) -> None:
+        self.checks += 1
+
+
+def test_a_check_that_does_not_come_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lag_check, "PATIENCE", 0.01)
+    check = check_of(Stuck(tmp_path, ONE))
+    with pytest.raises(WireError, match=r"expected a check of the ISR within 0\.01 s; seen the old checkpoint"):
+        asyncio.run(check.play(check.run(ONE)))
+
+
+def test_a_broker_that_ends_meanwhile_is_told_at_once(tmp_path: Path) -> None:
+    broker = Stuck(tmp_path, ONE)
+    broker.signs.broken(WireError("the connection is closed"))
+    check = check_of(broker)
+    with pytest.raises(WireError, match="the connection is closed"):
+        asyncio.run(check.play(check.run(ONE)))
+
+
+def test_without_a_compiler_a_broker_is_given_no_lag_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_compiler() -> Path:
+        raise clock.NoLibraryError("none")
+
+    monkeypatch.setattr(clock, "made", no_compiler)
+    can = KafkaNode("4.1.1", tmp_path).capabilities.can
+    assert "lag" not in can
+    assert can >= {"metadata", "fetch", "crash"}

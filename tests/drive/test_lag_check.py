@@ -114,7 +114,7 @@ def test_more_than_the_lag_time_passes_before_a_step(tmp_path: Path) -> None:
 class Stuck(Broker):
     """It checks nothing."""
 
-    def advance(self, seconds: float) -> None:
+    def advance(self, _seconds: float) -> None:
         self.checks += 1
 
 
@@ -138,6 +138,7 @@ def test_without_a_compiler_a_broker_is_given_no_lag_times(tmp_path: Path, monke
         raise clock.NoLibraryError("none")
 
     monkeypatch.setattr(clock, "made", no_compiler)
-    can = KafkaNode("4.1.1", tmp_path).capabilities.can
+    with KafkaNode("4.1.1", tmp_path) as node:
+        can = node.capabilities.can
     assert "lag" not in can
     assert can >= {"metadata", "fetch", "crash"}

@@ -18,21 +18,17 @@ from tidegauge.drive.controller.reference import Held, opened, step
 from tidegauge.drive.controller.report import Incarnations
 from tidegauge.drive.controller.scenarios import beats, registers, up
 from tidegauge.impl.control.records import TOPIC
-from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl, min_isr
+from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.control_cluster import (
     ELSEWHERE,
-    FAILED,
-    MENDED,
-    NAME,
     TAKEN_OUT,
     ControlBounds,
     ControlCluster,
     initial,
-    place,
     view,
 )
-from tidegauge.impl.explored.control_steps import search, stops_in_order
+from tidegauge.impl.explored.control_steps import directories_of, proposal_of, search, stops_in_order
 from tidegauge.impl.explored.search import Label, View
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
@@ -82,17 +78,15 @@ def assigned(bounds: ControlBounds) -> int:
 
 def requests_of(state: ControlCluster, label: Label) -> Path:
     """What a step of the graph asks the controller for; nothing where it is a broker's alone."""
-    bounds, tp, control = state.bounds, state.tp, state.control
+    bounds, tp = state.bounds, state.tp
     name, *arguments = label
     b = arguments[0] + 1 if arguments and name not in {"Reassign", "SetMinIsr", "SetElr"} else 0
     match name:
         case "Expand" | "Shrink":
-            partition = control.partitions[tp]
-            members = {*partition.isr} ^ {arguments[0]}
-            behind = not control.profile.raised_min_isr_keeps_epoch and state.known_min_isr < min_isr(control, NAME)
-            epochs = partition.leader_epoch - behind, partition.partition_epoch + assigned(bounds)
-            isr = tuple(sorted(member + 1 for member in members))
-            return (("alter_partition", partition.leader + 1, 0, "t", tp.partition, *epochs, isr, False),)
+            found = proposal_of(state, {*state.control.partitions[tp].isr} ^ {arguments[0]})
+            epochs = found.leader_epoch, found.partition_epoch + assigned(bounds)
+            isr = tuple(member + 1 for member in found.isr)
+            return (("alter_partition", found.broker_id + 1, 0, "t", tp.partition, *epochs, isr, False),)
         case "Reassign":
             return (("reassign", "t", tp.partition, tuple(named(one, bounds) for one in arguments[0])),)
         case "Cancel":
@@ -265,9 +259,7 @@ def facts(control: ReplicationControl, tp: TopicPartition, add: int, epochs: int
 
 def _registers(state: ControlCluster, b: int, directory: int) -> Path:
     """A process starts, with the directories that control_steps gives it; a replica that lies in one no more is assigned."""
-    known, both = state.control.brokers.get(b), "AB" if state.bounds.disks_fail else "A"
-    mended = place(state, b) == FAILED and directory == MENDED
-    letters = both if known is None or mended else "".join(name[-1] for name in known.directories)
+    letters = "".join(name[-1] for name in directories_of(state, b, directory))
     starts = registers(b + 1, clean=stops_in_order(state, b, directory), directories=letters)
     if directory != TAKEN_OUT:
         return (starts,)

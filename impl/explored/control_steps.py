@@ -95,17 +95,22 @@ def _data(state: ControlCluster, partition: PartitionRegistration) -> Iterator[t
 
 
 def _proposed(state: ControlCluster, label: Label, isr: set[int]) -> Iterator[tuple[Label, ControlCluster]]:
-    """AlterPartition of the leader, in the epochs that the controller has.
+    """AlterPartition of the leader."""
+    control, asked = state.control, proposal_of(state, isr)
+    epoch = control.brokers[asked.broker_id].epoch
+    request = AlterPartition(asked.broker_id, epoch, (Proposal(state.tp, asked),))
+    yield from written(state, label, alter_partition(control, request).records, hears=False)
+
+
+def proposal_of(state: ControlCluster, isr: set[int]) -> AlterPartitionRequest:
+    """What a leader proposes, in the epochs that the controller has.
 
     Whoever has not read of a raised min.insync.replicas has not read of the leader epoch that comes with it either.
     """
     control, partition = state.control, state.control.partitions[state.tp]
     behind = not control.profile.raised_min_isr_keeps_epoch and state.known_min_isr < min_isr(control, NAME)
     leader_epoch = partition.leader_epoch - behind
-    asked = AlterPartitionRequest(partition.leader, leader_epoch, partition.partition_epoch, tuple(sorted(isr)))
-    epoch = control.brokers[partition.leader].epoch
-    request = AlterPartition(partition.leader, epoch, (Proposal(state.tp, asked),))
-    yield from written(state, label, alter_partition(control, request).records, hears=False)
+    return AlterPartitionRequest(partition.leader, leader_epoch, partition.partition_epoch, tuple(sorted(isr)))
 
 
 def _asked(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
@@ -165,11 +170,9 @@ def _registered(state: ControlCluster, b: int, directory: int) -> Iterator[tuple
     LogManager#readBrokerEpochFromCleanShutdownFiles, Partition#createLogInAssignedDirectoryId.
     """
     known = state.control.brokers.get(b)
-    both = (f"{b}A", f"{b}B")[: 1 + state.bounds.disks_fail]
-    mended = place(state, b) == FAILED and directory == MENDED
-    directories = both if known is None or mended else known.directories
     clean = stops_in_order(state, b, directory)
-    asked = RegisterBrokerRecord(b, 0, 0 if known is None else known.incarnation + 1, directories=directories)
+    incarnation = 0 if known is None else known.incarnation + 1
+    asked = RegisterBrokerRecord(b, 0, incarnation, directories=directories_of(state, b, directory))
     active, result = register_broker(_active(state), asked, known.epoch if known is not None and clean else UNDEFINED)
     if result.response != NONE:
         return
@@ -179,6 +182,14 @@ def _registered(state: ControlCluster, b: int, directory: int) -> Iterator[tuple
         control = replayed(control, assign_replicas_to_dirs(control, asks).records)
     started = state._replace(processes=_put(state.processes, b, UP))
     yield from reached(started, ("Register", b, directory), control)
+
+
+def directories_of(state: ControlCluster, b: int, directory: int) -> tuple[str, ...]:
+    """The directories that a process starts with."""
+    known = state.control.brokers.get(b)
+    if known is None or (place(state, b) == FAILED and directory == MENDED):
+        return (f"{b}A", f"{b}B")[: 1 + state.bounds.disks_fail]
+    return known.directories
 
 
 def stops_in_order(state: ControlCluster, b: int, directory: int) -> bool:

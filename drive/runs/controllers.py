@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tidegauge.conformance.judging.rulebook import known_bugs
 from tidegauge.drive.controller import transcript
+from tidegauge.drive.controller.cover import cover_of
 from tidegauge.drive.controller.explain import FINDINGS
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.player import play
@@ -23,12 +24,16 @@ from tidegauge.drive.controller.transcript import TranscriptNode
 from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.recording import Recorder
+from tidegauge.drive.runs.columns import Column
 from tidegauge.drive.runs.findings import Finding
-from tidegauge.drive.runs.shipped import CONTROLLER, place_of, profile_of, release_of
+from tidegauge.drive.runs.shipped import CONTROLLER, place_of, profile_of
 from tidegauge.impl.profiles import ELR_REPAIRED
 from tidegauge.impl.releases import RELEASE, Version, named
 
 WALKS, SEED = 150, 1
+
+GRAPHS = ("RepairedCompletion", "RepairedDisks", "RepairedReassignment", "RepairedFeature")
+"""Whose covers are recorded: the other three have twice as many paths (docs/drive.md)."""
 
 FIRST: Version = (3, 7)
 """The oldest release whose controller is played: an older one takes no BrokerRegistration that names directories."""
@@ -70,21 +75,16 @@ def paths_that_show(finding: str, node: TranscriptNode) -> int:
     return len(play(node, node.orders, without).differences)
 
 
-def rows(nodes: Sequence[TranscriptNode]) -> list[list[str]]:
-    """A row for each finding that some release shows, a column for each release."""
-    played = [play(node, node.orders, profile_of(node)) for node in nodes]
-    table = [
-        ["", *map(release_of, nodes)],
-        ["---"] * (1 + len(nodes)),
-        ["paths", *(f"{one.orders:,}" for one in played)],
-        ["steps", *(f"{one.steps:,}" for one in played)],
-        ["paths that differ from its own profile", *(str(len(one.differences)) for one in played)],
-    ]
-    for finding in findings():
-        counts = [paths_that_show(finding, node) for node in nodes]
-        if any(counts):
-            table.append([finding, *(str(count or "") for count in counts)])
-    return table
+def column(place: Path) -> Column:
+    """What stands in a controller's column; nothing for a finding that no path shows."""
+    node = transcript.read(place)
+    played = play(node, node.orders, profile_of(node))
+    return {
+        "paths": f"{played.orders:,}",
+        "steps": f"{played.steps:,}",
+        "paths that differ from its own profile": f"{len(played.differences):,}",
+        **{finding: paths_that_show(finding, node) or None for finding in findings()},
+    }
 
 
 def sentences(table: Sequence[Sequence[str]]) -> list[str]:
@@ -98,7 +98,8 @@ def record(release: str, jars: Path | None, folder: Path) -> tuple[bool, str]:
     began = time.monotonic()
     with ControllerNode(release, jars_of(release, jars)) as node:
         opening = node.opening()
-        orders = (*scenarios(opening), *walks(SEED, WALKS, profile, opening))
+        covers = (order for name in GRAPHS for order in cover_of(name, profile, opening).orders)
+        orders = (*scenarios(opening), *covers, *walks(SEED, WALKS, profile, opening))
         recorder = Recorder(orders)
         shown = run(node, orders, profile, recorder, log_lines=node.log_lines)
         transcript.write(place_of(release, folder, CONTROLLER), node.name, profile.name, recorder.recorded())

@@ -16,17 +16,17 @@ from pathlib import Path
 
 from tidegauge.drive import transcript
 from tidegauge.drive.contract import IN_SESSION, MAY_WAIT
-from tidegauge.drive.controller import transcript as of_controller
 from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
 from tidegauge.drive.player import play, reference
 from tidegauge.drive.recording import Recorder
 from tidegauge.drive.runs import controllers
+from tidegauge.drive.runs.columns import Column, rows
 from tidegauge.drive.runs.findings import Finding, findings
 from tidegauge.drive.runs.orders import orders_for
 from tidegauge.drive.runs.run import run, text_of
-from tidegauge.drive.runs.shipped import FOLDER, place_of, profile_of, release_of, shipped, shipped_controllers
+from tidegauge.drive.runs.shipped import CONTROLLER, FOLDER, place_of, places, profile_of, releases
 from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import RELEASE, named, version_of
@@ -53,8 +53,9 @@ release does not have it, by its profile, and no path says otherwise.
 """
 CONTROLLERS = """## Their controllers
 
-Each controller was taken through the scenarios of [F4 to F13](findings.md#the-controller-f4-to-f13) and through {walks}
-walks (seed {seed}), as an unmodified process whose brokers, clients and time are the suite's
+Each controller was taken through the scenarios of [F4 to F13](findings.md#the-controller-f4-to-f13), through every step of
+the graphs {graphs} that the contract has, and through
+{walks} walks (seed {seed}), as an unmodified process whose brokers, clients and time are the suite's
 ([how](drive.md#an-unmodified-kafka-controller)). F11 has no scenario here, for it needs brokers with logs; its row counts
 where min.insync.replicas was raised and the leader kept its epoch, which is the controller's part of it.
 
@@ -69,28 +70,33 @@ def paths_that_show(finding: Finding, node: TranscriptNode) -> int:
     return len(play(node, node.orders, reference(without)).differences)
 
 
-def page(nodes: Sequence[TranscriptNode], controlled: Sequence[of_controller.TranscriptNode]) -> str:
+def column(place: Path) -> Column:
+    """What stands in a broker's column."""
+    node = transcript.read(place)
+    profile, played = profile_of(node), play(node, node.orders, reference(profile_of(node)))
+    return {
+        "paths": f"{played.orders:,}",
+        "paths with three brokers": f"{_with_peers(node, 2):,}",
+        "paths with a fetch that may wait": f"{_with_any(node, MAY_WAIT):,}",
+        "paths with a fetch in a session": f"{_with_any(node, IN_SESSION):,}",
+        "paths on which lag times run out": f"{_with_any(node, LAGS):,}",
+        "steps": f"{played.steps:,}",
+        "paths that differ from its own profile": f"{len(played.differences):,}",
+        **{one.name: paths_that_show(one, node) if one.is_in(profile) else None for one in findings()},
+    }
+
+
+def page(folder: Path) -> str:
     """The whole page, of what brokers did and what controllers did."""
     head = HEAD.format(graphs=", ".join(GRAPHS), walks=WALKS, seed=SEED, scenarios=", ".join(SCENARIOS))
-    rows = [["", *map(release_of, nodes)], ["---"] * (1 + len(nodes))]
-    played = [play(node, node.orders, reference(profile_of(node))) for node in nodes]
-    rows.append(["paths", *(f"{one.orders:,}" for one in played)])
-    rows.append(["paths with three brokers", *(f"{_with_peers(node, 2):,}" for node in nodes)])
-    rows.append(["paths with a fetch that may wait", *(f"{_with_any(node, MAY_WAIT):,}" for node in nodes)])
-    rows.append(["paths with a fetch in a session", *(f"{_with_any(node, IN_SESSION):,}" for node in nodes)])
-    rows.append(["paths on which lag times run out", *(f"{_with_any(node, LAGS):,}" for node in nodes)])
-    rows.append(["steps", *(f"{one.steps:,}" for one in played)])
-    rows.append(["paths that differ from its own profile", *(str(len(one.differences)) for one in played)])
-    sentences = []
-    for finding in findings():
-        counts = [paths_that_show(finding, node) if finding.is_in(profile_of(node)) else None for node in nodes]
-        if any(counts):
-            rows.append([finding.name, *("" if count is None else str(count) for count in counts)])
-            sentences += [f"* **{finding.name}** {finding.says}"] if finding.says else []
-    second = CONTROLLERS.format(walks=controllers.WALKS, seed=controllers.SEED)
-    theirs = controllers.rows(controlled)
+    ours = rows(releases(folder), column, places(folder))
+    says = {finding.name: finding.says for finding in findings()}
+    sentences = [f"* **{row[0]}** {says[row[0]]}" for row in ours if says.get(row[0])]
+    graphs = ", ".join(controllers.GRAPHS)
+    second = CONTROLLERS.format(graphs=graphs, walks=controllers.WALKS, seed=controllers.SEED)
+    theirs = rows(releases(folder, CONTROLLER), controllers.column, places(folder, CONTROLLER))
     notes = controllers.sentences(theirs)
-    return "\n".join((head, _table(rows), "", *sentences, "", second, _table(theirs), "", *notes, ""))
+    return "\n".join((head, _table(ours), "", *sentences, "", second, _table(theirs), "", *notes, ""))
 
 
 def _with_peers(node: TranscriptNode, peers: int) -> int:
@@ -161,7 +167,7 @@ def main() -> int:
     except TidegaugeError as problem:
         sys.stderr.write(f"{problem}\n")
         return 2
-    PAGE.write_text(page(list(shipped(args.folder)), list(shipped_controllers(args.folder))), encoding="utf-8")
+    PAGE.write_text(page(args.folder), encoding="utf-8")
     _say(f"{PAGE} is made anew")
     return 0 if all(same) else 1
 

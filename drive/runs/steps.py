@@ -1,13 +1,11 @@
 """The steps of the main job that hold what unmodified brokers and controllers did on Kafka's wire against the reference,
 without them."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 from tidegauge.conformance.job.job import JobCase, StepResult
 from tidegauge.conformance.judging.progress import Echo
-from tidegauge.conformance.judging.workers import workers
 from tidegauge.drive import transcript
 from tidegauge.drive.contract import Order
 from tidegauge.drive.controller import contract as controller_contract
@@ -15,8 +13,9 @@ from tidegauge.drive.controller import recheck as controller_recheck
 from tidegauge.drive.controller import transcript as controller_transcript
 from tidegauge.drive.played import OrderT
 from tidegauge.drive.reporting.rechecked import Rechecked
+from tidegauge.drive.runs.deeds import of_each
 from tidegauge.drive.runs.recheck import recheck
-from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, FOLDER, places
+from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, FOLDER, name_of, places
 
 
 def kafka_on_the_wire(echo: Echo) -> StepResult:
@@ -39,14 +38,14 @@ def _rechecked_controller(place: Path) -> Rechecked[controller_contract.Order]:
 
 def _result(held: Callable[[Path], Rechecked[OrderT]], kind: str, of: str, echo: Echo) -> StepResult:
     cases, steps, fields = [], 0, 0
-    with workers(os.cpu_count() or 1) as side_by_side:
-        for found in side_by_side(held, places(FOLDER, kind)):
-            played, differ = found.played, len(found.played.differences)
-            says = f"{played.steps:,} steps of {played.orders:,} paths, {differ:,} paths differ"
-            echo(f"      {found.name}: {says}")
-            passed = not differ and played.steps > 0
-            cases.append(JobCase(found.name, passed, f"{says}\n{found.first}".strip(), found.seconds))
-            steps, fields = steps + played.steps, fields + played.fields
+    there = places(FOLDER, kind)
+    for name, found in zip(map(name_of, there), of_each(held, there), strict=True):
+        played, differ = found.played, len(found.played.differences)
+        says = f"{played.steps:,} steps of {played.orders:,} paths, {differ:,} paths differ"
+        echo(f"      {name}: {says}")
+        passed = not differ and played.steps > 0
+        cases.append(JobCase(name, passed, f"{says}\n{found.first}".strip(), found.seconds))
+        steps, fields = steps + played.steps, fields + played.fields
     return StepResult(
         f"{steps:,} steps of {len(cases)} {of} are those of the reference, {fields:,} values compared",
         tuple(cases),

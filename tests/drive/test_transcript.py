@@ -17,7 +17,7 @@ from tidegauge.drive.runs import steps
 from tidegauge.drive.runs.controllers import paths_that_show
 from tidegauge.drive.runs.recheck import recheck
 from tidegauge.drive.runs.releases import PAGE, page
-from tidegauge.drive.runs.shipped import CONTROLLER, place_of, release_of, shipped, shipped_controllers
+from tidegauge.drive.runs.shipped import CONTROLLER, FOLDER, place_of, release_of, shipped, shipped_controllers
 from tidegauge.drive.runs.steps import controllers_on_the_wire, kafka_on_the_wire
 from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.explored.faults import FAULTS
@@ -189,4 +189,4 @@ def test_a_release_whose_controller_is_repaired_in_a_finding_does_not_show_it() 
 
 @pytest.mark.long
 def test_the_page_of_releases_is_the_one_that_is_made() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(SHIPPED, CONTROLLERS)
+    assert PAGE.read_text(encoding="utf-8") == page(FOLDER)

@@ -10,7 +10,8 @@ Rules of this file
 """
 
 from collections import deque
-from collections.abc import Set
+from collections.abc import Mapping, Set
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tidegauge.drive.controller.contract import Opening, Order, Path
@@ -39,18 +40,19 @@ from tidegauge.traces.model.bounds import control_bounds_of
 LONGEST, NEAR = 24, 3
 """How long a path may go on behind its beginning, and how many steps it walks to reach something new."""
 
-CHANGES = 3
-"""How often the partition changes on a path, at most: MaxPartitionEpoch."""
-
-MODELS = (
-    "RepairedCompletion",
-    "RepairedDisks",
-    "RepairedFeature",
-    "RepairedRevert",
-    "RepairedMinIsr",
-    "RepairedLateConfig",
+MODELS: Mapping[str, int] = MappingProxyType(
+    {
+        "RepairedCompletion": 3,
+        "RepairedDisks": 3,
+        "RepairedReassignment": 2,
+        "RepairedFeature": 3,
+        "RepairedRevert": 3,
+        "RepairedMinIsr": 3,
+        "RepairedLateConfig": 3,
+    }
 )
-"""Whose bounds are covered: those of F5 to F13. The switches are those of the expected profile."""
+"""Whose bounds are covered, those of F4 to F13, and how often the partition changes on a path at most (MaxPartitionEpoch).
+The switches are those of the expected profile."""
 
 
 def named(b: int, bounds: ControlBounds) -> int:
@@ -130,7 +132,7 @@ Taken = tuple[int, Path]
 
 def cover_of(name: str, profile: Profile, opening: Opening) -> Cover:
     """That of a model of MCController."""
-    return cover(control_bounds_of(model_of(name))._replace(max_partition_epoch=CHANGES), profile, opening, name)
+    return cover(control_bounds_of(model_of(name))._replace(max_partition_epoch=MODELS[name]), profile, opening, name)
 
 
 def model_of(name: str) -> Model:

@@ -15,7 +15,7 @@ from tidegauge.traces.model.bounds import control_bounds_of
 
 OPENING = Opening(30)
 KAFKA = named("release-4.3.1")
-QUICK = ("RepairedCompletion", "RepairedDisks", "RepairedFeature")
+QUICK = ("RepairedCompletion", "RepairedDisks", "RepairedReassignment", "RepairedFeature")
 COVERS = {name: cover_of(name, KAFKA, OPENING) for name in QUICK}
 ORDERS = tuple(order for found in COVERS.values() for order in found.orders)
 
@@ -46,6 +46,8 @@ def test_the_same_paths_come_again() -> None:
 @pytest.mark.parametrize(
     "switch",
     [
+        "elr_keeps_removed",
+        "min_isr_by_partition_zero",
         "completes_before_election",
         "heartbeat_in_one_pass",
         "neglects_elr_when_off",

@@ -233,7 +233,7 @@ OPERATIONS = {
 }
 
 
-def _expected(expected: dict[str, Any], step: Step) -> None:
+def expect(expected: dict[str, Any], step: Step) -> None:
     """A step says what is different after it."""
     for key in LISTED:
         for name, value in step.get(key, {}).items():
@@ -242,10 +242,10 @@ def _expected(expected: dict[str, Any], step: Step) -> None:
             else:
                 expected[key][name] = value
     if "feature" in step:
-        expected["feature"] = _levels(step["feature"])
+        expected["feature"] = levels(step["feature"])
 
 
-def _levels(feature: dict[str, Any]) -> dict[str, Any]:
+def levels(feature: dict[str, Any]) -> dict[str, Any]:
     return {key: feature[key] for key in ("level", "elr")}
 
 
@@ -262,14 +262,14 @@ def replay_as(change: Callable[[Profile], Profile]) -> Replay:
         controller = start(sequence, change(releases.of_release(release)))
         incarnations = Table((b, r.incarnation) for b, r in controller.control.brokers.items())
         bench = Bench(controller, LATEST[release], incarnations)
-        expected = {**{key: dict(init[key]) for key in LISTED}, "feature": _levels(init["feature"])}
+        expected = {**{key: dict(init[key]) for key in LISTED}, "feature": levels(init["feature"])}
         state = printed(bench.control)
         if (disagreement := compare(seed, -1, "init", expected, state)) is not None:
             return 0, disagreement
         for number, step in enumerate(sequence["steps"]):
             before = bench.control
             bench, records, result, error = OPERATIONS[step["op"]](bench, step)
-            _expected(expected, step)
+            expect(expected, step)
             state = state if bench.control is before else printed(bench.control)
             kafka = {
                 "error": step.get("err") or THROWN.get(step.get("thrown", ""), "NONE"),

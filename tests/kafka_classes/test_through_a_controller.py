@@ -1,0 +1,59 @@
+"""The histories of Kafka's controller classes, on an unmodified controller process: the classes, the process and the
+reference do the same."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from tests.drive.test_kafka_broker import jars
+from tests.kafka_classes.controller_paths import Translated, translated
+from tidegauge.drive.controller.node import ControllerNode
+from tidegauge.drive.controller.player import ReferenceNode, play
+from tidegauge.drive.controller.run import run
+from tidegauge.impl.releases import of_release
+
+Table = Callable[[str], Iterator[dict[str, Any]]]
+
+LEVELS = {"4.1.1": 27, "4.3.1": 30}
+"""The metadata.version with which a process of a release begins."""
+
+FEW = 60
+
+
+def paths(table: Table, release: str, most: int | None = None) -> tuple[list[Translated], int]:
+    """What the contract has of the sequences that begin as a process does, and how many steps those have."""
+    alike = (one for one in table(f"controller_{release}") if one["init"]["feature"]["level"] == LEVELS[release])
+    sequences = list(islice(alike, most))
+    found = [translated(one, of_release(release)) for one in sequences]
+    return [one for one in found if one is not None], sum(len(one["steps"]) for one in sequences)
+
+
+@pytest.mark.parametrize("release", LEVELS)
+def test_the_contract_has_most_of_what_the_classes_were_asked(release: str, table: Table) -> None:
+    """A registration ends the others: the session of the one before is over, and nobody has noticed."""
+    found, steps = paths(table, release, FEW)
+    assert len(found) > 0.8 * FEW
+    assert sum(one.steps - one.left_out for one in found) > 0.5 * steps
+
+
+@pytest.mark.parametrize("switch", ["elr_keeps_removed", "min_isr_change_clears_elr", "reassignment_keeps_adding"])
+def test_a_controller_without_a_finding_is_told(switch: str, table: Table) -> None:
+    found, _ = paths(table, "4.3.1", FEW)
+    profile = of_release("4.3.1")
+    repaired = ReferenceNode(profile.switched({switch: not getattr(profile, switch)}))
+    assert play(repaired, [one.order for one in found], profile).differences
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("release", LEVELS)
+def test_a_process_does_what_the_classes_did(release: str, table: Table) -> None:
+    found, steps = paths(table, release)
+    with ControllerNode(release, jars(release)) as node:
+        shown = run(node, [one.order for one in found], of_release(release), log_lines=node.log_lines)
+    taken, left_out = sum(one.steps for one in found), sum(one.left_out for one in found)
+    print(f"{len(found):,} sequences, {taken - left_out:,} of {steps:,} steps, {shown.played.steps:,} on the process")
+    assert [failure.text for failure in shown.failures] == []
+    assert shown.not_again == 0
+    assert shown.played.steps == sum(len(one.order.path) + 1 for one in found)

@@ -49,6 +49,11 @@ STEPS: Mapping[str, Shape] = MappingProxyType(
             ("error", "incarnation"),
             "BrokerRegistration. `clean`: it names the epoch it was stopped in. A directory is a letter.",
         ),
+        "register_late": Shape(
+            ("broker", "new_incarnation", "clean", "directories"),
+            ("error", "incarnation"),
+            "The same once the session of the incarnation before is over, and nobody has noticed yet. Not before 4.0.",
+        ),
         "heartbeat": Shape(
             ("broker", "lag", "metadata_offset", "want_fence", "want_shut_down", "offline"),
             ("error", "caught_up", "fenced", "should_shut_down"),

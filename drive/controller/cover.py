@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from tidegauge.drive.controller.contract import Opening, Order, Path
 from tidegauge.drive.controller.reference import Held, opened, step
 from tidegauge.drive.controller.report import Incarnations
-from tidegauge.drive.controller.scenarios import beats, registers, up
+from tidegauge.drive.controller.scenarios import beats, is_left_unnoticed, registers, up
 from tidegauge.impl.control.records import TOPIC
-from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl
+from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl, is_active
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.control_cluster import (
     ELSEWHERE,
@@ -110,7 +110,7 @@ def requests_of(state: ControlCluster, label: Label) -> Path:
         case "FailDirectory":
             return (beats(b, offline="A"),)
         case "ShutDown":
-            return (beats(b, shut_down=True),)
+            return (*_heard(state, arguments[0]), beats(b, shut_down=True))
         case "Register":
             return _registers(state, arguments[0], arguments[1])
         case _:
@@ -118,8 +118,10 @@ def requests_of(state: ControlCluster, label: Label) -> Path:
 
 
 class Cover(NamedTuple):
-    """The paths; how many steps they take of how many the graph has. The others part from it: the contract gives a broker
-    that registers no session that is over and not noticed, and ends no controlled shutdown."""
+    """The paths; how many steps they take of how many the graph has.
+
+    The others part from it: where a release has no ELR, and up to 3.9 where a session is over and not noticed.
+    """
 
     orders: tuple[Order, ...]
     taken: int
@@ -259,10 +261,24 @@ def facts(control: ReplicationControl, tp: TopicPartition, add: int, epochs: int
     return (*raised, leader, found.recovery, found.leader_epoch, found.partition_epoch + epochs), rows
 
 
+def _heard(state: ControlCluster, b: int) -> Path:
+    """All others say that they have read everything: what ends a controlled shutdown that began before."""
+    control = state.control
+    if not control.brokers[b].in_controlled_shutdown:
+        return ()
+    others = (other for other, _ in control.brokers.items() if other != b and is_active(control, other))
+    return tuple(beats(named(other, state.bounds)) for other in others)
+
+
 def _registers(state: ControlCluster, b: int, directory: int) -> Path:
     """A process starts, with the directories that control_steps gives it; a replica that lies in one no more is assigned."""
     letters = "".join(name[-1] for name in directories_of(state, b, directory))
-    starts = registers(b + 1, clean=stops_in_order(state, b, directory), directories=letters)
+    starts: Path = (registers(b + 1, clean=stops_in_order(state, b, directory), directories=letters),)
+    known = state.control.brokers.get(b)
+    if known is not None and is_left_unnoticed(state.control.profile):
+        starts = (("register_late", *starts[0][1:]),)
+    elif known is not None and not known.fenced:
+        return ()
     if directory != TAKEN_OUT:
-        return (starts,)
-    return (starts, ("assign_directory", b + 1, 0, "t", state.tp.partition, "B"))
+        return starts
+    return (*starts, ("assign_directory", b + 1, 0, "t", state.tp.partition, "B"))

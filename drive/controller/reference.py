@@ -32,7 +32,7 @@ from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 FEATURES: Mapping[str, str] = {"metadata.version": METADATA_VERSION, "elr": ELR_VERSION}
-RESIGNS = frozenset({"register", "unregister", "heartbeat"})
+RESIGNS = frozenset({"register", "register_late", "unregister", "heartbeat"})
 """Requests in which an exception is not caught: the controller resigns."""
 
 
@@ -76,7 +76,8 @@ def report(held: Held, numbers: Incarnations, result: Mapping[str, Any] | None =
 def step(held: Held, taken: Step, numbers: Incarnations) -> tuple[Held, Report]:
     """One step, and what is seen then."""
     name, *arguments = taken
-    if name == "register":
+    if name in {"register", "register_late"}:
+        held = _lapsed(held, arguments[0]) if name == "register_late" else held
         held, result = _register(held, *arguments, numbers=numbers)
     else:
         given = _OF[name](held, *arguments)
@@ -100,6 +101,12 @@ def epoch_of(held: Held, broker: int, lag: int = 0) -> int:
     """The broker epoch that a broker has; UNDEFINED if it is not registered."""
     known = held.control.brokers.get(broker)
     return UNDEFINED if known is None else known.epoch - lag
+
+
+def _lapsed(held: Held, broker: int) -> Held:
+    """The session of a broker is over."""
+    heartbeats = heartbeats_.expire(held.controller.heartbeats, (broker, epoch_of(held, broker)))
+    return held._replace(controller=held.controller._replace(heartbeats=heartbeats))
 
 
 def _register(
@@ -134,9 +141,7 @@ def _heartbeat(
 
 
 def _session_expires(held: Held, broker: int) -> _Given:
-    session = broker, epoch_of(held, broker)
-    heartbeats = heartbeats_.expire(held.controller.heartbeats, session)
-    controller, _ = quorum_controller.fence_stale_broker(held.controller._replace(heartbeats=heartbeats), session)
+    controller, _ = quorum_controller.fence_stale_broker(_lapsed(held, broker).controller, (broker, epoch_of(held, broker)))
     return _Given(controller, None)
 
 

@@ -62,6 +62,11 @@ async def _register(lane: Lane, numbers: Incarnations, broker: int, new: bool, c
     return result if result["error"] else {**result, "incarnation": numbers.ordinal(broker, found["brokerEpoch"])}
 
 
+async def _register_late(lane: Lane, numbers: Incarnations, broker: int, new: bool, clean: bool, letters: str) -> Result:
+    await lane.session_lapses(broker)
+    return await _register(lane, numbers, broker, new, clean, letters)
+
+
 async def _heartbeat(
     lane: Lane, _: Incarnations, broker: int, lag: int, offset: int, fence: bool, shut_down: bool, offline: str
 ) -> Result:
@@ -188,6 +193,7 @@ def _topic_id(lane: Lane, topic: str) -> UUID:
 
 STEPS: Mapping[str, Callable[..., Awaitable[Result | None]]] = {
     "register": _register,
+    "register_late": _register_late,
     "heartbeat": _heartbeat,
     "session_expires": _session_expires,
     "unregister": _unregister,

@@ -9,6 +9,15 @@ from collections.abc import Mapping
 from tidegauge.drive.controller.contract import ALL, Path, Step
 from tidegauge.impl.control.records import TOPIC
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS
+from tidegauge.impl.profiles import Profile
+
+
+def is_left_unnoticed(profile: Profile) -> bool:
+    """Whether a session can be over and nobody has noticed: up to 3.9 the controller looks when it ends (lane.py).
+
+    That a fenced broker has no session is of the same time (KAFKA-17793).
+    """
+    return profile.fenced_has_session
 
 
 def registers(broker: int, *, new: bool = True, clean: bool = False, directories: str = "A") -> Step:

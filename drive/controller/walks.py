@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from tidegauge.drive.controller.contract import ALL, Opening, Order, Step
 from tidegauge.drive.controller.player import Under
 from tidegauge.drive.controller.reference import Held
-from tidegauge.drive.controller.scenarios import beats, registers, up
+from tidegauge.drive.controller.scenarios import beats, is_left_unnoticed, registers, up
 from tidegauge.impl.control.records import BROKER, TOPIC
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
 from tidegauge.impl.profiles import Profile
@@ -47,10 +47,15 @@ def walks(seed: int, count: int, profile: Profile, opening: Opening) -> tuple[Or
 
 
 def _drawn(rng: random.Random, held: Held) -> Step:
-    kinds, weights = zip(*_DRAWS.items(), strict=True)
+    kinds, weights = zip(*_draws(held.control.profile).items(), strict=True)
     (draw,) = rng.choices(kinds, weights)
     taken: Step = draw(rng, held)
     return taken
+
+
+def _draws(profile: Profile) -> Mapping[Callable[[random.Random, Held], Step], int]:
+    """Without what a release cannot be brought to."""
+    return {draw: often for draw, often in _DRAWS.items() if draw is not _register_late or is_left_unnoticed(profile)}
 
 
 def _heartbeat(rng: random.Random, _: Held) -> Step:
@@ -67,6 +72,10 @@ def _session_expires(rng: random.Random, _: Held) -> Step:
 def _register(rng: random.Random, _: Held) -> Step:
     letters = rng.choice(("A", "A", "A", "B", "AB"))
     return registers(rng.choice(FOUR), new=rng.random() < 0.85, clean=rng.random() < 0.5, directories=letters)
+
+
+def _register_late(rng: random.Random, held: Held) -> Step:
+    return ("register_late", *_register(rng, held)[1:])
 
 
 def _fails(rng: random.Random, _: Held) -> Step:
@@ -148,6 +157,7 @@ _DRAWS: Mapping[Callable[[random.Random, Held], Step], int] = {
     _heartbeat: 30,
     _session_expires: 10,
     _register: 14,
+    _register_late: 3,
     _fails: 2,
     _unregister: 2,
     _alter_partition: 24,

@@ -84,6 +84,10 @@ def begin(sequence: Sequence) -> Path:
     for topic, assignment in assignments.items():
         own = tuple((configs.get(ConfigResource(TOPIC, topic)) or Table[str, str]()).items())
         starts.append(("create_topic", topic, tuple(assignment), own))
+    for name, partition in init["parts"].items():
+        # a replica whose broker has two directories is assigned to one: a change of the partition each
+        assigned = zip(partition["replicas"], partition.get("dirs", ()), strict=False) if partition["partitionEpoch"] else ()
+        starts += (("assign_directory", b, 0, *named(name), directory[-1]) for b, directory in assigned)
     return tuple(starts)
 
 
@@ -98,7 +102,8 @@ def forms(found: Step, brokers: dict[str, Any], held: Held) -> Iterator[Path]:
             made = [()]
         case "register":
             clean = found["detect"] and known is not None and found["previousEpoch"] == known["epoch"]
-            made = [(("register", b, found["newIncarnation"], clean, found["dirs"]),)]
+            name = "register" if found["session"] or known is None else "register_late"
+            made = [((name, b, found["newIncarnation"], clean, found["dirs"]),)]
         case "unregister":
             made = [(("unregister", b),)]
         case "heartbeat":

@@ -4,7 +4,7 @@ import pytest
 
 from tidegauge.drive.controller.contract import Opening, Step
 from tidegauge.drive.controller.player import Under
-from tidegauge.drive.controller.scenarios import SCENARIOS, fenced, registers, up
+from tidegauge.drive.controller.scenarios import SCENARIOS, fenced, registers, topic, up
 from tidegauge.impl.messages import DUPLICATE_BROKER_REGISTRATION, UNKNOWN_SERVER_ERROR
 from tidegauge.impl.releases import of_release
 from tidegauge.impl.rules import NONE
@@ -29,6 +29,20 @@ def test_nobody_replaces_a_broker_that_is_not_fenced(release: str) -> None:
     """Its session is valid in every release; over, it is none."""
     assert errors(release, *up(1), registers(1))[-1] == DUPLICATE_BROKER_REGISTRATION
     assert errors(release, *up(1), ("session_expires", 1), registers(1))[-1] == NONE
+
+
+def test_a_session_that_is_over_and_not_noticed_keeps_nobody_out() -> None:
+    """The broker is not fenced then: what its registration changes is changed by that alone."""
+    under = Under(OPENING, of_release("4.3.1"))
+    for step in (*up(1, 2), topic((1, 2)), late := ("register_late", *registers(1)[1:])):
+        seen = under.given(step)
+    assert seen["result"] == {"error": NONE, "incarnation": 1}
+    assert seen["partitions"]["t-0"]["isr"] == [2]
+    noticed = Under(OPENING, of_release("4.3.1"))
+    for step in (*up(1, 2), topic((1, 2)), ("session_expires", 1), late):
+        seen = noticed.given(step)
+    assert noticed.held.controller.end > under.held.controller.end
+    assert (seen["result"]["error"], seen["partitions"]["t-0"]["isr"]) == (NONE, [2])
 
 
 def test_up_to_3_9_the_silence_of_a_fenced_broker_writes_nothing() -> None:

@@ -1,6 +1,7 @@
 """A map over processes, for what takes a core each.
 
-Rule of this file: none of them is left when the block is over, however it ends. So none may have started another program.
+Rule of this file: none of them is left when the block is over, however it ends. So a program that one has started must end
+by itself when its stdin does.
 """
 
 import multiprocessing

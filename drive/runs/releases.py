@@ -9,11 +9,14 @@ Rules of this file
 """
 
 import argparse
+import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
+from tidegauge.conformance.judging.workers import workers
 from tidegauge.drive import transcript
 from tidegauge.drive.contract import IN_SESSION, MAY_WAIT
 from tidegauge.drive.kafka.jars import jars_of
@@ -113,8 +116,8 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) -> bool:
-    """Play a release on an unmodified broker and record it; whether it does what its profile says.
+def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) -> tuple[bool, str]:
+    """Play a release on an unmodified broker and record it; whether it does what its profile says, and a text.
 
     Where not all parts are played, what else was recorded of it stays.
     """
@@ -132,11 +135,14 @@ def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) 
             scenarios={one.name: one.order for one in found} if "scenarios" in parts else {},
         )
         recorder = Recorder(orders)
-        shown = run(node, orders, profile, coverage, recorder, _say, node.log_lines)
+        shown = run(node, orders, profile, coverage, recorder, log_lines=node.log_lines)
         others = [one for one in kept if one.order not in set(orders)]
         transcript.write(place, node.capabilities, profile.name, (*others, *recorder.recorded()))
-    _say(f"{text_of(shown)} ({time.monotonic() - began:.0f} s)")
-    return not shown.played.differences
+    return not shown.played.differences, f"{text_of(shown)} ({time.monotonic() - began:.0f} s)"
+
+
+def _recorded(one: Callable[[], tuple[bool, str]]) -> tuple[bool, str]:
+    return one()
 
 
 def _say(text: str) -> None:
@@ -156,12 +162,17 @@ def main() -> int:
     )
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the transcripts are (default those shipped)")
     args = parser.parse_args()
-    same: list[bool] = []
+    jars = {release: args.jars and args.jars / release for release in args.release}
+    asked: list[Callable[[], tuple[bool, str]]] = [
+        partial(record, release, jars[release], args.folder, args.only or PARTS) for release in args.release
+    ]
+    if not args.only:
+        newer = (release for release in args.release if version_of(release) >= controllers.FIRST)
+        asked += [partial(controllers.record, release, jars[release], args.folder) for release in newer]
+    same = []
     try:
-        for release in args.release:
-            same.append(record(release, args.jars and args.jars / release, args.folder, args.only or PARTS))
-            if version_of(release) >= controllers.FIRST and not args.only:
-                does, says = controllers.record(release, args.jars and args.jars / release, args.folder)
+        with workers(os.cpu_count() or 1) as side_by_side:
+            for does, says in side_by_side(_recorded, asked):
                 _say(says)
                 same.append(does)
     except TidegaugeError as problem:

@@ -23,11 +23,11 @@ def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(releases, "WALKS", 2)
     monkeypatch.setattr(releases, "jars_of", lambda *_: tmp_path)
     monkeypatch.setattr(releases, "KafkaNode", instead.broker("release-4.3.1"))
-    assert releases.record("4.3.1", None, tmp_path, releases.PARTS)
+    assert releases.record("4.3.1", None, tmp_path, releases.PARTS)[0]
     whole = transcript.read(place_of("4.3.1", tmp_path))
     assert scenarios < set(whole.orders)
     monkeypatch.setattr(releases, "KafkaNode", instead.broker("release-3.9.1"))
-    assert not releases.record("4.3.1", None, tmp_path, ["scenarios"])
+    assert not releases.record("4.3.1", None, tmp_path, ["scenarios"])[0]
     part = transcript.read(place_of("4.3.1", tmp_path))
     assert len(part.orders) == len(whole.orders)
     rest = set(whole.orders) - scenarios

@@ -16,9 +16,9 @@ from typing import TypeVar
 
 from tidegauge.drive.controller.image import LogRecord
 from tidegauge.drive.controller.observer import Observer
-from tidegauge.drive.kafka.clock import clock
-from tidegauge.drive.kafka.jars import release_in
-from tidegauge.drive.kafka.process import KafkaProcess
+from tidegauge.drive.processes.clock import clock
+from tidegauge.drive.processes.jars import release_in
+from tidegauge.drive.processes.process import KafkaProcess
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import API_VERSIONS, HOST, Connection
 from tidegauge.drive.wire.messages import Messages, definitions_in

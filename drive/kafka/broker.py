@@ -19,14 +19,14 @@ from pathlib import Path
 from tidegauge.drive.contract import BROKER
 from tidegauge.drive.kafka.canary import Canary
 from tidegauge.drive.kafka.clients import Calls, Versions
-from tidegauge.drive.kafka.clock import MovedClock
 from tidegauge.drive.kafka.controller import CONTROLLER, Controller
-from tidegauge.drive.kafka.jars import release_in
 from tidegauge.drive.kafka.lag_check import CHECKED_EVERY_MS, LAG_MS, LagCheck
 from tidegauge.drive.kafka.peers import Peer
-from tidegauge.drive.kafka.process import KafkaProcess
 from tidegauge.drive.kafka.pulse import Pulse
 from tidegauge.drive.kafka.restarts import HIGH_WATERMARKS
+from tidegauge.drive.processes.clock import MovedClock
+from tidegauge.drive.processes.jars import release_in
+from tidegauge.drive.processes.process import KafkaProcess
 from tidegauge.drive.wire.frames import HOST, Connection
 from tidegauge.drive.wire.messages import Messages, definitions_in
 from tidegauge.drive.wire.signs import Signs

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
-from tidegauge.drive.kafka.clock import MovedClock
 from tidegauge.drive.kafka.controller import Controller
+from tidegauge.drive.processes.clock import MovedClock
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.drive.wire.signs import PATIENCE
 from tidegauge.impl.rules import INELIGIBLE_REPLICA

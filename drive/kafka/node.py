@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 from tidegauge.drive.contract import ACKS_ALL, BATCHES, REPORTED, STEPS, Capabilities, Order, Watch
 from tidegauge.drive.contract import LOG_STARTS as MOVING_STARTS
 from tidegauge.drive.kafka.broker import KafkaBroker
-from tidegauge.drive.kafka.clock import MovedClock, clock
 from tidegauge.drive.kafka.lane import Lane
 from tidegauge.drive.kafka.partition import UNREAD, Partition
 from tidegauge.drive.kafka.restarts import (
@@ -32,6 +31,7 @@ from tidegauge.drive.kafka.restarts import (
     in_one_row,
     write_checkpoint,
 )
+from tidegauge.drive.processes.clock import MovedClock, clock
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from tidegauge.drive.kafka.tool import run_tool
+from tidegauge.drive.processes.tool import run_tool
 from tidegauge.impl.errors import UsageError
 
 STARTERS = Path(__file__).with_name("starters")

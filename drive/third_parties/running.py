@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import NamedTuple
 
-from tidegauge.drive.kafka.guarded import Guarded
+from tidegauge.drive.processes.guarded import Guarded
 from tidegauge.drive.third_parties.party import Party
 from tidegauge.impl.errors import UsageError
 

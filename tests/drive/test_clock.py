@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.drive.kafka.clock import COMPILERS, MovedClock, NoLibraryError, RealClock, clock, made
+from tidegauge.drive.processes.clock import COMPILERS, MovedClock, NoLibraryError, RealClock, clock, made
 
 LOOKS = """import sys, time
 for _ in sys.stdin:

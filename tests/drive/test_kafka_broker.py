@@ -18,10 +18,10 @@ from tests.drive.test_waiting_in_sessions import HEARD
 from tests.drive.test_waiting_in_sessions import WRONG as WRONG_WAITING
 from tidegauge.drive.contract import Opening, Order, Report, Step
 from tidegauge.drive.held import Held, Taken
-from tidegauge.drive.kafka.jars import jars_of
 from tidegauge.drive.kafka.node import KafkaNode
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
 from tidegauge.drive.player import play, reference
+from tidegauge.drive.processes.jars import jars_of
 from tidegauge.drive.recording import Recorder
 from tidegauge.drive.reporting.shown import judged_text
 from tidegauge.drive.runs.orders import orders_for

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.drive.kafka import jars
 from tidegauge.drive.kafka.restarts import HIGH_WATERMARKS, checkpointed, ends_of, in_one_row, write_checkpoint
+from tidegauge.drive.processes import jars
 from tidegauge.impl.errors import UsageError
 
 LEAD = ("metadata", 1, 0, 0, (1, 2))

@@ -8,9 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from tidegauge.drive.kafka import clock, lag_check
+from tidegauge.drive.kafka import lag_check
 from tidegauge.drive.kafka.lag_check import CHECKED_EVERY_MS, LAG, LagCheck
 from tidegauge.drive.kafka.node import KafkaNode
+from tidegauge.drive.processes import clock
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.drive.wire.signs import Signs
 from tidegauge.impl.rules import INELIGIBLE_REPLICA

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive.kafka import guard
+from tidegauge.drive.processes import guard
 
 HOLDS = """
 import json, subprocess, sys, time

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tidegauge.drive.kafka import guard
+from tidegauge.drive.processes import guard
 from tidegauge.drive.wire.primitives import WireError
 
 OUT = "out"

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from tidegauge.drive.kafka.guarded import OUT, Guarded
+from tidegauge.drive.processes.guarded import OUT, Guarded
 from tidegauge.spec.checker.java import find_java
 
 LOG4J2 = """status = warn

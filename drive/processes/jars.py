@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from tidegauge.drive.kafka.tool import run_tool
+from tidegauge.drive.processes.tool import run_tool
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.releases import version_of
 

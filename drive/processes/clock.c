@@ -66,6 +66,8 @@ int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, co
     if (offset == NULL || until->tv_sec >= LONG_AFTER_BOOT)
         return machine_wait(condition, mutex, until);
     struct timespec now, deadline = moved(*until, -offset[0]);
+    if (deadline.tv_sec < 0 || deadline.tv_nsec < 0) /* the clock was moved by more than the machine is up: no valid time */
+        return ETIMEDOUT;
     syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
     struct timespec soon = moved(now, NOTICED_AFTER);
     if (!is_before(soon, deadline))

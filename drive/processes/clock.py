@@ -29,7 +29,7 @@ COMPILERS = ("cc", "gcc", "clang")
 NANOSECONDS = 1_000_000_000
 _OFFSETS = struct.Struct("<qq")
 
-MOVED_SESSION, REAL_SESSION = 20_000.0, 1.0
+MOVED_SESSION, REAL_SESSION = 2_000.0, 1.0
 """How long a session lasts, in seconds of the process."""
 
 

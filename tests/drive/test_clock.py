@@ -1,5 +1,6 @@
 """The clocks of a process: moved where a C compiler makes what is preloaded, and what the doctor says of it."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -46,6 +47,33 @@ def test_each_clock_of_a_process_is_moved_by_itself() -> None:
     assert 0 <= same_date - date < 100
     assert 0 <= third - second < 100
     assert 70_000 <= later_date - same_date < 70_100
+    moved.close()
+
+
+WAITS = """import ctypes, sys, time
+libc, mutex, condition = ctypes.CDLL(None), ctypes.create_string_buffer(64), ctypes.create_string_buffer(64)
+libc.pthread_mutex_lock(mutex)
+until = (ctypes.c_long * 2)(int(time.monotonic()) + 60, 0)
+print("begun", flush=True)
+sys.stdin.readline()
+print(libc.pthread_cond_timedwait(condition, mutex, until), flush=True)
+"""
+
+
+def test_a_wait_for_what_was_before_the_machine_started_is_over() -> None:
+    """The clock is moved by more than the machine is up: the deadline, put back, is before its clock's beginning."""
+    try:
+        library = made()
+    except NoLibraryError as problem:
+        pytest.skip(str(problem))
+    moved = MovedClock(library)
+    command = [sys.executable, "-S", "-c", WAITS]
+    environment = {**os.environ, **moved.environment}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        moved.advance(time.monotonic() + 1_000)
+        assert process.communicate("\n", 60)[0] == f"{errno.ETIMEDOUT}\n"
     moved.close()
 
 

@@ -8,8 +8,9 @@ Rules of this file
    path (`HOLDER`) is active all the time: while it says that it has read nothing, a heartbeat ends no controlled shutdown.
 3. A session that is over is found at one of the looks that the controller takes every eighth of a session, one session a
    look (QuorumController#registerFenceStaleBrokers); the next look is 10 ms later then. A look comes with the next request.
-4. So between a look just before its end and the next one, a session is over and nobody has noticed. Up to 3.9 the look
-   comes when the session ends (QuorumController#rescheduleMaybeFenceStaleBrokers): there is no such time.
+4. So between a look just before its end and the next one, a session is over and nobody has noticed, if that look found none:
+   sessions that were left, by paths before too, are looked for first. Up to 3.9 the look comes when a session ends
+   (QuorumController#rescheduleMaybeFenceStaleBrokers): there is no such time.
 """
 
 from uuid import UUID, uuid4
@@ -30,7 +31,7 @@ HOLDER = 2
 DISCARD_PORT = 9
 LOOK = 0.02
 LOOKS = 200
-"""How many looks a session that is over is waited for: others that are over take some."""
+"""How many looks a session that is over is waited for, besides those for sessions that were left."""
 
 HALF = 0.51
 """Of a session: twice of it is over, once of it is not."""
@@ -52,6 +53,7 @@ class Lane:
         self._said: dict[int, tuple[int, int]] = {}
         """The metadata offset that each said last, and where the log ended then: those that have a session."""
         self._leaving: set[int] = set()
+        self._replaced = 0
 
     async def read(self) -> None:
         """Follow the metadata log."""
@@ -82,6 +84,9 @@ class Lane:
         found = await process.call("BrokerRegistration", body)
         if found["errorCode"] == NONE:
             if self.epochs.get(broker) != found["brokerEpoch"]:
+                if broker in self.epochs:
+                    self._replaced += 1
+                    process.left_sessions += 1
                 self._said.pop(broker, None)
                 self._leaving.discard(broker)
                 known = self.image.control.brokers.get(broker)
@@ -131,11 +136,12 @@ class Lane:
             await self.keep(broker)
             self.process.clock.advance(self.process.clock.session * HALF)
         await self.keep(broker)
-        for _ in range(LOOKS):
+        for _ in range(LOOKS + self.process.left_sessions):
             await self.process.barrier()
             await self.read()
             if self.image.changed_at.get(broker, UNDEFINED) != begun:
                 self._said.pop(broker, None)
+                self._none_left()
                 return
             self.process.clock.advance(LOOK)
         raise WireError(f"the controller: expected the session of broker {broker} to be over; seen no record of that")
@@ -149,8 +155,16 @@ class Lane:
         for share in (1 / 2, BEFORE):
             self.process.clock.advance(self.process.clock.session * share)
             await self.keep(broker)
+        for _ in range(1 + self.process.left_sessions):
+            await self.process.barrier()
+            self.process.clock.advance(LOOK)
         await self.process.barrier()
+        self._none_left()
         self.process.clock.advance(self.process.clock.session * AFTER)
+
+    def _none_left(self) -> None:
+        """The controller has looked for all sessions that were left, but for those of this path, maybe."""
+        self.process.left_sessions = self._replaced
 
     async def keep(self, but: int = UNDEFINED) -> None:
         """All beat again who have a session, but one."""
@@ -184,6 +198,7 @@ class Lane:
 
     async def close(self) -> None:
         """Leave nothing that acts: no topic, no broker that is not fenced. Brokers stay registered, fenced."""
+        self.process.left_sessions += len(self.epochs)
         for topic in tuple(self.image.topic_ids):
             body = {"topics": [{"name": self.names.full(topic), "topicId": UUID(int=0)}], "timeoutMs": 9000}
             await self.process.call("DeleteTopics", body)

@@ -77,6 +77,8 @@ class ControllerProcess:
         self.clock = clock()
         self._jars = jars
         self._messages = Messages(definitions_in([*jars.glob("kafka-clients-*.jar"), *jars.glob("kafka-metadata-*.jar")]))
+        self.left_sessions = 0
+        """Sessions that nobody keeps any more, at most: each takes a look of the controller once it is over."""
         self.supported: list[Message] = []
         self.levels: dict[str, int] = {}
 

@@ -14,7 +14,7 @@ from benchmarks.timed import OFTEN, copied, judge_parquet, on_one_core, validate
 from tidegauge.conformance.judging.check import check
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.judging.lazy_automaton import prepare
-from tidegauge.conformance.judging.recurring import LOAD_FROM, Recurring
+from tidegauge.conformance.judging.recurring import BEGIN_FROM, Recurring
 from tidegauge.impl.explored.explore import Graph, explore
 from tidegauge.spark_check.generation import BOUNDS
 from tidegauge.traces.files import ndjson, parquet
@@ -94,7 +94,7 @@ def main() -> int:
         copy = copied(report, name, columns, held, "steps", at(name))
         name = "judging the columns"
         judged = report.time(name, held, "steps", lambda: judge(columns, config, compile_from=0), OFTEN, at(name))
-    report.notes.append(f"the kernel judges the first {LOAD_FROM:,} events, then a lazy automaton; once more: all is known")
+    report.notes.append(f"the kernel judges the first {BEGIN_FROM:,} events, then a lazy automaton; once more: all is known")
     report.notes.append(
         f"{made.events:,} events in Parquet, {line_events:,} lines of NDJSON; {per_event:.2f} steps per event"
     )

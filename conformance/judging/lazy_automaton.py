@@ -4,7 +4,9 @@ Rules of this file
 
 1. It judges what the kernel judges and counts what the kernel counts: each transition was asked of the kernel once, and a
    trace that no transitions lead through is judged by the kernel as a whole (conformance.kernel.transitions).
-2. Tables that are full are doubled; from MOST_BYTES of memories on no more are taken up.
+2. It asks for no more transitions than it may, and no more than fit into MOST_BYTES with the memories that they lead to.
+   Whatever else comes is the kernel's.
+3. Tables that are full are doubled.
 """
 
 from collections.abc import Callable
@@ -23,7 +25,9 @@ from tidegauge.conformance.kernel import fields, judge_kernel, memory, transitio
 from tidegauge.conformance.kernel.compiled import (
     AUTOMATON,
     COLUMN,
+    UNCOUNTED,
     Kernel,
+    alone,
     by_address,
     cache_directory,
     jit,
@@ -32,17 +36,22 @@ from tidegauge.conformance.kernel.compiled import (
     twins_of,
     with_globals,
 )
-from tidegauge.conformance.kernel.one_event import FREE, Judge, empty_memories, judge_from, remembered, save, spans_of
+from tidegauge.conformance.kernel.fetch_ahead import prefetch
+from tidegauge.conformance.kernel.one_event import FREE, WORD, Judge, empty_memories, judge_from, spans_of
+from tidegauge.conformance.kernel.packed import pack
+from tidegauge.conformance.kernel.pools import Pool, met
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.conformance.kernel.state import GOES_ON, UNSEEN, Ints, allocate, forget
 from tidegauge.conformance.kernel.transitions import (
-    CLOSED,
+    ALLOWED,
     COUNTED,
     EFFECTS,
     FULL,
     KEPT_PAST,
     LANES,
+    LARGEST_MEMORY,
     MEMORIES,
+    SAYS,
     STATE,
     TRANSITIONS,
     Automaton,
@@ -55,9 +64,12 @@ from tidegauge.traces.schema import Config
 ROOM = 8
 """Entries of a log that a memory has room for."""
 MOST_BYTES = 1 << 28
-"""What memories may take up."""
+"""What memories and transitions may take up."""
 FIRST_TRANSITIONS, FIRST_MEMORIES, FIRST_EFFECTS = 1 << 20, 1 << 18, 1 << 8
-"""What there is room for at first. Transitions are a power of two."""
+"""What there is room for at first, half of it of transitions. Each is a power of two."""
+FIRST_WORDS = 1 << 23
+"""The same of the words of memories: of a model of two brokers they are 25 to 35 each."""
+ALL = 1 << 62
 
 
 class Execution(NamedTuple):
@@ -80,20 +92,20 @@ class LazyAutomaton:
         st = allocate(options, ROOM, 1, KEPT_PAST)
         forget(st, 0)
         self._judge = judge_from(st, frozen_inputs(table, None, np.zeros(0, np.int64)))
-        spans = spans_of(st)
-        self._most = most // empty_memories(spans, 1).nbytes
-        self._automaton = Automaton(
-            transition=_free(FIRST_TRANSITIONS),
-            spans=spans,
-            memory=empty_memories(spans, min(FIRST_MEMORIES, self._most)),
-            memory_at=_slots(FIRST_MEMORIES),
-            effect=np.zeros((FIRST_EFFECTS, len(COUNTED) * len(RULE_IDS)), np.int64),
-            effect_at=_slots(FIRST_EFFECTS),
-        )
-        save(st, spans, self._automaton.memory[0])
-        remembered(self._automaton.memory.view(np.int64), self._automaton.memory_at, 0)
-        self._at = np.zeros(CLOSED + 1, np.int64)
+        self._most = most
+        self._at = np.zeros(LARGEST_MEMORY + 1, np.int64)
         self._at[MEMORIES] = 1
+        self._at[LARGEST_MEMORY] = empty_memories(spans_of(st), 1).shape[1] // WORD + 1
+        self._automaton = _automaton(
+            _free(FIRST_TRANSITIONS),
+            _pool(max(FIRST_WORDS, int(self._at[LARGEST_MEMORY])), FIRST_MEMORIES),
+            _pool(FIRST_EFFECTS * SAYS * len(RULE_IDS), FIRST_EFFECTS),
+        )
+        memories = self._automaton.memories
+        memories.starts[1] = pack(st, self._automaton.memory, 0) // WORD
+        met(memories, 0)
+        self._is_closed = False
+        self._left = 0
         self._lanes = np.zeros((LANES, STATE + 1), np.int64)
         self._execution = execution or compiled_for(self._judge, self._automaton)
 
@@ -109,13 +121,24 @@ class LazyAutomaton:
 
     @property
     def bytes(self) -> int:
-        """What they take up."""
-        return self.memories * int(self._automaton.memory.shape[1])
+        """What they take up, with the transitions."""
+        return _bytes(self._automaton)
 
-    def judge(self, given: Distinct) -> Judgement:
-        """Judge all traces; the same as the kernel would say."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether there is no room for any more."""
+        return self._is_closed
+
+    @property
+    def left(self) -> int:
+        """How many events of those it was last given it left to the kernel."""
+        return self._left
+
+    def judge(self, given: Distinct, allowed: int = ALL) -> Judgement:
+        """Judge all traces; the same as the kernel would say. `allowed`: how many transitions there may be then."""
+        self._at[ALLOWED] = 0 if self._is_closed else allowed
         starts = given.table.trace_starts
-        left, times = np.zeros(len(starts) - 1, np.int64), np.zeros(len(self._automaton.effect), np.int64)
+        left, times = np.zeros(len(starts) - 1, np.int64), np.zeros(self._most_effects, np.int64)
         inputs = frozen(np.ascontiguousarray(given.rows)), frozen(starts)
         self._execution.begin(self._lanes, self._at, inputs[1])
         while (
@@ -125,37 +148,67 @@ class LazyAutomaton:
             == FULL
         ):
             self._grow()
-            times = np.concatenate((times, np.zeros(len(self._automaton.effect) - len(times), np.int64)))
+            times = np.concatenate((times, np.zeros(self._most_effects - len(times), np.int64)))
         tallies = self._counted(times)
         failures: tuple[Failure, ...] = ()
-        left_out = 0
+        left_out = self._left = 0
         if left.any():
             rest, others = _only(given, np.flatnonzero(left))
+            self._left = len(rest)
             by_kernel = judge_with(self._execution.kernel.judge, rest, self.config)
             tallies = {rule: added(tallies[rule], by_kernel.tallies[rule]) for rule in RULE_IDS}
             failures, left_out = tuple(map(others, by_kernel.failures)), by_kernel.failures_left_out
         return Judgement(len(given), len(starts) - 1, tallies, failures, left_out)
 
+    @property
+    def _most_effects(self) -> int:
+        return len(self._automaton.effects.starts)
+
     def _counted(self, times: Ints) -> dict[str, RuleTally]:
-        occurred = np.flatnonzero(times)
-        effects = self._automaton.effect[occurred].reshape(-1, len(RULE_IDS), len(COUNTED))
-        held, undecided = (np.einsum("e,er->r", times[occurred], effects[:, :, k]).tolist() for k in (0, 1))
-        missing = np.bitwise_or.reduce(effects[:, :, 2], axis=0).tolist()
+        held, undecided, missing = ([0] * len(RULE_IDS) for _ in COUNTED)
+        effects = self._automaton.effects
+        for effect in np.flatnonzero(times).tolist():
+            often, said = int(times[effect]), effects.words[effects.starts[effect] : effects.starts[effect + 1]]
+            for rule, holds, left_open, lacks in said.reshape(-1, SAYS).tolist():
+                held[rule] += often * holds
+                undecided[rule] += often * left_open
+                missing[rule] |= lacks
         return {rule: RuleTally(held[r], 0, undecided[r], fields.names(missing[r])) for r, rule in enumerate(RULE_IDS)}
 
     def _grow(self) -> None:
         """Twice the room for what is full, transitions at the half, and hash tables filled anew."""
         before, at = self._automaton, self._at
-        memory, effect = before.memory, before.effect
         transition = _free(len(before.transition) * (2 if 2 * at[TRANSITIONS] >= len(before.transition) else 1))
-        if at[MEMORIES] == len(memory):
-            room = min(2 * len(memory), self._most)
-            at[CLOSED] = room == len(memory)
-            memory = np.concatenate((memory, empty_memories(before.spans, room - len(memory))))
-        if at[EFFECTS] == len(effect):
-            effect = np.concatenate((effect, np.zeros_like(effect)))
-        self._automaton = Automaton(transition, before.spans, memory, _slots(len(memory)), effect, _slots(len(effect)))
-        self._execution.entered_again(before.transition, self._automaton, at)
+        memories = _larger(before.memories, int(at[MEMORIES]), int(at[LARGEST_MEMORY]))
+        effects = _larger(before.effects, int(at[EFFECTS]), SAYS * len(RULE_IDS))
+        larger = _automaton(transition, memories, effects)
+        if _bytes(larger) > self._most:
+            self._is_closed, at[ALLOWED] = True, 0
+        else:
+            self._automaton = larger
+            self._execution.entered_again(before.transition, larger, at)
+
+
+def _automaton(transition: Ints, memories: Pool, effects: Pool) -> Automaton:
+    return Automaton(transition, memories, memories.words.view(np.int8), effects)
+
+
+def _pool(words: int, rows: int) -> Pool:
+    return Pool(np.zeros(words, np.int64), np.zeros(rows + 1, np.int64), _slots(rows))
+
+
+def _larger(pool: Pool, rows: int, most: int) -> Pool:
+    """Twice the room for what may have none for one more row of so many words."""
+    words, starts = pool.words, pool.starts
+    if starts[rows] + most > len(words):
+        words = np.concatenate((words, np.zeros_like(words)))
+    if rows + 1 == len(starts):
+        starts = np.concatenate((starts, np.zeros(len(starts) - 1, np.int64)))
+    return Pool(words, starts, _slots(len(starts) - 1))
+
+
+def _bytes(automaton: Automaton) -> int:
+    return sum(table.nbytes for table in (automaton.transition, *automaton.memories))
 
 
 def _free(rows: int) -> Ints:
@@ -163,7 +216,7 @@ def _free(rows: int) -> Ints:
 
 
 def _slots(rows: int) -> Ints:
-    return np.full(2 * rows + 1, FREE, np.int64)
+    return np.full(2 * rows, FREE, np.int64)
 
 
 def _only(given: Distinct, wanted: Ints) -> tuple[Distinct, Callable[[Failure], Failure]]:
@@ -180,7 +233,7 @@ def _only(given: Distinct, wanted: Ints) -> tuple[Distinct, Callable[[Failure], 
 
 
 INTERPRETED = Execution(
-    Kernel(judge_kernel.judge_traces, memory.tidy, whole.logs_agree),
+    Kernel(judge_kernel.judge_traces, memory.settle, whole.logs_agree),
     transitions.begin,
     transitions.follow,
     transitions.entered_again,
@@ -199,6 +252,11 @@ def is_ready() -> bool:
     return directory is not None and any(directory.glob(f"*.{transitions.follow.__name__}-*.nbc"))
 
 
+def is_loaded() -> bool:
+    """Whether this process has it."""
+    return _compiled.cache_info().currsize > 0
+
+
 def prepare() -> None:
     """Make or load the machine code."""
     config = config_for(2)
@@ -207,14 +265,18 @@ def prepare() -> None:
 
 @cache
 def _compiled(judge: Any, automaton: Any) -> Execution:
-    twins, ints, table = twins_of(AUTOMATON), types.int64[::1], types.int64[:, ::1]
+    twins, ints, table = (
+        twins_of(AUTOMATON, {transitions.wanted_soon.__name__: prefetch}, **UNCOUNTED),
+        types.int64[::1],
+        types.int64[:, ::1],
+    )
     follow: Any = (*by_address(), judge, automaton, ints, table, COLUMN, COLUMN, ints, ints)
     made = [
-        kept(partial(jit, with_globals(function, twins), said))
+        kept(partial(jit, with_globals(function, twins), said, **UNCOUNTED))
         for function, said in (
             (transitions.begin, (table, ints, COLUMN)),
             (transitions.follow, follow),
             (transitions.entered_again, (table, automaton, ints)),
         )
     ]
-    return Execution(kernel(), *made)
+    return Execution(kernel()._replace(forget=alone(memory.settle)), *made)

@@ -12,12 +12,12 @@ Rules of this file
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 import numba
@@ -32,6 +32,7 @@ from tidegauge.conformance.kernel import (
     elections,
     eligible,
     fencing,
+    fetch_ahead,
     flight,
     follower,
     forks,
@@ -47,6 +48,8 @@ from tidegauge.conformance.kernel import (
     observed,
     offsets_for_leader_epoch,
     one_event,
+    packed,
+    pools,
     registrations,
     roles,
     serving,
@@ -98,7 +101,7 @@ MODULES = (
 """In the order of their imports: whatever a module calls stands before it."""
 
 
-AUTOMATON = (one_event, transitions)
+AUTOMATON = (one_event, packed, pools, transitions)
 """What is built around the kernel."""
 
 TOP = "judge_traces"
@@ -110,7 +113,7 @@ _RARE = """
     alter_partition handle_diverging_response raise_log_start starts_at cache_raise snapshot term_of
     repetition put_back awaited somebody fork copy_fork reload_fork
     acts_on pending_after lose unseen addressed_to_nobody reported_again
-    tidy logs_in_one_form registrations_in_one_form in_order in_flight
+    tidy settle logs_in_one_form registrations_in_one_form in_order in_flight
     register_broker fence_broker unfence_broker some_broker joins_as_proposed elects_eligible delete_replica empty
     room_for_a_term room_for_a_registration all_are_past hand_on_claims next_term read_from elected_with inherit remove_term
     moved_up asked_for forget_registrations one_per_isr copy_registration kept_of_the_past holds counted_again
@@ -173,7 +176,7 @@ class Kernel(NamedTuple):
 @cache
 def kernel(rewriting: Rewriting | None = None) -> Kernel:
     """What is needed to ask about one event at a time (conformance.kernel.one_event), as machine code."""
-    return Kernel(compiled(rewriting), _alone(memory.tidy), _alone(whole.logs_agree))
+    return Kernel(compiled(rewriting), alone(memory.tidy), alone(whole.logs_agree))
 
 
 BY_ADDRESS: tuple[Any, ...] = (judge_kernel.judge_traces, memory.tidy, whole.logs_agree)
@@ -184,25 +187,34 @@ def by_address() -> list[Any]:
     return [types.FunctionType(types.none(*signature(function))) for function in BY_ADDRESS]
 
 
-def _alone(wanted: Any) -> Callable[..., None]:
+def alone(wanted: Any) -> Callable[..., None]:
     """The compiled twin of one function of the kernel that can be called by itself."""
     return kept(partial(jit, with_globals(wanted, twins_of(MODULES)), signature(wanted)))
 
 
-def twins_of(modules: Sequence[ModuleType]) -> dict[str, Any]:
-    """The functions of modules by name, each calling the compiled ones, to be compiled when they are called."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+UNCOUNTED: dict[str, Any] = {"_nrt": False}
+"""For functions that neither make an array nor return one. Numba counts the references to each array of a tuple when it is
+taken out of it: two locked instructions for each of forty columns, a quarter of the time that a transition took."""
+
+
+def twins_of(modules: Sequence[ModuleType], instead: Mapping[str, Any] = NOTHING, **options: Any) -> dict[str, Any]:
+    """The functions of modules by name, each calling the compiled ones, to be compiled when they are called.
+
+    `instead`: what is called in place of some of them.
+    """
     twins: dict[str, Any] = {}
     njit: Any = numba.njit
     for module in modules:
         for key, function in callees_first(functions_of(module)):
-            twins[key] = njit(with_globals(function, twins))
+            twins[key] = instead[key] if key in instead else njit(with_globals(function, twins), **options)
     return twins
 
 
-def jit(function: Any, said: tuple[Any, ...], cached: bool) -> Callable[..., Any]:
+def jit(function: Any, said: tuple[Any, ...], cached: bool, **options: Any) -> Callable[..., Any]:
     """The machine code of a function for arguments of these types."""
     njit: Any = numba.njit
-    made: Callable[..., Any] = njit(said, cache=cached)(function)
+    made: Callable[..., Any] = njit(said, cache=cached, **options)(function)
     return made
 
 
@@ -235,12 +247,12 @@ def fingerprint(rewriting: Rewriting | None = None) -> str:
 
 def text_fingerprint(rewriting: Rewriting | None = None) -> str:
     """Of the code as loaded, not of the files: they may have been edited since this process imported them."""
-    modules = (*MODULES, *AUTOMATON, sys.modules[__name__])
+    modules = (*MODULES, *AUTOMATON, fetch_ahead, sys.modules[__name__])
     parts = [_loaded(value) for module in modules for value in vars(module).values() if isinstance(value, FunctionType)]
     if rewriting:
         texts = (rewriting.rewritten(function) for module in MODULES for function in functions_of(module).values())
         parts += [_loaded(function) for function in (*rewriting.calls, *texts)]
-    return _hashed([*parts, *sorted(RARE), *INT_FIELDS, *(repr(group._fields) for group in groups.GROUPS)])
+    return _hashed([*parts, repr(UNCOUNTED), *sorted(RARE), *INT_FIELDS, *(repr(group._fields) for group in groups.GROUPS)])
 
 
 def _hashed(parts: Sequence[str]) -> str:

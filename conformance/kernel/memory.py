@@ -62,9 +62,14 @@ from tidegauge.traces.columns import UNKNOWN
 
 
 def tidy(st: State) -> None:
-    """Forget what can no longer matter."""
+    """Forget what can no longer matter, and what stands behind the last registration, term or entry."""
     logs_in_one_form(st)
     registrations_in_one_form(st)
+    settle(st)
+
+
+def settle(st: State) -> None:
+    """Forget what can no longer matter."""
     n = st[OPTION, BROKERS]
     for b in range(n):
         # only a leader asks where its epoch started, and it learns that when it is elected

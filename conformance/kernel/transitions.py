@@ -14,9 +14,9 @@ Rules of this file
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from tidegauge.conformance.kernel.one_event import FREE, Bytes, Judge, Table, ask, remembered, restore, save
+from tidegauge.conformance.kernel.one_event import FREE, WORD, Bytes, Judge, Table, ask
+from tidegauge.conformance.kernel.packed import pack, unpack
+from tidegauge.conformance.kernel.pools import Pool, has_room, met, met_again
 from tidegauge.conformance.kernel.rule_ids import RULES
 from tidegauge.conformance.kernel.state import (
     FAILED,
@@ -38,13 +38,15 @@ LEFT = -2
 
 # Columns of a transition, and places in `at`
 KEY, TO = range(2)
-TRACE, RUNNING, TRANSITIONS, MEMORIES, EFFECTS, CLOSED = range(6)
-"""The next trace, how many lanes run, how many there are of the others; 1 when no more are taken up."""
+TRACE, RUNNING, TRANSITIONS, MEMORIES, EFFECTS, ALLOWED, LARGEST_MEMORY = range(7)
+"""The next trace, how many lanes run, how many there are of the others; how many transitions there may be, and words in a
+memory."""
 
 # Columns of a lane: its trace, the place of the next event, where the trace ends, the state
 OF, PLACE, UPTO, STATE = range(4)
-LANES = 4
-"""Traces that are followed side by side: while one waits for a transition out of main memory, the others go on."""
+LANES = 16
+"""Traces that are followed side by side: while one waits for a transition out of main memory, the others go on. The slot has
+to be asked for ahead: by itself a processor that guessed wrong how far to search in it begins no other."""
 
 SPREAD = 0x1E3779B97F4A7C15
 """Odd, and without a pattern: products with it differ in their middle bits."""
@@ -53,7 +55,9 @@ EFFECT_BITS = 24
 EFFECT = (1 << EFFECT_BITS) - 1
 """The bits of `TO` that number the effect; the state stands above them."""
 COUNTED = (HELD_COUNT, UNDECIDED_COUNT, MISSING)
-"""What an effect says of each rule: how many checks held, how many are undecided, and what they lack."""
+"""What an effect says of a rule: how many checks held, how many are undecided, and what they lack."""
+SAYS = len(COUNTED) + 1
+"""Words of an effect for each rule that it says anything of: the rule, and these."""
 KEPT_PAST = 16
 """Registrations and terms that there is room for in a memory,"""
 MOST_PAST_KEPT = 12
@@ -61,22 +65,28 @@ MOST_PAST_KEPT = 12
 
 
 class Automaton(NamedTuple):
-    """Transitions as a hash table, memories as bytes, effects; and hash tables of these two. `spans`: as in one_event."""
+    """Transitions as a hash table, memories and effects; `memory` are the words of the memories as bytes."""
 
     transition: Table
-    spans: Table
+    memories: Pool
     memory: Bytes
-    memory_at: Ints
-    effect: Table
-    effect_at: Ints
+    effects: Pool
+
+
+def wanted_soon(transition: Table, slot: int) -> None:
+    """Machine code has an instruction here that fetches the slot (conformance.kernel.fetch_ahead)."""
+
+
+def home_of(transition: Table, key: int) -> int:
+    """Where the transition stands, unless another one does."""
+    return (int(key) * SPREAD >> 32) & (len(transition) - 1)
 
 
 def slot_of(transition: Table, key: int) -> int:
     """Where the transition stands, or would."""
-    mask = len(transition) - 1
-    slot = (int(key) * SPREAD >> 32) & mask
+    slot = home_of(transition, key)
     while transition[slot, KEY] != key and transition[slot, KEY] != FREE:
-        slot = (slot + 1) & mask
+        slot = (slot + 1) & (len(transition) - 1)
     return slot
 
 
@@ -87,17 +97,25 @@ def entered_again(before: Table, automaton: Automaton, at: Ints) -> None:
             slot = slot_of(automaton.transition, before[i, KEY])
             automaton.transition[slot, KEY] = before[i, KEY]
             automaton.transition[slot, TO] = before[i, TO]
-    for m in range(at[MEMORIES]):
-        remembered(automaton.memory.view(np.int64), automaton.memory_at, m)
-    for e in range(at[EFFECTS]):
-        remembered(automaton.effect, automaton.effect_at, e)
+    met_again(automaton.memories, at[MEMORIES])
+    met_again(automaton.effects, at[EFFECTS])
 
 
-def nothing_counted(st: State) -> None:
-    """Count anew."""
+def said_of(st: State, effects: Pool, row: int) -> int:
+    """Write down as that row what was counted, and count anew; where the row ends. Most events are checked by few rules."""
+    at = effects.starts[row]
     for r in range(RULES):
-        for k in COUNTED:
-            st[TALLIES + r, k] = 0
+        tally = TALLIES + r
+        if st[tally, HELD_COUNT] | st[tally, UNDECIDED_COUNT] | st[tally, MISSING] != 0:
+            effects.words[at] = r
+            for k in COUNTED:
+                at += 1
+                effects.words[at] = st[tally, k]
+            at += 1
+            st[tally, HELD_COUNT] = 0
+            st[tally, UNDECIDED_COUNT] = 0
+            st[tally, MISSING] = 0
+    return int(at)
 
 
 def to_be_kept(st: State) -> bool:
@@ -109,40 +127,38 @@ def to_be_kept(st: State) -> bool:
 
 def learnt(run: Any, forgets: Any, ends: Any, judge: Judge, automaton: Automaton, at: Ints, memory: int, symbol: int) -> int:
     """Ask the judge what the symbol does after a memory: where the transition leads and its effect, or LEFT."""
-    st = judge.st
-    restore(st, automaton.spans, automaton.memory[memory])
-    nothing_counted(st)
-    after = 0
+    st, memories, effects = judge.st, automaton.memories, automaton.effects
+    unpack(st, automaton.memory, memories.starts[memory] * WORD)
+    row = at[EFFECTS]
     if symbol == len(judge.event):
         ends(st)
-        if not to_be_kept(st):
-            return LEFT
     else:
         ask(run, judge, symbol)
         forgets(st)
-        count = at[MEMORIES]
-        if not to_be_kept(st) or not save(st, automaton.spans, automaton.memory[count]):
+    effects.starts[row + 1] = said_of(st, effects, row)
+    if not to_be_kept(st):
+        return LEFT
+    after = 0
+    if symbol != len(judge.event):
+        end = pack(st, automaton.memory, memories.starts[at[MEMORIES]] * WORD)
+        if end < 0:
             return LEFT
-        after = remembered(automaton.memory.view(np.int64), automaton.memory_at, count)
-        if after == count:
+        memories.starts[at[MEMORIES] + 1] = end // WORD
+        after = met(memories, at[MEMORIES])
+        if after == at[MEMORIES]:
             at[MEMORIES] += 1
-    place = 0
-    for r in range(RULES):
-        for k in COUNTED:
-            automaton.effect[at[EFFECTS], place] = st[TALLIES + r, k]
-            place += 1
-    effect = remembered(automaton.effect, automaton.effect_at, at[EFFECTS])
-    if effect == at[EFFECTS]:
+    effect = met(effects, row)
+    if effect == row:
         at[EFFECTS] += 1
     return after << EFFECT_BITS | effect
 
 
 def is_full(automaton: Automaton, at: Ints) -> bool:
     """Whether there may be no room for one more transition, memory and effect."""
-    return bool(
-        2 * at[TRANSITIONS] >= len(automaton.transition)
-        or at[MEMORIES] == len(automaton.memory)
-        or at[EFFECTS] == len(automaton.effect)
+    return not (
+        2 * at[TRANSITIONS] < len(automaton.transition)
+        and has_room(automaton.memories, at[MEMORIES], at[LARGEST_MEMORY])
+        and has_room(automaton.effects, at[EFFECTS], SAYS * RULES)
     )
 
 
@@ -190,8 +206,12 @@ def known(transition: Table, symbols: int, at: Ints, lanes: Table, rows: Ints, s
             if symbol == end:
                 next_trace(lanes, lane, at, starts)
             else:
-                lanes[lane, PLACE] = i + 1
-                lanes[lane, STATE] = to >> EFFECT_BITS
+                i += 1
+                state = to >> EFFECT_BITS
+                lanes[lane, PLACE] = i
+                lanes[lane, STATE] = state
+                symbol = rows[i] if i < lanes[lane, UPTO] else end
+                wanted_soon(transition, home_of(transition, state * symbols + symbol))
     return FREE
 
 
@@ -218,7 +238,7 @@ def follow(
         symbol = rows[i] if i < lanes[lane, UPTO] else end
         key = state * (end + 1) + symbol
         slot = slot_of(transition, key)
-        if transition[slot, KEY] == FREE and at[CLOSED] == 0:
+        if transition[slot, KEY] == FREE and at[TRANSITIONS] < at[ALLOWED]:
             if is_full(automaton, at):
                 return FULL
             transition[slot, TO] = learnt(run, forgets, ends, judge, automaton, at, state, symbol)

@@ -21,7 +21,10 @@ from typing import Any
 from tests.mutation.mutants import mutants_of, statements_less
 
 ROOT = Path(__file__).parents[2] / "conformance" / "kernel"
-NOT_JUDGED = ("__init__", "compiled", "machine_code", "rule_ids", "fields", "groups", "memory")
+NOT_JUDGED = (
+    *("__init__", "compiled", "machine_code", "rule_ids", "fields", "groups", "memory"),
+    *("one_event", "transitions", "packed", "pools", "fetch_ahead"),
+)
 """No code of the judge, or code that the interpreted judge does not run."""
 NOT_CHANGED = ("allocate",)
 """Functions that make room and judge nothing."""

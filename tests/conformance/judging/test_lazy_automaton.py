@@ -136,20 +136,60 @@ def test_what_it_learnt_of_some_traces_serves_others() -> None:
 
 def test_tables_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of a trace, as often as it takes."""
-    for name in ("FIRST_TRANSITIONS", "FIRST_MEMORIES", "FIRST_EFFECTS"):
+    with_little_room(monkeypatch)
+    given = walks(4)
+    automaton = LazyAutomaton(given.table, table().config, INTERPRETED)
+    before = automaton.bytes
+    assert automaton.judge(given) == by_kernel(given, table().config)
+    assert automaton.bytes > 4 * before
+    assert not automaton.is_closed
+
+
+def with_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FIRST_TRANSITIONS", "FIRST_MEMORIES", "FIRST_EFFECTS", "FIRST_WORDS"):
         monkeypatch.setattr(lazy_automaton, name, 2)
-    assert by_automaton(walks(4), table().config) == by_kernel(walks(4), table().config)
 
 
-def test_memories_have_a_bound() -> None:
+def test_memories_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever leads beyond is the kernel's."""
+    with_little_room(monkeypatch)
     whole = LazyAutomaton(walks(4).table, table().config, INTERPRETED)
     whole.judge(walks(4))
-    width = whole.bytes // whole.memories
-    small = LazyAutomaton(walks(4).table, table().config, INTERPRETED, most=20 * width)
+    most = whole.bytes // 3
+    small = LazyAutomaton(walks(4).table, table().config, INTERPRETED, most)
     assert small.judge(walks(4)) == by_kernel(walks(4), table().config)
-    assert small.memories <= 20 < whole.memories
+    assert small.is_closed
+    assert 0 < small.left < len(walks(4))
+    assert small.bytes <= most
+    assert small.memories < whole.memories
+    asked_for = small.transitions
     assert small.judge(walks(5)) == by_kernel(walks(5), table().config)
+    assert small.transitions == asked_for
+
+
+def test_it_asks_for_no_more_than_it_may() -> None:
+    """What leads beyond is the kernel's; the next time it may ask for more."""
+    automaton = LazyAutomaton(walks(4).table, table().config, INTERPRETED)
+    for allowed in (0, 7, 150):
+        assert automaton.judge(walks(4), allowed) == by_kernel(walks(4), table().config)
+        assert automaton.transitions == allowed
+        assert automaton.left > 0
+    assert automaton.judge(walks(4)) == by_kernel(walks(4), table().config)
+    assert automaton.left == 0
+
+
+def test_machine_code_says_the_same() -> None:
+    """It keeps the same transitions and memories; runs that are wrong among them."""
+    for given in (walks(1), walks(7, WRONG)):
+        compiled, interpreted = (LazyAutomaton(given.table, table().config, how) for how in (None, INTERPRETED))
+        for allowed in (50, lazy_automaton.ALL):
+            assert compiled.judge(given, allowed) == interpreted.judge(given, allowed)
+            assert compiled.transitions == interpreted.transitions
+            assert compiled.memories == interpreted.memories
+            assert compiled.bytes == interpreted.bytes
+            assert compiled.left == interpreted.left
+    assert lazy_automaton.is_loaded()
+    assert lazy_automaton.is_ready()
 
 
 def test_an_effect_that_is_lost_shows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,11 +204,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     class Noted(LazyAutomaton):
         def __init__(self, found: Columns, config: Config) -> None:
-            super().__init__(found, config, INTERPRETED)
+            super().__init__(found, config, INTERPRETED, lazy_automaton.MOST_BYTES)
 
-        def judge(self, traces: Distinct) -> Judgement:
+        def judge(self, traces: Distinct, allowed: int = lazy_automaton.ALL) -> Judgement:
             given.append(len(traces))
-            return super().judge(traces)
+            found = super().judge(traces, allowed)
+            assert self.transitions <= allowed
+            return found
 
     monkeypatch.setattr(lazy_automaton, "LazyAutomaton", Noted)
     monkeypatch.setattr(recurring, "judge", lambda traces, config, final, _: judge_with(judge_traces, traces, config, final))
@@ -177,27 +219,55 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_what_recurs_goes_to_an_automaton_once_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     given = asked(monkeypatch)
-    monkeypatch.setattr(recurring, "ASKING", 0)
-    judging = Recurring(len(walks(1)) + 1, 0)
+    judging = Recurring(len(walks(1)) + 1, 0, 0)
     for seed in (1, 2, 3):
         assert judging.judge(walks(seed), table().config) == by_kernel(walks(seed), table().config)
     assert given == [len(walks(2)), len(walks(3))]
 
 
-def test_what_does_not_recur_goes_back_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An automaton that has asked for more than all that came is given up."""
+def test_what_asking_costs_the_events_that_came_pay_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At no time more than the kernel would have taken for all of them; and no less, as long as something is to be asked."""
     given = asked(monkeypatch)
-    judging = Recurring(0, 0)
-    for seed in (1, 2, 3):
+    judging, judged = Recurring(0, 0, 0), 0
+    for seed in range(4):
         assert judging.judge(walks(seed), table().config) == by_kernel(walks(seed), table().config)
-    assert given == [len(walks(1))]
+        judged += len(walks(seed))
+        assert judging.automaton is not None
+        assert judging.automaton.transitions == judged // recurring.ASKING
+    assert sum(given) == judged
+
+
+def test_what_finds_no_room_goes_back_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An automaton that is full, and leaves most events to the kernel, is given up; one that leaves few is not."""
+    given = asked(monkeypatch)
+    with_little_room(monkeypatch)
+    monkeypatch.setattr(recurring, "ASKING", 1)
+    for most, times in ((1 << 12, 1), (1 << 28, 3)):
+        monkeypatch.setattr(lazy_automaton, "MOST_BYTES", most)
+        given.clear()
+        judging = Recurring(0, 0, 0)
+        for seed in (1, 2, 3):
+            assert judging.judge(walks(seed), table().config) == by_kernel(walks(seed), table().config)
+        assert len(given) == times
+
+
+def test_when_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once where this process has the machine code, later where it is to be loaded, last where it is to be made."""
+    given = asked(monkeypatch)
+    for is_loaded, is_ready, begins in ((True, True, 1), (False, True, 2), (False, False, 3)):
+        monkeypatch.setattr(lazy_automaton, "is_loaded", lambda said=is_loaded: said)
+        monkeypatch.setattr(lazy_automaton, "is_ready", lambda said=is_ready: said)
+        given.clear()
+        judging = Recurring(*(len(walks(1)) * times for times in (1, 2, 3)))
+        for _ in range(5):
+            judging.judge(walks(1), table().config)
+        assert len(given) == 5 - begins
 
 
 def test_other_events_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that says something else, or another config, is judged from the beginning."""
     given = asked(monkeypatch)
-    monkeypatch.setattr(recurring, "ASKING", 0)
-    judging = Recurring(len(walks(1)) + 1, 0)
+    judging = Recurring(len(walks(1)) + 1, 0, 0)
     other = replace(walks(1), table=replace(walks(1).table, ints=changed(walks(1).table.ints)))
     for traces, config in ((walks(1), table().config), (other, table().config), (other, replace(table().config, min_isr=2))):
         assert judging.judge(traces, config) == by_kernel(traces, config)
@@ -271,7 +341,7 @@ def test_what_can_no_longer_matter_makes_no_other_memory() -> None:
 
 def test_what_an_automaton_does_not_take_in_goes_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns, traces with lines missing or events unreported, and who asks for the last states of the brokers."""
-    given, judging = asked(monkeypatch), Recurring(0, 0)
+    given, judging = asked(monkeypatch), Recurring(0, 0, 0)
     few = replace(TWO, extra=reporting_all_but("Crash", "Stop"))
     assert judging.judge(hand(COPIED, config=few), few) == by_kernel(hand(COPIED, config=few), few)
     holes = replace(hand(COPIED), missing=np.full(len(COPIED), MISSING_AHEAD, np.int64))

@@ -33,6 +33,9 @@ LOOK = 0.02
 LOOKS = 200
 """How many looks a session that is over is waited for, besides those for sessions that were left."""
 
+MANY = 50
+"""Sessions that were left: before there are more, time passes and they are looked for."""
+
 HALF = 0.51
 """Of a session: twice of it is over, once of it is not."""
 
@@ -155,10 +158,7 @@ class Lane:
         for share in (1 / 2, BEFORE):
             self.process.clock.advance(self.process.clock.session * share)
             await self.keep(broker)
-        for _ in range(1 + self.process.left_sessions):
-            await self.process.barrier()
-            self.process.clock.advance(LOOK)
-        await self.process.barrier()
+        await self._look_for_left()
         self._none_left()
         self.process.clock.advance(self.process.clock.session * AFTER)
 
@@ -209,6 +209,23 @@ class Lane:
         for broker in tuple(self._leaving):
             await self.heartbeat(broker)
         await self.read()
+        if self._holder is not None and self.process.left_sessions > MANY:
+            await self._let_sessions_end(self._holder)
+
+    async def _let_sessions_end(self, holder: "Lane") -> None:
+        for _ in range(2):
+            await holder.heartbeat(HOLDER)
+            self.process.clock.advance(self.process.clock.session * HALF)
+        await holder.heartbeat(HOLDER)
+        await self._look_for_left()
+        self.process.left_sessions = 0
+
+    async def _look_for_left(self) -> None:
+        """Each look finds one, and the next comes soon then."""
+        for _ in range(1 + self.process.left_sessions):
+            await self.process.barrier()
+            self.process.clock.advance(LOOK)
+        await self.process.barrier()
 
     @property
     def is_quiet(self) -> bool:

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 CONTROLLER = 1
 MOMENT = 0.02
-LATE = 1_000
+LATE = 5_000
 """The periodic tasks come after that many sessions."""
 
 NO_SUCH_TOPIC = "no-such-topic"

@@ -56,7 +56,6 @@ class Lane:
         self._said: dict[int, tuple[int, int]] = {}
         """The metadata offset that each said last, and where the log ended then: those that have a session."""
         self._leaving: set[int] = set()
-        self._replaced = 0
 
     async def read(self) -> None:
         """Follow the metadata log."""
@@ -88,8 +87,7 @@ class Lane:
         if found["errorCode"] == NONE:
             if self.epochs.get(broker) != found["brokerEpoch"]:
                 if broker in self.epochs:
-                    self._replaced += 1
-                    process.left_sessions += 1
+                    process.left_sessions.add()
                 self._said.pop(broker, None)
                 self._leaving.discard(broker)
                 known = self.image.control.brokers.get(broker)
@@ -139,12 +137,12 @@ class Lane:
             await self.keep(broker)
             self.process.clock.advance(self.process.clock.session * HALF)
         await self.keep(broker)
-        for _ in range(LOOKS + self.process.left_sessions):
+        for _ in range(LOOKS + len(self.process.left_sessions)):
             await self.process.barrier()
             await self.read()
             if self.image.changed_at.get(broker, UNDEFINED) != begun:
                 self._said.pop(broker, None)
-                self._none_left()
+                self.process.left_sessions.looked_for()
                 return
             self.process.clock.advance(LOOK)
         raise WireError(f"the controller: expected the session of broker {broker} to be over; seen no record of that")
@@ -159,12 +157,7 @@ class Lane:
             self.process.clock.advance(self.process.clock.session * share)
             await self.keep(broker)
         await self._look_for_left()
-        self._none_left()
         self.process.clock.advance(self.process.clock.session * AFTER)
-
-    def _none_left(self) -> None:
-        """The controller has looked for all sessions that were left, but for those of this path, maybe."""
-        self.process.left_sessions = self._replaced
 
     async def keep(self, but: int = UNDEFINED) -> None:
         """All beat again who have a session, but one."""
@@ -198,7 +191,6 @@ class Lane:
 
     async def close(self) -> None:
         """Leave nothing that acts: no topic, no broker that is not fenced. Brokers stay registered, fenced."""
-        self.process.left_sessions += len(self.epochs)
         for topic in tuple(self.image.topic_ids):
             body = {"topics": [{"name": self.names.full(topic), "topicId": UUID(int=0)}], "timeoutMs": 9000}
             await self.process.call("DeleteTopics", body)
@@ -209,7 +201,8 @@ class Lane:
         for broker in tuple(self._leaving):
             await self.heartbeat(broker)
         await self.read()
-        if self._holder is not None and self.process.left_sessions > MANY:
+        self.process.left_sessions.add(len(self.epochs))
+        if self._holder is not None and len(self.process.left_sessions) > MANY:
             await self._let_sessions_end(self._holder)
 
     async def _let_sessions_end(self, holder: "Lane") -> None:
@@ -218,14 +211,14 @@ class Lane:
             self.process.clock.advance(self.process.clock.session * HALF)
         await holder.heartbeat(HOLDER)
         await self._look_for_left()
-        self.process.left_sessions = 0
 
     async def _look_for_left(self) -> None:
-        """Each look finds one, and the next comes soon then."""
-        for _ in range(1 + self.process.left_sessions):
+        """Each look finds one, and the next comes soon then. Who has registered and never beaten is found so, too."""
+        for _ in range(1 + len(self.process.left_sessions) + len(self.epochs)):
             await self.process.barrier()
             self.process.clock.advance(LOOK)
         await self.process.barrier()
+        self.process.left_sessions.looked_for()
 
     @property
     def is_quiet(self) -> bool:

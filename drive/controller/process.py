@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tidegauge.drive.controller.image import LogRecord
+from tidegauge.drive.controller.left_sessions import LeftSessions
 from tidegauge.drive.controller.observer import Observer
 from tidegauge.drive.processes.clock import clock
 from tidegauge.drive.processes.jars import release_in
@@ -77,8 +78,7 @@ class ControllerProcess:
         self.clock = clock()
         self._jars = jars
         self._messages = Messages(definitions_in([*jars.glob("kafka-clients-*.jar"), *jars.glob("kafka-metadata-*.jar")]))
-        self.left_sessions = 0
-        """Sessions that nobody keeps any more, at most: each takes a look of the controller once it is over."""
+        self.left_sessions = LeftSessions(self.clock)
         self.supported: list[Message] = []
         self.levels: dict[str, int] = {}
 

@@ -43,6 +43,9 @@ class Clock(Protocol):
     def environment(self) -> Mapping[str, str]:
         """What the process is started with."""
 
+    def now(self) -> float:
+        """What its monotonic clock says, in seconds."""
+
     def advance(self, seconds: float) -> None:
         """Let that much time pass."""
 
@@ -55,6 +58,10 @@ class RealClock:
 
     session = REAL_SESSION
     environment: Mapping[str, str] = MappingProxyType({})
+
+    def now(self) -> float:
+        """The machine's monotonic clock."""
+        return time.monotonic()
 
     def advance(self, seconds: float) -> None:
         """Wait."""
@@ -77,6 +84,10 @@ class MovedClock:
         self._shared = mmap.mmap(place.fileno(), _OFFSETS.size)
         where = f"/proc/{os.getpid()}/fd/{place.fileno()}"  # no folder of ours is left behind, whatever happens to us
         self.environment: Mapping[str, str] = {"LD_PRELOAD": str(library), "TIDEGAUGE_CLOCK": where}
+
+    def now(self) -> float:
+        """The machine's monotonic clock, moved."""
+        return time.monotonic() + self._offsets[0] / NANOSECONDS
 
     def advance(self, seconds: float) -> None:
         """Move the monotonic clock; the process notices within moments."""

@@ -1,0 +1,29 @@
+"""Sessions that nobody keeps any more: a controller finds each of them at a look of its own once it is over.
+
+Rule of this file: counted are those that may not have been found yet, by the clock of the process.
+"""
+
+from tidegauge.drive.processes.clock import Clock
+
+OVER = 1.01
+"""After that much of a session it is over for sure, however long the request took."""
+
+
+class LeftSessions:
+    """Of one process."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def add(self, many: int = 1) -> None:
+        """So many are left from now on."""
+        self._since += [self._clock.now()] * many
+
+    def looked_for(self) -> None:
+        """The controller has looked until there was nothing to find: what was over is gone."""
+        begun = self._clock.now() - OVER * self._clock.session
+        self._since = [since for since in self._since if since > begun]

@@ -14,5 +14,5 @@ def rows(heads: Sequence[str], of: Callable[[Path], Column], places: Sequence[Pa
     columns = of_each(of, places)
     names = dict.fromkeys(name for column in columns for name in column)
     found = [(name, [column.get(name) for column in columns]) for name in names]
-    told = [[name, *("" if cell is None else str(cell) for cell in row)] for name, row in found if any(row)]
-    return [["", *heads], ["---"] * (1 + len(heads)), *told]
+    counted = [[name, *("" if cell is None else str(cell) for cell in row)] for name, row in found if any(row)]
+    return [["", *heads], ["---"] * (1 + len(heads)), *counted]

@@ -45,7 +45,7 @@ def translated(sequence: Sequence, profile: Profile) -> Translated | None:
     numbers = Incarnations()
     path = begin(sequence)
     held, _ = _after(opened(opening, profile), path, numbers)
-    if seen(held.control) != told(expected):
+    if seen(held.control) != listed(expected):
         return None
     done = left_out = 0
     for found in sequence["steps"]:
@@ -53,7 +53,7 @@ def translated(sequence: Sequence, profile: Profile) -> Translated | None:
         expect(expected, found)
         for form in forms(found, before, held):
             after, errors = _after(held, form, numbers)
-            if seen(after.control) == told(expected) and _error(found) in {errors[-1:], ()}:
+            if seen(after.control) == listed(expected) and _error(found) in {errors[-1:], ()}:
                 held, path = after, (*path, *form)
                 break
         else:
@@ -161,14 +161,14 @@ def _after(held: Held, path: Path, numbers: Incarnations) -> tuple[Held, tuple[s
 
 
 def _error(found: Step) -> tuple[str, ...]:
-    """The error of a request with one answer; nothing of one with several, or with none."""
+    """The error of a request with one response; nothing of one with several, or with none."""
     if "err" in found or "thrown" in found:
         return (found.get("err") or THROWN[found["thrown"]],)
-    answer = found.get("res")
-    if isinstance(answer, list):
-        parts = [part["error"] if isinstance(part, dict) else part[-1] for part in answer]
+    response = found.get("res")
+    if isinstance(response, list):
+        parts = [part["error"] if isinstance(part, dict) else part[-1] for part in response]
         return tuple(parts) if len(parts) == 1 else ()
-    return (answer,) if isinstance(answer, str) else ()
+    return (response,) if isinstance(response, str) else ()
 
 
 def seen(control: ReplicationControl) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def seen(control: ReplicationControl) -> dict[str, Any]:
     return report
 
 
-def told(expected: dict[str, Any]) -> dict[str, Any]:
+def listed(expected: dict[str, Any]) -> dict[str, Any]:
     """The same of what a table says."""
     brokers = {
         int(b): BrokerRegistration(r["epoch"], r["fenced"], r["shutdown"], tuple(r.get("dirs", ())), -int(b), r["regOffset"])

@@ -81,7 +81,7 @@ class Profile(NamedTuple):
     unclean_by_config: bool  # unclean.leader.election.enable is heeded by the KRaft controller (KAFKA-12670, 3.9)
     fenced_has_session: bool  # a fenced broker has one, and is not replaced while it lasts (KAFKA-17793, 4.0)
     failover_renews_fenced: bool  # a new active controller gives one to those that are fenced, too (KAFKA-19130, 4.0 alone)
-    elects_fenced_last_known: bool  # the last known leader leads again if it may not, not if it may (KAFKA-19522, 4.0)
+    elects_fenced_last_known: bool  # the last known leader leads again, be it fenced (KAFKA-19522, 4.0)
     notes_no_leader: (
         bool  # a partition without leader that loses its ISR has the last known leader -1 (apache/kafka#20629, 4.1.1)
     )

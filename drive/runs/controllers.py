@@ -47,7 +47,7 @@ SAYS: Mapping[str, str] = {
     "KAFKA-12670": "A topic's unclean.leader.election.enable is not heeded. Fixed in 3.9.0.",
     "KAFKA-17793": "A broker that is fenced is replaced at once by one that registers with its id. Changed in 4.0.0.",
     "KAFKA-19130": "After a failover a broker that was fenced and restarts is refused for a session. Fixed in 4.1.0.",
-    "KAFKA-19522": "The last known leader is elected where it is fenced, and not where it is up. Fixed in 4.1.0.",
+    "KAFKA-19522": "The last known leader is elected though it is fenced. Fixed in 4.1.0.",
     "apache/kafka#20629": "A partition without leader whose ISR becomes empty has the last known leader -1. Fixed in 4.1.1.",
 }
 """What is no finding of docs/findings.md."""

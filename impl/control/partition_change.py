@@ -78,7 +78,7 @@ def elect_leader(profile: Profile, target: PartitionRegistration, request: Chang
             return Elected(broker)
     if profile.elr and request.elects_last_known and not eligible and len(target.last_known_elr) == 1:
         last = target.last_known_elr[0]
-        if acceptable(last) is not profile.elects_fenced_last_known:
+        if acceptable(last) or profile.elects_fenced_last_known:
             return Elected(last, unclean=True)
     if request.election is Election.UNCLEAN:
         anybody = next((b for b in target.replicas if acceptable(b)), UNDEFINED)

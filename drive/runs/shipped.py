@@ -2,13 +2,10 @@
 
 import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-from tidegauge.drive.controller import transcript as of_controller
 from tidegauge.drive.played import OrderT
 from tidegauge.drive.recording import RecordedNode
-from tidegauge.drive.transcript import TranscriptNode, read
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, named, version_of
@@ -61,13 +58,3 @@ def releases(folder: Path = FOLDER, kind: str = BROKER) -> list[str]:
 def places(folder: Path = FOLDER, kind: str = BROKER) -> list[Path]:
     """Their files."""
     return [place_of(release, folder, kind) for release in releases(folder, kind)]
-
-
-def shipped(folder: Path = FOLDER) -> Iterator[TranscriptNode]:
-    """Every broker's transcript of a folder, oldest release first."""
-    return map(read, places(folder))
-
-
-def shipped_controllers(folder: Path = FOLDER) -> Iterator[of_controller.TranscriptNode]:
-    """Every controller's, likewise."""
-    return map(of_controller.read, places(folder, CONTROLLER))

@@ -191,13 +191,10 @@ SHIPPED = sorted((Path(transcript.__file__).parents[1] / "transcripts").glob("co
 
 
 @pytest.mark.parametrize("place", SHIPPED, ids=[place.stem for place in SHIPPED])
-def test_what_an_unmodified_controller_did_is_what_its_release_does(place: Path) -> None:
-    """And not what it would do without a finding, or without ELR what 4.0 does: so this can fail."""
+def test_what_an_unmodified_controller_did_is_not_what_it_would_do_without_a_finding(place: Path) -> None:
+    """Or, without ELR, what 4.0 does: so the step of the main job can fail."""
     node = transcript.read(place)
     profile = named(node.profile)
-    played = play(node, node.orders, profile)
-    assert not played.differences
-    assert played.steps > 4_000
     shows = [order for order in node.orders if is_shown(order, profile)]
     assert len(shows) > 5 or play(node, node.orders, named("release-4.0.0")).differences
     for order in shows:

@@ -3,7 +3,7 @@
 Rules of this file
 
 1. Paths are played one after the other on one process, each with brokers and topics that nobody had before. What they share
-   is put as the path's opening has it: the cluster's min.insync.replicas, and whether ELR is on.
+   is put as the path's opening has it: the cluster's configuration, and whether ELR is on.
 2. A process that cannot be put so, or that a path did not leave quiet, is ended, and another one is started.
 3. Where the controller resigns (an exception in a request), the step ends when it leads again.
 """
@@ -24,7 +24,7 @@ from tidegauge.drive.controller.report import Incarnations, state_report
 from tidegauge.drive.processes.clock import RealClock
 from tidegauge.impl.control.features import ELR_VERSION, METADATA_VERSION
 from tidegauge.impl.control.records import BROKER
-from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS
+from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
 from tidegauge.impl.messages import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.releases import RELEASE, named
 from tidegauge.impl.rules import NONE
@@ -118,8 +118,8 @@ async def _put(process: ControllerProcess, opening: Opening) -> bool:
     """Have the cluster begin so; whether it does."""
     if process.levels[METADATA_VERSION] != opening.metadata_version:
         return False
-    set_min_isr = requests.configure(BROKER, "", MIN_IN_SYNC_REPLICAS, str(opening.min_insync_replicas))
-    found = [await process.call(*set_min_isr)]
+    cluster = {MIN_IN_SYNC_REPLICAS: str(opening.min_insync_replicas), UNCLEAN_LEADER_ELECTION: None}
+    found = [await process.call(*requests.configure(BROKER, "", key, value)) for key, value in cluster.items()]
     if process.levels.get(ELR_VERSION, 0) != opening.elr:
         found.append(await process.call(*requests.update_feature(ELR_VERSION, opening.elr, upgrade=opening.elr > 0)))
     process.levels[ELR_VERSION] = opening.elr

@@ -33,14 +33,17 @@ LOOK = 0.02
 LOOKS = 200
 """How many looks a session that is over is waited for, besides those for sessions that were left."""
 
-MANY = 50
+MANY = 20
 """Sessions that were left: before there are more, time passes and they are looked for."""
 
 HALF = 0.51
 """Of a session: twice of it is over, once of it is not."""
 
-BEFORE, AFTER = 0.48, 0.04
-"""Of a session: a half and BEFORE of it is not over, a half, BEFORE and AFTER is; the look after that comes later."""
+BEFORE, AFTER = 0.45, 0.07
+"""Of a session: a half and BEFORE of it is not over, a half, BEFORE and AFTER is; the look after that comes later.
+
+What is missing to a whole one is time to look for those that were left, on a machine with much other work too.
+"""
 
 
 class Lane:

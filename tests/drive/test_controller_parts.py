@@ -14,6 +14,7 @@ from tidegauge.drive.controller.reference import empty
 from tidegauge.drive.controller.report import Incarnations, state_report
 from tidegauge.drive.controller.requests import error_of
 from tidegauge.drive.kafka.metadata_log import MetadataLog, MetadataRecord
+from tidegauge.drive.processes.clock import MOVED_SESSION
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.impl.releases import named
@@ -230,4 +231,6 @@ def test_nothing_happens_by_the_clock_but_the_end_of_a_session() -> None:
     found = properties(free_port(), 20.0)
     assert found["broker.session.timeout.ms"] == 20_000
     assert found["auto.leader.rebalance.enable"] == "false"
-    assert found["unclean.leader.election.interval.ms"] == 2_000_000
+    assert found["unclean.leader.election.interval.ms"] == 100_000_000
+    longest = properties(free_port(), MOVED_SESSION)
+    assert longest["unclean.leader.election.interval.ms"] < 1 << 31

@@ -17,7 +17,8 @@ from tidegauge.drive.paths.named import ROUNDED, Named, named_scenarios
 from tidegauge.drive.player import ReferenceNode, play, reference
 from tidegauge.drive.recording import Recorder
 from tidegauge.drive.reporting.shown import shown_text
-from tidegauge.drive.runs.shipped import profile_of, release_of, shipped
+from tidegauge.drive.runs.shipped import places, profile_of, release_of
+from tidegauge.drive.transcript import read
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored import isr_cluster
 from tidegauge.impl.explored.isr_cluster import IsrBounds
@@ -182,7 +183,7 @@ def test_a_high_watermark_inside_a_batch_falls_below_the_log_start_since_4_0(gen
 def test_recorded_releases_have_it_since_4_0_and_no_other_profile_explains_it() -> None:
     """What unmodified brokers did: KAFKA-17803."""
     (one,) = named_scenarios(ROUNDED, named("release-4.3.1"), KAFKA)
-    for node in shipped():
+    for node in map(read, places()):
         rounded = version_of(release_of(node)) >= (4, 0)
         assert (0 in [report["hw"] for report in node.reports(one.order)[4:]]) == rounded, node.capabilities.name
         without = profile_of(node)._replace(hw_rounded_to_batches=not rounded)

@@ -7,7 +7,8 @@ Rules of this file
 2. A controlled shutdown ends once every active broker has read up to it. One broker of the process that belongs to no
    path (`HOLDER`) is active all the time: while it says that it has read nothing, a heartbeat ends no controlled shutdown.
 3. A session that is over is found at one of the looks that the controller takes every eighth of a session, one session a
-   look (QuorumController#registerFenceStaleBrokers); the next look is 10 ms later then. A look comes with the next request.
+   look and in no order (QuorumController#registerFenceStaleBrokers, BrokerHeartbeatTracker#maybeRemoveExpired); the next
+   look is 10 ms later then. A look comes with the next request.
 4. So between a look just before its end and the next one, a session is over and nobody has noticed, if that look found none:
    sessions that were left, by paths before too, are looked for first. Up to 3.9 the look comes when a session ends
    (QuorumController#rescheduleMaybeFenceStaleBrokers): there is no such time.
@@ -145,7 +146,6 @@ class Lane:
             await self.read()
             if self.image.changed_at.get(broker, UNDEFINED) != begun:
                 self._said.pop(broker, None)
-                self.process.left_sessions.looked_for()
                 return
             self.process.clock.advance(LOOK)
         raise WireError(f"the controller: expected the session of broker {broker} to be over; seen no record of that")

@@ -22,6 +22,10 @@ class TranscriptError(TidegaugeError):
     """A file that is no transcript."""
 
 
+RECORD = "tidegauge drive --record"
+"""What writes one."""
+
+
 class Recorded(NamedTuple, Generic[OrderT]):
     """One order and the reports it got: that of the opening, then one per step, as far as it was played."""
 
@@ -95,16 +99,37 @@ def write(place: File, lines: Iterable[str]) -> None:
         beside.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode(), mtime=0))
 
 
+class Parted(NamedTuple):
+    """A transcript as its first line and the others: whose it is, whose paths it has, what else that line says, the paths."""
+
+    name: str
+    profile: str
+    head: str
+    recorded: str
+
+
+def parted(place: File) -> Parted:
+    """Of a broker or of a controller. Raises TranscriptError."""
+    first, _, recorded = _text(place, RECORD).partition("\n")
+    try:
+        head = json.loads(first)
+        name, profile = str(head.pop("name")), str(head.pop("profile"))
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise _wrong(place, 1, Kind("a transcript", 1, RECORD), problem) from None
+    return Parted(name, profile, json.dumps(head, sort_keys=True), recorded)
+
+
+def _text(place: File, command: str) -> str:
+    try:
+        return gzip.decompress(place.read_bytes()).decode()
+    except (OSError, EOFError, ValueError) as problem:
+        raise TranscriptError(f"{place}: expected a gzipped transcript; seen {problem}; `{command}` writes one") from None
+
+
 def read(place: File, kind: Kind, headed: Callable[[Any], NodeT], recorded: Callable[[NodeT, Any], Recorded[Any]]) -> NodeT:
     """What the first line makes, with each other line added. Raises TranscriptError with the line that is wrong."""
-    try:
-        text = gzip.decompress(place.read_bytes()).decode()
-    except (OSError, EOFError, ValueError) as problem:
-        raise TranscriptError(
-            f"{place}: expected a gzipped transcript; seen {problem}; `{kind.command}` writes one"
-        ) from None
     node = None
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(_text(place, kind.command).splitlines(), start=1):
         try:
             found = json.loads(line)
             if node is None:

@@ -28,7 +28,7 @@ from tidegauge.drive.recording import Kind, Recorded, RecordedNode
 
 FORMAT = "tidegauge transcript"
 UNKNOWN = "?"
-KIND = Kind("a transcript", VERSION, "tidegauge drive --record")
+KIND = Kind("a transcript", VERSION, recording.RECORD)
 
 
 def write(place: File, capabilities: Capabilities, profile: str, recorded: Sequence[Recorded[Order]]) -> None:

@@ -11,7 +11,7 @@ Column = Mapping[str, str | int | None]
 
 def rows(heads: Sequence[str], of: Callable[[Path], Column], places: Sequence[Path]) -> list[list[str]]:
     """The table: a column under each head, without the rows that count nothing for anybody."""
-    columns = of_each(of, places)
+    columns = [column for _, column in of_each(of, places)]
     names = dict.fromkeys(name for column in columns for name in column)
     found = [(name, [column.get(name) for column in columns]) for name in names]
     counted = [[name, *("" if cell is None else str(cell) for cell in row)] for name, row in found if any(row)]

@@ -4,31 +4,31 @@ Rule of this file: releases that did the same on the same paths, by the same swi
 called.
 """
 
-import gzip
 import hashlib
-import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from tidegauge.conformance.judging.workers import workers
+from tidegauge.drive.recording import Parted, parted
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import named
 
 T = TypeVar("T")
 
 
-def of_each(made: Callable[[Path], T], places: Sequence[Path]) -> list[T]:
-    """What is made of each file, in their order; `made` goes to another process."""
-    deeds = [deed_of(place) for place in places]
+def of_each(made: Callable[[Path], T], places: Sequence[Path]) -> list[tuple[str, T]]:
+    """Whose each file is, and what is made of it, in their order; `made` goes to another process. Raises TranscriptError."""
+    found = [parted(place) for place in places]
+    deeds = [deed_of(one) for one in found]
     first = dict(zip(reversed(deeds), reversed(places), strict=True))
     with workers(os.cpu_count() or 1) as side_by_side:
-        found = dict(zip(first, side_by_side(made, first.values()), strict=True))
-    return [found[deed] for deed in deeds]
+        of = dict(zip(first, side_by_side(made, first.values()), strict=True))
+    return [(one.name, of[deed]) for one, deed in zip(found, deeds, strict=True)]
 
 
-def deed_of(place: Path) -> tuple[bytes, Profile]:
-    """What a transcript holds but for its first line, as a hash, and the switches whose paths it has."""
-    head, _, recorded = gzip.decompress(place.read_bytes()).partition(b"\n")
-    return hashlib.sha256(recorded).digest(), named(json.loads(head)["profile"])._replace(name="")
+def deed_of(found: Parted) -> tuple[str, Profile]:
+    """What a transcript holds but for whose it is, as a hash, and the switches whose paths it has."""
+    said = hashlib.sha256(f"{found.head}\n{found.recorded}".encode()).hexdigest()
+    return said, named(found.profile)._replace(name="")

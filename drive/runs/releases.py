@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import call
 from pathlib import Path
 
 from tidegauge.conformance.judging.workers import workers
@@ -141,10 +142,6 @@ def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) 
     return not shown.played.differences, f"{text_of(shown)} ({time.monotonic() - began:.0f} s)"
 
 
-def _recorded(one: Callable[[], tuple[bool, str]]) -> tuple[bool, str]:
-    return one()
-
-
 def _say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
@@ -172,7 +169,7 @@ def main() -> int:
     same = []
     try:
         with workers(os.cpu_count() or 1) as side_by_side:
-            for does, says in side_by_side(_recorded, asked):
+            for does, says in side_by_side(call, asked):
                 _say(says)
                 same.append(does)
     except TidegaugeError as problem:

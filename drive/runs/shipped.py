@@ -1,7 +1,5 @@
 """The transcripts of unmodified Kafka brokers and controllers that are shipped, one of each per release."""
 
-import gzip
-import json
 from pathlib import Path
 
 from tidegauge.drive.played import OrderT
@@ -36,12 +34,6 @@ def place_named(name: str, kind: str) -> Path:
 def release_of(node: RecordedNode[OrderT]) -> str:
     """Whose transcript it is: paths are made from the release's own profile."""
     return node.profile.removeprefix(RELEASE)
-
-
-def name_of(place: Path) -> str:
-    """What the process of a transcript is called."""
-    with gzip.open(place, "rt", encoding="utf-8") as lines:
-        return str(json.loads(next(lines))["name"])
 
 
 def profile_of(node: RecordedNode[OrderT]) -> Profile:

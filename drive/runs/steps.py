@@ -15,7 +15,7 @@ from tidegauge.drive.played import OrderT
 from tidegauge.drive.reporting.rechecked import Rechecked
 from tidegauge.drive.runs.deeds import of_each
 from tidegauge.drive.runs.recheck import recheck
-from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, FOLDER, name_of, places
+from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, FOLDER, places
 
 
 def kafka_on_the_wire(echo: Echo) -> StepResult:
@@ -38,8 +38,7 @@ def _rechecked_controller(place: Path) -> Rechecked[controller_contract.Order]:
 
 def _result(held: Callable[[Path], Rechecked[OrderT]], kind: str, of: str, echo: Echo) -> StepResult:
     cases, steps, fields = [], 0, 0
-    there = places(FOLDER, kind)
-    for name, found in zip(map(name_of, there), of_each(held, there), strict=True):
+    for name, found in of_each(held, places(FOLDER, kind)):
         played, differ = found.played, len(found.played.differences)
         says = f"{played.steps:,} steps of {played.orders:,} paths, {differ:,} paths differ"
         echo(f"      {name}: {says}")

@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,18 +15,25 @@ import pytest
 from tidegauge.commands.main import main
 from tidegauge.drive.processes.clock import COMPILERS, MovedClock, NoLibraryError, RealClock, clock, made
 
+
+@pytest.fixture
+def moved() -> Iterator[MovedClock]:
+    """Clocks that are moved, where they can be."""
+    try:
+        library = made()
+    except NoLibraryError as problem:
+        pytest.skip(str(problem))
+    with closing(MovedClock(library)) as clocks:
+        yield clocks
+
+
 LOOKS = """import sys, time
 for _ in sys.stdin:
     print(time.monotonic(), time.time(), flush=True)
 """
 
 
-def test_each_clock_of_a_process_is_moved_by_itself() -> None:
-    try:
-        library = made()
-    except NoLibraryError as problem:
-        pytest.skip(str(problem))
-    moved = MovedClock(library)
+def test_each_clock_of_a_process_is_moved_by_itself(moved: MovedClock) -> None:
     with subprocess.Popen(
         [sys.executable, "-S", "-c", LOOKS],
         stdin=subprocess.PIPE,
@@ -47,7 +56,6 @@ def test_each_clock_of_a_process_is_moved_by_itself() -> None:
     assert 0 <= same_date - date < 100
     assert 0 <= third - second < 100
     assert 70_000 <= later_date - same_date < 70_100
-    moved.close()
 
 
 WAITS = """import ctypes, sys, time
@@ -60,13 +68,8 @@ print(libc.pthread_cond_timedwait(condition, mutex, until), flush=True)
 """
 
 
-def test_a_wait_for_what_was_before_the_machine_started_is_over() -> None:
+def test_a_wait_for_what_was_before_the_machine_started_is_over(moved: MovedClock) -> None:
     """The clock is moved by more than the machine is up: the deadline, put back, is before its clock's beginning."""
-    try:
-        library = made()
-    except NoLibraryError as problem:
-        pytest.skip(str(problem))
-    moved = MovedClock(library)
     command = [sys.executable, "-S", "-c", WAITS]
     environment = {**os.environ, **moved.environment}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
@@ -74,7 +77,6 @@ def test_a_wait_for_what_was_before_the_machine_started_is_over() -> None:
         assert process.stdout.readline() == "begun\n"
         moved.advance(time.monotonic() + 1_000)
         assert process.communicate("\n", 60)[0] == f"{errno.ETIMEDOUT}\n"
-    moved.close()
 
 
 def test_without_a_compiler_time_passes_by_waiting(

@@ -10,7 +10,7 @@ Rules of this file
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from tests.kafka_classes.controller_tables import initial_configs, named, partition_of
+from tests.kafka_classes.controller_tables import brokers_of, initial_configs, named, partition_of
 from tests.kafka_classes.replay import Sequence, Step
 from tests.kafka_classes.replay_controller import ERRORS, LISTED, THROWN, expect, levels
 from tidegauge.drive.controller.contract import ALL, Opening, Order, Path, is_step
@@ -18,7 +18,7 @@ from tidegauge.drive.controller.reference import Held, opened, step
 from tidegauge.drive.controller.report import Incarnations, state_report
 from tidegauge.impl.control.features import Features
 from tidegauge.impl.control.records import TOPIC, ConfigResource
-from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, BrokerRegistration, ReplicationControl
+from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.table import Table
@@ -93,9 +93,9 @@ def begin(sequence: Sequence) -> Path:
 
 def forms(found: Step, brokers: dict[str, Any], held: Held) -> Iterator[Path]:
     """A table's step as steps of the contract, in the ways that it may be meant; `brokers` as they were before it."""
-    known = brokers.get(str(found.get("b")))
-    lag = 0 if known is None or found.get("epoch") == known["epoch"] else 1
     b = found.get("b")
+    known = brokers.get(str(b))
+    lag = 0 if known is None or found.get("epoch") == known["epoch"] else 1
     made: list[Path] = []
     match found["op"]:
         case "noop":
@@ -181,10 +181,6 @@ def seen(control: ReplicationControl) -> dict[str, Any]:
 
 def listed(expected: dict[str, Any]) -> dict[str, Any]:
     """The same of what a table says."""
-    brokers = {
-        int(b): BrokerRegistration(r["epoch"], r["fenced"], r["shutdown"], tuple(r.get("dirs", ())), -int(b), r["regOffset"])
-        for b, r in expected["brokers"].items()
-    }
     partitions = {named(name): partition_of(found) for name, found in expected["parts"].items()}
     features = Features(expected["feature"]["level"], expected["feature"]["elr"])
-    return seen(ReplicationControl(Table(brokers.items()), Table(partitions.items()), features=features))
+    return seen(ReplicationControl(brokers_of(expected["brokers"]), Table(partitions.items()), features=features))

@@ -83,6 +83,17 @@ def printed_partition(p: PartitionRegistration) -> dict[str, Any]:
     return state if p.recovery is RecoveryState.RECOVERED else {**state, "recovery": p.recovery.name}
 
 
+def brokers_of(state: dict[str, Any]) -> Table[int, BrokerRegistration]:
+    """All registrations from what the tables print. An incarnation that nobody names is a number of the broker's own."""
+    return Table(
+        (
+            int(b),
+            BrokerRegistration(r["epoch"], r["fenced"], r["shutdown"], tuple(r.get("dirs", ())), -int(b), r["regOffset"]),
+        )
+        for b, r in state.items()
+    )
+
+
 def printed_broker(b: BrokerRegistration) -> dict[str, Any]:
     """A registration."""
     state: dict[str, Any] = {
@@ -227,12 +238,9 @@ def start(sequence: Sequence, profile: Profile) -> QuorumController:
     """Brokers that are not fenced have called; nobody has reported an offset since it registered."""
     init = sequence["init"]
     features = Features(init["feature"]["level"], init["feature"]["elr"])
-    brokers = {
-        int(b): BrokerRegistration(r["epoch"], r["fenced"], r["shutdown"], tuple(r.get("dirs", ())), -int(b), r["regOffset"])
-        for b, r in init["brokers"].items()
-    }
+    brokers = brokers_of(init["brokers"])
     control = ReplicationControl(
-        Table(brokers.items()),
+        brokers,
         Table((named(name), partition_of(p)) for name, p in init["parts"].items()),
         in_force(profile, features),
         int(sequence["static"].get(MIN_IN_SYNC_REPLICAS, "1")),

@@ -9,6 +9,7 @@ import pytest
 
 from tests.drive.test_kafka_broker import jars
 from tests.kafka_classes.controller_paths import Translated, translated
+from tests.kafka_classes.replay_controller import LATEST
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.player import ReferenceNode, play
 from tidegauge.drive.controller.run import run
@@ -16,21 +17,18 @@ from tidegauge.impl.releases import of_release
 
 Table = Callable[[str], Iterator[dict[str, Any]]]
 
-LEVELS = {"4.1.1": 27, "4.3.1": 30}
-"""The metadata.version with which a process of a release begins."""
-
 FEW = 60
 
 
 def paths(table: Table, release: str, most: int | None = None) -> tuple[list[Translated], int]:
     """What the contract has of the sequences that begin as a process does, and how many steps those have."""
-    alike = (one for one in table(f"controller_{release}") if one["init"]["feature"]["level"] == LEVELS[release])
+    alike = (one for one in table(f"controller_{release}") if one["init"]["feature"]["level"] == LATEST[release])
     sequences = list(islice(alike, most))
     found = [translated(one, of_release(release)) for one in sequences]
     return [one for one in found if one is not None], sum(len(one["steps"]) for one in sequences)
 
 
-@pytest.mark.parametrize("release", LEVELS)
+@pytest.mark.parametrize("release", LATEST)
 def test_the_contract_has_what_the_classes_were_asked(release: str, table: Table) -> None:
     """But for what the controller is asked of by nobody, and offsets between nothing and all."""
     found, steps = paths(table, release, FEW)
@@ -47,7 +45,7 @@ def test_a_controller_without_a_finding_is_told(switch: str, table: Table) -> No
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("release", LEVELS)
+@pytest.mark.parametrize("release", LATEST)
 def test_a_process_does_what_the_classes_did(release: str, table: Table) -> None:
     found, steps = paths(table, release)
     with ControllerNode(release, jars(release)) as node:

@@ -181,12 +181,15 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
         drawn = args.walks or (0 if args.scenarios or graphs else CONTROLLER_WALKS)
         shown_too = () if graphs and not args.scenarios else scenarios(opening)
         covered = (order for found in covers.values() for order in found.orders)
-        orders = (*covered, *shown_too, *walks(args.seed, drawn, profile, opening))
+        made = (*covered, *shown_too, *walks(args.seed, drawn, profile, opening))
+        orders = node.possible(made)
         progress(f"{drawn} walks of seed {args.seed}")
         recorder = Recorder(orders) if args.record else None
         shown = drive(node, orders, profile, recorder, progress, node.log_lines)
     if recorder is not None:
         transcript.write(Path(args.record), node.name, profile.name, recorder.recorded())
+    if len(orders) < len(made):
+        echo(f"{len(made) - len(orders):,} paths left out: they need clocks that are moved (`tidegauge doctor`)")
     for name, found in covers.items():
         echo(f"graph {name}: {found.taken:,} of {found.steps:,} steps are taken, by {len(found.orders):,} paths")
     echo(text_of(shown))

@@ -100,7 +100,7 @@ def write(place: File, lines: Iterable[str]) -> None:
 
 
 class Parted(NamedTuple):
-    """A transcript as its first line and the others: whose it is, whose paths it has, what else that line says, the paths."""
+    """A transcript as its first line and the others: whose it is, whose paths it has, what else is said of it, the paths."""
 
     name: str
     profile: str

@@ -9,7 +9,7 @@ Rules of this file
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -62,7 +62,15 @@ class ControllerNode:
     @property
     def time(self) -> str:
         """Whose time its process has."""
-        return "the machine's" if self._process is None or isinstance(self._process.clock, RealClock) else "ours"
+        return "ours" if self._is_moved else "the machine's"
+
+    @property
+    def _is_moved(self) -> bool:
+        return self._process is not None and not isinstance(self._process.clock, RealClock)
+
+    def possible(self, orders: Iterable[Order]) -> tuple[Order, ...]:
+        """Those that its process can be given: in the machine's time no session is over without being noticed (lane.py)."""
+        return tuple(order for order in orders if self._is_moved or all(name != "register_late" for name, *_ in order.path))
 
     def play(self, orders: Sequence[Order], watch: Watch) -> None:
         """Play the orders, one after the other."""

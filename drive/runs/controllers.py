@@ -99,7 +99,7 @@ def record(release: str, jars: Path | None, folder: Path) -> tuple[bool, str]:
     with ControllerNode(release, jars_of(release, jars)) as node:
         opening = node.opening()
         covers = (order for name in GRAPHS for order in cover_of(name, profile, opening).orders)
-        orders = (*scenarios(opening), *covers, *walks(SEED, WALKS, profile, opening))
+        orders = node.possible((*scenarios(opening), *covers, *walks(SEED, WALKS, profile, opening)))
         recorder = Recorder(orders)
         shown = run(node, orders, profile, recorder, log_lines=node.log_lines)
         transcript.write(place_of(release, folder, CONTROLLER), node.name, profile.name, recorder.recorded())

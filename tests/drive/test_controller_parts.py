@@ -1,18 +1,21 @@
 """What drives an unmodified controller: names, the image of its log, its observer. None is started."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from tidegauge.drive.controller.contract import Opening
+from tidegauge.drive.controller.contract import Opening, Order
 from tidegauge.drive.controller.image import Image, LogRecord, Names
+from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.observer import Observer
 from tidegauge.drive.controller.process import free_port, leads_not, properties
 from tidegauge.drive.controller.reference import empty
 from tidegauge.drive.controller.report import Incarnations, state_report
 from tidegauge.drive.controller.requests import error_of
+from tidegauge.drive.controller.scenarios import registers
 from tidegauge.drive.kafka.metadata_log import MetadataLog, MetadataRecord
 from tidegauge.drive.processes.clock import MOVED_SESSION
 from tidegauge.drive.wire.messages import Messages
@@ -225,6 +228,16 @@ def test_a_controller_that_does_not_lead_says_so_in_the_whole_or_in_each_part() 
     assert leads_not({"responses": [{"errorCode": 41}, {"errorCode": 41}]})
     assert not leads_not({"errorCode": 0, "topics": [{"errorCode": 36}]})
     assert not leads_not({"errorCode": 0, "responses": []})
+
+
+def test_in_the_machines_time_no_session_is_over_without_being_noticed(tmp_path: Path) -> None:
+    """So such paths are left out where no library moves the clocks; who has not begun has the machine's time."""
+    late = ("register_late", *registers(1)[1:])
+    plain, with_late = Order(Opening(30), (registers(1),)), Order(Opening(30), (registers(1), late))
+    node = ControllerNode("4.3.1", tmp_path)
+    assert node.time == "the machine's"
+    assert node.possible((plain, with_late)) == (plain,)
+    node.close()
 
 
 def test_nothing_happens_by_the_clock_but_the_end_of_a_session() -> None:

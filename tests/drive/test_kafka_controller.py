@@ -67,6 +67,8 @@ def test_in_the_machines_own_time_a_session_is_over_by_waiting(monkeypatch: pyte
     with ControllerNode(NEW, jars(NEW)) as node:
         orders = [order for order in scenarios(node.opening()) if order.name in {"F4", "F6"}]
         assert node.time == "the machine's"
+        drawn = walks(7, 12, profile, node.opening())
+        assert 0 < len(node.possible(drawn)) < len(drawn)
         found = run(node, orders, profile)
     assert [failure.text for failure in found.failures] == []
     assert set(found.findings) == {"F4", "F6"}

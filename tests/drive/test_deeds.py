@@ -30,9 +30,14 @@ def test_who_did_the_same_by_the_same_switches_is_looked_at_once(tmp_path: Path)
     assert [made for _, made in found] == [str(place) for place in (alike[0], alike[0], *others)]
 
 
-@pytest.mark.parametrize("text", [b"", b"no gzip", gzip.compress(b"{}\n"), gzip.compress(b"[1]\n"), gzip.compress(b"x")])
+NO_GZIP = b"no gzip"
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{}\n", b"[1]\n", b"x", NO_GZIP], ids=["empty", "nobody", "list", "no JSON", "no gzip"]
+)
 def test_what_is_no_transcript_is_told_with_its_file(text: bytes, tmp_path: Path) -> None:
     place = tmp_path / "broken"
-    place.write_bytes(text)
+    place.write_bytes(text if text == NO_GZIP else gzip.compress(text))
     with pytest.raises(TranscriptError, match=r"broken.*expected a .*transcript"):
         of_each(str, [place])

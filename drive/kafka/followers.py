@@ -37,11 +37,11 @@ class Followers:
     async def fetch(self, peer: int, call: Call, read: Read) -> Message | None:
         """Send a fetch; what its response says of the partition, None if it waits."""
         connection = await self._lane.broker.connect()
-        await connection.versions()  # the broker serves this connection: what is sent now is read with what others send
+        await connection.round_trip()  # the broker serves this connection: what is sent now is read with what others send
         self._waiting[peer] = Waiting(connection, asyncio.create_task(connection.calls([call])), read)
         await asyncio.sleep(0)  # it is sent
         for _ in range(ROUNDS):
-            await self._lane.connection.versions()
+            await self._lane.connection.round_trip()
         return self.answered().get(peer)
 
     def answered(self) -> dict[int, Message | None]:

@@ -94,10 +94,18 @@ class Connection:
     async def calls(self, calls: Sequence[Call]) -> list[Message]:
         """Send some requests at once; their responses, in the same order. Raises OSError or WireError."""
         sent = [next(self._numbers) for _ in calls]
+        frames = await self._exchanged(calls, sent)
+        return [self._response(*one) for one in zip(calls, sent, frames, strict=True)]
+
+    async def round_trip(self) -> None:
+        """A request and its response, of which only that it came matters: it is not read."""
+        await self._exchanged([Call(API_VERSIONS, 0, {})], [next(self._numbers)])
+
+    async def _exchanged(self, calls: Sequence[Call], sent: Sequence[int]) -> list[bytes]:
         self._writer.write(b"".join(self._request(call, number) for call, number in zip(calls, sent, strict=True)))
         try:
             async with self._turn:  # it is fair, so responses are read in the order of the requests
-                return [await self._response(call, number) for call, number in zip(calls, sent, strict=True)]
+                return [await _frame(self._reader) for _ in calls]
         except asyncio.IncompleteReadError as problem:
             raise ConnectionResetError(f"the connection ended before the response to {calls[0].name}") from problem
 
@@ -109,8 +117,8 @@ class Connection:
     def _request(self, call: Call, number: int) -> bytes:
         return request_frame(self._messages, call, number, self._client)
 
-    async def _response(self, call: Call, number: int) -> Message:
-        body, _ = response_in(self._messages, call, number, await _frame(self._reader))
+    def _response(self, call: Call, number: int, data: bytes) -> Message:
+        body, _ = response_in(self._messages, call, number, data)
         return body
 
     async def versions(self) -> Mapping[str, range]:

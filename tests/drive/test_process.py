@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive.processes import guard
+from tidegauge.drive.processes import guard, guarded
 
 HOLDS = """
 import json, subprocess, sys, time
@@ -105,3 +105,21 @@ def test_a_process_is_ended_in_order(tmp_path: Path) -> None:
         guarding.stdin.write(json.dumps({"signal": signal.SIGTERM}) + "\n")
         guarding.stdin.flush()
         assert soon(lambda: "in order" in (tmp_path / "out").read_text())
+
+
+def test_a_folder_lies_in_memory_where_there_is_room_and_where_it_is_told_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(guarded, "IN_MEMORY", tmp_path)
+    monkeypatch.setattr(guarded, "ROOM", 1)
+    assert guarded.scratch() == tmp_path
+    monkeypatch.setenv("TMPDIR", "elsewhere")
+    assert guarded.scratch() != tmp_path
+    monkeypatch.delenv("TMPDIR")
+    monkeypatch.setattr(guarded, "ROOM", 1 << 60)
+    assert guarded.scratch() != tmp_path
+    monkeypatch.setattr(guarded, "ROOM", 1)
+    monkeypatch.setattr(guarded, "IN_MEMORY", tmp_path / "none")
+    assert guarded.scratch() != tmp_path

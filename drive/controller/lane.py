@@ -218,7 +218,7 @@ class Lane:
     async def _look_for_left(self) -> None:
         """Each look finds one, and the next comes soon then. Who has registered and never beaten is found so, too."""
         for _ in range(1 + len(self.process.left_sessions) + len(self.epochs)):
-            await self.process.barrier()
+            await self.process.wake()
             self.process.clock.advance(LOOK)
         await self.process.barrier()
         self.process.left_sessions.looked_for()

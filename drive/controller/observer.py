@@ -40,9 +40,9 @@ class Observer:
             if part["errorCode"] != NONE:
                 raise WireError(f"metadata log: expected to read from offset {self.at}; seen error {part['errorCode']}")
             new = self._records(part["records"] or b"", part["highWatermark"])
-            if not new:
-                return found
             found += [record for records in new for record in records]
+            if not new or self.at >= part["highWatermark"]:
+                return found
 
     def close(self) -> None:
         """Hang up."""

@@ -10,7 +10,7 @@ Rules of this file
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,7 +21,7 @@ from tidegauge.drive.processes.clock import clock
 from tidegauge.drive.processes.jars import release_in
 from tidegauge.drive.processes.process import KafkaProcess
 from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import API_VERSIONS, HOST, Connection
+from tidegauge.drive.wire.frames import API_VERSIONS, HOST, Call, Connection
 from tidegauge.drive.wire.messages import Messages, definitions_in
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.drive.wire.signs import PATIENCE
@@ -96,29 +96,38 @@ class ControllerProcess:
 
     async def call(self, name: str, body: Message, version: int | None = None) -> Message:
         """One request, in the newest version that both sides have; again after a moment while it does not lead."""
-        newest = self.versions[name].stop - 1
-        chosen = newest if version is None else min(version, newest)
+        (response,) = await self._called([self._call(name, body, version)])
+        return response
 
-        async def asked() -> Message | None:
+    def _call(self, name: str, body: Message, version: int | None = None) -> Call:
+        newest = self.versions[name].stop - 1
+        return Call(name, newest if version is None else min(version, newest), body)
+
+    async def _called(self, calls: Sequence[Call]) -> list[Message]:
+        async def asked() -> list[Message] | None:
             try:
-                response = await self.connection.call(name, chosen, body)
+                responses = await self.connection.calls(calls)
             except OSError:
                 self.connection = await Connection.open(self._messages, self._port)
                 return None
-            return None if leads_not(response) else response
+            return None if any(map(leads_not, responses)) else responses
 
-        return await self._until(asked, f"a response to {name} by the active controller")
+        return await self._until(asked, f"a response to {calls[0].name} by the active controller")
 
     async def read(self) -> list[LogRecord]:
         """What its log has more than when it was last read."""
         return await self.observer.read()
 
-    async def barrier(self) -> None:
-        """Wake its event queue, so that what is due is done, and wait for all of that to be committed."""
+    async def wake(self, times: int = 1) -> None:
+        """Wake its event queue, so that what is due by now is done."""
         partition = {"partitionIndex": 0, "replicas": None}
         topics = [{"name": NO_SUCH_TOPIC, "partitions": [partition]}]
-        for _ in range(2):
-            await self.call("AlterPartitionReassignments", {"timeoutMs": 9000, "topics": topics})
+        nothing = self._call("AlterPartitionReassignments", {"timeoutMs": 9000, "topics": topics})
+        await self._called([nothing] * times)
+
+    async def barrier(self) -> None:
+        """Wake it, and wait for all that was due to be committed."""
+        await self.wake(2)
 
     async def leads_again(self, epoch: int) -> None:
         """It has resigned in this leader epoch: wait until it leads in a later one."""

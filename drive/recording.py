@@ -100,8 +100,11 @@ def write(place: File, lines: Iterable[str]) -> None:
 
 
 class Parted(NamedTuple):
-    """A transcript as its first line and the others: whose it is, whose paths it has, what else is said of it, the paths."""
+    """A transcript as its first line and the others: of what kind it is, whose it is, whose paths it has, what else is said
+    of it, the paths.
+    """
 
+    format: str
     name: str
     profile: str
     head: str
@@ -113,10 +116,10 @@ def parted(place: File) -> Parted:
     first, _, recorded = _text(place, RECORD).partition("\n")
     try:
         head = json.loads(first)
-        name, profile = str(head.pop("name")), str(head.pop("profile"))
+        kind, name, profile = str(head.pop("format")), str(head.pop("name")), str(head.pop("profile"))
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise _wrong(place, 1, Kind("a transcript", 1, RECORD), problem) from None
-    return Parted(name, profile, json.dumps(head, sort_keys=True), recorded)
+    return Parted(kind, name, profile, json.dumps(head, sort_keys=True), recorded)
 
 
 def _text(place: File, command: str) -> str:

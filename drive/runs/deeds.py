@@ -1,7 +1,9 @@
 """What is found out about each of the transcripts that are shipped, side by side.
 
-Rule of this file: releases that did the same on the same paths, by the same switches, are looked at once, whatever they are
-called.
+Rules of this file
+
+1. Releases that did the same on the same paths, by the same switches, are looked at once, whatever they are called.
+2. What only a controller reads (FINDINGS) makes no two brokers different.
 """
 
 import hashlib
@@ -11,8 +13,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from tidegauge.conformance.judging.workers import workers
+from tidegauge.drive import transcript
+from tidegauge.drive.controller.explain import FINDINGS
 from tidegauge.drive.recording import Parted, parted
-from tidegauge.impl.profiles import Profile
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.releases import named
 
 T = TypeVar("T")
@@ -28,7 +32,13 @@ def of_each(made: Callable[[Path], T], places: Sequence[Path]) -> list[tuple[str
     return [(one.name, of[deed]) for one, deed in zip(found, deeds, strict=True)]
 
 
-def deed_of(found: Parted) -> tuple[str, Profile]:
-    """What a transcript holds but for whose it is, as a hash, and the switches whose paths it has."""
+def deed_of(found: Parted) -> tuple[str, str, Profile]:
+    """Of what kind a transcript is, what it holds but for whose it is, as a hash, and the switches whose paths it has."""
     said = hashlib.sha256(f"{found.head}\n{found.recorded}".encode()).hexdigest()
-    return said, named(found.profile)._replace(name="")
+    profile = named(found.profile)._replace(name="")
+    return found.format, said, of_a_broker(profile) if found.format == transcript.FORMAT else profile
+
+
+def of_a_broker(profile: Profile) -> Profile:
+    """The same for a broker, whatever its controller does: rule 2 of this file."""
+    return profile.switched({name: getattr(FETCH_TRUNCATION, name) for name in FINDINGS})

@@ -6,13 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.drive.deaf import deaf_to
+from tidegauge.drive import transcript as of_brokers
+from tidegauge.drive.controller import transcript as of_controllers
+from tidegauge.drive.controller.explain import FINDINGS
+from tidegauge.drive.player import play, reference
 from tidegauge.drive.recording import TranscriptError
 from tidegauge.drive.runs.deeds import of_each
+from tidegauge.drive.runs.shipped import place_of, profile_of
+
+BROKER, CONTROLLER = of_brokers.FORMAT, of_controllers.FORMAT
 
 
-def transcript(place: Path, *, release: str, reports: str = "leo", recorded: str = "[1]") -> Path:
+def transcript(place: Path, *, release: str, kind: str = BROKER, reports: str = "leo", recorded: str = "[1]") -> Path:
     """One of a release that did this."""
-    head = {"name": f"Kafka {release}", "profile": f"release-{release}", "reports": [reports]}
+    head = {"format": kind, "name": f"Kafka {release}", "profile": f"release-{release}", "reports": [reports]}
     place.write_bytes(gzip.compress(f"{json.dumps(head)}\n{recorded}\n".encode()))
     return place
 
@@ -28,6 +36,21 @@ def test_who_did_the_same_by_the_same_switches_is_looked_at_once(tmp_path: Path)
     found = of_each(str, [*alike, *others])
     assert [name for name, _ in found] == [f"Kafka {release}" for release in ("4.2.1", "4.2.2", "3.4.0", "4.2.1", "4.2.1")]
     assert [made for _, made in found] == [str(place) for place in (alike[0], alike[0], *others)]
+
+
+@pytest.mark.parametrize(("kind", "looked_at"), [(BROKER, 1), (CONTROLLER, 2)], ids=["brokers", "controllers"])
+def test_what_a_controller_alone_reads_makes_no_two_brokers_different(kind: str, looked_at: int, tmp_path: Path) -> None:
+    """4.2.2 and 4.3.1 differ in KAFKA-19975 and in what AssignReplicasToDirs forgets."""
+    alike = [transcript(tmp_path / release, release=release, kind=kind) for release in ("4.2.2", "4.3.1")]
+    assert len({made for _, made in of_each(str, alike)}) == looked_at
+
+
+@pytest.mark.parametrize("release", ["3.4.0", "4.3.1"])
+def test_a_broker_reads_no_switch_of_a_controller(release: str) -> None:
+    node = of_brokers.read(place_of(release))
+    played = play(node, node.orders[::20], reference(deaf_to(FINDINGS, profile_of(node))))
+    assert played.steps > 1_000
+    assert not played.differences
 
 
 NO_GZIP = b"no gzip"

@@ -21,7 +21,9 @@ def orders_for(
     scenarios: Mapping[str, Order] = MappingProxyType({}),
     echo: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Order], list[str]]:
-    """The orders, and a line of coverage for each of their sources. `graphs` None: the usual ones. `scenarios` by name."""
+    """The orders, each once though two sources have it, and a line of coverage for each source. `graphs` None: the usual
+    ones. `scenarios` by name.
+    """
     orders, lines = [], list(_lacking(capabilities))
     if smoke:
         orders.append(ten_steps(profile, capabilities))
@@ -42,7 +44,7 @@ def orders_for(
     if walks:
         orders += drawn(seed, walks, profile, capabilities)
         lines.append(f"walks: {walks:,} with seed {seed}")
-    return orders, lines
+    return list(dict.fromkeys(orders)), lines
 
 
 def _lacking(capabilities: Capabilities) -> list[str]:

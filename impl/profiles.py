@@ -2,7 +2,8 @@
 
 Rules of this file
 
-1. A switch stands here if and only if some function of impl reads it. Its comment names the change that turned it.
+1. A switch stands here if and only if some function of impl reads it, or of the reference behind a contract that is made of
+   impl. Its comment names the change that turned it.
 2. A profile is a full row. A generation differs from the next in what truncation and fencing need, in nothing else; what
    a release did in every respect is a row of impl.releases. Nothing else compares version numbers.
 """

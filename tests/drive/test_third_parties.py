@@ -168,7 +168,8 @@ def test_the_command_fails_for_a_difference_that_nobody_looked_up(
 
 
 def test_a_party_runs_as_long_as_it_is_asked_and_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
     with running(toy()) as one:
         assert one.version == "toy 1.0 of tests"
         socket.create_connection((one.host, one.port), 5).close()

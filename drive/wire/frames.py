@@ -56,13 +56,18 @@ def request_frame(messages: Messages, call: Call, number: int, client: bytes) ->
     return _framed(head + tags + messages.write(name, call.version, call.body))
 
 
-def response_in(messages: Messages, call: Call, number: int, data: bytes) -> tuple[Message, int]:
-    """The response to a request in a frame, and where it ends. Raises WireError for that to another request."""
+def check_number(call: Call, number: int, data: bytes) -> None:
+    """Raises WireError unless a frame has the response to this request."""
     if len(data) < 4:
         raise WireError(f"{call.name}: expected a frame with a correlation id; seen one of {len(data)} bytes")
     (seen,) = struct.unpack_from(">i", data)
     if seen != number:
         raise WireError(f"{call.name}: expected the response to request {number}; seen one to {seen}")
+
+
+def response_in(messages: Messages, call: Call, number: int, data: bytes) -> tuple[Message, int]:
+    """The response to a request in a frame, and where it ends. Raises WireError for that to another request."""
+    check_number(call, number, data)
     flexible = call.name != API_VERSIONS and messages.is_flexible(f"{call.name}Response", call.version)
     return messages.read(f"{call.name}Response", call.version, data, 4 + flexible)
 
@@ -95,11 +100,13 @@ class Connection:
         """Send some requests at once; their responses, in the same order. Raises OSError or WireError."""
         sent = [next(self._numbers) for _ in calls]
         frames = await self._exchanged(calls, sent)
-        return [self._response(*one) for one in zip(calls, sent, frames, strict=True)]
+        return [response_in(self._messages, *one)[0] for one in zip(calls, sent, frames, strict=True)]
 
     async def round_trip(self) -> None:
-        """A request and its response, of which only that it came matters: it is not read."""
-        await self._exchanged([Call(API_VERSIONS, 0, {})], [next(self._numbers)])
+        """A request and its response, of which only that it came matters. Raises OSError or WireError."""
+        call, number = Call(API_VERSIONS, 0, {}), next(self._numbers)
+        (frame,) = await self._exchanged([call], [number])
+        check_number(call, number, frame)
 
     async def _exchanged(self, calls: Sequence[Call], sent: Sequence[int]) -> list[bytes]:
         self._writer.write(b"".join(self._request(call, number) for call, number in zip(calls, sent, strict=True)))
@@ -116,10 +123,6 @@ class Connection:
 
     def _request(self, call: Call, number: int) -> bytes:
         return request_frame(self._messages, call, number, self._client)
-
-    def _response(self, call: Call, number: int, data: bytes) -> Message:
-        body, _ = response_in(self._messages, call, number, data)
-        return body
 
     async def versions(self) -> Mapping[str, range]:
         """What both sides can say, by name of the request. The oldest version that asks is understood by every broker."""

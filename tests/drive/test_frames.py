@@ -66,6 +66,32 @@ def test_responses_come_in_the_order_of_the_requests_also_to_many_who_share_a_co
     in_a_loop(work())
 
 
+@pytest.mark.parametrize("answered", [b"\0\0\0\2", b"\0"])
+def test_a_round_trip_is_over_when_the_response_to_it_is_there(answered: bytes) -> None:
+    """The first request of a connection has the number 1."""
+
+    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(struct.pack(">i", len(answered)) + answered)
+        writer.close()
+
+    async def work() -> None:
+        listener = Listener(MESSAGES, ["ListOffsets"], echo, Signs())
+        connection = await Connection.open(MESSAGES, await listener.start())
+        await connection.round_trip()
+        await connection.round_trip()
+        connection.close()
+        listener.close()
+        server = await asyncio.start_server(once, HOST, 0)
+        wrong = await Connection.open(MESSAGES, server.sockets[0].getsockname()[1])
+        with pytest.raises(WireError, match="ApiVersions: expected"):
+            await wrong.round_trip()
+        wrong.close()
+        server.close()
+
+    in_a_loop(work())
+
+
 def test_both_sides_agree_on_versions() -> None:
     async def work() -> None:
         listener = Listener(MESSAGES, ["ListOffsets", "Fetch"], echo, Signs())

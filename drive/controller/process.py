@@ -5,7 +5,7 @@ Rules of this file
 1. What a controller does by itself is switched off, or comes so late by its own clock that it never does: no-op records,
    snapshots, leader balance, the periodic unclean election.
 2. Its port has to be known before it starts, for it stands in controller.quorum.voters: one that was free a moment ago.
-3. What a request did is committed when its response is there. `barrier` is such a request that changes nothing.
+3. What a request did is committed when its response is there. `wake` is such a request that changes nothing.
 """
 
 import asyncio
@@ -126,7 +126,9 @@ class ControllerProcess:
         await self._called([nothing] * times)
 
     async def barrier(self) -> None:
-        """Wake it, and wait for all that was due to be committed."""
+        """Wake it, and wait for all that was due to be committed: of one connection a request is taken when the one before
+        is answered (KafkaChannel#mute), so the second finds done whatever the first has woken.
+        """
         await self.wake(2)
 
     async def leads_again(self, epoch: int) -> None:

@@ -162,9 +162,10 @@ class Leader:
 
     def __init__(self, log: MetadataLog, high_watermark: int | None = None, error: int = 0) -> None:
         self._log, self._high_watermark, self._error = log, high_watermark, error
-        self.closed = False
+        self.closed, self.asked = False, 0
 
     async def call(self, _name: str, _version: int, body: Any) -> Any:
+        self.asked += 1
         asked = body["topics"][0]["partitions"][0]
         part: dict[str, Any] = {"errorCode": self._error}
         if asked["currentLeaderEpoch"] != self._log.epoch:
@@ -193,6 +194,13 @@ def read_by(leader: Leader, times: int = 1) -> list[list[tuple[int, str]]]:
 def test_an_observer_reads_what_is_committed_once() -> None:
     assert read_by(Leader(log_of("a", "b")), 2) == [[(0, "a"), (1, "b")], []]
     assert read_by(Leader(log_of("a", "b"), high_watermark=1)) == [[(0, "a")]]
+
+
+@pytest.mark.parametrize(("high_watermark", "asked"), [(None, 1), (1, 1), (3, 2)])
+def test_an_observer_asks_again_while_more_is_committed_than_it_got(high_watermark: int | None, asked: int) -> None:
+    leader = Leader(log_of("a", "b"), high_watermark)
+    read_by(leader)
+    assert leader.asked == asked
 
 
 def test_an_observer_hears_of_another_leader_epoch_and_reads_on() -> None:

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -107,19 +108,21 @@ def test_a_process_is_ended_in_order(tmp_path: Path) -> None:
         assert soon(lambda: "in order" in (tmp_path / "out").read_text())
 
 
-def test_a_folder_lies_in_memory_where_there_is_room_and_where_it_is_told_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("there", "room", "told", "in_memory"),
+    [(True, 1, False, True), (True, 1, True, False), (True, 1 << 60, False, False), (False, 1, False, False)],
+    ids=["there is room", "TMPDIR names a place", "no room", "no such place"],
+)
+def test_a_folder_lies_in_memory_where_there_is_room_and_no_other_place_is_named(
+    there: bool, room: int, told: bool, in_memory: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    memory, other = tmp_path / "memory", tempfile.gettempdir()
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(guarded, "IN_MEMORY", tmp_path)
-    monkeypatch.setattr(guarded, "ROOM", 1)
-    assert guarded.scratch() == tmp_path
-    monkeypatch.setenv("TMPDIR", "elsewhere")
-    assert guarded.scratch() != tmp_path
-    monkeypatch.delenv("TMPDIR")
-    monkeypatch.setattr(guarded, "ROOM", 1 << 60)
-    assert guarded.scratch() != tmp_path
-    monkeypatch.setattr(guarded, "ROOM", 1)
-    monkeypatch.setattr(guarded, "IN_MEMORY", tmp_path / "none")
-    assert guarded.scratch() != tmp_path
+    if told:
+        monkeypatch.setenv("TMPDIR", other)
+    if there:
+        memory.mkdir()
+    monkeypatch.setattr(guarded, "IN_MEMORY", memory)
+    monkeypatch.setattr(guarded, "ROOM", room)
+    assert guarded.scratch() == (memory if in_memory else Path(other))

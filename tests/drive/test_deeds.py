@@ -2,11 +2,11 @@
 
 import gzip
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
 
-from tests.drive.deaf import deaf_to
 from tidegauge.drive import transcript as of_brokers
 from tidegauge.drive.controller import transcript as of_controllers
 from tidegauge.drive.controller.explain import FINDINGS
@@ -14,6 +14,7 @@ from tidegauge.drive.player import play, reference
 from tidegauge.drive.recording import TranscriptError
 from tidegauge.drive.runs.deeds import of_each
 from tidegauge.drive.runs.shipped import place_of, profile_of
+from tidegauge.impl.profiles import Profile
 
 BROKER, CONTROLLER = of_brokers.FORMAT, of_controllers.FORMAT
 
@@ -45,12 +46,26 @@ def test_what_a_controller_alone_reads_makes_no_two_brokers_different(kind: str,
     assert len({made for _, made in of_each(str, alike)}) == looked_at
 
 
+def deaf_to(switches: Collection[str], profile: Profile) -> Profile:
+    """The same generation; whoever reads one of the switches fails."""
+
+    def unread(name: str) -> property:
+        def read(_: Profile) -> bool:
+            raise AssertionError(f"{name} is read")
+
+        return property(read)
+
+    return type("Deaf", (Profile,), {name: unread(name) for name in switches})(*profile)
+
+
 @pytest.mark.parametrize("release", ["3.4.0", "4.3.1"])
 def test_a_broker_reads_no_switch_of_a_controller(release: str) -> None:
     node = of_brokers.read(place_of(release))
     played = play(node, node.orders[::20], reference(deaf_to(FINDINGS, profile_of(node))))
     assert played.steps > 1_000
     assert not played.differences
+    with pytest.raises(AssertionError, match="keeps_remote_leo is read"):
+        play(node, node.orders[::20], reference(deaf_to(["keeps_remote_leo"], profile_of(node))))
 
 
 NO_GZIP = b"no gzip"

@@ -14,6 +14,7 @@ from tidegauge.drive.paths.inputs import Input
 from tidegauge.drive.paths.walks import walk, walks
 from tidegauge.drive.player import ReferenceNode, play, reference
 from tidegauge.drive.reference import possible, step
+from tidegauge.drive.runs.orders import orders_for
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -118,6 +119,13 @@ def test_a_cover_is_kept_and_one_that_cannot_be_read_is_made_again(tmp_path: Pat
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     kept.write_bytes(b"no gzip")
     assert cover_of("small", FETCH_TRUNCATION) == made
+
+
+def test_a_path_that_two_sources_have_is_played_once() -> None:
+    once, _ = orders_for(EVERYTHING, FETCH_TRUNCATION, graphs=["small"], walks=3)
+    twice, lines = orders_for(EVERYTHING, FETCH_TRUNCATION, graphs=["small", "small"], walks=3)
+    assert once == twice
+    assert sum(line.startswith("graph small") for line in lines) == 2
 
 
 def test_where_nothing_can_be_kept_the_cover_is_made_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

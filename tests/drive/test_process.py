@@ -109,17 +109,17 @@ def test_a_process_is_ended_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "room", "told", "in_memory"),
+    ("there", "room", "named", "in_memory"),
     [(True, 1, False, True), (True, 1, True, False), (True, 1 << 60, False, False), (False, 1, False, False)],
     ids=["there is room", "TMPDIR names a place", "no room", "no such place"],
 )
 def test_a_folder_lies_in_memory_where_there_is_room_and_no_other_place_is_named(
-    there: bool, room: int, told: bool, in_memory: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: bool, room: int, named: bool, in_memory: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory, other = tmp_path / "memory", tempfile.gettempdir()
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.delenv(name, raising=False)
-    if told:
+    if named:
         monkeypatch.setenv("TMPDIR", other)
     if there:
         memory.mkdir()

@@ -31,7 +31,7 @@ _OFFSETS = struct.Struct("<qq")
 
 MOVED_SESSION, REAL_SESSION = 400.0, 1.0
 """How long a session lasts, in seconds of the process: longer than any path takes. And not more, for a process makes up for
-each move: its meters tick every five seconds, its histograms are made anew every hour (com.yammer.metrics)."""
+each move: its histograms are made anew every hour (com.yammer.metrics)."""
 
 
 class Clock(Protocol):

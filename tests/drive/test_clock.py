@@ -58,6 +58,32 @@ def test_each_clock_of_a_process_is_moved_by_itself(moved: MovedClock) -> None:
     assert 70_000 <= later_date - same_date < 70_100
 
 
+NAMED = """import ctypes, sys, time
+libc = ctypes.CDLL(None)
+libc.pthread_self.restype, libc.pthread_setname_np.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_char_p)
+for line in sys.stdin:
+    assert libc.pthread_setname_np(libc.pthread_self(), line.strip().encode()) == 0
+    print(time.monotonic(), open("/proc/thread-self/comm").read(), end="", flush=True)
+"""
+
+
+def test_what_makes_meters_tick_keeps_the_clocks_of_the_machine(moved: MovedClock) -> None:
+    """Or each move would be a hundred ticks of every meter (com.yammer.metrics)."""
+    moved.advance(5_000)
+    names = ("kafka-scheduler", "metrics-meter-t", "metrics-reporte")
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", NAMED],
+        input="".join(f"{name}\n" for name in names),
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **moved.environment},
+    )
+    seen = [line.split() for line in done.stdout.splitlines()]
+    assert tuple(name for _, name in seen) == names, "it has the name for everybody"
+    assert [round((float(at) - time.monotonic()) / 5_000) for at, _ in seen] == [1, 0, 1]
+
+
 WAITS = """import ctypes, sys, time
 libc, mutex, condition = ctypes.CDLL(None), ctypes.create_string_buffer(64), ctypes.create_string_buffer(64)
 libc.pthread_mutex_lock(mutex)

@@ -1,26 +1,17 @@
-"""The graphs that a broker is taken through, and their covers, kept in the user's cache once they are made.
+"""The graphs that a broker is taken through, and their covers.
 
-Rules of this file
-
-1. Bounds are small on purpose: half a million transitions of a cluster are a few thousand things that one broker can do.
-2. A cover is kept under a digest of all it depends on: the code of `impl` and of this room, the graph, the profile, what the
-   broker can be given, the seed. A file that cannot be read or written is made anew, without a word.
+Rule of this file: bounds are small on purpose. Half a million transitions of a cluster are a few thousand things that one
+broker can do.
 """
 
-import gzip
-import hashlib
-import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
-from importlib.resources import files
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tidegauge.drive.contract import EVERYTHING, Capabilities, Opening, Order, frozen
+from tidegauge.drive.contract import EVERYTHING, Capabilities
 from tidegauge.drive.paths.cover import Cover, cover
 from tidegauge.drive.paths.inputs import Inputs, of_cluster, of_isr_changes
+from tidegauge.drive.paths.kept import kept
 from tidegauge.impl.cluster.transitions import Bounds
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.isr_cluster import IsrBounds
@@ -88,43 +79,8 @@ def graph_named(name: str) -> DrivenGraph:
 def cover_of(name: str, profile: Profile, capabilities: Capabilities = EVERYTHING, seed: int = 0) -> Cover:
     """The cover of a graph, from the cache if it is there."""
     graph = graph_named(name)
-    place = _place(name, graph, profile, capabilities, seed)
-    if place is not None:
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            return _read(place)
-    made = cover(graph.inputs(profile), profile, capabilities, seed)
-    if place is not None:
-        with suppress(OSError):
-            _write(place, made)
-    return made
 
+    def made(generation: Profile) -> Cover:
+        return cover(graph.inputs(generation), generation, capabilities, seed)
 
-def _place(name: str, graph: DrivenGraph, profile: Profile, capabilities: Capabilities, seed: int) -> Path | None:
-    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    depends = (graph, profile, sorted(capabilities.can), seed, _code())
-    digest = hashlib.sha256(repr(depends).encode()).hexdigest()[:20]
-    with suppress(RuntimeError):
-        return Path(root).expanduser() / "tidegauge" / "covers" / f"{name}-{digest}.json.gz"
-    return None
-
-
-def _code() -> str:
-    digest = hashlib.sha256()
-    for room in ("impl", "drive"):
-        for path in sorted(Path(str(files("tidegauge").joinpath(room))).resolve().rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _write(place: Path, made: Cover) -> None:
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    saved = {**made._asdict(), "orders": [[*order] for order in made.orders]}
-    unfinished = place.with_name(f"{place.name}.{os.getpid()}")
-    unfinished.write_bytes(gzip.compress(json.dumps(saved).encode(), mtime=0))
-    unfinished.replace(place)
-
-
-def _read(place: Path) -> Cover:
-    saved: dict[str, Any] = json.loads(gzip.decompress(place.read_bytes()))
-    orders = tuple(Order(Opening(*frozen(opening)), frozen(path)) for opening, path in saved.pop("orders"))
-    return Cover(orders, **saved)
+    return kept(name, (graph, sorted(capabilities.can), seed), profile, made)

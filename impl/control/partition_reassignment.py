@@ -15,6 +15,8 @@ def completed(profile: Profile, target: PartitionRegistration) -> PartitionRegis
     Enough is those that are added; since KAFKA-15665 (3.8) all of them, since KAFKA-19975 (4.3) all where fewer stay.
     Somebody has to be in sync, and somebody has to stay.
     """
+    if not target.adding and not target.removing:
+        return target
     isr, replicas = _without(target.isr, target.removing), _without(target.replicas, target.removing)
     if not replicas or not isr:
         return target

@@ -121,6 +121,21 @@ def test_a_cover_is_kept_and_one_that_cannot_be_read_is_made_again(tmp_path: Pat
     assert cover_of("small", FETCH_TRUNCATION) == made
 
 
+def test_generations_that_differ_in_nothing_that_was_read_share_a_cover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = [cover_of("small", FETCH_TRUNCATION)]
+    monkeypatch.setattr("tidegauge.drive.paths.graphs.cover", lambda *_: made.append(made[0]) or made[0])
+    for name in ("amends_registration", "completes_by_adding"):
+        cover_of("small", FETCH_TRUNCATION.switched({name: not getattr(FETCH_TRUNCATION, name)}))
+    assert len(made) == 1, "a controller that reassigns reads them, and nobody here"
+    for _ in range(2):
+        cover_of("small", FETCH_TRUNCATION.switched({"keeps_remote_leo": False}))
+        assert len(made) == 2, "it is read, so the cover is made again, and once"
+    assert len(list(tmp_path.rglob("small-*.json.gz"))) == 2
+
+
 def test_a_path_that_two_sources_have_is_played_once() -> None:
     once, _ = orders_for(EVERYTHING, FETCH_TRUNCATION, graphs=["small"], walks=3)
     twice, lines = orders_for(EVERYTHING, FETCH_TRUNCATION, graphs=["small", "small"], walks=3)

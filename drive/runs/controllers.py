@@ -9,11 +9,14 @@ Rules of this file
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tidegauge.conformance.judging.rulebook import known_bugs
+from tidegauge.drive.contract import Report
 from tidegauge.drive.controller import transcript
+from tidegauge.drive.controller.contract import Order
 from tidegauge.drive.controller.cover import cover_of
 from tidegauge.drive.controller.explain import FINDINGS
 from tidegauge.drive.controller.node import ControllerNode
@@ -22,11 +25,13 @@ from tidegauge.drive.controller.run import run, scenarios, text_of
 from tidegauge.drive.controller.scenarios import SHOWN_BY
 from tidegauge.drive.controller.transcript import TranscriptNode
 from tidegauge.drive.controller.walks import walks
+from tidegauge.drive.played import Played
 from tidegauge.drive.processes.jars import jars_of
 from tidegauge.drive.recording import Recorder
 from tidegauge.drive.runs.columns import Column
 from tidegauge.drive.runs.findings import Finding
 from tidegauge.drive.runs.shipped import CONTROLLER, place_of, profile_of
+from tidegauge.drive.watched import watched
 from tidegauge.impl.profiles import ELR_REPAIRED
 from tidegauge.impl.releases import RELEASE, Version, named
 
@@ -63,27 +68,44 @@ def findings() -> dict[str, Finding]:
     return found
 
 
-def paths_that_show(finding: str, node: TranscriptNode) -> int:
+Read = Mapping[Order, frozenset[str]]
+"""The switches that the reference reads on each path."""
+
+
+def played_and_read(node: TranscriptNode) -> tuple[Played[Order], Read]:
+    """The paths played on the release's own profile, and which of its switches were read on each."""
+    profile, names = watched(profile_of(node))
+    read: defaultdict[Order, frozenset[str]] = defaultdict(frozenset)
+
+    def note(number: int, _at: int, _seen: Report) -> bool:
+        read[node.orders[number]] |= names
+        names.clear()
+        return True
+
+    return play(node, node.orders, profile, note), read
+
+
+def paths_that_show(finding: str, node: TranscriptNode, read: Read) -> int:
     """On how many paths a controller did what the reference without a finding does not; 0 where no scenario shows it."""
-    profile = profile_of(node)
-    without = profile.switched(findings()[finding].right)
+    profile, right = profile_of(node), findings()[finding].right
+    without = profile.switched(right)
     if without == profile:
         return 0
     own = [order for order in node.orders if order.name in SHOWN_BY and FINDINGS[SHOWN_BY[order.name]] == finding]
     if own and not play(node, own, without).differences:
         return 0
-    return len(play(node, node.orders, without).differences)
+    return len(play(node, [order for order in node.orders if read[order] & right.keys()], without).differences)
 
 
 def column(place: Path) -> Column:
     """What stands in a controller's column; nothing for a finding that no path shows."""
     node = transcript.read(place)
-    played = play(node, node.orders, profile_of(node))
+    played, read = played_and_read(node)
     return {
         "paths": f"{played.orders:,}",
         "steps": f"{played.steps:,}",
         "paths that differ from its own profile": f"{len(played.differences):,}",
-        **{finding: paths_that_show(finding, node) or None for finding in findings()},
+        **{finding: paths_that_show(finding, node, read) or None for finding in findings()},
     }
 
 

@@ -5,21 +5,22 @@ them anew.
 Rules of this file
 
 1. A release shows a bug on a path where the reference without that bug does something else than the broker did.
-2. What a release does is what its profile says: on none of its paths the broker differs from that. Else the command fails.
+2. Where the reference reads none of a bug's switches, it does the same without it: such a path is not played.
+3. What a release does is what its profile says: on none of its paths the broker differs from that. Else the command fails.
 """
 
 import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import call
 from pathlib import Path
 
 from tidegauge.conformance.judging.workers import workers
 from tidegauge.drive import transcript
-from tidegauge.drive.contract import IN_SESSION, MAY_WAIT
+from tidegauge.drive.contract import IN_SESSION, MAY_WAIT, Order
 from tidegauge.drive.kafka.node import KafkaNode
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
 from tidegauge.drive.player import play, reference
@@ -31,6 +32,7 @@ from tidegauge.drive.runs.findings import Finding, findings
 from tidegauge.drive.runs.orders import orders_for
 from tidegauge.drive.runs.run import run, text_of
 from tidegauge.drive.runs.shipped import CONTROLLER, FOLDER, place_of, places, profile_of, releases
+from tidegauge.drive.runs.switches_read import switches_read
 from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import RELEASE, named, version_of
@@ -68,16 +70,18 @@ counted where its scenario shows it: before 4.3 a reassignment that is taken bac
 """
 
 
-def paths_that_show(finding: Finding, node: TranscriptNode) -> int:
-    """On how many paths a broker did what the reference without a bug does not."""
+def paths_that_show(finding: Finding, node: TranscriptNode, read: Mapping[Order, frozenset[str]]) -> int:
+    """On how many paths a broker did what the reference without a bug does not. `read`: the switches read on each path."""
     without = profile_of(node).switched(finding.right)
-    return len(play(node, node.orders, reference(without)).differences)
+    orders = [order for order in node.orders if read[order] & finding.right.keys()]
+    return len(play(node, orders, reference(without)).differences)
 
 
 def column(place: Path) -> Column:
     """What stands in a broker's column."""
     node = transcript.read(place)
     profile, played = profile_of(node), play(node, node.orders, reference(profile_of(node)))
+    read = dict(zip(node.orders, switches_read(node.orders, profile), strict=True))
     return {
         "paths": f"{played.orders:,}",
         "paths with three brokers": f"{_with_peers(node, 2):,}",
@@ -86,7 +90,7 @@ def column(place: Path) -> Column:
         "paths on which lag times run out": f"{_with_any(node, LAGS):,}",
         "steps": f"{played.steps:,}",
         "paths that differ from its own profile": f"{len(played.differences):,}",
-        **{one.name: paths_that_show(one, node) if one.is_in(profile) else None for one in findings()},
+        **{one.name: paths_that_show(one, node, read) if one.is_in(profile) else None for one in findings()},
     }
 
 

@@ -15,7 +15,7 @@ from tidegauge.drive.player import ReferenceNode, play, reference
 from tidegauge.drive.recording import Recorded, Recorder, TranscriptError
 from tidegauge.drive.reporting.rechecked import text_of
 from tidegauge.drive.runs import steps
-from tidegauge.drive.runs.controllers import paths_that_show
+from tidegauge.drive.runs.controllers import paths_that_show, played_and_read
 from tidegauge.drive.runs.recheck import recheck
 from tidegauge.drive.runs.releases import PAGE, page
 from tidegauge.drive.runs.shipped import CONTROLLER, FOLDER, place_of, places, release_of, releases
@@ -178,7 +178,11 @@ def test_the_step_of_controllers_fails_when_one_did_something_else(tmp_path: Pat
 def test_a_release_whose_controller_is_repaired_in_a_finding_does_not_show_it() -> None:
     """F7 with the lists alone, that are no harm before 4.3, and what 4.3 repaired."""
     nodes = list(map(of_controller.read, places(kind=CONTROLLER)))
-    shows = {release_of(node): {name for name in FINDINGS.values() if paths_that_show(name, node)} for node in nodes}
+    reads = [played_and_read(node)[1] for node in nodes]
+    shows = {
+        release_of(node): {name for name in FINDINGS.values() if paths_that_show(name, node, read)}
+        for node, read in zip(nodes, reads, strict=True)
+    }
     assert shows["4.3.1"] - shows["4.1.1"] == {"F7", "F10"}
     assert shows["4.1.1"] - shows["4.3.1"] == {"KAFKA-19975", "apache/kafka#20716"}
     assert shows["3.7.2"] - shows["3.8.1"] == {"KAFKA-15665", "F7"}

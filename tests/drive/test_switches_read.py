@@ -1,0 +1,54 @@
+"""A switch that nobody reads makes no difference: what was read is noted, and a bug is looked for on those paths alone."""
+
+import pytest
+
+from tidegauge.drive import transcript
+from tidegauge.drive.player import play, reference
+from tidegauge.drive.runs.findings import findings
+from tidegauge.drive.runs.releases import paths_that_show
+from tidegauge.drive.runs.shipped import place_of, profile_of
+from tidegauge.drive.runs.switches_read import switches_read
+from tidegauge.drive.transcript import TranscriptNode
+from tidegauge.drive.watched import watched
+from tidegauge.impl.profiles import FETCH_TRUNCATION
+
+
+def test_what_is_read_is_noted_and_the_generation_is_the_same() -> None:
+    profile, names = watched(FETCH_TRUNCATION)
+    assert (profile, names) == (FETCH_TRUNCATION, set())
+    assert profile.keeps_remote_leo
+    assert profile.fetcher_restart == "epoch"
+    assert names == {"keeps_remote_leo", "fetcher_restart"}
+    assert not profile.switched({"keeps_remote_leo": False, "elr": False}).elr
+    assert names == {"keeps_remote_leo", "fetcher_restart", "elr"}, "of one that is switched, too"
+
+
+@pytest.fixture(scope="module")
+def node() -> TranscriptNode:
+    """Every ninth path of a release with many bugs."""
+    whole = transcript.read(place_of("3.4.0"))
+    some = TranscriptNode(whole.capabilities, whole.profile, whole.fields)
+    for one in whole.recorded()[::9]:
+        some.add(one)
+    return some
+
+
+def test_a_bug_shows_on_as_many_paths_as_if_all_were_played(node: TranscriptNode) -> None:
+    read = dict(zip(node.orders, switches_read(node.orders, profile_of(node)), strict=True))
+    skipped = shown = 0
+    for bug in findings():
+        if bug.is_in(profile_of(node)):
+            count = paths_that_show(bug, node, read)
+            assert count == len(play(node, node.orders, reference(profile_of(node).switched(bug.right))).differences)
+            skipped += sum(not read[order] & bug.right.keys() for order in node.orders)
+            shown += count
+    assert shown > 20
+    assert skipped > len(node.orders), "there are bugs that most paths have nothing to do with"
+
+
+def test_a_path_whose_reads_are_not_noted_would_be_missed(node: TranscriptNode) -> None:
+    unread = dict.fromkeys(node.orders, frozenset[str]())
+    (bug,) = (bug for bug in findings() if bug.name == "KAFKA-18991")
+    read = dict(zip(node.orders, switches_read(node.orders, profile_of(node)), strict=True))
+    assert paths_that_show(bug, node, read) > 0
+    assert paths_that_show(bug, node, unread) == 0

@@ -5,7 +5,10 @@ Rules of this file
 1. Lanes play paths side by side on one process. All sockets are served by one event loop, in a thread of its own: it goes
    on while nothing is played, or the broker would lose its controller.
 2. Each path is played up to its next end of the process; when all are there, the process ends once, and they go on.
-   `restarts` says which paths go together.
+   `restarts` says which paths go together. Those that have no end come last: what waits for an end costs who plays beside
+   it, for its proposals are sent again in each AlterPartition request.
+3. Paths of a cover begin alike, and a broker is the same each time. A beginning is looked at on the first path that has it;
+   on the others only what its steps say by themselves is compared with that, and all but the last step may be such.
 """
 
 import asyncio
@@ -16,8 +19,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from tidegauge.drive.contract import ACKS_ALL, BATCHES, REPORTED, STEPS, Capabilities, Order, Watch
+from tidegauge.drive.contract import ACKS_ALL, BATCHES, REPORTED, STEPS, Capabilities, Opening, Order, Report, Step, Watch
 from tidegauge.drive.contract import LOG_STARTS as MOVING_STARTS
+from tidegauge.drive.kafka.beginnings import Beginning
 from tidegauge.drive.kafka.broker import KafkaBroker
 from tidegauge.drive.kafka.lane import Lane
 from tidegauge.drive.kafka.partition import UNREAD, Partition
@@ -51,27 +55,51 @@ the log start has not left (`segments`): neither is promised."""
 
 
 class Run:
-    """An order under way: the step that is next, and its partition."""
+    """An order under way: the step that is next, its partition, and what is known of the steps so far."""
 
-    def __init__(self, number: int, order: Order, partition: Partition) -> None:
-        self.number, self.order, self.partition, self.at = number, order, partition, 0
+    def __init__(self, number: int, order: Order, partition: Partition, beginning: Beginning) -> None:
+        self.number, self.order, self.partition, self.beginning, self.at = number, order, partition, beginning, 0
         self.log_start = 0
+
+    def next(self) -> Step:
+        """The step that is taken now."""
+        step = self.order.path[self.at]
+        self.at, self.beginning = self.at + 1, self.beginning.after(step)
+        return step
+
+    async def taken(self, step: Step) -> Report:
+        """What is seen after it."""
+        known = self.beginning.seen if self.at < len(self.order.path) else None
+        seen = self.beginning.seen = await self.partition.given(step, known)
+        self.log_start = seen["log_start"]
+        return seen
+
+
+def apart(paths: int, lanes: int) -> list[int]:
+    """The numbers of paths, in an order in which those that lanes play at a time are far apart: what lies side by side
+    begins alike, and one of them has to be looked at first.
+    """
+    stretch = -(-paths // lanes) or 1
+    return [number for first in range(stretch) for number in range(first, paths, stretch)]
 
 
 class KafkaNode:
-    """One broker process with its controller and peers, started when it is first needed."""
+    """One broker process with its controller and peers, started when it is first needed. `looks_always`: at each step of
+    each path, also where what is seen is known from another one.
+    """
 
-    def __init__(self, release: str, jars: Path, lanes: int = LANES) -> None:
+    def __init__(self, release: str, jars: Path, lanes: int = LANES, *, looks_always: bool = False) -> None:
         found = clock()
         self._clock = found if isinstance(found, MovedClock) else None
         can = CAN if self._clock is None else CAN | LAG
         self.capabilities = Capabilities(f"Kafka {release}", can, frozenset(REPORTED))
-        self._jars, self._count = jars, lanes
+        self._jars, self._count, self._looks_always = jars, lanes, looks_always
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._broker: KafkaBroker | None = None
         self._lanes: list[Lane] = []
         self._last: dict[Order, str] = {}
+        self._beginnings: defaultdict[Opening, Beginning] = defaultdict(Beginning)
 
     def __enter__(self) -> "KafkaNode":
         self._thread.start()
@@ -136,9 +164,11 @@ class KafkaNode:
         rows = [ends_of(order.path) for order in orders]
         row = in_one_row(rows)
         begin: defaultdict[int, deque[int]] = defaultdict(deque)
-        for number, ends in enumerate(rows):
-            begin[row.find(ends)].append(number)
+        for number in apart(len(rows), self._count):
+            ends = rows[number]
+            begin[row.find(ends) if ends else len(row)].append(number)
         left: list[list[Run]] = [[] for _ in self._lanes]
+        self._beginnings.clear()  # who plays again looks again
         for at in range(len(row) + 1):
             fresh = begin[at]
             again = await self._side_by_side([self._again(runs, watch) for runs in left])
@@ -159,7 +189,9 @@ class KafkaNode:
         while waiting:
             number = waiting.popleft()
             await lane.rest()
-            run = Run(number, orders[number], Partition(lane, orders[number].opening))
+            opening = orders[number].opening
+            beginning = Beginning() if self._looks_always else self._beginnings[opening]
+            run = Run(number, orders[number], Partition(lane, opening), beginning)
             self._last[run.order] = run.partition.topic.name
             if watch(number, 0, run.partition.opening()) and await self._played(run, watch):
                 reached.append(run)
@@ -173,12 +205,10 @@ class KafkaNode:
         for run in runs:
             goes_on = True
             while goes_on and run.order.path[run.at][0] in ENDS:
-                run.at += 1
+                run.next()
                 goes_on = watch(run.number, run.at, UNREAD)
             if goes_on:
-                run.at += 1
-                leader = run.order.path[run.at - 1][1]
-                await run.partition.follows(leader)
+                await run.partition.follows(run.next()[1])
                 goes_on = watch(run.number, run.at, await run.partition.report()) and await self._played(run, watch)
             if goes_on:
                 reached.append(run)
@@ -189,12 +219,9 @@ class KafkaNode:
     async def _played(self, run: Run, watch: Watch) -> bool:
         """Play up to the next end of the process; whether there is one."""
         while run.at < len(run.order.path):
-            step = run.order.path[run.at]
-            if step[0] in ENDS:
+            if run.order.path[run.at][0] in ENDS:
                 return True
-            run.at += 1
-            seen = await run.partition.given(step)
-            run.log_start = seen["log_start"]
+            seen = await run.taken(run.next())
             if not watch(run.number, run.at, seen):
                 return False
         return False

@@ -55,13 +55,25 @@ class Partition:
         """Before any step: the broker has no such partition, and nothing on disk."""
         return {**UNREAD, "leo": 0, "hw": 0, "log_start": 0, "ends": []}
 
-    async def given(self, step: Step) -> Report:
-        """Take a step; what is seen then."""
+    async def given(self, step: Step, known: Report | None = None) -> Report:
+        """Take a step; what is seen then. `known`: what was seen after the same steps on another partition; it is taken for
+        seen where this one says the same by itself.
+        """
         name, *arguments = step
         if self._broker.lag_check is not None:
             self._broker.lag_check.pass_time()
         result = await getattr(self, f"_{name}")(*arguments)
+        if known is not None and self._says(result, known):
+            return known
         return await self.report(result)
+
+    def _says(self, result: Report | None, known: Report) -> bool:
+        """Whether what is known without a look is the same; what was told to who waited is not."""
+        return (
+            known["result"] == result
+            and known["requests"] == self._requests()
+            and not (known["produced"] or known["fetched"])
+        )
 
     async def report(self, result: Report | None = None) -> Report:
         """Everything that is seen of the broker and its partition."""
@@ -70,7 +82,7 @@ class Partition:
         await asyncio.sleep(0)  # what came with the last response of this is taken in, too
         return {
             "result": result,
-            "requests": {str(name): found for name, peer in self._peers.items() if (found := self._request(peer))},
+            "requests": self._requests(),
             "proposal": self._proposal(),
             "produced": self._producers.answered(),
             "fetched": {str(name): _named_json(found) for name, found in self._followers.answered().items()},
@@ -79,6 +91,9 @@ class Partition:
             "log_start": replica.log_start,
             "ends": [[*end] for end in replica.ends],
         }
+
+    def _requests(self) -> dict[str, dict[str, int]]:
+        return {str(name): found for name, peer in self._peers.items() if (found := self._request(peer))}
 
     def _request(self, peer: Peer) -> dict[str, int] | None:
         found = peer.fetched(self.topic.id)
@@ -138,14 +153,17 @@ class Partition:
         await self._broker.lag_check.run(self.topic.id)
 
     async def _alter_partition_response(self, error: int, partition_epoch: int, isr: tuple[int, ...]) -> None:
-        controller = self._broker.controller
+        proposals = self._broker.controller.proposals
+        if self.topic.id not in proposals.waiting:
+            await proposals.exchanged()
         response: Message = {"errorCode": error}
         if error == NONE:
-            asked = controller.proposals.waiting[self.topic.id]
+            asked = proposals.waiting[self.topic.id]
             members = [self._ids[name] for name in isr]
             response = {"errorCode": NONE, "leaderId": BROKER, "leaderEpoch": asked["leaderEpoch"], "isr": members}
             response["partitionEpoch"] = partition_epoch
-        controller.proposals.respond(self.topic.id, response)
+        proposals.respond(self.topic.id, response)
+        await proposals.exchanged()
 
     # -----------------------------------------------------------------------------------------------------------------
     # Clients and followers

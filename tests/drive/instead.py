@@ -24,9 +24,9 @@ def running(node: Any) -> Iterator[Any]:
     yield node
 
 
-def broker(does: str) -> Callable[[str, Path], AbstractContextManager[Broker]]:
+def broker(does: str) -> Callable[..., AbstractContextManager[Broker]]:
     """What is started in place of a release: what another one does."""
-    return lambda release, _: running(Broker(reference(named(does)), EVERYTHING._replace(name=f"Kafka {release}")))
+    return lambda release, *_, **__: running(Broker(reference(named(does)), EVERYTHING._replace(name=f"Kafka {release}")))
 
 
 def controller(does: str) -> Callable[[str, Path], AbstractContextManager[ReferenceController]]:

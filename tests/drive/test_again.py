@@ -67,7 +67,7 @@ def test_a_path_that_ends_early_is_not_the_same(folder: Path, monkeypatch: pytes
             super().play([order._replace(path=order.path[:-1]) for order in orders], watch)
 
     capabilities = EVERYTHING._replace(name=f"Kafka {RELEASE}")
-    monkeypatch.setattr(again, "KafkaNode", lambda *_: instead.running(Short(reference(PROFILE), capabilities)))
+    monkeypatch.setattr(again, "KafkaNode", lambda *_, **__: instead.running(Short(reference(PROFILE), capabilities)))
     found = dict(again.again(RELEASE, None, folder))
     assert found[BROKER].otherwise
     assert not found[CONTROLLER].otherwise

@@ -10,9 +10,10 @@ Rules of this file
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidegauge.drive import played
+from tidegauge.drive.beginnings import Beginning
 from tidegauge.drive.contract import BY_PEER, EVERYTHING, STEPS, Capabilities, Node, Opening, Order, Report, Step, Watch
 from tidegauge.drive.held import Held, WrongStep, opened, report
 from tidegauge.drive.reference import possible, step
@@ -30,7 +31,7 @@ Played = played.Played[Order]
 def play(node: Node, orders: Sequence[Order], start: Start, record: Watch | None = None) -> Played:
     """Play every order to its end or its first difference."""
     expectations = Expectations(start)
-    reached: dict[int, Expected] = {}
+    reached: dict[int, Beginning[Expected]] = {}
     found: dict[int, Difference] = {}
     reported = node.capabilities.reports
     steps = fields = 0
@@ -39,7 +40,7 @@ def play(node: Node, orders: Sequence[Order], start: Start, record: Watch | None
         nonlocal steps, fields
         order = orders[number]
         now = reached[number].after(order.path[at - 1]) if at else expectations.of(order.opening)
-        reached[number], expected = now, now.report
+        reached[number], expected = now, now.known.report
         steps += 1
         fields += len(reported & seen.keys())
         if record is not None:
@@ -61,36 +62,32 @@ MOST = 5_000
 steps, with all of them 46 %."""
 
 
-class Expected:
-    """What is expected after the first steps of a path, and from there on: one node of a tree of paths."""
+class Expected(NamedTuple):
+    """What is expected after the first steps of a path: the reference's broker, and its report."""
 
-    def __init__(self, held: Held, seen: Report, tree: "Expectations") -> None:
-        self._held, self.report, self._tree = held, seen, tree
-        self._next: dict[Step, Expected] = {}
-        tree.grown()
-
-    def after(self, taken: Step) -> "Expected":
-        """What is expected after one step more."""
-        if taken not in self._next:
-            self._next[taken] = Expected(*expected_of(self._held, taken), self._tree)
-        return self._next[taken]
+    held: Held
+    report: Report
 
 
 class Expectations:
     """What is expected on the paths of a play. When it is too much it is forgotten, but for the paths under way."""
 
     def __init__(self, start: Start) -> None:
-        self._start, self._roots, self._size = start, dict[Opening, Expected](), 0
+        self._start, self._roots, self._size = start, dict[Opening, Beginning[Expected]](), 0
 
-    def of(self, opening: Opening) -> Expected:
+    def of(self, opening: Opening) -> Beginning[Expected]:
         """What is expected before any step."""
         if opening not in self._roots:
+            self._grown()
             held = self._start(opening)
-            self._roots[opening] = Expected(held, report(held), self)
+            self._roots[opening] = Beginning(Expected(held, report(held)), self._longer)
         return self._roots[opening]
 
-    def grown(self) -> None:
-        """There is one more."""
+    def _longer(self, before: Expected, taken: Step) -> Expected:
+        self._grown()
+        return Expected(*expected_of(before.held, taken))
+
+    def _grown(self) -> None:
         self._size += 1
         if self._size > MOST:
             self._roots, self._size = {}, 0

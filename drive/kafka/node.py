@@ -5,8 +5,7 @@ Rules of this file
 1. Lanes play paths side by side on one process. All sockets are served by one event loop, in a thread of its own: it goes
    on while nothing is played, or the broker would lose its controller.
 2. Each path is played up to its next end of the process; when all are there, the process ends once, and they go on.
-   `restarts` says which paths go together. Those that have no end come last: what waits for an end costs who plays beside
-   it, for its proposals are sent again in each AlterPartition request.
+   `restarts` says which paths go together.
 3. Paths of a cover begin alike, and a broker is the same each time. A beginning is looked at on the first path that has it;
    on the others only what its steps say by themselves is compared with that, and all but the last step may be such.
 """
@@ -14,14 +13,14 @@ Rules of this file
 import asyncio
 import threading
 from collections import defaultdict, deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from tidegauge.drive.beginnings import Beginning
 from tidegauge.drive.contract import ACKS_ALL, BATCHES, REPORTED, STEPS, Capabilities, Opening, Order, Report, Step, Watch
 from tidegauge.drive.contract import LOG_STARTS as MOVING_STARTS
-from tidegauge.drive.kafka.beginnings import Beginning
 from tidegauge.drive.kafka.broker import KafkaBroker
 from tidegauge.drive.kafka.lane import Lane
 from tidegauge.drive.kafka.partition import UNREAD, Partition
@@ -30,6 +29,7 @@ from tidegauge.drive.kafka.restarts import (
     HIGH_WATERMARKS,
     LOG_STARTS,
     STOP,
+    begins_at,
     checkpointed,
     ends_of,
     in_one_row,
@@ -54,10 +54,19 @@ CAN = frozenset(STEPS) - NOT_GIVEN | {ACKS_ALL, BATCHES, MOVING_STARTS}
 the log start has not left (`segments`): neither is promised."""
 
 
+Known = Beginning[Report | None]
+"""What was seen after some steps; None where nobody has looked yet."""
+
+
+def unknown() -> Known:
+    """Of paths that nobody has begun."""
+    return Known(None, lambda *_: None)
+
+
 class Run:
     """An order under way: the step that is next, its partition, and what is known of the steps so far."""
 
-    def __init__(self, number: int, order: Order, partition: Partition, beginning: Beginning) -> None:
+    def __init__(self, number: int, order: Order, partition: Partition, beginning: Known) -> None:
         self.number, self.order, self.partition, self.beginning, self.at = number, order, partition, beginning, 0
         self.log_start = 0
 
@@ -69,8 +78,8 @@ class Run:
 
     async def taken(self, step: Step) -> Report:
         """What is seen after it."""
-        known = self.beginning.seen if self.at < len(self.order.path) else None
-        seen = self.beginning.seen = await self.partition.given(step, known)
+        known = self.beginning.known if self.at < len(self.order.path) else None
+        seen = self.beginning.known = await self.partition.given(step, known)
         self.log_start = seen["log_start"]
         return seen
 
@@ -99,7 +108,6 @@ class KafkaNode:
         self._broker: KafkaBroker | None = None
         self._lanes: list[Lane] = []
         self._last: dict[Order, str] = {}
-        self._beginnings: defaultdict[Opening, Beginning] = defaultdict(Beginning)
 
     def __enter__(self) -> "KafkaNode":
         self._thread.start()
@@ -165,14 +173,13 @@ class KafkaNode:
         row = in_one_row(rows)
         begin: defaultdict[int, deque[int]] = defaultdict(deque)
         for number in apart(len(rows), self._count):
-            ends = rows[number]
-            begin[row.find(ends) if ends else len(row)].append(number)
+            begin[begins_at(row, rows[number])].append(number)
         left: list[list[Run]] = [[] for _ in self._lanes]
-        self._beginnings.clear()  # who plays again looks again
+        known: defaultdict[Opening, Known] = defaultdict(unknown)  # of this play: who plays again looks again
         for at in range(len(row) + 1):
             fresh = begin[at]
             again = await self._side_by_side([self._again(runs, watch) for runs in left])
-            new = await self._side_by_side([self._fresh(lane, fresh, orders, watch) for lane in self._lanes])
+            new = await self._side_by_side([self._fresh(lane, fresh, orders, known, watch) for lane in self._lanes])
             left = [[*some, *more] for some, more in zip(again, new, strict=True)]
             if any(left):
                 await self._end_process(broker, [run for runs in left for run in runs])
@@ -183,14 +190,16 @@ class KafkaNode:
             tasks = [group.create_task(one if check is None else check.play(one)) for one in work]
         return [task.result() for task in tasks]
 
-    async def _fresh(self, lane: Lane, waiting: deque[int], orders: Sequence[Order], watch: Watch) -> list[Run]:
+    async def _fresh(
+        self, lane: Lane, waiting: deque[int], orders: Sequence[Order], known: Mapping[Opening, Known], watch: Watch
+    ) -> list[Run]:
         """Play what waits, one after the other; those that have reached an end of the process are returned."""
         reached = []
         while waiting:
             number = waiting.popleft()
             await lane.rest()
             opening = orders[number].opening
-            beginning = Beginning() if self._looks_always else self._beginnings[opening]
+            beginning = unknown() if self._looks_always else known[opening]
             run = Run(number, orders[number], Partition(lane, opening), beginning)
             self._last[run.order] = run.partition.topic.name
             if watch(number, 0, run.partition.opening()) and await self._played(run, watch):

@@ -4,7 +4,9 @@ Rules of this file
 
 1. A process ends with all its partitions. So a path begins where the ends that come are those that it has, and many paths
    go through the same ends side by side.
-2. A process that has read no metadata has changed nothing on disk: to end it again changes the checkpoint at most.
+2. Paths without an end come last: what waits for an end costs who plays beside it, for its proposals are sent again in each
+   AlterPartition request.
+3. A process that has read no metadata has changed nothing on disk: to end it again changes the checkpoint at most.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,7 +43,7 @@ def write_checkpoint(data: Path, name: str, offsets: Mapping[str, int]) -> None:
 
 def ends_of(path: Steps) -> str:
     """The kinds of the ends of the process in a path, a letter each. What ends it again before it has read metadata does
-    not count: rule 2 of this file."""
+    not count: rule 3 of this file."""
     kinds, before = "", ""
     for step in path:
         if step[0] in ENDS and before not in ENDS:
@@ -62,6 +64,11 @@ def in_one_row(rows: Iterable[str]) -> str:
         joined = one + other[overlap:]
         left = [row for row in left if row not in joined] + [joined]
     return left[0] if left else ""
+
+
+def begins_at(row: str, ends: str) -> int:
+    """Before which of the ends in the row a path with these ends begins; behind all of them without one."""
+    return row.find(ends) if ends else len(row)
 
 
 def _overlap(one: str, other: str) -> int:

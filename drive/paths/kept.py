@@ -11,17 +11,19 @@ Rules of this file
 import gzip
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from tidegauge.drive.cache import cache
 from tidegauge.drive.contract import Opening, Order, frozen
 from tidegauge.drive.paths.cover import Cover
 from tidegauge.drive.watched import watched
+from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import Profile
+from tidegauge.traces.files.replacing import replacing
 
 
 def kept(name: str, depends: object, profile: Profile, made: Callable[[Profile], Cover]) -> Cover:
@@ -35,15 +37,14 @@ def kept(name: str, depends: object, profile: Profile, made: Callable[[Profile],
     generation, names = watched(profile)
     cover = made(generation)
     if folder is not None:
-        with suppress(OSError):
+        with suppress(OSError, UsageError):
             _write(folder, stem, {name: getattr(profile, name) for name in sorted(names)}, cover)
     return cover
 
 
 def _folder() -> Path | None:
-    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     with suppress(RuntimeError):
-        return Path(root).expanduser() / "tidegauge" / "covers"
+        return cache("covers")
     return None
 
 
@@ -64,10 +65,8 @@ def _write(folder: Path, stem: str, switches: dict[str, bool | str], cover: Cove
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     read = json.dumps(switches)
     saved = json.dumps({**cover._asdict(), "orders": [[*order] for order in cover.orders]})
-    place = folder / f"{stem}-{_digest(read.encode())}.json.gz"
-    unfinished = place.with_name(f".{place.name}.{os.getpid()}")
-    unfinished.write_bytes(gzip.compress(f"{read}\n{saved}\n".encode(), mtime=0))
-    unfinished.replace(place)
+    with replacing(folder / f"{stem}-{_digest(read.encode())}.json.gz") as beside:
+        beside.write_bytes(gzip.compress(f"{read}\n{saved}\n".encode(), mtime=0))
 
 
 def _read(place: Path, profile: Profile) -> Cover | None:

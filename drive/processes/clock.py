@@ -23,6 +23,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
+from tidegauge.drive.cache import cache
+
 SOURCE = Path(__file__).with_name("clock.c")
 COMPILERS = ("cc", "gcc", "clang")
 """The first one on PATH is taken."""
@@ -123,7 +125,7 @@ def made(source: Path = SOURCE) -> Path:
     """The library to preload, made if it is not there yet. Raises NoLibraryError where that cannot be."""
     if sys.platform != "linux":
         raise NoLibraryError(f"expected Linux, where a library can be preloaded; seen {sys.platform}")
-    root = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tidegauge" / "clock"
+    root = cache("clock")
     place = root / f"{hashlib.sha256(source.read_bytes()).hexdigest()[:20]}.so"
     if place.is_file():
         return place

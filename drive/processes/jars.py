@@ -7,12 +7,12 @@ Rules of this file
 3. Kafka's artifact does not say what it logs with; the distribution adds reload4j up to 3.9, log4j 2 since 4.0.
 """
 
-import os
 import re
 import shutil
 import tempfile
 from pathlib import Path
 
+from tidegauge.drive.cache import cache
 from tidegauge.drive.processes.tool import run_tool
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.releases import version_of
@@ -45,8 +45,7 @@ def pom(release: str) -> str:
 
 def cache_of(release: str) -> Path:
     """Where the jars of a release are kept."""
-    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(root).expanduser() / "tidegauge" / "jars" / release
+    return cache("jars") / release
 
 
 def jars_of(release: str, folder: Path | None = None) -> Path:

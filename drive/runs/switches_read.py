@@ -1,10 +1,9 @@
-"""Which switches of its profile the reference reads on a path: on every other path it does the same without a switch.
-
-Rule of this file: paths begin alike, and so does what is read on them. A step is taken once for all that begin with it.
-"""
+"""Which switches of its profile the reference reads on a path: on every other path it does the same without a switch."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from tidegauge.drive.beginnings import Beginning
 from tidegauge.drive.contract import Opening, Order, Step
 from tidegauge.drive.held import Held, opened
 from tidegauge.drive.player import expected_of
@@ -12,27 +11,29 @@ from tidegauge.drive.watched import watched
 from tidegauge.impl.profiles import Profile
 
 
-class Beginning:
-    """The first steps of some paths: the broker after them, and what was read by then."""
+class Reached(NamedTuple):
+    """The reference's broker after some steps, and what was read by then."""
 
-    def __init__(self, held: Held, read: frozenset[str]) -> None:
-        self.held, self.read = held, read
-        self.longer: dict[Step, Beginning] = {}
+    held: Held
+    read: frozenset[str]
 
 
 def switches_read(orders: Sequence[Order], profile: Profile) -> Iterator[frozenset[str]]:
     """The switches that the reference reads on each of the paths."""
     generation, names = watched(profile)
-    beginnings: dict[Opening, Beginning] = {}
+    beginnings: dict[Opening, Beginning[Reached]] = {}
+
+    def longer(before: Reached, step: Step) -> Reached:
+        names.clear()
+        held, _ = expected_of(before.held, step)
+        return Reached(held, before.read | names)
+
     for order in orders:
         if order.opening not in beginnings:
+            names.clear()
             held = opened(order.opening, generation)
-            beginnings[order.opening] = Beginning(held, frozenset(names))
+            beginnings[order.opening] = Beginning(Reached(held, frozenset(names)), longer)
         at = beginnings[order.opening]
         for step in order.path:
-            if step not in at.longer:
-                names.clear()
-                held, _ = expected_of(at.held, step)
-                at.longer[step] = Beginning(held, at.read | names)
-            at = at.longer[step]
-        yield at.read
+            at = at.after(step)
+        yield at.known.read

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tidegauge.drive.contract import Opening, Order, Report
+from tidegauge.drive.beginnings import Beginning
+from tidegauge.drive.contract import Opening, Order, Report, Step
 from tidegauge.drive.kafka import node
-from tidegauge.drive.kafka.beginnings import Beginning
-from tidegauge.drive.kafka.node import Run, apart
+from tidegauge.drive.kafka.node import Known, Run, apart, unknown
 from tidegauge.drive.kafka.partition import Partition
 
 LEAD, APPEND, OTHER = ("metadata", 1, 0, 0, (1, 2)), ("append", 1), ("append", -1)
@@ -18,7 +18,21 @@ SEEN: Report = {"result": None, "requests": {}, "produced": [], "fetched": {}, "
 LOOKED: Report = {"looked": True}
 
 
-class Known:
+def test_a_step_is_taken_once_for_all_paths_that_begin_with_it() -> None:
+    taken: list[tuple[int, Step]] = []
+
+    def longer(before: int, step: Step) -> int:
+        taken.append((before, step))
+        return before + 1
+
+    beginning = Beginning(0, longer)
+    ends = [beginning.after(LEAD).after(step) for step in (APPEND, OTHER, APPEND)]
+    assert [end.known for end in ends] == [2, 2, 2]
+    assert ends[0] is ends[2]
+    assert taken == [(0, LEAD), (1, APPEND), (1, OTHER)]
+
+
+class Given:
     """A partition that notes what it is given, and what is known of it then."""
 
     def __init__(self) -> None:
@@ -29,9 +43,9 @@ class Known:
         return SEEN if known is None else known
 
 
-def known_on(path: tuple[Any, ...], beginning: Beginning) -> list[Report | None]:
+def known_on(path: tuple[Any, ...], beginning: Known) -> list[Report | None]:
     """What is known when each step of the path is taken."""
-    partition: Any = Known()
+    partition: Any = Given()
     run = Run(0, Order(Opening((2,)), path), partition, beginning)
     for step in path:
         assert run.next() == step
@@ -41,12 +55,12 @@ def known_on(path: tuple[Any, ...], beginning: Beginning) -> list[Report | None]
 
 
 def test_a_beginning_that_was_seen_is_known_on_the_next_path_but_for_its_last_step() -> None:
-    beginning = Beginning()
+    beginning = unknown()
     assert known_on((LEAD, APPEND, APPEND), beginning) == [None, None, None]
     assert known_on((LEAD, APPEND, OTHER), beginning) == [SEEN, SEEN, None], "the last one is another"
     assert known_on((LEAD, APPEND, OTHER), beginning) == [SEEN, SEEN, None], "the last one is looked at"
     assert known_on((APPEND, APPEND), beginning) == [None, None], "the same steps after others are no beginning"
-    assert known_on((LEAD, APPEND), Beginning()) == [None, None], "who plays again looks again"
+    assert known_on((LEAD, APPEND), unknown()) == [None, None], "who plays again looks again"
 
 
 class Says(Partition):

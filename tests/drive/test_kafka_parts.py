@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.drive.kafka.restarts import HIGH_WATERMARKS, checkpointed, ends_of, in_one_row, write_checkpoint
+from tidegauge.drive.kafka.restarts import HIGH_WATERMARKS, begins_at, checkpointed, ends_of, in_one_row, write_checkpoint
 from tidegauge.drive.processes import jars
 from tidegauge.impl.errors import UsageError
 
@@ -37,6 +37,11 @@ def test_all_rows_are_in_one_and_it_is_short() -> None:
     every = ["".join(letters) for letters in itertools.product("cs", repeat=3)]
     assert all(one in in_one_row(every) for one in every)
     assert len(in_one_row(every)) < 16
+
+
+def test_a_path_begins_where_its_ends_come_and_without_any_behind_all_of_them() -> None:
+    assert [begins_at("ssccs", ends) for ends in ("ss", "sc", "cc", "s", "ssccs", "")] == [0, 1, 2, 0, 0, 5]
+    assert begins_at("", "") == 0
 
 
 def test_a_checkpoint_keeps_what_it_is_not_asked_to_change(tmp_path: Path) -> None:

@@ -77,19 +77,13 @@ def test_one_check_serves_all_lanes_and_waits_for_those_that_play(tmp_path: Path
     assert broker.responses == []
 
 
-def test_what_is_proposed_of_others_is_refused_and_what_was_proposed_before_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize("where", ["waiting", "sent"])
+def test_what_is_proposed_of_others_is_refused_and_what_was_proposed_before_stays(where: str, tmp_path: Path) -> None:
+    """Also where nobody has looked since: what was proposed in a step that is known from another path comes with the next
+    request.
+    """
     broker = Broker(tmp_path, ONE, OTHER)
-    broker.waiting[THIRD] = {}
-    check = check_of(broker)
-    asyncio.run(check.play(check.run(ONE)))
-    assert broker.responses == [(OTHER, {"errorCode": INELIGIBLE_REPLICA})]
-    assert broker.waiting.keys() == {ONE, THIRD}
-
-
-def test_what_was_proposed_before_stays_though_nobody_has_looked_since(tmp_path: Path) -> None:
-    """A step that is known from another path is not looked at: its proposal comes with the next request."""
-    broker = Broker(tmp_path, ONE, OTHER)
-    broker.sent[THIRD] = {}
+    getattr(broker, where)[THIRD] = {}
     check = check_of(broker)
     asyncio.run(check.play(check.run(ONE)))
     assert broker.responses == [(OTHER, {"errorCode": INELIGIBLE_REPLICA})]

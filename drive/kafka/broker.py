@@ -87,7 +87,7 @@ def properties(controller_port: int, *, lags: bool) -> Mapping[str, object]:
         "log.cleaner.enable": "false",
         "log.index.size.max.bytes": 4096,
         "log.segment.delete.delay.ms": 1000,
-        "broker.heartbeat.interval.ms": 20,
+        "broker.heartbeat.interval.ms": 10,
         "broker.session.timeout.ms": HOUR_MS,
         "replica.lag.time.max.ms": NO_LIMIT_MS,
         "replica.fetch.wait.max.ms": NO_LIMIT_MS,

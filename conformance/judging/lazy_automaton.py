@@ -7,6 +7,8 @@ Rules of this file
 2. It asks for no more transitions than it may, and no more than fit into MOST_BYTES with the memories that they lead to.
    Whatever else comes is the kernel's.
 3. Tables that are full are doubled.
+4. What is known by now is put into a double array again and again (conformance.judging.known_transitions), as soon as what
+   was unknown to it has cost as much as that will.
 """
 
 from collections.abc import Callable
@@ -19,9 +21,10 @@ import numpy as np
 from numba import types
 
 from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally, frozen, frozen_inputs, judge_with
+from tidegauge.conformance.judging.known_transitions import NOTHING_KNOWN, Known, known_by_now
 from tidegauge.conformance.judging.options import options_of
 from tidegauge.conformance.judging.verdicts import added
-from tidegauge.conformance.kernel import fields, judge_kernel, memory, transitions, whole
+from tidegauge.conformance.kernel import double_array, fields, judge_kernel, memory, transitions, whole
 from tidegauge.conformance.kernel.compiled import (
     AUTOMATON,
     COLUMN,
@@ -36,7 +39,6 @@ from tidegauge.conformance.kernel.compiled import (
     twins_of,
     with_globals,
 )
-from tidegauge.conformance.kernel.fetch_ahead import prefetch
 from tidegauge.conformance.kernel.one_event import FREE, WORD, Judge, empty_memories, judge_from, spans_of
 from tidegauge.conformance.kernel.packed import pack
 from tidegauge.conformance.kernel.pools import Pool, met
@@ -48,11 +50,11 @@ from tidegauge.conformance.kernel.transitions import (
     EFFECTS,
     FULL,
     KEPT_PAST,
-    LANES,
     LARGEST_MEMORY,
     MEMORIES,
+    NOT_HERE,
     SAYS,
-    STATE,
+    TRACE,
     TRANSITIONS,
     Automaton,
 )
@@ -71,14 +73,18 @@ FIRST_WORDS = 1 << 23
 """The same of the words of memories: of a model of two brokers they are 25 to 35 each."""
 ALL = 1 << 62
 
+WORTH = 16
+"""Events whose transitions are searched for in the time that one takes to be put into a double array."""
+
 
 class Execution(NamedTuple):
-    """The kernel and the functions of conformance.kernel.transitions that drive it."""
+    """The kernel, and the functions of conformance.kernel.transitions and double_array that are called from here."""
 
     kernel: Kernel
-    begin: Any
     follow: Any
     entered_again: Any
+    place: Any
+    walk: Any
 
 
 class LazyAutomaton:
@@ -106,7 +112,8 @@ class LazyAutomaton:
         met(memories, 0)
         self._is_closed = False
         self._left = 0
-        self._lanes = np.zeros((LANES, STATE + 1), np.int64)
+        self._known = NOTHING_KNOWN
+        self._not_known = 0
         self._execution = execution or compiled_for(self._judge, self._automaton)
 
     @property
@@ -122,7 +129,7 @@ class LazyAutomaton:
     @property
     def bytes(self) -> int:
         """What they take up, with the transitions."""
-        return _bytes(self._automaton)
+        return _bytes(self._automaton, self._known)
 
     @property
     def is_closed(self) -> bool:
@@ -136,19 +143,31 @@ class LazyAutomaton:
 
     def judge(self, given: Distinct, allowed: int = ALL) -> Judgement:
         """Judge all traces; the same as the kernel would say. `allowed`: how many transitions there may be then."""
-        self._at[ALLOWED] = 0 if self._is_closed else allowed
-        starts = given.table.trace_starts
+        at, starts = self._at, given.table.trace_starts
+        at[ALLOWED], at[TRACE] = 0 if self._is_closed else allowed, 0
         left, times = np.zeros(len(starts) - 1, np.int64), np.zeros(self._most_effects, np.int64)
-        inputs = frozen(np.ascontiguousarray(given.rows)), frozen(starts)
-        self._execution.begin(self._lanes, self._at, inputs[1])
+        places, states = starts[:-1].copy(), np.zeros(len(starts) - 1, np.int64)
+        rows, fixed = frozen(np.ascontiguousarray(given.rows)), frozen(starts)
+        if len(self._known.cells):
+            places[:] = NOT_HERE
+            self._execution.walk(*self._known, len(given.table), rows, fixed, times, places, states)
+        followed = np.flatnonzero(places != NOT_HERE)
+        self._not_known += int((starts[followed + 1] - places[followed]).sum())
         while (
-            self._execution.follow(
-                *self._execution.kernel, self._judge, self._automaton, self._at, self._lanes, *inputs, times, left
+            len(followed)
+            and self._execution.follow(
+                *self._execution.kernel, self._judge, self._automaton, at, rows, fixed, places, states, times, left
             )
             == FULL
         ):
             self._grow()
             times = np.concatenate((times, np.zeros(self._most_effects - len(times), np.int64)))
+        if self._not_known > WORTH * self.transitions:
+            self._not_known = 0
+            room = self._most - _bytes(self._automaton)
+            self._known = known_by_now(
+                self._automaton.transition, len(self._judge.event) + 1, self.memories, room, self._execution.place
+            )
         tallies = self._counted(times)
         failures: tuple[Failure, ...] = ()
         left_out = self._left = 0
@@ -182,7 +201,7 @@ class LazyAutomaton:
         memories = _larger(before.memories, int(at[MEMORIES]), int(at[LARGEST_MEMORY]))
         effects = _larger(before.effects, int(at[EFFECTS]), SAYS * len(RULE_IDS))
         larger = _automaton(transition, memories, effects)
-        if _bytes(larger) > self._most:
+        if _bytes(larger, self._known) > self._most:
             self._is_closed, at[ALLOWED] = True, 0
         else:
             self._automaton = larger
@@ -207,8 +226,8 @@ def _larger(pool: Pool, rows: int, most: int) -> Pool:
     return Pool(words, starts, _slots(len(starts) - 1))
 
 
-def _bytes(automaton: Automaton) -> int:
-    return sum(table.nbytes for table in (automaton.transition, *automaton.memories))
+def _bytes(automaton: Automaton, known: Known = NOTHING_KNOWN) -> int:
+    return sum(table.nbytes for table in (automaton.transition, *automaton.memories, *known))
 
 
 def _free(rows: int) -> Ints:
@@ -234,9 +253,10 @@ def _only(given: Distinct, wanted: Ints) -> tuple[Distinct, Callable[[Failure], 
 
 INTERPRETED = Execution(
     Kernel(judge_kernel.judge_traces, memory.settle, whole.logs_agree),
-    transitions.begin,
     transitions.follow,
     transitions.entered_again,
+    double_array.place,
+    double_array.walk,
 )
 
 
@@ -265,18 +285,15 @@ def prepare() -> None:
 
 @cache
 def _compiled(judge: Any, automaton: Any) -> Execution:
-    twins, ints, table = (
-        twins_of(AUTOMATON, {transitions.wanted_soon.__name__: prefetch}, **UNCOUNTED),
-        types.int64[::1],
-        types.int64[:, ::1],
-    )
-    follow: Any = (*by_address(), judge, automaton, ints, table, COLUMN, COLUMN, ints, ints)
+    twins, ints, table = twins_of(AUTOMATON, **UNCOUNTED), types.int64[::1], types.int64[:, ::1]
+    follow: Any = (*by_address(), judge, automaton, ints, COLUMN, COLUMN, ints, ints, ints, ints)
     made = [
         kept(partial(jit, with_globals(function, twins), said, **UNCOUNTED))
         for function, said in (
-            (transitions.begin, (table, ints, COLUMN)),
             (transitions.follow, follow),
             (transitions.entered_again, (table, automaton, ints)),
+            (double_array.place, (ints,) * 6),
+            (double_array.walk, (ints, ints, types.int64, COLUMN, COLUMN, ints, ints, ints)),
         )
     ]
     return Execution(kernel()._replace(forget=alone(memory.settle)), *made)

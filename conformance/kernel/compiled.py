@@ -12,12 +12,12 @@ Rules of this file
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from types import CodeType, FunctionType, MappingProxyType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numba
@@ -29,10 +29,10 @@ from tidegauge.conformance.kernel import (
     controller,
     copies,
     delayed_responses,
+    double_array,
     elections,
     eligible,
     fencing,
-    fetch_ahead,
     flight,
     follower,
     forks,
@@ -101,7 +101,7 @@ MODULES = (
 """In the order of their imports: whatever a module calls stands before it."""
 
 
-AUTOMATON = (one_event, packed, pools, transitions)
+AUTOMATON = (one_event, packed, pools, transitions, double_array)
 """What is built around the kernel."""
 
 TOP = "judge_traces"
@@ -192,22 +192,18 @@ def alone(wanted: Any) -> Callable[..., None]:
     return kept(partial(jit, with_globals(wanted, twins_of(MODULES)), signature(wanted)))
 
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 UNCOUNTED: dict[str, Any] = {"_nrt": False}
 """For functions that neither make an array nor return one. Numba counts the references to each array of a tuple when it is
 taken out of it: two locked instructions for each of forty columns, a quarter of the time that a transition took."""
 
 
-def twins_of(modules: Sequence[ModuleType], instead: Mapping[str, Any] = NOTHING, **options: Any) -> dict[str, Any]:
-    """The functions of modules by name, each calling the compiled ones, to be compiled when they are called.
-
-    `instead`: what is called in place of some of them.
-    """
+def twins_of(modules: Sequence[ModuleType], **options: Any) -> dict[str, Any]:
+    """The functions of modules by name, each calling the compiled ones, to be compiled when they are called."""
     twins: dict[str, Any] = {}
     njit: Any = numba.njit
     for module in modules:
         for key, function in callees_first(functions_of(module)):
-            twins[key] = instead[key] if key in instead else njit(with_globals(function, twins), **options)
+            twins[key] = njit(with_globals(function, twins), **options)
     return twins
 
 
@@ -247,7 +243,7 @@ def fingerprint(rewriting: Rewriting | None = None) -> str:
 
 def text_fingerprint(rewriting: Rewriting | None = None) -> str:
     """Of the code as loaded, not of the files: they may have been edited since this process imported them."""
-    modules = (*MODULES, *AUTOMATON, fetch_ahead, sys.modules[__name__])
+    modules = (*MODULES, *AUTOMATON, sys.modules[__name__])
     parts = [_loaded(value) for module in modules for value in vars(module).values() if isinstance(value, FunctionType)]
     if rewriting:
         texts = (rewriting.rewritten(function) for module in MODULES for function in functions_of(module).values())

@@ -3,6 +3,8 @@
 A set of fields is a bit mask over positions: that is how the judge says what it missed.
 """
 
+from functools import cache
+
 from tidegauge.traces.schema import EVENTS, FIELDS
 
 FIELD_NAMES = tuple(FIELDS)
@@ -93,6 +95,7 @@ PRODUCE_ACK = EVENTS["ProduceAck"].code
 READ = EVENTS["Read"].code
 
 
+@cache
 def names(mask: int) -> tuple[str, ...]:
     """The fields in a bit mask."""
     return tuple(name for at, name in enumerate(FIELD_NAMES) if mask >> at & 1)

@@ -9,7 +9,8 @@ Rules of this file
    and what it had counted is taken back.
 3. No memory is kept in which the kernel might begin to forget (conformance.kernel.superseded): it has a larger table when it
    judges a trace by itself, and would forget later.
-4. Tables have the room they are given: who runs out of it returns, is given more, and goes on where the lanes are.
+4. Tables have the room they are given: who runs out of it returns, is given more, and goes on where it was.
+5. What is known is followed elsewhere (conformance.kernel.double_array); here, traces of which something is unknown.
 """
 
 from typing import Any, NamedTuple
@@ -38,15 +39,11 @@ LEFT = -2
 
 # Columns of a transition, and places in `at`
 KEY, TO = range(2)
-TRACE, RUNNING, TRANSITIONS, MEMORIES, EFFECTS, ALLOWED, LARGEST_MEMORY = range(7)
-"""The next trace, how many lanes run, how many there are of the others; how many transitions there may be, and words in a
-memory."""
+TRACE, TRANSITIONS, MEMORIES, EFFECTS, ALLOWED, LARGEST_MEMORY = range(6)
+"""The trace that is followed, how many there are of the others; how many transitions there may be, and words in a memory."""
 
-# Columns of a lane: its trace, the place of the next event, where the trace ends, the state
-OF, PLACE, UPTO, STATE = range(4)
-LANES = 16
-"""Traces that are followed side by side: while one waits for a transition out of main memory, the others go on. The slot has
-to be asked for ahead: by itself a processor that guessed wrong how far to search in it begins no other."""
+NOT_HERE = -1
+"""The place in a trace that is followed elsewhere, to its end."""
 
 SPREAD = 0x1E3779B97F4A7C15
 """Odd, and without a pattern: products with it differ in their middle bits."""
@@ -73,18 +70,9 @@ class Automaton(NamedTuple):
     effects: Pool
 
 
-def wanted_soon(transition: Table, slot: int) -> None:
-    """Machine code has an instruction here that fetches the slot (conformance.kernel.fetch_ahead)."""
-
-
-def home_of(transition: Table, key: int) -> int:
-    """Where the transition stands, unless another one does."""
-    return (int(key) * SPREAD >> 32) & (len(transition) - 1)
-
-
 def slot_of(transition: Table, key: int) -> int:
     """Where the transition stands, or would."""
-    slot = home_of(transition, key)
+    slot = (int(key) * SPREAD >> 32) & (len(transition) - 1)
     while transition[slot, KEY] != key and transition[slot, KEY] != FREE:
         slot = (slot + 1) & (len(transition) - 1)
     return slot
@@ -171,50 +159,6 @@ def take_back(transition: Table, symbols: int, rows: Ints, begin: int, upto: int
         state = to >> EFFECT_BITS
 
 
-def next_trace(lanes: Table, lane: int, at: Ints, starts: Ints) -> None:
-    """The lane takes the next trace; it is idle where there is none."""
-    t = at[TRACE]
-    if t == len(starts) - 1:
-        lanes[lane, OF] = FREE
-        at[RUNNING] -= 1
-    else:
-        lanes[lane, OF], lanes[lane, PLACE], lanes[lane, UPTO], lanes[lane, STATE] = t, starts[t], starts[t + 1], 0
-        at[TRACE] = t + 1
-
-
-def begin(lanes: Table, at: Ints, starts: Ints) -> None:
-    """Every lane takes a trace."""
-    at[TRACE] = 0
-    at[RUNNING] = len(lanes)
-    for lane in range(len(lanes)):
-        next_trace(lanes, lane, at, starts)
-
-
-def known(transition: Table, symbols: int, at: Ints, lanes: Table, rows: Ints, starts: Ints, times: Ints) -> int:
-    """Follow traces as long as there are transitions: the lane where there is none; FREE when all lanes are idle."""
-    end = symbols - 1
-    while at[RUNNING] > 0:
-        for lane in range(len(lanes)):
-            if lanes[lane, OF] == FREE:
-                continue
-            i = lanes[lane, PLACE]
-            symbol = rows[i] if i < lanes[lane, UPTO] else end
-            to = transition[slot_of(transition, lanes[lane, STATE] * symbols + symbol), TO]
-            if to < 0:
-                return lane
-            times[to & EFFECT] += 1
-            if symbol == end:
-                next_trace(lanes, lane, at, starts)
-            else:
-                i += 1
-                state = to >> EFFECT_BITS
-                lanes[lane, PLACE] = i
-                lanes[lane, STATE] = state
-                symbol = rows[i] if i < lanes[lane, UPTO] else end
-                wanted_soon(transition, home_of(transition, state * symbols + symbol))
-    return FREE
-
-
 def follow(
     run: Any,
     forgets: Any,
@@ -222,29 +166,38 @@ def follow(
     judge: Judge,
     automaton: Automaton,
     at: Ints,
-    lanes: Table,
     rows: Ints,
     starts: Ints,
+    places: Ints,
+    states: Ints,
     times: Ints,
     left: Ints,
 ) -> int:
-    """Follow traces from where the lanes are: `times` each effect occurred, and which are `left` to the kernel."""
+    """Follow traces from their `places` on, where they are in these `states`: how often each effect occurred, and which ones
+    are `left` to the kernel.
+    """
     transition, end = automaton.transition, len(judge.event)
-    while True:
-        lane = known(transition, end + 1, at, lanes, rows, starts, times)
-        if lane == FREE:
-            return DONE
-        t, i, state = lanes[lane, OF], lanes[lane, PLACE], lanes[lane, STATE]
-        symbol = rows[i] if i < lanes[lane, UPTO] else end
-        key = state * (end + 1) + symbol
-        slot = slot_of(transition, key)
-        if transition[slot, KEY] == FREE and at[TRANSITIONS] < at[ALLOWED]:
-            if is_full(automaton, at):
-                return FULL
-            transition[slot, TO] = learnt(run, forgets, ends, judge, automaton, at, state, symbol)
-            transition[slot, KEY] = key
-            at[TRANSITIONS] += 1
-        if transition[slot, TO] < 0:
-            take_back(transition, end + 1, rows, starts[t], i, times)
-            left[t] = 1
-            next_trace(lanes, lane, at, starts)
+    while at[TRACE] < len(starts) - 1:
+        t = at[TRACE]
+        i, state, upto = places[t], states[t], starts[t + 1]
+        while i != NOT_HERE and i <= upto:
+            symbol = rows[i] if i < upto else end
+            key = state * (end + 1) + symbol
+            slot = slot_of(transition, key)
+            if transition[slot, KEY] == FREE and at[TRANSITIONS] < at[ALLOWED]:
+                if is_full(automaton, at):
+                    places[t], states[t] = i, state
+                    return FULL
+                transition[slot, TO] = learnt(run, forgets, ends, judge, automaton, at, state, symbol)
+                transition[slot, KEY] = key
+                at[TRANSITIONS] += 1
+            to = transition[slot, TO]
+            if to < 0:
+                take_back(transition, end + 1, rows, starts[t], i, times)
+                left[t] = 1
+                break
+            times[to & EFFECT] += 1
+            state = to >> EFFECT_BITS
+            i += 1
+        at[TRACE] = t + 1
+    return DONE

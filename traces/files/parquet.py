@@ -85,8 +85,9 @@ class Reader:
             )
         except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
             raise self._unreadable("a Parquet file", _reason(error), "check that it was written to its end") from error
+        self._schema = self._in.schema_arrow  # with the head, parsed anew each time it is asked for
         self.config, events = self._head()
-        names = self._in.schema_arrow.names
+        names = self._schema.names
         needed = KEYS if events is None else (TRACE, ROW)
         missing = [key for key in needed if key not in names]
         if missing:
@@ -116,7 +117,7 @@ class Reader:
         starts = self._starts(index, number)
         if self._table is not None:
             rows, known = ints[ROW], len(self._table)
-            if len(rows) and (rows.min() < 0 or rows.max() >= known):
+            if len(rows) and int(rows.view(np.uint64).max()) >= known:  # what is below 0 is large then
                 raise self._bad_group(index, f"rows from 0 to {known - 1}", f"{rows.min()} to {rows.max()}")
             return Distinct(with_starts(self._table, starts), rows)
         event, node = ints.pop("event"), ints.pop("node")
@@ -137,7 +138,7 @@ class Reader:
 
     def _head(self) -> tuple[Config, Any]:
         """The config, and the different events of the distinct layout, None in the wide one."""
-        text = (self._in.schema_arrow.metadata or {}).get(METADATA)
+        text = (self._schema.metadata or {}).get(METADATA)
         if text is None:
             raise self._unreadable("the metadata key 'tidegauge'", "none", "write it with tidegauge convert")
         try:
@@ -165,7 +166,7 @@ class Reader:
 
     def _row_group(self, index: int) -> RowGroup:
         group = self._group(index)
-        position = self._in.schema_arrow.names.index(TRACE)
+        position = self._schema.names.index(TRACE)
         statistics = group.column(position).statistics
         if statistics is None or not statistics.has_min_max:
             number = _number(self._read(index, [TRACE]).column(TRACE))
@@ -193,10 +194,10 @@ class Reader:
     def _starts(self, index: int, number: Any) -> Ints:
         if len(number) == 0:
             return np.zeros(1, dtype=np.int64)
-        steps = np.diff(number)
-        if len(steps) and (steps.min() < 0 or steps.max() > 1):
+        changes = np.flatnonzero(number[1:] != number[:-1])
+        if (number[changes + 1] - number[changes] != 1).any():
             raise self._bad_group(index, "traces numbered one after the other", "a gap or a step back")
-        return np.concatenate(([0], np.flatnonzero(steps) + 1, [len(number)]))
+        return np.concatenate(([0], changes + 1, [len(number)]))
 
     def _wrong(self, event: Ints, node: Ints, ints: Mapping[str, Ints]) -> tuple[str, str] | None:
         """What the first wrong number should have been, and what it is: indexes of the judge's arrays come from these."""

@@ -7,7 +7,9 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
+from numba import types
 
 from tidegauge.conformance.kernel import ahead, compiled, fields, whole
 from tidegauge.impl import rules
@@ -126,3 +128,23 @@ def test_what_is_ready_is_not_compiled_ahead(begun: list[subprocess.Popen[bytes]
     (directory / f"judge_kernel.{compiled.TOP}-kept.1.nbc").touch()
     with ahead.compiled_ahead():
         assert begun == []
+
+
+@pytest.mark.parametrize(("options", "counts"), [({}, True), (compiled.UNCOUNTED, False)])
+def test_references_are_not_counted(options: dict[str, Any], counts: bool) -> None:
+    """Of arrays that are taken out of a tuple."""
+
+    def largest(columns: Any) -> int:
+        found = columns[0]
+        for column in columns:
+            if column[0] > found[0]:
+                found = column
+        return int(found[0])
+
+    made: Any = compiled.jit(largest, (types.UniTuple(compiled.COLUMN, 3),), False, **options)  # type: ignore[no-untyped-call]
+    (text,) = made.inspect_llvm().values()
+    assert ("NRT_incref" in text) == counts
+    columns = tuple(np.arange(3) + at for at in (1, 7, 2))
+    for column in columns:
+        column.flags.writeable = False
+    assert made(columns) == 7

@@ -1,6 +1,6 @@
 """Files of other hands through `tidegauge check`: lines of JSON and wide Parquet, and where the time goes.
 
-The same runs of the reference in each. Foreign Parquet is what a library writes unless it is told otherwise: nullable
+The same runs of the reference in each. Lines carry a time, as they do elsewhere, so none of them recurs. Foreign Parquet is what a library writes unless it is told otherwise: nullable
 columns, null for what is not known, compressed. Ours has none of that; docs/traces.md says why.
 """
 
@@ -23,6 +23,7 @@ from tidegauge.conformance.judging.check import check
 from tidegauge.conformance.kernel.compiled import compiled
 from tidegauge.traces.columns import UNKNOWN, to_columns
 from tidegauge.traces.files import ndjson, parquet
+from tidegauge.traces.schema import Trace
 
 BROKERS, LENGTH = 3, 100
 JUDGING = Function("judging/judge.py", "judge")
@@ -55,6 +56,12 @@ def as_foreign(ours: Path, path: Path) -> None:
 def _with_nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:
     unknown = "" if pa.types.is_string(column.type) else UNKNOWN
     return pc.if_else(pc.equal(column, unknown), pa.scalar(None, column.type), column)
+
+
+def timed(trace: Trace, time: int) -> Trace:
+    """The trace once more, at another time."""
+    events = tuple(replace(event, time=f"{time}.{at:04}") for at, event in enumerate(trace.events))
+    return replace(trace, name=f"{trace.name}-{time}", events=events)
 
 
 def checked(report: Report, kind: str, path: Path, events: int, stages: Mapping[str, Function], repetitions: int) -> None:
@@ -91,9 +98,7 @@ def main() -> int:
     compiled()
     with tempfile.TemporaryDirectory() as scratch:
         lines, ours, foreign = (Path(scratch) / name for name in ("runs.ndjson", "ours.parquet", "foreign.parquet"))
-        ndjson.write(
-            (replace(trace, name=f"{trace.name}-{time}") for time in range(arguments.times) for trace in traces), lines
-        )
+        ndjson.write((timed(trace, time) for time in range(arguments.times) for trace in traces), lines)
         parquet.write(columns, config, ours)
         as_foreign(ours, foreign)
         for kind, path, stages in (

@@ -167,7 +167,7 @@ def _ndjson(source: Source, problems: list[Problem]) -> Iterator[InputBatch]:
         return _batches(traces, name)
 
     for batch in found:
-        yield InputBatch(name, batch.columns, batch.config, None, batch.numbered, partial(by_line, batch.config))
+        yield InputBatch(name, batch.stored, batch.config, None, batch.numbered, partial(by_line, batch.config))
 
 
 def _logs(source: Source, layout: str | None, selection: Selection | None) -> Iterator[Part]:

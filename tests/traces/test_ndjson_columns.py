@@ -6,24 +6,49 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.traces.strategies import CONFIG, trace_lists
-from tidegauge.traces.columns import to_columns
-from tidegauge.traces.files import ndjson
-from tidegauge.traces.files.ndjson_columns import Block, read_at_once
+from tidegauge.traces.columns import Columns, to_columns
+from tidegauge.traces.files import ndjson, ndjson_columns
+from tidegauge.traces.files import recurring_lines as lines_that_recur
+from tidegauge.traces.files.distinct import Distinct
+from tidegauge.traces.files.ndjson_columns import Block
 from tidegauge.traces.schema import Config, Trace
 
 
 def same(one: list[Block], other: list[Block]) -> bool:
     return len(one) == len(other) and all(
-        a.config == b.config
-        and a.numbered == b.numbered
-        and a.columns.ints.keys() == b.columns.ints.keys()
-        and all(np.array_equal(a.columns.ints[name], b.columns.ints[name]) for name in a.columns.ints)
-        and all(
-            np.array_equal(getattr(a.columns, name), getattr(b.columns, name))
-            for name in ("trace_starts", "event", "node", "epochs_reported", "epochs_at", "epochs")
-        )
+        a.config == b.config and a.numbered == b.numbered and alike(columns(a), columns(b))
         for a, b in zip(one, other, strict=True)
     )
+
+
+def columns(block: Block) -> Columns:
+    """One row per event."""
+    return block.stored.expanded() if isinstance(block.stored, Distinct) else block.stored
+
+
+def alike(one: Columns, other: Columns) -> bool:
+    return (
+        one.ints.keys() == other.ints.keys()
+        and all(np.array_equal(one.ints[name], other.ints[name]) for name in one.ints)
+        and all(
+            np.array_equal(getattr(one, name), getattr(other, name))
+            for name in ("trace_starts", "event", "node", "epochs_reported", "epochs_at", "epochs")
+        )
+    )
+
+
+def read_at_once(data: bytes) -> list[Block] | None:
+    """At once, whether lines that recur are looked up or not: it makes no difference."""
+    found = [read_with(data, recurs) for recurs in (1, lines_that_recur.RECURS, 1 << 62)]
+    assert len({one is None for one in found}) == 1
+    assert found[0] is None or all(same(found[0], one or []) for one in found[1:])
+    return found[0]
+
+
+def read_with(data: bytes, recurs: int) -> list[Block] | None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(lines_that_recur, "RECURS", recurs)
+        return ndjson_columns.read_at_once(data)
 
 
 def written(traces: list[Trace]) -> bytes:

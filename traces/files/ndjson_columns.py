@@ -5,8 +5,8 @@ Rules of this file
 1. What comes out is what `to_columns(read(path).traces)` gives, config by config. A test holds the two ways together.
 2. It is all or nothing: whatever is not as the schema has it is left to `traces.files.ndjson`, which reads line by line and
    says what is wrong. So is a number that does not count on.
-3. What one line says is asked in `traces.files.ndjson_rows`; here, what concerns more than one: one object a line, the
-   trace's own name, `seq`.
+3. What one line says is asked in `traces.files.ndjson_rows`, of lines that recur once; here, what concerns more than one:
+   one object a line, the trace's own name, `seq`.
 """
 
 import json
@@ -19,11 +19,15 @@ import numpy as np
 from tidegauge.traces import configs
 from tidegauge.traces.columns import Columns, Ints, to_columns
 from tidegauge.traces.files import ndjson
+from tidegauge.traces.files.distinct import Distinct
 from tidegauge.traces.files.ndjson_rows import Rows, UnlikeError
+from tidegauge.traces.files.recurring_lines import recurring
 from tidegauge.traces.schema import EVENTS, GAPS, VERSION, WHOLE, Config, Trace
 
 BLOCK = 2**19
 """Bytes that become structs and then columns at a time: they stay in the processor's cache in between."""
+
+NEWLINE = ord("\n")
 
 _NAMED = re.compile(rb'([^\n]*?"trace"[ \t]*:[ \t]*")([^"\\\x00-\x1f]*)("[^\n]*)')
 """A Config line cut around its name: all Config lines of a source say the same but for that, and are parsed once."""
@@ -31,10 +35,14 @@ _NAMED = re.compile(rb'([^\n]*?"trace"[ \t]*:[ \t]*")([^"\\\x00-\x1f]*)("[^\n]*)
 _ANOTHER = re.compile(rb'"trace"|\\')
 
 
+UNNAMED, OTHER = -1, -2
+"""In place of the number of a trace: a line names none, or one that is not there."""
+
+
 class Block(NamedTuple):
     """The traces of a file that share a config. `numbered` of their events tell `seq`, which is no column."""
 
-    columns: Columns
+    stored: Columns | Distinct
     config: Config
     numbered: int
 
@@ -132,24 +140,31 @@ def _read(data: bytes, heads: Sequence[_Head]) -> Block | None:
     if config.extra.get(WHOLE) is False or config.extra.get(GAPS):
         return None
     text = b"".join(data[head.first : head.last] for head in heads)
-    counts = [data.count(b"\n", head.first, head.last) for head in heads]
-    lines = sum(counts)
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == NEWLINE)
+    counts = np.diff(np.searchsorted(ends, [(head.first, head.last) for head in heads])).ravel()
+    lines = int(counts.sum())
     if lines == 0:
         return Block(to_columns([Trace(head.name, head.tp, head.config, ()) for head in heads], config), config, 0)
     # msgspec takes objects as they come: only with one object a line is the count of lines the count of events
     if not text.startswith(b"{") or not text.endswith(b"}\n") or text.count(b"}\n{") != lines - 1:
         return None
-    rows = Rows(lines, config)
+    few = recurring(_blocks(text))
+    rows = Rows(lines if few is None else few[0].count(b"\n"), config)
     try:
-        for block in _blocks(text):
+        for block in _blocks(text if few is None else few[0]):
             rows.take(block)
     except UnlikeError:
         return None
-    trace = np.repeat(np.arange(len(heads)), counts)
-    if rows.taken != lines or any(name != heads[trace[row]].name for row, name in rows.names):
+    if rows.taken != rows.lines:
         return None
-    found = rows.columns(np.cumsum([0, *counts], dtype=np.int64))
-    return Block(found, config, int((rows.seq >= 0).sum())) if _in_sequence(found, rows.seq, trace) else None
+    trace, starts = np.repeat(np.arange(len(heads)), counts), np.concatenate(([0], np.cumsum(counts)))
+    at = np.arange(lines) if few is None else few[1]
+    table = rows.columns(starts)
+    if not _in_their_traces(rows, heads, at, trace) or not _in_sequence(
+        table.event[at], table.node[at], rows.seq[at], trace
+    ):
+        return None
+    return Block(table if few is None else Distinct(table, at), config, int((rows.seq[at] >= 0).sum()))
 
 
 def _blocks(text: bytes) -> Iterator[bytes]:
@@ -161,12 +176,21 @@ def _blocks(text: bytes) -> Iterator[bytes]:
         begin = end
 
 
-def _in_sequence(columns: Columns, seq: Ints, trace: Ints) -> bool:
+def _in_their_traces(rows: Rows, heads: Sequence[_Head], at: Ints, trace: Ints) -> bool:
+    """Whether lines that name a trace stand in it."""
+    numbers = {head.name: number for number, head in enumerate(heads)}
+    named = np.full(rows.taken, UNNAMED)
+    for row, name in rows.names:
+        named[row] = numbers.get(name, OTHER)
+    return bool(((named[at] == UNNAMED) | (named[at] == trace)).all())
+
+
+def _in_sequence(event: Ints, node: Ints, seq: Ints, trace: Ints) -> bool:
     """Whether `seq` begins with 0 or 1 and counts on at each node of each trace, but for a Start, which may begin anew."""
     rows = np.flatnonzero(seq >= 0)
-    rows = rows[np.lexsort((rows, columns.node[rows], trace[rows]))]
+    rows = rows[np.lexsort((rows, node[rows], trace[rows]))]
     seq = seq[rows]
-    follows = (np.diff(trace[rows]) == 0) & (np.diff(columns.node[rows]) == 0)
-    anew = (columns.event[rows[1:]] == EVENTS["Start"].code) & np.isin(seq[1:], (0, 1))
+    follows = (np.diff(trace[rows]) == 0) & (np.diff(node[rows]) == 0)
+    anew = (event[rows[1:]] == EVENTS["Start"].code) & np.isin(seq[1:], (0, 1))
     begins = np.isin(seq, (0, 1))
     return bool((follows & (anew | (np.diff(seq) == 1)) | ~follows & begins[1:]).all() and begins[:1].all())

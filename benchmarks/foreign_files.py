@@ -1,7 +1,8 @@
 """Files of other hands through `tidegauge check`: lines of JSON and wide Parquet, and where the time goes.
 
-The same runs of the reference in each. Lines carry a time, as they do elsewhere, so none of them recurs. Foreign Parquet is what a library writes unless it is told otherwise: nullable
-columns, null for what is not known, compressed. Ours has none of that; docs/traces.md says why.
+The same runs of the reference in each. Lines carry a time, as they do elsewhere, so none of them recurs. Foreign Parquet is
+what a library writes unless it is told otherwise: nullable columns, null for what is not known, compressed. Ours has none of
+that; docs/traces.md says why.
 """
 
 import statistics

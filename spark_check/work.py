@@ -40,8 +40,8 @@ from tidegauge.traces.schema import Config
 FAILURES_KEPT = 20
 """First failures kept per row group; all are counted."""
 
-TASK_EVENTS = 2_000_000
-"""Events per task where there are plenty: a fraction of a second of judging against some ten ms of scheduling."""
+TASK_EVENTS = 8_000_000
+"""Events per task where there are plenty: a tenth of a second of judging at least, against some ten ms of scheduling."""
 
 TALLY = pa.struct(
     [

@@ -52,9 +52,8 @@ from tidegauge.conformance.kernel.transitions import (
     KEPT_PAST,
     LARGEST_MEMORY,
     MEMORIES,
-    NOT_HERE,
+    NEXT,
     SAYS,
-    TRACE,
     TRANSITIONS,
     Automaton,
 )
@@ -73,7 +72,7 @@ FIRST_WORDS = 1 << 23
 """The same of the words of memories: of a model of two brokers they are 25 to 35 each."""
 ALL = 1 << 62
 
-WORTH = 16
+WORTH = 4
 """Events whose transitions are searched for in the time that one takes to be put into a double array."""
 
 
@@ -144,19 +143,18 @@ class LazyAutomaton:
     def judge(self, given: Distinct, allowed: int = ALL) -> Judgement:
         """Judge all traces; the same as the kernel would say. `allowed`: how many transitions there may be then."""
         at, starts = self._at, given.table.trace_starts
-        at[ALLOWED], at[TRACE] = 0 if self._is_closed else allowed, 0
+        at[ALLOWED], at[NEXT] = 0 if self._is_closed else allowed, 0
         left, times = np.zeros(len(starts) - 1, np.int64), np.zeros(self._most_effects, np.int64)
         places, states = starts[:-1].copy(), np.zeros(len(starts) - 1, np.int64)
         rows, fixed = frozen(np.ascontiguousarray(given.rows)), frozen(starts)
         if len(self._known.cells):
-            places[:] = NOT_HERE
+            places[:] = double_array.KNOWN
             self._execution.walk(*self._known, len(given.table), rows, fixed, times, places, states)
-        followed = np.flatnonzero(places != NOT_HERE)
-        self._not_known += int((starts[followed + 1] - places[followed]).sum())
+        wanted = np.flatnonzero(places != double_array.KNOWN)
+        self._not_known += int((starts[wanted + 1] - places[wanted]).sum())
         while (
-            len(followed)
-            and self._execution.follow(
-                *self._execution.kernel, self._judge, self._automaton, at, rows, fixed, places, states, times, left
+            self._execution.follow(
+                *self._execution.kernel, self._judge, self._automaton, at, rows, fixed, wanted, places, states, times, left
             )
             == FULL
         ):
@@ -286,7 +284,7 @@ def prepare() -> None:
 @cache
 def _compiled(judge: Any, automaton: Any) -> Execution:
     twins, ints, table = twins_of(AUTOMATON, **UNCOUNTED), types.int64[::1], types.int64[:, ::1]
-    follow: Any = (*by_address(), judge, automaton, ints, COLUMN, COLUMN, ints, ints, ints, ints)
+    follow: Any = (*by_address(), judge, automaton, ints, COLUMN, COLUMN, *(ints,) * 5)
     made = [
         kept(partial(jit, with_globals(function, twins), said, **UNCOUNTED))
         for function, said in (

@@ -14,6 +14,9 @@ SYMBOL_BITS, EFFECT_BITS = 20, 16
 SYMBOL, EFFECT = (1 << SYMBOL_BITS) - 1, (1 << EFFECT_BITS) - 1
 BASE_AT = SYMBOL_BITS + EFFECT_BITS
 
+KNOWN = -1
+"""The place of what is unknown in a trace, where nothing is."""
+
 PATIENCE = 200
 """How many places are looked at in vain before others begin behind them: few are free there."""
 

@@ -39,11 +39,9 @@ LEFT = -2
 
 # Columns of a transition, and places in `at`
 KEY, TO = range(2)
-TRACE, TRANSITIONS, MEMORIES, EFFECTS, ALLOWED, LARGEST_MEMORY = range(6)
-"""The trace that is followed, how many there are of the others; how many transitions there may be, and words in a memory."""
-
-NOT_HERE = -1
-"""The place in a trace that is followed elsewhere, to its end."""
+NEXT, TRANSITIONS, MEMORIES, EFFECTS, ALLOWED, LARGEST_MEMORY = range(6)
+"""Which of the wanted traces is followed, how many there are of the others; how many transitions there may be, and words in
+a memory."""
 
 SPREAD = 0x1E3779B97F4A7C15
 """Odd, and without a pattern: products with it differ in their middle bits."""
@@ -168,19 +166,20 @@ def follow(
     at: Ints,
     rows: Ints,
     starts: Ints,
+    wanted: Ints,
     places: Ints,
     states: Ints,
     times: Ints,
     left: Ints,
 ) -> int:
-    """Follow traces from their `places` on, where they are in these `states`: how often each effect occurred, and which ones
-    are `left` to the kernel.
+    """Follow the traces that are `wanted`, from their `places` on, where they are in these `states`: how often each effect
+    occurred, and which of them are `left` to the kernel.
     """
     transition, end = automaton.transition, len(judge.event)
-    while at[TRACE] < len(starts) - 1:
-        t = at[TRACE]
+    while at[NEXT] < len(wanted):
+        t = wanted[at[NEXT]]
         i, state, upto = places[t], states[t], starts[t + 1]
-        while i != NOT_HERE and i <= upto:
+        while i <= upto:
             symbol = rows[i] if i < upto else end
             key = state * (end + 1) + symbol
             slot = slot_of(transition, key)
@@ -199,5 +198,5 @@ def follow(
             times[to & EFFECT] += 1
             state = to >> EFFECT_BITS
             i += 1
-        at[TRACE] = t + 1
+        at[NEXT] += 1
     return DONE

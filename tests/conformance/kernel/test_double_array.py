@@ -13,7 +13,7 @@ from tidegauge.conformance.judging import known_transitions
 from tidegauge.conformance.judging.known_transitions import NOTHING_KNOWN, Known, known_by_now
 from tidegauge.conformance.kernel import double_array
 from tidegauge.conformance.kernel.one_event import FREE
-from tidegauge.conformance.kernel.transitions import EFFECT_BITS, LEFT, NOT_HERE
+from tidegauge.conformance.kernel.transitions import EFFECT_BITS, LEFT
 from tidegauge.traces.columns import Ints
 
 STATES, SYMBOLS, EFFECTS = 9, 6, 4
@@ -63,9 +63,11 @@ def searched(known: Transitions, runs: Sequence[Sequence[int]]) -> Walked:
 def walked(array: Known, runs: Sequence[Sequence[int]]) -> Walked:
     starts = np.cumsum([0, *map(len, runs)])
     rows = np.array([symbol for run in runs for symbol in run], np.int64)
-    times, places, states = np.zeros(EFFECTS, np.int64), np.full(len(runs), NOT_HERE), np.zeros(len(runs), np.int64)
+    times, states = np.zeros(EFFECTS, np.int64), np.zeros(len(runs), np.int64)
+    places = np.full(len(runs), double_array.KNOWN)
     double_array.walk(*array, END, rows, starts, times, places, states)
-    unknown = [None if at == NOT_HERE else (at, state) for at, state in zip(places.tolist(), states.tolist(), strict=True)]
+    found = zip(places.tolist(), states.tolist(), strict=True)
+    unknown = [None if at == double_array.KNOWN else (at, state) for at, state in found]
     return Walked(Counter({effect: int(n) for effect, n in enumerate(times) if n}), unknown)
 
 

@@ -32,11 +32,14 @@ LocalStep = tuple[Local, Requested, Step, tuple[Hashable, ...]]
 
 
 class Edge(NamedTuple):
-    """A step of a state that a path can take. `takes` ends with the fetches that wait there, and the sessions."""
+    """A step of a state that a path can take, if the broker `can`. `takes` ends with the fetches that wait there, and the
+    sessions.
+    """
 
     takes: LocalStep
     step: Step
     to: int
+    can: bool
 
 
 class Cover(NamedTuple):
@@ -63,14 +66,14 @@ def cover(
     """Paths that take every local step that a broker with these capabilities can be given."""
     opening = Opening(tuple(range(BROKER + 1, BROKER + 1 + inputs.peers)), inputs.min_insync_replicas)
     start = opened(opening, profile)
-    edges, parents = _explored(inputs, start, capabilities)
+    everything = _explored(inputs, start, capabilities)
+    edges, parents = _reached(everything)
     if seed:
         rng = random.Random(seed)
         for state in edges:
             rng.shuffle(state)
     left = {edge.takes for state in edges for edge in state if _counts(inputs, edge)}
     taken = len(left)
-    everything = edges if capabilities.can == EVERYTHING.can else _explored(inputs, start, EVERYTHING)[0]
     local_steps = len({edge.takes for state in everything for edge in state if _counts(inputs, edge)})
     reached = {edge.takes[:3] for state in everything for edge in state}
     unreached = sum((value, *given[::-1]) not in reached for value, given in _in_graph(inputs))
@@ -95,23 +98,40 @@ def _in_graph(inputs: Inputs) -> Iterator[tuple[Local, Input]]:
         yield from ((value, one) for one in given if value[LEADER_EPOCH] != UNDEFINED)
 
 
-def _explored(inputs: Inputs, start: Held, capabilities: Capabilities) -> tuple[list[list[Edge]], list[tuple[int, Step]]]:
-    """Every state of the contract that the inputs lead to, with its edges, and how each is reached first."""
+def _explored(inputs: Inputs, start: Held, capabilities: Capabilities) -> list[list[Edge]]:
+    """The edges of every state of the contract that the inputs lead to."""
     number = {_key(inputs, start): 0}
-    states, parents, edges = [start], [(UNDEFINED, START)], []
-    for source, held in enumerate(states):
+    states, edges = [start], []
+    for held in states:
         here: list[Edge] = []
         value = _local(inputs, held)
         for given, requested in _given(inputs, held, value):
             taken = resolved(held, given)
-            if lacking(capabilities, held, taken) is not None or not possible(held, taken):
+            if not possible(held, taken):
                 continue
             after, _ = step(held, taken)
             target = number.setdefault(_key(inputs, after), len(states))
             if target == len(states):
                 states.append(after)
-                parents.append((source, given))
-            here.append(Edge((value, requested, given, (held.fetches, _counted_with(inputs, held))), given, target))
+            takes = value, requested, given, (held.fetches, _counted_with(inputs, held))
+            here.append(Edge(takes, given, target, lacking(capabilities, held, taken) is None))
+        edges.append(here)
+    return edges
+
+
+def _reached(everything: list[list[Edge]]) -> tuple[list[list[Edge]], list[tuple[int, Step]]]:
+    """The states that are reached by what the broker can do, with those edges, and how each is reached first."""
+    number, found = {0: 0}, [0]
+    parents, edges = [(UNDEFINED, START)], []
+    for source, state in enumerate(found):
+        here: list[Edge] = []
+        for edge in everything[state]:
+            if edge.can:
+                target = number.setdefault(edge.to, len(found))
+                if target == len(found):
+                    found.append(edge.to)
+                    parents.append((source, edge.step))
+                here.append(edge._replace(to=target))
         edges.append(here)
     return edges, parents
 

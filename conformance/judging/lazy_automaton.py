@@ -112,7 +112,7 @@ class LazyAutomaton:
         self._is_closed = False
         self._left = 0
         self._known = NOTHING_KNOWN
-        self._not_known = 0
+        self._not_known = self._known_of = 0
         self._execution = execution or compiled_for(self._judge, self._automaton)
 
     @property
@@ -160,8 +160,8 @@ class LazyAutomaton:
         ):
             self._grow()
             times = np.concatenate((times, np.zeros(self._most_effects - len(times), np.int64)))
-        if self._not_known > WORTH * self.transitions:
-            self._not_known = 0
+        if self.transitions > self._known_of and self._not_known > WORTH * self.transitions:
+            self._not_known, self._known_of = 0, self.transitions
             room = self._most - _bytes(self._automaton)
             self._known = known_by_now(
                 self._automaton.transition, len(self._judge.event) + 1, self.memories, room, self._execution.place

@@ -22,7 +22,7 @@ from tests.mutation.mutants import mutants_of, statements_less
 
 ROOT = Path(__file__).parents[2] / "conformance" / "kernel"
 NOT_JUDGED = (
-    *("__init__", "compiled", "machine_code", "rule_ids", "fields", "groups", "memory"),
+    *("__init__", "ahead", "compiled", "machine_code", "rule_ids", "fields", "groups", "memory"),
     *("one_event", "transitions", "packed", "pools", "double_array"),
 )
 """No code of the judge, or code that the interpreted judge does not run."""

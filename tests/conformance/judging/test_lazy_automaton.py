@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from tidegauge.conformance.judging import lazy_automaton, recurring
 from tidegauge.conformance.judging.check import check
 from tidegauge.conformance.judging.explain import text
 from tidegauge.conformance.judging.judge import Judgement, judge, judge_with
+from tidegauge.conformance.judging.known_transitions import Known, known_by_now
 from tidegauge.conformance.judging.lazy_automaton import INTERPRETED, LazyAutomaton
 from tidegauge.conformance.judging.recurring import Recurring
 from tidegauge.conformance.kernel import transitions
@@ -132,6 +134,23 @@ def test_it_asks_for_nothing_twice() -> None:
     assert 0 < asked < len(walks(1)) + WALKS
     assert automaton.judge(walks(1)) == first
     assert automaton.transitions == asked
+
+
+def test_an_array_is_made_anew_only_for_what_it_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traces that fail are unknown each time, and no array would have them."""
+    made = []
+
+    def noted(*said: Any) -> Known:
+        made.append(known_by_now(*said))
+        return made[-1]
+
+    monkeypatch.setattr(lazy_automaton, "known_by_now", noted)
+    automaton = LazyAutomaton(walks(7, WRONG).table, table(WRONG).config, INTERPRETED)
+    for _ in range(3):
+        assert automaton.judge(walks(7, WRONG)).failures
+    assert [len(known.cells) > 0 for known in made] == [True]
+    automaton.judge(walks(8, WRONG))
+    assert len(made) == 2
 
 
 def test_what_it_learnt_of_some_traces_serves_others() -> None:

@@ -74,7 +74,8 @@ def read_at_once(data: bytes) -> list[Block] | None:
     for head in heads:
         key = keys.get(id(head.config)) or keys.setdefault(id(head.config), _key(head.config))
         groups.setdefault(key, []).append(head)
-    batches = [_read(data, group) for group in groups.values()]
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == NEWLINE)
+    batches = [_read(data, ends, group) for group in groups.values()]
     found = [batch for batch in batches if batch is not None]
     return found if len(found) == len(batches) else None
 
@@ -134,13 +135,15 @@ def _head(raw: bytes) -> tuple[bool, tuple[Config, str] | None, str | None]:
     return True, (configs.from_json(line, ndjson.ENVELOPE), tp if isinstance(tp, str) else ""), own
 
 
-def _read(data: bytes, heads: Sequence[_Head]) -> Block | None:
-    """The events below `heads`, which share a config; None if any of them is not as the schema has it."""
+def _read(data: bytes, ends: Ints, heads: Sequence[_Head]) -> Block | None:
+    """The events below `heads`, which share a config; None if any of them is not as the schema has it.
+
+    `ends`: where the lines of the data end.
+    """
     config = heads[0].config
     if config.extra.get(WHOLE) is False or config.extra.get(GAPS):
         return None
     text = b"".join(data[head.first : head.last] for head in heads)
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == NEWLINE)
     counts = np.diff(np.searchsorted(ends, [(head.first, head.last) for head in heads])).ravel()
     lines = int(counts.sum())
     if lines == 0:
@@ -159,12 +162,10 @@ def _read(data: bytes, heads: Sequence[_Head]) -> Block | None:
         return None
     trace, starts = np.repeat(np.arange(len(heads)), counts), np.concatenate(([0], np.cumsum(counts)))
     at = np.arange(lines) if few is None else few[1]
-    table = rows.columns(starts)
-    if not _in_their_traces(rows, heads, at, trace) or not _in_sequence(
-        table.event[at], table.node[at], rows.seq[at], trace
-    ):
+    table, seq = rows.columns(starts), rows.seq[at]
+    if not _in_their_traces(rows, heads, at, trace) or not _in_sequence(table.event[at], table.node[at], seq, trace):
         return None
-    return Block(table if few is None else Distinct(table, at), config, int((rows.seq[at] >= 0).sum()))
+    return Block(table if few is None else Distinct(table, at), config, int((seq >= 0).sum()))
 
 
 def _blocks(text: bytes) -> Iterator[bytes]:

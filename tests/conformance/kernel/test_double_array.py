@@ -127,3 +127,12 @@ def test_it_has_a_bound() -> None:
 def test_what_is_too_large_for_a_cell_is_unknown() -> None:
     known = closed({(0, 0): (1, double_array.EFFECT + 1), (0, 1): (1, 2)})
     assert walked(array_of(known), [[0], [1]]).unknown == [(0, 0), None]
+
+
+@pytest.mark.parametrize(("symbols", "known"), [(double_array.SYMBOL, True), (double_array.SYMBOL + 1, False)])
+def test_where_symbols_are_too_many_nothing_is_known(symbols: int, known: bool) -> None:
+    """The last one would be found in every free cell."""
+    table = np.array([(0, 1 << EFFECT_BITS), (symbols, 0)], np.int64)
+    array = known_by_now(table, symbols, 2, 1 << 30, double_array.place)
+    assert (array is not NOTHING_KNOWN) == known
+    assert all(cell & double_array.SYMBOL != symbols - 1 for cell in np.unique(array.cells))

@@ -151,21 +151,20 @@ def _read(data: bytes, ends: Ints, heads: Sequence[_Head]) -> Block | None:
     # msgspec takes objects as they come: only with one object a line is the count of lines the count of events
     if not text.startswith(b"{") or not text.endswith(b"}\n") or text.count(b"}\n{") != lines - 1:
         return None
-    few = recurring(_blocks(text))
-    rows = Rows(lines if few is None else few[0].count(b"\n"), config)
+    different, at = recurring(_blocks(text)) or (text, slice(None))
+    rows = Rows(different.count(b"\n"), config)
     try:
-        for block in _blocks(text if few is None else few[0]):
+        for block in _blocks(different):
             rows.take(block)
     except UnlikeError:
         return None
     if rows.taken != rows.lines:
         return None
     trace, starts = np.repeat(np.arange(len(heads)), counts), np.concatenate(([0], np.cumsum(counts)))
-    at = np.arange(lines) if few is None else few[1]
     table, seq = rows.columns(starts), rows.seq[at]
     if not _in_their_traces(rows, heads, at, trace) or not _in_sequence(table.event[at], table.node[at], seq, trace):
         return None
-    return Block(table if few is None else Distinct(table, at), config, int((seq >= 0).sum()))
+    return Block(table if isinstance(at, slice) else Distinct(table, at), config, int((seq >= 0).sum()))
 
 
 def _blocks(text: bytes) -> Iterator[bytes]:
@@ -177,7 +176,7 @@ def _blocks(text: bytes) -> Iterator[bytes]:
         begin = end
 
 
-def _in_their_traces(rows: Rows, heads: Sequence[_Head], at: Ints, trace: Ints) -> bool:
+def _in_their_traces(rows: Rows, heads: Sequence[_Head], at: Ints | slice, trace: Ints) -> bool:
     """Whether lines that name a trace stand in it."""
     numbers = {head.name: number for number, head in enumerate(heads)}
     named = np.full(rows.taken, UNNAMED)

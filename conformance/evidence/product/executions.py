@@ -14,7 +14,7 @@ from tidegauge.conformance.evidence.product.reads import NOTED
 from tidegauge.conformance.judging.judge import frozen_inputs
 from tidegauge.conformance.judging.options import options_of
 from tidegauge.conformance.kernel import one_event, state
-from tidegauge.conformance.kernel.compiled import Kernel, by_address, kernel, twins_of
+from tidegauge.conformance.kernel.compiled import UNCOUNTED, Kernel, by_address, jit, kernel, twins_of
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.conformance.kernel.memory import tidy
 from tidegauge.conformance.kernel.one_event import Bytes, Judge, Table, judge_from
@@ -65,36 +65,31 @@ def kernel_with(notes: bool) -> Kernel:
     return kernel(NOTED if notes else None)
 
 
-@cache
-def _twins() -> dict[str, Any]:
-    """The functions of the machine, each calling the compiled ones."""
-    return twins_of((one_event, machine, alike))
-
-
 def machine_for(judge: Judge, tables: Tables, notes: bool = False) -> Machine:
     """The machine as machine code. The kernel is handed over by address: linked in, it would be compiled anew."""
-    addresses = by_address()
-    twins = _twins()
-    ints = types.int64[::1]
-    njit: Any = numba.njit
     type_of: Any = numba.typeof
-    walks = (*addresses, type_of(judge), ints, ints, ints, type_of(tables), ints)
-    offers = (
-        addresses[0],
-        type_of(judge),
-        type_of(tables.spans),
-        type_of(tables.memory),
-        types.int64[:, ::1],
-    )
+    return _compiled(type_of(judge), type_of(tables), notes)
+
+
+@cache
+def _compiled(judge: Any, tables: Any, notes: bool) -> Machine:
+    twins = twins_of((one_event, machine, alike), **UNCOUNTED)
+    run, *others = by_address()
+    ints, table = types.int64[::1], types.int64[:, ::1]
+    type_of: Any = numba.typeof
     groups = type_of(alike.room_for(1, 1, 1, 1, 1))
-    asks = (addresses[0], type_of(judge), type_of(tables.spans), type_of(tables.memory), ints, ints, groups, ints)
+    spans, memory = (tables[Tables._fields.index(name)] for name in ("spans", "memory"))
+
+    def made(name: str, *said: Any) -> Callable[..., Any]:
+        return jit(twins[name].py_func, said, cached=False, **UNCOUNTED)
+
     return Machine(
         kernel_with(notes),
-        njit(walks)(twins["search"].py_func),
-        njit(offers)(twins["offer"].py_func),
+        made("search", run, *others, judge, ints, ints, ints, tables, ints),
+        made("offer", run, judge, spans, memory, table),
         twins["entered_again"],
         twins["counted"],
-        njit(asks)(twins["asked_once"].py_func) if notes else twins["asked_once"],
+        made("asked_once", run, judge, spans, memory, ints, ints, groups, ints) if notes else twins["asked_once"],
     )
 
 

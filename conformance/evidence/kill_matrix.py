@@ -3,7 +3,8 @@
 Rules of this file
 
 1. A fault is explored like the right implementation, its graph is walked so that every edge is taken, the traces are judged.
-   A fault that does what the right implementation never does, and whose traces all pass, has survived: the suite has failed.
+   It is caught where a rule fails on a walk that the right implementation cannot take. A fault that does what the right
+   implementation never does, and is caught by none, has survived: the suite has failed.
 2. Bounds grow until a rule fails: most faults show in a graph of a few hundred states. One that shows elsewhere names its
    own bounds (`Fault.shown`), and those are the only ones.
 3. A fault whose graph is the right one within all bounds has shown nothing. It is told apart, and is no kill.
@@ -25,15 +26,15 @@ from tidegauge.conformance.judging.progress import SEED
 from tidegauge.conformance.judging.workers import workers
 from tidegauge.conformance.kernel.compiled import compiled
 from tidegauge.impl.errors import IllegalStateError
-from tidegauge.impl.explored.explore import Bounds, Graph, explore
+from tidegauge.impl.explored.explore import Bounds, Graph, Walker, explore
 from tidegauge.impl.explored.fault import Shown
 from tidegauge.impl.explored.faults import FAULTS, Fault
 from tidegauge.impl.profiles import Rules
 from tidegauge.impl.releases import named
-from tidegauge.traces.model.edges import edge_table
+from tidegauge.traces.model.edges import EdgeTable, edge_table
 from tidegauge.traces.model.walks import STEPS, draw
 
-GROWING = (Bounds(2, 1, 1, 0), Bounds(2, 1, 1, 1), Bounds(2, 1, 2, 0), Bounds(2, 2, 1, 1))
+GROWING = (Bounds(2, 1, 1, 0), Bounds(2, 1, 1, 1), Bounds(2, 2, 1, 0), Bounds(2, 1, 2, 0), Bounds(2, 2, 1, 1))
 
 
 class Fate(Enum):
@@ -98,11 +99,11 @@ def judged_within(
             graph = explore(place.bounds, wrong, rules)
         except IllegalStateError as refusal:
             return Judged(Fate.REFUSED, {}, place.bounds, 0, str(refusal))
-        if graph == _right(place):  # states, labels and transitions come in an order that the rules alone decide
-            continue
-        outcome = _judged(place, graph, seed)
-        if outcome.fate is Fate.CAUGHT:
-            return outcome
+        judged = _judged(place, graph, seed)
+        if judged.fate is Fate.CAUGHT:
+            return judged
+        if graph != _right(place):  # states, labels and transitions come in an order that the rules alone decide
+            outcome = judged
     return outcome
 
 
@@ -110,11 +111,32 @@ def _judged(place: Shown, graph: Graph, seed: int) -> Judged:
     table = edge_table(graph.states, graph.labels, graph.edges, place.profile)
     walks = draw(table, 2 * len(graph.edges), STEPS, np.random.default_rng(seed))
     config = replace(table.config, min_isr=place.bounds.min_insync_replicas)
-    judgement = judge(table.columns(walks.edges, walks.lengths), config)
+    judgement = judge(table.distinct(walks.edges, walks.lengths), config)
     failing = Counter({rule: tally.failed_traces for rule, tally in judgement.tallies.items() if tally.failed})
     exercised = frozenset(rule for rule, tally in judgement.tallies.items() if tally.held or tally.failed)
-    fate = Fate.CAUGHT if failing else Fate.SURVIVED
+    begins = np.cumsum(walks.lengths) - walks.lengths
+    failed = (walks.edges[begins[failure.trace] + 1 :][: walks.lengths[failure.trace] - 1] for failure in judgement.failures)
+    is_caught = any(not _right_takes(place, graph, table, walk.tolist()) for walk in failed)
+    fate = Fate.CAUGHT if is_caught else Fate.SURVIVED
     return Judged(fate, dict(failing.most_common()), place.bounds, judgement.traces, exercised=exercised)
+
+
+def _right_takes(place: Shown, graph: Graph, table: EdgeTable, walk: Sequence[int]) -> bool:
+    """Whether the right implementation can go the way of these edges."""
+    walker = _walker(place)
+    cluster = walker.start
+    for edge in walk:
+        step = (table.labels[table.label_of[edge]], graph.states[table.target[edge]])
+        after = next((to for label, to in walker.successors(cluster) if (label, walker.view(to)) == step), None)
+        if after is None:
+            return False
+        cluster = after
+    return True
+
+
+@cache
+def _walker(place: Shown) -> Walker:
+    return Walker(place.bounds, place.profile)
 
 
 @cache

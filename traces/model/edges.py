@@ -53,10 +53,6 @@ class EdgeTable:
         starts = events_before[np.concatenate(([0], np.cumsum(lengths)))]
         return Distinct(with_starts(self.rows, starts), rows)
 
-    def columns(self, edges: Ints, lengths: Ints) -> Columns:
-        """The same, one row per event."""
-        return self.distinct(edges, lengths).expanded()
-
 
 def edge_table(
     states: Sequence[View],

@@ -4,12 +4,22 @@ import pytest
 
 from tidegauge.conformance.evidence import kill_matrix
 from tidegauge.conformance.evidence.kill_matrix import Fate, judged_within, kill
-from tidegauge.conformance.judging.judge import Judgement, RuleTally
+from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explored.fault import Shown
 from tidegauge.impl.explored.faults import FAULTS, Fault
 from tidegauge.impl.profiles import Rules
+from tidegauge.traces.files.distinct import Distinct
+from tidegauge.traces.schema import Config
+
+HARMLESS = Fault("harmless", "nothing is wrong", "none", "count_at_most", Rules(), None, Bounds(2, 1, 1, 0))
+
+
+def crying_wolf(given: Distinct, _config: Config) -> Judgement:
+    """A rule fails at the end of the first trace, whatever it says."""
+    failure = Failure(0, int(given.table.trace_starts[1]) - 1, "HW-01", "", None, None)
+    return Judgement(1, 1, {rule: RuleTally(failed=1, failed_traces=1) for rule in RULE_IDS}, (failure,))
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +36,7 @@ def test_a_wrong_leader_rule_is_caught_by_the_rules_on_the_high_watermark() -> N
 
 def test_a_fault_that_changes_nothing_shows_nothing() -> None:
     """The right rules under another name are no kill."""
-    harmless = Fault("harmless", "nothing is wrong", "none", "count_at_most", Rules(), None, Bounds(2, 1, 1, 0))
-    assert kill(harmless).judged.fate is Fate.SHOWS_NOTHING
+    assert kill(HARMLESS).judged.fate is Fate.SHOWS_NOTHING
 
 
 def test_a_fault_that_shows_elsewhere_names_where() -> None:
@@ -51,6 +60,16 @@ def test_a_judge_that_sees_nothing_lets_a_fault_survive(monkeypatch: pytest.Monk
     blind = Judgement(events=1, traces=1, tallies={rule: RuleTally(held=1) for rule in RULE_IDS}, failures=())
     monkeypatch.setattr(kill_matrix, "judge", lambda *_args: blind)
     assert kill(FAULTS["hw-is-own-log-end"]).judged.fate is Fate.SURVIVED
+
+
+@pytest.mark.parametrize(("fault", "fate"), [("hw-is-own-log-end", Fate.SURVIVED), ("harmless", Fate.SHOWS_NOTHING)])
+def test_a_rule_that_fails_on_a_walk_of_the_right_implementation_catches_nothing(
+    monkeypatch: pytest.MonkeyPatch, fault: str, fate: Fate
+) -> None:
+    """A false alarm is no kill: the first walk, which is free, takes no step here."""
+    monkeypatch.setattr(kill_matrix, "STEPS", 0)
+    monkeypatch.setattr(kill_matrix, "judge", crying_wolf)
+    assert kill(FAULTS.get(fault, HARMLESS)).judged.fate is fate
 
 
 def test_a_replica_that_is_no_state_of_the_model_is_told_apart() -> None:

@@ -60,7 +60,7 @@ def walks(table: EdgeTable, seed: int, times: float = 2.0) -> Columns:
     """Free walks, and walks aimed at every edge of the graph."""
     count = int(len(table.target) * times)
     drawn = draw(table, count, 24, np.random.default_rng(seed))
-    return table.columns(drawn.edges, drawn.lengths)
+    return table.distinct(drawn.edges, drawn.lengths).expanded()
 
 
 def table_of(graph: Graph, profile: str = "fetch-truncation") -> EdgeTable:
@@ -91,7 +91,7 @@ def test_every_edge_of_the_graph_is_accepted(bounds: Bounds) -> None:
     table = table_of(explore(bounds))
     drawn = draw(table, 2 * len(table.target), 24, np.random.default_rng(11))
     assert len(np.unique(drawn.edges[drawn.edges < len(table.target)])) == len(table.target)
-    seen = judge_with(compiled(), table.columns(drawn.edges, drawn.lengths), table.config)
+    seen = judge_with(compiled(), table.distinct(drawn.edges, drawn.lengths).expanded(), table.config)
     assert failing(seen) == set()
     assert undecided(seen) <= UNREPORTED | {"FETCH-04"}
 
@@ -108,7 +108,7 @@ def test_every_edge_with_elr_is_accepted(bounds: Bounds) -> None:
     table = table_of(explore(bounds, "elr"), "elr")
     drawn = draw(table, 2 * len(table.target), 24, np.random.default_rng(11))
     assert len(np.unique(drawn.edges[drawn.edges < len(table.target)])) == len(table.target)
-    seen = judge_with(compiled(), table.columns(drawn.edges, drawn.lengths), replace(table.config, min_isr=2))
+    seen = judge_with(compiled(), table.distinct(drawn.edges, drawn.lengths).expanded(), replace(table.config, min_isr=2))
     assert failing(seen) == set()
     assert undecided(seen) <= UNREPORTED
 
@@ -121,7 +121,7 @@ def test_every_edge_where_the_fetcher_thread_truncates_is_accepted(profile: str,
     table = table_of(explore(Bounds(2, 1, 1, 1, thread_truncates=True), profile), profile)
     drawn = draw(table, 2 * len(table.target), 24, np.random.default_rng(11))
     assert len(np.unique(drawn.edges[drawn.edges < len(table.target)])) == len(table.target)
-    seen = judge_with(compiled(), table.columns(drawn.edges, drawn.lengths), table.config)
+    seen = judge_with(compiled(), table.distinct(drawn.edges, drawn.lengths).expanded(), table.config)
     assert failing(seen) <= broken
 
 

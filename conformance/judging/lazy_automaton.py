@@ -153,7 +153,8 @@ class LazyAutomaton:
         wanted = np.flatnonzero(places != double_array.KNOWN)
         self._not_known += int((starts[wanted + 1] - places[wanted]).sum())
         while (
-            self._execution.follow(
+            len(wanted)  # Numba takes a millisecond to find out what it is handed, as long as tens of thousands of events
+            and self._execution.follow(
                 *self._execution.kernel, self._judge, self._automaton, at, rows, fixed, wanted, places, states, times, left
             )
             == FULL

@@ -148,11 +148,11 @@ def _read(data: bytes, ends: Ints, heads: Sequence[_Head]) -> Block | None:
     lines = int(counts.sum())
     if lines == 0:
         return Block(to_columns([Trace(head.name, head.tp, head.config, ()) for head in heads], config), config, 0)
-    # msgspec takes objects as they come: only with one object a line is the count of lines the count of events
-    if not text.startswith(b"{") or not text.endswith(b"}\n") or text.count(b"}\n{") != lines - 1:
-        return None
     different, at = recurring(_blocks(text)) or (text, slice(None))
     rows = Rows(different.count(b"\n"), config)
+    # msgspec takes objects as they come: only with one object a line is the count of lines the count of events
+    if not different.startswith(b"{") or not different.endswith(b"}\n") or different.count(b"}\n{") != rows.lines - 1:
+        return None
     try:
         for block in _blocks(different):
             rows.take(block)

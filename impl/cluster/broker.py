@@ -274,9 +274,19 @@ def delete_records(setup: Setup, broker: Broker, start: int) -> Broker:
 
 def crash(setup: Setup, broker: Broker, checkpointed_hw: int, kept: int) -> Broker:
     """The process dies, and nothing from `kept` on was flushed; the value already is what a restart will load from disk."""
+    return with_checkpoint(setup, died(setup, broker, kept), checkpointed_hw)
+
+
+def died(setup: Setup, broker: Broker, kept: int) -> Broker:
+    """The same before a checkpoint is looked at: a log is loaded once, however many high watermarks it may come with."""
     log = log_loader.load(setup, log_loader.lose_tail(broker.partition.log, kept), log_start=broker.partition.log.start)
-    log = log_loader.apply_checkpoint(setup, log, checkpointed_hw)
-    return settled(Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation))
+    return Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation)
+
+
+def with_checkpoint(setup: Setup, dead: Broker, checkpointed_hw: int) -> Broker:
+    """A broker that died, and the high watermark that was checkpointed last."""
+    log = log_loader.apply_checkpoint(setup, dead.partition.log, checkpointed_hw)
+    return settled(dead._replace(partition=dead.partition._replace(log=log)))
 
 
 def stop(setup: Setup, broker: Broker) -> Broker:

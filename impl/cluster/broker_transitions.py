@@ -51,9 +51,10 @@ def _stops(model: BoundedModel, b: int, broker: Broker) -> Iterator[Transition]:
         yield Transition(("Stop", b), b, broker_.stop(model.setup, broker))
     first_kept = log.start if elr and model.bounds.loses_tails else log.end
     for kept in range(first_kept, log.end + 1):
+        dead = broker_.died(model.setup, broker, kept)
         for hw in range(log.start, min(log.hw, kept) + 1):
             label = ("CrashAndLose" if elr else "Crash", b, hw, kept)
-            yield Transition(label, b, broker_.crash(model.setup, broker, hw, kept))
+            yield Transition(label, b, broker_.with_checkpoint(model.setup, dead, hw))
 
 
 def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

@@ -114,8 +114,9 @@ def _judged(place: Shown, graph: Graph, seed: int) -> Judged:
     judgement = judge(table.distinct(walks.edges, walks.lengths), config)
     failing = Counter({rule: tally.failed_traces for rule, tally in judgement.tallies.items() if tally.failed})
     exercised = frozenset(rule for rule, tally in judgement.tallies.items() if tally.held or tally.failed)
-    begins = np.cumsum(walks.lengths) - walks.lengths
-    failed = (walks.edges[begins[failure.trace] + 1 :][: walks.lengths[failure.trace] - 1] for failure in judgement.failures)
+    ends = np.cumsum(walks.lengths)
+    begins = ends - walks.lengths + 1  # behind the pseudo edge of the initial state
+    failed = (walks.edges[begins[failure.trace] : ends[failure.trace]] for failure in judgement.failures)
     is_caught = any(not _right_takes(place, graph, table, walk.tolist()) for walk in failed)
     fate = Fate.CAUGHT if is_caught else Fate.SURVIVED
     return Judged(fate, dict(failing.most_common()), place.bounds, judgement.traces, exercised=exercised)

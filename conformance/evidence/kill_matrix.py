@@ -3,8 +3,8 @@
 Rules of this file
 
 1. A fault is explored like the right implementation, its graph is walked so that every edge is taken, the traces are judged.
-   It is caught where a rule fails on a walk that the right implementation cannot take. A fault that does what the right
-   implementation never does, and is caught by none, has survived: the suite has failed.
+   It is caught where a rule fails on a walk that the right implementation cannot take so far. A fault that does what the
+   right implementation never does, and is caught by none, has survived: the suite has failed.
 2. Bounds grow until a rule fails: most faults show in a graph of a few hundred states. One that shows elsewhere names its
    own bounds (`Fault.shown`), and those are the only ones.
 3. A fault whose graph is the right one within all bounds has shown nothing. It is told apart, and is no kill.
@@ -114,11 +114,11 @@ def _judged(place: Shown, graph: Graph, seed: int) -> Judged:
     judgement = judge(table.distinct(walks.edges, walks.lengths), config)
     failing = Counter({rule: tally.failed_traces for rule, tally in judgement.tallies.items() if tally.failed})
     exercised = frozenset(rule for rule, tally in judgement.tallies.items() if tally.held or tally.failed)
-    ends = np.cumsum(walks.lengths)
-    begins = ends - walks.lengths + 1  # behind the pseudo edge of the initial state
-    failed = (walks.edges[begins[failure.trace] : ends[failure.trace]] for failure in judgement.failures)
-    is_caught = any(not _right_takes(place, graph, table, walk.tolist()) for walk in failed)
-    fate = Fate.CAUGHT if is_caught else Fate.SURVIVED
+    first = np.cumsum(walks.lengths) - walks.lengths + 1  # behind the pseudo edge of the initial state
+    events = np.cumsum(np.diff(table.first_row)[walks.edges])  # by the end of each edge
+    upto = {failure: np.searchsorted(events, failure.row, side="right") + 1 for failure in judgement.failures}
+    failed = (walks.edges[first[failure.trace] : end].tolist() for failure, end in upto.items())
+    fate = Fate.SURVIVED if all(_right_takes(place, graph, table, walk) for walk in failed) else Fate.CAUGHT
     return Judged(fate, dict(failing.most_common()), place.bounds, judgement.traces, exercised=exercised)
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from tidegauge.spec.checker.cfg import named_brokers
 from tidegauge.spec.checker.graph import Label, Steps, View, reporting
 from tidegauge.spec.checker.models import Model
+from tidegauge.spec.checker.specification import specification_of
 from tidegauge.spec.checker.tlc import Limits, Outcome, Result, run_tlc
 from tidegauge.spec.checker.values import ModelValue
 from tidegauge.spec.errors import SpecError
@@ -34,29 +35,17 @@ _FIELDS = {
 }
 
 
-class Walked(NamedTuple):
-    """How a SPECIFICATION of a cfg begins and goes on, and all its variables, as TLA+.
-
-    `groups` are actions whose steps are reported under other names.
-    """
-
-    init: str
-    next: str
-    variables: str
-    groups: tuple[str, ...] = ()
-
-
-SPECIFICATIONS: Mapping[tuple[str, str], Walked] = MappingProxyType(
+SPECIFICATIONS: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
     {
-        ("MCReplication", "MCSpec"): Walked("MCInit", "MCNext", "vars"),
-        ("MCLogStartMovement", "MCMoveSpec"): Walked("MCMoveInit", "MCMoveNext", "moveVars"),
-        ("MCAcks", "MCAcksSpec"): Walked("MCAcksInit", "MCAcksNext", "acksVars", ("ClientStep", "Produce")),
-        ("MCELR", "MCElrSpec"): Walked("MCElrInit", "MCElrNext", "allVars"),
-        ("MCELR", "MCLastKnownSpec"): Walked("MCElrInit", "MCLastKnownNext", "allVars"),
-        ("MCELR", "MCAnybodySpec"): Walked("MCElrInit", "MCAnybodyNext", "allVars"),
+        ("MCReplication", "MCSpec"): (),
+        ("MCLogStartMovement", "MCMoveSpec"): (),
+        ("MCAcks", "MCAcksSpec"): ("ClientStep", "Produce"),
+        ("MCELR", "MCElrSpec"): (),
+        ("MCELR", "MCLastKnownSpec"): (),
+        ("MCELR", "MCAnybodySpec"): (),
     }
 )
-"""Those of a module whose states have a view, and whose steps are reported."""
+"""Those of a module whose states become traces, each with the actions whose steps are reported under other names."""
 
 
 class Behaviour(NamedTuple):
@@ -114,23 +103,23 @@ def view_of(state: Mapping[str, Any]) -> View:
 def counterexample(model: Model, limits: Limits | None = None) -> Behaviour:
     """The shortest failing run of a model that fails. Raises SpecError when it holds, or has no views."""
     limits = limits or Limits(brief=model.tier == "small")
-    _walked(model)
+    _groups(model)
     return failing_behaviour(model, run_tlc(model.module, model.config().text(), limits=limits))
 
 
 def failing_behaviour(model: Model, result: Result) -> Behaviour:
     """The run that TLC has found already. Raises SpecError when the model holds, or has no views."""
-    walked = _walked(model)
+    groups = _groups(model)
     if result.outcome is not Outcome.SAFETY:
         said = result.message or result.outcome.value
         raise SpecError(f"{model.cfg}: expected a safety failure to show, seen {said}")
     states = tuple(view_of(step.state) for step in result.counterexample)
     actions = [step.action for step in result.counterexample[1:]]
-    return Behaviour(result.property, states, tuple(_labels(model, walked, states, actions)), result.version)
+    return Behaviour(result.property, states, tuple(_labels(model, groups, states, actions)), result.version)
 
 
-def _walked(model: Model) -> Walked:
-    """The SPECIFICATION of a model whose states have a view."""
+def _groups(model: Model) -> tuple[str, ...]:
+    """The actions of a model that becomes a trace whose steps are reported under other names."""
     named = (model.module, model.config().specification or "none")
     if named not in SPECIFICATIONS:
         known = ", ".join(f"{specification} of {module}" for module, specification in SPECIFICATIONS)
@@ -141,20 +130,20 @@ def _walked(model: Model) -> Walked:
     return SPECIFICATIONS[named]
 
 
-def _labels(model: Model, walked: Walked, states: Sequence[View], actions: Sequence[str]) -> Iterator[Label]:
+def _labels(model: Model, groups: tuple[str, ...], states: Sequence[View], actions: Sequence[str]) -> Iterator[Label]:
     """What leads from each state to the next one.
 
     TLC calls an action that it cannot take apart (Crash) by its place, some Next. Where labels lead to the same state the
     first one in alphabetical order is taken: a response is handled rather than lost.
     """
+    init, following = specification_of(model)
     path = ",\n  ".join(_tla(state) for state in states)
     along = (
         f"---- MODULE Along ----\nEXTENDS {model.module}\nVARIABLE along\nPath == <<\n  {path}\n>>\n"
-        f"AlongInit == {walked.init} /\\ along = 1\n"
-        f"AlongNext == along < Len(Path) /\\ {walked.next} /\\ View' = Path[along + 1] /\\ along' = along + 1\n"
-        f"AlongSpec == AlongInit /\\ [][AlongNext]_<<{walked.variables}, along>>\n====\n"
+        f"AlongInit == {init} /\\ along = 1\n"
+        f"AlongNext == along < Len(Path) /\\ {following} /\\ View' = Path[along + 1] /\\ along' = along + 1\n====\n"
     )
-    config = reporting(model.config())._replace(specification="AlongSpec")
+    config = reporting(model.config())._replace(specification="", init="AlongInit", next="AlongNext")
     steps = Steps()
     run_tlc("Along", config.text(), extra_modules={"Along.tla": along}, limits=Limits(brief=True), on_line=steps.take)
     tried = steps.graph.edges()
@@ -162,7 +151,7 @@ def _labels(model: Model, walked: Walked, states: Sequence[View], actions: Seque
         found = sorted(
             label
             for seen, label, to in tried
-            if (seen, to) == (source, target) and (action in {label[0], *walked.groups} or action.endswith("Next"))
+            if (seen, to) == (source, target) and (action in {label[0], *groups} or action.endswith("Next"))
         )
         if not found:
             raise SpecError(f"{model.cfg}: expected a reported {action} from {source} to {target}, seen none")
@@ -180,7 +169,7 @@ def simulate(
 
     The same model, bounds and seed give the same runs with the same version of TLC.
     """
-    _walked(model)
+    _groups(model)
     config = reporting(model.config(**constants))
     if brokers is not None:
         config = config.with_constants(Broker=named_brokers(brokers))

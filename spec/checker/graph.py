@@ -1,7 +1,9 @@
 """The labelled state graph of a model: every state, and every transition with the action that made it.
 
-TLC's own dumps name actions without their arguments, and are large. So the model's cfg is run with ReportInit and
-ReportStep replaced (MCReplication.tla): each transition prints its label and the views of both its states.
+TLC's own dumps name actions without their arguments, and are large. So the model is run with a next-state relation that
+begins with PrintSource, and with ReportStep replaced (MCReplication.tla): each state prints its view as TLC takes it up,
+then each step its label and the view it leads to. A view costs TLC more than the step itself; so printed, each state costs
+one and each step one, not two. That holds for one worker.
 
 A label is (action name, ints...). A view is nested tuples of ints; MCReplication!View says which. Transitions are a set:
 TLC tries a step once for each way a guard can hold, so how often it prints one means nothing.
@@ -14,7 +16,8 @@ from typing import Any, TypeAlias
 from tidegauge.spec.checker.cfg import Cfg
 from tidegauge.spec.checker.models import Model
 from tidegauge.spec.checker.several import ALONE, Start
-from tidegauge.spec.checker.tlc import Limits, Outcome, Result, run_tlc
+from tidegauge.spec.checker.specification import specification_of
+from tidegauge.spec.checker.tlc import Limits, Outcome, run_tlc
 from tidegauge.spec.checker.transcript import OnProgress
 from tidegauge.spec.errors import SpecError
 
@@ -47,10 +50,11 @@ def _parse(text: str) -> tuple[Any, ...]:
 
 
 class Reporter:
-    """Takes the lines that PrintInit and PrintStep print; reads the text of each state and label once."""
+    """Takes the lines that PrintSource with PrintTarget print, or PrintStep; reads the text of each state and label once."""
 
     def __init__(self) -> None:
         self.graph = LabelledGraph()
+        self._source: int | None = None
         self._states: dict[str, int] = {}
         self._labels: dict[str, int] = {}
 
@@ -66,21 +70,24 @@ class Reporter:
         """One line: a state, or a transition, which is returned too. TLC writes << >> for a function on 1..0, like <<>>."""
         text = line.strip('"').replace('\\"', '"').replace("<< >>", "<<>>")
         kind, _, rest = text[2:-2].partition(", ")
-        if kind == '"init"':
-            self._number(rest, self._states, self.graph.states)
-        elif kind == '"step"':
-            label, _, states = rest.partition(', "from", ')
-            source, _, target = states.partition(', "to", ')
-            step = (
-                self._number(source, self._states, self.graph.states),
-                self._number(label, self._labels, self.graph.labels),
-                self._number(target, self._states, self.graph.states),
-            )
-            self.graph.transitions.add(step)
-            return step
-        else:
+        if kind == '"from"':
+            self._source = self._number(rest, self._states, self.graph.states)
+            return None
+        if kind != '"step"':
             raise SpecError(f"expected a reported state or step, seen {line[:80]!r}")
-        return None
+        label, _, states = rest.partition(', "to", ')
+        target, _, source = states.partition(', "from", ')
+        if source:
+            self._source = self._number(source, self._states, self.graph.states)
+        if self._source is None:
+            raise SpecError(f"expected the state that a step starts from, seen none before {line[:80]!r}")
+        step = (
+            self._source,
+            self._number(label, self._labels, self.graph.labels),
+            self._number(target, self._states, self.graph.states),
+        )
+        self.graph.transitions.add(step)
+        return step
 
 
 class Steps(Reporter):
@@ -98,20 +105,9 @@ class Steps(Reporter):
         return step
 
 
-def reporting(config: Cfg) -> Cfg:
-    """A cfg that checks nothing and has each transition reported: MCReplication.tla has the operators that print."""
-    return config.without_properties().with_substitutions(ReportInit="PrintInit", ReportStep="PrintStep")
-
-
-def report(
-    module: str, config: Cfg, on_progress: OnProgress | None = None, start: Start = ALONE
-) -> tuple[LabelledGraph, Result]:
-    """Run a cfg with each transition reported and nothing checked."""
-    reporter, options = Reporter(), start.options(Limits(brief=True))
-    result = run_tlc(module, reporting(config).text(), on_line=reporter.take, on_progress=on_progress, **options)
-    if result.outcome is Outcome.ERROR:
-        raise SpecError(f"{module}: expected TLC to report its transitions, seen: {result.message}")
-    return reporter.graph, result
+def reporting(config: Cfg, printed: str = "PrintStep") -> Cfg:
+    """A cfg that checks nothing and has each step reported: MCReplication.tla has the operators that print."""
+    return config.without_properties().with_substitutions(ReportStep=printed)
 
 
 def labelled_graph(
@@ -121,7 +117,21 @@ def labelled_graph(
 
     Raises SpecError when TLC counted another one.
     """
-    graph, result = report(model.module, model.config(**constants), on_progress, start)
+    init, following = specification_of(model)
+    wrapper = f"---- MODULE Sources ----\nEXTENDS {model.module}\nSourcesNext == PrintSource \\/ {following}\n====\n"
+    config = reporting(model.config(**constants), "PrintTarget")._replace(specification="", init=init, next="SourcesNext")
+    reporter = Reporter()
+    result = run_tlc(
+        "Sources",
+        config.text(),
+        extra_modules={"Sources.tla": wrapper},
+        on_line=reporter.take,
+        on_progress=on_progress,
+        **start.options(Limits(brief=True)),
+    )
+    if result.outcome is Outcome.ERROR:
+        raise SpecError(f"{model.cfg}: expected TLC to report its transitions, seen: {result.message}")
+    graph = reporter.graph
     if len(graph.states) != result.distinct:
         raise SpecError(
             f"{model.cfg}: expected as many reported states as TLC found distinct ones, {result.distinct}, seen "

@@ -8,7 +8,9 @@ Rules of this file
 3. What stops a run before it starts (no Java, no jar) is raised as SpecError. What stops it afterwards (a broken module,
    an evaluation error, the time limit, a signal) is a Result with outcome ERROR: it never passes for a verdict.
 4. A run in a thread of a pool never hears of Ctrl-C: whoever starts such threads gives them an event, `stop`, and sets it.
-5. Deadlock is never checked: a bounded model always ends somewhere. TLC 2.15 has only the flag for that, no cfg entry.
+5. A run is over with TLC's last message. Its JVM would look on for a third of a second then, at a thread that still listens
+   (FPSet is an RMI object): it is ended instead.
+6. Deadlock is never checked: a bounded model always ends somewhere. TLC 2.15 has only the flag for that, no cfg entry.
 """
 
 import contextlib
@@ -51,6 +53,8 @@ class Limits:
     workers: int = 1
     brief: bool = False
     """the JVM compiles no further than it must, one thread collects: halves a run of seconds, lengthens one of minutes"""
+    until_exit: bool = False
+    """the JVM has something to do as it exits"""
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class _Watch:
 def _run(
     command: list[str],
     work: Path,
-    seconds: float,
+    limits: Limits,
     on_line: OnLine | None,
     on_progress: OnProgress | None,
     stop: threading.Event,
@@ -132,12 +136,15 @@ def _run(
             env={**os.environ, "LC_ALL": "C"},
             start_new_session=True,
         ) as process:
-            watch = _Watch(process, seconds, stop)
+            watch = _Watch(process, limits.seconds, stop)
             threading.Thread(target=watch.run, daemon=True).start()
             try:
                 with printed(work, on_line, partial(_end, process)) if on_line else contextlib.nullcontext():
                     transcript = read_transcript(process.stdout or (), on_progress)
-                    code = process.wait()
+                    ended = transcript.over and not limits.until_exit
+                    if ended:
+                        _end(process)
+                    code = 0 if process.wait() and ended else process.returncode
             except BaseException:
                 _end(process)
                 raise
@@ -203,7 +210,7 @@ def run_tlc(
             *flags,
             *("-config", f"{module}.cfg", module),
         ]
-        transcript, ended = _run(command, work, limits.seconds, on_line, on_progress, stop or threading.Event())
+        transcript, ended = _run(command, work, limits, on_line, on_progress, stop or threading.Event())
         message = _no_verdict(transcript, ended, limits, work)
     return Result(
         Outcome.ERROR if message else transcript.outcome or Outcome.ERROR,

@@ -52,10 +52,11 @@ _DEPTH = 2194
 _PROGRESS = 2200
 _SIMULATED = 2209  # a simulation ends with its last progress: it finds nothing out, so it has no message of success
 _VERSION = 2262
+_FINISHED = 2186
 _ERROR_CLASS = "1"
 
-_START = re.compile(r"@!@!@STARTMSG (\d+):?(\d*) @!@!@")
-_END = re.compile(r"@!@!@ENDMSG \d+ @!@!@")
+_START = re.compile(r"@!@!@STARTMSG (-?\d+):?(\d*) @!@!@")
+_END = re.compile(r"@!@!@ENDMSG -?\d+ @!@!@")
 _COUNTED = re.compile(r"([\d,]+) (?:states generated|distinct states|states left)")
 _KEPT_LINES = 400
 
@@ -75,6 +76,8 @@ class TlcTranscript:
     errors: list[str] = field(default_factory=list)
     loose: list[str] = field(default_factory=list)
     """lines outside any message that nobody asked for: the parser speaks so"""
+    over: bool = False
+    """the last message has come"""
 
     def take(self, number: int, kind: str, text: str, on_progress: OnProgress | None) -> None:
         """Sort one message in."""
@@ -94,6 +97,8 @@ class TlcTranscript:
             self.outcome = self.outcome or Outcome.SUCCESS
         elif number == _VERSION:
             self.version = text.strip()
+        elif number == _FINISHED:
+            self.over = True
         elif number in _SAFETY:
             named = re.search(r"(?:Invariant|property) (?!line \d)(\w+)", text)
             self.outcome, self.property = Outcome.SAFETY, named[1] if named else ""
@@ -118,7 +123,7 @@ class _Message:
 
 
 def read_transcript(lines: Iterable[str], on_progress: OnProgress | None) -> TlcTranscript:
-    """Sort TLC's output.
+    """Sort TLC's output, up to its last message.
 
     A message may hold another one, even from the middle of a line on: an error quotes its cause. The text of the inner one
     is then part of the outer one.
@@ -138,6 +143,8 @@ def read_transcript(lines: Iterable[str], on_progress: OnProgress | None) -> Tlc
                 open_messages[-1].lines += message.lines
             else:
                 transcript.take(message.number, message.kind, "\n".join(message.lines), on_progress)
+                if transcript.over:
+                    break
         elif open_messages:
             open_messages[-1].lines.append(line)
         elif len(transcript.loose) < _KEPT_LINES:

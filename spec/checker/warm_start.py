@@ -38,5 +38,6 @@ def warm_start(java: Java, directory: Path) -> tuple[str, ...]:
     archive = directory / "tlc.archive"
     make, use = ("AOTCacheOutput", "AOTCache") if java.version >= WHOLE else ("ArchiveClassesAtExit", "SharedArchiveFile")
     flags = (f"-XX:{make}={archive}",)
-    run_tlc("WarmUp", _CONFIG, extra_modules={"WarmUp.tla": _MODULE}, limits=Limits(brief=True), java=java, jvm_flags=flags)
+    limits = Limits(brief=True, until_exit=True)
+    run_tlc("WarmUp", _CONFIG, extra_modules={"WarmUp.tla": _MODULE}, limits=limits, java=java, jvm_flags=flags)
     return (f"-XX:{use}={archive}",) if archive.is_file() else ()

@@ -7,6 +7,7 @@ from tidegauge.impl.explored.explore import Graph, Walker, explore
 from tidegauge.spec.checker.behaviour import Behaviour
 from tidegauge.spec.checker.graph import Reporter, labelled_graph, reporting
 from tidegauge.spec.checker.models import find_model
+from tidegauge.spec.checker.specification import specification_of
 from tidegauge.spec.checker.tlc import run_tlc
 from tidegauge.spec.errors import SpecError
 from tidegauge.traces.model.bounds import bounds_of
@@ -52,8 +53,8 @@ def test_a_view_that_hides_a_variable_is_found(monkeypatch: pytest.MonkeyPatch) 
 
     blind = tlc.modules()["MCReplication.tla"].replace("committed, crashes>>", "committed, 0>>")
 
-    def run(*args: object, **kwargs: object) -> tlc.Result:
-        return run_tlc(*args, extra_modules={"MCReplication.tla": blind}, **kwargs)  # type: ignore[arg-type]
+    def run(*args: object, extra_modules: dict[str, str], **kwargs: object) -> tlc.Result:
+        return run_tlc(*args, extra_modules={**extra_modules, "MCReplication.tla": blind}, **kwargs)  # type: ignore[arg-type]
 
     monkeypatch.setattr(graph, "run_tlc", run)
     with pytest.raises(SpecError, match="hides or invents"):
@@ -77,11 +78,34 @@ def test_the_pinned_counts_are_the_explorers(name: str) -> None:
 def test_lines_are_read_once_each_and_duplicates_are_one_transition() -> None:
     """The same step printed twice is one transition; its states and label are numbered once."""
     reporter = Reporter()
-    step = r'"<<\"step\", <<\"Restart\", 0>>, \"from\", <<<<>>, -1>>, \"to\", <<<<2>>, 7>>>>"'
-    for line in (r'"<<\"init\", <<<<>>, -1>>>>"', step, step):
+    step = r'"<<\"step\", <<\"Restart\", 0>>, \"to\", <<<<2>>, 7>>>>"'
+    for line in (r'"<<\"from\", <<<<>>, -1>>>>"', step, step):
         reporter.take(line)
     assert reporter.graph.states == [((), -1), ((2,), 7)]
     assert reporter.graph.edges() == {(((), -1), ("Restart", 0), ((2,), 7))}
+
+
+def test_a_step_starts_from_the_state_named_last() -> None:
+    """By a line of its own, which all steps after it share, or in the step's own line."""
+    reporter = Reporter()
+    restart = r'"<<\"step\", <<\"Restart\", 0>>, \"to\", <<7>>{}>>"'
+    numbers = [
+        reporter.take(line)
+        for line in (
+            r'"<<\"from\", <<-1>>>>"',
+            restart.format(""),
+            r'"<<\"from\", <<7>>>>"',
+            restart.format(""),
+            restart.format(r", \"from\", <<-1>>"),
+        )
+    ]
+    assert numbers == [None, (0, 0, 1), None, (1, 0, 1), (0, 0, 1)]
+
+
+def test_a_step_from_nowhere_is_an_error() -> None:
+    """Its source is never guessed."""
+    with pytest.raises(SpecError, match="the state that a step starts from, seen none"):
+        Reporter().take(r'"<<\"step\", <<\"Restart\", 0>>, \"to\", <<7>>>>"')
 
 
 def test_a_line_that_is_no_report_is_an_error() -> None:
@@ -111,3 +135,15 @@ def test_checks_are_taken_out_and_constants_stay() -> None:
     assert not config.checked
     assert config.substitutions["TruncateOnBecomeFollower"] == "MakeFollowerTruncates"
     assert config.substitutions["ReportStep"] == "PrintStep"
+
+
+@pytest.mark.parametrize(("name", "found"), [("Small", ("Init", "MCNext")), ("Kip966", ("ElrInit", "MCElrNext"))])
+def test_a_specification_is_taken_apart_as_its_module_writes_it(name: str, found: tuple[str, str]) -> None:
+    """Init and next-state relation by name, whatever their variables."""
+    assert specification_of(find_model(name)) == found
+
+
+def test_a_specification_without_a_name_for_its_steps_has_no_graph() -> None:
+    """The error says which form was expected."""
+    with pytest.raises(SpecError, match=r"MCReplication.tla defines on a line as Init .*, seen MCUncleanSpec"):
+        labelled_graph(find_model("UncleanElection"))

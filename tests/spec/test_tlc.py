@@ -179,6 +179,34 @@ def test_silence_is_no_success(tmp_path: Path) -> None:
     assert (result.outcome, result.message) == (Outcome.ERROR, "TLC ended without a verdict and without a message")
 
 
+def lingering(tmp_path: Path, outlives: str) -> Java:
+    said = (f"@!@!@STARTMSG {number}:0 @!@!@\n@!@!@ENDMSG {number} @!@!@" for number in (2193, 2186))
+    return fake(tmp_path, "\n".join([*(f"echo '{message}'" for message in said), outlives]))
+
+
+def test_the_last_message_ends_a_run(tmp_path: Path) -> None:
+    """What the JVM still waits for is not waited for, and how it is ended is no verdict."""
+    result = run_tlc("Counter", "", java=lingering(tmp_path, "exec sleep 60"))
+    assert (result.outcome, result.message) == (Outcome.SUCCESS, "")
+    assert result.seconds < 30
+
+
+def test_a_run_is_let_exit_where_it_does_something_then(tmp_path: Path) -> None:
+    """As it does that makes an archive of its classes."""
+    left = tmp_path / "left"
+    java = lingering(tmp_path, f"sleep 0.3; touch {left}")
+    run_tlc("Counter", "", java=java, limits=Limits(until_exit=True))
+    assert left.is_file()
+
+
+def test_an_error_without_a_number_is_one() -> None:
+    """TLC gives the number -1 to what goes wrong in a simulation and it has no name for, and goes on to its end."""
+    said = [
+        line for number in ("-1:1", "2209:0") for line in (f"@!@!@STARTMSG {number} @!@!@", "said", "@!@!@ENDMSG -1 @!@!@")
+    ]
+    assert read_transcript(said, None).errors == ["said"]
+
+
 def test_progress_is_passed_on() -> None:
     """Progress messages are read whether or not numbers are grouped."""
     seen: list[Progress] = []

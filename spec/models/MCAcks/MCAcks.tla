@@ -78,9 +78,7 @@ MCAcksElrNext ==
   \/ \E b \in Broker : \E checkpoint \in 0..hw[b], kept \in 0..Leo(b) :
        ClientsLose(b) /\ MCCrashAndLose(b, checkpoint, kept)
 
-MCAcksInit == AcksInit /\ ReportInit
-
-MCAcksSpec == MCAcksInit /\ [][MCAcksNext]_acksVars
+MCAcksSpec == AcksInit /\ [][MCAcksNext]_acksVars
 MCAcksElrSpec == AcksInit /\ [][MCAcksElrNext]_acksVars
 
 \* With producers whom the view does not show: those who ask for acks=1.

@@ -48,12 +48,11 @@ View ==
   IN  <<LeaderView, PerFollower(logEnd), PerFollower(brokerEpoch), ChannelView, PartitionView(controller),
         [i \in 1..Len(images) |-> PartitionView(images[i])], committed, restarts, Mask(recent)>>
 
-\* Replaced by the two below, in a .cfg, when the graph is asked for.
-ReportInit == TRUE
+\* Replaced by PrintTarget, in a .cfg, when the graph is asked for: MCReplication says why a state is printed once.
 ReportStep(label) == TRUE
 
-PrintInit == PrintT(ToString(<<"init", View>>))
-PrintStep(label) == PrintT(ToString(<<"step", label, "from", View, "to", View'>>))
+PrintSource == PrintT(ToString(<<"from", View>>)) /\ FALSE
+PrintTarget(label) == PrintT(ToString(<<"step", label, "to", View'>>))
 
 ----------------------------------------------------------------------------------
 (* Bounds *)
@@ -82,8 +81,6 @@ MCFenceBroker(f) == FenceBroker(f) /\ MayChange /\ ReportStep(<<"FenceBroker", I
 MCRestartEmpty(f) == RestartEmpty(f) /\ restarts' <= MaxRestarts /\ ReportStep(<<"RestartEmpty", Index(f)>>)
 MCLagLimitPasses(f) == TimePasses /\ LagLimitPasses(f) /\ ReportStep(<<"LagLimitPasses", Index(f)>>)
 
-MCInit == Init /\ ReportInit
-
 MCNext ==
   \/ MCLeaderAppend
   \/ \E f \in Follower, expand, responseLost \in BOOLEAN : MCHandleFetch(f, expand, responseLost)
@@ -95,7 +92,7 @@ MCNext ==
   \/ \E f \in Follower : MCRestartEmpty(f)
   \/ \E f \in Follower : MCLagLimitPasses(f)
 
-MCSpec == MCInit /\ [][MCNext]_vars
+MCSpec == Init /\ [][MCNext]_vars
 
 \* Metadata is read and answers arrive in the end; then no proposal stays open.
 MCFairSpec ==

@@ -55,12 +55,11 @@ View ==
   IN  <<PartitionView, PerBroker(BrokerView), PerBroker(logOf), committed, stops, minIsr, knownMinIsr,
         <<PerBroker(indexOf), Mask(stale), Flag(elrOn)>>>>
 
-\* Replaced by the two below, in a .cfg, when the graph is asked for.
-ReportInit == TRUE
+\* Replaced by PrintTarget, in a .cfg, when the graph is asked for: MCReplication says why a state is printed once.
 ReportStep(label) == TRUE
 
-PrintInit == PrintT(ToString(<<"init", View>>))
-PrintStep(label) == PrintT(ToString(<<"step", label, "from", View, "to", View'>>))
+PrintSource == PrintT(ToString(<<"from", View>>)) /\ FALSE
+PrintTarget(label) == PrintT(ToString(<<"step", label, "to", View'>>))
 
 ----------------------------------------------------------------------------------
 (* Bounds *)
@@ -93,7 +92,7 @@ MCSetMinIsr(value) == SetMinIsr(value, ~LateConfig) /\ Within(<<"SetMinIsr", val
 MCSetElr(on) == Toggles /\ SetElr(on) /\ Within(<<"SetElr", Flag(on)>>)
 MCDelete == Deletes /\ Delete /\ Within(<<"Delete">>)
 
-MCInit == Init(Digits(Replicas), MinIsr) /\ stops = 0 /\ ReportInit
+MCInit == Init(Digits(Replicas), MinIsr) /\ stops = 0
 
 MCNext ==
   \/ \E l \in Broker : MCLeaderAppend(l)

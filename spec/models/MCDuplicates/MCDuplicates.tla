@@ -37,7 +37,7 @@ DuplicatesNext ==
   \/ \E f, l \in Broker : Duplicate(f, l)
   \/ \E f, l \in Broker : DeliverCopy(f, l)
 
-DuplicatesSpec == MCInit /\ copy = NoCopy /\ [][DuplicatesNext]_twice
+DuplicatesSpec == Init /\ copy = NoCopy /\ [][DuplicatesNext]_twice
 
 \* The second one has arrived, where its request was already answered.
 HasComeAgain(f, l) == copy.came = 2 /\ copy.follower = f /\ copy.leader = l /\ net[f][l] = copy.message

@@ -12,18 +12,17 @@ MoveView == IF deleted = 0 THEN Parts ELSE Append(Parts, deleted)
 
 MCDeleteRecords(b, n) == n <= MaxStart /\ DeleteRecords(b, n) /\ ReportStep(<<"DeleteRecords", Index(b), n>>)
 
-MCMoveInit == MoveInit /\ ReportInit
 
 \* A step is reported when all that it changes is known.
 MCMoveNext ==
   \/ UNCHANGED deleted /\ MCNext
   \/ \E b \in Broker : \E n \in 1..MaxLog : MCDeleteRecords(b, n)
 
-MCMoveSpec == MCMoveInit /\ [][MCMoveNext]_moveVars
+MCMoveSpec == MoveInit /\ [][MCMoveNext]_moveVars
 
 \* With unclean election: a follower may have to truncate before its own log start.
 MCUncleanMoveSpec ==
-  MCMoveInit /\ [][MCMoveNext \/ (UNCHANGED deleted /\ \E k \in Broker : MCElectUnclean(k))]_moveVars
+  MoveInit /\ [][MCMoveNext \/ (UNCHANGED deleted /\ \E k \in Broker : MCElectUnclean(k))]_moveVars
 
 ----------------------------------------------------------------------------------
 (* Guards taken away *)

@@ -56,14 +56,17 @@ Parts ==
 \* Replaced where a module has a variable more.
 View == Parts
 
-\* Replaced by the two below, in a .cfg, when the graph is asked for.
-ReportInit == TRUE
+\* Replaced by one of those below, in a .cfg, when steps are asked for.
 ReportStep(label) == TRUE
 
-PrintInit == PrintT(ToString(<<"init", View>>))
 \* Replaced where a module has a variable that follows from what an action of `Replication` changes.
 Completes == TRUE
-PrintStep(label) == Completes /\ PrintT(ToString(<<"step", label, "from", View, "to", View'>>))
+PrintStep(label) == Completes /\ PrintT(ToString(<<"step", label, "to", View', "from", View>>))
+
+\* For the whole graph: TLC takes up a state, then tries every step from it.  So the state is printed once, by an action that is
+\* never enabled, and not with each of its steps.
+PrintSource == PrintT(ToString(<<"from", View>>)) /\ FALSE
+PrintTarget(label) == Completes /\ PrintT(ToString(<<"step", label, "to", View'>>))
 
 ----------------------------------------------------------------------------------
 (* The actions, bounded and reported *)
@@ -94,8 +97,6 @@ MCElectPreferred(k) ==
   ElectPreferred(k) /\ controller'.epoch <= MaxEpoch /\ ReportStep(<<"ElectPreferred", Index(k)>>)
 MCAlterPartition(b) == AlterPartition(b) /\ ReportStep(<<"AlterPartition", Index(b)>>)
 
-MCInit == Init /\ ReportInit
-
 MCNext ==
   \/ \E l \in Broker : MCLeaderAppend(l)
   \/ \E l, f \in Broker, expand \in BOOLEAN : MCHandleFetch(l, f, expand)
@@ -118,7 +119,7 @@ MCNext ==
   \/ \E k \in Broker : MCElectPreferred(k)
   \/ \E b \in Broker : MCAlterPartition(b)
 
-MCSpec == MCInit /\ [][MCNext]_vars
+MCSpec == Init /\ [][MCNext]_vars
 
 ----------------------------------------------------------------------------------
 (* Tighter bounds, for three brokers from Init over three leader epochs *)
@@ -211,7 +212,7 @@ AnyTailMayBeLost(b, kept) == kept \in 0..Leo(b)
 MCLoseTail(b, h, kept) ==
   crashes < MaxCrash /\ Crash(b, h, kept) /\ ReportStep(<<"Crash", Index(b), h, kept>>)
 MCLoseTailSpec ==
-  MCInit /\ [][MCNext \/ \E b \in Broker : \E h \in 0..hw[b], kept \in 0..Leo(b) : MCLoseTail(b, h, kept)]_vars
+  Init /\ [][MCNext \/ \E b \in Broker : \E h \in 0..hw[b], kept \in 0..Leo(b) : MCLoseTail(b, h, kept)]_vars
 
 ----------------------------------------------------------------------------------
 (* Unclean election, for what must hold even then *)
@@ -224,7 +225,7 @@ ElectUnclean(k) ==
   /\ UNCHANGED <<disk, memory, net, committed, crashes>>
 
 MCElectUnclean(k) == ElectUnclean(k) /\ controller'.epoch <= MaxEpoch /\ ReportStep(<<"ElectUnclean", Index(k)>>)
-MCUncleanSpec == MCInit /\ [][MCNext \/ \E k \in Broker : MCElectUnclean(k)]_vars
+MCUncleanSpec == Init /\ [][MCNext \/ \E k \in Broker : MCElectUnclean(k)]_vars
 
 ----------------------------------------------------------------------------------
 (* Fairness: what heals keeps happening; answers are not lost for ever *)

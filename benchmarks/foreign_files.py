@@ -8,7 +8,7 @@ that; docs/traces.md says why.
 import statistics
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,13 +20,17 @@ from benchmarks.measure import Report, parser
 from benchmarks.profiled import Function, spent
 from benchmarks.runs import repeated, runs_of
 from benchmarks.timed import on_one_core
-from tidegauge.conformance.judging.check import check
+from tidegauge.conformance.judging.check import How, check
+from tidegauge.conformance.judging.check import Report as Judged
+from tidegauge.conformance.judging.side_by_side import check_all
 from tidegauge.conformance.kernel.compiled import compiled
 from tidegauge.traces.columns import UNKNOWN, to_columns
 from tidegauge.traces.files import ndjson, parquet
 from tidegauge.traces.schema import Trace
 
 BROKERS, LENGTH = 3, 100
+LARGER = 8
+"""How many times as long the file is that two processes share: what they take to begin is a second."""
 JUDGING = Function("judging/judge.py", "judge")
 LINES = {
     "parsing": Function("~", "<method 'decode_lines' of 'msgspec.json.Decoder' objects>"),
@@ -87,6 +91,21 @@ def checked(report: Report, kind: str, path: Path, events: int, stages: Mapping[
     report.notes.append(f"{kind}: {size:,.0f} bytes per event; its stages are of {whole:.2f} s under the profiler")
 
 
+def side_by_side(report: Report, path: Path, events: int, repetitions: int) -> None:
+    """A large file, by one process and by two."""
+
+    def run(judge: Callable[[], Judged]) -> None:
+        found = judge()
+        if found.exit_code or found.events != events:
+            raise SystemExit(f"{path}: expected {events:,} events that conform, saw {found.events:,}: {found.verdict}")
+
+    one = report.time("large NDJSON", events, "events", lambda: run(lambda: check([path])), repetitions)
+    two = report.time(
+        "large NDJSON, two processes", events, "events", lambda: run(lambda: check_all([path], How(), 2)), repetitions
+    )
+    report.ratio("two processes, times one: large NDJSON", two.rate / one.rate, 1.5)
+
+
 def main() -> int:
     options = parser(__doc__ or "")
     options.add_argument("--times", type=int, default=100, help="how often the runs are repeated (default 100)")
@@ -95,10 +114,13 @@ def main() -> int:
     report = Report("Files of other hands, through tidegauge check")
     traces, config = runs_of(BROKERS, LENGTH, arguments.seed)
     columns = repeated(to_columns(traces, config), arguments.times)
-    on_one_core(report)
     compiled()
     with tempfile.TemporaryDirectory() as scratch:
         lines, ours, foreign = (Path(scratch) / name for name in ("runs.ndjson", "ours.parquet", "foreign.parquet"))
+        often = LARGER * arguments.times
+        ndjson.write((timed(trace, time) for time in range(often) for trace in traces), lines)
+        side_by_side(report, lines, LARGER * len(columns), arguments.repetitions)
+        on_one_core(report)
         ndjson.write((timed(trace, time) for time in range(arguments.times) for trace in traces), lines)
         parquet.write(columns, config, ours)
         as_foreign(ours, foreign)

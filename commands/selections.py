@@ -19,7 +19,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="begin", metavar="TIME", help="read lines from this time on, as 2026-11-21T08:27:15")
     parser.add_argument("--to", dest="end", metavar="TIME", help="read lines up to this time")
     parser.add_argument(
-        "--processes", type=positive, help="processes that judge large logs side by side (default: one per core)"
+        "--processes",
+        type=positive,
+        help="processes that judge large logs and large NDJSON side by side (default: one per core)",
     )
 
 

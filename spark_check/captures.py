@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tidegauge.conformance.judging.check import How, Report, check
 from tidegauge.conformance.judging.inputs import is_parquet
-from tidegauge.conformance.judging.side_by_side import merged
+from tidegauge.conformance.judging.merged import merged
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check.arrow_path import ArrowPath
 from tidegauge.spark_check.errors import task_failures

@@ -41,6 +41,7 @@ from tidegauge.conformance.judging.verdicts import (
 )
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import named
+from tidegauge.traces.files.ndjson_columns import Span
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.problems import Problem, lost
 from tidegauge.traces.schema import Config
@@ -132,13 +133,15 @@ class Report:
 class How:
     """How paths are judged: `profile` replaces the one their configs name, `layout` is the pattern of broker logs.
 
-    With a `selection` that part of broker logs is judged. Of the failures `explained` are explained, the others counted.
+    With a `selection` that part of broker logs is judged, with a `span` that of an NDJSON file. Of the failures `explained`
+    are explained, the others counted.
     """
 
     profile: str | None = None
     layout: str | None = None
     selection: Selection | None = None
     explained: int = EXPLAINED
+    span: Span | None = None
 
 
 def check(paths: Sequence[str | Path], how: How = How(), echo: Echo = lambda _line: None) -> Report:
@@ -151,7 +154,7 @@ def check(paths: Sequence[str | Path], how: How = How(), echo: Echo = lambda _li
     by = Recurring().judge
     for path in paths:
         with opened(path) as source:
-            for part, kind, batches, found in read(source, how.layout, how.selection):
+            for part, kind, batches, found in read(source, how.layout, how.selection, how.span):
                 name = str(path) if part == source.name else part
                 mine: list[Judgement] = []
                 lost: list[Lost] = []

@@ -24,7 +24,7 @@ from tidegauge.traces import kafka
 from tidegauge.traces.columns import Columns, to_columns
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.files.distinct import Distinct
-from tidegauge.traces.files.ndjson_columns import read_at_once
+from tidegauge.traces.files.ndjson_columns import Span, bytes_of, read_at_once
 from tidegauge.traces.files.parquet import Reader, Unreadable
 from tidegauge.traces.files.uri import elsewhere
 from tidegauge.traces.kafka.lines.selection import Selection
@@ -107,10 +107,22 @@ class Part(NamedTuple):
     found: Found
 
 
-def read(source: Source, layout: str | None = None, selection: Selection | None = None) -> Iterator[Part]:
+class NotApartError(Exception):
+    """A span of an NDJSON file that has to be read with the rest of it."""
+
+
+def is_ndjson(path: Path) -> bool:
+    """A file that is nothing else."""
+    return path.is_file() and not is_parquet(path) and not kafka.is_log(path)
+
+
+def read(
+    source: Source, layout: str | None = None, selection: Selection | None = None, span: Span | None = None
+) -> Iterator[Part]:
     """What a path holds: one part, or one for each cluster.
 
-    `layout` is the pattern broker logs are written in, `selection` what of them is read.
+    `layout` is the pattern broker logs are written in, `selection` what of them is read, `span` what of an NDJSON file.
+    Raises NotApartError, at any time, where the span cannot be judged without the rest.
     """
     path, found = source.path, Found()
     if path.is_dir():
@@ -126,7 +138,7 @@ def read(source: Source, layout: str | None = None, selection: Selection | None 
         found.problems.append(Problem(uri, None, "a path of this machine", "a URI", do))
         yield Part(uri, "URI", iter(()), found)
     else:
-        yield Part(source.name, "NDJSON", _lacking(_ndjson(source, found.problems), found), found)
+        yield Part(source.name, "NDJSON", _lacking(_ndjson(source, found.problems, span), found), found)
 
 
 def is_parquet(path: Path) -> bool:
@@ -146,11 +158,13 @@ def _lacking(batches: Iterator[InputBatch], found: Found) -> Iterator[InputBatch
         yield batch
 
 
-def _ndjson(source: Source, problems: list[Problem]) -> Iterator[InputBatch]:
+def _ndjson(source: Source, problems: list[Problem], span: Span | None) -> Iterator[InputBatch]:
     path, name = source
-    large = path.is_file() and path.stat().st_size >= AT_ONCE_FROM
-    found = read_at_once(path.read_bytes()) if large else None
+    large = span is not None or (path.is_file() and path.stat().st_size >= AT_ONCE_FROM)
+    found = read_at_once(bytes_of(path, span)) if large else None
     if found is None:
+        if span is not None:
+            raise NotApartError
         reading = ndjson.read(path, name)
         problems.extend(reading.problems)
         alone = {trace.name for trace in reading.traces if trace.name in reading.damaged or doubts_of(trace.config)}
@@ -163,6 +177,8 @@ def _ndjson(source: Source, problems: list[Problem]) -> Iterator[InputBatch]:
         return
 
     def by_line(config: Config) -> Iterator[InputBatch]:
+        if span is not None:
+            raise NotApartError
         traces = [trace for trace in ndjson.read(path, name).traces if trace.config == config]
         return _batches(traces, name)
 

@@ -1,36 +1,39 @@
-"""Logs that are too large for one process at once: their partitions in shares, judged side by side on all cores.
+"""Inputs that are too large for one process: judged in shares, side by side on all cores.
 
 Rules of this file
 
-1. A share is some of the partitions, judged from nothing but the logs: the same report comes out whatever the number of
-   shares and processes. The logs are read once and taken apart into shares on disk (shares.py).
-2. What was judged apart is one report: of one input if the parts are shares of it, of several if they are inputs.
+1. A share is judged from nothing but the input: the same report comes out whatever the number of shares and processes.
+2. Of broker logs it is some of the partitions. The logs are read once and taken apart into shares on disk (shares.py).
+3. Of NDJSON it is some of the traces, one after another in the file. Where one is not what is expected, or fails, the
+   file is judged again as a whole: what its line is and what is said of it depends on all before it.
 """
 
 import os
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tidegauge.conformance.judging.check import EXPLAINED, How, Input, Report, check, of_all
-from tidegauge.conformance.judging.explain import Explanation
+from tidegauge.conformance.judging.check import How, Report, check
+from tidegauge.conformance.judging.inputs import NotApartError, is_ndjson
+from tidegauge.conformance.judging.merged import merged, one_input
 from tidegauge.conformance.judging.progress import Echo
-from tidegauge.conformance.judging.verdicts import RuleVerdict, added, rule_verdicts, run_verdict
 from tidegauge.conformance.judging.workers import workers
+from tidegauge.traces.files.ndjson_columns import Span, spans
 from tidegauge.traces.kafka.lines.files import log_size, logs_in
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.kafka.lines.shares import take_apart
 
 LARGE = 96_000_000
-"""Bytes of logs from which they are judged in shares,"""
+"""Bytes of logs or of NDJSON from which they are judged in shares,"""
 
 OF_A_SHARE = 16_000_000
-"""of so many bytes each. In memory a share is some times as much, and one of it is there for each process."""
+"""of so many bytes of logs each, for each of which memory takes some more,"""
 
-MANY = 1000
-"""Notes and problems of one input that are kept when shares are put together."""
+OF_A_SPAN = 256_000_000
+"""or of so many of NDJSON, and no more than give each process one. One of them is in memory for each process."""
 
 
 def check_all(
@@ -39,16 +42,19 @@ def check_all(
     processes: int | None = None,
     echo: Echo = lambda _line: None,
 ) -> Report:
-    """Judge the paths as `check` does, large logs in shares."""
+    """Judge the paths as `check` does, large ones in shares."""
+    processes = processes or os.cpu_count() or 1
     shares = [shares_of(path) for path in paths]
-    if all(count == 1 for count in shares):
+    apart = [spans_of(path, how, processes) for path in paths]
+    if all(count == 1 for count in shares) and not any(apart):
         return check(paths, how, echo)
     reports = []
-    for path, count in zip(paths, shares, strict=True):
-        if count == 1:
-            reports.append(check([path], how, echo))
-        else:
+    for path, count, pieces in zip(paths, shares, apart, strict=True):
+        if count > 1:
             reports.append(check_in_shares(path, count, how, processes, echo))
+        else:
+            report = check_in_spans(path, pieces, how, processes, echo) if pieces else None
+            reports.append(report or check([path], how, echo))
     return merged(reports, how.explained)
 
 
@@ -62,7 +68,7 @@ def check_in_shares(
     path: str | Path, shares: int, how: How, processes: int | None = None, echo: Echo = lambda _line: None
 ) -> Report:
     """The report on one path, from as many shares of its partitions."""
-    parts: list[Report] = []
+    begin, parts = time.perf_counter(), list[Report]()
     selection = replace(how.selection or Selection(), share=(0, shares))
     processes = processes or os.cpu_count() or 1
     with tempfile.TemporaryDirectory(prefix="tidegauge-shares-") as folder, workers(processes) as pool:
@@ -71,9 +77,8 @@ def check_in_shares(
         echo(f"{path}: read")
         for part in pool(partial(_share, path, replace(how, selection=selection)), range(shares)):
             parts.append(part)
-            events = sum(one.events for one in parts)
-            echo(f"{path}: {len(parts)} of {shares} shares, {events:,} events judged")
-    return replace(merged(parts, how.explained), inputs=(_one_input([part.inputs[0] for part in parts]),))
+            echo(_so_far(path, parts, shares))
+    return _as_one(parts, how, begin)
 
 
 def _share(path: str | Path, how: How, number: int) -> Report:
@@ -82,48 +87,40 @@ def _share(path: str | Path, how: How, number: int) -> Report:
     return replace(check([path], replace(how, selection=selection)), judged=())
 
 
-def merged(reports: Sequence[Report], explained: int = EXPLAINED) -> Report:
-    """One report of several."""
-    inputs = tuple(one for report in reports for one in report.inputs)
-    return Report(
-        inputs=inputs,
-        verdict=of_all(inputs),
-        rules=_rules([report.rules for report in reports]),
-        explanations=_first_of_each_rule([one for report in reports for one in report.explanations])[:explained],
-        failures=sum(report.failures for report in reports),
-        seconds=max((report.seconds for report in reports), default=0.0),
-        notes=tuple(dict.fromkeys(note for report in reports for note in report.notes)),
-        judged=tuple(one for report in reports for one in report.judged),
-    )
+def spans_of(path: str | Path, how: How, processes: int) -> list[Span]:
+    """Where an NDJSON file is cut between its traces; nowhere if that is not worth it, and for anything else."""
+    place = Path(path)
+    size = place.stat().st_size if place.is_file() else 0
+    if size < LARGE or how.selection or how.layout or not is_ndjson(place):
+        return []
+    return spans(place, min(OF_A_SPAN, -(-size // processes)))
 
 
-def _one_input(shares: Sequence[Input]) -> Input:
-    """The input of which these are shares: what each found in the same files is said once."""
-    rules = _rules([share.rules for share in shares])
-    events = sum(share.events for share in shares)
-    with_events = [share for share in shares if share.events] or list(shares)
-    missing = tuple(dict.fromkeys(said for share in with_events for said in share.missing))
-    covered = {said.rpartition(",")[0]: said for share in reversed(with_events) for said in share.covered}
-    return Input(
-        path=shares[0].path,
-        kind=shares[0].kind,
-        traces=sum(share.traces for share in shares),
-        events=events,
-        problems=tuple(dict.fromkeys(problem for share in shares for problem in share.problems))[:MANY],
-        covered=tuple(sorted(covered.values())),
-        missing=missing[:MANY],
-        rules=rules,
-        verdict=run_verdict(rules, events, whole=not missing),
-    )
+def check_in_spans(
+    path: str | Path, pieces: Sequence[Span], how: How, processes: int, echo: Echo = lambda _line: None
+) -> Report | None:
+    """The report on an NDJSON file, from its spans; None where one of them cannot stand alone: rule 3 of this file."""
+    begin, parts = time.perf_counter(), list[Report]()
+    try:
+        with workers(processes) as pool:
+            for part in pool(partial(_span, path, how), pieces):
+                parts.append(part)
+                echo(_so_far(path, parts, len(pieces)))
+    except NotApartError:
+        return None
+    alone = all(not (part.failures or part.problems or part.notes) for part in parts)
+    return _as_one(parts, how, begin) if alone else None
 
 
-def _rules(parts: Sequence[Sequence[RuleVerdict]]) -> tuple[RuleVerdict, ...]:
-    tallies = {one.rule.id: one.tally for one in parts[0]}
-    for part in parts[1:]:
-        tallies = {one.rule.id: added(tallies[one.rule.id], one.tally) for one in part}
-    return rule_verdicts(tallies)
+def _span(path: str | Path, how: How, span: Span) -> Report:
+    return replace(check([path], replace(how, span=span)), judged=())
 
 
-def _first_of_each_rule(explanations: Sequence[Explanation]) -> tuple[Explanation, ...]:
-    firsts = list({one.rule.id: one for one in reversed(explanations)}.values())[::-1]
-    return (*firsts, *(one for one in explanations if one not in firsts))
+def _so_far(path: str | Path, parts: Sequence[Report], shares: int) -> str:
+    events = sum(one.events for one in parts)
+    return f"{path}: {len(parts)} of {shares} shares, {events:,} events judged"
+
+
+def _as_one(parts: Sequence[Report], how: How, begin: float) -> Report:
+    inputs, seconds = (one_input([part.inputs[0] for part in parts]),), time.perf_counter() - begin
+    return replace(merged(parts, how.explained), inputs=inputs, seconds=seconds)

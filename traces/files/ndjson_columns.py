@@ -10,8 +10,11 @@ Rules of this file
 """
 
 import json
+import mmap
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +40,10 @@ _ANOTHER = re.compile(rb'"trace"|\\')
 
 UNNAMED, OTHER = -1, -2
 """In place of the number of a trace: a line names none, or one that is not there."""
+
+
+Span = tuple[int, int]
+"""The first byte of some traces, and the first behind them."""
 
 
 class Block(NamedTuple):
@@ -84,7 +91,30 @@ def _key(config: Config) -> str:
     return json.dumps(configs.as_json(config), sort_keys=True)
 
 
-def _heads(data: bytes) -> list[_Head]:
+def spans(path: Path, least: int) -> list[Span]:
+    """A file cut between its traces, into pieces of at least so many bytes but for the last; none where a Config line is not
+    as it should be, or a trace is called by its place in the file, for it has no name. The file is not kept in memory.
+    """
+    ends = [0]
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        for number, head in enumerate(_heads(data), 1):
+            if head.name == f"trace-{number}":
+                return []
+            if head.last - ends[-1] >= least or head.last == len(data):
+                ends.append(head.last)
+    return list(pairwise(ends)) if len(ends) > 2 else []
+
+
+def bytes_of(path: Path, span: Span | None) -> bytes:
+    """What is there of a file, or all of it."""
+    if span is None:
+        return path.read_bytes()
+    with path.open("rb") as file:
+        file.seek(span[0])
+        return file.read(span[1] - span[0])
+
+
+def _heads(data: "bytes | mmap.mmap") -> list[_Head]:
     """The Config lines; none if one of them is not as it should be, or events stand before the first."""
     lines: list[tuple[int, int, str]] = []
     said: list[tuple[Config, str]] = []
@@ -93,6 +123,8 @@ def _heads(data: bytes) -> list[_Head]:
     at = data.find(b'"Config"')
     while at >= 0:
         first, last = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+        if last < 0:
+            return []
         at = data.find(b'"Config"', last)
         named = _NAMED.fullmatch(data, first, last)
         before, name, after = named.groups() if named else (data[first:last], b"", b"")

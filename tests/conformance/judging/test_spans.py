@@ -1,0 +1,137 @@
+"""A large NDJSON file is judged in spans side by side; what the report says must not depend on that."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tidegauge.conformance.evidence.golden import DIRECTORY
+from tidegauge.conformance.judging import side_by_side
+from tidegauge.conformance.judging.check import How, Report, check
+from tidegauge.conformance.judging.side_by_side import check_all, spans_of
+from tidegauge.conformance.judging.verdicts import Verdict
+from tidegauge.traces.files import ndjson
+from tidegauge.traces.files.ndjson_columns import bytes_of, spans
+from tidegauge.traces.schema import Trace
+
+RIGHT = DIRECTORY / "diverging-truncation.ndjson"
+AS_NAMED = How()
+WRONG = DIRECTORY / "fails-hw-is-own-log-end.ndjson"
+
+
+def many(tmp_path: Path, count: int, *more: Trace) -> Path:
+    """So many right traces with names of their own, then others."""
+    (trace,) = ndjson.read(RIGHT).traces
+    path = tmp_path / "many.ndjson"
+    ndjson.write([*(replace(trace, name=f"right-{number}") for number in range(count)), *more], path)
+    return path
+
+
+def said(report: Report) -> Report:
+    """What a reader sees, without the time it took and what was kept behind it."""
+    return replace(report, seconds=0.0, judged=())
+
+
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, How], Report]:
+    """In two processes, however small the file."""
+    monkeypatch.setattr(side_by_side, "LARGE", 1)
+
+    def run(path: Path, how: How = AS_NAMED) -> Report:
+        assert len(spans_of(path, how, 2)) == 2
+        return check_all([path], how, processes=2)
+
+    return run
+
+
+def test_a_right_file_is_judged_in_spans_alone(
+    tmp_path: Path, apart: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not read as a whole again, and the report is that of the whole."""
+    path = many(tmp_path, 12)
+    expected = check([path])
+    monkeypatch.setattr(side_by_side, "check", lambda *_: pytest.fail("judged as a whole"))
+    assert said(apart(path)) == said(expected)
+    assert (expected.verdict, expected.traces) == (Verdict.PASS, 12)
+
+
+def appended(text: bytes) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        path.write_bytes(path.read_bytes() + text)
+
+    return change
+
+
+def without_its_last_newline(path: Path) -> None:
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+
+
+def named_twice_far_apart(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"right-11"', b'"right-0"'))
+
+
+def without_a_name(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"trace":"right-3",', b""))
+
+
+def of_another_trace(path: Path) -> None:
+    """The last line is of the first trace."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines, lines[1].replace(b"{", b'{"trace":"right-0",', 1)]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        without_its_last_newline,
+        named_twice_far_apart,
+        without_a_name,
+        of_another_trace,
+        appended(b"{\n"),
+        appended(b"\n\n"),
+        appended(b'{"event":"Config"}\n'),
+        appended(b"\xff\n"),
+    ],
+)
+def test_whatever_a_file_holds_the_report_is_that_of_the_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    """Where a span cannot stand alone, the whole is judged."""
+    path = many(tmp_path, 12)
+    change(path)
+    monkeypatch.setattr(side_by_side, "LARGE", 1)
+    assert said(check_all([path], How(), processes=2)) == said(check([path]))
+
+
+def test_a_failure_has_its_line_in_the_whole_file(tmp_path: Path, apart: Callable[..., Report]) -> None:
+    """The wrong trace is the last one, in the second span."""
+    path = many(tmp_path, 12, *ndjson.read(WRONG).traces)
+    report = apart(path)
+    assert report.verdict is Verdict.FAIL
+    assert said(report) == said(check([path]))
+
+
+def test_what_nobody_knows_is_said_once(tmp_path: Path, apart: Callable[..., Report]) -> None:
+    """A profile without meaning is a problem of the file, not of each span."""
+    path, how = many(tmp_path, 12), How(profile="nonsense")
+    assert said(apart(path, how)) == said(check([path], how))
+
+
+@pytest.mark.parametrize("least", [1, 2_000, 10_000])
+def test_spans_are_the_file(tmp_path: Path, least: int) -> None:
+    """Each begins with a Config line, is as long as asked for, and together they are all of it."""
+    path = many(tmp_path, 12)
+    found = [bytes_of(path, span) for span in spans(path, least)]
+    assert b"".join(found) == path.read_bytes()
+    assert len(found) > 1
+    assert all(b'"Config"' in span.partition(b"\n")[0] for span in found)
+    assert all(len(span) >= least for span in found[:-1])
+
+
+def test_what_is_small_or_no_ndjson_is_not_cut(tmp_path: Path) -> None:
+    """Nor what is to be read in another way."""
+    path = many(tmp_path, 12)
+    assert spans_of(path, How(), 2) == []
+    assert spans_of(tmp_path, How(), 2) == []
+    assert spans_of("-", How(), 2) == []

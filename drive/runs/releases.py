@@ -7,13 +7,15 @@ Rules of this file
 1. A release shows a bug on a path where the reference without that bug does something else than the broker did.
 2. Where the reference reads none of a bug's switches, it does the same without it: such a path is not played.
 3. What a release does is what its profile says: on none of its paths the broker differs from that. Else the command fails.
+4. Where releases are named, the columns of transcripts that come out as they were stand as they are. Without a name every
+   column is made anew, as it has to be when the reference has changed.
 """
 
 import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from operator import call
 from pathlib import Path
@@ -27,11 +29,11 @@ from tidegauge.drive.player import play, reference
 from tidegauge.drive.processes.jars import jars_of
 from tidegauge.drive.recording import Recorder
 from tidegauge.drive.runs import controllers
-from tidegauge.drive.runs.columns import Column, rows
+from tidegauge.drive.runs.columns import Column, Columns, rows, table, tables
 from tidegauge.drive.runs.findings import Finding, findings
 from tidegauge.drive.runs.orders import orders_for
 from tidegauge.drive.runs.run import run, text_of
-from tidegauge.drive.runs.shipped import CONTROLLER, FOLDER, place_of, places, profile_of, releases
+from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, FOLDER, place_of, places, profile_of, releases
 from tidegauge.drive.runs.switches_read import switches_read
 from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.errors import TidegaugeError
@@ -94,17 +96,23 @@ def column(place: Path) -> Column:
     }
 
 
-def page(folder: Path) -> str:
-    """The whole page, of what brokers did and what controllers did."""
+def page(folder: Path, same: Collection[Path] = ()) -> str:
+    """The whole page, of what brokers did and what controllers did. `same`: transcripts whose columns stand in the page."""
+    standing = tables(PAGE.read_text(encoding="utf-8")) if same else [{}, {}]
+
+    def made(kind: str, of: Callable[[Path], Column], known: Columns) -> list[list[str]]:
+        found = dict(zip(releases(folder, kind), places(folder, kind), strict=True))
+        return rows(of, found, {release: known[release] for release in known if found.get(release) in same})
+
     head = HEAD.format(graphs=", ".join(GRAPHS), walks=WALKS, seed=SEED, scenarios=", ".join(SCENARIOS))
-    ours = rows(releases(folder), column, places(folder))
+    ours = made(BROKER, column, standing[0])
     says = {finding.name: finding.says for finding in findings()}
     sentences = [f"* **{row[0]}** {says[row[0]]}" for row in ours if says.get(row[0])]
     graphs = ", ".join(controllers.GRAPHS)
     second = CONTROLLERS.format(graphs=graphs, walks=controllers.WALKS, seed=controllers.SEED)
-    theirs = rows(releases(folder, CONTROLLER), controllers.column, places(folder, CONTROLLER))
+    theirs = made(CONTROLLER, controllers.column, standing[1])
     notes = controllers.sentences(theirs)
-    return "\n".join((head, _table(ours), "", *sentences, "", second, _table(theirs), "", *notes, ""))
+    return "\n".join((head, table(ours), "", *sentences, "", second, table(theirs), "", *notes, ""))
 
 
 def _with_peers(node: TranscriptNode, peers: int) -> int:
@@ -115,10 +123,6 @@ def _with_peers(node: TranscriptNode, peers: int) -> int:
 def _with_any(node: TranscriptNode, names: frozenset[str]) -> int:
     """How many of the paths have one of these steps."""
     return sum(any(taken[0] in names for taken in order.path) for order in node.orders)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) -> tuple[bool, str]:
@@ -170,18 +174,27 @@ def main() -> int:
     if not args.only:
         newer = (release for release in args.release if version_of(release) >= controllers.FIRST)
         asked += [partial(controllers.record, release, jars[release], args.folder) for release in newer]
-    same = []
+    does_as_it_should = []
+    before = _recorded(args.folder) if args.release else {}
     try:
         with workers(os.cpu_count() or 1) as side_by_side:
             for does, says in side_by_side(call, asked):
                 _say(says)
-                same.append(does)
+                does_as_it_should.append(does)
     except TidegaugeError as problem:
         sys.stderr.write(f"{problem}\n")
         return 2
-    PAGE.write_text(page(args.folder), encoding="utf-8")
-    _say(f"{PAGE} is made anew")
-    return 0 if all(same) else 1
+    same = [place for place, recorded in _recorded(args.folder).items() if before.get(place) == recorded]
+    PAGE.write_text(page(args.folder, same), encoding="utf-8")
+    _say(
+        f"{PAGE} is made anew" + (f", but for {len(same)} columns: their transcripts came out as they were" if same else "")
+    )
+    return 0 if all(does_as_it_should) else 1
+
+
+def _recorded(folder: Path) -> dict[Path, bytes]:
+    """Every transcript, whose bytes depend on nothing but what was done."""
+    return {place: place.read_bytes() for kind in (BROKER, CONTROLLER) for place in places(folder, kind)}
 
 
 if __name__ == "__main__":

@@ -19,6 +19,9 @@ def specification_of(model: Model) -> Specification:
     """Raises SpecError where the module does not write it so, on one line."""
     name = model.config().specification or "none"
     text = (SPEC / "models" / model.module / f"{model.module}.tla").read_text(encoding="utf-8")
+    # Fairness is added to another one, and takes no step away.
+    while fair := re.search(rf"^{name} ==\s+(?:/\\ )?(\w+Spec)\s", text, flags=re.MULTILINE):
+        name = fair[1]
     found = re.search(rf"^{name} == (\w+) /\\ \[\]\[(\w+)\]_\w+$", text, flags=re.MULTILINE)
     if found is None:
         raise SpecError(

@@ -9,7 +9,7 @@ import pytest
 from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging import side_by_side
 from tidegauge.conformance.judging.check import How, Report, check
-from tidegauge.conformance.judging.side_by_side import check_all, spans_of
+from tidegauge.conformance.judging.side_by_side import check_all, check_in_spans, spans_of
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.files.ndjson_columns import bytes_of, spans
@@ -81,27 +81,33 @@ def of_another_trace(path: Path) -> None:
     path.write_bytes(b"".join([*lines, lines[1].replace(b"{", b'{"trace":"right-0",', 1)]))
 
 
+APART, AGAIN, NEVER = "its spans are all that is judged", "it is cut, and then judged as a whole", "it is not cut"
+
+
 @pytest.mark.parametrize(
-    "change",
+    ("change", "way"),
     [
-        without_its_last_newline,
-        named_twice_far_apart,
-        without_a_name,
-        of_another_trace,
-        appended(b"{\n"),
-        appended(b"\n\n"),
-        appended(b'{"event":"Config"}\n'),
-        appended(b"\xff\n"),
+        (without_its_last_newline, APART),
+        (appended(b"\n\n"), AGAIN),
+        (of_another_trace, AGAIN),
+        (appended(b"{\n"), AGAIN),
+        (appended(b"\xff\n"), AGAIN),
+        (named_twice_far_apart, NEVER),
+        (without_a_name, NEVER),
+        (appended(b'{"event":"Config"}\n'), NEVER),
     ],
 )
 def test_whatever_a_file_holds_the_report_is_that_of_the_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None], way: str
 ) -> None:
     """Where a span cannot stand alone, the whole is judged."""
     path = many(tmp_path, 12)
     change(path)
     monkeypatch.setattr(side_by_side, "LARGE", 1)
-    assert said(check_all([path], How(), processes=2)) == said(check([path]))
+    pieces = spans_of(path, AS_NAMED, 2)
+    apart = check_in_spans(path, pieces, AS_NAMED, 2) if pieces else None
+    assert (NEVER if not pieces else AGAIN if apart is None else APART) == way
+    assert said(check_all([path], AS_NAMED, processes=2)) == said(check([path]))
 
 
 def test_a_failure_has_its_line_in_the_whole_file(tmp_path: Path, apart: Callable[..., Report]) -> None:

@@ -8,7 +8,7 @@ that; docs/traces.md says why.
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,13 +69,17 @@ def timed(trace: Trace, time: int) -> Trace:
     return replace(trace, name=f"{trace.name}-{time}", events=events)
 
 
+def conforms(found: Judged, path: Path, events: int) -> None:
+    """A file that does not would be another measurement."""
+    if found.exit_code or found.events != events:
+        raise SystemExit(f"{path}: expected {events:,} events that conform, saw {found.events:,}: {found.verdict}")
+
+
 def checked(report: Report, kind: str, path: Path, events: int, stages: Mapping[str, Function], repetitions: int) -> None:
     """The whole of `tidegauge check`, and its stages."""
 
     def run() -> None:
-        found = check([path])
-        if found.exit_code or found.events != events:
-            raise SystemExit(f"{kind}: expected {events:,} events that conform, saw {found.events:,}: {found.verdict}")
+        conforms(check([path]), path, events)
 
     run()
     report.time(kind, events, "events", run, repetitions)
@@ -94,15 +98,14 @@ def checked(report: Report, kind: str, path: Path, events: int, stages: Mapping[
 def side_by_side(report: Report, path: Path, events: int, repetitions: int) -> None:
     """A large file, by one process and by two."""
 
-    def run(judge: Callable[[], Judged]) -> None:
-        found = judge()
-        if found.exit_code or found.events != events:
-            raise SystemExit(f"{path}: expected {events:,} events that conform, saw {found.events:,}: {found.verdict}")
+    def by_one() -> None:
+        conforms(check([path]), path, events)
 
-    one = report.time("large NDJSON", events, "events", lambda: run(lambda: check([path])), repetitions)
-    two = report.time(
-        "large NDJSON, two processes", events, "events", lambda: run(lambda: check_all([path], How(), 2)), repetitions
-    )
+    def by_two() -> None:
+        conforms(check_all([path], How(), 2), path, events)
+
+    one = report.time("large NDJSON", events, "events", by_one, repetitions)
+    two = report.time("large NDJSON, two processes", events, "events", by_two, repetitions)
     report.ratio("two processes, times one: large NDJSON", two.rate / one.rate, 1.5)
 
 

@@ -1,11 +1,10 @@
 """The table of releases: a column for each, made of its transcript or taken from the page that has it."""
 
-import gzip
-import json
 from pathlib import Path
 
 import pytest
 
+from tests.drive.test_deeds import transcript
 from tidegauge.drive.runs import columns
 from tidegauge.drive.runs.columns import rows, table, tables
 
@@ -21,12 +20,8 @@ TABLE = """\
 @pytest.fixture
 def places(tmp_path: Path) -> dict[str, Path]:
     """Transcripts of two releases that did different things."""
-    found = {}
-    for release in ("4.2.1", "4.2.2"):
-        head = {"format": "tidegauge-drive-transcript", "name": f"Kafka {release}", "profile": f"release-{release}"}
-        found[release] = tmp_path / release
-        found[release].write_bytes(gzip.compress(f'{json.dumps(head)}\n["{release}"]\n'.encode()))
-    return found
+    releases = ("4.2.1", "4.2.2")
+    return {one: transcript(tmp_path / one, release=one, recorded=f'["{one}"]') for one in releases}
 
 
 def counted(_place: Path) -> columns.Column:

@@ -1,5 +1,7 @@
 """TLC's labelled graph is the graph of the implementation, both ways."""
 
+from typing import Any
+
 import pytest
 
 from tidegauge.impl.cluster.cluster import Bounds
@@ -53,8 +55,8 @@ def test_a_view_that_hides_a_variable_is_found(monkeypatch: pytest.MonkeyPatch) 
 
     blind = tlc.modules()["MCReplication.tla"].replace("committed, crashes>>", "committed, 0>>")
 
-    def run(*args: object, extra_modules: dict[str, str], **kwargs: object) -> tlc.Result:
-        return run_tlc(*args, extra_modules={**extra_modules, "MCReplication.tla": blind}, **kwargs)  # type: ignore[arg-type]
+    def run(*args: Any, extra_modules: dict[str, str], **kwargs: Any) -> tlc.Result:
+        return run_tlc(*args, extra_modules={**extra_modules, "MCReplication.tla": blind}, **kwargs)
 
     monkeypatch.setattr(graph, "run_tlc", run)
     with pytest.raises(SpecError, match="hides or invents"):

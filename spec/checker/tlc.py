@@ -141,17 +141,17 @@ def _run(
             try:
                 with printed(work, on_line, partial(_end, process)) if on_line else contextlib.nullcontext():
                     transcript = read_transcript(process.stdout or (), on_progress)
-                    ended = transcript.over and not limits.until_exit
-                    if ended:
+                    is_over = transcript.over and not limits.until_exit
+                    if is_over:
                         _end(process)
-                    code = 0 if process.wait() and ended else process.returncode
+                    code = process.wait()
             except BaseException:
                 _end(process)
                 raise
             finally:
                 watch.over.set()
         stderr.seek(0)
-        return transcript, _Ended(code, stderr.read().strip(), watch.expired.is_set())
+        return transcript, _Ended(0 if is_over else code, stderr.read().strip(), watch.expired.is_set())
 
 
 def _no_verdict(transcript: TlcTranscript, ended: _Ended, limits: Limits, work: Path) -> str:

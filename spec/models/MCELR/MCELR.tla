@@ -36,7 +36,6 @@ MCAlterPartitionElr(b) == AlterPartitionElr(b) /\ ReportStep(<<"AlterPartitionEl
 MCElectLastKnown(k) == ElectLastKnown(k) /\ MayElectStill /\ ReportStep(<<"ElectLastKnown", Index(k)>>)
 MCElectAnybody(k) == ElectAnybody(k) /\ MayElectStill /\ ReportStep(<<"ElectAnybody", Index(k)>>)
 
-
 \* A step is reported when all that it changes is known.
 MCElrNext ==
   \/ UNCHANGED <<elr, lastLeader, clean>> /\ MCBrokerStep /\ Proposals

@@ -12,7 +12,6 @@ MoveView == IF deleted = 0 THEN Parts ELSE Append(Parts, deleted)
 
 MCDeleteRecords(b, n) == n <= MaxStart /\ DeleteRecords(b, n) /\ ReportStep(<<"DeleteRecords", Index(b), n>>)
 
-
 \* A step is reported when all that it changes is known.
 MCMoveNext ==
   \/ UNCHANGED deleted /\ MCNext

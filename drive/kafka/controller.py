@@ -7,6 +7,7 @@ Rules of this file
 2. A request of an earlier process, or one that the suite has given up, does not count: it has another broker epoch.
 """
 
+import asyncio
 from uuid import UUID, uuid4
 
 from tidegauge.drive.kafka.metadata_log import TOPIC_ID, TOPIC_NAME, MetadataLog, MetadataRecord
@@ -20,6 +21,11 @@ from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE
 
 CONTROLLER = 3000
 QUORUM_EPOCH = 5
+LINGER = 0.01
+"""Metadata is read so long after it was written, in seconds, with what else is written by then: to apply anything costs a
+broker more than what it applies.
+"""
+
 STALE_BROKER_EPOCH = 77
 METADATA_VERSION = "metadata.version"
 SERVES = (
@@ -157,7 +163,8 @@ class Controller:
         if asked["currentLeaderEpoch"] < log.epoch:
             found["errorCode"] = FENCED_LEADER_EPOCH
         else:
-            await self.signs.within(lambda: log.end > offset, request.body["maxWaitMs"] / 1000)
+            if await self.signs.within(lambda: log.end > offset, request.body["maxWaitMs"] / 1000):
+                await asyncio.sleep(LINGER)
             found["records"] = log.read(offset)
         found["highWatermark"] = found["lastStableOffset"] = log.end
         topic = {"topicId": TOPIC_ID} if request.version >= 13 else {"topic": TOPIC_NAME}

@@ -39,7 +39,9 @@ from tidegauge.drive.processes.clock import MovedClock, clock
 
 T = TypeVar("T")
 
-LANES = 16
+LANES = 32
+"""So many that the process is busy while some linger, to share what they wait for."""
+
 MOMENT = 0.01
 """What was closed is closed when the loop has gone round."""
 

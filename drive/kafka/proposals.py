@@ -8,6 +8,7 @@ Rules of this file
    handled. A proposal of a partition of our own (`Pulse`) is never responded to, and keeps the requests coming.
 """
 
+import asyncio
 from uuid import UUID
 
 from tidegauge.drive.wire.compiler import Message
@@ -16,6 +17,9 @@ from tidegauge.impl.rules import NONE
 
 PAUSE = 0.01
 """How long a request is held when nobody waits for the next one, in seconds."""
+
+LINGER = 0.005
+"""How long it is held when somebody does: others who wait by then share the next one."""
 
 
 class Proposals:
@@ -48,7 +52,8 @@ class Proposals:
         self.waiting = {topic["topicId"]: topic["partitions"][0] for topic in body["topics"]}
         self._requests, self._held = self._requests + 1, True
         self._signs.changed()
-        await self._signs.within(lambda: self._hurry, PAUSE)
+        if await self._signs.within(lambda: self._hurry, PAUSE):
+            await asyncio.sleep(LINGER)
         self._hurry = False
         topics = [
             {"topicId": topic, "partitions": [{"partitionIndex": 0, **self._responses.pop(topic)}]}

@@ -1,9 +1,14 @@
 """A message definition as code: the fields of one version as two functions, one that writes and one that reads.
 
+Rule of this file: numbers that stand side by side are packed and unpacked in one go; most of a message is numbers.
 Source: the README of clients/src/main/resources/common/message in apache/kafka; KIP-482 for tagged fields.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -26,6 +31,7 @@ class Range(NamedTuple):
 NEVER = Range(1, 0)
 
 
+@cache
 def versions_of(text: str | None) -> Range:
     """The range that a definition spells."""
     if text is None or text == "none":
@@ -41,6 +47,13 @@ class _Field(NamedTuple):
     codec: Codec
     default: Callable[[], Any]
     tag: int | None
+
+
+class _Part(NamedTuple):
+    """Fields that stand side by side: written from a message, read into one."""
+
+    write: Callable[[bytearray, Message], None]
+    read: Callable[[Cursor, Message], None]
 
 
 class Compiler:
@@ -59,23 +72,27 @@ class Compiler:
                 fields.append(_Field(_name(one), self._field(one), default, int(one["tag"]) if tagged else None))
             else:
                 absent[_name(one)] = None if one.get("ignorable", False) else default
-        plain = [field for field in fields if field.tag is None]
+        parts = _parts([field for field in fields if field.tag is None])
         tagged_fields = {field.tag: field for field in fields if field.tag is not None}
+        may_be_absent = {tag: (field, _written(field, field.default())) for tag, field in tagged_fields.items()}
         known = {field.name for field in fields}
         where, flexible = f"{self._message} version {self._version}", self._flexible
 
         def write(out: bytearray, value: Message) -> None:
             if not value.keys() <= known:
                 _refuse(value.keys() - known, value, absent, where)
-            for name, codec, default, _ in plain:
-                codec.write(out, value[name] if name in value else default())
+            for part in parts:
+                part.write(out, value)
             if flexible:
-                _write_tagged(out, tagged_fields, value)
+                _write_tagged(out, may_be_absent, value)
 
         def read(cursor: Cursor) -> Message:
-            value = {field.name: field.codec.read(cursor) for field in plain}
+            value: Message = {}
+            for part in parts:
+                part.read(cursor, value)
             if flexible:
-                value.update((field.name, field.default()) for field in tagged_fields.values())
+                for field in tagged_fields.values():
+                    value[field.name] = field.default()
                 _read_tagged(cursor, tagged_fields, value)
             return value
 
@@ -112,6 +129,51 @@ class Compiler:
         return lambda: {name: default() for name, default in inner}
 
 
+def _parts(fields: Sequence[_Field]) -> list[_Part]:
+    """The fields in their order, numbers that stand side by side as one part."""
+    parts: list[_Part] = []
+    for numbers, run in groupby(fields, lambda field: bool(field.codec.form)):
+        found = list(run)
+        parts += [_numbers(found)] if numbers and len(found) > 1 else map(_alone, found)
+    return parts
+
+
+def _alone(field: _Field) -> _Part:
+    name, codec, default, _ = field
+
+    def write(out: bytearray, value: Message) -> None:
+        codec.write(out, value[name] if name in value else default())
+
+    def read(cursor: Cursor, value: Message) -> None:
+        value[name] = codec.read(cursor)
+
+    return _Part(write, read)
+
+
+def _numbers(fields: Sequence[_Field]) -> _Part:
+    names, packed = [field.name for field in fields], struct.Struct(">" + "".join(field.codec.form for field in fields))
+    values_of = itemgetter(*names)
+
+    def write(out: bytearray, value: Message) -> None:
+        try:
+            values = values_of(value)
+        except KeyError:
+            values = [value[name] if name in value else default() for name, _, default, _ in fields]
+        out += packed.pack(*values)
+
+    def read(cursor: Cursor, value: Message) -> None:
+        try:
+            values = packed.unpack_from(cursor.data, cursor.at)
+        except struct.error:
+            for field in fields:  # the first that is not there says so
+                field.codec.read(cursor)
+            raise
+        cursor.at += packed.size
+        value.update(zip(names, values, strict=True))
+
+    return _Part(write, read)
+
+
 def _refuse(names: Iterable[str], value: Message, absent: Mapping[str, Callable[[], Any] | None], where: str) -> None:
     """A field that the version cannot carry is let pass if it is ignorable or has its default, as Kafka's own codec does."""
     for name in names:
@@ -120,12 +182,13 @@ def _refuse(names: Iterable[str], value: Message, absent: Mapping[str, Callable[
             raise WireError(f"{where}: expected fields that it has; seen {name!r}")
 
 
-def _write_tagged(out: bytearray, tagged: Mapping[int, _Field], value: Message) -> None:
+def _write_tagged(out: bytearray, tagged: Mapping[int, tuple[_Field, bytearray]], value: Message) -> None:
+    """What is its default is not written."""
     present = []
-    for tag, field in tagged.items():
+    for tag, (field, absent) in tagged.items():
         if field.name in value:
             inner = _written(field, value[field.name])
-            if inner != _written(field, field.default()):
+            if inner != absent:
                 present.append((tag, inner))
     write_uvarint(out, len(present))
     for tag, inner in sorted(present):

@@ -5,6 +5,7 @@ Source: org.apache.kafka.common.protocol.types.Type; KIP-482 for compact lengths
 
 import struct
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -34,10 +35,11 @@ class Cursor:
 
 
 class Codec(NamedTuple):
-    """How a value is written and read."""
+    """How a value is written and read; its form in Python's struct, if it always has the same size."""
 
     write: Callable[[bytearray, Any], None]
     read: Callable[[Cursor], Any]
+    form: str = ""
 
 
 def write_uvarint(out: bytearray, number: int) -> None:
@@ -71,7 +73,7 @@ def _fixed(form: str) -> Codec:
         cursor.at += packed.size
         return value
 
-    return Codec(write, read)
+    return Codec(write, read, form[1:])
 
 
 def _length(flexible: bool, form: str) -> Codec:
@@ -132,7 +134,13 @@ def _uuid() -> Codec:
     def write(out: bytearray, value: UUID) -> None:
         out += value.bytes
 
-    return Codec(write, lambda cursor: UUID(bytes=cursor.take(16)))
+    return Codec(write, lambda cursor: _uuid_of(cursor.take(16)))
+
+
+@lru_cache(1 << 12)
+def _uuid_of(data: bytes) -> UUID:
+    """Of few topics there is much to say."""
+    return UUID(bytes=data)
 
 
 _FORMS = {

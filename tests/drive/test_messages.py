@@ -101,6 +101,7 @@ def test_what_a_version_cannot_carry_is_refused_unless_it_says_nothing() -> None
     ("name", "version", "data", "says"),
     [
         ("FetchResponse", 12, b"\x00\x00", "FetchResponse version 12: expected its fields"),
+        ("FetchResponse", 7, bytes(5), r"version 7: expected its fields; seen .* at byte 4$"),
         ("FetchResponse", 99, b"", "expected a version of"),
         ("NoSuchRequest", 0, b"", "expected one that this release has"),
         ("FetchResponse", 4, b"\x00\x00\x00\x01\x00\x00\x00\x01\x7f\xff", "promised|unpack|buffer"),

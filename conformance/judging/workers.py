@@ -1,11 +1,13 @@
 """A map over processes, for what takes a core each.
 
-Rule of this file: none of them is left when the block is over, however it ends. So a program that one has started must end
-by itself when its stdin does.
+Rule of this file: none of them is left when the block is over, however it ends, nor when the process that waits for them is
+killed. So a program that one has started must end by itself when its stdin does.
 """
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -32,3 +34,12 @@ def _begin() -> None:
     """As the process that started this one, but for Ctrl-C, which is for that."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_seldom()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Nobody wants what is under way any more; and nothing here has to be put in order first."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

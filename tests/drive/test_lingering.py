@@ -1,0 +1,82 @@
+"""What lanes wait for is shared: metadata that is written at about the same time is read together, and those who wait for an
+AlterPartition request at about the same time wait for one."""
+
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from tests.drive.test_frames import DEFINITIONS, in_a_loop
+from tidegauge.drive.kafka import controller, proposals
+from tidegauge.drive.kafka.controller import QUORUM_EPOCH, Controller
+from tidegauge.drive.kafka.metadata_log import TOPIC_NAME, MetadataRecord
+from tidegauge.drive.kafka.proposals import Proposals
+from tidegauge.drive.wire.frames import Connection
+from tidegauge.drive.wire.messages import Messages
+from tidegauge.drive.wire.signs import Signs
+from tidegauge.traces.segments.record_batch import header
+
+LINGER, MEANWHILE, SOON = 0.5, 0.1, 3.0
+RECORD = {
+    "name": "RemoveTopicRecord",
+    "type": "metadata",
+    "apiKey": 9,
+    "validVersions": "0",
+    "flexibleVersions": "0+",
+    "fields": [{"name": "TopicId", "type": "uuid", "versions": "0+"}],
+}
+MESSAGES = Messages([*DEFINITIONS, RECORD])
+PULSE = {"topics": [{"topicId": UUID(int=1), "partitions": [{}]}]}
+
+
+def removed(number: int) -> MetadataRecord:
+    return MetadataRecord("RemoveTopicRecord", {"topicId": UUID(int=number)})
+
+
+def bases(records: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(records):
+        batch, at = header(records, at)
+        found.append(batch.base)
+    return found
+
+
+def test_metadata_that_is_written_meanwhile_is_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller, "LINGER", LINGER)
+
+    async def work() -> None:
+        written = Controller(MESSAGES, 1, Signs())
+        connection = await Connection.open(MESSAGES, await written.start())
+        partition = {"partition": 0, "currentLeaderEpoch": QUORUM_EPOCH, "fetchOffset": 0}
+        topics = [{"topic": TOPIC_NAME, "partitions": [partition]}]
+        asked = asyncio.create_task(connection.call("Fetch", 12, {"maxWaitMs": 5000, "topics": topics}))
+        written.append(removed(1))
+        await asyncio.sleep(MEANWHILE)
+        written.append(removed(2))
+        found = (await asked)["responses"][0]["partitions"][0]
+        connection.close()
+        written.close()
+        assert (bases(found["records"]), found["highWatermark"]) == ([0, 1], 2)
+
+    in_a_loop(work())
+
+
+def test_who_waits_for_a_request_meanwhile_waits_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one after that which is held: it was made after both began to wait."""
+    monkeypatch.setattr(proposals, "LINGER", LINGER)
+    monkeypatch.setattr(proposals, "PAUSE", 5.0)
+
+    async def work() -> None:
+        made = Proposals(Signs())
+        held = asyncio.create_task(made.handle(PULSE))
+        await asyncio.sleep(0)
+        first = asyncio.create_task(made.exchanged())
+        await asyncio.sleep(MEANWHILE)
+        second = asyncio.create_task(made.exchanged())
+        await held
+        assert [first.done(), second.done()] == [False, False]
+        following = asyncio.create_task(made.handle(PULSE))
+        await asyncio.wait_for(asyncio.gather(first, second), SOON)
+        following.cancel()
+
+    in_a_loop(work())

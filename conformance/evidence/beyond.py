@@ -11,13 +11,12 @@ Rules of this file
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import get_context
 
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.judging.progress import Echo
+from tidegauge.conformance.judging.workers import workers
 from tidegauge.impl.cluster.cluster import Bounds, actions, step
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.explore import find_violation
@@ -164,8 +163,8 @@ def judge_runs(
     """`runs` runs of each case, judged; `processes` share the chunks."""
     if processes == 1:
         return tuple(_found(case, map(_chunk, _orders(case, runs, steps, seed)), echo) for case in cases)
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        return tuple(_found(case, pool.map(_chunk, _orders(case, runs, steps, seed)), echo) for case in cases)
+    with workers(processes) as side_by_side:
+        return tuple(_found(case, side_by_side(_chunk, _orders(case, runs, steps, seed)), echo) for case in cases)
 
 
 def replay(case: RunCase, name: str, steps: int = STEPS) -> Trace:

@@ -40,6 +40,6 @@ def _begin() -> None:
 def _end_with_parent() -> None:
     """Nobody wants what is under way any more; and nothing here has to be put in order first."""
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from tidegauge.conformance.evidence.metamorphic.cases import (
     written,
 )
 from tidegauge.conformance.judging.verdicts import Verdict
+from tidegauge.conformance.judging.workers import workers
 from tidegauge.traces.kafka.shipped import FOLDER
 
 PROCESSES = 2
@@ -77,8 +77,8 @@ def main(arguments: Sequence[str]) -> int:
     print(f"seed {chosen.seed}: {len(numbered):,} cases of {len(of)} captures, {len(names)} transformations")
     counts: dict[str, Count] = {}
     total = Count(Counter(), Counter())
-    with ProcessPoolExecutor(chosen.processes) as pool:
-        outcomes = pool.map(partial(outcome, seed=chosen.seed), numbered, chunksize=4)
+    with workers(chosen.processes) as side_by_side:
+        outcomes = side_by_side(partial(outcome, seed=chosen.seed), numbered, chunksize=4)
         for done, one in enumerate(outcomes, start=1):
             name = one.case.steps[0] if len(one.case.steps) == 1 else "pairs"
             counts.setdefault(name, Count(Counter(), Counter())).add(one)

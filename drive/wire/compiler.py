@@ -74,7 +74,7 @@ class Compiler:
                 absent[_name(one)] = None if one.get("ignorable", False) else default
         parts = _parts([field for field in fields if field.tag is None])
         tagged_fields = {field.tag: field for field in fields if field.tag is not None}
-        may_be_absent = {tag: (field, _written(field, field.default())) for tag, field in tagged_fields.items()}
+        defaults = {tag: _written(field, field.default()) for tag, field in tagged_fields.items()}
         known = {field.name for field in fields}
         where, flexible = f"{self._message} version {self._version}", self._flexible
 
@@ -84,7 +84,7 @@ class Compiler:
             for part in parts:
                 part.write(out, value)
             if flexible:
-                _write_tagged(out, may_be_absent, value)
+                _write_tagged(out, tagged_fields, defaults, value)
 
         def read(cursor: Cursor) -> Message:
             value: Message = {}
@@ -182,13 +182,13 @@ def _refuse(names: Iterable[str], value: Message, absent: Mapping[str, Callable[
             raise WireError(f"{where}: expected fields that it has; seen {name!r}")
 
 
-def _write_tagged(out: bytearray, tagged: Mapping[int, tuple[_Field, bytearray]], value: Message) -> None:
+def _write_tagged(out: bytearray, tagged: Mapping[int, _Field], defaults: Mapping[int, bytearray], value: Message) -> None:
     """What is its default is not written."""
     present = []
-    for tag, (field, absent) in tagged.items():
+    for tag, field in tagged.items():
         if field.name in value:
             inner = _written(field, value[field.name])
-            if inner != absent:
+            if inner != defaults[tag]:
                 present.append((tag, inner))
     write_uvarint(out, len(present))
     for tag, inner in sorted(present):

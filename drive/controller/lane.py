@@ -2,8 +2,9 @@
 
 Rules of this file
 
-1. Everybody else beats before time moves, with what he said last. A broker registration that changes makes the controller
-   forget what was said (BrokerHeartbeatManager#register), so then nothing is said again.
+1. Before time moves everybody else beats whose session would be too old then, with what he said last. A broker
+   registration that changes makes the controller forget what was said (BrokerHeartbeatManager#register), so then nothing is
+   said again.
 2. A controlled shutdown ends once every active broker has read up to it. One broker of the process that belongs to no
    path (`HOLDER`) is active all the time: while it says that it has read nothing, a heartbeat ends no controlled shutdown.
 3. A session that is over is found at one of the looks that the controller takes every eighth of a session, one session a
@@ -14,6 +15,8 @@ Rules of this file
    (QuorumController#rescheduleMaybeFenceStaleBrokers): there is no such time.
 """
 
+import math
+from collections.abc import Collection
 from uuid import UUID, uuid4
 
 from tidegauge.drive.controller.contract import ALL
@@ -40,6 +43,9 @@ MANY = 20
 HALF = 0.51
 """Of a session: twice of it is over, once of it is not."""
 
+OLD = 0.75
+"""Of a session: what is to be older than that beats. A half of one is not, and what is left is time for a slow machine."""
+
 BEFORE, AFTER = 0.45, 0.07
 """Of a session: a half and BEFORE of it is not over, a half, BEFORE and AFTER is; the look after that comes later.
 
@@ -59,10 +65,14 @@ class Lane:
         self.incarnations: dict[int, object] = {}
         self._said: dict[int, tuple[int, int]] = {}
         """The metadata offset that each said last, and where the log ended then: those that have a session."""
+        self._heard: dict[int, float] = {}
+        """When by the clock of the process each was last heard of: not later than the controller thinks."""
         self._leaving: set[int] = set()
 
     async def read(self) -> None:
-        """Follow the metadata log."""
+        """Follow the metadata log; who has asked for nothing since he read it last knows all of it."""
+        if self.process.is_read:
+            return
         self.image.read(await self.process.read())
         for broker in tuple(self._said):
             known = self.image.control.brokers.get(broker)
@@ -122,7 +132,10 @@ class Lane:
             "wantShutDown": shut_down,
             "offlineLogDirs": [self.names.directory_id(name) for name in offline],
         }
+        now = self.process.clock.now()
         found = await self.process.call("BrokerHeartbeat", body)
+        if found["errorCode"] == NONE:
+            self._heard[broker] = now
         if shut_down and found["errorCode"] == NONE and not (found["isFenced"] or found["shouldShutDown"]):
             self._leaving.add(broker)
         return found
@@ -136,11 +149,9 @@ class Lane:
         await self.read()
         if broker not in self._said or not self._may_have_session(broker):
             return
-        begun = self.image.changed_at.get(broker, UNDEFINED)  # the look may come with the first heartbeat that follows
+        begun = self.image.changed_at.get(broker, UNDEFINED)
         for _ in range(2):
-            await self.keep(broker)
-            self.process.clock.advance(self.process.clock.session * HALF)
-        await self.keep(broker)
+            await self._pass(HALF, broker)
         for _ in range(LOOKS + len(self.process.left_sessions)):
             await self.process.barrier()
             await self.read()
@@ -155,25 +166,36 @@ class Lane:
         await self.read()
         if broker not in self._said or not self._may_have_session(broker):
             return
-        await self.keep()
+        await self._beat([broker])
         for share in (1 / 2, BEFORE):
-            self.process.clock.advance(self.process.clock.session * share)
-            await self.keep(broker)
+            await self._pass(share, broker)
         await self._look_for_left()
         self.process.clock.advance(self.process.clock.session * AFTER)
 
-    async def keep(self, but: int = UNDEFINED) -> None:
-        """All beat again who have a session, but one."""
+    async def _pass(self, share: float, but: int) -> None:
+        """Let a share of a session pass, which nobody's is over after but that of one."""
         await self.read()
-        alive = [broker for broker in self._said if broker != but]
-        leaving = [broker for broker in alive if broker in self._leaving]
-        if self._holder is not None:
-            await self._holder.heartbeat(HOLDER, 0)
+        if self._holder is not None and self._holder.is_old(HOLDER, share):
+            await self._holder.heartbeat(HOLDER)
+        await self._beat([broker for broker in self._said if broker != but and self.is_old(broker, share)])
+        self.process.clock.advance(self.process.clock.session * share)
+
+    def is_old(self, broker: int, share: float) -> bool:
+        """Whether a broker's session is too old when a share of one has passed."""
+        since = self.process.clock.now() - self._heard.get(broker, -math.inf)
+        return since > (OLD - share) * self.process.clock.session
+
+    async def _beat(self, brokers: Collection[int]) -> None:
+        """Some beat again: first those that leave, while the holder has them stay."""
+        leaving = [broker for broker in brokers if broker in self._leaving]
+        holder = self._holder if leaving else None
+        if holder is not None:
+            await holder.heartbeat(HOLDER, 0)
         for broker in leaving:
             await self.heartbeat(broker, self._last_said(broker))
-        if self._holder is not None:
-            await self._holder.heartbeat(HOLDER)
-        for broker in alive:
+        if holder is not None:
+            await holder.heartbeat(HOLDER)
+        for broker in brokers:
             if broker not in leaving:
                 await self.heartbeat(broker, self._last_said(broker), fence=self.image.control.brokers[broker].fenced)
 

@@ -81,6 +81,8 @@ class ControllerProcess:
         self.left_sessions = LeftSessions(self.clock)
         self.supported: list[Message] = []
         self.levels: dict[str, int] = {}
+        self.is_read = False
+        """Whether nothing was asked of it since its log was read: then there is nothing more in it (rule 1)."""
 
     async def start(self) -> None:
         """Start it, and wait until it leads and has said which levels it begins with."""
@@ -105,6 +107,7 @@ class ControllerProcess:
 
     async def _called(self, calls: Sequence[Call]) -> list[Message]:
         async def asked() -> list[Message] | None:
+            self.is_read = False
             try:
                 responses = await self.connection.calls(calls)
             except OSError:
@@ -116,7 +119,9 @@ class ControllerProcess:
 
     async def read(self) -> list[LogRecord]:
         """What its log has more than when it was last read."""
-        return await self.observer.read()
+        found = await self.observer.read()
+        self.is_read = True
+        return found
 
     async def wake(self, times: int = 1) -> None:
         """Wake its event queue, so that what is due by now is done."""

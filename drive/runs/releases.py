@@ -145,7 +145,8 @@ def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) 
         )
         recorder = Recorder(orders)
         shown = run(node, orders, profile, coverage, recorder, log_lines=node.log_lines)
-        others = [one for one in kept if one.order not in set(orders)]
+        played = set(orders)
+        others = [one for one in kept if one.order not in played]
         transcript.write(place, node.capabilities, profile.name, (*others, *recorder.recorded()))
     return not shown.played.differences, f"{text_of(shown)} ({time.monotonic() - began:.0f} s)"
 

@@ -35,6 +35,10 @@ EARLIEST, LATEST = "earliest", "latest"
 IN_SESSION = frozenset({"fetch_in_session", "fetch_in_session_and_wait", "fetch_others"})
 """Fetches in a session: their responses need not name the partition."""
 
+CRASH, STOP = "crash", "stop"
+ENDS = frozenset({CRASH, STOP})
+"""Steps in which the process ends."""
+
 MAY_WAIT = frozenset({"fetch_and_wait", "fetch_in_session_and_wait"})
 """Fetches that are answered later, in `fetched`, if they have to wait."""
 

@@ -10,7 +10,7 @@ Rules of this file
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from tidegauge.drive.contract import BROKER, IN_SESSION, MAY_WAIT, Report, Step
+from tidegauge.drive.contract import BROKER, ENDS, IN_SESSION, MAY_WAIT, Report, Step
 from tidegauge.drive.held import Held, Taken, WrongStep, cache_of, led
 from tidegauge.drive.sessions import known_of
 from tidegauge.impl.client_messages import FetchParams
@@ -160,7 +160,7 @@ def _recovery_skips_epoch_zero(_before: Held, taken: Step, after: Held, result: 
 @_as_in("KAFKA-8306")
 def _an_empty_log_ends_at_zero(_before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
     log = after.broker.partition.log
-    if taken[0] not in {"crash", "stop"} or log.batches:
+    if taken[0] not in ENDS or log.batches:
         return after, result
     return _with_log(after, log._replace(end=0)), result
 
@@ -168,7 +168,7 @@ def _an_empty_log_ends_at_zero(_before: Held, taken: Step, after: Held, result: 
 @_as_in("KAFKA-769")
 def _the_checkpoint_is_lost(_before: Held, taken: Step, after: Held, result: Report | None) -> Taken:
     log = after.broker.partition.log
-    return (_with_log(after, log._replace(hw=log.start)), result) if taken[0] in {"crash", "stop"} else (after, result)
+    return (_with_log(after, log._replace(hw=log.start)), result) if taken[0] in ENDS else (after, result)
 
 
 WRONG_STEPS: Mapping[str, WrongStep] = MappingProxyType(_ALL)

@@ -19,16 +19,27 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from tidegauge.drive.beginnings import Beginning
-from tidegauge.drive.contract import ACKS_ALL, BATCHES, REPORTED, STEPS, Capabilities, Opening, Order, Report, Step, Watch
+from tidegauge.drive.contract import (
+    ACKS_ALL,
+    BATCHES,
+    ENDS,
+    REPORTED,
+    STEPS,
+    STOP,
+    Capabilities,
+    Opening,
+    Order,
+    Report,
+    Step,
+    Watch,
+)
 from tidegauge.drive.contract import LOG_STARTS as MOVING_STARTS
 from tidegauge.drive.kafka.broker import KafkaBroker
 from tidegauge.drive.kafka.lane import Lane
 from tidegauge.drive.kafka.partition import UNREAD, Partition
 from tidegauge.drive.kafka.restarts import (
-    ENDS,
     HIGH_WATERMARKS,
     LOG_STARTS,
-    STOP,
     begins_at,
     checkpointed,
     ends_of,

@@ -12,10 +12,8 @@ Rules of this file
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from tidegauge.drive.contract import CRASH, ENDS
 from tidegauge.drive.contract import Path as Steps
-
-CRASH, STOP = "crash", "stop"
-ENDS = (CRASH, STOP)
 
 HIGH_WATERMARKS, LOG_STARTS = "replication-offset-checkpoint", "log-start-offset-checkpoint"
 

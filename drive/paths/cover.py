@@ -7,15 +7,16 @@ Rules of this file
    sessions, it is also what the sessions remember, and only fetches in sessions count. Where they wait in sessions, it is
    what waits and who has a session: what a session was told before makes no difference to who waited.
 2. States are explored breadth first and each path begins with a shortest run to a state that still has something to
-   take; then it goes on while there is something near. So a path that fails is short already.
+   take; then it goes on while there is something near. So a path that fails is short already. The process does not end
+   often on it (`MOST_ENDS`): paths of a broker share its ends, so all wait for as many as the path that has most.
 3. Order is that of the graph, or as a seed shuffles it. The same graph and the same seed give the same paths.
 """
 
 import random
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from tidegauge.drive.contract import BROKER, EVERYTHING, IN_SESSION, MAY_WAIT, Capabilities, Opening, Order, Path, Step
+from tidegauge.drive.contract import BROKER, ENDS, EVERYTHING, IN_SESSION, MAY_WAIT, Capabilities, Opening, Order, Path, Step
 from tidegauge.drive.held import Held, opened
 from tidegauge.drive.paths.inputs import LEADER_EPOCH, NEXT, NOT_DUE, Input, Inputs, Local, Requested, counted, local
 from tidegauge.drive.reference import lacking, possible, step
@@ -25,8 +26,9 @@ from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import INVALID_UPDATE_VERSION, NONE, UNDEFINED
 from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH, INITIAL_EPOCH
 
-LONGEST, NEAR = 24, 3
-"""How long a path may go on, and how many steps it walks to reach something new."""
+LONGEST, NEAR, MOST_ENDS = 24, 3, 3
+"""How long a path may go on, how many steps it walks to reach something new, and how many ends of the process it goes on
+through."""
 
 LocalStep = tuple[Local, Requested, Step, tuple[Hashable, ...]]
 
@@ -228,16 +230,22 @@ def _path(
         run.append(parents[at][1])
         at = parents[at][0]
     yield from reversed(run)
-    room = longest - len(run)
+    room, ends = longest - len(run), _ends(run)
+    has_taken = False
     while room > 0:
         found = _nearest(edges, state, left)
-        if not found:
+        ends += _ends([edge.step for edge in found])
+        if not found or (has_taken and ends > MOST_ENDS):
             return
         for edge in found:
             left.discard(edge.takes)
             yield edge.step
             state = edge.to
-        room -= len(found)
+        room, has_taken = room - len(found), True
+
+
+def _ends(steps: Iterable[Step]) -> int:
+    return sum(step[0] in ENDS for step in steps)
 
 
 def _nearest(edges: list[list[Edge]], state: int, left: set[LocalStep]) -> list[Edge]:

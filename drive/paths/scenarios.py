@@ -18,7 +18,7 @@ from tidegauge.conformance.play.controlled_session import ControlledSession
 from tidegauge.conformance.play.directives import Player
 from tidegauge.conformance.play.scenario import Scenario, read, shipped
 from tidegauge.conformance.play.session import Session
-from tidegauge.drive.contract import BROKER, Capabilities, Opening, Order, Path, Step
+from tidegauge.drive.contract import BROKER, ENDS, Capabilities, Opening, Order, Path, Step
 from tidegauge.drive.held import Held, opened
 from tidegauge.drive.paths.cover import requested_by, resolved, response_to_overtaken
 from tidegauge.drive.paths.inputs import Input, Rename, image_step, inputs_of, local, renaming
@@ -142,7 +142,7 @@ def _steps(held: Held, given: Input) -> Iterator[Step]:
     """The steps of the contract that give it."""
     unread = held.partition_epoch == UNDEFINED or held.broker.partition.leader_epoch == UNDEFINED
     name = given.step[0]
-    if unread and name not in {"metadata", "crash", "stop"}:
+    if unread and name not in {"metadata", *ENDS}:
         return
     if given.requested:
         peer: int = given.step[1]

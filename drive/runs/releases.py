@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tidegauge.conformance.judging.workers import workers
 from tidegauge.drive import transcript
-from tidegauge.drive.contract import IN_SESSION, MAY_WAIT, Order
+from tidegauge.drive.contract import IN_SESSION, MAY_WAIT, Capabilities, Order
 from tidegauge.drive.kafka.node import KafkaNode
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
 from tidegauge.drive.player import play, reference
@@ -37,6 +37,7 @@ from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, FOLDER, place_of, p
 from tidegauge.drive.runs.switches_read import switches_read
 from tidegauge.drive.transcript import TranscriptNode
 from tidegauge.impl.errors import TidegaugeError
+from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, named, version_of
 
 GRAPHS = ("two", "crash", "starts", "acks", "waits", "both", "sessions", "session_starts", "session_waits", "isr", "three")
@@ -128,27 +129,34 @@ def _with_any(node: TranscriptNode, names: frozenset[str]) -> int:
 def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) -> tuple[bool, str]:
     """Play a release on an unmodified broker and record it; whether it does what its profile says, and a text.
 
-    Where not all parts are played, what else was recorded of it stays.
+    Where not all parts are played, what was recorded of the others stays, but for paths on which it differed, and the file is
+    as if all had been played.
     """
     profile, place = named(f"{RELEASE}{release}"), place_of(release, folder)
-    kept = () if set(parts) == set(PARTS) else transcript.read(place).recorded()
     began = time.monotonic()
     with KafkaNode(release, jars_of(release, jars)) as node:
-        found = [one for name in SCENARIOS for one in named_scenarios(name, profile, node.capabilities)]
-        orders, coverage = orders_for(
-            node.capabilities,
-            profile,
-            graphs=[name for name in GRAPHS if name in parts],
-            walks=WALKS if "walks" in parts else 0,
-            seed=SEED,
-            scenarios={one.name: one.order for one in found} if "scenarios" in parts else {},
-        )
+        orders, coverage = _orders_of(parts, node.capabilities, profile)
+        all_of_them = set(parts) == set(PARTS)
+        whole = orders if all_of_them else _orders_of(PARTS, node.capabilities, profile)[0]
         recorder = Recorder(orders)
         shown = run(node, orders, profile, coverage, recorder, log_lines=node.log_lines)
-        played = set(orders)
-        others = [one for one in kept if one.order not in played]
-        transcript.write(place, node.capabilities, profile.name, (*others, *recorder.recorded()))
+        before = () if all_of_them else transcript.read(place).recorded()
+        recorded = {one.order: one for one in (*before, *recorder.recorded())}
+        transcript.write(place, node.capabilities, profile.name, [recorded[one] for one in whole if one in recorded])
     return not shown.played.differences, f"{text_of(shown)} ({time.monotonic() - began:.0f} s)"
+
+
+def _orders_of(parts: Sequence[str], capabilities: Capabilities, profile: Profile) -> tuple[list[Order], list[str]]:
+    """The paths of some parts, and their coverage."""
+    found = [one for name in SCENARIOS for one in named_scenarios(name, profile, capabilities)]
+    return orders_for(
+        capabilities,
+        profile,
+        graphs=[name for name in GRAPHS if name in parts],
+        walks=WALKS if "walks" in parts else 0,
+        seed=SEED,
+        scenarios={one.name: one.order for one in found} if "scenarios" in parts else {},
+    )
 
 
 def _say(text: str) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive.contract import EVERYTHING, Capabilities
+from tidegauge.drive.contract import ENDS, EVERYTHING, Capabilities
 from tidegauge.drive.coverage import T_TABLE, counting, coverage_lines
 from tidegauge.drive.held import opened
-from tidegauge.drive.paths.cover import LONGEST, _given, _local, cover
+from tidegauge.drive.paths.cover import LONGEST, MOST_ENDS, _given, _local, cover
 from tidegauge.drive.paths.graphs import GRAPHS, USUAL, DrivenGraph, cover_of, graph_named
 from tidegauge.drive.paths.inputs import Input
 from tidegauge.drive.paths.walks import walk, walks
@@ -29,6 +29,14 @@ def test_a_cover_takes_every_local_step_of_its_graph() -> None:
     assert (made.states, made.transitions) == (1848, 7329)
     assert (made.taken, made.local_steps, made.unreached) == (382, 382, 0)
     assert max(len(order.path) for order in made.orders) <= LONGEST + 2
+
+
+def test_a_path_ends_its_process_seldom_and_every_local_step_is_taken_all_the_same() -> None:
+    """Only what is beyond the third end of a shortest run is taken behind more of them."""
+    made = cover(GRAPHS["acks"].inputs(FETCH_TRUNCATION), FETCH_TRUNCATION)
+    ends = [sum(step[0] in ENDS for step in order.path) for order in made.orders]
+    assert made.taken == made.local_steps
+    assert max(ends) == MOST_ENDS
 
 
 def test_the_paths_really_take_them() -> None:

@@ -129,8 +129,8 @@ def _with_any(node: TranscriptNode, names: frozenset[str]) -> int:
 def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) -> tuple[bool, str]:
     """Play a release on an unmodified broker and record it; whether it does what its profile says, and a text.
 
-    Where not all parts are played, what was recorded of the others stays, but for paths on which it differed, and the file is
-    as if all had been played.
+    Where not all parts are played, what was recorded of the others stays, but for paths on which it differed, and the file
+    is as if all had been played.
     """
     profile, place = named(f"{RELEASE}{release}"), place_of(release, folder)
     began = time.monotonic()

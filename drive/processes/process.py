@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from tidegauge.drive.processes.class_archive import ClassArchive
 from tidegauge.drive.processes.guarded import OUT, Guarded
 from tidegauge.spec.checker.java import find_java
 
@@ -63,10 +64,11 @@ class KafkaProcess:
     """
 
     def __init__(self, jars: Path, properties: Mapping[str, object], environment: Mapping[str, str] = NOTHING) -> None:
-        self._jars, self._java, self._node = jars, find_java().path, properties["node.id"]
+        self._jars, self._java, self._node = jars, find_java(), properties["node.id"]
         self._environment = environment
         self._guarded = Guarded("tidegauge-kafka-")
         self.home = self._guarded.home
+        self._classes = ClassArchive(self._java, jars, self.home)
         self.log = self.home / "server.log"
         self._configuration = self.home / "server.properties"
         found = {**properties, "log.dirs": self.data}
@@ -87,6 +89,7 @@ class KafkaProcess:
     def stop(self) -> None:
         """End it in order, and wait."""
         self._guarded.end(signal.SIGTERM)
+        self._classes.keep()
 
     def kill(self) -> None:
         """End it at once."""
@@ -122,7 +125,8 @@ class KafkaProcess:
         }
         given = [f"-D{name}={value}" for name, value in settings.items()]
         around = ["env", *(f"{name}={value}" for name, value in self._environment.items())] if self._environment else []
-        return [*around, str(self._java), *HEAP, *given, "-cp", f"{self._jars}{os.sep}*", SERVER, str(self._configuration)]
+        java = [str(self._java.path), *HEAP, *self._classes.flags]
+        return [*around, *java, *given, "-cp", f"{self._jars}{os.sep}*", SERVER, str(self._configuration)]
 
 
 def _lines(path: Path) -> list[str]:

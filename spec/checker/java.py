@@ -20,6 +20,9 @@ from pathlib import Path
 from tidegauge.spec.errors import SpecError
 
 OLDEST = 17
+WHOLE = 25
+"""The first whose archive of classes is a whole one."""
+
 VECTOR_MODULE = "jdk.incubator.vector"
 
 
@@ -30,6 +33,13 @@ class Java:
     path: Path
     version: int
     origin: str
+
+    @property
+    def archive_flags(self) -> tuple[str, str]:
+        """The -XX flags that make an archive of the classes that were loaded, and that use one. Since Java 25 it is a whole
+        one (JEP 514), before that one on top of the archive of Java's own classes (JEP 350), which not every runtime has.
+        """
+        return ("AOTCacheOutput", "AOTCache") if self.version >= WHOLE else ("ArchiveClassesAtExit", "SharedArchiveFile")
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:

@@ -1,15 +1,12 @@
 """Start many JVMs sooner: the classes of TLC, loaded once, in an archive that later runs of the same runtime map.
 
-A third to a quarter of a run of one second is spent on loading classes. Since Java 25 one flag makes a whole archive
-(JEP 514), before that one on top of the archive of Java's own classes (JEP 350), which not every runtime carries.
+A third to a quarter of a run of one second is spent on loading classes.
 """
 
 from pathlib import Path
 
 from tidegauge.spec.checker.java import Java
 from tidegauge.spec.checker.tlc import Limits, run_tlc
-
-WHOLE = 25
 
 # Of each kind of expression and check a little, so that what evaluates it is loaded.
 _MODULE = r"""---- MODULE WarmUp ----
@@ -36,7 +33,7 @@ def warm_start(java: Java, directory: Path) -> tuple[str, ...]:
     for their collector.
     """
     archive = directory / "tlc.archive"
-    make, use = ("AOTCacheOutput", "AOTCache") if java.version >= WHOLE else ("ArchiveClassesAtExit", "SharedArchiveFile")
+    make, use = java.archive_flags
     flags = (f"-XX:{make}={archive}",)
     limits = Limits(brief=True, until_exit=True)
     run_tlc("WarmUp", _CONFIG, extra_modules={"WarmUp.tla": _MODULE}, limits=limits, java=java, jvm_flags=flags)

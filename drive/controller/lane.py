@@ -158,7 +158,7 @@ class Lane:
             if self.image.changed_at.get(broker, UNDEFINED) != begun:
                 self._said.pop(broker, None)
                 return
-            self.process.clock.advance(LOOK)
+            await self._pass(LOOK / self.process.clock.session, broker)  # in the machine's time looks are a good part of one
         raise WireError(f"the controller: expected the session of broker {broker} to be over; seen no record of that")
 
     async def session_lapses(self, broker: int) -> None:

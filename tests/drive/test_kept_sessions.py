@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.drive.test_left_sessions import Hand
+from tidegauge.drive.controller import lane as lane_
 from tidegauge.drive.controller.contract import ALL, Opening
 from tidegauge.drive.controller.image import LogRecord
 from tidegauge.drive.controller.lane import HOLDER, Lane
@@ -35,6 +37,8 @@ class Believes:
         self.is_read, self.reads = False, 0
         self.beats: list[tuple[int, int]] = []
         self.contact: dict[int, float] = {}
+        self.blind = 0
+        """How many looks find nothing yet."""
         self._log: list[LogRecord] = []
 
     async def call(self, name: str, body: Message) -> Message:
@@ -56,8 +60,8 @@ class Believes:
         return new
 
     async def wake(self) -> None:
-        self.is_read = False
-        for broker in self.overdue():
+        self.is_read, self.blind = False, self.blind - 1
+        for broker in self.overdue() if self.blind < 0 else ():
             del self.contact[broker]
             self._change(broker, 0, 1)
 
@@ -117,6 +121,19 @@ def test_only_the_session_that_is_meant_is_over(taken: list[tuple[str, int]]) ->
             await lane.read()
             assert fenced(lane) == over
             assert HOLDER in process.contact
+
+    with_lane(work)
+
+
+def test_others_are_kept_while_looks_take_as_long_as_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they do in the machine's time, where it is slow."""
+    monkeypatch.setattr(lane_, "LOOK", 5.0)
+
+    async def work(process: Believes, lane: Lane) -> None:
+        process.blind = 20
+        await lane.session_expires(1)
+        assert fenced(lane) == {1}
+        assert HOLDER in process.contact
 
     with_lane(work)
 

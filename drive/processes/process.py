@@ -43,7 +43,7 @@ LEVELS: Mapping[str, str] = {
 }
 """Loggers that say more or less than INFO. An AlterPartition request that is sent again each time would fill the log."""
 
-HEAP = ("-Xmx448m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+HEAP = ("-Xmx448m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 SERVER = "kafka.Kafka"
 LAST_WORDS = 12
 NOTHING: Mapping[str, str] = MappingProxyType({})

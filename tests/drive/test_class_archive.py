@@ -1,14 +1,13 @@
 """A process that ended in order leaves an archive of its classes, which later ones map; nothing else comes of it."""
 
-from collections.abc import Callable
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tidegauge.drive.processes.class_archive import ClassArchive
-from tidegauge.spec.checker.java import Java
-
-Make = Callable[[str], ClassArchive]
+from tidegauge.drive.processes.process import HEAP
+from tidegauge.spec.checker.java import Java, find_java
 
 
 @pytest.fixture
@@ -69,3 +68,18 @@ def test_what_cannot_be_kept_is_made_again(place: Path) -> None:
 def test_without_a_runtime_that_is_there_nothing_is_asked_for(place: Path) -> None:
     (place / "java").unlink()
     assert of(place, "first").flags == ()
+
+
+@pytest.mark.tlc
+def test_a_runtime_starts_with_the_flags_that_make_an_archive_and_with_those_that_map_it(place: Path) -> None:
+    """Beside those of every driven process. Java 25 refuses some of them together."""
+    java = find_java()
+    (place / "one.jar").unlink()
+    for home in ("first", "second"):
+        (place / home).mkdir()
+        archive = ClassArchive(java, place, place / home)
+        done = subprocess.run(
+            [java.path, *HEAP, *archive.flags, "-version"], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        archive.keep()

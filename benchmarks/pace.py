@@ -19,7 +19,7 @@ from types import TracebackType
 
 LOOPS, WARM = 100_000, 20_000
 EVERY = 1.0
-"""In seconds; a sample is a hundredth of that."""
+"""In seconds; a sample takes less than a hundredth of that."""
 
 FASTEST = 20
 
@@ -41,7 +41,15 @@ class Pace:
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
         for core in cores:
             command = [sys.executable, "-S", __file__, str(core)]
-            self._running.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            self._running.append(
+                subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    start_new_session=True,  # Ctrl-C is for the job; these end with their input
+                )
+            )
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -1,7 +1,7 @@
 """How long a whole job takes, and how long it would have on cores that nobody else slows down: `conformance`, or `kafka`.
 
-`conformance` is after its set-up. `kafka` begins without covers, and its jars are there; it makes docs/kafka-releases.md and
-drive/transcripts anew, as `./run kafka` does.
+`conformance` is after its set-up. `kafka` begins without covers and archives of classes, and its jars are there; it makes
+docs/kafka-releases.md and drive/transcripts anew, as `./run kafka` does.
 """
 
 import os
@@ -39,10 +39,11 @@ def without(folders: tuple[str, ...]) -> Iterator[dict[str, str]]:
     """An environment whose cache is the user's but for some folders."""
     mine = cache("")
     with tempfile.TemporaryDirectory(prefix="tidegauge-cache-") as place:
-        (Path(place) / "tidegauge").mkdir()
+        theirs = Path(place) / mine.name
+        theirs.mkdir()
         for one in sorted(mine.iterdir()) if mine.is_dir() else ():
             if one.name not in folders:
-                (Path(place) / "tidegauge" / one.name).symlink_to(one)
+                (theirs / one.name).symlink_to(one)
         yield {**os.environ, "XDG_CACHE_HOME": place}
 
 

@@ -148,14 +148,15 @@ def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) 
 
 def _orders_of(parts: Sequence[str], capabilities: Capabilities, profile: Profile) -> tuple[list[Order], list[str]]:
     """The paths of some parts, and their coverage."""
-    found = [one for name in SCENARIOS for one in named_scenarios(name, profile, capabilities)]
+    scenarios = SCENARIOS if "scenarios" in parts else ()
+    found = [one for name in scenarios for one in named_scenarios(name, profile, capabilities)]
     return orders_for(
         capabilities,
         profile,
         graphs=[name for name in GRAPHS if name in parts],
         walks=WALKS if "walks" in parts else 0,
         seed=SEED,
-        scenarios={one.name: one.order for one in found} if "scenarios" in parts else {},
+        scenarios={one.name: one.order for one in found},
     )
 
 

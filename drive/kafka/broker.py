@@ -21,6 +21,7 @@ from tidegauge.drive.kafka.canary import Canary
 from tidegauge.drive.kafka.clients import Calls, Versions
 from tidegauge.drive.kafka.controller import CONTROLLER, Controller
 from tidegauge.drive.kafka.lag_check import CHECKED_EVERY_MS, LAG_MS, LagCheck
+from tidegauge.drive.kafka.looks import Looks
 from tidegauge.drive.kafka.peers import Peer
 from tidegauge.drive.kafka.pulse import Pulse
 from tidegauge.drive.kafka.restarts import HIGH_WATERMARKS
@@ -41,6 +42,9 @@ CHECKED_AFTER = 0.3
 
 MANY_SESSIONS = 1_000_000
 """More than there are paths: no session is driven out by those of paths that are done."""
+
+HEARTBEAT_MS = 20
+"""A heartbeat says which metadata was applied: one step waits for it that long, all paths together do not."""
 
 HOUR_MS = 3_600_000
 NO_LIMIT_MS = -2
@@ -87,7 +91,7 @@ def properties(controller_port: int, *, lags: bool) -> Mapping[str, object]:
         "log.cleaner.enable": "false",
         "log.index.size.max.bytes": 4096,
         "log.segment.delete.delay.ms": 1000,
-        "broker.heartbeat.interval.ms": 10,
+        "broker.heartbeat.interval.ms": HEARTBEAT_MS,
         "broker.session.timeout.ms": HOUR_MS,
         "replica.lag.time.max.ms": NO_LIMIT_MS,
         "replica.fetch.wait.max.ms": NO_LIMIT_MS,
@@ -106,6 +110,7 @@ class KafkaBroker:
 
     connection: Connection
     calls: Calls
+    looks: Looks
     process: KafkaProcess
 
     def __init__(self, jars: Path, clock: MovedClock | None = None) -> None:
@@ -190,3 +195,4 @@ class KafkaBroker:
         await self._signs.wait_for(lambda: self.controller.unfenced, "a registration and heartbeats")
         self.connection = await self.connect()
         self.calls = Calls(Versions(await self.connection.versions()))
+        self.looks = Looks(self.connection, self.calls)

@@ -1,11 +1,6 @@
-"""What clients and followers ask a broker about one partition, and how its replica is seen from outside.
+"""What clients and followers ask a broker about one partition.
 
-Rules of this file
-
-1. Everything here is an ordinary request on a client's connection; nothing is installed in the broker.
-2. A replica's log end is what ListOffsets says to replica -2 (a debugging consumer, followers serve it, too); its high
-   watermark and log start what a consumer's fetch at that offset says (KIP-392); the end of each epoch of its cache what
-   such a fetch one offset further is told to diverge to (KIP-595).
+Rule of this file: everything here is an ordinary request on a client's connection; nothing is installed in the broker.
 """
 
 import time
@@ -14,9 +9,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Call, Connection
-from tidegauge.drive.wire.primitives import WireError
-from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
+from tidegauge.drive.wire.frames import Call
+from tidegauge.impl.rules import UNDEFINED
 from tidegauge.traces.segments.record_batch import batch_of, encode, header
 
 CONSUMER, DEBUGGING_CONSUMER = -1, -2
@@ -30,15 +24,6 @@ class Topic(NamedTuple):
 
     id: UUID
     name: str
-
-
-class Replica(NamedTuple):
-    """A replica as it is seen from outside. `ends`: for each leader epoch from 0 what its epoch cache answers."""
-
-    leo: int
-    hw: int
-    log_start: int
-    ends: tuple[tuple[int, int], ...]
 
 
 class Versions:
@@ -140,18 +125,3 @@ def batches_of(found: Message) -> list[list[int]]:
         batch, at = header(data, at)
         batches.append([batch.base, batch.last, batch.epoch])
     return batches
-
-
-async def replica_of(connection: Connection, calls: Calls, topic: Topic, epochs: int) -> Replica:
-    """The broker's replica of a partition, with its answers for that many leader epochs. Raises WireError without one."""
-    (listed,) = await connection.calls([calls.list_offsets(topic, LATEST_TIMESTAMP, DEBUGGING_CONSUMER)])
-    end = listed["topics"][0]["partitions"][0]
-    if end["errorCode"] != NONE:
-        raise WireError(f"{topic.name}: expected the log end offset; seen error {end['errorCode']}")
-    leo = end["offset"]
-    beyond = (calls.fetch(topic, leo + 1, last_fetched_epoch=epoch) for epoch in range(epochs))
-    here, *ends = map(fetched, await connection.calls([calls.fetch(topic, leo), *beyond]))
-    if here["errorCode"] != NONE or any(one["errorCode"] not in {NONE, OFFSET_OUT_OF_RANGE} for one in ends):
-        raise WireError(f"{topic.name}: expected its high watermark at offset {leo}; seen {here}, {ends}")
-    found_ends = tuple(diverging_of(one) or (UNDEFINED, UNDEFINED) for one in ends)
-    return Replica(leo, here["highWatermark"], here["logStartOffset"], found_ends)

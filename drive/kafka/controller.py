@@ -21,7 +21,7 @@ from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE
 
 CONTROLLER = 3000
 QUORUM_EPOCH = 5
-LINGER = 0.01
+LINGER = 0.02
 """Metadata is read so long after it was written, in seconds, with what else is written by then: to apply anything costs a
 broker more than what it applies.
 """

@@ -50,7 +50,7 @@ from tidegauge.drive.processes.clock import MovedClock, clock
 
 T = TypeVar("T")
 
-LANES = 32
+LANES = 64
 """So many that the process is busy while some linger, to share what they wait for."""
 
 MOMENT = 0.01

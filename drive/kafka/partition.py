@@ -15,7 +15,6 @@ from tidegauge.drive.kafka.clients import (
     batches_of,
     diverging_of,
     fetched,
-    replica_of,
 )
 from tidegauge.drive.kafka.fetch_sessions import FetchSessions
 from tidegauge.drive.kafka.followers import Followers, Read
@@ -78,7 +77,7 @@ class Partition:
     async def report(self, result: Report | None = None) -> Report:
         """Everything that is seen of the broker and its partition."""
         await self._broker.controller.proposals.exchanged()
-        replica = await replica_of(self._lane.connection, self._broker.calls, self.topic, self._highest_epoch + 1)
+        replica = await self._broker.looks.replica_of(self.topic, self._highest_epoch + 1)
         await asyncio.sleep(0)  # what came with the last response of this is taken in, too
         return {
             "result": result,

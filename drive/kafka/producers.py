@@ -5,7 +5,7 @@ import asyncio
 from typing import NamedTuple
 
 from tidegauge.drive.contract import Report
-from tidegauge.drive.kafka.clients import Topic, replica_of
+from tidegauge.drive.kafka.clients import Topic
 from tidegauge.drive.kafka.lane import Lane
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Connection
@@ -47,7 +47,7 @@ class Producers:
         return None
 
     async def _log_end(self, topic: Topic) -> int:
-        return (await replica_of(self._lane.connection, self._broker.calls, topic, 0)).leo
+        return (await self._broker.looks.replica_of(topic, 0)).leo
 
     def answered(self) -> list[list[int]]:
         """Base offset and error of those whose response has come since this was last asked."""

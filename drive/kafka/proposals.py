@@ -15,11 +15,11 @@ from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.signs import Signs
 from tidegauge.impl.rules import NONE
 
-PAUSE = 0.01
+PAUSE = 0.04
 """How long a request is held when nobody waits for the next one, in seconds."""
 
-LINGER = 0.005
-"""How long it is held when somebody does: others who wait by then share the next one."""
+LINGER = 0.02
+"""How long it is held when somebody does: others who wait by then share the next one, and look together afterwards."""
 
 
 class Proposals:

@@ -43,7 +43,15 @@ LEVELS: Mapping[str, str] = {
 }
 """Loggers that say more or less than INFO. An AlterPartition request that is sent again each time would fill the log."""
 
-HEAP = ("-Xmx448m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+RUNTIME = ("-Xmx448m", "-Xms256m", "-Xmn128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+"""A small heap whose youngest part is large, for most of what a request makes is soon gone; a process lives for minutes, too
+short for the second compiler; and no file of its counters that one which is killed would leave."""
+
+UNWATCHED: Mapping[str, object] = MappingProxyType(
+    {"metrics.jmx.exclude": ".*", "metric.reporters": "", "auto.include.jmx.reporter": "false"}
+)
+"""Nobody reads a process's metrics, and each partition has a dozen (FilteringJmxReporter, KIP-544; JmxReporter, KIP-830)."""
+
 SERVER = "kafka.Kafka"
 LAST_WORDS = 12
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -71,7 +79,7 @@ class KafkaProcess:
         self._classes = ClassArchive(self._java, jars, self.home)
         self.log = self.home / "server.log"
         self._configuration = self.home / "server.properties"
-        found = {**properties, "log.dirs": self.data}
+        found = {**UNWATCHED, **properties, "log.dirs": self.data}
         self._configuration.write_text("".join(f"{key}={value}\n" for key, value in found.items()), encoding="utf-8")
         (self.home / "log4j2.properties").write_text(_log4j2(), encoding="utf-8")
         (self.home / "log4j.properties").write_text(_log4j1(), encoding="utf-8")
@@ -125,7 +133,7 @@ class KafkaProcess:
         }
         given = [f"-D{name}={value}" for name, value in settings.items()]
         around = ["env", *(f"{name}={value}" for name, value in self._environment.items())] if self._environment else []
-        java = [str(self._java.path), *HEAP, *self._classes.flags]
+        java = [str(self._java.path), *RUNTIME, *self._classes.flags]
         return [*around, *java, *given, "-cp", f"{self._jars}{os.sep}*", SERVER, str(self._configuration)]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.drive.processes.class_archive import ClassArchive
-from tidegauge.drive.processes.process import HEAP
+from tidegauge.drive.processes.process import RUNTIME
 from tidegauge.spec.checker.java import Java, find_java
 
 
@@ -81,7 +81,7 @@ def test_a_runtime_starts_with_the_flags_that_make_an_archive_and_with_those_tha
         archive = ClassArchive(java, place, place / home)
         given += archive.flags
         done = subprocess.run(
-            [java.path, *HEAP, *archive.flags, "-version"], capture_output=True, text=True, timeout=120, check=False
+            [java.path, *RUNTIME, *archive.flags, "-version"], capture_output=True, text=True, timeout=120, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         archive.keep()

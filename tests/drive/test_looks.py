@@ -19,7 +19,7 @@ from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE
 
 TOPICS = [Topic(uuid4(), f"p{number}") for number in range(4)]
 LEO = {topic.id: 3 * number for number, topic in enumerate(TOPICS)}
-"""Where each log ends; the high watermark is one before it, and leader epoch e ends at e."""
+"""Where each log ends; its high watermark is one before that, its start two, and leader epoch e ends e after it."""
 BY_NAME = {topic.name: topic.id for topic in TOPICS}
 NOT_LEADER, STORAGE_ERROR = 6, 56
 BEYOND = "Fetch beyond"
@@ -35,8 +35,10 @@ class Broker:
         self.asked: list[tuple[str, int]] = []
         self.errors: dict[tuple[str, UUID], int] = {}
         self.whole = NONE
+        self.leaves_out: set[UUID] = set()
         self.there = asyncio.Event()
         self.there.set()
+        self.listener = Listener(shipped(), ["ListOffsets", "Fetch"], self.handle, Signs())
 
     async def handle(self, request: Received) -> Message:
         await self.there.wait()
@@ -46,7 +48,9 @@ class Broker:
             assert request.body["replicaId"] == DEBUGGING_CONSUMER, "followers serve nobody else"
             return {"topics": [{"name": one["name"], "partitions": [self._end(BY_NAME[one["name"]])]} for one in topics]}
         found = [
-            {"topicId": one["topicId"], "partitions": [self._at(one["topicId"], one["partitions"][0])]} for one in topics
+            {"topicId": one["topicId"], "partitions": [self._at(one["topicId"], one["partitions"][0])]}
+            for one in topics
+            if one["topicId"] not in self.leaves_out
         ]
         return {"errorCode": self.whole, "responses": [] if self.whole else found}
 
@@ -74,11 +78,10 @@ def with_a_broker(work: Callable[[Broker, Looks], Awaitable[None]]) -> None:
         unheard: list[object] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
         broker = Broker()
-        listener = Listener(shipped(), ["ListOffsets", "Fetch"], broker.handle, Signs())
-        connection = await Connection.open(shipped(), await listener.start())
+        connection = await Connection.open(shipped(), await broker.listener.start())
         await work(broker, Looks(connection, Calls(Versions(await connection.versions()))))
         connection.close()
-        listener.close()
+        broker.listener.close()
         gc.collect()  # a task that failed says so when it is gone
         assert not unheard
 
@@ -142,8 +145,17 @@ def test_an_error_of_the_whole_or_a_broker_that_is_gone_is_everybodys() -> None:
         broker.there.clear()
         looking = [asyncio.create_task(looks.replica_of(topic, 1)) for topic in TOPICS]
         await asyncio.sleep(0.05)
-        looks._connection.close()
+        broker.listener.close()
         assert all(isinstance(one, OSError) for one in await asyncio.gather(*looking, return_exceptions=True))
+
+    with_a_broker(work)
+
+
+def test_nobody_waits_for_a_partition_that_a_response_leaves_out() -> None:
+    async def work(broker: Broker, looks: Looks) -> None:
+        broker.leaves_out.add(TOPICS[1].id)
+        found = await asyncio.gather(*(looks.replica_of(topic, 1) for topic in TOPICS), return_exceptions=True)
+        assert [str(TOPICS[1].id) in str(one) for one in found] == [True] * len(TOPICS)
 
     with_a_broker(work)
 

@@ -17,6 +17,7 @@ CONSUMER, DEBUGGING_CONSUMER = -1, -2
 LATEST_TIMESTAMP, EARLIEST_TIMESTAMP = -1, -2
 ONE_BATCH, PLENTY = 1, 1 << 20
 FOREVER_MS = (1 << 31) - 1
+LONG_OVER_MS = -(1 << 31)
 
 
 class Topic(NamedTuple):
@@ -98,9 +99,14 @@ class Calls:
         return Call("Produce", self._versions["Produce"], body)
 
     def delete_records(self, topic: Topic, offset: int) -> Call:
-        """Delete what lies before an offset, and wait for no follower."""
+        """Delete what lies before an offset, and wait for no follower, nor be counted as one that waits.
+
+        While the count of those changes, any follower's fetch may find that a low watermark has risen, and wake fetches that
+        wait (Partition#updateFollowerFetchState reads it twice). One that waits for 0 ms is counted until the timer's thread
+        has run; one whose time was over long ago never is (TimingWheel#add).
+        """
         partitions = [{"partitionIndex": 0, "offset": offset}]
-        body = {"topics": [{"name": topic.name, "partitions": partitions}], "timeoutMs": 0}
+        body = {"topics": [{"name": topic.name, "partitions": partitions}], "timeoutMs": LONG_OVER_MS}
         return Call("DeleteRecords", self._versions["DeleteRecords"], body)
 
 

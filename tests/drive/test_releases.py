@@ -1,4 +1,4 @@
-"""Releases are recorded whole or in parts."""
+"""Releases are recorded whole or in parts, and their page says what was recorded."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tidegauge.drive.contract import EVERYTHING
 from tidegauge.drive.paths.named import named_scenarios
 from tidegauge.drive.runs import releases
 from tidegauge.drive.runs.recheck import recheck
-from tidegauge.drive.runs.shipped import place_of
+from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, FOLDER, place_of, places
 from tidegauge.impl.releases import named
 
 
@@ -35,3 +35,16 @@ def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch:
     assert rest < set(part.orders)
     assert all(part.reports(order) == whole.reports(order) for order in rest)
     assert recheck(part).exit_code == 1
+
+
+def test_a_column_of_the_page_is_what_its_transcript_says() -> None:
+    """Of the controller that did least."""
+    all_of_them = [*places(FOLDER, BROKER), *places(FOLDER, CONTROLLER)]
+    least = min(all_of_them, key=lambda place: place.stat().st_size)
+    others = [place for place in all_of_them if place != least]
+    assert releases.page(FOLDER, others) == releases.PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+def test_the_page_is_what_the_transcripts_say() -> None:
+    assert releases.page(FOLDER) == releases.PAGE.read_text(encoding="utf-8")

@@ -67,7 +67,7 @@ class Compiler:
         fields, absent = [], {}
         for one in definitions:
             default = self._default(one)
-            if self._version in versions_of(one["versions"]):
+            if self._has(one):
                 tagged = self._version in versions_of(one.get("taggedVersions"))
                 fields.append(_Field(_name(one), self._field(one), default, int(one["tag"]) if tagged else None))
             else:
@@ -98,6 +98,11 @@ class Compiler:
 
         return Codec(write, read)
 
+    def _has(self, one: Definition) -> bool:
+        """Whether this version has a field. One that is tagged in each of its versions need not say them twice, as the fetch
+        request's state of a replica in 3.5 does not (FieldSpec)."""
+        return self._version in versions_of(one.get("versions", one.get("taggedVersions")))
+
     def _field(self, one: Definition) -> Codec:
         flexible = self._flexible and one.get("flexibleVersions") != "none"
         nullable = self._version in versions_of(one.get("nullableVersions"))
@@ -125,7 +130,7 @@ class Compiler:
             value = _constant(kind, text)
             return lambda: value
         fields = self._fields_of(one, kind)
-        inner = [(_name(field), self._default(field)) for field in fields if self._version in versions_of(field["versions"])]
+        inner = [(_name(field), self._default(field)) for field in fields if self._has(field)]
         return lambda: {name: default() for name, default in inner}
 
 

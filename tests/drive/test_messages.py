@@ -85,6 +85,21 @@ def test_another_codec_reads_what_is_written_and_writes_the_same(name: str) -> N
             assert message.items() <= read.items() or any(isinstance(found, dict | list) for found in message.values())
 
 
+def test_a_field_that_is_tagged_in_each_of_its_versions_need_not_say_them_twice() -> None:
+    """As the fetch request of 3.5 does not, whose field kafka-python has with both."""
+    whole = THEIRS["FetchRequest"].json
+    short = [
+        {key: said for key, said in one.items() if (one["name"], key) != ("ReplicaState", "versions")}
+        for one in whole["fields"]
+    ]
+    assert short != whole["fields"]
+    messages = Messages([{**whole, "fields": short}])
+    for version, message in ((4, {"replicaId": 7}), (15, {}), (15, {"replicaState": {"replicaId": 7, "replicaEpoch": 3}})):
+        data = OURS.write("FetchRequest", version, message)
+        assert messages.write("FetchRequest", version, message) == data
+        assert messages.read("FetchRequest", version, data) == OURS.read("FetchRequest", version, data)
+
+
 def test_what_a_version_cannot_carry_is_refused_unless_it_says_nothing() -> None:
     """As Kafka's own codec does: an ignorable field, or one with its default, is let pass."""
     assert OURS.write("FetchRequest", 4, {"rackId": "a"}) == OURS.write("FetchRequest", 4, {})

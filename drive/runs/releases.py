@@ -52,7 +52,8 @@ HEAD = """# Releases of Kafka on their own wire
 
 Each release was taken through the local steps of the graphs {graphs}, through {walks} walks
 (seed {seed}), and through the scenarios {scenarios} ([what they show](findings.md)), as an unmodified broker process
-whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)). What it did is recorded in
+whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)). Whatever the suite knows to
+have changed since the first of them, one here has it and one does not. What a release did is recorded in
 [`drive/transcripts`](../drive/transcripts) and held against the reference in `./run conformance`. The graphs
 are those of a release's own profile, so not all have as many paths. This page is made from those files by
 `python -m tidegauge.drive.runs.releases`; `./run kafka` records them anew.

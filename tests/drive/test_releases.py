@@ -8,10 +8,11 @@ from tests.drive import instead
 from tidegauge.drive import transcript
 from tidegauge.drive.contract import EVERYTHING
 from tidegauge.drive.paths.named import named_scenarios
-from tidegauge.drive.runs import releases
+from tidegauge.drive.runs import releases, shipped
 from tidegauge.drive.runs.recheck import recheck
 from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, FOLDER, place_of, places
-from tidegauge.impl.releases import named
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.releases import RELEASE, SINCE, named, version_of
 
 
 def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,6 +36,19 @@ def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch:
     assert rest < set(part.orders)
     assert all(part.reports(order) == whole.reports(order) for order in rest)
     assert recheck(part).exit_code == 1
+
+
+def test_each_profile_since_the_oldest_release_is_on_the_wire() -> None:
+    """Whatever changed in between, a release that has it did what the table says."""
+    there = shipped.releases()
+    changes = {since for rows in SINCE.values() for since, _ in rows if since > version_of(there[0])}
+    asked = {".".join(map(str, (*since, 0)[:3])) for since in changes}
+    assert {unnamed(one) for one in asked} <= {unnamed(one) for one in there}
+    assert asked >= {"3.5.1", "4.0.0", "4.3.0"}
+
+
+def unnamed(release: str) -> Profile:
+    return named(f"{RELEASE}{release}")._replace(name="")
 
 
 def test_a_column_of_the_page_is_what_its_transcript_says() -> None:

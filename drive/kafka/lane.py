@@ -5,7 +5,7 @@ The peers are in sync on another partition, too, which the broker leads for good
 error, and there is nothing to be told, so it keeps a session alive and completes no fetch.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
 from tidegauge.drive.contract import BROKER
@@ -69,3 +69,11 @@ class Lane:
             self.connection.close()
         for peer in self.peers.values():
             peer.close()
+
+
+async def start(lanes: Sequence[Lane]) -> None:
+    """Have all of them ready to play on: what they register is applied together."""
+    for lane in lanes:
+        await lane.register()
+    for lane in lanes:
+        await lane.up()

@@ -35,7 +35,7 @@ from tidegauge.drive.contract import (
 )
 from tidegauge.drive.contract import LOG_STARTS as MOVING_STARTS
 from tidegauge.drive.kafka.broker import KafkaBroker
-from tidegauge.drive.kafka.lane import Lane
+from tidegauge.drive.kafka.lane import Lane, start
 from tidegauge.drive.kafka.partition import UNREAD, Partition
 from tidegauge.drive.kafka.restarts import (
     HIGH_WATERMARKS,
@@ -158,10 +158,7 @@ class KafkaNode:
             self._broker = KafkaBroker(self._jars, self._clock)
             await self._broker.start()
             self._lanes = [Lane(self._broker, number) for number in range(self._count)]
-            for lane in self._lanes:
-                await lane.register()
-            for lane in self._lanes:
-                await lane.up()
+            await start(self._lanes)
         return self._broker
 
     async def _closed(self) -> None:

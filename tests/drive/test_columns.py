@@ -8,6 +8,9 @@ from tests.drive.test_deeds import transcript
 from tidegauge.drive.runs import columns
 from tidegauge.drive.runs.columns import rows, table, tables
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "kafka-releases.md"
+"""That of this checkout: an installed package has no docs."""
+
 COUNTED = {"paths": "2", "steps": "1,000", "seldom": 0, "often": 3, "no sense": None}
 TABLE = """\
 |  | 4.2.1 | 4.2.2 |
@@ -53,7 +56,7 @@ def test_a_column_that_stands_is_not_made(places: dict[str, Path]) -> None:
 
 def test_the_page_is_read_as_it_was_written() -> None:
     """Both of its tables."""
-    page = (Path(__file__).resolve().parents[2] / "docs" / "kafka-releases.md").read_text(encoding="utf-8")
+    page = PAGE.read_text(encoding="utf-8")
     found = tables(page)
     assert len(found) == 2
     assert all(table(rows(counted, dict.fromkeys(one, Path()), one)) in page for one in found)

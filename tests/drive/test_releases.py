@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.drive import instead
+from tests.drive.test_columns import PAGE
 from tidegauge.drive import transcript
 from tidegauge.drive.contract import EVERYTHING
 from tidegauge.drive.paths.named import named_scenarios
@@ -53,10 +54,9 @@ def unnamed(release: str) -> Profile:
 
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> str:
-    """That of this checkout: an installed package has no docs."""
-    place = Path(__file__).resolve().parents[2] / "docs" / "kafka-releases.md"
-    monkeypatch.setattr(releases, "PAGE", place)
-    return place.read_text(encoding="utf-8")
+    """The page, from which the columns that stand are taken too."""
+    monkeypatch.setattr(releases, "PAGE", PAGE)
+    return PAGE.read_text(encoding="utf-8")
 
 
 def test_a_column_of_the_page_is_what_its_transcript_says(page: str) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 from tidegauge.conformance.judging.explain import Explanation
+from tidegauge.conformance.judging.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.conformance.judging.verdicts import Verdict
 
@@ -130,29 +130,18 @@ def write_json(outcomes: Sequence[StepOutcome], path: Path) -> None:
 
 
 def write_junit(outcomes: Sequence[StepOutcome], path: Path) -> None:
-    """One test suite per step, one test case per case."""
-    root = ElementTree.Element("testsuites", name="tidegauge conformance")
-    for outcome in outcomes:
-        cases = outcome.result.cases
-        broken = outcome.verdict is Verdict.SUITE_ERROR
-        failed = sum(not case.passed for case in cases)
-        suite = ElementTree.SubElement(
-            root,
-            "testsuite",
-            name=outcome.step,
-            tests=str(len(cases)),
-            failures=str(0 if broken else failed),
-            errors=str(failed if broken else 0),
-            time=f"{outcome.seconds:.3f}",
-        )
-        for case in cases:
-            element = ElementTree.SubElement(
-                suite, "testcase", classname=outcome.step, name=case.name, time=f"{case.seconds:.3f}"
-            )
-            if not case.passed:
-                kind = "error" if broken else "failure"
-                ElementTree.SubElement(
-                    element, kind, message=case.says.splitlines()[-1] if case.says else ""
-                ).text = case.says
-    ElementTree.indent(root)
-    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    """Write a JUnit suite per step, in it a case per case."""
+    write_junit_xml(path, "tidegauge conformance", [_junit_suite(outcome) for outcome in outcomes])
+
+
+def _junit_suite(outcome: StepOutcome) -> JUnitSuite:
+    # A step that raised has shown nothing about a broker, so CI sees an error, not a failure.
+    not_passed = JUnitOutcome.ERROR if outcome.verdict is Verdict.SUITE_ERROR else JUnitOutcome.FAILURE
+    cases = [
+        JUnitCase(outcome.step, case.name, seconds=case.seconds)
+        if case.passed
+        # The last line, since `says` of a case that raised is a traceback, whose last line names the error.
+        else JUnitCase(outcome.step, case.name, not_passed, (case.says.splitlines() or [""])[-1], case.says, case.seconds)
+        for case in outcome.result.cases
+    ]
+    return JUnitSuite(outcome.step, cases, seconds=outcome.seconds)

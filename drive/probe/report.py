@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import UUID
-from xml.etree import ElementTree as Xml
 
+from tidegauge.conformance.judging.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 from tidegauge.conformance.judging.rulebook import rulebook
 from tidegauge.drive.probe.check import Check
 from tidegauge.drive.probe.link import Exchange
@@ -124,21 +124,15 @@ def _exchange(one: Exchange) -> Mapping[str, Any]:
 
 
 def write_junit(found: Probed, path: Path, tool: str) -> None:
-    """A case per check; what was not decided is skipped."""
-    root = Xml.Element("testsuites", name=f"{tool} probe")
-    suite = Xml.SubElement(root, "testsuite", name=found.place, tests=str(len(found.outcomes)), errors="0")
-    suite.set("failures", str(found.count(Verdict.FAIL)))
-    suite.set("skipped", str(sum(found.count(verdict) for verdict in OPEN)))
-    for one in found.outcomes:
-        case = Xml.SubElement(suite, "testcase", classname=f"tidegauge.probe.{one.check.rule or 'wire'}", name=one.check.id)
-        if one.verdict is Verdict.FAIL:
-            Xml.SubElement(case, "failure", message=_legal(one.says)).text = _legal("\n".join(_failure(one)))
-        elif one.verdict in OPEN:
-            Xml.SubElement(case, "skipped", message=_legal(f"{one.verdict.value}: {one.says}"))
-    Xml.indent(root)
-    Xml.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    """Write a case per check; a check that was not decided is skipped."""
+    suite = JUnitSuite(found.place, [_junit_case(outcome) for outcome in found.outcomes], {"seed": str(found.seed)})
+    write_junit_xml(path, f"{tool} probe", [suite])
 
 
-def _legal(said: str) -> str:
-    """What a broker wrote may hold what XML cannot."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else ascii(letter)[1:-1] for letter in said)
+def _junit_case(outcome: Outcome) -> JUnitCase:
+    classname, name = f"tidegauge.probe.{outcome.check.rule or 'wire'}", outcome.check.id
+    if outcome.verdict is Verdict.FAIL:
+        return JUnitCase(classname, name, JUnitOutcome.FAILURE, outcome.says, "\n".join(_failure(outcome)))
+    if outcome.verdict in OPEN:
+        return JUnitCase(classname, name, JUnitOutcome.SKIPPED, f"{outcome.verdict.value}: {outcome.says}")
+    return JUnitCase(classname, name)

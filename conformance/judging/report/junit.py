@@ -1,64 +1,49 @@
-"""A report for CI: a suite per input, in it a case per rule, and one for whether the input was whole.
+"""A report for CI: a suite per input, in it a case per rule, and a case `whole` for the input itself.
 
-A rule nobody exercised, or nobody could decide, is skipped, and so is the other when something is missing. An input of which
-nothing was judged is an error.
+A rule that no event exercised, or that could not be decided, is skipped; so is the case `whole` of an input that lacks
+something. An input without a judged event is an error.
 """
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
-from xml.etree import ElementTree as Xml
 
 from tidegauge.conformance.judging.check import Input, Report
 from tidegauge.conformance.judging.explain import Explanation, text
+from tidegauge.conformance.judging.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 from tidegauge.conformance.judging.tool import tool_version
-from tidegauge.conformance.judging.verdicts import Verdict
-from tidegauge.traces.problems import Problem
-
-OPEN = (Verdict.INCONCLUSIVE, Verdict.NOT_EXERCISED)
+from tidegauge.conformance.judging.verdicts import RuleVerdict, Verdict
 
 
 def write_junit(report: Report, path: str | Path) -> None:
     """Write the report as JUnit XML."""
-    root = Xml.Element("testsuites", name=f"tidegauge {tool_version()} check", time=f"{report.seconds:.3f}")
-    root.extend([_suite(one, [e for e in report.explanations if e.path == one.path]) for one in report.inputs])
-    for count in ("tests", "failures", "errors", "skipped"):
-        root.set(count, str(sum(int(suite.attrib[count]) for suite in root)))
-    Xml.indent(root)
-    Xml.ElementTree(root).write(Path(path), encoding="utf-8", xml_declaration=True)
+    suites = [
+        _suite(checked, [explanation for explanation in report.explanations if explanation.path == checked.path])
+        for checked in report.inputs
+    ]
+    write_junit_xml(Path(path), f"tidegauge {tool_version()} check", suites, report.seconds)
 
 
-def _suite(one: Input, explanations: Iterable[Explanation]) -> Xml.Element:
-    suite = Xml.Element("testsuite", name=_legal(one.path))
+def _suite(checked: Input, explanations: Iterable[Explanation]) -> JUnitSuite:
+    # A rule may be explained more than once; reversed, the first explanation wins, which is the worst failure.
     explained = {explanation.rule.id: explanation for explanation in reversed(list(explanations))}
-    for rule in one.rules:
-        case = Xml.SubElement(suite, "testcase", classname=f"tidegauge.{rule.rule.level}", name=rule.rule.id)
-        if rule.verdict is Verdict.FAIL:
-            failure = Xml.SubElement(case, "failure", message=_legal(f"{rule.rule.sentence} {rule.says}"))
-            if rule.rule.id in explained:
-                failure.text = _legal(text(explained[rule.rule.id]))
-        elif rule.verdict in OPEN:
-            Xml.SubElement(case, "skipped", message=_legal(f"{rule.verdict.value}: {rule.says}"))
-    whole = Xml.SubElement(suite, "testcase", classname="tidegauge.input", name="whole")
-    if not one.events:
-        Xml.SubElement(whole, "error", message=_legal(f"no event was judged: {_said(one.problems) or 'nothing is there'}"))
-    elif one.missing:
-        Xml.SubElement(whole, "skipped", message=_legal(f"INCONCLUSIVE: missing: {'; '.join(one.missing)}"))
-    if one.problems:
-        Xml.SubElement(suite, "system-err").text = _legal("\n".join(map(str, one.problems)))
-    suite.set("tests", str(len(suite.findall("testcase"))))
-    for count, found in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-        suite.set(count, str(len(suite.findall(f"testcase/{found}"))))
-    return suite
+    cases = [_rule_case(rule, explained.get(rule.rule.id)) for rule in checked.rules]
+    problems = list(map(str, checked.problems))
+    outcome, message = None, ""
+    if not checked.events:
+        outcome, message = JUnitOutcome.ERROR, f"no event was judged: {'; '.join(problems) or 'nothing is there'}"
+    elif checked.missing:
+        # Not a failure: no rule is known to be broken. But a green case would claim that everything was seen.
+        outcome, message = JUnitOutcome.SKIPPED, f"INCONCLUSIVE: missing: {'; '.join(checked.missing)}"
+    cases.append(JUnitCase("tidegauge.input", "whole", outcome, message))
+    return JUnitSuite(checked.path, cases, stderr="\n".join(problems))
 
 
-def _said(problems: Iterable[Problem]) -> str:
-    return "; ".join(map(str, problems))
-
-
-_ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def _legal(words: str) -> str:
-    """XML has no place for control characters and halves of surrogate pairs, and a log line may hold some."""
-    return _ILLEGAL.sub("?", words)
+def _rule_case(rule: RuleVerdict, explanation: Explanation | None) -> JUnitCase:
+    classname = f"tidegauge.{rule.rule.level}"
+    if rule.verdict is Verdict.FAIL:
+        message = f"{rule.rule.sentence} {rule.says}"
+        details = "" if explanation is None else text(explanation)
+        return JUnitCase(classname, rule.rule.id, JUnitOutcome.FAILURE, message, details)
+    if rule.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_EXERCISED):
+        return JUnitCase(classname, rule.rule.id, JUnitOutcome.SKIPPED, f"{rule.verdict.value}: {rule.says}")
+    return JUnitCase(classname, rule.rule.id)

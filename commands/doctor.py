@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
         return CONFORMS
 
     from tidegauge.conformance.job.doctor import Finding, examine
-    from tidegauge.drive.processes.jars import find_maven
+    from tidegauge.drive.kafka_process.jars import find_maven
 
     maven = find_maven()
     fetches = "tidegauge drive --kafka without --jars; it fetches the jars of a release"
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _compiles() -> tuple[bool, str]:
     """Whether the library that moves the clocks of a driven process is there or can be made, and what says so."""
-    from tidegauge.drive.processes.clock import NoLibraryError, made
+    from tidegauge.drive.kafka_process.clock import NoLibraryError, made
 
     try:
         return True, f"clock.c is compiled, {made()}"

@@ -12,7 +12,7 @@ from tidegauge.impl.errors import UsageError
 from tidegauge.traces.files.replacing import writable
 
 if TYPE_CHECKING:
-    from tidegauge.drive.kafka.node import KafkaNode
+    from tidegauge.drive.kafka_broker.node import KafkaNode
     from tidegauge.drive.transports.stdio import StdioNode
     from tidegauge.impl.profiles import Profile
 
@@ -162,7 +162,7 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
     from tidegauge.drive.controller.run import run as drive
     from tidegauge.drive.controller.run import scenarios, text_of
     from tidegauge.drive.controller.walks import walks
-    from tidegauge.drive.processes.jars import jars_of
+    from tidegauge.drive.kafka_process.jars import jars_of
     from tidegauge.drive.recording import Recorder
     from tidegauge.drive.reporting.publicly import badge
 
@@ -200,8 +200,8 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
 
 def _broker(args: argparse.Namespace) -> "KafkaNode | StdioNode":
     """What is driven."""
-    from tidegauge.drive.kafka.node import KafkaNode
-    from tidegauge.drive.processes.jars import jars_of
+    from tidegauge.drive.kafka_broker.node import KafkaNode
+    from tidegauge.drive.kafka_process.jars import jars_of
     from tidegauge.drive.transports.stdio import StdioNode
 
     if bool(args.command) == bool(args.kafka):

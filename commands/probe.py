@@ -33,7 +33,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Ask a running broker, of any make, what a client may ask, and hold its responses against Kafka's rules."""
     from tidegauge.conformance.judging.tool import tool_version
-    from tidegauge.drive.probe.link import tcp
+    from tidegauge.drive.probe.connection import tcp
     from tidegauge.drive.probe.report import as_json, listed, text, write_junit
     from tidegauge.drive.probe.run import chosen, probe
     from tidegauge.spec.interrupts import interruptible

@@ -22,7 +22,7 @@ from uuid import UUID, uuid4
 from tidegauge.drive.controller.contract import ALL
 from tidegauge.drive.controller.image import Image, Names
 from tidegauge.drive.controller.process import ControllerProcess
-from tidegauge.drive.processes.process import CLUSTER_ID
+from tidegauge.drive.kafka_process.process import CLUSTER_ID
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import HOST
 from tidegauge.drive.wire.primitives import WireError

@@ -3,7 +3,7 @@
 Rule of this file: counted are those that may not have been found yet, by the clock of the process.
 """
 
-from tidegauge.drive.processes.clock import Clock
+from tidegauge.drive.kafka_process.clock import Clock
 
 OVER = 1.01
 """After that much of a session it is over for sure, however long the request took."""

@@ -21,7 +21,7 @@ from tidegauge.drive.controller.lane import Lane
 from tidegauge.drive.controller.process import ControllerProcess
 from tidegauge.drive.controller.reference import FEATURES, RESIGNS, empty
 from tidegauge.drive.controller.report import Incarnations, state_report
-from tidegauge.drive.processes.clock import RealClock
+from tidegauge.drive.kafka_process.clock import RealClock
 from tidegauge.impl.control.features import ELR_VERSION, METADATA_VERSION
 from tidegauge.impl.control.records import BROKER
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, UNCLEAN_LEADER_ELECTION

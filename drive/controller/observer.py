@@ -4,7 +4,7 @@ Source: KIP-595 (observers, diverging and fenced epochs), KIP-631 (the frame of 
 """
 
 from tidegauge.drive.controller.image import LogRecord
-from tidegauge.drive.kafka.metadata_log import TOPIC_ID
+from tidegauge.drive.kafka_broker.metadata_log import TOPIC_ID
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Connection
 from tidegauge.drive.wire.messages import Messages

@@ -17,9 +17,9 @@ from typing import TypeVar
 from tidegauge.drive.controller.image import LogRecord
 from tidegauge.drive.controller.left_sessions import LeftSessions
 from tidegauge.drive.controller.observer import Observer
-from tidegauge.drive.processes.clock import clock
-from tidegauge.drive.processes.jars import release_in
-from tidegauge.drive.processes.process import KafkaProcess
+from tidegauge.drive.kafka_process.clock import clock
+from tidegauge.drive.kafka_process.jars import release_in
+from tidegauge.drive.kafka_process.process import KafkaProcess
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import API_VERSIONS, HOST, Call, Connection
 from tidegauge.drive.wire.messages import Messages, definitions_in

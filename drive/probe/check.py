@@ -14,8 +14,8 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 
 from tidegauge.drive.probe.codes import named
-from tidegauge.drive.probe.link import ClosedError, Link, LinkError, only
-from tidegauge.drive.probe.scenes import Scenes
+from tidegauge.drive.probe.connection import ClosedError, Link, LinkError, only
+from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
 from tidegauge.impl.rules import UNDEFINED

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tidegauge.drive.processes.jars import release_in
+from tidegauge.drive.kafka_process.jars import release_in
 from tidegauge.drive.wire.messages import Messages, definitions_in
 
 REQUESTS = (

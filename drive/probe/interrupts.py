@@ -5,7 +5,7 @@ It is not heeded while topics are deleted: that is what it asks for.
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.link import Dial, Wire
+from tidegauge.drive.probe.connection import Dial, Wire
 
 
 class _Heeding:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
-from tidegauge.drive.probe.link import Link
+from tidegauge.drive.probe.connection import Link
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
 from tidegauge.impl.rules import UNDEFINED, end_offset_for

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 from tidegauge.drive.probe.codes import Code, named
-from tidegauge.drive.probe.link import LinkError
+from tidegauge.drive.probe.connection import LinkError
 from tidegauge.drive.probe.partition import NotOfferedError
 
 UNASKED = "its deletion was not asked for"

@@ -12,7 +12,7 @@ from uuid import UUID
 from tidegauge.conformance.judging.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 from tidegauge.conformance.judging.rulebook import rulebook
 from tidegauge.drive.probe.check import Check
-from tidegauge.drive.probe.link import Exchange
+from tidegauge.drive.probe.connection import Exchange
 from tidegauge.drive.probe.run import Outcome, Probed, Verdict
 
 VERSION = 1

@@ -17,11 +17,11 @@ from typing import Any
 
 from tidegauge.drive.probe.check import Check, FailedError, exchanged
 from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.connection import Dial, Exchange, LinkError
 from tidegauge.drive.probe.definitions import shipped
+from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.interrupts import heeding
-from tidegauge.drive.probe.link import Dial, Exchange, LinkError
 from tidegauge.drive.probe.partition import NotOfferedError
-from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.drive.probe.table import CHECKS
 from tidegauge.drive.probe.topics import Topics, UndecidedError
 from tidegauge.impl.errors import UsageError

@@ -9,7 +9,7 @@ Rules of this file
 
 from collections.abc import Iterable
 
-from tidegauge.drive.probe.link import Link
+from tidegauge.drive.probe.connection import Link
 from tidegauge.drive.probe.partition import Partition
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from tidegauge.drive.probe.codes import Code, named
-from tidegauge.drive.probe.link import Dial, Exchange, Link, LinkError, only
+from tidegauge.drive.probe.connection import Dial, Exchange, Link, LinkError, only
 from tidegauge.drive.probe.partition import LATEST, NotOfferedError, Partition
 from tidegauge.drive.probe.removal import Removal
 from tidegauge.drive.probe.session import Session

@@ -21,9 +21,9 @@ from tidegauge.drive import transcript
 from tidegauge.drive.contract import Watch
 from tidegauge.drive.controller import transcript as of_controller
 from tidegauge.drive.controller.node import ControllerNode
-from tidegauge.drive.kafka.node import KafkaNode
+from tidegauge.drive.kafka_broker.node import KafkaNode
+from tidegauge.drive.kafka_process.jars import jars_of
 from tidegauge.drive.played import OrderT
-from tidegauge.drive.processes.jars import jars_of
 from tidegauge.drive.recording import NodeT, Recorder
 from tidegauge.drive.runs import between_brokers, between_controllers
 from tidegauge.drive.runs.compare import text_of

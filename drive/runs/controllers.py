@@ -25,8 +25,8 @@ from tidegauge.drive.controller.run import run, scenarios, text_of
 from tidegauge.drive.controller.scenarios import SHOWN_BY
 from tidegauge.drive.controller.transcript import TranscriptNode
 from tidegauge.drive.controller.walks import walks
+from tidegauge.drive.kafka_process.jars import jars_of
 from tidegauge.drive.played import Played
-from tidegauge.drive.processes.jars import jars_of
 from tidegauge.drive.recording import Recorder
 from tidegauge.drive.runs.columns import Column
 from tidegauge.drive.runs.findings import Finding

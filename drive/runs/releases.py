@@ -23,10 +23,10 @@ from pathlib import Path
 from tidegauge.conformance.judging.workers import workers
 from tidegauge.drive import transcript
 from tidegauge.drive.contract import IN_SESSION, MAY_WAIT, Capabilities, Order
-from tidegauge.drive.kafka.node import KafkaNode
+from tidegauge.drive.kafka_broker.node import KafkaNode
+from tidegauge.drive.kafka_process.jars import jars_of
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
 from tidegauge.drive.player import play, reference
-from tidegauge.drive.processes.jars import jars_of
 from tidegauge.drive.recording import Recorder
 from tidegauge.drive.runs import controllers
 from tidegauge.drive.runs.columns import Column, Columns, rows, table, tables

@@ -8,9 +8,9 @@ import pytest
 
 from tidegauge.drive.beginnings import Beginning
 from tidegauge.drive.contract import Opening, Order, Report, Step
-from tidegauge.drive.kafka import node
-from tidegauge.drive.kafka.node import Known, Run, apart, unknown
-from tidegauge.drive.kafka.partition import Partition
+from tidegauge.drive.kafka_broker import node
+from tidegauge.drive.kafka_broker.node import Known, Run, apart, unknown
+from tidegauge.drive.kafka_broker.partition import Partition
 
 LEAD, APPEND, OTHER = ("metadata", 1, 0, 0, (1, 2)), ("append", 1), ("append", -1)
 SEEN: Report = {"result": None, "requests": {}, "produced": [], "fetched": {}, "log_start": 3}

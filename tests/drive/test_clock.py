@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.drive.processes.clock import COMPILERS, MovedClock, NoLibraryError, RealClock, clock, made
+from tidegauge.drive.kafka_process.clock import COMPILERS, MovedClock, NoLibraryError, RealClock, clock, made
 
 
 @pytest.fixture

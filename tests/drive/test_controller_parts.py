@@ -16,8 +16,8 @@ from tidegauge.drive.controller.reference import empty
 from tidegauge.drive.controller.report import Incarnations, state_report
 from tidegauge.drive.controller.requests import error_of
 from tidegauge.drive.controller.scenarios import registers
-from tidegauge.drive.kafka.metadata_log import MetadataLog, MetadataRecord
-from tidegauge.drive.processes.clock import MOVED_SESSION
+from tidegauge.drive.kafka_broker.metadata_log import MetadataLog, MetadataRecord
+from tidegauge.drive.kafka_process.clock import MOVED_SESSION
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.impl.releases import named

@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,14 +20,14 @@ from tests.drive.test_waiting_in_sessions import HEARD
 from tests.drive.test_waiting_in_sessions import WRONG as WRONG_WAITING
 from tidegauge.drive.contract import Opening, Order, Report, Step
 from tidegauge.drive.held import Held, Taken
-from tidegauge.drive.kafka.broker import KafkaBroker
-from tidegauge.drive.kafka.lane import Lane, start
-from tidegauge.drive.kafka.node import MOMENT, KafkaNode
-from tidegauge.drive.kafka.partition import Partition
+from tidegauge.drive.kafka_broker.broker import KafkaBroker
+from tidegauge.drive.kafka_broker.node import MOMENT, KafkaNode
+from tidegauge.drive.kafka_broker.partition import Partition
+from tidegauge.drive.kafka_broker.worker_slot import Lane, start
+from tidegauge.drive.kafka_process.clock import MovedClock, clock
+from tidegauge.drive.kafka_process.jars import jars_of
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
 from tidegauge.drive.player import play, reference
-from tidegauge.drive.processes.clock import MovedClock, clock
-from tidegauge.drive.processes.jars import jars_of
 from tidegauge.drive.recording import Recorder
 from tidegauge.drive.reporting.shown import judged_text
 from tidegauge.drive.runs.orders import orders_for
@@ -75,27 +74,6 @@ def test_a_release_does_what_its_profile_says(release: str) -> None:
         assert [failure.text for failure in found.failures] == []
         assert found.exit_code == 0
         assert found.played.steps == sum(len(order.path) + 1 for order in orders)
-
-
-@pytest.mark.skipif(not Path("/proc/self/maps").is_file(), reason="nobody says what a process maps")
-@pytest.mark.parametrize("release", [NEW, OLD])
-def test_what_a_process_has_loaded_when_it_stops_is_mapped_by_the_next(
-    release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place, profile = jars(release), named(f"{RELEASE}{release}")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with KafkaNode(release, place) as node:
-        orders, _ = orders_for(node.capabilities, profile, graphs=[], walks=60, seed=3)
-        orders = [order for order in orders if any(step[0] == "stop" for step in order.path)][:3]
-        assert run(node, orders, profile).exit_code == 0
-        (archive,) = (tmp_path / "tidegauge" / "classes").iterdir()
-        assert any(str(archive) in maps for maps in mapped_by_everybody())
-
-
-def mapped_by_everybody() -> Iterator[str]:
-    for place in Path("/proc").glob("[0-9]*/maps"):
-        with suppress(OSError):
-            yield place.read_text()
 
 
 @pytest.mark.parametrize("release", [NEW, OLD])

@@ -17,7 +17,7 @@ from tests.drive.test_process import everybody, soon
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.run import run, scenarios
 from tidegauge.drive.controller.walks import walks
-from tidegauge.drive.processes import clock
+from tidegauge.drive.kafka_process import clock
 from tidegauge.impl.releases import RELEASE, named
 
 pytestmark = pytest.mark.long

@@ -6,8 +6,15 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.drive.kafka.restarts import HIGH_WATERMARKS, begins_at, checkpointed, ends_of, in_one_row, write_checkpoint
-from tidegauge.drive.processes import jars
+from tidegauge.drive.kafka_broker.restarts import (
+    HIGH_WATERMARKS,
+    begins_at,
+    checkpointed,
+    ends_of,
+    in_one_row,
+    write_checkpoint,
+)
+from tidegauge.drive.kafka_process import jars
 from tidegauge.impl.errors import UsageError
 
 LEAD = ("metadata", 1, 0, 0, (1, 2))

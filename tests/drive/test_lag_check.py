@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from tidegauge.drive.kafka import lag_check
-from tidegauge.drive.kafka.lag_check import CHECKED_EVERY_MS, LAG, LagCheck
-from tidegauge.drive.kafka.node import KafkaNode
-from tidegauge.drive.processes import clock
+from tidegauge.drive.kafka_broker import lag_check
+from tidegauge.drive.kafka_broker.lag_check import CHECKED_EVERY_MS, LAG, LagCheck
+from tidegauge.drive.kafka_broker.node import KafkaNode
+from tidegauge.drive.kafka_process import clock
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.drive.wire.signs import Signs
 from tidegauge.impl.rules import INELIGIBLE_REPLICA

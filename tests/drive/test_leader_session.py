@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.drive.kafka.leader_session import LeaderSession
+from tidegauge.drive.kafka_broker.leader_session import LeaderSession
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.impl.client_messages import PartitionFetch, PartitionRead

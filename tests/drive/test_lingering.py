@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 
 from tests.drive.test_frames import DEFINITIONS, in_a_loop
-from tidegauge.drive.kafka import controller, proposals
-from tidegauge.drive.kafka.controller import QUORUM_EPOCH, Controller
-from tidegauge.drive.kafka.metadata_log import TOPIC_NAME, MetadataRecord
-from tidegauge.drive.kafka.proposals import Proposals
+from tidegauge.drive.kafka_broker import controller, proposals
+from tidegauge.drive.kafka_broker.controller import QUORUM_EPOCH, Controller
+from tidegauge.drive.kafka_broker.metadata_log import TOPIC_NAME, MetadataRecord
+from tidegauge.drive.kafka_broker.proposals import Proposals
 from tidegauge.drive.wire.frames import Connection
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.signs import Signs

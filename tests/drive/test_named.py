@@ -12,7 +12,7 @@ from tidegauge.commands.main import main
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.play.scenario import DIRECTORY
 from tidegauge.drive.contract import EVERYTHING
-from tidegauge.drive.kafka.node import CAN
+from tidegauge.drive.kafka_broker.node import CAN
 from tidegauge.drive.paths.named import ROUNDED, Named, named_scenarios
 from tidegauge.drive.player import ReferenceNode, play, reference
 from tidegauge.drive.recording import Recorder

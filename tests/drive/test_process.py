@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive.processes import guard, guarded
+from tidegauge.drive.kafka_process import guard, guarded
 
 HOLDS = """
 import json, subprocess, sys, time

@@ -15,8 +15,8 @@ from tidegauge.drive import transcript
 from tidegauge.drive.bugs.known import BUGS
 from tidegauge.drive.contract import EVERYTHING, IN_SESSION, Capabilities, Opening, Order, Path, Report, Step
 from tidegauge.drive.held import Held, Taken, WrongStep, fetch_json, opened
-from tidegauge.drive.kafka.clients import Calls, Topic, Versions
-from tidegauge.drive.kafka.fetch_sessions import FetchSessions
+from tidegauge.drive.kafka_broker.clients import Calls, Topic, Versions
+from tidegauge.drive.kafka_broker.fetch_sessions import FetchSessions
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import ReferenceNode, play, reference

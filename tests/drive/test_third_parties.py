@@ -16,17 +16,17 @@ from pathlib import Path
 import pytest
 
 from tests.drive.test_process import everybody, soon
-from tidegauge.drive.probe.link import tcp
+from tidegauge.drive.probe.connection import tcp
 from tidegauge.drive.probe.run import chosen, probe
 from tidegauge.drive.probe.table import CHECKS
-from tidegauge.drive.third_parties import run
-from tidegauge.drive.third_parties.commands import STARTERS, go, python
-from tidegauge.drive.third_parties.page import page
-from tidegauge.drive.third_parties.party import Party, Reason
-from tidegauge.drive.third_parties.results import Checked, Result, plain, read, write
-from tidegauge.drive.third_parties.running import running
-from tidegauge.drive.third_parties.table import PARTIES
 from tidegauge.impl.errors import UsageError
+from validation.third_parties import run
+from validation.third_parties.commands import STARTERS, go, python
+from validation.third_parties.page import page
+from validation.third_parties.party import Party, Reason
+from validation.third_parties.results import Checked, Result, plain, read, write
+from validation.third_parties.running import running
+from validation.third_parties.table import PARTIES
 
 DOCS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "third-parties.md"
 SERVES = """
@@ -40,7 +40,7 @@ time.sleep(60)
 HOLDS = """
 import time
 from tests.drive.test_third_parties import toy
-from tidegauge.drive.third_parties.running import running
+from validation.third_parties.running import running
 with running(toy(program={program!r})) as one:
     print(one.port, flush=True)
     time.sleep(60)

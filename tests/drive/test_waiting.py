@@ -25,8 +25,8 @@ from tidegauge.drive.contract import (
     Watch,
 )
 from tidegauge.drive.held import Held, Taken, WrongStep, opened
-from tidegauge.drive.kafka.clients import Calls, Topic, Versions, fetched
-from tidegauge.drive.kafka.followers import Followers
+from tidegauge.drive.kafka_broker.clients import Calls, Topic, Versions, fetched
+from tidegauge.drive.kafka_broker.followers import Followers
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import Difference, ReferenceNode, Start, play, reference

@@ -13,8 +13,8 @@ from tidegauge.drive import reference as reference_
 from tidegauge.drive import sessions, steps, transcript
 from tidegauge.drive.contract import EVERYTHING, IN_SESSION, MAY_WAIT, Capabilities, Node, Order, Path, Report, Step
 from tidegauge.drive.held import Fetched, Held, opened
-from tidegauge.drive.kafka.clients import Calls, Versions
-from tidegauge.drive.kafka.fetch_sessions import FetchSessions
+from tidegauge.drive.kafka_broker.clients import Calls, Versions
+from tidegauge.drive.kafka_broker.fetch_sessions import FetchSessions
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.player import ReferenceNode, play, reference

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, FailedError
 from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.partition import LATEST, Partition, batch
-from tidegauge.drive.probe.scenes import Scenes
 
 REPLICAS = "Partition#appendRecordsToLeader"
 PRODUCE = {"Produce": 3}

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from tidegauge.drive.probe.check import Ask, Asks, Check, once
 from tidegauge.drive.probe.checks.acks import PRODUCE, holds
 from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.fixtures import Scenes, append
 from tidegauge.drive.probe.partition import BY_NAME, Partition, batch
-from tidegauge.drive.probe.scenes import Scenes, append
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.traces.segments.record_batch import CONTROL, MAGIC_AT, RecordBatch

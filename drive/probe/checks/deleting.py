@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, once
 from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.fixtures import RECORDS, Scenes, append
 from tidegauge.drive.probe.partition import Partition
-from tidegauge.drive.probe.scenes import RECORDS, Scenes, append
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl.rules import UNDEFINED
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, Expected
 from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.partition import Partition
-from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.impl.rules import DIVERGING, OUT_OF_RANGE, UNDEFINED, fetch_decision
 
 TABLE, READ = "LeaderEpochFileCache#endOffsetFor", "Partition#readRecords"

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, once
 from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.partition import LATEST, Partition
-from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.drive.wire.frames import Call
 from tidegauge.impl.rules import request_error

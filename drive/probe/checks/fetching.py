@@ -2,8 +2,8 @@
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, FailedError, once, reading
 from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.fixtures import Scenes, append
 from tidegauge.drive.probe.partition import BY_NAME, DEBUGGING_CONSUMER, LATEST, READ_COMMITTED, Partition, batch
-from tidegauge.drive.probe.scenes import Scenes, append
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl.rules import UNDEFINED, fetch_error
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, once
 from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.partition import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -14,7 +15,6 @@ from tidegauge.drive.probe.partition import (
     TICK,
     Partition,
 )
-from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.impl.rules import UNDEFINED, epoch_for_offset
 
 FETCH_OFFSET, BY_TIMESTAMP = "Partition#fetchOffsetForTimestamp", "UnifiedLog#fetchOffsetByTimestamp"

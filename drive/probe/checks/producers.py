@@ -5,8 +5,8 @@ from collections.abc import Callable
 from tidegauge.drive.probe.check import Ask, Asks, Check, Expected, reading
 from tidegauge.drive.probe.checks.acks import holds
 from tidegauge.drive.probe.codes import Code, named
+from tidegauge.drive.probe.fixtures import Scenes, append
 from tidegauge.drive.probe.partition import Partition, batch
-from tidegauge.drive.probe.scenes import Scenes, append
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl.storage.producer_sequences import SEQUENCES
 from tidegauge.traces.segments.record_batch import RecordBatch

@@ -12,8 +12,8 @@ from typing import Any
 
 from tidegauge.drive.probe.check import REPORTED, Ask, Asks, Check, FailedError, in_session, once
 from tidegauge.drive.probe.codes import Code, named
+from tidegauge.drive.probe.fixtures import Scenes, append
 from tidegauge.drive.probe.partition import BY_NAME, Partition
-from tidegauge.drive.probe.scenes import Scenes, append
 from tidegauge.drive.probe.session import Session
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.drive.wire.compiler import Message

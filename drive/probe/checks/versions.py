@@ -5,8 +5,8 @@ from collections.abc import Callable
 from tidegauge.drive.probe.check import CLOSED, Ask, Asks, Check, Expected, FailedError, once
 from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.definitions import shipped
+from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.partition import LATEST, Partition, batch
-from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.drive.wire.frames import API_VERSIONS, Call
 
 API_VERSIONS_KEY = 18

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
-from tidegauge.drive.processes.process import KafkaProcess
+from tidegauge.drive.kafka_process.process import KafkaProcess
 
 HOST = "127.0.0.1"
 PATIENCE = 120.0

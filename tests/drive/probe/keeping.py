@@ -14,8 +14,8 @@ from uuid import UUID
 
 from tests.drive.probe.recorded import FETCH, NOBODY_HAS, NUMBER, Recording, asked
 from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.connection import Wire
 from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.probe.link import Wire
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call, response_in
 from tidegauge.impl.client_messages import PartitionFetch, PartitionRead

@@ -15,8 +15,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from pathlib import Path
 
+from tidegauge.drive.probe.connection import VERSION_AT, Wire
 from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.probe.link import VERSION_AT, Wire
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call, response_in
 from tidegauge.drive.wire.primitives import WireError

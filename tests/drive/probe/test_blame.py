@@ -13,8 +13,8 @@ from tests.drive.probe.recorded import NOBODY_HAS, NUMBER, Recording, Rewrite, a
 from tidegauge.drive.probe.check import batches_in
 from tidegauge.drive.probe.checks.appending import EPOCH_AT
 from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.connection import Dial, Wire, only
 from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.probe.link import Dial, Wire, only
 from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import response_in

@@ -11,10 +11,10 @@ from tidegauge.conformance.judging.rulebook import rulebook
 from tidegauge.drive.probe.check import CLOSED, REPORTED, Ask, Asks, Check
 from tidegauge.drive.probe.checks.appending import EPOCH_AT
 from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.connection import Link
 from tidegauge.drive.probe.definitions import REQUESTS
-from tidegauge.drive.probe.link import Link
+from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
-from tidegauge.drive.probe.scenes import Scenes
 from tidegauge.drive.probe.table import CHECKS
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tidegauge.drive.kafka_process.jars import cache_of
 from tidegauge.drive.probe.definitions import PACKED, REQUESTS, pack, shipped
-from tidegauge.drive.processes.jars import cache_of
 
 
 def test_they_say_where_they_come_from_and_under_which_licence() -> None:

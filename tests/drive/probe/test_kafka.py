@@ -11,8 +11,8 @@ import pytest
 from tests.drive.probe.cluster import HOST, cluster
 from tests.drive.test_kafka_broker import jars
 from tests.drive.test_process import soon
+from tidegauge.drive.probe.connection import Link, tcp
 from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.probe.link import Link, tcp
 from tidegauge.drive.probe.run import Verdict, probe
 from tidegauge.drive.wire.frames import Call
 

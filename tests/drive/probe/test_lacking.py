@@ -4,8 +4,8 @@ import pytest
 
 from tests.drive.probe.recorded import Recording, Rewrite
 from tidegauge.drive.probe.codes import Code
+from tidegauge.drive.probe.connection import Link, LinkError, tcp
 from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.probe.link import Link, LinkError, tcp
 from tidegauge.drive.probe.run import Verdict, chosen, probe
 from tidegauge.drive.probe.table import CHECKS
 from tidegauge.drive.wire.compiler import Message

@@ -16,7 +16,7 @@ from tidegauge.commands.main import main
 from tidegauge.drive.probe import link
 from tidegauge.drive.probe.check import Check
 from tidegauge.drive.probe.codes import Code
-from tidegauge.drive.probe.link import Wire
+from tidegauge.drive.probe.connection import Wire
 from tidegauge.drive.probe.report import text, words
 from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
 from tidegauge.drive.probe.table import CHECKS

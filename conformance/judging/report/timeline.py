@@ -1,10 +1,10 @@
-"""A stretch of a trace as data for the page: its events, and what the judge knew behind each.
+"""A stretch of a trace as data for the page: its events, and what the judge knew after each.
 
 Rules of this file
 
-1. The first state is whole, every other one is what an event changed: page/timeline.js puts them together again.
-2. A page is bounded. A trace of up to WHOLE events is there from end to end; of a longer one the events around a failure.
-   What is left out is counted, by trace and by page.
+1. The first state is complete, every other one holds what its event changed: templates/timeline.js puts them together again.
+2. A page is bounded. A trace of up to WHOLE_TRACE events is there from end to end; of a longer one the events around a
+   failure. What is left out is counted, by trace and by page.
 3. An unknown value is null here.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tidegauge.conformance.judging.because.history import stretch
+from tidegauge.conformance.judging.check import Judged
 from tidegauge.conformance.judging.events import IN_FLIGHT, event_words, members
 from tidegauge.conformance.judging.explain import Explanation, Place
 from tidegauge.conformance.judging.replay import ReplayedReplica, Snapshot
@@ -19,13 +20,13 @@ from tidegauge.conformance.judging.report.messages import causes
 from tidegauge.conformance.judging.rulebook import releases_of
 from tidegauge.traces.schema import Config
 
-WHOLE = 6_000
-"""Events of a trace up to which it is whole on a page; of a longer one so many."""
-BEHIND = 1_500
-"""Of these behind the failure."""
-MOST = 12_000
-"""Events on a page; once there are so many, a failure brings only AROUND of them, and no other trace is there."""
-AROUND = 200
+WHOLE_TRACE = 6_000
+"""Events of a trace up to which all of it is on a page; of a longer one so many."""
+AFTER_FAILURE = 1_500
+"""Of these so many after the failure."""
+PAGE_IS_FULL = 12_000
+"""Events on a page from which a failure adds only FULL_PAGE_STRETCH of them, and no trace without a failure is added."""
+FULL_PAGE_STRETCH = 200
 
 
 class Timelines:
@@ -37,77 +38,77 @@ class Timelines:
         self.events = 0
         self.left_out = 0
         """Traces that are not on the page."""
-        self._shown: list[tuple[Place, range]] = []
+        self._stretches: list[tuple[Place, range]] = []
 
-    def add_failure(self, one: Explanation) -> int:
-        """Bring a failure and the events around it on the page; the number of its timeline."""
-        at = self.of_failure(one.place)
-        self.failures.append(_failure(one, at))
-        return at
+    def add_failure(self, failure: Explanation) -> int:
+        """Add a failure and the events around it; return the position of its timeline."""
+        timeline = self.add_stretch(failure.place)
+        self.failures.append(_failure(failure, timeline))
+        return timeline
 
-    def holds(self, timeline: int) -> range:
-        """The numbers of the events that a timeline has."""
-        place, rows = self._shown[timeline]
+    def event_numbers(self, timeline: int) -> range:
+        """Return the numbers of the events in a timeline, from 1 at the beginning of their trace."""
+        place, rows = self._stretches[timeline]
         return range(rows.start - place.rows.start + 1, rows.stop - place.rows.start + 1)
 
-    def of_failure(self, place: Place) -> int:
-        """The number of the timeline that a failure is on."""
-        for at, (shown, rows) in enumerate(self._shown):
-            if _same(shown, place) and place.row in rows:
-                return at
-        room = WHOLE if self.events < MOST else AROUND
+    def add_stretch(self, place: Place) -> int:
+        """Add the events around a failure, unless a timeline has them already; return the timeline's position."""
+        for timeline, (other, rows) in enumerate(self._stretches):
+            if _in_same_trace(other, place) and place.row in rows:
+                return timeline
+        room = WHOLE_TRACE if self.events < PAGE_IS_FULL else FULL_PAGE_STRETCH
         rows = place.rows
         if len(rows) > room:
-            end = min(rows.stop, place.row + 1 + min(BEHIND, room // 2))
+            # Mostly what led to the failure, a little of what came of it; at an end of the trace the other side gets more.
+            end = min(rows.stop, place.row + 1 + min(AFTER_FAILURE, room // 2))
             begin = max(rows.start, end - room)
             rows = range(begin, min(rows.stop, begin + room))
         return self._add(place, rows)
 
-    def of_trace(self, place: Place) -> None:
-        """A trace without a failure that is explained, if there is room."""
-        if not place.rows or any(_same(shown, place) for shown, _ in self._shown):
+    def add_trace(self, place: Place) -> None:
+        """Add a trace without an explained failure, or count it as left out if there is no room."""
+        if not place.rows or any(_in_same_trace(other, place) for other, _ in self._stretches):
             return
-        if self.events + min(len(place.rows), WHOLE) > MOST:
+        if self.events + min(len(place.rows), WHOLE_TRACE) > PAGE_IS_FULL:
             self.left_out += 1
         else:
-            self._add(place, place.rows[:WHOLE])
+            self._add(place, place.rows[:WHOLE_TRACE])
 
     def _add(self, place: Place, rows: range) -> int:
-        line = _timeline(place, rows) | {"trace": self._name(place)}
-        self._shown.append((place, rows))
+        timeline = _timeline(place, rows) | {"trace": self._link_name(place)}
+        self._stretches.append((place, rows))
         self.events += len(rows)
-        self.data.append(line)
+        self.data.append(timeline)
         return len(self.data) - 1
 
-    def _name(self, place: Place) -> str:
-        """What links call a trace: another one of that name has a number behind it."""
-        others: list[Place] = []
-        for (shown, _), line in zip(self._shown, self.data, strict=True):
-            if _same(shown, place):
-                return str(line["trace"])
-            if shown.name == place.name and not any(_same(shown, other) for other in others):
-                others.append(shown)
-        return f"{place.name} ({len(others) + 1})" if others else place.name
+    def _link_name(self, place: Place) -> str:
+        """Return what links call a trace: a second trace of the same name gets a number."""
+        namesakes: list[Place] = []
+        for (other, _), timeline in zip(self._stretches, self.data, strict=True):
+            if _in_same_trace(other, place):
+                return str(timeline["trace"])
+            if other.name == place.name and not any(_in_same_trace(other, namesake) for namesake in namesakes):
+                namesakes.append(other)
+        return f"{place.name} ({len(namesakes) + 1})" if namesakes else place.name
 
 
-def _same(one: Place, two: Place) -> bool:
-    """Whether two places are in one trace."""
-    return one.columns is two.columns and one.trace == two.trace
+def _in_same_trace(a: Place, b: Place) -> bool:
+    return a.columns is b.columns and a.trace == b.trace
 
 
-def places(judged: Sequence[Any]) -> Iterator[Place]:
-    """The traces of what was judged, as far as it was kept."""
-    for one in judged:
-        batch = one.batch
+def places(judged_batches: Sequence[Judged]) -> Iterator[Place]:
+    """Yield the beginning of each judged trace whose events were kept."""
+    for judged in judged_batches:
+        batch = judged.batch
+        # Columns read from Parquet, or from a large NDJSON file, have no events: only what failed in them is on the page.
         for trace in range(len(batch.columns.trace_starts) - 1 if batch.traces is not None else 0):
             yield Place(batch.columns, batch.config, trace, 0, batch.traces, batch.source)
 
 
 def _timeline(place: Place, rows: range) -> dict[str, Any]:
-    past = stretch(place.columns, place.config, place.trace, rows.start, rows.stop, place.event)
+    history = stretch(place.columns, place.config, place.trace, rows.start, rows.stop, place.event)
     config = place.config
-    states = [_state(snapshot, config) for snapshot in past.snapshots]
-    of = causes(past.events)
+    states = [_state(snapshot, config) for snapshot in history.snapshots]
     first = rows.start - place.rows.start + 1
     return {
         "tp": place.tp,
@@ -128,20 +129,20 @@ def _timeline(place: Place, rows: range) -> dict[str, Any]:
                 changed(states[at], states[at + 1]),
                 cause,
             ]
-            for at, (event, cause) in enumerate(zip(past.events, of, strict=True))
+            for at, (event, cause) in enumerate(zip(history.events, causes(history.events), strict=True))
         ],
     }
 
 
 def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """What differs between two states; of replicas by their position."""
-    out = {key: value for key, value in after.items() if key != "replicas" and value != before[key]}
+    """Return what differs between two states; of replicas by their position."""
+    delta = {key: value for key, value in after.items() if key != "replicas" and value != before[key]}
     replicas = {
-        at: {key: value for key, value in one.items() if value != old[key]}
-        for at, (old, one) in enumerate(zip(before["replicas"], after["replicas"], strict=True))
-        if one != old
+        at: {key: value for key, value in new.items() if value != old[key]}
+        for at, (old, new) in enumerate(zip(before["replicas"], after["replicas"], strict=True))
+        if new != old
     }
-    return out | ({"replicas": replicas} if replicas else {})
+    return delta | ({"replicas": replicas} if replicas else {})
 
 
 def _state(snapshot: Snapshot, config: Config) -> dict[str, Any]:
@@ -172,17 +173,15 @@ def _replica(replica: ReplayedReplica, config: Config) -> dict[str, Any]:
     }
 
 
-def _failure(one: Explanation, timeline: int) -> dict[str, Any]:
-    """A failure: where it is on the page, and what of its log is to be marked. Its words are in the page already."""
-    compared = {"leo", "leo_before", "hw", "hw_before", "rec_base", "rec_end", "target", "remote_leo", "epoch_start"}
+def _failure(failure: Explanation, timeline: int) -> dict[str, Any]:
+    """Return where a failure is on the page, and which offsets to mark. Its words are in the page already."""
+    offsets = {"leo", "leo_before", "hw", "hw_before", "rec_base", "rec_end", "target", "remote_leo", "epoch_start"}
+    # What was expected may be "unknown", "undefined (-1)" or an epoch: then there is no stretch of the log to mark.
+    marked = failure.compared in offsets and failure.expected.isdecimal() and failure.actual.isdecimal()
     return {
-        "rule": one.rule.id,
+        "rule": failure.rule.id,
         "timeline": timeline,
-        "event": one.place.row - one.place.rows.start + 1,
-        "because": [cause.number for cause in one.because],
-        "between": sorted((int(one.expected), int(one.actual))) if one.compared in compared and _plain(one) else None,
+        "event": failure.place.row - failure.place.rows.start + 1,
+        "because": [cause.number for cause in failure.because],
+        "between": sorted((int(failure.expected), int(failure.actual))) if marked else None,
     }
-
-
-def _plain(one: Explanation) -> bool:
-    return one.expected.isdecimal() and one.actual.isdecimal()

@@ -47,7 +47,7 @@ def data_of(text: str) -> dict[str, Any]:
 
 
 def states(line: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Every state of a timeline, put together as page/timeline.js does."""
+    """Every state of a timeline, put together as templates/timeline.js does."""
     out = [line["before"]]
     for event in line["events"]:
         delta = dict(event[5])
@@ -155,22 +155,22 @@ def long(events: int) -> Place:
 
 def test_a_page_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long trace is there around its failure, one far away brings its own stretch; other traces have room or not."""
-    for name, value in (("WHOLE", 100), ("BEHIND", 20), ("MOST", 150), ("AROUND", 10)):
+    for name, value in (("WHOLE_TRACE", 100), ("AFTER_FAILURE", 20), ("PAGE_IS_FULL", 150), ("FULL_PAGE_STRETCH", 10)):
         monkeypatch.setattr(timeline, name, value)
     place, lines = long(1000), Timelines()
-    assert lines.of_failure(replace(place, row=600)) == 0
-    assert lines.of_failure(replace(place, row=610)) == 0
-    assert lines.of_failure(replace(place, row=50)) == 1
-    assert lines.of_failure(replace(place, row=999)) == 2
+    assert lines.add_stretch(replace(place, row=600)) == 0
+    assert lines.add_stretch(replace(place, row=610)) == 0
+    assert lines.add_stretch(replace(place, row=50)) == 1
+    assert lines.add_stretch(replace(place, row=999)) == 2
     assert [(one["first"], len(one["events"]), one["total"]) for one in lines.data] == [
         (522, 100, 1000),
         (1, 100, 1000),
         (991, 10, 1000),
     ]
-    assert all(number in lines.holds(at) for at, number in ((0, 601), (0, 611), (1, 51), (2, 1000)))
-    lines.of_trace(place)
+    assert all(number in lines.event_numbers(at) for at, number in ((0, 601), (0, 611), (1, 51), (2, 1000)))
+    lines.add_trace(place)
     assert lines.left_out == 0
-    lines.of_trace(long(60))
+    lines.add_trace(long(60))
     assert (lines.left_out, len(lines.data)) == (1, 3)
 
 
@@ -178,14 +178,14 @@ def test_traces_of_one_name_have_links_of_their_own() -> None:
     """The main job has captures of the same name: a number tells them apart; a second stretch of one has none."""
     one, two, lines = long(20), long(30), Timelines()
     for place in (one, two, replace(one, row=5)):
-        lines.of_failure(place)
+        lines.add_stretch(place)
     assert [line["trace"] for line in lines.data] == ["long", "long (2)"]
 
 
 def test_what_is_left_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Traces that found no room are counted in the head of the page."""
     ndjson.write([Trace(f"t{at}", "t-0", TWO, COPIED) for at in range(3)], tmp_path / "t.ndjson")
-    monkeypatch.setattr(timeline, "MOST", 2 * len(COPIED))
+    monkeypatch.setattr(timeline, "PAGE_IS_FULL", 2 * len(COPIED))
     text = page(check([tmp_path / "t.ndjson"]))
     assert "1 trace not on this page" in text
     assert len(data_of(text)["timelines"]) == 2

@@ -17,6 +17,7 @@ from tidegauge.drive.beginnings import Beginning
 from tidegauge.drive.contract import BY_PEER, EVERYTHING, STEPS, Capabilities, Node, Opening, Order, Report, Step, Watch
 from tidegauge.drive.held import Held, WrongStep, opened, report
 from tidegauge.drive.reference import possible, step
+from tidegauge.impl.error_codes import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules
 
@@ -100,8 +101,6 @@ def expected_of(held: Held, taken: Step) -> tuple[Held, Report]:
     except TidegaugeError:
         return held, IMPOSSIBLE
 
-
-UNKNOWN_SERVER_ERROR = -1
 
 IMPOSSIBLE: Report = {"step": "impossible"}
 

@@ -12,17 +12,6 @@ from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
-# org.apache.kafka.common.protocol.Errors, as far as only requests of clients meet them
-CORRUPT_MESSAGE = 2
-MESSAGE_TOO_LARGE = 10
-INVALID_TOPIC_EXCEPTION = 17
-RECORD_LIST_TOO_LARGE = 18
-INVALID_REQUIRED_ACKS = 21
-OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-DUPLICATE_SEQUENCE_NUMBER = 46
-INVALID_PRODUCER_EPOCH = 47
-UNKNOWN_PRODUCER_ID = 59
-
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """org.apache.kafka.common.internals.Topic#INTERNAL_TOPICS: only coordinators write there."""
 

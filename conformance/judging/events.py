@@ -11,28 +11,11 @@ from typing import Any
 
 from tidegauge.conformance.judging.judge import known
 from tidegauge.conformance.kernel.state import FOLLOWING, LEADING, NO_ROLE
+from tidegauge.impl.error_codes import ERROR_NAMES
 from tidegauge.traces.columns import INT_FIELDS, Columns
 from tidegauge.traces.schema import EVENTS, FIELDS, Config, Event, FieldKind
 
 _NAMES = {event.code: name for name, event in EVENTS.items()}
-ERRORS = {
-    -1: "UNKNOWN_SERVER_ERROR",
-    0: "NONE",
-    1: "OFFSET_OUT_OF_RANGE",
-    3: "UNKNOWN_TOPIC_OR_PARTITION",
-    5: "LEADER_NOT_AVAILABLE",
-    6: "NOT_LEADER_OR_FOLLOWER",
-    7: "REQUEST_TIMED_OUT",
-    19: "NOT_ENOUGH_REPLICAS",
-    20: "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
-    41: "NOT_CONTROLLER",
-    55: "OPERATION_NOT_ATTEMPTED",
-    56: "KAFKA_STORAGE_ERROR",
-    74: "FENCED_LEADER_EPOCH",
-    75: "UNKNOWN_LEADER_EPOCH",
-    100: "UNKNOWN_TOPIC_ID",
-    107: "INELIGIBLE_REPLICA",
-}
 IN_FLIGHT = (
     "nothing",
     "a request",
@@ -92,7 +75,7 @@ def words(compared: str, value: int | None, config: Config) -> str:
     if compared == "in flight":
         return IN_FLIGHT[value]
     if compared == "error":
-        return f"{value} ({ERRORS[value]})" if value in ERRORS else str(value)
+        return f"{value} ({ERROR_NAMES[value]})" if value in ERROR_NAMES else str(value)
     if compared in FIELDS:
         kind = FIELDS[compared].kind
         if kind is FieldKind.NODES:

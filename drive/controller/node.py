@@ -25,7 +25,7 @@ from tidegauge.drive.kafka_process.clock import RealClock
 from tidegauge.impl.control.features import ELR_VERSION, METADATA_VERSION
 from tidegauge.impl.control.records import BROKER
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
-from tidegauge.impl.messages import UNKNOWN_SERVER_ERROR
+from tidegauge.impl.error_codes import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.releases import RELEASE, named
 from tidegauge.impl.rules import NONE
 

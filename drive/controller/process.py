@@ -26,7 +26,7 @@ from tidegauge.drive.wire.messages import Messages, definitions_in
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.drive.wire.signs import PATIENCE
 from tidegauge.impl.control.features import METADATA_VERSION
-from tidegauge.impl.messages import NOT_CONTROLLER
+from tidegauge.impl.error_codes import NOT_CONTROLLER
 
 T = TypeVar("T")
 

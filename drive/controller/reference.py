@@ -25,7 +25,8 @@ from tidegauge.impl.control.quorum_controller import QuorumController
 from tidegauge.impl.control.reassignments import DirectoryAssignment, Reassignment
 from tidegauge.impl.control.records import ConfigResource, Record, RegisterBrokerRecord
 from tidegauge.impl.control.replication_control import CLUSTER, MIN_IN_SYNC_REPLICAS, ReplicationControl
-from tidegauge.impl.messages import UNKNOWN_SERVER_ERROR, AlterPartitionRequest
+from tidegauge.impl.error_codes import UNKNOWN_SERVER_ERROR
+from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.table import Table

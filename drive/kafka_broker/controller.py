@@ -17,6 +17,7 @@ from tidegauge.drive.wire.frames import HOST, Listener, Received
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.drive.wire.signs import Signs
+from tidegauge.impl.error_codes import STALE_BROKER_EPOCH
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE
 
 CONTROLLER = 3000
@@ -26,7 +27,6 @@ LINGER = 0.02
 broker more than what it applies.
 """
 
-STALE_BROKER_EPOCH = 77
 METADATA_VERSION = "metadata.version"
 SERVES = (
     "Fetch",

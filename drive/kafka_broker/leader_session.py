@@ -19,15 +19,10 @@ from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.impl.client_messages import PartitionFetch, PartitionRead
 from tidegauge.impl.cluster.broker import NOW
+from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 from tidegauge.impl.messages import FetchRequest, FetchResponse
 from tidegauge.impl.rules import NONE, UNDEFINED
-from tidegauge.impl.sessions.fetch_metadata import (
-    FETCH_SESSION_ID_NOT_FOUND,
-    INVALID_FETCH_SESSION_EPOCH,
-    FetchMetadata,
-    SessionFetch,
-    SessionResponse,
-)
+from tidegauge.impl.sessions.fetch_metadata import FetchMetadata, SessionFetch, SessionResponse
 from tidegauge.impl.sessions.fetch_session import FetchContext, SessionKind, new_context, respond
 from tidegauge.impl.sessions.fetch_session_cache import FetchSessionCache, remove
 from tidegauge.impl.sessions.fetch_session_handler import FetchSessionHandler, build, handle_response

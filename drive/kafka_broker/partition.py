@@ -24,9 +24,9 @@ from tidegauge.drive.kafka_broker.producers import Producers
 from tidegauge.drive.kafka_broker.worker_slot import Lane
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
+from tidegauge.impl.error_codes import INVALID_UPDATE_VERSION, REQUEST_TIMED_OUT
 from tidegauge.impl.rules import NONE, UNDEFINED
 
-REQUEST_TIMED_OUT = 7
 ANOTHER_INCARNATION = 1_000_000
 """Added to a broker epoch: a fetch of it is served, but it is not the one that the metadata cache knows (KIP-903)."""
 
@@ -273,7 +273,7 @@ class Partition:
         self.forget_process()
         controller = self._broker.controller
         if self.topic.id in controller.proposals.waiting:
-            controller.proposals.respond(self.topic.id, {"errorCode": OVERTAKEN})
+            controller.proposals.respond(self.topic.id, {"errorCode": INVALID_UPDATE_VERSION})
         if self._created:
             controller.append(MetadataRecord("RemoveTopicRecord", {"topicId": self.topic.id}))
 
@@ -295,6 +295,3 @@ def _fetch_json(found: Message) -> Report:
 def _named_json(found: Message | None) -> Report | None:
     """The same of a response that waits, or that does not name the partition: null."""
     return None if found is None else _fetch_json(found)
-
-
-OVERTAKEN = 95

@@ -13,11 +13,11 @@ Rules of this file
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 
-from tidegauge.drive.probe.codes import named
 from tidegauge.drive.probe.connection import ClosedError, Link, LinkError, only
 from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
+from tidegauge.impl.error_codes import error_text
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.traces.segments.record_batch import CorruptBatchError, header
 
@@ -179,5 +179,5 @@ def _shown(name: str, value: Any) -> str:
     if isinstance(value, frozenset):
         return " or ".join(_shown(name, one) for one in sorted(value))
     if name == "errorCode" and isinstance(value, int):
-        return named(value)
+        return error_text(value)
     return "nothing" if value is None else str(value)

@@ -9,17 +9,18 @@ Rules of this file
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from tidegauge.drive.probe.codes import Code, named
 from tidegauge.drive.probe.connection import Link, LinkError, only
 from tidegauge.drive.probe.partition import NotOfferedError, Partition, batch
 from tidegauge.drive.probe.session import Session, asking
 from tidegauge.drive.probe.topics import KEPT, Topics, UndecidedError
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
+from tidegauge.impl import error_codes
+from tidegauge.impl.error_codes import error_text
 from tidegauge.impl.sessions.fetch_metadata import INVALID_SESSION_ID
 
 RECORDS = 10
-LOADING = frozenset({Code.COORDINATOR_LOAD_IN_PROGRESS, Code.COORDINATOR_NOT_AVAILABLE})
+LOADING = frozenset({error_codes.COORDINATOR_LOAD_IN_PROGRESS, error_codes.COORDINATOR_NOT_AVAILABLE})
 PREFERRED = 0
 """ElectionType.PREFERRED."""
 
@@ -76,8 +77,8 @@ class Scenes:
 
     def opened(self, link: Link, call: Call, response: Message) -> Session:
         """The session that a response to a full fetch gives. Raises NotOfferedError where it gives none."""
-        if response["errorCode"] != Code.NONE:
-            raise UndecidedError(f"a fetch session was not opened: {named(response['errorCode'])}")
+        if response["errorCode"] != error_codes.NONE:
+            raise UndecidedError(f"a fetch session was not opened: {error_text(response['errorCode'])}")
         if response["sessionId"] == INVALID_SESSION_ID:
             raise NotOfferedError("a full fetch that asks for a session is given none, as it may: the session id is 0")
         self._topics.sessions.append(session := Session(link, call, response))
@@ -121,8 +122,8 @@ class Scenes:
     def _deleted(self) -> Partition:
         partition = self._written("moved")
         found = only(partition.link.ask(partition.delete_records(4)), "topics", "partitions")
-        if found["errorCode"] != Code.NONE:
-            raise UndecidedError(f"records could not be deleted: {named(found['errorCode'])}")
+        if found["errorCode"] != error_codes.NONE:
+            raise UndecidedError(f"records could not be deleted: {error_text(found['errorCode'])}")
         partition.start = 4
         return partition
 
@@ -131,8 +132,8 @@ class Scenes:
         body = {"transactionalId": None, "transactionTimeoutMs": 60_000}
         call = Call("InitProducerId", self.first.versions["InitProducerId"].stop - 1, body)
         found = self._topics.until(lambda: self.first.ask(call), lambda seen: seen["errorCode"] not in LOADING)
-        if found["errorCode"] != Code.NONE:
-            raise UndecidedError(f"there is no producer id: {named(found['errorCode'])}")
+        if found["errorCode"] != error_codes.NONE:
+            raise UndecidedError(f"there is no producer id: {error_text(found['errorCode'])}")
         return found["producerId"], found["producerEpoch"]
 
     def _two(self) -> list[int]:
@@ -166,6 +167,6 @@ class Scenes:
 def append(partition: Partition, records: int = 1) -> None:
     """Write a batch. Raises UndecidedError where it is not taken."""
     found = only(partition.link.ask(partition.produce(batch(partition, records))), "responses", "partitionResponses")
-    if found["errorCode"] != Code.NONE:
-        raise UndecidedError(f"a record could not be written to {partition.name}: {named(found['errorCode'])}")
+    if found["errorCode"] != error_codes.NONE:
+        raise UndecidedError(f"a record could not be written to {partition.name}: {error_text(found['errorCode'])}")
     partition.appended(records)

@@ -12,13 +12,14 @@ Rules of this file
 import time
 from collections.abc import Callable
 
-from tidegauge.drive.probe.codes import Code, named
 from tidegauge.drive.probe.connection import LinkError
 from tidegauge.drive.probe.partition import NotOfferedError
+from tidegauge.impl import error_codes
+from tidegauge.impl.error_codes import error_text
 
 UNASKED = "its deletion was not asked for"
 GRANTED = "its deletion was granted, and metadata names it still"
-NOT_FINAL = frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION, Code.REQUEST_TIMED_OUT, Code.NOT_CONTROLLER})
+NOT_FINAL = frozenset({error_codes.UNKNOWN_TOPIC_OR_PARTITION, error_codes.REQUEST_TIMED_OUT, error_codes.NOT_CONTROLLER})
 """Refusals that a moment later are none."""
 
 
@@ -64,10 +65,10 @@ class Removal:
         except NotOfferedError as problem:
             self.left[name] = str(problem)
             return False
-        self.left[name] = GRANTED if code == Code.NONE else named(code)
-        if code == Code.NONE:
+        self.left[name] = GRANTED if code == error_codes.NONE else error_text(code)
+        if code == error_codes.NONE:
             self._uncertain.discard(name)
-        return code == Code.NONE or code in NOT_FINAL
+        return code == error_codes.NONE or code in NOT_FINAL
 
     def _is_over(self, name: str, late: bool) -> bool:
         """Whether nothing more is waited for: it is gone, or stays."""

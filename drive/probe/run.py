@@ -16,7 +16,6 @@ from random import Random
 from typing import Any
 
 from tidegauge.drive.probe.check import Check, FailedError, exchanged
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.connection import Dial, Exchange, LinkError
 from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.probe.fixtures import Scenes
@@ -139,7 +138,7 @@ def _tried(check: Check, scenes: Scenes, offered: Mapping[str, range]) -> tuple[
     except UndecidedError as problem:
         return Verdict.UNDECIDED, str(problem)
     except FailedError as problem:
-        if f"; seen {Code.UNSUPPORTED_VERSION.name} " in str(problem):
+        if "; seen UNSUPPORTED_VERSION " in str(problem):
             return Verdict.NOT_SUPPORTED, str(problem)
         return Verdict.FAIL, str(problem)
     except LinkError as problem:

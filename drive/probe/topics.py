@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import Any, TypeVar
 from uuid import UUID
 
-from tidegauge.drive.probe.codes import Code, named
 from tidegauge.drive.probe.connection import Dial, Exchange, Link, LinkError, only
 from tidegauge.drive.probe.partition import LATEST, NotOfferedError, Partition
 from tidegauge.drive.probe.removal import Removal
@@ -22,6 +21,8 @@ from tidegauge.drive.probe.session import Session
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
 from tidegauge.drive.wire.messages import Messages
+from tidegauge.impl import error_codes
+from tidegauge.impl.error_codes import error_text
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.rules import UNDEFINED
 
@@ -29,17 +30,17 @@ T = TypeVar("T")
 
 NOT_YET = frozenset(
     {
-        Code.UNKNOWN_TOPIC_OR_PARTITION,
-        Code.LEADER_NOT_AVAILABLE,
-        Code.NOT_LEADER_OR_FOLLOWER,
-        Code.UNKNOWN_TOPIC_ID,
-        Code.FENCED_LEADER_EPOCH,
-        Code.UNKNOWN_LEADER_EPOCH,
+        error_codes.UNKNOWN_TOPIC_OR_PARTITION,
+        error_codes.LEADER_NOT_AVAILABLE,
+        error_codes.NOT_LEADER_OR_FOLLOWER,
+        error_codes.UNKNOWN_TOPIC_ID,
+        error_codes.FENCED_LEADER_EPOCH,
+        error_codes.UNKNOWN_LEADER_EPOCH,
     }
 )
 """What a broker says of a partition while metadata is on its way."""
 
-GONE = frozenset({Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID})
+GONE = frozenset({error_codes.UNKNOWN_TOPIC_OR_PARTITION, error_codes.UNKNOWN_TOPIC_ID})
 """What metadata says of a topic that is not there."""
 
 KEPT: Mapping[str, str] = {"retention.ms": "-1", "retention.bytes": "-1", "cleanup.policy": "delete"}
@@ -78,7 +79,7 @@ class Topics:
             others = (f"{key}={value}" for key, value in config.items() if KEPT.get(key) != value)
             asked = f"replicas on {replicas}" if replicas else ", ".join(others)
             raise NotOfferedError(f"CreateTopics: needs version 0 or newer for {asked}; ApiVersions offers none")
-        if only(self._metadata(name), "topics")["errorCode"] == Code.NONE:
+        if only(self._metadata(name), "topics")["errorCode"] == error_codes.NONE:
             raise _there(name)
         self._removal.expect(name)
         if creates:
@@ -94,7 +95,7 @@ class Topics:
         def serving() -> Partition | None:
             found = self._metadata(name)
             topic = only(found, "topics")
-            known = topic["partitions"][:1] if topic["errorCode"] == Code.NONE else []
+            known = topic["partitions"][:1] if topic["errorCode"] == error_codes.NONE else []
             if known:
                 self._removal.created(name)
             epoch = max(known[0].get("leaderEpoch", 0), 0) if known else UNDEFINED
@@ -126,7 +127,7 @@ class Topics:
         if name not in self.first.versions:
             raise UndecidedError(f"leaders could not be changed: ApiVersions does not offer {name}")
         call = Call(name, self.first.versions[name].stop - 1, {**body, "timeoutMs": 10_000})
-        self._decided(call, lambda response: int(response.get("errorCode", Code.NONE)))
+        self._decided(call, lambda response: int(response.get("errorCode", error_codes.NONE)))
 
     @property
     def left(self) -> Mapping[str, str]:
@@ -168,18 +169,18 @@ class Topics:
             if any(link.unanswered for link in self._all_links()):
                 self._removal.uncertain(name)
             raise
-        if code == Code.TOPIC_ALREADY_EXISTS:  # the controller knows, where this broker's metadata lags
+        if code == error_codes.TOPIC_ALREADY_EXISTS:  # the controller knows, where this broker's metadata lags
             self._removal.forget(name)
             raise _there(name)
-        if code == Code.REQUEST_TIMED_OUT:
+        if code == error_codes.REQUEST_TIMED_OUT:
             self._removal.uncertain(name)
-        if code != Code.NONE:
-            raise UndecidedError(f"a topic with {dict(config)} could not be created: {named(code)}")
+        if code != error_codes.NONE:
+            raise UndecidedError(f"a topic with {dict(config)} could not be created: {error_text(code)}")
 
     def _decided(self, call: Call, code_in: Callable[[Message], int]) -> int:
         """The error code in the response; a broker that sends nothing on, as Kafka with ZooKeeper, says who decides."""
         code = code_in(self.first.arrange(call))
-        if code == Code.NOT_CONTROLLER:
+        if code == error_codes.NOT_CONTROLLER:
             found = self._metadata()
             controller = self._link(found["controllerId"], found["brokers"])
             code = code_in(controller.arrange(call))

@@ -20,10 +20,10 @@ from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.drive.wire.signs import Signs
+from tidegauge.impl.error_codes import UNSUPPORTED_VERSION
 
 HOST = "127.0.0.1"
 API_VERSIONS = "ApiVersions"
-UNSUPPORTED_VERSION = 35
 LARGEST_FRAME = 1 << 26
 
 _HEADER = struct.Struct(">hhih")

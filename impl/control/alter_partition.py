@@ -14,7 +14,8 @@ from tidegauge.impl.control.partition_change import ChangeRequest
 from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState, merge
 from tidegauge.impl.control.records import ControllerResult, PartitionChangeRecord
 from tidegauge.impl.control.replication_control import ReplicationControl, by_config, change, has_topic, is_active
-from tidegauge.impl.messages import NOT_CONTROLLER, STALE_BROKER_EPOCH, AlterPartitionRequest, AlterPartitionResponse
+from tidegauge.impl.error_codes import NOT_CONTROLLER, STALE_BROKER_EPOCH
+from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
     INELIGIBLE_REPLICA,

@@ -20,7 +20,7 @@ from tidegauge.impl.control.records import (
 )
 from tidegauge.impl.control.replay import replayed
 from tidegauge.impl.control.replication_control import CLUSTER, MIN_IN_SYNC_REPLICAS, ReplicationControl, keeps_elr, min_isr
-from tidegauge.impl.messages import INVALID_CONFIG
+from tidegauge.impl.error_codes import INVALID_CONFIG
 from tidegauge.impl.rules import NONE, UNDEFINED
 
 

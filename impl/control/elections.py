@@ -6,7 +6,7 @@ Source: ReplicationControlManager#electLeaders, #maybeBalancePartitionLeaders, #
 from tidegauge.impl.control.partition_change import ChangeRequest, Election
 from tidegauge.impl.control.records import ControllerResult, Record
 from tidegauge.impl.control.replication_control import ReplicationControl, change, unclean_enabled, with_no_leader
-from tidegauge.impl.messages import ELECTION_NOT_NEEDED, ELIGIBLE_LEADERS_NOT_AVAILABLE, PREFERRED_LEADER_NOT_AVAILABLE
+from tidegauge.impl.error_codes import ELECTION_NOT_NEEDED, ELIGIBLE_LEADERS_NOT_AVAILABLE, PREFERRED_LEADER_NOT_AVAILABLE
 from tidegauge.impl.rules import NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.topic_partition import TopicPartition
 

@@ -25,13 +25,13 @@ from tidegauge.impl.control.records import (
 )
 from tidegauge.impl.control.replay import replay, replayed
 from tidegauge.impl.control.replication_control import ReplicationControl, has_leaderships, has_topic
-from tidegauge.impl.errors import IllegalStateError
-from tidegauge.impl.messages import (
+from tidegauge.impl.error_codes import (
     BROKER_ID_NOT_REGISTERED,
     DUPLICATE_BROKER_REGISTRATION,
     STALE_BROKER_EPOCH,
     UNKNOWN_SERVER_ERROR,
 )
+from tidegauge.impl.errors import IllegalStateError
 from tidegauge.impl.rules import NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 
 

@@ -17,8 +17,7 @@ from tidegauge.impl.control.replication_control import (
     has_topic,
     unclean_enabled,
 )
-from tidegauge.impl.errors import IllegalArgumentError
-from tidegauge.impl.messages import (
+from tidegauge.impl.error_codes import (
     INVALID_REPLICA_ASSIGNMENT,
     INVALID_REPLICATION_FACTOR,
     NO_REASSIGNMENT_IN_PROGRESS,
@@ -26,6 +25,7 @@ from tidegauge.impl.messages import (
     UNKNOWN_SERVER_ERROR,
     UNSUPPORTED_VERSION,
 )
+from tidegauge.impl.errors import IllegalArgumentError
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.topic_partition import TopicPartition
 

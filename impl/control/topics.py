@@ -18,7 +18,7 @@ from tidegauge.impl.control.records import (
     TopicRecord,
 )
 from tidegauge.impl.control.replication_control import ReplicationControl, default_directory, has_topic, is_active
-from tidegauge.impl.messages import INVALID_REPLICA_ASSIGNMENT, TOPIC_ALREADY_EXISTS
+from tidegauge.impl.error_codes import INVALID_REPLICA_ASSIGNMENT, TOPIC_ALREADY_EXISTS
 from tidegauge.impl.rules import NONE, UNKNOWN_TOPIC_ID
 from tidegauge.impl.topic_partition import TopicPartition
 

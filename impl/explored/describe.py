@@ -18,23 +18,16 @@ from types import MappingProxyType
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.cluster import Cluster, Label, Row, record_epochs
 from tidegauge.impl.cluster.controller import Controller
+from tidegauge.impl.error_codes import ERROR_NAMES
 from tidegauge.impl.explored.search import Found, Graph, Violation
 from tidegauge.impl.explored.view import View
 from tidegauge.impl.messages import FetchRequest, Message, OffsetsForLeaderEpochRequest, OffsetsForLeaderEpochResponse
-from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED
+from tidegauge.impl.rules import NONE, UNDEFINED
 
 Values = Mapping[tuple[int, int], str]
 """What a producer wrote at (epoch, offset), printed behind the epoch: 1c. Records have no values of their own here."""
 
 NO_VALUES: Values = MappingProxyType({})
-
-ERRORS = {
-    NONE: "NONE",
-    OFFSET_OUT_OF_RANGE: "OFFSET_OUT_OF_RANGE",
-    NOT_LEADER_OR_FOLLOWER: "NOT_LEADER_OR_FOLLOWER",
-    74: "FENCED_LEADER_EPOCH",
-    75: "UNKNOWN_LEADER_EPOCH",
-}
 
 
 def broker_name(broker: int) -> str:
@@ -150,7 +143,7 @@ def message_text(follower: int, leader: int, message: Message, values: Values = 
     if response.error != NONE:
         offsets = message.offsets
         known = f" leader has [{offsets.earliest}, {offsets.latest})" if offsets is not None else ""
-        return f"{head} {ERRORS.get(response.error, response.error)}{known}"
+        return f"{head} {ERROR_NAMES.get(response.error, response.error)}{known}"
     if response.is_diverging:
         return f"{head} diverging epoch={response.diverging_epoch} end={response.diverging_end}"
     records = " ".join(

@@ -9,12 +9,8 @@ Rules of this file
 4. Source: kafka.cluster.Partition.
 """
 
-from tidegauge.impl.messages import (
-    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    Metadata,
-)
+from tidegauge.impl.error_codes import NOT_ENOUGH_REPLICAS_AFTER_APPEND
+from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse, Metadata
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import replica as replica_
 from tidegauge.impl.replica.partition_state import Partition, PartitionState, remote

@@ -8,8 +8,9 @@ Rules of this file
 """
 
 from tidegauge.impl.client_messages import Isolation, ListedOffset, OffsetSpec
+from tidegauge.impl.error_codes import NOT_ENOUGH_REPLICAS, OFFSET_NOT_AVAILABLE
 from tidegauge.impl.errors import OffsetOutOfRangeError, UnexpectedAppendOffsetError
-from tidegauge.impl.messages import NOT_ENOUGH_REPLICAS, OFFSET_NOT_AVAILABLE, FetchRequest, FetchResponse, Metadata
+from tidegauge.impl.messages import FetchRequest, FetchResponse, Metadata
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.records import Batch, Producer, Transaction
 from tidegauge.impl.replica import replica as replica_

@@ -19,8 +19,6 @@ from tidegauge.impl.storage import epoch_cache
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.log import Log
 
-OFFSET_MOVED_TO_TIERED_STORAGE = 109
-
 
 class RemoteSegment(NamedTuple):
     """A remote segment, last offset inclusive, and the epochs of the log up to its end."""

@@ -7,22 +7,19 @@ Rules of this file
 3. Source: kafka.server.ReplicaManager#appendRecords, #appendToLocalLog, #addCompletePurgatoryAction; KafkaApis.
 """
 
-from tidegauge.impl.client_messages import (
+from tidegauge.impl.client_messages import INTERNAL_TOPICS, PartitionAppend, ProducedBatch, ProduceResponse
+from tidegauge.impl.error_codes import (
     CORRUPT_MESSAGE,
     DUPLICATE_SEQUENCE_NUMBER,
-    INTERNAL_TOPICS,
     INVALID_PRODUCER_EPOCH,
     INVALID_REQUIRED_ACKS,
     INVALID_TOPIC_EXCEPTION,
     MESSAGE_TOO_LARGE,
+    NOT_ENOUGH_REPLICAS,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
     RECORD_LIST_TOO_LARGE,
     UNKNOWN_PRODUCER_ID,
-    PartitionAppend,
-    ProducedBatch,
-    ProduceResponse,
 )
-from tidegauge.impl.messages import NOT_ENOUGH_REPLICAS
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import partition as partition_

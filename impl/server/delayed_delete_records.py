@@ -10,7 +10,7 @@ Rules of this file
 """
 
 from tidegauge.impl.client_messages import DeleteRecordsResponse, PartitionDelete
-from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT
+from tidegauge.impl.error_codes import KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT
 from tidegauge.impl.replica import isr
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server.replica_manager import ReplicaManager, online

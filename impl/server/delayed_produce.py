@@ -9,7 +9,7 @@ Rules of this file
 """
 
 from tidegauge.impl.client_messages import PartitionAppend, ProduceResponse
-from tidegauge.impl.messages import REQUEST_TIMED_OUT
+from tidegauge.impl.error_codes import REQUEST_TIMED_OUT
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import isr
 from tidegauge.impl.rules import NONE

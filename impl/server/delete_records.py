@@ -7,7 +7,8 @@ Rules of this file
 3. Source: kafka.server.ReplicaManager#deleteRecords, #deleteRecordsOnLocalLog, #delayedDeleteRecordsRequired.
 """
 
-from tidegauge.impl.client_messages import INTERNAL_TOPICS, INVALID_TOPIC_EXCEPTION, DeleteRecordsResponse, PartitionDelete
+from tidegauge.impl.client_messages import INTERNAL_TOPICS, DeleteRecordsResponse, PartitionDelete
+from tidegauge.impl.error_codes import INVALID_TOPIC_EXCEPTION
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import isr
 from tidegauge.impl.replica import partition as partition_

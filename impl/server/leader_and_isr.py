@@ -11,17 +11,14 @@ Rules of this file
 
 from typing import NamedTuple
 
+from tidegauge.impl.error_codes import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH
 from tidegauge.impl.fetching import fetcher_manager as fetchers_
-from tidegauge.impl.messages import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server.replica_manager import Hosted, ReplicaManager, partition_error, without_log
 from tidegauge.impl.server.role_changes import Changes, PartitionChange, make_followers, make_leaders, stop_partitions
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
-
-STALE_CONTROLLER_EPOCH = 11
-STALE_BROKER_EPOCH = 77
 
 EPOCH_DURING_DELETE = -2
 """LeaderAndIsr.EPOCH_DURING_DELETE: a topic that is deleted is stopped in any epoch."""

@@ -9,7 +9,7 @@ Rules of this file
 """
 
 from tidegauge.impl.control.partition_registration import UNASSIGNED
-from tidegauge.impl.messages import KAFKA_STORAGE_ERROR
+from tidegauge.impl.error_codes import KAFKA_STORAGE_ERROR
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER
 from tidegauge.impl.server.replica_manager import ReplicaManager

@@ -13,12 +13,13 @@ Rules of this file
 from typing import NamedTuple
 
 from tidegauge.impl.client_messages import FetchParams, Isolation, PartitionFetch, PartitionRead
-from tidegauge.impl.messages import INCONSISTENT_TOPIC_ID, FetchResponse
+from tidegauge.impl.error_codes import INCONSISTENT_TOPIC_ID, OFFSET_MOVED_TO_TIERED_STORAGE
+from tidegauge.impl.messages import FetchResponse
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
-from tidegauge.impl.replica.tiered import OFFSET_MOVED_TO_TIERED_STORAGE, is_in_remote_storage
+from tidegauge.impl.replica.tiered import is_in_remote_storage
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE
 from tidegauge.impl.server.replica_manager import (
     ReplicaManager,

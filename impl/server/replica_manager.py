@@ -13,9 +13,10 @@ Rules of this file
 from typing import NamedTuple
 
 from tidegauge.impl.client_messages import ClientResponse, FetchParams, PartitionFetch
+from tidegauge.impl.error_codes import KAFKA_STORAGE_ERROR
 from tidegauge.impl.fetching.fetcher_manager import FetcherManager, remove_fetcher_for_partitions
 from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint, Logs
-from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, FetchRequest, Metadata
+from tidegauge.impl.messages import FetchRequest, Metadata
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import isr

@@ -11,9 +11,9 @@ Rules of this file
 
 from typing import NamedTuple
 
+from tidegauge.impl.error_codes import KAFKA_STORAGE_ERROR
 from tidegauge.impl.fetching import fetcher_manager as fetchers_
 from tidegauge.impl.fetching.fetcher_thread import InitialFetchState
-from tidegauge.impl.messages import KAFKA_STORAGE_ERROR
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import fetcher as fetcher_
 from tidegauge.impl.replica import partition as partition_

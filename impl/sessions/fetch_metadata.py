@@ -15,11 +15,6 @@ from tidegauge.impl.rules import NONE
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
-# org.apache.kafka.common.protocol.Errors
-FETCH_SESSION_ID_NOT_FOUND = 70
-INVALID_FETCH_SESSION_EPOCH = 71
-FETCH_SESSION_TOPIC_ID_ERROR = 106
-
 INVALID_SESSION_ID = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1

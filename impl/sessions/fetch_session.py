@@ -15,12 +15,10 @@ from enum import Enum
 from typing import NamedTuple
 
 from tidegauge.impl.client_messages import PartitionRead
+from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.sessions.fetch_metadata import (
-    FETCH_SESSION_ID_NOT_FOUND,
-    FETCH_SESSION_TOPIC_ID_ERROR,
     FINAL_EPOCH,
-    INVALID_FETCH_SESSION_EPOCH,
     INVALID_SESSION_ID,
     Fetches,
     Forgotten,

@@ -13,9 +13,9 @@ Rules of this file
 
 from typing import NamedTuple
 
+from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND
 from tidegauge.impl.rules import NONE
 from tidegauge.impl.sessions.fetch_metadata import (
-    FETCH_SESSION_ID_NOT_FOUND,
     INITIAL,
     INVALID_SESSION_ID,
     Fetches,

@@ -13,7 +13,7 @@ Rules of this file
 
 from typing import NamedTuple
 
-from tidegauge.impl.client_messages import (
+from tidegauge.impl.error_codes import (
     DUPLICATE_SEQUENCE_NUMBER,
     INVALID_PRODUCER_EPOCH,
     OUT_OF_ORDER_SEQUENCE_NUMBER,

@@ -17,7 +17,7 @@ from tidegauge.drive.controller.run import is_shown, run, scenarios, text_of
 from tidegauge.drive.controller.scenarios import SCENARIOS, SHOWN_BY
 from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.recording import Recorder, TranscriptError
-from tidegauge.impl.messages import UNKNOWN_SERVER_ERROR
+from tidegauge.impl.error_codes import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import named
 

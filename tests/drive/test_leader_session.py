@@ -12,18 +12,11 @@ from tidegauge.drive.kafka_broker.leader_session import LeaderSession
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.impl.client_messages import PartitionFetch, PartitionRead
+from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 from tidegauge.impl.messages import FetchRequest, FetchResponse
 from tidegauge.impl.rules import NONE
 from tidegauge.impl.sessions import fetch_session_handler as handler_
-from tidegauge.impl.sessions.fetch_metadata import (
-    FETCH_SESSION_ID_NOT_FOUND,
-    INITIAL,
-    INVALID_FETCH_SESSION_EPOCH,
-    Fetches,
-    FetchMetadata,
-    SessionFetch,
-    SessionResponse,
-)
+from tidegauge.impl.sessions.fetch_metadata import INITIAL, Fetches, FetchMetadata, SessionFetch, SessionResponse
 from tidegauge.impl.sessions.fetch_session_handler import FetchSessionHandler
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition

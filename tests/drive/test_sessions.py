@@ -31,13 +31,10 @@ from tidegauge.drive.transports.lines import DrivenProgramError, report_of
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Connection, Listener, Received
 from tidegauge.drive.wire.signs import Signs
+from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 from tidegauge.impl.messages import FetchResponse
 from tidegauge.impl.profiles import FETCH_TRUNCATION
-from tidegauge.impl.sessions.fetch_metadata import (
-    FETCH_SESSION_ID_NOT_FOUND,
-    FINAL_EPOCH,
-    INVALID_FETCH_SESSION_EPOCH,
-)
+from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH
 
 APPEND: Step = ("append", 1)
 FENCED, NOT_LEADER, OUT_OF_RANGE = {"error": 74}, {"error": 6}, {"error": 1}

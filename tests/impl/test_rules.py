@@ -3,6 +3,7 @@
 import pytest
 
 from tidegauge.impl import rules
+from tidegauge.impl.error_codes import ERROR_CODES
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import Rules
 from tidegauge.impl.rules import (
@@ -209,3 +210,10 @@ def test_a_replaced_rule_reaches_every_rule_that_calls_it() -> None:
 def test_the_rules_a_core_runs_with_are_these() -> None:
     """The default of every field of Rules is the function of that name."""
     assert Rules()._asdict() == {name: getattr(rules, name) for name in Rules._fields}
+
+
+def test_the_error_codes_of_the_rules_are_those_of_the_table() -> None:
+    """impl.rules has constants of its own, because Numba and z3 read them from its namespace."""
+    own = {name: code for name, code in vars(rules).items() if name in ERROR_CODES}
+    assert own == {name: ERROR_CODES[name] for name in own}
+    assert len(own) == 12

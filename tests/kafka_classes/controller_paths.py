@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 from tests.kafka_classes.controller_tables import brokers_of, initial_configs, named, partition_of
 from tests.kafka_classes.replay import Sequence, Step
-from tests.kafka_classes.replay_controller import ERRORS, LISTED, THROWN, expect, levels
+from tests.kafka_classes.replay_controller import LISTED, THROWN, expect, levels
 from tidegauge.drive.controller.contract import ALL, Opening, Order, Path, is_step
 from tidegauge.drive.controller.reference import Held, opened, step
 from tidegauge.drive.controller.report import Incarnations, state_report
 from tidegauge.impl.control.features import Features
 from tidegauge.impl.control.records import TOPIC, ConfigResource
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl
+from tidegauge.impl.error_codes import ERROR_NAMES
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.table import Table
@@ -156,7 +157,7 @@ def _after(held: Held, path: Path, numbers: Incarnations) -> tuple[Held, tuple[s
     errors = []
     for taken in path:
         held, report = step(held, taken, numbers)
-        errors.append(ERRORS[(report["result"] or {}).get("error", 0)])
+        errors.append(ERROR_NAMES[(report["result"] or {}).get("error", 0)])
     return held, tuple(errors)
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tests.kafka_classes.controller_tables import expected_stale, in_order, printed, printed_record, stale_index, start
 from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare
-from tidegauge.impl import messages, releases, rules
+from tidegauge.impl import releases, rules
 from tidegauge.impl.control import configurations, elections, quorum_controller, reassignments, topics
 from tidegauge.impl.control import heartbeats as heartbeats_
 from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
@@ -19,6 +19,7 @@ from tidegauge.impl.control.quorum_controller import QuorumController
 from tidegauge.impl.control.reassignments import DirectoryAssignment, Reassignment
 from tidegauge.impl.control.records import ConfigResource, ControllerResult, Record, RegisterBrokerRecord
 from tidegauge.impl.control.replication_control import ReplicationControl
+from tidegauge.impl.error_codes import ERROR_NAMES
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import Profile, Rules
 from tidegauge.impl.table import Table
@@ -26,14 +27,6 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 LATEST = {"4.1.1": 27, "4.3.1": 30}
 """The highest metadata.version that a release knows."""
-
-DECIDED = ("NONE", "UNKNOWN_TOPIC_OR_PARTITION", "NOT_LEADER_OR_FOLLOWER", "INVALID_REQUEST", "FENCED_LEADER_EPOCH")
-DECIDED += ("INVALID_UPDATE_VERSION", "NEW_LEADER_ELECTED", "UNKNOWN_TOPIC_ID", "INELIGIBLE_REPLICA")
-ERRORS = {
-    **{code: name for name, code in vars(messages).items() if name.isupper() and isinstance(code, int)},
-    **{getattr(rules, name): name for name in DECIDED},
-}
-"""Errors by code; those of impl.rules that a controller responds with."""
 
 THROWN = {"java.lang.RuntimeException": "UNKNOWN_SERVER_ERROR"}
 """The class lets out an exception; a process says that in its response, and resigns."""
@@ -146,7 +139,7 @@ def _alter_partition(bench: Bench, step: Step) -> Outcome:
         return Outcome(bench, (), None, altered.error)
     result = []
     for ask, response in zip(step["ask"], altered.responses, strict=True):
-        row = {"t": ask["t"], "p": ask["p"], "error": ERRORS[response.error]}
+        row = {"t": ask["t"], "p": ask["p"], "error": ERROR_NAMES[response.error]}
         if response.error == rules.NONE:
             row |= {"leader": step["b"], "leaderEpoch": response.leader_epoch, "partitionEpoch": response.partition_epoch}
             row |= {"isr": list(response.isr), "recovery": ask["recovery"]}
@@ -155,7 +148,7 @@ def _alter_partition(bench: Bench, step: Step) -> Outcome:
 
 
 def _errors(errors: tuple[tuple[TopicPartition, int], ...]) -> list[list[Any]]:
-    return [[tp.topic, tp.partition, ERRORS[error]] for tp, error in errors]
+    return [[tp.topic, tp.partition, ERROR_NAMES[error]] for tp, error in errors]
 
 
 def _elect_leaders(bench: Bench, step: Step) -> Outcome:
@@ -173,7 +166,7 @@ def _elect_unclean_leaders(bench: Bench, step: Step) -> Outcome:
 
 
 def _by_error(bench: Bench, result: ControllerResult[int]) -> Outcome:
-    return _appended(bench, result.records, ERRORS[result.response])
+    return _appended(bench, result.records, ERROR_NAMES[result.response])
 
 
 def _config(bench: Bench, step: Step) -> Outcome:
@@ -200,9 +193,9 @@ def _reassign(bench: Bench, step: Step) -> Outcome:
 def _assign_dirs(bench: Bench, step: Step) -> Outcome:
     asked = DirectoryAssignment(step["b"], step["epoch"], step["dir"], tp_of(step["t"], step["p"]))
     records, error = reassignments.assign_replicas_to_dirs(bench.control, asked)
-    if ERRORS[error] in {"UNSUPPORTED_VERSION", "STALE_BROKER_EPOCH"}:
+    if ERROR_NAMES[error] in {"UNSUPPORTED_VERSION", "STALE_BROKER_EPOCH"}:
         return Outcome(bench, (), None, error)
-    return _appended(bench, records, ERRORS[error])
+    return _appended(bench, records, ERROR_NAMES[error])
 
 
 def _create_topic(bench: Bench, step: Step) -> Outcome:
@@ -279,7 +272,7 @@ def replay_as(change: Callable[[Profile], Profile]) -> Replay:
                 **expected,
             }
             ours = {
-                "error": ERRORS[error],
+                "error": ERROR_NAMES[error],
                 "result": _result(step, result),
                 "records": in_order([printed_record(before, record) for record in records]),
                 "stale": stale_index(bench.control),

@@ -4,15 +4,9 @@ from collections import Counter
 from typing import Any
 
 from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare, log_of, pairs
+from tidegauge.impl.error_codes import ERROR_CODES
 from tidegauge.impl.errors import KafkaError
-from tidegauge.impl.messages import (
-    INCONSISTENT_TOPIC_ID,
-    KAFKA_STORAGE_ERROR,
-    OFFSET_NOT_AVAILABLE,
-    FetchResponse,
-    FetchResponseInFlight,
-    ListOffsets,
-)
+from tidegauge.impl.messages import FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Rules, Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import fetch_state
@@ -21,26 +15,9 @@ from tidegauge.impl.replica.fetch_state import Fetcher, PartitionFetchState
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
     NONE,
-    NOT_LEADER_OR_FOLLOWER,
-    OFFSET_OUT_OF_RANGE,
     UNDEFINED,
-    UNKNOWN_LEADER_EPOCH,
-    UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-
-CODES = {
-    "NONE": NONE,
-    "OFFSET_OUT_OF_RANGE": OFFSET_OUT_OF_RANGE,
-    "UNKNOWN_TOPIC_OR_PARTITION": UNKNOWN_TOPIC_OR_PARTITION,
-    "NOT_LEADER_OR_FOLLOWER": NOT_LEADER_OR_FOLLOWER,
-    "KAFKA_STORAGE_ERROR": KAFKA_STORAGE_ERROR,
-    "FENCED_LEADER_EPOCH": FENCED_LEADER_EPOCH,
-    "UNKNOWN_LEADER_EPOCH": UNKNOWN_LEADER_EPOCH,
-    "OFFSET_NOT_AVAILABLE": OFFSET_NOT_AVAILABLE,
-    "UNKNOWN_TOPIC_ID": UNKNOWN_TOPIC_ID,
-    "INCONSISTENT_TOPIC_ID": INCONSISTENT_TOPIC_ID,
-}
 
 
 def _offsets(step: Step) -> ListOffsets | None:
@@ -63,7 +40,7 @@ def _truncate_pass(setup: Setup, fetcher: Fetcher, step: Step) -> tuple[Fetcher,
             setup, fetch_state.remove_partition(fetcher), step["duringEpoch"], step["duringInitOffset"]
         )
     fetcher = f.truncate_to_epoch_end_offset(
-        setup, fetcher, asked_in, CODES[in_flight["error"]], in_flight["epoch"], in_flight["end"]
+        setup, fetcher, asked_in, ERROR_CODES[in_flight["error"]], in_flight["epoch"], in_flight["end"]
     )
     return fetcher, {"currentLeaderEpoch": asked_in, "leaderEpoch": asked}
 
@@ -77,7 +54,7 @@ def _fetch(setup: Setup, fetcher: Fetcher, step: Step) -> Fetcher:
     in_flight = FetchResponseInFlight(
         UNDEFINED if step["req"]["epoch"] is None else step["req"]["epoch"],
         step["req"]["off"],
-        FetchResponse(CODES[response["error"]], response["hw"], response["ls"], batches, epoch, end),
+        FetchResponse(ERROR_CODES[response["error"]], response["hw"], response["ls"], batches, epoch, end),
         _offsets(step),
     )
     return f.process_fetch_response(setup, fetcher, in_flight, corrupt=bool(response.get("corrupt")))

@@ -4,8 +4,9 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare, log_of, pairs
-from tidegauge.impl import messages, rules
+from tidegauge.impl import error_codes, rules
 from tidegauge.impl.client_messages import Isolation
+from tidegauge.impl.error_codes import ERROR_CODES, ERROR_NAMES
 from tidegauge.impl.messages import AlterPartitionResponse, BrokerState, FetchRequest, Metadata
 from tidegauge.impl.profiles import Rules, Setup
 from tidegauge.impl.records import Batch
@@ -31,28 +32,7 @@ CLASSES = {
     rules.NOT_LEADER_OR_FOLLOWER: "org.apache.kafka.common.errors.NotLeaderOrFollowerException",
     rules.FENCED_LEADER_EPOCH: "org.apache.kafka.common.errors.FencedLeaderEpochException",
     rules.UNKNOWN_LEADER_EPOCH: "org.apache.kafka.common.errors.UnknownLeaderEpochException",
-    messages.NOT_ENOUGH_REPLICAS: "org.apache.kafka.common.errors.NotEnoughReplicasException",
-}
-
-NAMES = {
-    rules.NONE: "NONE",
-    rules.NOT_LEADER_OR_FOLLOWER: "NOT_LEADER_OR_FOLLOWER",
-    rules.FENCED_LEADER_EPOCH: "FENCED_LEADER_EPOCH",
-    rules.UNKNOWN_LEADER_EPOCH: "UNKNOWN_LEADER_EPOCH",
-    messages.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
-}
-
-ALTER_ERRORS = {
-    "UNKNOWN_TOPIC_OR_PARTITION": 3,
-    "REQUEST_TIMED_OUT": 7,
-    "INVALID_REQUEST": 42,
-    "OPERATION_NOT_ATTEMPTED": 55,
-    "FENCED_LEADER_EPOCH": 74,
-    "INVALID_UPDATE_VERSION": 95,
-    "NEW_LEADER_ELECTED": 108,
-    "UNKNOWN_TOPIC_ID": 100,
-    "INELIGIBLE_REPLICA": 107,
-    "UNKNOWN_SERVER_ERROR": -1,
+    error_codes.NOT_ENOUGH_REPLICAS: "org.apache.kafka.common.errors.NotEnoughReplicasException",
 }
 
 
@@ -200,21 +180,21 @@ def applied(setup: Setup, bench: Bench, step: Step, now: int) -> Outcome:
             error, found, end = p.last_offset_for_leader_epoch(
                 setup, partition, epoch, step["epoch"], only_leader=step["onlyLeader"]
             )
-            return Outcome(bench, {"error": NAMES[error], "epoch": found, "end": end})
+            return Outcome(bench, {"error": ERROR_NAMES[error], "epoch": found, "end": end})
         case "maybeShrinkIsr":
             return _after(bench, isr.maybe_shrink_isr(setup, partition, now))
         case "alterPartitionOk":
             response = AlterPartitionResponse(rules.NONE, step["leaderEpoch"], step["partitionEpoch"], tuple(step["isr"]))
             return _answered(setup, bench, response, now)
         case "alterPartitionError":
-            return _answered(setup, bench, AlterPartitionResponse(ALTER_ERRORS[step["error"]]), now)
+            return _answered(setup, bench, AlterPartitionResponse(ERROR_CODES[step["error"]]), now)
         case "metadata":
             return Outcome(bench._replace(metadata=_metadata(bench.metadata, step)))
         case "deleteRecords":
             return _delete_records(setup, bench, step)
         case "enoughReplicas":
             enough, error = isr.check_enough_replicas_reach_offset(setup, partition, step["requiredOffset"])
-            return Outcome(bench, [enough, NAMES[error]])
+            return Outcome(bench, [enough, ERROR_NAMES[error]])
         case "advance" | "noop":
             return Outcome(bench)
         case name:

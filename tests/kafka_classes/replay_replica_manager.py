@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from tests.kafka_classes.replay import Disagreement, Replay, Sequence, Step, compare
-from tidegauge.impl import client_messages, messages, rules
+from tidegauge.impl import rules
 from tidegauge.impl.client_messages import (
     ClientResponse,
     DeleteRecordsResponse,
@@ -16,6 +16,7 @@ from tidegauge.impl.client_messages import (
     ProducedBatch,
     ProduceResponse,
 )
+from tidegauge.impl.error_codes import ERROR_CODES, ERROR_NAMES
 from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint
 from tidegauge.impl.messages import AlterPartitionResponse, BrokerState, FetchRequest
 from tidegauge.impl.profiles import Rules, Setup
@@ -38,24 +39,6 @@ LOCAL = 1
 EPOCH_OF_TIME = 1_000_000
 """The clock at t = 0: a time of 0 stays told apart from "now, at the start"."""
 MEBIBYTE = 1 << 20
-
-NAMES = {
-    rules.NONE: "NONE",
-    rules.OFFSET_OUT_OF_RANGE: "OFFSET_OUT_OF_RANGE",
-    rules.NOT_LEADER_OR_FOLLOWER: "NOT_LEADER_OR_FOLLOWER",
-    rules.FENCED_LEADER_EPOCH: "FENCED_LEADER_EPOCH",
-    rules.UNKNOWN_LEADER_EPOCH: "UNKNOWN_LEADER_EPOCH",
-    rules.UNKNOWN_TOPIC_OR_PARTITION: "UNKNOWN_TOPIC_OR_PARTITION",
-    messages.REQUEST_TIMED_OUT: "REQUEST_TIMED_OUT",
-    messages.NOT_ENOUGH_REPLICAS: "NOT_ENOUGH_REPLICAS",
-    client_messages.INVALID_REQUIRED_ACKS: "INVALID_REQUIRED_ACKS",
-}
-
-ALTER_ERRORS = {
-    "OPERATION_NOT_ATTEMPTED": rules.OPERATION_NOT_ATTEMPTED,
-    "FENCED_LEADER_EPOCH": rules.FENCED_LEADER_EPOCH,
-    "INELIGIBLE_REPLICA": rules.INELIGIBLE_REPLICA,
-}
 
 Proposal = tuple[TopicPartition, PartitionState]
 
@@ -127,7 +110,7 @@ def _answered(setup: Setup, bench: Bench, step: Step, now: int) -> Bench:
     if step["op"] == "alterPartitionOk":
         response = AlterPartitionResponse(rules.NONE, step["leaderEpoch"], step["partitionEpoch"], tuple(step["isr"]))
     else:
-        response = AlterPartitionResponse(ALTER_ERRORS[step["error"]])
+        response = AlterPartitionResponse(ERROR_CODES[step["error"]])
     manager, _ = alter_partition_response(setup, bench.manager, tp, proposed, response, now)
     return Bench(manager, tuple(rest))
 
@@ -195,7 +178,12 @@ def _submission(manager: ReplicaManager, tp: TopicPartition) -> dict[str, Any]:
 
 def _read(tp: TopicPartition, read: PartitionRead) -> dict[str, Any]:
     response, records = read.response, read.response.records
-    shown: dict[str, Any] = {"p": tp.partition, "error": NAMES[response.error], "hw": response.hw, "ls": response.log_start}
+    shown: dict[str, Any] = {
+        "p": tp.partition,
+        "error": ERROR_NAMES[response.error],
+        "hw": response.hw,
+        "ls": response.log_start,
+    }
     if response.is_diverging:
         shown["div"] = [response.diverging_epoch, response.diverging_end]
     return {**shown, "records": [records[0].base, records[-1].last] if records else []}
@@ -207,11 +195,12 @@ def _response(answered: ClientResponse) -> list[dict[str, Any]]:
             return [_read(tp, read) for tp, read in reads.items()]
         case DeleteRecordsResponse(_, deletes):
             return [
-                {"p": tp.partition, "error": NAMES[d.error], "lowWatermark": d.low_watermark} for tp, d in deletes.items()
+                {"p": tp.partition, "error": ERROR_NAMES[d.error], "lowWatermark": d.low_watermark}
+                for tp, d in deletes.items()
             ]
         case ProduceResponse(_, appends, _, _):
             return [
-                {"p": tp.partition, "error": NAMES[a.error], "base": a.base_offset, "ls": a.log_start}
+                {"p": tp.partition, "error": ERROR_NAMES[a.error], "base": a.base_offset, "ls": a.log_start}
                 for tp, a in sorted(appends.items())
             ]
 

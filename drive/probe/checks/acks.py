@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, FailedError
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.partition import LATEST, Partition, batch
+from tidegauge.impl import error_codes
 
 REPLICAS = "Partition#appendRecordsToLeader"
 PRODUCE = {"Produce": 3}
@@ -14,7 +14,7 @@ ROUNDS = 10
 
 def produced(partition: Partition, records: int = 1, acks: int = -1) -> Ask:
     """A batch that is appended at the log end."""
-    expected = {"errorCode": Code.NONE, "baseOffset": partition.end}
+    expected = {"errorCode": error_codes.NONE, "baseOffset": partition.end}
     call = partition.produce(batch(partition, records), acks)
     partition.appended(records)
     return Ask(partition.link, call, expected)
@@ -22,7 +22,7 @@ def produced(partition: Partition, records: int = 1, acks: int = -1) -> Ask:
 
 def holds(partition: Partition) -> Ask:
     """The log holds what was appended, and nothing else."""
-    seen = {"errorCode": Code.NONE, "batches": partition.batches, "highWatermark": partition.end}
+    seen = {"errorCode": error_codes.NONE, "batches": partition.batches, "highWatermark": partition.end}
     return Ask(partition.link, partition.fetch(0), seen)
 
 
@@ -48,7 +48,7 @@ def _invalid_acks(scenes: Scenes) -> Asks:
     partition = scenes.fresh()
     for acks in (2, -2, 7):
         call = partition.produce(batch(partition), acks)
-        yield Ask(partition.link, call, {"errorCode": Code.INVALID_REQUIRED_ACKS})
+        yield Ask(partition.link, call, {"errorCode": error_codes.INVALID_REQUIRED_ACKS})
     yield holds(partition)
 
 
@@ -58,7 +58,7 @@ def _all_is_committed(scenes: Scenes) -> Asks:
     for _ in range(ROUNDS):
         first = partition.end
         yield produced(partition)
-        listed = Ask(partition.link, partition.list_offsets(LATEST), {"errorCode": Code.NONE})
+        listed = Ask(partition.link, partition.list_offsets(LATEST), {"errorCode": error_codes.NONE})
         seen = yield listed
         if seen["offset"] <= first:
             raise FailedError(f"offset: expected a high watermark above the acknowledged {first}; seen {seen['offset']}")
@@ -68,17 +68,17 @@ def _too_few(scenes: Scenes) -> Asks:
     """Since 3.7 no more in-sync replicas are asked for than there are replicas (KAFKA-15583)."""
     partition = scenes.fresh(min_insync_replicas="2")
     call = partition.produce(batch(partition))
-    seen = yield Ask(partition.link, call, {"errorCode": frozenset({Code.NONE, Code.NOT_ENOUGH_REPLICAS})})
-    if seen["errorCode"] == Code.NONE:
+    seen = yield Ask(partition.link, call, {"errorCode": frozenset({error_codes.NONE, error_codes.NOT_ENOUGH_REPLICAS})})
+    if seen["errorCode"] == error_codes.NONE:
         partition.appended()
-    yield Ask(partition.link, partition.fetch(0), {"errorCode": Code.NONE, "batches": partition.batches})
+    yield Ask(partition.link, partition.fetch(0), {"errorCode": error_codes.NONE, "batches": partition.batches})
 
 
 def _without_acks_all(scenes: Scenes) -> Asks:
     """Only who asks for all of them waits for enough of them."""
     partition = scenes.fresh(min_insync_replicas="2")
     yield produced(partition, acks=1)
-    batches = {"errorCode": Code.NONE, "batches": partition.batches}
+    batches = {"errorCode": error_codes.NONE, "batches": partition.batches}
     yield Ask(partition.link, partition.fetch(0), batches)
 
 

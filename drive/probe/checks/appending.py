@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, once
 from tidegauge.drive.probe.checks.acks import PRODUCE, holds
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.fixtures import Scenes, append
 from tidegauge.drive.probe.partition import BY_NAME, Partition, batch
 from tidegauge.drive.probe.topics import UndecidedError
+from tidegauge.impl import error_codes
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.traces.segments.record_batch import CONTROL, MAGIC_AT, RecordBatch
 
@@ -23,7 +23,7 @@ def _epoch_is_the_leaders(scenes: Scenes) -> Asks:
     for epoch in (UNDEFINED, partition.epoch + 5):
         records = bytearray(batch(partition))
         records[EPOCH_AT : EPOCH_AT + 4] = epoch.to_bytes(4, "big", signed=True)
-        expected = {"errorCode": Code.NONE, "baseOffset": partition.end}
+        expected = {"errorCode": error_codes.NONE, "baseOffset": partition.end}
         call = partition.produce(bytes(records))
         partition.appended()
         yield Ask(partition.link, call, expected)
@@ -36,11 +36,11 @@ def _epochs_of_leaders(scenes: Scenes) -> Asks:
 
 
 def _stamped(partition: Partition) -> Ask:
-    seen = {"errorCode": Code.NONE, "batches": partition.batches, "epochs": partition.epochs}
+    seen = {"errorCode": error_codes.NONE, "batches": partition.batches, "epochs": partition.epochs}
     return Ask(partition.link, partition.fetch(0), seen)
 
 
-def _refused(spoiled: Spoiled, *codes: Code, **config: str) -> Callable[[Scenes], Asks]:
+def _refused(spoiled: Spoiled, *codes: int, **config: str) -> Callable[[Scenes], Asks]:
     """Behind a good batch, where the topic is one like others; nothing of it is in the log."""
     wanted = frozenset(codes)
 
@@ -96,26 +96,26 @@ def _large(partition: Partition) -> bytes:
 
 def _nowhere(scenes: Scenes) -> Ask:
     absent = scenes.absent()
-    return Ask(absent.link, absent.produce(batch(absent)), {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+    return Ask(absent.link, absent.produce(batch(absent)), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 def _nowhere_by_id(scenes: Scenes) -> Ask:
     absent = scenes.absent()
     call = absent.produce(batch(absent), version=absent.version("Produce", BY_NAME + 1))
-    return Ask(absent.link, call, {"errorCode": Code.UNKNOWN_TOPIC_ID})
+    return Ask(absent.link, call, {"errorCode": error_codes.UNKNOWN_TOPIC_ID})
 
 
 def _no_partition(scenes: Scenes) -> Ask:
     partition = scenes.log()
     call = partition.produce(batch(partition), index=7)
-    return Ask(partition.link, call, {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+    return Ask(partition.link, call, {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 def _no_offset(scenes: Scenes) -> Asks:
     partition = scenes.log()
     call = partition.produce(batch(partition), index=7)
     seen = yield Ask(partition.link, call, {})
-    if seen["errorCode"] == Code.NONE:
+    if seen["errorCode"] == error_codes.NONE:
         raise UndecidedError("a batch for a partition that is not there is not refused: there is no refusal to look at")
     yield Ask(partition.link, call, {"baseOffset": UNDEFINED})
 
@@ -142,7 +142,7 @@ APPEND_CHECKS = (
         "",
         VALIDATE,
         "A producer numbers its records from 0: a batch with another base offset is refused with INVALID_RECORD.",
-        _refused(_based, Code.INVALID_RECORD),
+        _refused(_based, error_codes.INVALID_RECORD),
         PRODUCE,
     ),
     Check(
@@ -150,7 +150,7 @@ APPEND_CHECKS = (
         "",
         "UnifiedLog#analyzeAndValidateRecords",
         "A batch whose checksum does not match is refused with CORRUPT_MESSAGE.",
-        _refused(_flipped(CRC_AT), Code.CORRUPT_MESSAGE),
+        _refused(_flipped(CRC_AT), error_codes.CORRUPT_MESSAGE),
         PRODUCE,
     ),
     Check(
@@ -158,7 +158,7 @@ APPEND_CHECKS = (
         "",
         "UnifiedLog#analyzeAndValidateRecords",
         "A batch of which a bit has changed is refused with CORRUPT_MESSAGE.",
-        _refused(_flipped(-2), Code.CORRUPT_MESSAGE),
+        _refused(_flipped(-2), error_codes.CORRUPT_MESSAGE),
         PRODUCE,
     ),
     Check(
@@ -166,7 +166,7 @@ APPEND_CHECKS = (
         "",
         "ProduceRequest#validateRecords",
         "Half a batch is refused with CORRUPT_MESSAGE or INVALID_RECORD.",
-        _refused(_torn, Code.CORRUPT_MESSAGE, Code.INVALID_RECORD),
+        _refused(_torn, error_codes.CORRUPT_MESSAGE, error_codes.INVALID_RECORD),
         PRODUCE,
     ),
     Check(
@@ -174,7 +174,7 @@ APPEND_CHECKS = (
         "",
         "ProduceRequest#validateRecords",
         "A request has one batch per partition: two are refused with INVALID_RECORD.",
-        _refused(_two_batches, Code.INVALID_RECORD),
+        _refused(_two_batches, error_codes.INVALID_RECORD),
         PRODUCE,
     ),
     Check(
@@ -182,7 +182,7 @@ APPEND_CHECKS = (
         "",
         VALIDATE,
         "Only brokers write control batches: INVALID_RECORD.",
-        _refused(_control, Code.INVALID_RECORD),
+        _refused(_control, error_codes.INVALID_RECORD),
         PRODUCE,
     ),
     Check(
@@ -190,7 +190,7 @@ APPEND_CHECKS = (
         "",
         VALIDATE,
         "A batch with more offsets than records is refused with INVALID_RECORD.",
-        _refused(_counts, Code.INVALID_RECORD),
+        _refused(_counts, error_codes.INVALID_RECORD),
         PRODUCE,
     ),
     Check(
@@ -198,7 +198,7 @@ APPEND_CHECKS = (
         "",
         "LogValidator#validateKey",
         "A record without a key is refused by a compacted topic with INVALID_RECORD.",
-        _refused(batch, Code.INVALID_RECORD, cleanup_policy="compact"),
+        _refused(batch, error_codes.INVALID_RECORD, cleanup_policy="compact"),
         PRODUCE,
     ),
     Check(
@@ -206,7 +206,7 @@ APPEND_CHECKS = (
         "",
         "UnifiedLog#analyzeAndValidateRecords",
         "A batch above max.message.bytes is refused with MESSAGE_TOO_LARGE.",
-        _refused(_large, Code.MESSAGE_TOO_LARGE, max_message_bytes="1000"),
+        _refused(_large, error_codes.MESSAGE_TOO_LARGE, max_message_bytes="1000"),
         PRODUCE,
     ),
     Check(

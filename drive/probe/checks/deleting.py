@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, once
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.fixtures import RECORDS, Scenes, append
 from tidegauge.drive.probe.partition import Partition
 from tidegauge.drive.probe.topics import UndecidedError
+from tidegauge.impl import error_codes
 from tidegauge.impl.rules import UNDEFINED
 
 DELETE, NEEDS = "Partition#deleteRecordsOnLeader", {"DeleteRecords": 0}
@@ -15,11 +15,11 @@ HIGH_WATERMARK = -1
 
 
 def _deleted(partition: Partition, offset: int, low: int) -> Ask:
-    return Ask(partition.link, partition.delete_records(offset), {"errorCode": Code.NONE, "lowWatermark": low})
+    return Ask(partition.link, partition.delete_records(offset), {"errorCode": error_codes.NONE, "lowWatermark": low})
 
 
 def _starts(partition: Partition) -> Ask:
-    expected = {"errorCode": Code.NONE, "logStartOffset": partition.start, "highWatermark": partition.end}
+    expected = {"errorCode": error_codes.NONE, "logStartOffset": partition.start, "highWatermark": partition.end}
     return Ask(partition.link, partition.fetch(partition.end), expected)
 
 
@@ -47,7 +47,7 @@ def _refused(*offsets: int) -> Callable[[Scenes], Asks]:
     def asks(scenes: Scenes) -> Asks:
         partition = _written(scenes)
         for offset in offsets:
-            yield Ask(partition.link, partition.delete_records(offset), {"errorCode": Code.OFFSET_OUT_OF_RANGE})
+            yield Ask(partition.link, partition.delete_records(offset), {"errorCode": error_codes.OFFSET_OUT_OF_RANGE})
         yield _starts(partition)
 
     return asks
@@ -55,13 +55,13 @@ def _refused(*offsets: int) -> Callable[[Scenes], Asks]:
 
 def _unknown(scenes: Scenes) -> Ask:
     absent = scenes.absent()
-    return Ask(absent.link, absent.delete_records(0), {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+    return Ask(absent.link, absent.delete_records(0), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 def _no_low_watermark(scenes: Scenes) -> Asks:
     absent = scenes.absent()
     seen = yield Ask(absent.link, absent.delete_records(0), {})
-    if seen["errorCode"] == Code.NONE:
+    if seen["errorCode"] == error_codes.NONE:
         raise UndecidedError("records of a topic that is not there are not refused: there is no refusal to look at")
     yield Ask(absent.link, absent.delete_records(0), {"lowWatermark": UNDEFINED})
 
@@ -71,7 +71,7 @@ def _goes_on(scenes: Scenes) -> Asks:
     partition = _written(scenes)
     yield _deleted(partition, HIGH_WATERMARK, RECORDS)
     append(partition)
-    batches = {"errorCode": Code.NONE, "batches": partition.batches[-1:], "logStartOffset": RECORDS}
+    batches = {"errorCode": error_codes.NONE, "batches": partition.batches[-1:], "logStartOffset": RECORDS}
     yield Ask(partition.link, partition.fetch(RECORDS), batches)
 
 

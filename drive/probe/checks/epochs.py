@@ -6,9 +6,9 @@ What must come back is computed by `impl.rules.end_offset_for` and `fetch_decisi
 from collections.abc import Callable, Iterable
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, Expected
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.partition import Partition
+from tidegauge.impl import error_codes
 from tidegauge.impl.rules import DIVERGING, OUT_OF_RANGE, UNDEFINED, fetch_decision
 
 TABLE, READ = "LeaderEpochFileCache#endOffsetFor", "Partition#readRecords"
@@ -26,7 +26,7 @@ def ends(where: Where, epochs: Epochs) -> Callable[[Scenes], Asks]:
         partition = where(scenes)
         for epoch in epochs(partition):
             found, end = partition.end_offset(epoch)
-            expected = {"errorCode": Code.NONE, "leaderEpoch": found, "endOffset": end}
+            expected = {"errorCode": error_codes.NONE, "leaderEpoch": found, "endOffset": end}
             yield Ask(partition.link, partition.offsets_for_leader_epoch(epoch), expected)
 
     return asks
@@ -47,11 +47,11 @@ def expected_of(partition: Partition, last: int, offset: int) -> Expected:
     """What a fetch must bring."""
     what, epoch, end = fetch_decision(*partition.entries, partition.start, partition.end, offset, last)
     if what == OUT_OF_RANGE:
-        return {"errorCode": Code.OFFSET_OUT_OF_RANGE, "divergingEpoch": None, "batches": []}
+        return {"errorCode": error_codes.OFFSET_OUT_OF_RANGE, "divergingEpoch": None, "batches": []}
     if what == DIVERGING:
-        return {"errorCode": Code.NONE, "divergingEpoch": (epoch, end), "batches": []}
+        return {"errorCode": error_codes.NONE, "divergingEpoch": (epoch, end), "batches": []}
     records = [one for one in partition.batches if one[1] >= offset]
-    return {"errorCode": Code.NONE, "divergingEpoch": None, "batches": records}
+    return {"errorCode": error_codes.NONE, "divergingEpoch": None, "batches": records}
 
 
 def _all(partition: Partition) -> Iterable[int]:

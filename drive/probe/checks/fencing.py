@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, once
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.partition import LATEST, Partition
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.drive.wire.frames import Call
+from tidegauge.impl import error_codes
 from tidegauge.impl.rules import request_error
 
 Asked = Callable[[Partition, int], Call]
@@ -47,7 +47,7 @@ def _checks() -> tuple[Check, ...]:
 
 def _asked(partition: Partition, asked: Asked, current: int) -> Ask:
     error = request_error(current, partition.epoch, True, True)
-    return Ask(partition.link, asked(partition, current), {"errorCode": Code(error)})
+    return Ask(partition.link, asked(partition, current), {"errorCode": error})
 
 
 def _of(asked: Asked, more: int) -> Callable[[Scenes], Ask]:
@@ -72,7 +72,7 @@ def _older(asked: Asked) -> Callable[[Scenes], Asks]:
 def _diverging(scenes: Scenes) -> Ask:
     partition = scenes.log()
     call = partition.fetch(partition.end + 1, current=partition.epoch + 1, last=partition.epoch)
-    return Ask(partition.link, call, {"errorCode": Code.UNKNOWN_LEADER_EPOCH, "divergingEpoch": None})
+    return Ask(partition.link, call, {"errorCode": error_codes.UNKNOWN_LEADER_EPOCH, "divergingEpoch": None})
 
 
 FENCING_CHECKS = _checks()

@@ -1,13 +1,13 @@
 """What a consumer is given: from its offset on, up to the high watermark, never above."""
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, FailedError, once, reading
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.fixtures import Scenes, append
 from tidegauge.drive.probe.partition import BY_NAME, DEBUGGING_CONSUMER, LATEST, READ_COMMITTED, Partition, batch
 from tidegauge.drive.probe.topics import UndecidedError
+from tidegauge.impl import error_codes
 from tidegauge.impl.rules import UNDEFINED, fetch_error
 
-READ, OUT = "UnifiedLog#read", {"errorCode": Code.OFFSET_OUT_OF_RANGE, "batches": []}
+READ, OUT = "UnifiedLog#read", {"errorCode": error_codes.OFFSET_OUT_OF_RANGE, "batches": []}
 STRANGER = 2_000_000_011
 """A broker id that nobody has."""
 
@@ -19,7 +19,7 @@ ROUNDS = 200
 def _from(partition: Partition, offset: int, **more: int) -> Ask:
     batches = [one for one in partition.batches if one[1] >= offset]
     seen = {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
-    return Ask(partition.link, partition.fetch(offset, **more), {"errorCode": Code.NONE, **seen})
+    return Ask(partition.link, partition.fetch(offset, **more), {"errorCode": error_codes.NONE, **seen})
 
 
 def _every_offset(scenes: Scenes) -> Asks:
@@ -43,7 +43,7 @@ def _inside(scenes: Scenes) -> Asks:
 
 def _small(scenes: Scenes) -> Ask:
     partition = scenes.log()
-    expected = {"errorCode": Code.NONE, "batches": partition.batches[2:3]}
+    expected = {"errorCode": error_codes.NONE, "batches": partition.batches[2:3]}
     return Ask(partition.link, partition.fetch(2, max_bytes=1), expected)
 
 
@@ -76,23 +76,23 @@ def _stranger(scenes: Scenes, *, current: bool) -> Ask:
     partition = scenes.log()
     epoch = partition.epoch if current else UNDEFINED
     error = fetch_error(epoch, partition.epoch, True, False, True)
-    return Ask(partition.link, partition.fetch(0, current=epoch, replica=STRANGER), {"errorCode": Code(error)})
+    return Ask(partition.link, partition.fetch(0, current=epoch, replica=STRANGER), {"errorCode": error})
 
 
 def _unknown_name(scenes: Scenes) -> Ask:
     absent = scenes.absent()
     version = absent.version("Fetch", at_most=BY_NAME)
-    return Ask(absent.link, absent.fetch(0, version=version), {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+    return Ask(absent.link, absent.fetch(0, version=version), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 def _unknown_id(scenes: Scenes) -> Ask:
     absent = scenes.absent()
-    return Ask(absent.link, absent.fetch(0, version=absent.version("Fetch")), {"errorCode": Code.UNKNOWN_TOPIC_ID})
+    return Ask(absent.link, absent.fetch(0, version=absent.version("Fetch")), {"errorCode": error_codes.UNKNOWN_TOPIC_ID})
 
 
 def _unknown_partition(scenes: Scenes) -> Ask:
     partition = scenes.log()
-    return Ask(partition.link, partition.fetch(0, index=7), {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+    return Ask(partition.link, partition.fetch(0, index=7), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 def _committed(scenes: Scenes) -> Asks:
@@ -117,7 +117,7 @@ def _below_the_high_watermark(scenes: Scenes) -> Asks:
         )
         partition.appended()
         produced, end, read = map(reading, NAMES, partition.link.together(calls))
-        if any(one["errorCode"] != Code.NONE for one in (produced, end, read)):
+        if any(one["errorCode"] != error_codes.NONE for one in (produced, end, read)):
             raise UndecidedError(f"a record was not written, or its place not shown: {produced}, {end}")
         if above := [one for one in read["batches"] if one[1] >= read["highWatermark"]]:
             raise FailedError(f"batches: expected none at or above the high watermark {read['highWatermark']}; seen {above}")

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, once
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.partition import (
     EARLIEST,
@@ -15,6 +14,7 @@ from tidegauge.drive.probe.partition import (
     TICK,
     Partition,
 )
+from tidegauge.impl import error_codes
 from tidegauge.impl.rules import UNDEFINED, epoch_for_offset
 
 FETCH_OFFSET, BY_TIMESTAMP = "Partition#fetchOffsetForTimestamp", "UnifiedLog#fetchOffsetByTimestamp"
@@ -23,7 +23,7 @@ LIST = {"ListOffsets": 4}
 
 
 def _listed(partition: Partition, timestamp: int, offset: int, epoch: int, **more: int) -> Ask:
-    expected = {"errorCode": Code.NONE, "offset": offset, "leaderEpoch": epoch}
+    expected = {"errorCode": error_codes.NONE, "offset": offset, "leaderEpoch": epoch}
     return Ask(partition.link, partition.list_offsets(timestamp, **more), expected)
 
 
@@ -77,12 +77,14 @@ def _tiered(scenes: Scenes) -> Ask:
 
 def _unknown(scenes: Scenes) -> Ask:
     absent = scenes.absent()
-    return Ask(absent.link, absent.list_offsets(LATEST), {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+    return Ask(absent.link, absent.list_offsets(LATEST), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 def _unknown_partition(scenes: Scenes) -> Ask:
     partition = scenes.log()
-    return Ask(partition.link, partition.list_offsets(LATEST, index=7), {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION})
+    return Ask(
+        partition.link, partition.list_offsets(LATEST, index=7), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION}
+    )
 
 
 OFFSET_CHECKS = (

@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 from tidegauge.drive.probe.check import Ask, Asks, Check, Expected, reading
 from tidegauge.drive.probe.checks.acks import holds
-from tidegauge.drive.probe.codes import Code, named
 from tidegauge.drive.probe.fixtures import Scenes, append
 from tidegauge.drive.probe.partition import Partition, batch
 from tidegauge.drive.probe.topics import UndecidedError
+from tidegauge.impl import error_codes
+from tidegauge.impl.error_codes import error_text
 from tidegauge.impl.storage.producer_sequences import SEQUENCES
 from tidegauge.traces.segments.record_batch import RecordBatch
 
@@ -26,11 +27,11 @@ class _Producer:
     def appended(self, sequence: int, records: int = 1, epoch: int = 0) -> Ask:
         """A batch that is taken."""
         base = self.partition.end
-        ask = self.sent(sequence, {"errorCode": Code.NONE, "baseOffset": base}, records, epoch)
+        ask = self.sent(sequence, {"errorCode": error_codes.NONE, "baseOffset": base}, records, epoch)
         self.partition.appended(records)
         return ask
 
-    def refused(self, sequence: int, *codes: Code, records: int = 1, epoch: int = 0) -> Ask:
+    def refused(self, sequence: int, *codes: int, records: int = 1, epoch: int = 0) -> Ask:
         """A batch that is not."""
         return self.sent(sequence, {"errorCode": frozenset(codes)}, records, epoch)
 
@@ -38,9 +39,9 @@ class _Producer:
         """A batch that what is asked next begins with. Raises UndecidedError where it is refused."""
         ask = self.appended(sequence, records, epoch)
         found = reading(ask.call.name, ask.link.ask(ask.call))
-        if found["errorCode"] != Code.NONE:
+        if found["errorCode"] != error_codes.NONE:
             what = f"sequence number {sequence} and producer epoch {self.epoch + epoch}"
-            raise UndecidedError(f"a batch with {what} is refused: {named(found['errorCode'])}")
+            raise UndecidedError(f"a batch with {what} is refused: {error_text(found['errorCode'])}")
 
     def sent(self, sequence: int, expected: Expected, records: int = 1, epoch: int = 0) -> Ask:
         """A batch; `epoch` counts from the producer's first."""
@@ -75,33 +76,33 @@ def _again(producer: _Producer) -> Asks:
     for sequence in range(REMEMBERED):
         yield producer.appended(sequence)
     for sequence in range(REMEMBERED):
-        yield producer.sent(sequence, {"errorCode": Code.NONE, "baseOffset": sequence})
+        yield producer.sent(sequence, {"errorCode": error_codes.NONE, "baseOffset": sequence})
 
 
 def _hole(producer: _Producer) -> Asks:
     yield producer.appended(0)
     for sequence in (2, 7):
-        yield producer.refused(sequence, Code.OUT_OF_ORDER_SEQUENCE_NUMBER)
+        yield producer.refused(sequence, error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER)
     yield producer.appended(1)
 
 
 def _other_size(producer: _Producer) -> Asks:
     yield producer.appended(0)
     yield producer.appended(1)
-    yield producer.refused(0, Code.OUT_OF_ORDER_SEQUENCE_NUMBER, Code.DUPLICATE_SEQUENCE_NUMBER, records=2)
+    yield producer.refused(0, error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER, error_codes.DUPLICATE_SEQUENCE_NUMBER, records=2)
 
 
 def _older_epoch(producer: _Producer) -> Asks:
     """A producer bumps its epoch by itself (KIP-360). From here on no check goes back behind it: Kafka knows a producer by
     partition, others may know it once."""
     producer.given(0, epoch=1)
-    yield producer.refused(1, Code.INVALID_PRODUCER_EPOCH, epoch=0)
+    yield producer.refused(1, error_codes.INVALID_PRODUCER_EPOCH, epoch=0)
     yield producer.appended(1, epoch=1)
 
 
 def _newer_epoch(producer: _Producer) -> Asks:
     producer.given(0, epoch=1)
-    yield producer.refused(1, Code.OUT_OF_ORDER_SEQUENCE_NUMBER, epoch=2)
+    yield producer.refused(1, error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER, epoch=2)
     yield producer.appended(0, epoch=2)
 
 

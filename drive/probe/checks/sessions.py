@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tidegauge.drive.probe.check import REPORTED, Ask, Asks, Check, FailedError, in_session, once
-from tidegauge.drive.probe.codes import Code, named
 from tidegauge.drive.probe.fixtures import Scenes, append
 from tidegauge.drive.probe.partition import BY_NAME, Partition
 from tidegauge.drive.probe.session import Session
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
+from tidegauge.impl import error_codes
+from tidegauge.impl.error_codes import error_text
 from tidegauge.impl.rules import end_offset_for, fetch_error
 from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH, INITIAL_EPOCH, INVALID_SESSION_ID, LARGEST_EPOCH
 
@@ -47,10 +48,10 @@ def _full(partition: Partition, call: Call, *partitions: Partition) -> Ask:
 
 def _of(call: Call, session: int, *partitions: Partition) -> Message:
     reported = tuple(sorted(one.place(call.version) for one in partitions))
-    return {"errorCode": Code.NONE, "sessionId": session, REPORTED: reported}
+    return {"errorCode": error_codes.NONE, "sessionId": session, REPORTED: reported}
 
 
-def _refused(session: Session, call: Call, code: Code) -> Ask:
+def _refused(session: Session, call: Call, code: int) -> Ask:
     return Ask(session.link, call, {"errorCode": code, REPORTED: ()})
 
 
@@ -86,7 +87,7 @@ def _asked_for(scenes: Scenes) -> Asks:
 def _opens(scenes: Scenes, partition: Partition, call: Call) -> Asks:
     """A full fetch of a partition that asks for a session."""
     offset = call.body["topics"][0]["partitions"][0]["fetchOffset"]
-    expected = {"errorCode": Code.NONE, REPORTED: (partition.place(call.version),), **_read(partition, offset)}
+    expected = {"errorCode": error_codes.NONE, REPORTED: (partition.place(call.version),), **_read(partition, offset)}
     seen = yield Ask(partition.link, call, expected)
     if seen["sessionId"] != INVALID_SESSION_ID:
         scenes.opened(partition.link, call, seen)
@@ -95,13 +96,13 @@ def _opens(scenes: Scenes, partition: Partition, call: Call) -> Asks:
 def _closed(scenes: Scenes) -> Asks:
     partition, session = _begun(scenes)
     yield _full(partition, session.closing())
-    yield _refused(session, session.next(), Code.FETCH_SESSION_ID_NOT_FOUND)
+    yield _refused(session, session.next(), error_codes.FETCH_SESSION_ID_NOT_FOUND)
 
 
 def _replaced(scenes: Scenes) -> Asks:
     partition, session = _begun(scenes)
     yield from _opens(scenes, partition, session.replaced())
-    yield _refused(session, session.next(), Code.FETCH_SESSION_ID_NOT_FOUND)
+    yield _refused(session, session.next(), error_codes.FETCH_SESSION_ID_NOT_FOUND)
 
 
 def _gone(scenes: Scenes) -> Asks:
@@ -114,7 +115,7 @@ def _gone(scenes: Scenes) -> Asks:
 def _empty(scenes: Scenes) -> Asks:
     partition, session = _begun(scenes)
     yield _full(partition, session.next(forget=[partition]))
-    yield _refused(session, session.next(), Code.FETCH_SESSION_ID_NOT_FOUND)
+    yield _refused(session, session.next(), error_codes.FETCH_SESSION_ID_NOT_FOUND)
     session.is_open = False
 
 
@@ -138,7 +139,7 @@ def _two(scenes: Scenes) -> Asks:
 def _unknown(scenes: Scenes) -> Ask:
     partition = scenes.log()
     call = partition.fetch(partition.end, session=NOBODYS, epoch=LARGEST_EPOCH)
-    return Ask(partition.link, call, {"errorCode": Code.FETCH_SESSION_ID_NOT_FOUND, REPORTED: ()})
+    return Ask(partition.link, call, {"errorCode": error_codes.FETCH_SESSION_ID_NOT_FOUND, REPORTED: ()})
 
 
 def _wrong_epoch(scenes: Scenes) -> Asks:
@@ -147,13 +148,13 @@ def _wrong_epoch(scenes: Scenes) -> Asks:
     for epoch in (1, 3, LARGEST_EPOCH, -5):
         session = scenes.session(partition.link, partition.fetch(0))
         session.link.ask(session.next())
-        yield _refused(session, session.at(epoch), Code.INVALID_FETCH_SESSION_EPOCH)
+        yield _refused(session, session.at(epoch), error_codes.INVALID_FETCH_SESSION_EPOCH)
 
 
 def _goes_on(scenes: Scenes) -> Asks:
     partition, session = _begun(scenes)
     refused = session.link.ask(session.at(session.epoch + 1))
-    if refused["errorCode"] == Code.NONE:
+    if refused["errorCode"] == error_codes.NONE:
         raise UndecidedError("a wrong session epoch is not refused: there is no refusal to go on from")
     append(partition)
     yield _reports(session, partition, **_read(partition, partition.end - 1))
@@ -166,7 +167,7 @@ def _by_name_or_by_id(scenes: Scenes) -> Asks:
     for own, foreign in ((by_id, by_name), (by_name, by_id)):
         session = scenes.session(partition.link, partition.fetch(0, version=own))
         call = partition.fetch(0, session=session.id, epoch=session.epoch, version=foreign)
-        yield _refused(session, call, Code.FETCH_SESSION_TOPIC_ID_ERROR)
+        yield _refused(session, call, error_codes.FETCH_SESSION_TOPIC_ID_ERROR)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ def _each_time(asked: Callable[[Partition], Call], seen: Callable[[Partition], M
         session, wanted = scenes.session(partition.link, asked(partition)), seen(partition)
         first = in_session(session.opened)
         if any(first.get(name) != value for name, value in wanted.items()):
-            raise UndecidedError(f"a full fetch is answered otherwise: {named(first['errorCode'])}")
+            raise UndecidedError(f"a full fetch is answered otherwise: {error_text(first['errorCode'])}")
         for _ in range(2):
             call = session.next()
             expected = {"errorCode": wanted["errorCode"], "sessionId": session.id, REPORTED: first[REPORTED], **wanted}
@@ -253,11 +254,11 @@ def _each_time(asked: Callable[[Partition], Call], seen: Callable[[Partition], M
 
 def _diverging(partition: Partition) -> Message:
     end = end_offset_for(*partition.entries, partition.end, partition.epoch)
-    return {"errorCode": Code.NONE, "divergingEpoch": end, "batches": []}
+    return {"errorCode": error_codes.NONE, "divergingEpoch": end, "batches": []}
 
 
 def _fenced(partition: Partition) -> Message:
-    return {"errorCode": Code(fetch_error(partition.epoch + 1, partition.epoch, True, True, True))}
+    return {"errorCode": fetch_error(partition.epoch + 1, partition.epoch, True, True, True)}
 
 
 def _turns(scenes: Scenes) -> Asks:
@@ -351,7 +352,7 @@ SESSION_CHECKS = (
         "An error is told in every response, though it is the same.",
         _each_time(
             lambda p: p.fetch(0, index=NOT_THERE),
-            lambda _: {"errorCode": Code.UNKNOWN_TOPIC_OR_PARTITION},
+            lambda _: {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION},
         ),
     ),
     _row(

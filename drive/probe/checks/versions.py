@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from tidegauge.drive.probe.check import CLOSED, Ask, Asks, Check, Expected, FailedError, once
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.partition import LATEST, Partition, batch
 from tidegauge.drive.wire.frames import API_VERSIONS, Call
+from tidegauge.impl import error_codes
 
 API_VERSIONS_KEY = 18
 NOBODY_HAS = 30_000
@@ -21,7 +21,7 @@ def _every_version(name: str, asked: Asked) -> Callable[[Scenes], Asks]:
         partition.version(name)
         for version in partition.link.versions[name]:
             call, expected = asked(partition, version)
-            yield Ask(partition.link, call, {"errorCode": Code.NONE, **expected})
+            yield Ask(partition.link, call, {"errorCode": error_codes.NONE, **expected})
 
     return asks
 
@@ -50,14 +50,14 @@ def _newer(scenes: Scenes) -> Asks:
     link, own = scenes.first, scenes.first.versions[API_VERSIONS]
     version = shipped().versions(f"{API_VERSIONS}Request").stop - 1  # of a newer client: the header of all since version 3
     newest = Call(API_VERSIONS, version, {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "0"})
-    seen = yield Ask(link, newest, {"errorCode": Code.UNSUPPORTED_VERSION}, NOBODY_HAS)
+    seen = yield Ask(link, newest, {"errorCode": error_codes.UNSUPPORTED_VERSION}, NOBODY_HAS)
     listed = [one for one in seen["apiKeys"] if one["apiKey"] == API_VERSIONS_KEY]
     if not listed or listed[0]["maxVersion"] < own.stop - 1:
         raise FailedError(f"apiKeys: expected the versions of {API_VERSIONS}; seen {seen['apiKeys']}")
 
 
 def _offered(scenes: Scenes) -> Asks:
-    seen = yield Ask(scenes.first, Call(API_VERSIONS, 0, {}), {"errorCode": Code.NONE})
+    seen = yield Ask(scenes.first, Call(API_VERSIONS, 0, {}), {"errorCode": error_codes.NONE})
     keys = [one["apiKey"] for one in seen["apiKeys"]]
     if len(set(keys)) != len(keys):
         raise FailedError(f"apiKeys: expected each request once; seen {sorted(keys)}")

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from tests.drive.probe.recorded import FETCH, NOBODY_HAS, NUMBER, Recording, asked
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.connection import Wire
 from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call, response_in
+from tidegauge.impl import error_codes
 from tidegauge.impl.client_messages import PartitionFetch, PartitionRead
 from tidegauge.impl.messages import FetchRequest, FetchResponse
 from tidegauge.impl.records import Batch
@@ -80,10 +80,13 @@ class Keeping:
             self._names |= {topic["topicId"]: topic["name"] for topic in response["topics"]}
         if call.name == "Produce":
             (topic,), (reported,) = call.body["topicData"], response["responses"]
-            if reported["partitionResponses"][0]["errorCode"] == Code.NONE:
+            if reported["partitionResponses"][0]["errorCode"] == error_codes.NONE:
                 name = topic.get("name") or self._names[topic["topicId"]]
                 self._logs[name] = self._logs[name].append(topic["partitionData"][0]["records"])
-        if call.name == "DeleteRecords" and (reported := response["topics"][0])["partitions"][0]["errorCode"] == Code.NONE:
+        if (
+            call.name == "DeleteRecords"
+            and (reported := response["topics"][0])["partitions"][0]["errorCode"] == error_codes.NONE
+        ):
             start = reported["partitions"][0]["lowWatermark"]
             self._logs[reported["name"]] = self._logs[reported["name"]]._replace(start=start)
 
@@ -134,17 +137,17 @@ class Keeping:
     def _decided(self, tp: TopicPartition, request: FetchRequest) -> FetchResponse:
         """All records that there are; the room is not looked at."""
         if tp.partition:
-            return FetchResponse(Code.UNKNOWN_TOPIC_OR_PARTITION)
+            return FetchResponse(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
         if error := fetch_error(request.current_leader_epoch, EPOCH, True, True, True):
             return FetchResponse(error)
         log, last = self._logs[tp.topic], request.last_fetched_epoch
         what, epoch, end = fetch_decision((EPOCH,), (0,), log.start, log.end, request.fetch_offset, last)
         if what == OUT_OF_RANGE:
-            return FetchResponse(Code.OFFSET_OUT_OF_RANGE)
+            return FetchResponse(error_codes.OFFSET_OUT_OF_RANGE)
         if what == DIVERGING:
-            return FetchResponse(Code.NONE, log.end, log.start, (), epoch, end)
+            return FetchResponse(error_codes.NONE, log.end, log.start, (), epoch, end)
         records = tuple(batch for batch, _ in self._from(tp, request.fetch_offset))
-        return FetchResponse(Code.NONE, log.end, log.start, records)
+        return FetchResponse(error_codes.NONE, log.end, log.start, records)
 
     def _from(self, tp: TopicPartition, offset: int) -> list[tuple[Batch, bytes]]:
         return [one for one in self._logs[tp.topic].batches if one[0].last >= offset]

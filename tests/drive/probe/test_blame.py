@@ -12,12 +12,12 @@ import pytest
 from tests.drive.probe.recorded import NOBODY_HAS, NUMBER, Recording, Rewrite, asked
 from tidegauge.drive.probe.check import batches_in
 from tidegauge.drive.probe.checks.appending import EPOCH_AT
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.connection import Dial, Wire, only
 from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import response_in
+from tidegauge.impl import error_codes
 from tidegauge.traces.segments.record_batch import decode, header
 
 
@@ -216,7 +216,7 @@ def test_a_fetch_that_may_not_wait_and_brings_nothing_is_one_failure(recording: 
 def test_a_producer_epoch_that_is_refused_leaves_what_comes_after_it_undecided(recording: Recording) -> None:
     def fenced(name: str, message: Message) -> None:
         if name == "Produce":
-            message["responses"][0]["partitionResponses"][0]["errorCode"] = Code.PRODUCER_FENCED
+            message["responses"][0]["partitionResponses"][0]["errorCode"] = error_codes.PRODUCER_FENCED
 
     recording.rewrite = fenced
     found = probed(recording, "producers.older-epoch", "producers.newer-epoch")

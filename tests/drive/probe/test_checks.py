@@ -10,7 +10,6 @@ from tests.drive.probe.recorded import RELEASES, Recording
 from tidegauge.conformance.judging.rulebook import rulebook
 from tidegauge.drive.probe.check import CLOSED, REPORTED, Ask, Asks, Check
 from tidegauge.drive.probe.checks.appending import EPOCH_AT
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.connection import Link
 from tidegauge.drive.probe.definitions import REQUESTS
 from tidegauge.drive.probe.fixtures import Scenes
@@ -18,6 +17,7 @@ from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
 from tidegauge.drive.probe.table import CHECKS
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
+from tidegauge.impl import error_codes
 from tidegauge.traces.segments.record_batch import batch_of, encode
 
 TODAY = "4.1.1"
@@ -104,12 +104,12 @@ class Spoiling(Link):
 
     def ask(self, call: Call) -> Message:
         if self._of.expected == CLOSED:
-            return {"errorCode": Code.NONE}
+            return {"errorCode": error_codes.NONE}
         return self._changed(self._of.link.ask(call))
 
     def claim(self, call: Call, version: int) -> Message:
         if self._of.expected == CLOSED:
-            return {"errorCode": Code.NONE}
+            return {"errorCode": error_codes.NONE}
         return self._changed(self._of.link.claim(call, version))
 
     def _changed(self, message: Message) -> Message:
@@ -142,7 +142,7 @@ def change(partition: Message, name: str) -> None:
     """Make a field another."""
     match name:
         case "errorCode":
-            partition[name] = Code.POLICY_VIOLATION
+            partition[name] = error_codes.POLICY_VIOLATION
         case "batches":
             partition["records"] = b"" if partition["records"] else encode(batch_of(0, 0, [b"more"]))
         case "epochs":

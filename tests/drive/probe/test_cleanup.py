@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.drive.probe.recorded import Recording, asked, topics_in
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.connection import LinkError, Wire
 from tidegauge.drive.probe.removal import GRANTED, UNASKED, Removal
 from tidegauge.drive.probe.run import Verdict, chosen, probe
 from tidegauge.drive.wire.compiler import Message
+from tidegauge.impl import error_codes
 from tidegauge.spec.interrupts import interruptible
 
 TOPIC = "of-ours"
@@ -49,11 +49,11 @@ def _next(left: list[Any]) -> Any:
 @pytest.mark.parametrize(
     ("codes", "looks", "deletions"),
     [
-        ([Code.NONE], [True, True, False], 1),
-        ([Code.REQUEST_TIMED_OUT, Code.NONE], [True, True, False], 2),
-        ([Code.UNKNOWN_TOPIC_OR_PARTITION], [False], 1),
+        ([error_codes.NONE], [True, True, False], 1),
+        ([error_codes.REQUEST_TIMED_OUT, error_codes.NONE], [True, True, False], 2),
+        ([error_codes.UNKNOWN_TOPIC_OR_PARTITION], [False], 1),
         (["lost"], [False], 1),
-        (["lost", Code.NONE], [True, False], 2),
+        (["lost", error_codes.NONE], [True, False], 2),
     ],
     ids=["later", "timed out", "never created", "response lost", "request lost"],
 )
@@ -66,10 +66,10 @@ def test_a_topic_is_gone_when_metadata_no_longer_names_it(codes: list[Any], look
 @pytest.mark.parametrize(
     ("codes", "looks", "why"),
     [
-        ([Code.NONE], [True], GRANTED),
-        ([Code.REQUEST_TIMED_OUT], [True], "REQUEST_TIMED_OUT (7)"),
-        ([Code.TOPIC_AUTHORIZATION_FAILED], [True], "TOPIC_AUTHORIZATION_FAILED (29)"),
-        ([Code.REQUEST_TIMED_OUT, Code.POLICY_VIOLATION], [True], "POLICY_VIOLATION (44)"),
+        ([error_codes.NONE], [True], GRANTED),
+        ([error_codes.REQUEST_TIMED_OUT], [True], "REQUEST_TIMED_OUT (7)"),
+        ([error_codes.TOPIC_AUTHORIZATION_FAILED], [True], "TOPIC_AUTHORIZATION_FAILED (29)"),
+        ([error_codes.REQUEST_TIMED_OUT, error_codes.POLICY_VIOLATION], [True], "POLICY_VIOLATION (44)"),
         (["lost"], ["nobody is there"], "nobody is there"),
     ],
 )
@@ -79,8 +79,8 @@ def test_a_topic_that_stays_is_named_with_the_reason(codes: list[Any], looks: li
 
 def test_a_topic_whose_creation_was_not_answered_is_waited_for() -> None:
     """It comes to be behind its first deletion, unless it never does."""
-    unknown = Code.UNKNOWN_TOPIC_OR_PARTITION
-    later = Broker([unknown, unknown, Code.NONE], [False, False, True, False])
+    unknown = error_codes.UNKNOWN_TOPIC_OR_PARTITION
+    later = Broker([unknown, unknown, error_codes.NONE], [False, False, True, False])
     later.removal.uncertain(TOPIC)
     assert later.left() == {}
     assert later.deletions == 3
@@ -94,7 +94,7 @@ def test_every_topic_is_asked_for_before_any_is_waited_for() -> None:
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    broker = Broker([Code.NONE], [True])
+    broker = Broker([error_codes.NONE], [True])
     broker.removal.expect("another")
     with pytest.raises(KeyboardInterrupt):
         broker.removal.run(interrupted, 9.0)
@@ -161,7 +161,7 @@ def test_a_topic_that_is_created_behind_its_deletion_is_deleted_again(recording:
 
     def unknown_at_first(name: str, message: Message) -> None:
         if name == "DeleteTopics" and len(deleted) == 1:
-            message["responses"][0]["errorCode"] = Code.UNKNOWN_TOPIC_OR_PARTITION
+            message["responses"][0]["errorCode"] = error_codes.UNKNOWN_TOPIC_OR_PARTITION
 
     recording.rewrite = unknown_at_first
     found = probe(

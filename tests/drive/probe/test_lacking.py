@@ -3,13 +3,13 @@
 import pytest
 
 from tests.drive.probe.recorded import Recording, Rewrite
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.connection import Link, LinkError, tcp
 from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.probe.run import Verdict, chosen, probe
 from tidegauge.drive.probe.table import CHECKS
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Call
+from tidegauge.impl import error_codes
 
 DECIDED = {"CreateTopics": "topics", "DeleteTopics": "responses", "AlterPartitionReassignments": None, "ElectLeaders": None}
 """By the controller; where its refusal stands in the response."""
@@ -86,7 +86,9 @@ def test_a_broker_that_is_not_the_controller_is_not_asked_to_decide(recording: R
         if name in DECIDED:
             refused.append(name)
             if refused.count(name) % 2:
-                (message if (field := DECIDED[name]) is None else message[field][0])["errorCode"] = Code.NOT_CONTROLLER
+                (message if (field := DECIDED[name]) is None else message[field][0])["errorCode"] = (
+                    error_codes.NOT_CONTROLLER
+                )
         elif name == "Metadata":
             first = next(one for one in message["brokers"] if one["port"] == recording.place[1])
             message["controllerId"] = first["nodeId"]

@@ -15,12 +15,12 @@ from tests.drive.probe.recorded import Recording, asked, closes_session, topics_
 from tidegauge.commands.main import main
 from tidegauge.drive.probe import link
 from tidegauge.drive.probe.check import Check
-from tidegauge.drive.probe.codes import Code
 from tidegauge.drive.probe.connection import Wire
 from tidegauge.drive.probe.report import text, words
 from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
 from tidegauge.drive.probe.table import CHECKS
 from tidegauge.drive.wire.compiler import Message
+from tidegauge.impl import error_codes
 from tidegauge.impl.errors import UsageError
 from tidegauge.spec.interrupts import interruptible
 
@@ -64,7 +64,7 @@ def test_what_is_not_offered_is_not_supported_and_nothing_fails(recording: Recor
 def test_unsupported_version_in_place_of_what_is_expected_is_no_failure(recording: Recording) -> None:
     def unsupported(name: str, message: Message) -> None:
         if name == "OffsetForLeaderEpoch":
-            message["topics"][0]["partitions"][0]["errorCode"] = Code.UNSUPPORTED_VERSION
+            message["topics"][0]["partitions"][0]["errorCode"] = error_codes.UNSUPPORTED_VERSION
 
     recording.rewrite = unsupported
     found = probed(recording, chosen(["epochs.current"]))
@@ -75,7 +75,7 @@ def test_unsupported_version_in_place_of_what_is_expected_is_no_failure(recordin
 def test_a_topic_that_cannot_be_created_leaves_what_needs_it_undecided(recording: Recording) -> None:
     def forbidden(name: str, message: Message) -> None:
         if name == "CreateTopics":
-            message["topics"][0]["errorCode"] = Code.TOPIC_AUTHORIZATION_FAILED
+            message["topics"][0]["errorCode"] = error_codes.TOPIC_AUTHORIZATION_FAILED
 
     recording.rewrite = forbidden
     found = probed(recording, chosen(["acks.one", "fencing"]))
@@ -132,7 +132,7 @@ def test_every_topic_that_is_created_is_deleted_and_has_a_name_of_the_probes_own
 def test_a_topic_that_is_there_is_not_touched(recording: Recording) -> None:
     def there(name: str, message: Message) -> None:
         if name == "Metadata":
-            message["topics"][0]["errorCode"] = Code.NONE
+            message["topics"][0]["errorCode"] = error_codes.NONE
 
     recording.rewrite = there
     with pytest.raises(UsageError, match="choose another --seed"):
@@ -145,7 +145,7 @@ def test_a_topic_that_somebody_else_creates_meanwhile_is_not_deleted(recording: 
 
     def taken(name: str, message: Message) -> None:
         if name == "CreateTopics":
-            message["topics"][0]["errorCode"] = Code.TOPIC_ALREADY_EXISTS
+            message["topics"][0]["errorCode"] = error_codes.TOPIC_ALREADY_EXISTS
 
     recording.rewrite = taken
     with pytest.raises(UsageError, match="choose another --seed"):
@@ -203,7 +203,7 @@ def test_interrupted_at_any_request_the_topics_go_first(recording: Recording, af
 def test_a_topic_that_could_not_be_deleted_is_said(recording: Recording) -> None:
     def stays(name: str, message: Message) -> None:
         if name == "DeleteTopics":
-            message["responses"][0]["errorCode"] = Code.POLICY_VIOLATION
+            message["responses"][0]["errorCode"] = error_codes.POLICY_VIOLATION
 
     recording.rewrite = stays
     found = probed(recording, chosen(["acks.one"]))
@@ -228,7 +228,7 @@ def test_a_failure_is_told_in_words_and_in_hex(recording: Recording, at: list[st
 
     def unfenced(name: str, message: Message) -> None:
         if name == "OffsetForLeaderEpoch":
-            message["topics"][0]["partitions"][0].update(errorCode=Code.NONE, leaderEpoch=0, endOffset=10)
+            message["topics"][0]["partitions"][0].update(errorCode=error_codes.NONE, leaderEpoch=0, endOffset=10)
 
     recording.rewrite = unfenced
     report, junit = tmp_path / "probe.json", tmp_path / "probe.xml"

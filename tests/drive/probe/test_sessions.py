@@ -8,12 +8,11 @@ from tests.drive.probe.keeping import Contexts, Keeping, Responses, answered
 from tests.drive.probe.recorded import Recording
 from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
 from tidegauge.impl.client_messages import PartitionRead
+from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.sessions import fetch_session as s
 from tidegauge.impl.sessions.fetch_metadata import (
-    FETCH_SESSION_ID_NOT_FOUND,
     FINAL_EPOCH,
-    INVALID_FETCH_SESSION_EPOCH,
     INVALID_SESSION_ID,
     Reads,
     SessionFetch,

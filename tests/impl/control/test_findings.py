@@ -28,7 +28,7 @@ from tidegauge.impl.control.records import BROKER, TOPIC, ConfigResource, Regist
 from tidegauge.impl.control.replay import replayed
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, BrokerRegistration, ReplicationControl
 from tidegauge.impl.control.topics import delete_topic
-from tidegauge.impl.messages import BROKER_ID_NOT_REGISTERED, UNKNOWN_SERVER_ERROR
+from tidegauge.impl.error_codes import BROKER_ID_NOT_REGISTERED, UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 from tidegauge.impl.releases import of_release
 from tidegauge.impl.rules import NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION

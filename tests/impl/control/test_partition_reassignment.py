@@ -11,7 +11,7 @@ from tidegauge.impl.control.reassignments import Reassignment, alter_partition_r
 from tidegauge.impl.control.records import PartitionChangeRecord
 from tidegauge.impl.control.replay import replayed
 from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl
-from tidegauge.impl.messages import INVALID_REPLICA_ASSIGNMENT, NO_REASSIGNMENT_IN_PROGRESS
+from tidegauge.impl.error_codes import INVALID_REPLICA_ASSIGNMENT, NO_REASSIGNMENT_IN_PROGRESS
 from tidegauge.impl.profiles import ELR, Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.table import Table

@@ -16,14 +16,14 @@ from tidegauge.impl.control.replication_control import (
     ReplicationControl,
     is_active,
 )
-from tidegauge.impl.messages import (
+from tidegauge.impl.error_codes import (
     ELECTION_NOT_NEEDED,
     ELIGIBLE_LEADERS_NOT_AVAILABLE,
     NOT_CONTROLLER,
     PREFERRED_LEADER_NOT_AVAILABLE,
     STALE_BROKER_EPOCH,
-    AlterPartitionRequest,
 )
+from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,

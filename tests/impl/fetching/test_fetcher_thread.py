@@ -2,6 +2,7 @@
 
 import pytest
 
+from tidegauge.impl.error_codes import KAFKA_STORAGE_ERROR
 from tidegauge.impl.errors import IllegalStateError
 from tidegauge.impl.fetching import fetcher_thread as t
 from tidegauge.impl.fetching.fetcher_thread import (
@@ -13,7 +14,7 @@ from tidegauge.impl.fetching.fetcher_thread import (
     PartitionResponse,
     Pass,
 )
-from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, FetchResponse, ListOffsets
+from tidegauge.impl.messages import FetchResponse, ListOffsets
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica.fetch_state import PartitionFetchState

@@ -2,8 +2,9 @@
 
 import pytest
 
+from tidegauge.impl.error_codes import KAFKA_STORAGE_ERROR
 from tidegauge.impl.errors import IllegalStateError
-from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, FetchResponse, FetchResponseInFlight, ListOffsets
+from tidegauge.impl.messages import FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import FETCH_TRUNCATION, HW_ONLY, Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import fetch_state

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tidegauge.impl.messages import NOT_ENOUGH_REPLICAS_AFTER_APPEND, AlterPartitionResponse, BrokerState
+from tidegauge.impl.error_codes import NOT_ENOUGH_REPLICAS_AFTER_APPEND
+from tidegauge.impl.messages import AlterPartitionResponse, BrokerState
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import isr

@@ -3,8 +3,9 @@
 import pytest
 
 from tidegauge.impl.client_messages import Isolation, ListedOffset, OffsetSpec
+from tidegauge.impl.error_codes import REQUEST_TIMED_OUT
 from tidegauge.impl.errors import UnexpectedAppendOffsetError
-from tidegauge.impl.messages import REQUEST_TIMED_OUT, AlterPartitionResponse, BrokerState, FetchRequest, FetchResponse
+from tidegauge.impl.messages import AlterPartitionResponse, BrokerState, FetchRequest, FetchResponse
 from tidegauge.impl.profiles import FETCH_TRUNCATION, KIP320, Setup
 from tidegauge.impl.records import Batch, Producer
 from tidegauge.impl.replica import isr

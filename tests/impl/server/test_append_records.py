@@ -5,21 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.impl.brokers import ALL, BATCH_OF_ONE, NOW, OTHER, SETUP, TP, asked, broker, change, follower, leading, responses
-from tidegauge.impl.client_messages import (
+from tidegauge.impl.client_messages import FetchParams, PartitionAppend, ProducedBatch, ProduceResponse
+from tidegauge.impl.error_codes import (
     CORRUPT_MESSAGE,
     INVALID_REQUIRED_ACKS,
     INVALID_TOPIC_EXCEPTION,
-    MESSAGE_TOO_LARGE,
-    RECORD_LIST_TOO_LARGE,
-    FetchParams,
-    PartitionAppend,
-    ProducedBatch,
-    ProduceResponse,
-)
-from tidegauge.impl.messages import (
     KAFKA_STORAGE_ERROR,
+    MESSAGE_TOO_LARGE,
     NOT_ENOUGH_REPLICAS,
     NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    RECORD_LIST_TOO_LARGE,
     REQUEST_TIMED_OUT,
 )
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup

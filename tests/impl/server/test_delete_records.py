@@ -3,8 +3,9 @@
 import pytest
 
 from tests.impl.brokers import NOW, OTHER, SETUP, TP, asked, broker, change, follower, leading, responses
-from tidegauge.impl.client_messages import INVALID_TOPIC_EXCEPTION, DeleteRecordsResponse, PartitionDelete
-from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT, BrokerState
+from tidegauge.impl.client_messages import DeleteRecordsResponse, PartitionDelete
+from tidegauge.impl.error_codes import INVALID_TOPIC_EXCEPTION, KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT
+from tidegauge.impl.messages import BrokerState
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.delete_records import delete_records

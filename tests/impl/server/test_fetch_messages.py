@@ -14,9 +14,9 @@ from tidegauge.impl.client_messages import (
     PartitionRead,
     ProducedBatch,
 )
-from tidegauge.impl.messages import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, FetchResponse
+from tidegauge.impl.error_codes import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, OFFSET_MOVED_TO_TIERED_STORAGE
+from tidegauge.impl.messages import FetchResponse
 from tidegauge.impl.records import Batch
-from tidegauge.impl.replica.tiered import OFFSET_MOVED_TO_TIERED_STORAGE
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
     NONE,

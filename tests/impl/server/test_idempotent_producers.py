@@ -3,15 +3,13 @@
 import pytest
 
 from tests.impl.brokers import NOW, SETUP, TP, leading, responses
-from tidegauge.impl.client_messages import (
+from tidegauge.impl.client_messages import PartitionAppend, ProducedBatch, ProduceResponse
+from tidegauge.impl.error_codes import (
     CORRUPT_MESSAGE,
     DUPLICATE_SEQUENCE_NUMBER,
     INVALID_PRODUCER_EPOCH,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
     UNKNOWN_PRODUCER_ID,
-    PartitionAppend,
-    ProducedBatch,
-    ProduceResponse,
 )
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.records import Producer

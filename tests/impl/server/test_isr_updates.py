@@ -2,7 +2,8 @@
 
 from tests.impl.brokers import NOW, OTHER, SETUP, TP, asked, broker, change, follower, leading, responses
 from tidegauge.impl.client_messages import FetchedPartitions, FetchParams, ProducedBatch, ProduceResponse
-from tidegauge.impl.messages import NOT_ENOUGH_REPLICAS, AlterPartitionResponse
+from tidegauge.impl.error_codes import NOT_ENOUGH_REPLICAS
+from tidegauge.impl.messages import AlterPartitionResponse
 from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE
 from tidegauge.impl.server import purgatory

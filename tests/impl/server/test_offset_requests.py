@@ -4,7 +4,8 @@ import pytest
 
 from tests.impl.brokers import NOW, OTHER, SETUP, TP, asked, broker, change, follower, leading
 from tidegauge.impl.client_messages import DEBUGGING_REPLICA, ListedOffset, ListOffsetsPartition, OffsetSpec
-from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, OFFSET_NOT_AVAILABLE, OffsetsForLeaderEpochRequest
+from tidegauge.impl.error_codes import KAFKA_STORAGE_ERROR, OFFSET_NOT_AVAILABLE
+from tidegauge.impl.messages import OffsetsForLeaderEpochRequest
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.records import Transaction
 from tidegauge.impl.rules import (

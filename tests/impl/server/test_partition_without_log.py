@@ -17,8 +17,9 @@ from tidegauge.impl.client_messages import (
     ProduceResponse,
 )
 from tidegauge.impl.control.partition_registration import LOST, UNASSIGNED
+from tidegauge.impl.error_codes import KAFKA_STORAGE_ERROR
 from tidegauge.impl.fetching import fetcher_manager as fetchers_
-from tidegauge.impl.messages import KAFKA_STORAGE_ERROR, OffsetsForLeaderEpochRequest
+from tidegauge.impl.messages import OffsetsForLeaderEpochRequest
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
     NONE,

@@ -6,8 +6,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.impl.brokers import ALL, NOW, OTHER, SETUP, TP, broker, change, leading, responses
 from tidegauge.impl.client_messages import ProducedBatch, ProduceResponse
+from tidegauge.impl.error_codes import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR, STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH
 from tidegauge.impl.fetching import fetcher_manager as fetchers_
-from tidegauge.impl.messages import INCONSISTENT_TOPIC_ID, KAFKA_STORAGE_ERROR
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
@@ -15,8 +15,6 @@ from tidegauge.impl.server import role_changes as r
 from tidegauge.impl.server.append_records import append_records
 from tidegauge.impl.server.leader_and_isr import (
     EPOCH_DURING_DELETE,
-    STALE_BROKER_EPOCH,
-    STALE_CONTROLLER_EPOCH,
     LeaderAndIsrRequest,
     StopReplicaRequest,
     StopReplicaState,

@@ -4,16 +4,14 @@ import pytest
 
 from tests.impl.fetch_session import DATA, A, B, C, D, fetch, opened, read, reads, wants
 from tidegauge.impl.client_messages import PartitionRead
+from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND, FETCH_SESSION_TOPIC_ID_ERROR, INVALID_FETCH_SESSION_EPOCH
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 from tidegauge.impl.sessions import fetch_session as s
 from tidegauge.impl.sessions import fetch_session_cache as c
 from tidegauge.impl.sessions import fetch_session_handler as h
 from tidegauge.impl.sessions.fetch_metadata import (
-    FETCH_SESSION_ID_NOT_FOUND,
-    FETCH_SESSION_TOPIC_ID_ERROR,
     FINAL_EPOCH,
     INITIAL,
-    INVALID_FETCH_SESSION_EPOCH,
     INVALID_SESSION_ID,
     LARGEST_EPOCH,
     LEGACY,

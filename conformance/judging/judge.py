@@ -17,34 +17,9 @@ from numpy.typing import NDArray
 
 from tidegauge.conformance.judging.options import options_of
 from tidegauge.conformance.kernel import fields
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS, RULES
-from tidegauge.conformance.kernel.state import (
-    AT_FAILURES,
-    AT_LOGS,
-    AT_PAIRS,
-    BROKERS,
-    FAILED_COUNT,
-    FAILED_TRACES,
-    FAILURES,
-    FAILURES_ROOM,
-    FINAL,
-    HELD_COUNT,
-    LOGS_FULL,
-    MISSING,
-    OPTION,
-    OVERFLOW,
-    PAST_FULL,
-    SIZED,
-    TALLIES,
-    UNDECIDED_COUNT,
-    WHOLE,
-    Ints,
-    State,
-    allocate,
-)
-from tidegauge.conformance.kernel.state import PAST as ROOM_OF_PAST
-from tidegauge.conformance.kernel.state import ROOM as ROOM_OF_LOGS
 from tidegauge.traces.columns import INT_FIELDS, UNKNOWN, Columns
 from tidegauge.traces.files.distinct import Distinct, table_of
 from tidegauge.traces.schema import Config
@@ -139,11 +114,11 @@ def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Conf
     inputs = frozen_inputs(columns, rows, given.missing)
     room, past = ROOM, PAST
     while True:
-        st = allocate(options, room, FAILURES_KEPT, past)
-        last = np.full((kept, options[BROKERS], len(FINAL)), UNKNOWN, np.int64)
-        caches = np.zeros((kept, options[BROKERS], room, 2), np.int64)
+        st = s.allocate(options, room, FAILURES_KEPT, past)
+        last = np.full((kept, options[s.BROKERS], len(s.FINAL)), UNKNOWN, np.int64)
+        caches = np.zeros((kept, options[s.BROKERS], room, 2), np.int64)
         run(st, *inputs, last, caches)
-        if st[WHOLE, OVERFLOW] == 0:
+        if st[s.WHOLE, s.OVERFLOW] == 0:
             break
         room, past = more_room(st)
         if room > MOST_ROOM:
@@ -151,30 +126,30 @@ def judge_with(run: Callable[..., None], given: Columns | Distinct, config: Conf
     return judgement_of(len(given), traces, st, last, caches)
 
 
-def more_room(st: State) -> tuple[int, int]:
+def more_room(st: s.State) -> tuple[int, int]:
     """How many entries of a log, and how many registrations and terms, a table that was too small should have had."""
-    full = int(st[WHOLE, OVERFLOW])
-    room, past = int(st[WHOLE, ROOM_OF_LOGS]), int(st[WHOLE, ROOM_OF_PAST])
-    return room * 2 if full & LOGS_FULL else room, past * 2 if full & PAST_FULL else past
+    full = int(st[s.WHOLE, s.OVERFLOW])
+    room, past = int(st[s.WHOLE, s.ROOM]), int(st[s.WHOLE, s.PAST])
+    return room * 2 if full & s.LOGS_FULL else room, past * 2 if full & s.PAST_FULL else past
 
 
-def grown(st: State, room: int, past: int) -> State:
+def grown(st: s.State, room: int, past: int) -> s.State:
     """The same memory in a larger table: what it counts and knows goes on."""
-    larger = allocate(st[OPTION].tolist(), room, int(st[WHOLE, FAILURES_ROOM]), past)
-    places, had, width = larger[WHOLE, ROOM_OF_LOGS : AT_FAILURES + 1].copy(), st[WHOLE, ROOM_OF_LOGS], st.shape[1]
-    larger[:SIZED, :width] = st[:SIZED]
-    larger[WHOLE, ROOM_OF_LOGS : AT_FAILURES + 1] = places
-    ends = [*st[WHOLE, AT_LOGS : AT_FAILURES + 1].tolist(), len(st)]
-    for at, end in zip(range(AT_PAIRS, AT_FAILURES + 1), ends, strict=True):
-        begin, to = st[WHOLE, at], larger[WHOLE, at]
+    larger = s.allocate(st[s.OPTION].tolist(), room, int(st[s.WHOLE, s.FAILURES_ROOM]), past)
+    places, had, width = larger[s.WHOLE, s.ROOM : s.AT_FAILURES + 1].copy(), st[s.WHOLE, s.ROOM], st.shape[1]
+    larger[: s.SIZED, :width] = st[: s.SIZED]
+    larger[s.WHOLE, s.ROOM : s.AT_FAILURES + 1] = places
+    ends = [*st[s.WHOLE, s.AT_LOGS : s.AT_FAILURES + 1].tolist(), len(st)]
+    for at, end in zip(range(s.AT_PAIRS, s.AT_FAILURES + 1), ends, strict=True):
+        begin, to = st[s.WHOLE, at], larger[s.WHOLE, at]
         larger[to : to + end - begin, :width] = st[begin:end]
-        if at == AT_LOGS and room != had:  # forks stand behind the room for entries
+        if at == s.AT_LOGS and room != had:  # forks stand behind the room for entries
             larger[to : to + end - begin, room] = st[begin:end, had]
             larger[to : to + end - begin, had] = 0
     return larger
 
 
-def frozen_inputs(columns: Columns, rows: Ints | None, missing: Ints) -> tuple[Any, ...]:
+def frozen_inputs(columns: Columns, rows: s.Ints | None, missing: s.Ints) -> tuple[Any, ...]:
     """The columns as the kernel takes them: read-only, and all absent ones the same array of UNKNOWN."""
     absent = np.full(len(columns), UNKNOWN, np.int64)
     return (
@@ -197,18 +172,18 @@ def frozen(column: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def judgement_of(events: int, traces: int, st: State, last: Ints, caches: NDArray[np.int64]) -> Judgement:
+def judgement_of(events: int, traces: int, st: s.State, last: s.Ints, caches: NDArray[np.int64]) -> Judgement:
     """What a table holds when so many events of so many traces have been judged, and the last states of these."""
-    tallies = {rule: _tally(st[TALLIES + at]) for at, rule in enumerate(RULE_IDS)}
-    kept = int(st[WHOLE, FAILURES])
-    first = int(st[WHOLE, AT_FAILURES])
+    tallies = {rule: _tally(st[s.TALLIES + at]) for at, rule in enumerate(RULE_IDS)}
+    kept = int(st[s.WHOLE, s.FAILURES])
+    first = int(st[s.WHOLE, s.AT_FAILURES])
     failures = tuple(failure_of(row) for row in st[first : first + kept, :6].tolist())
     return Judgement(
         events=events,
         traces=traces,
         tallies=tallies,
         failures=failures,
-        failures_left_out=int(st[TALLIES : TALLIES + RULES, FAILED_TRACES].sum()) - kept,
+        failures_left_out=int(st[s.TALLIES : s.TALLIES + RULES, s.FAILED_TRACES].sum()) - kept,
         final=tuple(
             tuple(_replica(row, cache) for row, cache in zip(rows, trace_caches, strict=True))
             for rows, trace_caches in zip(last.tolist(), caches, strict=True)
@@ -216,9 +191,9 @@ def judgement_of(events: int, traces: int, st: State, last: Ints, caches: NDArra
     )
 
 
-def _tally(row: Ints) -> RuleTally:
-    held, failed, undecided = (int(row[k]) for k in (HELD_COUNT, FAILED_COUNT, UNDECIDED_COUNT))
-    return RuleTally(held, failed, undecided, fields.names(int(row[MISSING])), int(row[FAILED_TRACES]))
+def _tally(row: s.Ints) -> RuleTally:
+    held, failed, undecided = (int(row[k]) for k in (s.HELD_COUNT, s.FAILED_COUNT, s.UNDECIDED_COUNT))
+    return RuleTally(held, failed, undecided, fields.names(int(row[s.MISSING])), int(row[s.FAILED_TRACES]))
 
 
 def failure_of(row: Sequence[int]) -> Failure:
@@ -227,7 +202,7 @@ def failure_of(row: Sequence[int]) -> Failure:
     return Failure(trace, at, RULE_IDS[rule], fields.COMPARED[fieldno], known(expected), known(actual))
 
 
-def _replica(row: Sequence[int], cache: Ints) -> ReplicaState:
+def _replica(row: Sequence[int], cache: s.Ints) -> ReplicaState:
     leo, hw, log_start, cached = (known(value) for value in row)
     epochs = None if cached is None else tuple((int(epoch), int(start)) for epoch, start in cache[:cached])
     return ReplicaState(leo, hw, log_start, epochs)

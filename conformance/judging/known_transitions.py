@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tidegauge.conformance.kernel import double_array, transitions
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.one_event import FREE, Table
-from tidegauge.conformance.kernel.state import Ints
 from tidegauge.conformance.kernel.transitions import KEY, TO
 
 ROOM = 2
@@ -21,8 +21,8 @@ ROOM = 2
 class Known(NamedTuple):
     """The cells, and the state whose base a cell is."""
 
-    cells: Ints
-    state_at: Ints
+    cells: s.Ints
+    state_at: s.Ints
 
 
 NOTHING_KNOWN = Known(np.zeros(0, np.int64), np.zeros(0, np.int64))

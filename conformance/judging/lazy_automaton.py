@@ -25,6 +25,7 @@ from tidegauge.conformance.judging.known_transitions import NOTHING_KNOWN, Known
 from tidegauge.conformance.judging.options import options_of
 from tidegauge.conformance.judging.verdicts import added
 from tidegauge.conformance.kernel import double_array, fields, judge_kernel, memory, transitions, whole
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.compiled import (
     AUTOMATON,
     COLUMN,
@@ -43,7 +44,6 @@ from tidegauge.conformance.kernel.one_event import FREE, WORD, Judge, empty_memo
 from tidegauge.conformance.kernel.packed import pack
 from tidegauge.conformance.kernel.pools import Pool, met
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
-from tidegauge.conformance.kernel.state import GOES_ON, UNSEEN, Ints, allocate, forget
 from tidegauge.conformance.kernel.transitions import (
     ALLOWED,
     COUNTED,
@@ -92,10 +92,10 @@ class LazyAutomaton:
     def __init__(self, table: Columns, config: Config, execution: Execution | None = None, most: int = MOST_BYTES) -> None:
         self.config = config
         options = options_of(table, config)
-        self.applies = options[UNSEEN] == 0  # else the end of a trace asks for more than what is known then
-        options[GOES_ON] = 1
-        st = allocate(options, ROOM, 1, KEPT_PAST)
-        forget(st, 0)
+        self.applies = options[s.UNSEEN] == 0  # else the end of a trace asks for more than what is known then
+        options[s.GOES_ON] = 1
+        st = s.allocate(options, ROOM, 1, KEPT_PAST)
+        s.forget(st, 0)
         self._judge = judge_from(st, frozen_inputs(table, None, np.zeros(0, np.int64)))
         self._most = most
         self._at = np.zeros(LARGEST_MEMORY + 1, np.int64)
@@ -182,7 +182,7 @@ class LazyAutomaton:
     def _most_effects(self) -> int:
         return len(self._automaton.effects.starts)
 
-    def _counted(self, times: Ints) -> dict[str, RuleTally]:
+    def _counted(self, times: s.Ints) -> dict[str, RuleTally]:
         held, undecided, missing = ([0] * len(RULE_IDS) for _ in COUNTED)
         effects = self._automaton.effects
         for effect in np.flatnonzero(times).tolist():
@@ -207,7 +207,7 @@ class LazyAutomaton:
             self._execution.entered_again(before.transition, larger, at)
 
 
-def _automaton(transition: Ints, memories: Pool, effects: Pool) -> Automaton:
+def _automaton(transition: s.Ints, memories: Pool, effects: Pool) -> Automaton:
     return Automaton(transition, memories, memories.words.view(np.int8), effects)
 
 
@@ -229,15 +229,15 @@ def _bytes(automaton: Automaton, known: Known = NOTHING_KNOWN) -> int:
     return sum(table.nbytes for table in (automaton.transition, *automaton.memories, *known))
 
 
-def _free(rows: int) -> Ints:
+def _free(rows: int) -> s.Ints:
     return np.full((rows, 2), FREE, np.int64)
 
 
-def _slots(rows: int) -> Ints:
+def _slots(rows: int) -> s.Ints:
     return np.full(2 * rows, FREE, np.int64)
 
 
-def _only(given: Distinct, wanted: Ints) -> tuple[Distinct, Callable[[Failure], Failure]]:
+def _only(given: Distinct, wanted: s.Ints) -> tuple[Distinct, Callable[[Failure], Failure]]:
     """Some of the traces, and where a failure of theirs is among all."""
     starts = given.table.trace_starts
     first, lengths = starts[wanted], np.diff(starts)[wanted]

@@ -7,14 +7,13 @@ Rules of this file
 2. Whether a cluster keeps eligible leader replicas its release does not say: the profile it is judged by does.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
+from tidegauge.conformance.kernel.rule_ids import catalog
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.releases import RELEASE, Version, named, of_release, version_of
@@ -59,7 +58,7 @@ class Bug:
 @cache
 def rulebook() -> Mapping[str, Rule]:
     """Every rule by its id."""
-    rows = _catalog().get("rule", {})
+    rows = catalog().get("rule", {})
     return MappingProxyType(
         {
             name: Rule(
@@ -88,14 +87,14 @@ class Action:
 @cache
 def actions() -> Mapping[str, Action]:
     """Every action by its name."""
-    rows = _catalog().get("action", {})
+    rows = catalog().get("action", {})
     return MappingProxyType({name: Action(name, row["sentence"], row.get("kafka", "")) for name, row in rows.items()})
 
 
 @cache
 def known_bugs() -> Mapping[str, Bug]:
     """Every bug of the catalog by its name."""
-    return MappingProxyType({name: _bug(name, row) for name, row in _catalog().get("bug", {}).items()})
+    return MappingProxyType({name: _bug(name, row) for name, row in catalog().get("bug", {}).items()})
 
 
 def _bug(name: str, row: Mapping[str, Any]) -> Bug:
@@ -129,11 +128,6 @@ def releases_of(config: Config) -> tuple[str, ...]:
     if config.profile.startswith(RELEASE):
         return (config.profile.removeprefix(RELEASE),)
     return tuple(word for word in str(config.extra.get("release", "")).split(", ") if word)
-
-
-@cache
-def _catalog() -> dict[str, Any]:
-    return tomllib.loads(files("tidegauge").joinpath("catalog.toml").read_text(encoding="utf-8"))
 
 
 def rules_table() -> str:

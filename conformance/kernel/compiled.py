@@ -297,8 +297,12 @@ def signature(function: FunctionType) -> tuple[Any, ...]:
 
 
 def with_globals(function: Any, twins: dict[str, Any]) -> FunctionType:
-    """The function, calling those of `twins` where it names them."""
+    """Copy a function so that it calls those of `twins`, whether by name or as attributes of conformance.kernel.state."""
     names = {name: twins[name] for name in function.__code__.co_names if name in twins}
+    if function.__globals__.get("s") is state:
+        twin = ModuleType(state.__name__)
+        vars(twin).update({**vars(state), **{name: twins[name] for name in functions_of(state) if name in twins}})
+        names["s"] = twin
     return FunctionType(
         function.__code__, {**function.__globals__, **names}, function.__name__, function.__defaults__, function.__closure__
     )

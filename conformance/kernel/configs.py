@@ -7,36 +7,36 @@ Rules of this file
    on nobody can say what a broker goes by, until it says that it has read it.
 """
 
-from tidegauge.conformance.kernel.state import BROKERS, C_MIN_ISR, MIN_ISR, MIN_ISR_READ, OPTION, REPLICAS, WHOLE, State
+from tidegauge.conformance.kernel import state as s
 from tidegauge.traces.columns import UNKNOWN
 
 
-def set_min_isr(st: State, min_isr: int) -> None:
+def set_min_isr(st: s.State, min_isr: int) -> None:
     """The controller has written another value."""
-    st[WHOLE, C_MIN_ISR] = min_isr if min_isr != UNKNOWN else -1
-    for r in range(st[OPTION, BROKERS]):
-        if st[REPLICAS + r, MIN_ISR_READ] != min_isr:
-            st[REPLICAS + r, MIN_ISR_READ] = UNKNOWN
+    st[s.WHOLE, s.C_MIN_ISR] = min_isr if min_isr != UNKNOWN else -1
+    for r in range(st[s.OPTION, s.BROKERS]):
+        if st[s.REPLICAS + r, s.MIN_ISR_READ] != min_isr:
+            st[s.REPLICAS + r, s.MIN_ISR_READ] = UNKNOWN
 
 
-def read_config(st: State, b: int, min_isr: int) -> None:
+def read_config(st: s.State, b: int, min_isr: int) -> None:
     """A broker has read it. A value that nobody told shows that a change is missing: written to what, nobody said."""
-    st[REPLICAS + b, MIN_ISR_READ] = min_isr if min_isr != UNKNOWN else -1
-    if st[WHOLE, C_MIN_ISR] == UNKNOWN and min_isr != UNKNOWN and min_isr != st[OPTION, MIN_ISR]:
-        st[WHOLE, C_MIN_ISR] = -1
+    st[s.REPLICAS + b, s.MIN_ISR_READ] = min_isr if min_isr != UNKNOWN else -1
+    if st[s.WHOLE, s.C_MIN_ISR] == UNKNOWN and min_isr != UNKNOWN and min_isr != st[s.OPTION, s.MIN_ISR]:
+        st[s.WHOLE, s.C_MIN_ISR] = -1
 
 
-def written_min_isr(st: State) -> int:
+def written_min_isr(st: s.State) -> int:
     """What the controller goes by; UNKNOWN where nobody can say."""
-    value = st[WHOLE, C_MIN_ISR]
+    value = st[s.WHOLE, s.C_MIN_ISR]
     if value == UNKNOWN:
-        return int(st[OPTION, MIN_ISR])
+        return int(st[s.OPTION, s.MIN_ISR])
     return int(value) if value >= 0 else UNKNOWN
 
 
-def read_min_isr(st: State, b: int) -> int:
+def read_min_isr(st: s.State, b: int) -> int:
     """What broker b goes by; UNKNOWN where nobody can say."""
-    value = st[REPLICAS + b, MIN_ISR_READ]
-    if value == UNKNOWN and st[WHOLE, C_MIN_ISR] == UNKNOWN:
-        return int(st[OPTION, MIN_ISR])
+    value = st[s.REPLICAS + b, s.MIN_ISR_READ]
+    if value == UNKNOWN and st[s.WHOLE, s.C_MIN_ISR] == UNKNOWN:
+        return int(st[s.OPTION, s.MIN_ISR])
     return int(value) if value >= 0 else UNKNOWN

@@ -10,54 +10,34 @@ Rules of this file
    open, and the content of both is free.
 """
 
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.flight import fits, matches
-from tidegauge.conformance.kernel.state import (
-    ADRIFT,
-    DATA,
-    DIVERGED,
-    EPOCH_REQUEST,
-    EPOCH_RESPONSE,
-    HELD,
-    KEPT,
-    KIND,
-    OLD_EPOCH,
-    OLD_KIND,
-    OLD_LAST,
-    OLD_OFFSET,
-    RANGE,
-    REFUSED,
-    REMOTE,
-    REQ_EPOCH,
-    REQ_LAST,
-    REQ_OFFSET,
-    State,
-)
 from tidegauge.traces.columns import UNKNOWN
 
 FIRST, AGAIN, LATE = range(3)
 """A request as it was sent; one with the words of the request that was handled last; any other."""
 
 
-def repetition(st: State, p: int, epoch: int, offset: int, last: int, sent: int) -> int:
+def repetition(st: s.State, p: int, epoch: int, offset: int, last: int, sent: int) -> int:
     """What a request of kind `sent` may be that a leader handles; the pair is kept until `put_back` for all but FIRST."""
-    kind = st[p, KIND]
-    adrift = kind == ADRIFT and fits(sent, st[p, OLD_KIND])
-    if kind == UNKNOWN or (adrift and matches(st, p, OLD_EPOCH, OLD_OFFSET, OLD_LAST, epoch, offset, last)):
+    kind = st[p, s.KIND]
+    adrift = kind == s.ADRIFT and fits(sent, st[p, s.OLD_KIND])
+    if kind == UNKNOWN or (adrift and matches(st, p, s.OLD_EPOCH, s.OLD_OFFSET, s.OLD_LAST, epoch, offset, last)):
         return FIRST
-    same_words = matches(st, p, REQ_EPOCH, REQ_OFFSET, REQ_LAST, epoch, offset, last)
+    same_words = matches(st, p, s.REQ_EPOCH, s.REQ_OFFSET, s.REQ_LAST, epoch, offset, last)
     if kind == sent and same_words:
         return FIRST
-    for k in range(REMOTE):
-        st[KEPT, k] = st[p, k]
-    served = kind == EPOCH_RESPONSE if sent == EPOCH_REQUEST else kind in (HELD, DATA, DIVERGED, RANGE)
-    answered = served or kind == REFUSED
+    for k in range(s.REMOTE):
+        st[s.KEPT, k] = st[p, k]
+    served = kind == s.EPOCH_RESPONSE if sent == s.EPOCH_REQUEST else kind in (s.HELD, s.DATA, s.DIVERGED, s.RANGE)
+    answered = served or kind == s.REFUSED
     return AGAIN if answered and same_words else LATE
 
 
-def put_back(st: State, p: int, repeated: int) -> None:
+def put_back(st: s.State, p: int, repeated: int) -> None:
     """A copy has been judged: what stays of it in the pair."""
-    if repeated == LATE or (repeated == AGAIN and st[p, KIND] == REFUSED):
-        for k in range(REMOTE):
-            st[p, k] = st[KEPT, k]
+    if repeated == LATE or (repeated == AGAIN and st[p, s.KIND] == s.REFUSED):
+        for k in range(s.REMOTE):
+            st[p, k] = st[s.KEPT, k]
     if repeated == AGAIN:
-        st[p, OLD_KIND] = st[KEPT, OLD_KIND]
+        st[p, s.OLD_KIND] = st[s.KEPT, s.OLD_KIND]

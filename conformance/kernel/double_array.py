@@ -8,7 +8,7 @@ Rules of this file
 3. Where something is unknown, it is said in which state a trace was, and it goes on from there another way.
 """
 
-from tidegauge.conformance.kernel.state import Ints
+from tidegauge.conformance.kernel import state as s
 
 SYMBOL_BITS, EFFECT_BITS = 20, 16
 SYMBOL, EFFECT = (1 << SYMBOL_BITS) - 1, (1 << EFFECT_BITS) - 1
@@ -21,7 +21,7 @@ PATIENCE = 200
 """How many places are looked at in vain before others begin behind them: few are free there."""
 
 
-def place(first: Ints, symbols: Ints, order: Ints, base: Ints, used: Ints, claimed: Ints) -> None:
+def place(first: s.Ints, symbols: s.Ints, order: s.Ints, base: s.Ints, used: s.Ints, claimed: s.Ints) -> None:
     """Give states bases, in this order, as long as there is room: the first at which all their cells are free.
 
     The transitions of state s are on `symbols[first[s]:first[s + 1]]`, in order. Who has fewer than the one before begins to
@@ -45,7 +45,7 @@ def place(first: Ints, symbols: Ints, order: Ints, base: Ints, used: Ints, claim
                 used[at + symbols[k]] = 1
 
 
-def is_free(at: int, symbols: Ints, used: Ints, claimed: Ints) -> bool:
+def is_free(at: int, symbols: s.Ints, used: s.Ints, claimed: s.Ints) -> bool:
     """Whether a state with these symbols can have this base."""
     k = 0
     while k < len(symbols) and used[at + symbols[k]] == 0:
@@ -53,7 +53,9 @@ def is_free(at: int, symbols: Ints, used: Ints, claimed: Ints) -> bool:
     return k == len(symbols) and claimed[at] == 0
 
 
-def walk(cells: Ints, state_at: Ints, end: int, rows: Ints, starts: Ints, times: Ints, places: Ints, states: Ints) -> None:
+def walk(
+    cells: s.Ints, state_at: s.Ints, end: int, rows: s.Ints, starts: s.Ints, times: s.Ints, places: s.Ints, states: s.Ints
+) -> None:
     """Follow all traces: how often each effect occurred, and the event that is unknown in a trace and the state before it.
 
     Two of them side by side: while one waits for a cell, the other goes on. `state_at`: whose a base is.
@@ -77,14 +79,14 @@ def walk(cells: Ints, state_at: Ints, end: int, rows: Ints, starts: Ints, times:
 
 
 def walk_on(
-    cells: Ints,
-    state_at: Ints,
+    cells: s.Ints,
+    state_at: s.Ints,
     end: int,
-    rows: Ints,
-    starts: Ints,
-    times: Ints,
-    places: Ints,
-    states: Ints,
+    rows: s.Ints,
+    starts: s.Ints,
+    times: s.Ints,
+    places: s.Ints,
+    states: s.Ints,
     trace: int,
     place: int,
     base: int,

@@ -9,116 +9,103 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.configs import written_min_isr
 from tidegauge.conformance.kernel.groups import Assignment
 from tidegauge.conformance.kernel.leader_hw import size_of
-from tidegauge.conformance.kernel.rule_ids import CTRL_06, CTRL_07, CTRL_08
-from tidegauge.conformance.kernel.state import (
-    BROKERS,
-    C_ELIGIBLE,
-    C_ELR,
-    C_EPOCH,
-    C_ISR,
-    C_MIN_ISR,
-    C_PARTITION_EPOCH,
-    C_REPLICAS,
-    LAG_RULE,
-    LOST,
-    OPTION,
-    REASSIGNED,
-    REGISTERED,
-    REPLICAS,
-    WHOLE,
-    State,
-)
+from tidegauge.conformance.kernel.rule_ids import RULE
 from tidegauge.conformance.kernel.tally import decide, undecided
 from tidegauge.impl.rules import under_min_isr
 from tidegauge.traces.columns import UNKNOWN
 
 
-def assigned(st: State, isr: int, to: Assignment) -> None:
+def assigned(st: s.State, isr: int, to: Assignment) -> None:
     """CTRL-06, CTRL-08: ISR and ELR are replicas, nobody is in both; nobody is both being added and being removed."""
     if to.elr != UNKNOWN and isr != UNKNOWN:
-        decide(st, CTRL_06, to.elr & isr == 0, field.ELR, to.elr & ~isr, to.elr)
+        decide(st, RULE.CTRL_06, to.elr & isr == 0, field.ELR, to.elr & ~isr, to.elr)
     if to.adding != UNKNOWN and to.removing != UNKNOWN:
-        decide(st, CTRL_08, to.adding & to.removing == 0, field.ADDING, to.adding & ~to.removing, to.adding)
+        decide(st, RULE.CTRL_08, to.adding & to.removing == 0, field.ADDING, to.adding & ~to.removing, to.adding)
     if to.replicas == UNKNOWN:
-        if to.elr != UNKNOWN and st[OPTION, REASSIGNED] == 1:
-            undecided(st, CTRL_06, 1 << field.REPLICAS)
+        if to.elr != UNKNOWN and st[s.OPTION, s.REASSIGNED] == 1:
+            undecided(st, RULE.CTRL_06, 1 << field.REPLICAS)
         return
     if to.elr != UNKNOWN:
-        decide(st, CTRL_06, to.elr & ~to.replicas == 0, field.ELR, to.elr & to.replicas, to.elr)
+        decide(st, RULE.CTRL_06, to.elr & ~to.replicas == 0, field.ELR, to.elr & to.replicas, to.elr)
     if isr != UNKNOWN:
-        decide(st, CTRL_08, isr & ~to.replicas == 0, field.ISR, isr & to.replicas, isr)
+        decide(st, RULE.CTRL_08, isr & ~to.replicas == 0, field.ISR, isr & to.replicas, isr)
     if to.adding != UNKNOWN:
-        decide(st, CTRL_08, to.adding & ~to.replicas == 0, field.ADDING, to.adding & to.replicas, to.adding)
+        decide(st, RULE.CTRL_08, to.adding & ~to.replicas == 0, field.ADDING, to.adding & to.replicas, to.adding)
     if to.removing != UNKNOWN:
-        decide(st, CTRL_08, to.removing & ~to.replicas == 0, field.REMOVING, to.removing & to.replicas, to.removing)
+        decide(st, RULE.CTRL_08, to.removing & ~to.replicas == 0, field.REMOVING, to.removing & to.replicas, to.removing)
 
 
-def becomes_eligible(st: State, partition_epoch: int, isr: int, to: Assignment) -> None:
+def becomes_eligible(st: s.State, partition_epoch: int, isr: int, to: Assignment) -> None:
     """CTRL-07: a replica becomes eligible by leaving the ISR, and not when it has just been assigned.
 
     Once the ISR is large enough nobody is; a real cluster may have changed min.insync.replicas before its lines begin.
     """
     if to.elr == UNKNOWN:
         return
-    old, old_isr, old_replicas = st[WHOLE, C_ELR], st[WHOLE, C_ISR], st[WHOLE, C_REPLICAS]
-    before = st[WHOLE, C_PARTITION_EPOCH]
+    old, old_isr, old_replicas = st[s.WHOLE, s.C_ELR], st[s.WHOLE, s.C_ISR], st[s.WHOLE, s.C_REPLICAS]
+    before = st[s.WHOLE, s.C_PARTITION_EPOCH]
     missed = UNKNOWN not in (before, partition_epoch) and partition_epoch != before + 1
     if UNKNOWN in (old, old_isr) or missed:
-        if st[WHOLE, C_EPOCH] != UNKNOWN:
-            undecided(st, CTRL_07, 1 << field.ELR | 1 << field.ISR)
+        if st[s.WHOLE, s.C_EPOCH] != UNKNOWN:
+            undecided(st, RULE.CTRL_07, 1 << field.ELR | 1 << field.ISR)
     else:
         were = old | old_isr
         if old_replicas != UNKNOWN:
             were &= old_replicas
-        decide(st, CTRL_07, to.elr & ~were == 0, field.ELR, to.elr & were, to.elr)
-    for b in range(st[OPTION, BROKERS]):
-        if to.elr >> b & 1 == 1 and st[REPLICAS + b, LOST] == REGISTERED:
-            decide(st, CTRL_07, False, field.ELR, to.elr & ~(1 << b), to.elr)
-    known = st[OPTION, LAG_RULE] == 0 or st[WHOLE, C_MIN_ISR] != UNKNOWN
+        decide(st, RULE.CTRL_07, to.elr & ~were == 0, field.ELR, to.elr & were, to.elr)
+    for b in range(st[s.OPTION, s.BROKERS]):
+        if to.elr >> b & 1 == 1 and st[s.REPLICAS + b, s.LOST] == s.REGISTERED:
+            decide(st, RULE.CTRL_07, False, field.ELR, to.elr & ~(1 << b), to.elr)
+    known = st[s.OPTION, s.LAG_RULE] == 0 or st[s.WHOLE, s.C_MIN_ISR] != UNKNOWN
     if isr != UNKNOWN and known and large_enough(st, isr, to.replicas):
-        decide(st, CTRL_07, to.elr == 0, field.ELR, 0, to.elr)
+        decide(st, RULE.CTRL_07, to.elr == 0, field.ELR, 0, to.elr)
 
 
-def elects_eligible(st: State, leader: int) -> None:
+def elects_eligible(st: s.State, leader: int) -> None:
     """CTRL-07: whoever is elected from the ELR kept what it had when it joined it."""
-    if st[WHOLE, C_ELR] != UNKNOWN and st[WHOLE, C_ELR] >> leader & 1 == 1 and st[REPLICAS + leader, LOST] != UNKNOWN:
-        without = st[WHOLE, C_ELR] & ~(1 << leader)
-        decide(st, CTRL_07, st[REPLICAS + leader, LOST] == 0, field.ELR, without, st[WHOLE, C_ELR])
+    if (
+        st[s.WHOLE, s.C_ELR] != UNKNOWN
+        and st[s.WHOLE, s.C_ELR] >> leader & 1 == 1
+        and st[s.REPLICAS + leader, s.LOST] != UNKNOWN
+    ):
+        without = st[s.WHOLE, s.C_ELR] & ~(1 << leader)
+        decide(st, RULE.CTRL_07, st[s.REPLICAS + leader, s.LOST] == 0, field.ELR, without, st[s.WHOLE, s.C_ELR])
 
 
-def joins(st: State, old_isr: int, isr: int) -> None:
+def joins(st: s.State, old_isr: int, isr: int) -> None:
     """Members of the ISR that were none before have fetched what they lacked."""
-    for b in range(st[OPTION, BROKERS]):
+    for b in range(st[s.OPTION, s.BROKERS]):
         if isr == UNKNOWN:
-            if st[REPLICAS + b, LOST] != 0:
-                st[REPLICAS + b, LOST] = UNKNOWN
+            if st[s.REPLICAS + b, s.LOST] != 0:
+                st[s.REPLICAS + b, s.LOST] = UNKNOWN
         elif isr >> b & 1 == 1 and (old_isr == UNKNOWN or old_isr >> b & 1 == 0):
-            st[REPLICAS + b, LOST] = 0
+            st[s.REPLICAS + b, s.LOST] = 0
 
 
-def large_enough(st: State, isr: int, replicas: int) -> bool:
+def large_enough(st: s.State, isr: int, replicas: int) -> bool:
     """Whether an ISR has min.insync.replicas members, or as many as there are replicas; not where nobody says how many."""
-    n = st[OPTION, BROKERS]
+    n = st[s.OPTION, s.BROKERS]
     assigned = n if replicas == UNKNOWN else size_of(replicas, n)
     least = written_min_isr(st)
     return least != UNKNOWN and not under_min_isr(size_of(isr, n), least, assigned)
 
 
-def eligible(st: State, isr: int, to: Assignment) -> None:
+def eligible(st: s.State, isr: int, to: Assignment) -> None:
     """Keep the eligible leader replicas: PartitionChangeBuilder#maybePopulateTargetElr."""
-    old, old_isr = st[WHOLE, C_ELIGIBLE], st[WHOLE, C_ISR]
+    old, old_isr = st[s.WHOLE, s.C_ELIGIBLE], st[s.WHOLE, s.C_ISR]
     if to.elr != UNKNOWN:
-        st[WHOLE, C_ELIGIBLE] = to.elr
+        st[s.WHOLE, s.C_ELIGIBLE] = to.elr
     elif isr == UNKNOWN or written_min_isr(st) == UNKNOWN:
-        st[WHOLE, C_ELIGIBLE] = UNKNOWN
+        st[s.WHOLE, s.C_ELIGIBLE] = UNKNOWN
     elif large_enough(st, isr, to.replicas):
-        st[WHOLE, C_ELIGIBLE] = 0
+        st[s.WHOLE, s.C_ELIGIBLE] = 0
     elif UNKNOWN in (old, old_isr):
-        st[WHOLE, C_ELIGIBLE] = UNKNOWN
+        st[s.WHOLE, s.C_ELIGIBLE] = UNKNOWN
     else:
-        st[WHOLE, C_ELIGIBLE] = (old | old_isr) & ~isr
-    st[WHOLE, C_ELR] = to.elr
-    st[WHOLE, C_REPLICAS] = to.replicas
+        st[s.WHOLE, s.C_ELIGIBLE] = (old | old_isr) & ~isr
+    st[s.WHOLE, s.C_ELR] = to.elr
+    st[s.WHOLE, s.C_REPLICAS] = to.replicas

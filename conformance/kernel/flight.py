@@ -10,47 +10,14 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.groups import Request
-from tidegauge.conformance.kernel.rule_ids import FETCH_04, FETCH_10, TRUNC_02
-from tidegauge.conformance.kernel.state import (
-    ADRIFT,
-    DATA,
-    DIVERGED,
-    EITHER,
-    EPOCH_REQUEST,
-    EPOCH_RESPONSE,
-    FORGOTTEN,
-    HEARD,
-    HELD,
-    HW_MOVED,
-    KIND,
-    MORE_ROUNDS,
-    NOTHING,
-    OLD_EPOCH,
-    OLD_KIND,
-    OLD_LAST,
-    OLD_OFFSET,
-    OPTION,
-    RANGE,
-    REFUSED,
-    REPLICAS,
-    REPORTS_HANDLE_EPOCH_REQUEST,
-    REPORTS_HANDLE_FETCH,
-    REPORTS_SEND_EPOCH_REQUEST,
-    REPORTS_SEND_FETCH,
-    REQ_EPOCH,
-    REQ_LAST,
-    REQ_OFFSET,
-    REQUEST,
-    WHOLE,
-    State,
-    pair,
-)
+from tidegauge.conformance.kernel.rule_ids import RULE
 from tidegauge.conformance.kernel.tally import as_expected, decide, undecided
 from tidegauge.impl.rules import NONE
 from tidegauge.traces.columns import UNKNOWN
 
-ANSWERED = (HELD, DATA, DIVERGED, RANGE, REFUSED, EPOCH_RESPONSE, EITHER)
+ANSWERED = (s.HELD, s.DATA, s.DIVERGED, s.RANGE, s.REFUSED, s.EPOCH_RESPONSE, s.EITHER)
 """What a request has become that the leader has handled."""
 
 
@@ -59,106 +26,110 @@ def fits(reported: int, known: int) -> bool:
     return UNKNOWN in (reported, known) or reported == known
 
 
-def matches(st: State, p: int, at_epoch: int, at_offset: int, at_last: int, epoch: int, offset: int, last: int) -> bool:
+def matches(st: s.State, p: int, at_epoch: int, at_offset: int, at_last: int, epoch: int, offset: int, last: int) -> bool:
     """Whether a request could be the one whose epoch, offset and last epoch stand in those columns."""
     return fits(epoch, st[p, at_epoch]) and fits(offset, st[p, at_offset]) and fits(last, st[p, at_last])
 
 
-def overtake(st: State, p: int) -> None:
+def overtake(st: s.State, p: int) -> None:
     """A request that nobody was seen to handle may still arrive after the next one has left."""
-    if st[p, KIND] in (REQUEST, EPOCH_REQUEST):
-        if st[p, OLD_KIND] in (REQUEST, EPOCH_REQUEST):
-            st[p, FORGOTTEN] = 1
-        st[p, OLD_KIND] = st[p, KIND]
-        st[p, OLD_EPOCH] = st[p, REQ_EPOCH]
-        st[p, OLD_OFFSET] = st[p, REQ_OFFSET]
-        st[p, OLD_LAST] = st[p, REQ_LAST]
+    if st[p, s.KIND] in (s.REQUEST, s.EPOCH_REQUEST):
+        if st[p, s.OLD_KIND] in (s.REQUEST, s.EPOCH_REQUEST):
+            st[p, s.FORGOTTEN] = 1
+        st[p, s.OLD_KIND] = st[p, s.KIND]
+        st[p, s.OLD_EPOCH] = st[p, s.REQ_EPOCH]
+        st[p, s.OLD_OFFSET] = st[p, s.REQ_OFFSET]
+        st[p, s.OLD_LAST] = st[p, s.REQ_LAST]
 
 
-def next_round(st: State, b: int, p: int, last: int) -> None:
+def next_round(st: s.State, b: int, p: int, last: int) -> None:
     """TRUNC-02: after a truncation that was not complete, the next request asks about a lower epoch."""
-    if st[REPLICAS + b, MORE_ROUNDS] == 1:
-        before = st[p, REQ_LAST]
+    if st[s.REPLICAS + b, s.MORE_ROUNDS] == 1:
+        before = st[p, s.REQ_LAST]
         if UNKNOWN in (last, before):
-            undecided(st, TRUNC_02, 1 << field.REQ_LAST_EPOCH)
+            undecided(st, RULE.TRUNC_02, 1 << field.REQ_LAST_EPOCH)
         else:
-            decide(st, TRUNC_02, last < before, field.REQ_LAST_EPOCH, before - 1, last)
-    st[REPLICAS + b, MORE_ROUNDS] = 0
-    st[REPLICAS + b, HW_MOVED] = -1
+            decide(st, RULE.TRUNC_02, last < before, field.REQ_LAST_EPOCH, before - 1, last)
+    st[s.REPLICAS + b, s.MORE_ROUNDS] = 0
+    st[s.REPLICAS + b, s.HW_MOVED] = -1
 
 
-def ask(st: State, b: int, leader: int, kind: int, epoch: int, offset: int, last: int) -> None:
+def ask(st: s.State, b: int, leader: int, kind: int, epoch: int, offset: int, last: int) -> None:
     """The request is in flight, in place of what was."""
-    p = pair(st, b, leader)
+    p = s.pair(st, b, leader)
     next_round(st, b, p, last)
     overtake(st, p)
-    st[p, KIND] = kind
-    st[p, REQ_EPOCH] = epoch
-    st[p, REQ_OFFSET] = offset
-    st[p, REQ_LAST] = last
+    st[p, s.KIND] = kind
+    st[p, s.REQ_EPOCH] = epoch
+    st[p, s.REQ_OFFSET] = offset
+    st[p, s.REQ_LAST] = last
 
 
-def request_handled(st: State, p: int, f: int, sent: int, asked: Request, again: bool) -> bool:
+def request_handled(st: s.State, p: int, f: int, sent: int, asked: Request, again: bool) -> bool:
     """FETCH-04: the leader handles the request that is in flight, or one that another has overtaken.
 
     A follower that tells nothing of its own, as when one broker's log is all there is, may have sent anything; and nobody
     knows which of them it is when it may have come `again`. Returns whether the follower may get the response to another.
     """
-    kind, epoch, offset, last = st[p, KIND], asked.epoch, asked.offset, asked.last_epoch
-    current = kind == sent and matches(st, p, REQ_EPOCH, REQ_OFFSET, REQ_LAST, epoch, offset, last)
-    overtaken = fits(sent, st[p, OLD_KIND]) and matches(st, p, OLD_EPOCH, OLD_OFFSET, OLD_LAST, epoch, offset, last)
-    older = overtaken or st[p, FORGOTTEN] == 1
-    reports = REPORTS_SEND_FETCH if sent == REQUEST else REPORTS_SEND_EPOCH_REQUEST
-    compared = field.REQ_OFFSET if sent == REQUEST else field.REQ_LAST_EPOCH
-    unheard = kind == UNKNOWN or st[WHOLE, HEARD] >> f & 1 == 0 or st[OPTION, reports] == 0
-    unknown = not current and (st[p, OLD_KIND] == UNKNOWN or (st[p, FORGOTTEN] == 1 and not overtaken))
+    kind, epoch, offset, last = st[p, s.KIND], asked.epoch, asked.offset, asked.last_epoch
+    current = kind == sent and matches(st, p, s.REQ_EPOCH, s.REQ_OFFSET, s.REQ_LAST, epoch, offset, last)
+    overtaken = fits(sent, st[p, s.OLD_KIND]) and matches(st, p, s.OLD_EPOCH, s.OLD_OFFSET, s.OLD_LAST, epoch, offset, last)
+    older = overtaken or st[p, s.FORGOTTEN] == 1
+    reports = s.REPORTS_SEND_FETCH if sent == s.REQUEST else s.REPORTS_SEND_EPOCH_REQUEST
+    compared = field.REQ_OFFSET if sent == s.REQUEST else field.REQ_LAST_EPOCH
+    unheard = kind == UNKNOWN or st[s.WHOLE, s.HEARD] >> f & 1 == 0 or st[s.OPTION, reports] == 0
+    unknown = not current and (st[p, s.OLD_KIND] == UNKNOWN or (st[p, s.FORGOTTEN] == 1 and not overtaken))
     if again or unheard or unknown:
-        undecided(st, FETCH_04, 1 << compared)
-    elif sent == REQUEST:
-        expected = st[p, REQ_OFFSET] if kind == sent else -1
-        decide(st, FETCH_04, current or overtaken, compared, expected, offset)
+        undecided(st, RULE.FETCH_04, 1 << compared)
+    elif sent == s.REQUEST:
+        expected = st[p, s.REQ_OFFSET] if kind == sent else -1
+        decide(st, RULE.FETCH_04, current or overtaken, compared, expected, offset)
     else:
-        expected = st[p, REQ_LAST] if kind == sent else -1
-        decide(st, FETCH_04, current or overtaken, compared, expected, last)
-    said = UNKNOWN not in (epoch, last) and (sent == EPOCH_REQUEST or offset != UNKNOWN)
+        expected = st[p, s.REQ_LAST] if kind == sent else -1
+        decide(st, RULE.FETCH_04, current or overtaken, compared, expected, last)
+    said = UNKNOWN not in (epoch, last) and (sent == s.EPOCH_REQUEST or offset != UNKNOWN)
     sure = current and (said or not older)
     other = current and not sure
     if other:
-        st[p, FORGOTTEN] = 1
+        st[p, s.FORGOTTEN] = 1
     elif not current:
-        other = kind in (REQUEST, EPOCH_REQUEST) or (kind in ANSWERED and not unheard)
+        other = kind in (s.REQUEST, s.EPOCH_REQUEST) or (kind in ANSWERED and not unheard)
         if overtaken:
-            st[p, OLD_KIND] = NOTHING
-        if kind in (REQUEST, EPOCH_REQUEST):
+            st[p, s.OLD_KIND] = s.NOTHING
+        if kind in (s.REQUEST, s.EPOCH_REQUEST):
             overtake(st, p)
-    st[p, REQ_EPOCH] = st[p, REQ_EPOCH] if sure and epoch == UNKNOWN else epoch
-    st[p, REQ_OFFSET] = st[p, REQ_OFFSET] if sure and offset == UNKNOWN else offset
-    st[p, REQ_LAST] = st[p, REQ_LAST] if sure and last == UNKNOWN else last
+    st[p, s.REQ_EPOCH] = st[p, s.REQ_EPOCH] if sure and epoch == UNKNOWN else epoch
+    st[p, s.REQ_OFFSET] = st[p, s.REQ_OFFSET] if sure and offset == UNKNOWN else offset
+    st[p, s.REQ_LAST] = st[p, s.REQ_LAST] if sure and last == UNKNOWN else last
     return bool(other)
 
 
-def given(st: State, p: int, leader: int, kind: int, epoch: int, offset: int, asks_for_an_end: bool) -> bool:
+def given(st: s.State, p: int, leader: int, kind: int, epoch: int, offset: int, asks_for_an_end: bool) -> bool:
     """FETCH-10, first half: a response of this kind to this request is in flight. True when its content can be compared."""
-    seen = st[p, KIND]
-    reports = REPORTS_HANDLE_EPOCH_REQUEST if asks_for_an_end else REPORTS_HANDLE_FETCH
-    if seen in (UNKNOWN, HELD, ADRIFT, EITHER) or st[WHOLE, HEARD] >> leader & 1 == 0 or st[OPTION, reports] == 0:
-        undecided(st, FETCH_10, 1 << field.RES_HW)
+    seen = st[p, s.KIND]
+    reports = s.REPORTS_HANDLE_EPOCH_REQUEST if asks_for_an_end else s.REPORTS_HANDLE_FETCH
+    if (
+        seen in (UNKNOWN, s.HELD, s.ADRIFT, s.EITHER)
+        or st[s.WHOLE, s.HEARD] >> leader & 1 == 0
+        or st[s.OPTION, reports] == 0
+    ):
+        undecided(st, RULE.FETCH_10, 1 << field.RES_HW)
         return False
     if seen != kind:
-        decide(st, FETCH_10, False, field.IN_FLIGHT, seen, kind)
+        decide(st, RULE.FETCH_10, False, field.IN_FLIGHT, seen, kind)
         return False
-    same_request = fits(epoch, st[p, REQ_EPOCH]) and fits(offset, st[p, REQ_OFFSET])
-    decide(st, FETCH_10, same_request, field.REQ_OFFSET, st[p, REQ_OFFSET], offset)
+    same_request = fits(epoch, st[p, s.REQ_EPOCH]) and fits(offset, st[p, s.REQ_OFFSET])
+    decide(st, RULE.FETCH_10, same_request, field.REQ_OFFSET, st[p, s.REQ_OFFSET], offset)
     return same_request
 
 
-def without_error(st: State, error: int) -> None:
+def without_error(st: s.State, error: int) -> None:
     """FETCH-10: only a response without an error has records or a divergence to take over."""
     if error not in (NONE, UNKNOWN):
-        decide(st, FETCH_10, False, field.ERROR, NONE, error)
+        decide(st, RULE.FETCH_10, False, field.ERROR, NONE, error)
 
 
-def as_answered(st: State, fieldno: int, answered: int, taken: int) -> None:
+def as_answered(st: s.State, fieldno: int, answered: int, taken: int) -> None:
     """FETCH-10, second half: a value is taken over as it was answered."""
     if UNKNOWN not in (answered, taken):
-        as_expected(st, FETCH_10, fieldno, answered, taken)
+        as_expected(st, RULE.FETCH_10, fieldno, answered, taken)

@@ -9,42 +9,42 @@ Rules of this file
    the latest as it meets them. So the cache is unknown until it is told.
 """
 
-from tidegauge.conformance.kernel.state import CACHED, REPLICAS, ROOM, WHOLE, State, epochs_row, starts_row
+from tidegauge.conformance.kernel import state as s
 from tidegauge.traces.columns import UNKNOWN
 
 
-def fork_start(st: State, log: int) -> int:
+def fork_start(st: s.State, log: int) -> int:
     """The first offset whose record's epoch is lost; not below `fork_end` where there is none."""
-    return int(st[epochs_row(st, log), st[WHOLE, ROOM]])
+    return int(st[s.epochs_row(st, log), st[s.WHOLE, s.ROOM]])
 
 
-def fork_end(st: State, log: int) -> int:
+def fork_end(st: s.State, log: int) -> int:
     """The offset behind the last of them; 0 where the log never forked."""
-    return int(st[starts_row(st, log), st[WHOLE, ROOM]])
+    return int(st[s.starts_row(st, log), st[s.WHOLE, s.ROOM]])
 
 
-def fork(st: State, log: int, start: int, end: int) -> None:
+def fork(st: s.State, log: int, start: int, end: int) -> None:
     """The epochs of the records in [start, end) are lost too."""
     forked = fork_end(st, log) > 0
-    st[epochs_row(st, log), st[WHOLE, ROOM]] = min(start, fork_start(st, log)) if forked else start
-    st[starts_row(st, log), st[WHOLE, ROOM]] = max(end, fork_end(st, log))
+    st[s.epochs_row(st, log), st[s.WHOLE, s.ROOM]] = min(start, fork_start(st, log)) if forked else start
+    st[s.starts_row(st, log), st[s.WHOLE, s.ROOM]] = max(end, fork_end(st, log))
 
 
-def truncate_fork(st: State, log: int, end: int) -> None:
+def truncate_fork(st: s.State, log: int, end: int) -> None:
     """The log now ends at `end`."""
     if fork_end(st, log) > end:
-        st[starts_row(st, log), st[WHOLE, ROOM]] = end if end > fork_start(st, log) else 0
+        st[s.starts_row(st, log), st[s.WHOLE, s.ROOM]] = end if end > fork_start(st, log) else 0
 
 
-def copy_fork(st: State, log: int, to: int) -> None:
+def copy_fork(st: s.State, log: int, to: int) -> None:
     """Another log holds the same records."""
-    st[epochs_row(st, to), st[WHOLE, ROOM]] = fork_start(st, log)
-    st[starts_row(st, to), st[WHOLE, ROOM]] = fork_end(st, log)
+    st[s.epochs_row(st, to), st[s.WHOLE, s.ROOM]] = fork_start(st, log)
+    st[s.starts_row(st, to), st[s.WHOLE, s.ROOM]] = fork_end(st, log)
 
 
-def reload_fork(st: State, b: int, leo: int) -> None:
+def reload_fork(st: s.State, b: int, leo: int) -> None:
     """Replica b was loaded after it had not stopped in order: see rule 2."""
     if fork_end(st, b) > 0:
-        st[REPLICAS + b, CACHED] = UNKNOWN
+        st[s.REPLICAS + b, s.CACHED] = UNKNOWN
         if leo != UNKNOWN:
             fork(st, b, fork_start(st, b), leo)

@@ -9,9 +9,9 @@ Rules of this file
 from typing import NamedTuple, TypeAlias
 
 from tidegauge.conformance.kernel import fields as field
-from tidegauge.conformance.kernel.state import Ints
+from tidegauge.conformance.kernel import state as s
 
-Columns: TypeAlias = tuple[Ints, ...]
+Columns: TypeAlias = tuple[s.Ints, ...]
 
 
 class Request(NamedTuple):

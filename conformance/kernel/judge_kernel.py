@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.configs import read_config, set_min_isr
 from tidegauge.conformance.kernel.controller import alter_partition, change_partition
 from tidegauge.conformance.kernel.delayed_responses import answer_fetch
@@ -55,20 +56,6 @@ from tidegauge.conformance.kernel.offsets_for_leader_epoch import (
 from tidegauge.conformance.kernel.registrations import fence_broker, register_broker, some_broker, unfence_broker
 from tidegauge.conformance.kernel.roles import become_follower, become_leader
 from tidegauge.conformance.kernel.serving import handle_fetch
-from tidegauge.conformance.kernel.state import (
-    BROKERS,
-    GOES_ON,
-    NOW,
-    OPTION,
-    OVERFLOW,
-    UNSEEN,
-    WHOLE,
-    Caches,
-    Final,
-    Ints,
-    State,
-    forget,
-)
 from tidegauge.conformance.kernel.truncations import (
     handle_diverging_response,
     handle_out_of_range,
@@ -83,37 +70,37 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 
 def judge_traces(
-    st: State,
+    st: s.State,
     c: Columns,
-    event: Ints,
-    node: Ints,
+    event: s.Ints,
+    node: s.Ints,
     reported: Flags,
-    pairs_at: Ints,
-    pairs: Ints,
-    rows: Ints,
-    missing: Ints,
-    trace_starts: Ints,
-    final: Final,
-    caches: Caches,
+    pairs_at: s.Ints,
+    pairs: s.Ints,
+    rows: s.Ints,
+    missing: s.Ints,
+    trace_starts: s.Ints,
+    final: s.Final,
+    caches: s.Caches,
 ) -> None:
     """Judge every trace from nothing; `final` and `caches` take the last state of as many traces as they have room for.
 
     Event `at` is row `rows[at]` of the columns, or row `at` where `rows` is empty (traces.files.distinct). `missing` is
     empty, or says of every event whether lines of its node are missing beside it.
     """
-    n = st[OPTION, BROKERS]
+    n = st[s.OPTION, s.BROKERS]
     for t in range(len(trace_starts) - 1):
-        if st[OPTION, GOES_ON] == 0:
-            forget(st, t)
+        if st[s.OPTION, s.GOES_ON] == 0:
+            s.forget(st, t)
         for at in range(trace_starts[t], trace_starts[t + 1]):
-            st[WHOLE, NOW] = at
+            st[s.WHOLE, s.NOW] = at
             i = rows[at] if len(rows) > 0 else at
             b = node[i]
             code = event[i]
             if len(missing) > 0 and missing[at] & MISSING_AHEAD:
                 lose(st, b)
             hear(st, b)
-            if st[OPTION, UNSEEN] != 0 and b < n:
+            if st[s.OPTION, s.UNSEEN] != 0 and b < n:
                 unseen(st, b)
             peer = c[field.PEER][i]
             if code == field.CHANGE_PARTITION:
@@ -279,12 +266,12 @@ def judge_traces(
                 )
             if len(missing) > 0 and missing[at] & MISSING_BEHIND:
                 lose(st, b)
-        if st[OPTION, GOES_ON] == 0:
-            if st[OPTION, UNSEEN] != 0:
+        if st[s.OPTION, s.GOES_ON] == 0:
+            if st[s.OPTION, s.UNSEEN] != 0:
                 for b in range(n):
                     unseen(st, b)
             logs_agree(st)
-        if st[WHOLE, OVERFLOW] != 0:
+        if st[s.WHOLE, s.OVERFLOW] != 0:
             return
         if t < len(final):
             keep(st, t, final, caches)

@@ -7,6 +7,7 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.configs import read_min_isr
 from tidegauge.conformance.kernel.flight import ANSWERED, fits
 from tidegauge.conformance.kernel.groups import Log, Records
@@ -22,189 +23,157 @@ from tidegauge.conformance.kernel.log_checks import (
     leo_unmoved,
     within,
 )
-from tidegauge.conformance.kernel.rule_ids import ACK_01, APPEND_01, APPEND_03, ISR_01, ISR_02, ISR_03, READ_01
-from tidegauge.conformance.kernel.state import (
-    BROKERS,
-    DUPLICATES,
-    EPOCH,
-    EPOCH_START,
-    FENCING,
-    FORGOTTEN,
-    HEARD,
-    HW,
-    ISR,
-    JOIN_NEEDS_EPOCH_START,
-    KEPT_LEO,
-    KIND,
-    LAG_RULE,
-    LEADING,
-    LEO,
-    NOTHING,
-    OLD_KIND,
-    OPTION,
-    PARTITION_EPOCH,
-    PENDING,
-    PROPOSED,
-    PROPOSED_BROKER_EPOCH,
-    REMOTE,
-    REPLICAS,
-    REPORTS_SEND_FETCH,
-    REQ_EPOCH,
-    REQ_OFFSET,
-    REQUEST,
-    ROLE,
-    WHOLE,
-    State,
-    pair,
-)
+from tidegauge.conformance.kernel.rule_ids import RULE
 from tidegauge.conformance.kernel.tally import as_expected, decide, same, undecided
 from tidegauge.conformance.kernel.terms import acknowledge
 from tidegauge.impl.rules import GIVEN_UP, NONE, may_join_isr, proposal_after
 from tidegauge.traces.columns import UNKNOWN
 
 
-def leader_append(st: State, b: int, epoch: int, data: Records, acks: int, before: Log, after: Log) -> None:
+def leader_append(st: s.State, b: int, epoch: int, data: Records, acks: int, before: Log, after: Log) -> None:
     """UnifiedLog#appendAsLeader: its own epoch, at its LEO."""
     alive(st, b)
     found(st, b, before)
     enough(st, b, acks)
-    own = st[REPLICAS + b, EPOCH]
+    own = st[s.REPLICAS + b, s.EPOCH]
     if epoch != UNKNOWN and own != UNKNOWN:
-        as_expected(st, APPEND_01, field.LEADER_EPOCH, own, epoch)
-    if st[REPLICAS + b, ROLE] != UNKNOWN:
-        decide(st, APPEND_01, st[REPLICAS + b, ROLE] == LEADING, field.ROLE, LEADING, st[REPLICAS + b, ROLE])
+        as_expected(st, RULE.APPEND_01, field.LEADER_EPOCH, own, epoch)
+    if st[s.REPLICAS + b, s.ROLE] != UNKNOWN:
+        decide(
+            st, RULE.APPEND_01, st[s.REPLICAS + b, s.ROLE] == s.LEADING, field.ROLE, s.LEADING, st[s.REPLICAS + b, s.ROLE]
+        )
     if data.epoch != UNKNOWN:
-        same(st, APPEND_01, field.REC_EPOCH, own, data.epoch, 1 << field.LEADER_EPOCH)
-    same(st, APPEND_01, field.REC_BASE, st[REPLICAS + b, LEO], data.base, 1 << field.LEO)
+        same(st, RULE.APPEND_01, field.REC_EPOCH, own, data.epoch, 1 << field.LEADER_EPOCH)
+    same(st, RULE.APPEND_01, field.REC_BASE, st[s.REPLICAS + b, s.LEO], data.base, 1 << field.LEO)
     cache_assign(st, b, data.epoch if data.epoch != UNKNOWN else own, data.base)
-    leo_becomes(st, b, APPEND_01, data.end, after.leo, 1 << field.REC_END)
+    leo_becomes(st, b, RULE.APPEND_01, data.end, after.leo, 1 << field.REC_END)
     cache_in_order(st, b)
     advance(st, b, after.hw, 1)
     within(st, b)
 
 
-def enough(st: State, b: int, acks: int) -> None:
+def enough(st: s.State, b: int, acks: int) -> None:
     """APPEND-03: acks=all needs min.insync.replicas members of the committed ISR. Partition#appendRecordsToLeader."""
-    isr = st[REPLICAS + b, ISR]
+    isr = st[s.REPLICAS + b, s.ISR]
     if UNKNOWN in (acks, isr):
-        undecided(st, APPEND_03, 1 << field.ACKS | 1 << field.ISR)
+        undecided(st, RULE.APPEND_03, 1 << field.ACKS | 1 << field.ISR)
     elif acks == -1 and read_min_isr(st, b) == UNKNOWN:
-        undecided(st, APPEND_03, 1 << field.MIN_ISR)
-    elif acks == -1 and st[OPTION, LAG_RULE] == 0:
+        undecided(st, RULE.APPEND_03, 1 << field.MIN_ISR)
+    elif acks == -1 and st[s.OPTION, s.LAG_RULE] == 0:
         short = under_min(st, b, isr)
         if short == UNKNOWN:
-            undecided(st, APPEND_03, 1 << field.REPLICAS)
+            undecided(st, RULE.APPEND_03, 1 << field.REPLICAS)
         else:
-            decide(st, APPEND_03, short == 0, field.ISR, isr, isr)
+            decide(st, RULE.APPEND_03, short == 0, field.ISR, isr, isr)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # In-sync replicas
 
 
-def propose(st: State, b: int, isr: int) -> None:
+def propose(st: s.State, b: int, isr: int) -> None:
     """ISR-03: one proposal at a time, and only a leader's."""
-    pending = st[REPLICAS + b, PENDING]
+    pending = st[s.REPLICAS + b, s.PENDING]
     if pending == UNKNOWN:
-        undecided(st, ISR_03, 1 << field.ISR)
+        undecided(st, RULE.ISR_03, 1 << field.ISR)
     else:
-        leads = st[REPLICAS + b, ROLE] in (LEADING, UNKNOWN)
-        decide(st, ISR_03, pending == 0 and leads, field.ISR, 0, pending)
-    st[REPLICAS + b, PENDING] = isr
-    st[REPLICAS + b, PROPOSED] = isr
+        leads = st[s.REPLICAS + b, s.ROLE] in (s.LEADING, UNKNOWN)
+        decide(st, RULE.ISR_03, pending == 0 and leads, field.ISR, 0, pending)
+    st[s.REPLICAS + b, s.PENDING] = isr
+    st[s.REPLICAS + b, s.PROPOSED] = isr
 
 
-def expand_isr(st: State, b: int, f: int, isr: int, remote_leo: int, broker_epoch: int) -> None:
+def expand_isr(st: s.State, b: int, f: int, isr: int, remote_leo: int, broker_epoch: int) -> None:
     """ISR-01: Partition#isFollowerInSync, and the proposal adds just this replica."""
     alive(st, b)
-    hw, epoch_start = st[REPLICAS + b, HW], st[REPLICAS + b, EPOCH_START]
-    if st[OPTION, JOIN_NEEDS_EPOCH_START] == 0:
+    hw, epoch_start = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.EPOCH_START]
+    if st[s.OPTION, s.JOIN_NEEDS_EPOCH_START] == 0:
         epoch_start = 0
-    joins = remote_leo if remote_leo != UNKNOWN else st[pair(st, f, b), REMOTE]
+    joins = remote_leo if remote_leo != UNKNOWN else st[s.pair(st, f, b), s.REMOTE]
     if UNKNOWN in (hw, epoch_start, joins):
-        undecided(st, ISR_01, 1 << field.REMOTE_LEO | 1 << field.HW | 1 << field.EPOCH_START)
+        undecided(st, RULE.ISR_01, 1 << field.REMOTE_LEO | 1 << field.HW | 1 << field.EPOCH_START)
     elif may_join_isr(joins, hw, epoch_start):
-        decide(st, ISR_01, True, field.REMOTE_LEO, joins, joins)
+        decide(st, RULE.ISR_01, True, field.REMOTE_LEO, joins, joins)
     elif remote_leo != UNKNOWN:
-        decide(st, ISR_01, False, field.REMOTE_LEO, max(hw, epoch_start), joins)
+        decide(st, RULE.ISR_01, False, field.REMOTE_LEO, max(hw, epoch_start), joins)
     else:
-        undecided(st, ISR_01, 1 << field.REMOTE_LEO)
+        undecided(st, RULE.ISR_01, 1 << field.REMOTE_LEO)
     # it is the fetch that brings the replica up that proposes it (Partition#updateFollowerFetchState, #maybeExpandIsr)
     # in a broker's log the line of the proposal stands in front of the one that records the fetch
-    if remote_leo != UNKNOWN and st[OPTION, LAG_RULE] == 0:
-        own = st[REPLICAS + b, EPOCH] if st[OPTION, FENCING] == 1 else UNKNOWN
-        fetched_there(st, pair(st, f, b), f, own, remote_leo)
-    old = st[REPLICAS + b, ISR]
+    if remote_leo != UNKNOWN and st[s.OPTION, s.LAG_RULE] == 0:
+        own = st[s.REPLICAS + b, s.EPOCH] if st[s.OPTION, s.FENCING] == 1 else UNKNOWN
+        fetched_there(st, s.pair(st, f, b), f, own, remote_leo)
+    old = st[s.REPLICAS + b, s.ISR]
     if old != UNKNOWN and isr != UNKNOWN:
-        decide(st, ISR_01, isr == old | 1 << f and old >> f & 1 == 0, field.ISR, old | 1 << f, isr)
+        decide(st, RULE.ISR_01, isr == old | 1 << f and old >> f & 1 == 0, field.ISR, old | 1 << f, isr)
     propose(st, b, isr)
-    st[REPLICAS + b, PROPOSED_BROKER_EPOCH] = broker_epoch
+    st[s.REPLICAS + b, s.PROPOSED_BROKER_EPOCH] = broker_epoch
 
 
-def fetched_there(st: State, p: int, f: int, own: int, remote_leo: int) -> None:
+def fetched_there(st: s.State, p: int, f: int, own: int, remote_leo: int) -> None:
     """ISR-01: the LEO that lets a replica in is one it fetched from: the fetch at hand, or the one recorded last; `own`: the
     leader epoch that the fetch at hand must be of, UNKNOWN where nobody asks."""
-    kind, recorded = st[p, KIND], st[p, REMOTE]
-    if recorded == UNKNOWN or st[p, OLD_KIND] in (REQUEST, UNKNOWN) or st[p, FORGOTTEN] == 1:
+    kind, recorded = st[p, s.KIND], st[p, s.REMOTE]
+    if recorded == UNKNOWN or st[p, s.OLD_KIND] in (s.REQUEST, UNKNOWN) or st[p, s.FORGOTTEN] == 1:
         return
-    if st[WHOLE, HEARD] >> f & 1 == 0:  # a follower that tells nothing of its own may have sent anything
+    if st[s.WHOLE, s.HEARD] >> f & 1 == 0:  # a follower that tells nothing of its own may have sent anything
         return
-    if kind == REQUEST:
+    if kind == s.REQUEST:
         # a fetch of another epoch is refused, and brings nobody up
-        at_hand = st[p, REQ_OFFSET] if fits(st[p, REQ_EPOCH], own) else recorded
+        at_hand = st[p, s.REQ_OFFSET] if fits(st[p, s.REQ_EPOCH], own) else recorded
         if at_hand != UNKNOWN:
-            decide(st, ISR_01, remote_leo in (at_hand, recorded), field.REMOTE_LEO, at_hand, remote_leo)
+            decide(st, RULE.ISR_01, remote_leo in (at_hand, recorded), field.REMOTE_LEO, at_hand, remote_leo)
         return
-    one_at_a_time = st[OPTION, DUPLICATES] == 0 and st[OPTION, REPORTS_SEND_FETCH] == 1
-    if one_at_a_time and (kind == NOTHING or kind in ANSWERED) and remote_leo != st[p, KEPT_LEO]:
-        decide(st, ISR_01, remote_leo == recorded, field.REMOTE_LEO, recorded, remote_leo)
+    one_at_a_time = st[s.OPTION, s.DUPLICATES] == 0 and st[s.OPTION, s.REPORTS_SEND_FETCH] == 1
+    if one_at_a_time and (kind == s.NOTHING or kind in ANSWERED) and remote_leo != st[p, s.KEPT_LEO]:
+        decide(st, RULE.ISR_01, remote_leo == recorded, field.REMOTE_LEO, recorded, remote_leo)
 
 
-def shrink_isr(st: State, b: int, isr: int, leo: int, hw: int) -> None:
+def shrink_isr(st: s.State, b: int, isr: int, leo: int, hw: int) -> None:
     """ISR-02: the leader stays, and whoever goes is behind the log end."""
     alive(st, b)
     leo_unmoved(st, b, leo, field.LEO)
     hw_unmoved(st, b, hw, field.HW)
-    old, end = st[REPLICAS + b, ISR], st[REPLICAS + b, LEO]
+    old, end = st[s.REPLICAS + b, s.ISR], st[s.REPLICAS + b, s.LEO]
     if UNKNOWN in (old, isr, end):
-        undecided(st, ISR_02, 1 << field.ISR | 1 << field.LEO)
+        undecided(st, RULE.ISR_02, 1 << field.ISR | 1 << field.LEO)
     else:
-        n = st[OPTION, BROKERS]
-        decide(st, ISR_02, isr >> b & 1 == 1 and isr | old == old and isr != old, field.ISR, old, isr)
+        n = st[s.OPTION, s.BROKERS]
+        decide(st, RULE.ISR_02, isr >> b & 1 == 1 and isr | old == old and isr != old, field.ISR, old, isr)
         for r in range(n):
             if old >> r & 1 == 1 and isr >> r & 1 == 0 and r != b:
-                remote = st[pair(st, r, b), REMOTE]
+                remote = st[s.pair(st, r, b), s.REMOTE]
                 if remote == UNKNOWN or (remote == end and may_be_forgotten(st, b, r)):
-                    undecided(st, ISR_02, 1 << field.REMOTE_LEO)
+                    undecided(st, RULE.ISR_02, 1 << field.REMOTE_LEO)
                 else:
-                    decide(st, ISR_02, remote != end, field.REMOTE_LEO, end - 1, remote)
+                    decide(st, RULE.ISR_02, remote != end, field.REMOTE_LEO, end - 1, remote)
     propose(st, b, isr)
 
 
 def handle_alter_partition_response(
-    st: State, b: int, isr: int, partition_epoch: int, error: int, hw_before: int, hw: int
+    st: s.State, b: int, isr: int, partition_epoch: int, error: int, hw_before: int, hw: int
 ) -> None:
     """ISR-03: what the response makes of the proposal. Partition#handleAlterPartitionUpdate, #handleAlterPartitionError."""
     alive(st, b)
     hw_unmoved(st, b, hw_before, field.HW_BEFORE)
     # committed, given up or still pending: with the error unknown it may be any of them
     if error == UNKNOWN:
-        st[REPLICAS + b, PENDING] = UNKNOWN
-        st[REPLICAS + b, ISR] = UNKNOWN
-        st[REPLICAS + b, PARTITION_EPOCH] = UNKNOWN
+        st[s.REPLICAS + b, s.PENDING] = UNKNOWN
+        st[s.REPLICAS + b, s.ISR] = UNKNOWN
+        st[s.REPLICAS + b, s.PARTITION_EPOCH] = UNKNOWN
         advance(st, b, hw, UNKNOWN)
     elif error == NONE:
         acts_on(st, b, partition_epoch)
         if isr < 0:
-            isr = UNKNOWN if st[REPLICAS + b, PENDING] == 0 else st[REPLICAS + b, PENDING]
-        st[REPLICAS + b, ISR] = isr
-        st[REPLICAS + b, PENDING] = 0
+            isr = UNKNOWN if st[s.REPLICAS + b, s.PENDING] == 0 else st[s.REPLICAS + b, s.PENDING]
+        st[s.REPLICAS + b, s.ISR] = isr
+        st[s.REPLICAS + b, s.PENDING] = 0
         advance(st, b, hw, 1)
     else:
-        if isr >= 0 and st[REPLICAS + b, PENDING] != UNKNOWN:
-            as_expected(st, ISR_03, field.ISR, st[REPLICAS + b, PENDING], isr)
+        if isr >= 0 and st[s.REPLICAS + b, s.PENDING] != UNKNOWN:
+            as_expected(st, RULE.ISR_03, field.ISR, st[s.REPLICAS + b, s.PENDING], isr)
         if proposal_after(error) == GIVEN_UP:
-            st[REPLICAS + b, PENDING] = 0
+            st[s.REPLICAS + b, s.PENDING] = 0
         hw_unmoved(st, b, hw, field.HW)
     within(st, b)
 
@@ -213,29 +182,29 @@ def handle_alter_partition_response(
 # Clients
 
 
-def produce_ack(st: State, b: int, acks: int, end: int, error: int) -> None:
+def produce_ack(st: s.State, b: int, acks: int, end: int, error: int) -> None:
     """ACK-01: an acks=all produce is answered once the high watermark has passed it."""
     alive(st, b)
     if error != NONE or acks != -1 or end == UNKNOWN:
         if error == UNKNOWN or acks == UNKNOWN or (error == NONE and acks == -1):
-            undecided(st, ACK_01, 1 << field.ACKS | 1 << field.ERROR | 1 << field.REC_END)
+            undecided(st, RULE.ACK_01, 1 << field.ACKS | 1 << field.ERROR | 1 << field.REC_END)
         return
-    hw = st[REPLICAS + b, HW]
+    hw = st[s.REPLICAS + b, s.HW]
     if hw == UNKNOWN:
-        undecided(st, ACK_01, 1 << field.HW)
+        undecided(st, RULE.ACK_01, 1 << field.HW)
     else:
-        decide(st, ACK_01, hw >= end, field.HW, end, hw)
+        decide(st, RULE.ACK_01, hw >= end, field.HW, end, hw)
     acknowledge(st, b, end)
 
 
-def consumer_read(st: State, b: int, bound: int, end: int) -> None:
+def consumer_read(st: s.State, b: int, bound: int, end: int) -> None:
     """READ-01: nobody is shown a record at or above the high watermark."""
     alive(st, b)
     shown = bound if bound != UNKNOWN else end
-    hw = st[REPLICAS + b, HW]
+    hw = st[s.REPLICAS + b, s.HW]
     if UNKNOWN in (hw, shown):
-        undecided(st, READ_01, 1 << field.HW | 1 << field.BOUND)
+        undecided(st, RULE.READ_01, 1 << field.HW | 1 << field.BOUND)
     else:
-        decide(st, READ_01, shown <= hw, field.BOUND, hw, shown)
+        decide(st, RULE.READ_01, shown <= hw, field.BOUND, hw, shown)
     if end != UNKNOWN and bound != UNKNOWN:
-        decide(st, READ_01, end <= bound, field.REC_END, bound, end)
+        decide(st, RULE.READ_01, end <= bound, field.REC_END, bound, end)

@@ -10,38 +10,11 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.configs import read_min_isr
 from tidegauge.conformance.kernel.elections import led_between
 from tidegauge.conformance.kernel.log_checks import set_hw
-from tidegauge.conformance.kernel.rule_ids import HW_02, HW_03, HW_04, HW_08, HW_09
-from tidegauge.conformance.kernel.state import (
-    ASSIGNED,
-    BLOCKS_UNDER_MIN_ISR,
-    BROKERS,
-    C_EPOCH,
-    C_ISR,
-    C_REPLICAS,
-    COUNTED,
-    EPOCH,
-    HW,
-    ISR,
-    KEEPS_REMOTE_LEO,
-    KEPT_LEO,
-    LAG_RULE,
-    LEO,
-    LEOS,
-    OPTION,
-    PENDING,
-    REASSIGNED,
-    REMOTE,
-    REMOTE_EPOCH,
-    REPLICAS,
-    WHOLE,
-    State,
-    entries,
-    flags,
-    pair,
-)
+from tidegauge.conformance.kernel.rule_ids import RULE
 from tidegauge.conformance.kernel.tally import decide, same, undecided
 from tidegauge.conformance.kernel.terms import commit
 from tidegauge.impl.rules import counts_for_high_watermark, leader_high_watermark, under_min_isr
@@ -56,92 +29,92 @@ def size_of(members: int, brokers: int) -> int:
     return count
 
 
-def under_min(st: State, b: int, isr: int) -> int:
+def under_min(st: s.State, b: int, isr: int) -> int:
     """Whether this ISR of leader b has fewer members than min.insync.replicas; 1, 0 or UNKNOWN. Partition#isUnderMinIsr.
 
     min.insync.replicas counts no more than there are replicas: those the leader knows, which may not be those of now.
     """
-    n = st[OPTION, BROKERS]
+    n = st[s.OPTION, s.BROKERS]
     members, least = size_of(isr, n), read_min_isr(st, b)
     if least == UNKNOWN:
         return UNKNOWN
     if members >= least:
         return 0
-    if st[OPTION, REASSIGNED] == 0:
+    if st[s.OPTION, s.REASSIGNED] == 0:
         return int(under_min_isr(members, least, n))
-    known, registered = st[REPLICAS + b, ASSIGNED], st[WHOLE, C_REPLICAS]
+    known, registered = st[s.REPLICAS + b, s.ASSIGNED], st[s.WHOLE, s.C_REPLICAS]
     if known == UNKNOWN:
         return UNKNOWN
-    other = known if st[OPTION, LAG_RULE] == 0 or registered == UNKNOWN else registered
+    other = known if st[s.OPTION, s.LAG_RULE] == 0 or registered == UNKNOWN else registered
     short = under_min_isr(members, least, size_of(known, n))
     return int(short) if short == under_min_isr(members, least, size_of(other, n)) else UNKNOWN
 
 
-def too_few(st: State, b: int, isr: int) -> int:
+def too_few(st: s.State, b: int, isr: int) -> int:
     """Whether the release holds the HW of leader b back because the committed ISR is too small; 1, 0 or UNKNOWN."""
-    return 0 if st[OPTION, BLOCKS_UNDER_MIN_ISR] == 0 else under_min(st, b, isr)
+    return 0 if st[s.OPTION, s.BLOCKS_UNDER_MIN_ISR] == 0 else under_min(st, b, isr)
 
 
-def maximal_isr(st: State, b: int, isr: int) -> int:
+def maximal_isr(st: s.State, b: int, isr: int) -> int:
     """The ISR with the members of the proposal in flight; UNKNOWN where one of them is."""
-    pending = st[REPLICAS + b, PENDING]
+    pending = st[s.REPLICAS + b, s.PENDING]
     return UNKNOWN if UNKNOWN in (isr, pending) else int(isr | pending)
 
 
-def gather(st: State, b: int, maximal: int) -> bool:
+def gather(st: s.State, b: int, maximal: int) -> bool:
     """Fill `leos` and `counted` for the leader's rule; False when a LEO that counts is unknown."""
-    n = st[OPTION, BROKERS]
+    n = st[s.OPTION, s.BROKERS]
     known = True
     for r in range(n):
-        remote = st[pair(st, r, b), REMOTE]
-        st[LEOS, r] = remote
-        st[COUNTED, r] = r != b and counts_for_high_watermark(maximal >> r & 1 == 1, False, False)
-        if st[COUNTED, r] and remote == UNKNOWN:
+        remote = st[s.pair(st, r, b), s.REMOTE]
+        st[s.LEOS, r] = remote
+        st[s.COUNTED, r] = r != b and counts_for_high_watermark(maximal >> r & 1 == 1, False, False)
+        if st[s.COUNTED, r] and remote == UNKNOWN:
             known = False
     return known
 
 
-def lowest_counts(st: State, b: int, maximal: int) -> int:
+def lowest_counts(st: s.State, b: int, maximal: int) -> int:
     """The lowest recorded LEO in the maximal ISR; UNKNOWN, which is below every number, when one of them is unknown."""
-    n = st[OPTION, BROKERS]
-    lowest = st[REPLICAS + b, LEO]
+    n = st[s.OPTION, s.BROKERS]
+    lowest = st[s.REPLICAS + b, s.LEO]
     for r in range(n):
         if r != b and maximal >> r & 1 == 1:
-            lowest = min(lowest, st[pair(st, r, b), REMOTE])
+            lowest = min(lowest, st[s.pair(st, r, b), s.REMOTE])
     return int(lowest)
 
 
-def may_be_forgotten(st: State, b: int, r: int) -> bool:
+def may_be_forgotten(st: s.State, b: int, r: int) -> bool:
     """Whether what b recorded of r is of an earlier epoch: this profile keeps it (F2), a better leader does not."""
-    recorded, epoch = st[pair(st, r, b), REMOTE_EPOCH], st[REPLICAS + b, EPOCH]
-    return bool(st[OPTION, KEEPS_REMOTE_LEO] == 1 and UNKNOWN not in (recorded, epoch) and 0 <= recorded < epoch)
+    recorded, epoch = st[s.pair(st, r, b), s.REMOTE_EPOCH], st[s.REPLICAS + b, s.EPOCH]
+    return bool(st[s.OPTION, s.KEEPS_REMOTE_LEO] == 1 and UNKNOWN not in (recorded, epoch) and 0 <= recorded < epoch)
 
 
-def forgotten(st: State, b: int, maximal: int, forget: bool) -> bool:
+def forgotten(st: s.State, b: int, maximal: int, forget: bool) -> bool:
     """Whether the leader's rule counts what may be forgotten; with `forget` it has been."""
     found = False
-    for r in range(st[OPTION, BROKERS]):
+    for r in range(st[s.OPTION, s.BROKERS]):
         if r != b and maximal >> r & 1 == 1 and may_be_forgotten(st, b, r):
             found = True
             if forget:
-                st[pair(st, r, b), REMOTE] = -1
-                st[pair(st, r, b), REMOTE_EPOCH] = -1
+                st[s.pair(st, r, b), s.REMOTE] = -1
+                st[s.pair(st, r, b), s.REMOTE_EPOCH] = -1
     return found
 
 
-def lowest_kept(st: State, b: int, maximal: int) -> int:
+def lowest_kept(st: s.State, b: int, maximal: int) -> int:
     """The lowest LEO where b had kept what it must forget."""
-    lowest = st[REPLICAS + b, LEO]
-    for r in range(st[OPTION, BROKERS]):
+    lowest = st[s.REPLICAS + b, s.LEO]
+    for r in range(st[s.OPTION, s.BROKERS]):
         if r != b and maximal >> r & 1 == 1:
-            p = pair(st, r, b)
-            lowest = min(lowest, st[p, KEPT_LEO] if st[p, REMOTE] == -1 else st[p, REMOTE])
+            p = s.pair(st, r, b)
+            lowest = min(lowest, st[p, s.KEPT_LEO] if st[p, s.REMOTE] == -1 else st[p, s.REMOTE])
     return int(lowest)
 
 
-def expected_hw(st: State, b: int, isr: int, trigger: int, reported: int) -> int:
+def expected_hw(st: s.State, b: int, isr: int, trigger: int, reported: int) -> int:
     """The leader's rule, exact; UNKNOWN when an input is. Whether it tries may be unknown: then it may also have stayed."""
-    hw, leo = st[REPLICAS + b, HW], st[REPLICAS + b, LEO]
+    hw, leo = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.LEO]
     if trigger == 0:
         return int(hw)
     if UNKNOWN in (hw, leo):
@@ -149,28 +122,28 @@ def expected_hw(st: State, b: int, isr: int, trigger: int, reported: int) -> int
     maximal, short = maximal_isr(st, b, isr), too_few(st, b, isr)
     if UNKNOWN in (maximal, short) or not gather(st, b, maximal):
         return UNKNOWN
-    n = st[OPTION, BROKERS]
-    tried = leader_high_watermark(hw, leo, entries(st, LEOS, n), flags(st, COUNTED, n), short == 1)
+    n = st[s.OPTION, s.BROKERS]
+    tried = leader_high_watermark(hw, leo, s.entries(st, s.LEOS, n), s.flags(st, s.COUNTED, n), short == 1)
     stays = trigger == UNKNOWN and tried != hw and reported in (UNKNOWN, hw)
     return int(reported) if stays else tried
 
 
-def advance(st: State, b: int, reported: int, trigger: int) -> None:
+def advance(st: s.State, b: int, reported: int, trigger: int) -> None:
     """Judge the HW of leader b after an event; `trigger`: whether the event makes the leader try (1, 0, UNKNOWN)."""
-    hw = st[REPLICAS + b, HW]
-    isr = st[REPLICAS + b, ISR]
-    if st[OPTION, LAG_RULE] == 1:
+    hw = st[s.REPLICAS + b, s.HW]
+    isr = st[s.REPLICAS + b, s.ISR]
+    if st[s.OPTION, s.LAG_RULE] == 1:
         bounded(st, b, isr, reported, trigger)
         after = reported
     else:
         expected = expected_hw(st, b, isr, trigger, reported)
         held_back = expected not in (UNKNOWN, hw, reported) and reported in (UNKNOWN, hw)
-        if held_back and forgotten(st, b, isr | st[REPLICAS + b, PENDING], reported == hw):
+        if held_back and forgotten(st, b, isr | st[s.REPLICAS + b, s.PENDING], reported == hw):
             expected = reported
-        same(st, HW_03, field.HW, expected, reported, 1 << field.REMOTE_LEO | 1 << field.ISR | 1 << field.HW)
+        same(st, RULE.HW_03, field.HW, expected, reported, 1 << field.REMOTE_LEO | 1 << field.ISR | 1 << field.HW)
         after = reported if reported != UNKNOWN else expected
     if reported != UNKNOWN and hw != UNKNOWN:
-        decide(st, HW_04, reported >= hw, field.HW, hw, reported)
+        decide(st, RULE.HW_04, reported >= hw, field.HW, hw, reported)
         if reported > hw:
             raised(st, b, isr, reported)
     set_hw(st, b, after)
@@ -178,33 +151,33 @@ def advance(st: State, b: int, reported: int, trigger: int) -> None:
         commit(st, b, after)
 
 
-def bounded(st: State, b: int, isr: int, reported: int, trigger: int) -> None:
+def bounded(st: s.State, b: int, isr: int, reported: int, trigger: int) -> None:
     """HW-03 where replicas outside the ISR may count: not below what all replicas have."""
-    hw, leo = st[REPLICAS + b, HW], st[REPLICAS + b, LEO]
+    hw, leo = st[s.REPLICAS + b, s.HW], st[s.REPLICAS + b, s.LEO]
     if trigger != 1:
         return
     if reported == UNKNOWN or hw == UNKNOWN or leo == UNKNOWN or isr == UNKNOWN:
-        undecided(st, HW_03, 1 << field.HW | 1 << field.LEO | 1 << field.ISR)
+        undecided(st, RULE.HW_03, 1 << field.HW | 1 << field.LEO | 1 << field.ISR)
         return
-    n = st[OPTION, BROKERS]
+    n = st[s.OPTION, s.BROKERS]
     if not gather(st, b, (1 << n) - 1):
-        undecided(st, HW_03, 1 << field.REMOTE_LEO)
+        undecided(st, RULE.HW_03, 1 << field.REMOTE_LEO)
         return
     short = too_few(st, b, isr)
     if short == UNKNOWN:
-        undecided(st, HW_03, 1 << field.REPLICAS)
+        undecided(st, RULE.HW_03, 1 << field.REPLICAS)
         return
-    least = leader_high_watermark(hw, leo, entries(st, LEOS, n), flags(st, COUNTED, n), short == 1)
-    decide(st, HW_03, reported >= least, field.HW, least, reported)
+    least = leader_high_watermark(hw, leo, s.entries(st, s.LEOS, n), s.flags(st, s.COUNTED, n), short == 1)
+    decide(st, RULE.HW_03, reported >= least, field.HW, least, reported)
 
 
-def in_force(st: State, b: int, isr: int, reported: int) -> int:
+def in_force(st: s.State, b: int, isr: int, reported: int) -> int:
     """The committed ISR with which leader b moved its HW: by rule 2 maybe not the one it was told last.
 
     UNKNOWN where nobody says which ISR is registered.
     """
-    registered, pending = st[WHOLE, C_ISR], st[REPLICAS + b, PENDING]
-    if st[OPTION, LAG_RULE] == 0 or isr == UNKNOWN or st[WHOLE, C_EPOCH] != st[REPLICAS + b, EPOCH]:
+    registered, pending = st[s.WHOLE, s.C_ISR], st[s.REPLICAS + b, s.PENDING]
+    if st[s.OPTION, s.LAG_RULE] == 0 or isr == UNKNOWN or st[s.WHOLE, s.C_EPOCH] != st[s.REPLICAS + b, s.EPOCH]:
         return isr
     lowest = lowest_counts(st, b, isr if pending == UNKNOWN else isr | pending)
     if lowest == UNKNOWN or lowest >= reported:
@@ -213,53 +186,53 @@ def in_force(st: State, b: int, isr: int, reported: int) -> int:
         return UNKNOWN
     if lowest_counts(st, b, registered) < reported:  # UNKNOWN is below every number
         return isr
-    st[REPLICAS + b, ISR] = registered
-    st[REPLICAS + b, PENDING] = 0
+    st[s.REPLICAS + b, s.ISR] = registered
+    st[s.REPLICAS + b, s.PENDING] = 0
     return int(registered)
 
 
-def raised(st: State, b: int, isr: int, reported: int) -> None:
+def raised(st: s.State, b: int, isr: int, reported: int) -> None:
     """HW-02, HW-08, HW-09: the leader has moved its HW up to `reported`."""
     isr = in_force(st, b, isr, reported)
     if isr == UNKNOWN:
-        undecided(st, HW_02, 1 << field.ISR)
-        undecided(st, HW_08, 1 << field.ISR)
-        undecided(st, HW_09, 1 << field.ISR)
+        undecided(st, RULE.HW_02, 1 << field.ISR)
+        undecided(st, RULE.HW_08, 1 << field.ISR)
+        undecided(st, RULE.HW_09, 1 << field.ISR)
         return
     # a proposal of which nothing is known can only add members: those that are known count in any case
-    pending = st[REPLICAS + b, PENDING]
+    pending = st[s.REPLICAS + b, s.PENDING]
     known = isr if pending == UNKNOWN else isr | pending
     lowest = lowest_counts(st, b, known)
     if lowest == UNKNOWN:
-        undecided(st, HW_02, 1 << field.REMOTE_LEO)
+        undecided(st, RULE.HW_02, 1 << field.REMOTE_LEO)
     elif pending == UNKNOWN and reported <= lowest:
-        undecided(st, HW_02, 1 << field.ISR)
+        undecided(st, RULE.HW_02, 1 << field.ISR)
     elif reported > lowest and reported <= lowest_kept(st, b, known):
-        decide(st, HW_08, False, field.HW, st[REPLICAS + b, HW], reported)
+        decide(st, RULE.HW_08, False, field.HW, st[s.REPLICAS + b, s.HW], reported)
     else:
-        decide(st, HW_02, reported <= lowest, field.HW, lowest, reported)
+        decide(st, RULE.HW_02, reported <= lowest, field.HW, lowest, reported)
     short = too_few(st, b, isr)
     if short == UNKNOWN:
-        undecided(st, HW_09, 1 << field.REPLICAS)
+        undecided(st, RULE.HW_09, 1 << field.REPLICAS)
     else:
-        decide(st, HW_09, short == 0, field.HW, st[REPLICAS + b, HW], reported)
+        decide(st, RULE.HW_09, short == 0, field.HW, st[s.REPLICAS + b, s.HW], reported)
     fetched_since(st, b, known, reported)
 
 
-def fetched_since(st: State, b: int, maximal: int, reported: int) -> None:
+def fetched_since(st: s.State, b: int, maximal: int, reported: int) -> None:
     """HW-08: no LEO that let the HW pass was recorded before another broker led (finding F2)."""
-    n = st[OPTION, BROKERS]
-    epoch = st[REPLICAS + b, EPOCH]
+    n = st[s.OPTION, s.BROKERS]
+    epoch = st[s.REPLICAS + b, s.EPOCH]
     for r in range(n):
         if r != b and maximal >> r & 1 == 1:
-            recorded = st[pair(st, r, b), REMOTE_EPOCH]
+            recorded = st[s.pair(st, r, b), s.REMOTE_EPOCH]
             if recorded == epoch and epoch != UNKNOWN:
-                decide(st, HW_08, True, field.HW, reported, reported)
+                decide(st, RULE.HW_08, True, field.HW, reported, reported)
             elif recorded == UNKNOWN or epoch == UNKNOWN:
-                undecided(st, HW_08, 1 << field.REMOTE_LEO)
+                undecided(st, RULE.HW_08, 1 << field.REMOTE_LEO)
             elif recorded >= 0:
                 other = led_between(st, b, recorded, epoch)
                 if other == UNKNOWN:
-                    undecided(st, HW_08, 1 << field.LEADER)
+                    undecided(st, RULE.HW_08, 1 << field.LEADER)
                 else:
-                    decide(st, HW_08, other == 0, field.HW, st[REPLICAS + b, HW], reported)
+                    decide(st, RULE.HW_08, other == 0, field.HW, st[s.REPLICAS + b, s.HW], reported)

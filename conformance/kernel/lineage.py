@@ -9,25 +9,8 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.forks import copy_fork, fork, fork_end, fork_start, truncate_fork
-from tidegauge.conformance.kernel.state import (
-    BROKERS,
-    CACHED,
-    DELETED,
-    DELETIONS_UNSEEN,
-    LEO,
-    LOG_START,
-    LOGS_FULL,
-    OPTION,
-    OVERFLOW,
-    REPLICAS,
-    ROOM,
-    WHOLE,
-    State,
-    entries,
-    epochs_row,
-    starts_row,
-)
 from tidegauge.conformance.kernel.tally import decide, undecided
 from tidegauge.impl.rules import (
     assign_keeps,
@@ -39,80 +22,80 @@ from tidegauge.impl.rules import (
 from tidegauge.traces.columns import UNKNOWN
 
 
-def cache_latest(st: State, b: int) -> int:
+def cache_latest(st: s.State, b: int) -> int:
     """Latest epoch in the cache of replica b, or UNKNOWN."""
-    n = st[REPLICAS + b, CACHED]
+    n = st[s.REPLICAS + b, s.CACHED]
     if n == UNKNOWN:
         return UNKNOWN
-    return latest_epoch(entries(st, epochs_row(st, b), n))
+    return latest_epoch(s.entries(st, s.epochs_row(st, b), n))
 
 
-def cache_assign(st: State, b: int, epoch: int, start: int) -> None:
+def cache_assign(st: s.State, b: int, epoch: int, start: int) -> None:
     """LeaderEpochFileCache#assign; with an unknown epoch or start the cache becomes unknown."""
-    n = st[REPLICAS + b, CACHED]
+    n = st[s.REPLICAS + b, s.CACHED]
     if n == UNKNOWN:
         return
     if epoch == UNKNOWN or start == UNKNOWN:
-        st[REPLICAS + b, CACHED] = UNKNOWN
+        st[s.REPLICAS + b, s.CACHED] = UNKNOWN
         return
-    keeps = assign_keeps(entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), epoch, start)
+    keeps = assign_keeps(s.entries(st, s.epochs_row(st, b), n), s.entries(st, s.starts_row(st, b), n), epoch, start)
     if keeps < 0:
         return
-    if keeps >= st[WHOLE, ROOM]:
-        st[WHOLE, OVERFLOW] |= LOGS_FULL
+    if keeps >= st[s.WHOLE, s.ROOM]:
+        st[s.WHOLE, s.OVERFLOW] |= s.LOGS_FULL
         return
-    if keeps < n and st[epochs_row(st, b), n - 1] > epoch:
-        fork(st, b, st[starts_row(st, b), keeps], start)
-    st[epochs_row(st, b), keeps] = epoch
-    st[starts_row(st, b), keeps] = start
-    st[REPLICAS + b, CACHED] = keeps + 1
+    if keeps < n and st[s.epochs_row(st, b), n - 1] > epoch:
+        fork(st, b, st[s.starts_row(st, b), keeps], start)
+    st[s.epochs_row(st, b), keeps] = epoch
+    st[s.starts_row(st, b), keeps] = start
+    st[s.REPLICAS + b, s.CACHED] = keeps + 1
 
 
-def cache_truncate(st: State, b: int, end: int) -> None:
+def cache_truncate(st: s.State, b: int, end: int) -> None:
     """LeaderEpochFileCache#truncateFromEnd."""
-    n = st[REPLICAS + b, CACHED]
+    n = st[s.REPLICAS + b, s.CACHED]
     if end != UNKNOWN:
         truncate_fork(st, b, end)
     if n == UNKNOWN:
         return
     if end == UNKNOWN:
-        st[REPLICAS + b, CACHED] = UNKNOWN
+        st[s.REPLICAS + b, s.CACHED] = UNKNOWN
     else:
-        st[REPLICAS + b, CACHED] = truncate_from_end_keeps(entries(st, starts_row(st, b), n), end)
+        st[s.REPLICAS + b, s.CACHED] = truncate_from_end_keeps(s.entries(st, s.starts_row(st, b), n), end)
 
 
-def cache_raise(st: State, b: int, start: int) -> None:
+def cache_raise(st: s.State, b: int, start: int) -> None:
     """LeaderEpochFileCache#truncateFromStart."""
-    n = st[REPLICAS + b, CACHED]
+    n = st[s.REPLICAS + b, s.CACHED]
     if n == UNKNOWN:
         return
-    covers = truncate_from_start_covers(entries(st, starts_row(st, b), n), start)
+    covers = truncate_from_start_covers(s.entries(st, s.starts_row(st, b), n), start)
     if covers == 0:
         return
     for i in range(covers - 1, n):
-        st[epochs_row(st, b), i - covers + 1] = st[epochs_row(st, b), i]
-        st[starts_row(st, b), i - covers + 1] = st[starts_row(st, b), i]
-    st[starts_row(st, b), 0] = start
-    st[REPLICAS + b, CACHED] = n - covers + 1
+        st[s.epochs_row(st, b), i - covers + 1] = st[s.epochs_row(st, b), i]
+        st[s.starts_row(st, b), i - covers + 1] = st[s.starts_row(st, b), i]
+    st[s.starts_row(st, b), 0] = start
+    st[s.REPLICAS + b, s.CACHED] = n - covers + 1
 
 
-def epoch_at(st: State, row: int, n: int, offset: int) -> int:
+def epoch_at(st: s.State, row: int, n: int, offset: int) -> int:
     """Epoch of the record at `offset` in the first n entries of a row, UNKNOWN below them and where the log forked."""
-    known = count_at_most(entries(st, starts_row(st, row), n), offset)
+    known = count_at_most(s.entries(st, s.starts_row(st, row), n), offset)
     if known == 0 or fork_start(st, row) <= offset < fork_end(st, row):
         return UNKNOWN
-    return int(st[epochs_row(st, row), known - 1])
+    return int(st[s.epochs_row(st, row), known - 1])
 
 
-def next_start(st: State, row: int, n: int, offset: int, end: int) -> int:
+def next_start(st: s.State, row: int, n: int, offset: int, end: int) -> int:
     """The first entry start above `offset`, at most `end`."""
-    known = count_at_most(entries(st, starts_row(st, row), n), offset)
-    if known == n or st[starts_row(st, row), known] > end:
+    known = count_at_most(s.entries(st, s.starts_row(st, row), n), offset)
+    if known == n or st[s.starts_row(st, row), known] > end:
         return end
-    return int(st[starts_row(st, row), known])
+    return int(st[s.starts_row(st, row), known])
 
 
-def agree_until(st: State, one: int, one_cached: int, two: int, two_cached: int, start: int, end: int) -> int:
+def agree_until(st: s.State, one: int, one_cached: int, two: int, two_cached: int, start: int, end: int) -> int:
     """The first offset in [start, end) where two logs hold records of different epochs; `end` when there is none."""
     at = start
     while at < end:
@@ -124,7 +107,7 @@ def agree_until(st: State, one: int, one_cached: int, two: int, two_cached: int,
     return end
 
 
-def copy_entries(st: State, log: int, n: int, follower: int, base: int, end: int) -> None:
+def copy_entries(st: s.State, log: int, n: int, follower: int, base: int, end: int) -> None:
     """Assign to the follower's cache the epochs that the first n entries of another log give the records [base, end)."""
     at = base
     while at < end:
@@ -132,7 +115,7 @@ def copy_entries(st: State, log: int, n: int, follower: int, base: int, end: int
         at = next_start(st, log, n, at, end)
 
 
-def same_or_unknown(st: State, rule: int, fieldno: int, end: int, same: int) -> None:
+def same_or_unknown(st: s.State, rule: int, fieldno: int, end: int, same: int) -> None:
     """Two logs hold the same records up to `end`, of which they do up to `same`: else retention may have deleted some."""
     if same < end and not deletions_known(st):
         undecided(st, rule, 1 << field.LOG_START)
@@ -140,55 +123,55 @@ def same_or_unknown(st: State, rule: int, fieldno: int, end: int, same: int) -> 
         decide(st, rule, same >= end, fieldno, end, same)
 
 
-def has_entry(st: State, b: int, epoch: int, start: int) -> bool:
+def has_entry(st: s.State, b: int, epoch: int, start: int) -> bool:
     """Whether a known cache says this already."""
-    for i in range(st[REPLICAS + b, CACHED]):
-        if st[epochs_row(st, b), i] == epoch and st[starts_row(st, b), i] == start:
+    for i in range(st[s.REPLICAS + b, s.CACHED]):
+        if st[s.epochs_row(st, b), i] == epoch and st[s.starts_row(st, b), i] == start:
             return True
     return False
 
 
-def well_formed(st: State, b: int) -> bool:
+def well_formed(st: s.State, b: int) -> bool:
     """Epochs and starts of a known cache rise strictly, and no entry starts above the log end."""
-    n = st[REPLICAS + b, CACHED]
+    n = st[s.REPLICAS + b, s.CACHED]
     for i in range(1, n):
         if (
-            st[epochs_row(st, b), i] <= st[epochs_row(st, b), i - 1]
-            or st[starts_row(st, b), i] <= st[starts_row(st, b), i - 1]
+            st[s.epochs_row(st, b), i] <= st[s.epochs_row(st, b), i - 1]
+            or st[s.starts_row(st, b), i] <= st[s.starts_row(st, b), i - 1]
         ):
             return False
-    leo = st[REPLICAS + b, LEO]
-    return bool(n == 0 or leo == UNKNOWN or st[starts_row(st, b), n - 1] <= leo)
+    leo = st[s.REPLICAS + b, s.LEO]
+    return bool(n == 0 or leo == UNKNOWN or st[s.starts_row(st, b), n - 1] <= leo)
 
 
-def snapshot(st: State, b: int, term: int) -> None:
+def snapshot(st: s.State, b: int, term: int) -> None:
     """Copy the cache of replica b to the row of a term."""
-    row = st[OPTION, BROKERS] + term
-    for i in range(st[REPLICAS + b, CACHED]):
-        st[epochs_row(st, row), i] = st[epochs_row(st, b), i]
-        st[starts_row(st, row), i] = st[starts_row(st, b), i]
+    row = st[s.OPTION, s.BROKERS] + term
+    for i in range(st[s.REPLICAS + b, s.CACHED]):
+        st[s.epochs_row(st, row), i] = st[s.epochs_row(st, b), i]
+        st[s.starts_row(st, row), i] = st[s.starts_row(st, b), i]
     copy_fork(st, b, row)
 
 
-def starts_at(st: State, b: int, log_start: int) -> None:
+def starts_at(st: s.State, b: int, log_start: int) -> None:
     """The log start of replica b, known or not.
 
     A record that was deleted somewhere may differ from one that is kept: a follower that fetches from behind the log start
     finds no epoch to compare (spec/LogStartMovement.tla, MCLogStartMovement/DeletedDiffers.cfg).
     """
-    st[REPLICAS + b, LOG_START] = log_start
+    st[s.REPLICAS + b, s.LOG_START] = log_start
     if log_start == UNKNOWN:
-        st[WHOLE, DELETIONS_UNSEEN] = 1
-    elif log_start > st[WHOLE, DELETED]:
-        st[WHOLE, DELETED] = log_start
+        st[s.WHOLE, s.DELETIONS_UNSEEN] = 1
+    elif log_start > st[s.WHOLE, s.DELETED]:
+        st[s.WHOLE, s.DELETED] = log_start
 
 
-def deletions_known(st: State) -> bool:
+def deletions_known(st: s.State) -> bool:
     """Whether DELETED is right: no log start was ever unknown."""
-    for b in range(st[OPTION, BROKERS]):
-        if st[REPLICAS + b, LOG_START] == UNKNOWN:
+    for b in range(st[s.OPTION, s.BROKERS]):
+        if st[s.REPLICAS + b, s.LOG_START] == UNKNOWN:
             return False
-    return bool(st[WHOLE, DELETIONS_UNSEEN] == 0)
+    return bool(st[s.WHOLE, s.DELETIONS_UNSEEN] == 0)
 
 
 def inputs_missing(cached: int, leo: int, log_start: int, offset: int, last: int) -> int:

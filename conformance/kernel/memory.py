@@ -8,138 +8,89 @@ Rules of this file
    back to where it was, and what it can remember of a bounded model is finite.
 """
 
-from tidegauge.conformance.kernel.state import (
-    ANS_BASE,
-    ANS_DIV_END,
-    ANS_DIV_EPOCH,
-    ANS_END,
-    ANS_ERROR,
-    ANS_HW,
-    ANS_LOG_START,
-    ANS_LOW_HW,
-    ANS_REC_EPOCH,
-    ANS_TERM,
-    BROKERS,
-    CACHED,
-    DATA,
-    DIVERGED,
-    EITHER,
-    EPOCH_RESPONSE,
-    EPOCH_START,
-    HELD,
-    KIND,
-    LEADING,
-    MORE_ROUNDS,
-    NOTHING,
-    OLD_EPOCH,
-    OLD_KIND,
-    OLD_LAST,
-    OLD_OFFSET,
-    OPTION,
-    PAST,
-    R_EPOCH,
-    R_REPLICAS,
-    REFUSED,
-    REGISTRATIONS,
-    REPLICAS,
-    REQ_EPOCH,
-    REQ_LAST,
-    REQ_OFFSET,
-    ROLE,
-    ROOM,
-    T_CACHED,
-    TERM_COLUMNS,
-    TERMS,
-    WHOLE,
-    State,
-    epochs_row,
-    pair,
-    registration,
-    starts_row,
-    term,
-)
+from tidegauge.conformance.kernel import state as s
 from tidegauge.traces.columns import UNKNOWN
 
 
-def tidy(st: State) -> None:
+def tidy(st: s.State) -> None:
     """Forget what can no longer matter, and what stands behind the last registration, term or entry."""
     logs_in_one_form(st)
     registrations_in_one_form(st)
     settle(st)
 
 
-def settle(st: State) -> None:
+def settle(st: s.State) -> None:
     """Forget what can no longer matter."""
-    n = st[OPTION, BROKERS]
+    n = st[s.OPTION, s.BROKERS]
     for b in range(n):
         # only a leader asks where its epoch started, and it learns that when it is elected
-        if st[REPLICAS + b, ROLE] not in (LEADING, UNKNOWN):
-            st[REPLICAS + b, EPOCH_START] = UNKNOWN
+        if st[s.REPLICAS + b, s.ROLE] not in (s.LEADING, UNKNOWN):
+            st[s.REPLICAS + b, s.EPOCH_START] = UNKNOWN
         for leader in range(n):
-            in_flight(st, pair(st, b, leader), st[REPLICAS + b, MORE_ROUNDS] != 0)
+            in_flight(st, s.pair(st, b, leader), st[s.REPLICAS + b, s.MORE_ROUNDS] != 0)
 
 
-def logs_in_one_form(st: State) -> None:
+def logs_in_one_form(st: s.State) -> None:
     """Behind the last entry of a log, and behind the last term, there is nothing."""
-    n, room = st[OPTION, BROKERS], st[WHOLE, ROOM]
-    for log in range(n + st[WHOLE, PAST]):
+    n, room = st[s.OPTION, s.BROKERS], st[s.WHOLE, s.ROOM]
+    for log in range(n + st[s.WHOLE, s.PAST]):
         cached = 0
         if log < n:
-            cached = st[REPLICAS + log, CACHED]
-        elif log - n < st[WHOLE, TERMS]:
-            cached = st[term(st, log - n), T_CACHED]
+            cached = st[s.REPLICAS + log, s.CACHED]
+        elif log - n < st[s.WHOLE, s.TERMS]:
+            cached = st[s.term(st, log - n), s.T_CACHED]
         else:
-            for k in range(TERM_COLUMNS):
-                st[term(st, log - n), k] = 0
-            st[epochs_row(st, log), room] = 0
-            st[starts_row(st, log), room] = 0
+            for k in range(s.TERM_COLUMNS):
+                st[s.term(st, log - n), k] = 0
+            st[s.epochs_row(st, log), room] = 0
+            st[s.starts_row(st, log), room] = 0
         for k in range(max(cached, 0), room):
-            st[epochs_row(st, log), k] = 0
-            st[starts_row(st, log), k] = 0
+            st[s.epochs_row(st, log), k] = 0
+            st[s.starts_row(st, log), k] = 0
 
 
-def registrations_in_one_form(st: State) -> None:
+def registrations_in_one_form(st: s.State) -> None:
     """Behind the last registration there is nothing."""
-    for i in range(st[WHOLE, REGISTRATIONS], st[WHOLE, PAST]):
-        for k in range(R_EPOCH, R_REPLICAS + 1):
-            st[registration(st, i), k] = 0
+    for i in range(st[s.WHOLE, s.REGISTRATIONS], st[s.WHOLE, s.PAST]):
+        for k in range(s.R_EPOCH, s.R_REPLICAS + 1):
+            st[s.registration(st, i), k] = 0
 
 
-def in_order(st: State, one: int, two: int) -> int:
+def in_order(st: s.State, one: int, two: int) -> int:
     """-1 where registration `one` stands before `two`, 1 where it stands behind, 0 where they say the same."""
-    for k in range(R_EPOCH, R_REPLICAS + 1):
+    for k in range(s.R_EPOCH, s.R_REPLICAS + 1):
         if st[one, k] != st[two, k]:
             return -1 if st[one, k] < st[two, k] else 1
     return 0
 
 
-def in_flight(st: State, p: int, asks_again: bool) -> None:
+def in_flight(st: s.State, p: int, asks_again: bool) -> None:
     """A request that was taken over says nothing more, nor a response of another kind than the one in flight.
 
     `asks_again`: TRUNC-02 will hold the next request against the epoch that the last one asked about.
     """
-    kind = st[p, KIND]
-    if kind in (NOTHING, EITHER):
-        st[p, REQ_EPOCH] = UNKNOWN
-        st[p, REQ_OFFSET] = UNKNOWN
+    kind = st[p, s.KIND]
+    if kind in (s.NOTHING, s.EITHER):
+        st[p, s.REQ_EPOCH] = UNKNOWN
+        st[p, s.REQ_OFFSET] = UNKNOWN
         if not asks_again:
-            st[p, REQ_LAST] = UNKNOWN
-    if kind != HELD:
-        st[p, ANS_LOW_HW] = UNKNOWN
-    if kind != DATA:
-        st[p, ANS_HW] = UNKNOWN
-        st[p, ANS_BASE] = UNKNOWN
-        st[p, ANS_END] = UNKNOWN
-        st[p, ANS_REC_EPOCH] = UNKNOWN
-        st[p, ANS_TERM] = -1
-    if kind not in (DATA, DIVERGED):
-        st[p, ANS_LOG_START] = UNKNOWN
-    if kind not in (DIVERGED, EPOCH_RESPONSE):
-        st[p, ANS_DIV_EPOCH] = UNKNOWN
-        st[p, ANS_DIV_END] = UNKNOWN
-    if kind not in (REFUSED, EPOCH_RESPONSE):
-        st[p, ANS_ERROR] = UNKNOWN
-    if st[p, OLD_KIND] == NOTHING:
-        st[p, OLD_EPOCH] = UNKNOWN
-        st[p, OLD_OFFSET] = UNKNOWN
-        st[p, OLD_LAST] = UNKNOWN
+            st[p, s.REQ_LAST] = UNKNOWN
+    if kind != s.HELD:
+        st[p, s.ANS_LOW_HW] = UNKNOWN
+    if kind != s.DATA:
+        st[p, s.ANS_HW] = UNKNOWN
+        st[p, s.ANS_BASE] = UNKNOWN
+        st[p, s.ANS_END] = UNKNOWN
+        st[p, s.ANS_REC_EPOCH] = UNKNOWN
+        st[p, s.ANS_TERM] = -1
+    if kind not in (s.DATA, s.DIVERGED):
+        st[p, s.ANS_LOG_START] = UNKNOWN
+    if kind not in (s.DIVERGED, s.EPOCH_RESPONSE):
+        st[p, s.ANS_DIV_EPOCH] = UNKNOWN
+        st[p, s.ANS_DIV_END] = UNKNOWN
+    if kind not in (s.REFUSED, s.EPOCH_RESPONSE):
+        st[p, s.ANS_ERROR] = UNKNOWN
+    if st[p, s.OLD_KIND] == s.NOTHING:
+        st[p, s.OLD_EPOCH] = UNKNOWN
+        st[p, s.OLD_OFFSET] = UNKNOWN
+        st[p, s.OLD_LAST] = UNKNOWN

@@ -12,29 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tidegauge.conformance.kernel.state import (
-    AT_LOGS,
-    AT_PAIRS,
-    AT_REGISTRATIONS,
-    AT_TERMS,
-    BROKERS,
-    FAILED,
-    FAILURES,
-    FINAL,
-    NOW,
-    OPTION,
-    OVERFLOW,
-    PAIR,
-    PAST,
-    R_REPLICAS,
-    REPLICA,
-    REPLICAS,
-    ROOM,
-    TERM_COLUMNS,
-    WHOLE,
-    Ints,
-    State,
-)
+from tidegauge.conformance.kernel import state as s
 from tidegauge.traces.columns import UNKNOWN
 
 Bytes = NDArray[np.int8]
@@ -48,25 +26,25 @@ WORD = 8
 class Judge(NamedTuple):
     """What the kernel's functions take: its table, the columns of all events, one row and its span, no final states."""
 
-    st: State
+    st: s.State
     columns: tuple[Any, ...]
-    event: Ints
-    node: Ints
+    event: s.Ints
+    node: s.Ints
     reported: NDArray[np.bool_]
-    pairs_at: Ints
-    pairs: Ints
-    row: Ints
-    missing: Ints
-    span: Ints
+    pairs_at: s.Ints
+    pairs: s.Ints
+    row: s.Ints
+    missing: s.Ints
+    span: s.Ints
     final: NDArray[np.int64]
     caches: NDArray[np.int64]
 
 
-def judge_from(st: State, inputs: tuple[Any, ...]) -> Judge:
+def judge_from(st: s.State, inputs: tuple[Any, ...]) -> Judge:
     """A judge with this table, to be asked about the rows of these columns (conformance.judging.judge.frozen_inputs)."""
     columns, event, node, reported, pairs_at, pairs, _, _, _ = inputs
-    brokers, room = int(st[OPTION, BROKERS]), int(st[WHOLE, ROOM])
-    none, caches = np.zeros((0, brokers, len(FINAL)), np.int64), np.zeros((0, brokers, room, 2), np.int64)
+    brokers, room = int(st[s.OPTION, s.BROKERS]), int(st[s.WHOLE, s.ROOM])
+    none, caches = np.zeros((0, brokers, len(s.FINAL)), np.int64), np.zeros((0, brokers, room, 2), np.int64)
     row, span = np.zeros(1, np.int64), np.array([0, 1], np.int64)
     return Judge(st, columns, event, node, reported, pairs_at, pairs, row, inputs[7], span, none, caches)
 
@@ -90,17 +68,17 @@ def ask(run: Any, judge: Judge, number: int) -> None:
     )
 
 
-def spans_of(st: State) -> Table:
+def spans_of(st: s.State) -> Table:
     """The cells that are the memory of the judge: rows, and how many columns of each."""
-    whole = st[WHOLE].tolist()
-    room, past, n = whole[ROOM], whole[PAST], int(st[OPTION, BROKERS])
+    whole = st[s.WHOLE].tolist()
+    room, past, n = whole[s.ROOM], whole[s.PAST], int(st[s.OPTION, s.BROKERS])
     parts = (
-        (WHOLE, 1, NOW),
-        (REPLICAS, n, REPLICA),
-        (whole[AT_PAIRS], n * n, PAIR),
-        (whole[AT_LOGS], 2 * (n + past), room + 1),
-        (whole[AT_REGISTRATIONS], past, R_REPLICAS + 1),
-        (whole[AT_TERMS], past, TERM_COLUMNS),
+        (s.WHOLE, 1, s.NOW),
+        (s.REPLICAS, n, s.REPLICA),
+        (whole[s.AT_PAIRS], n * n, s.PAIR),
+        (whole[s.AT_LOGS], 2 * (n + past), room + 1),
+        (whole[s.AT_REGISTRATIONS], past, s.R_REPLICAS + 1),
+        (whole[s.AT_TERMS], past, s.TERM_COLUMNS),
     )
     return np.array([(first + i, width) for first, rows, width in parts for i in range(rows)], np.int64)
 
@@ -110,7 +88,7 @@ def empty_memories(spans: Table, count: int) -> Bytes:
     return np.zeros((count, -(-int(spans[:, 1].sum()) // WORD) * WORD), np.int8)
 
 
-def restore(st: State, spans: Table, memory: Bytes) -> None:
+def restore(st: s.State, spans: Table, memory: Bytes) -> None:
     """The judge knows again what it knew; nothing has failed."""
     at = 0
     for i in range(len(spans)):
@@ -119,12 +97,12 @@ def restore(st: State, spans: Table, memory: Bytes) -> None:
             value = memory[at]
             st[row, k] = UNKNOWN if value == UNKNOWN_BYTE else value
             at += 1
-    st[WHOLE, FAILED] = 0
-    st[WHOLE, FAILURES] = 0
-    st[WHOLE, OVERFLOW] = 0
+    st[s.WHOLE, s.FAILED] = 0
+    st[s.WHOLE, s.FAILURES] = 0
+    st[s.WHOLE, s.OVERFLOW] = 0
 
 
-def save(st: State, spans: Table, memory: Bytes) -> bool:
+def save(st: s.State, spans: Table, memory: Bytes) -> bool:
     """Write down what the judge knows; False where a value is too large for a byte."""
     at = 0
     for i in range(len(spans)):
@@ -147,7 +125,7 @@ def mixed(h: int, value: int) -> int:
     return h ^ h >> 32
 
 
-def remembered(rows: Table, at: Ints, count: int) -> int:
+def remembered(rows: Table, at: s.Ints, count: int) -> int:
     """The number of the row that stands behind the last: that of the same row before, or its own. `at`: a hash table."""
     h = 0
     for k in range(rows.shape[1]):

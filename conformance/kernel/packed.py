@@ -9,35 +9,12 @@ Rules of this file
    vector instructions.
 """
 
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.one_event import LARGEST, UNKNOWN_BYTE, WORD, Bytes
-from tidegauge.conformance.kernel.state import (
-    AT_LOGS,
-    AT_PAIRS,
-    AT_REGISTRATIONS,
-    AT_TERMS,
-    BROKERS,
-    CACHED,
-    FAILED,
-    FAILURES,
-    NOW,
-    OPTION,
-    OVERFLOW,
-    PAIR,
-    R_REPLICAS,
-    REGISTRATIONS,
-    REPLICA,
-    REPLICAS,
-    ROOM,
-    T_CACHED,
-    TERM_COLUMNS,
-    TERMS,
-    WHOLE,
-    State,
-)
 from tidegauge.traces.columns import UNKNOWN
 
 
-def moved(st: State, row: int, first: int, width: int, memory: Bytes, at: int, write: bool) -> int:
+def moved(st: s.State, row: int, first: int, width: int, memory: Bytes, at: int, write: bool) -> int:
     """Some cells of a row to the memory or back; how large the largest of them is."""
     cells, written = st[row, first : first + width], memory[at : at + width]
     largest = 0
@@ -52,30 +29,30 @@ def moved(st: State, row: int, first: int, width: int, memory: Bytes, at: int, w
     return largest
 
 
-def all_moved(st: State, memory: Bytes, begin: int, write: bool) -> int:
+def all_moved(st: s.State, memory: Bytes, begin: int, write: bool) -> int:
     """Whatever the judge knows; where it ends in the memory, or -1 where a value is too large."""
-    n, room = st[OPTION, BROKERS], st[WHOLE, ROOM]
-    largest = moved(st, WHOLE, 0, NOW, memory, begin, write)
-    at = begin + NOW
+    n, room = st[s.OPTION, s.BROKERS], st[s.WHOLE, s.ROOM]
+    largest = moved(st, s.WHOLE, 0, s.NOW, memory, begin, write)
+    at = begin + s.NOW
     for first, rows, width in (
-        (REPLICAS, n, REPLICA),
-        (st[WHOLE, AT_PAIRS], n * n, PAIR),
-        (st[WHOLE, AT_REGISTRATIONS], st[WHOLE, REGISTRATIONS], R_REPLICAS + 1),
-        (st[WHOLE, AT_TERMS], st[WHOLE, TERMS], TERM_COLUMNS),
+        (s.REPLICAS, n, s.REPLICA),
+        (st[s.WHOLE, s.AT_PAIRS], n * n, s.PAIR),
+        (st[s.WHOLE, s.AT_REGISTRATIONS], st[s.WHOLE, s.REGISTRATIONS], s.R_REPLICAS + 1),
+        (st[s.WHOLE, s.AT_TERMS], st[s.WHOLE, s.TERMS], s.TERM_COLUMNS),
     ):
         for row in range(first, first + rows):
             largest = max(largest, moved(st, row, 0, width, memory, at, write))
             at += width
-    for log in range(n + st[WHOLE, TERMS]):
-        cached = max(st[REPLICAS + log, CACHED] if log < n else st[st[WHOLE, AT_TERMS] + log - n, T_CACHED], 0)
-        for row in range(st[WHOLE, AT_LOGS] + 2 * log, st[WHOLE, AT_LOGS] + 2 * log + 2):
+    for log in range(n + st[s.WHOLE, s.TERMS]):
+        cached = max(st[s.REPLICAS + log, s.CACHED] if log < n else st[st[s.WHOLE, s.AT_TERMS] + log - n, s.T_CACHED], 0)
+        for row in range(st[s.WHOLE, s.AT_LOGS] + 2 * log, st[s.WHOLE, s.AT_LOGS] + 2 * log + 2):
             largest = max(largest, moved(st, row, 0, cached, memory, at, write))
             largest = max(largest, moved(st, row, room, 1, memory, at + cached, write))
             at += cached + 1
     return at if largest <= LARGEST else -1
 
 
-def pack(st: State, memory: Bytes, begin: int) -> int:
+def pack(st: s.State, memory: Bytes, begin: int) -> int:
     """Write down what the judge knows: where the next word begins, or -1 where a value is too large for a byte."""
     at = all_moved(st, memory, begin, True)
     if at < 0:
@@ -86,9 +63,9 @@ def pack(st: State, memory: Bytes, begin: int) -> int:
     return at
 
 
-def unpack(st: State, memory: Bytes, begin: int) -> None:
+def unpack(st: s.State, memory: Bytes, begin: int) -> None:
     """The judge knows again what it knew; nothing has failed."""
     all_moved(st, memory, begin, False)
-    st[WHOLE, FAILED] = 0
-    st[WHOLE, FAILURES] = 0
-    st[WHOLE, OVERFLOW] = 0
+    st[s.WHOLE, s.FAILED] = 0
+    st[s.WHOLE, s.FAILURES] = 0
+    st[s.WHOLE, s.OVERFLOW] = 0

@@ -5,16 +5,16 @@ Rule of this file: rows are compared whole, so no hash stands for them.
 
 from typing import NamedTuple
 
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.one_event import FREE, mixed
-from tidegauge.conformance.kernel.state import Ints
 
 
 class Pool(NamedTuple):
     """Row i is `words[starts[i]:starts[i + 1]]`; a hash table of them, as large as a power of two."""
 
-    words: Ints
-    starts: Ints
-    slots: Ints
+    words: s.Ints
+    starts: s.Ints
+    slots: s.Ints
 
 
 def met(pool: Pool, row: int) -> int:
@@ -35,7 +35,7 @@ def met(pool: Pool, row: int) -> int:
     return row
 
 
-def same(one: Ints, two: Ints) -> bool:
+def same(one: s.Ints, two: s.Ints) -> bool:
     """Whether two rows say the same."""
     if len(one) != len(two):
         return False

@@ -8,72 +8,60 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
-from tidegauge.conformance.kernel.rule_ids import CTRL_07, CTRL_09
-from tidegauge.conformance.kernel.state import (
-    BROKER_EPOCH,
-    BROKERS,
-    C_ELR,
-    FENCED,
-    LOST,
-    OPTION,
-    REGISTERED,
-    REPLICAS,
-    REPORTS_FENCING,
-    WHOLE,
-    State,
-)
+from tidegauge.conformance.kernel import state as s
+from tidegauge.conformance.kernel.rule_ids import RULE
 from tidegauge.conformance.kernel.tally import decide
 from tidegauge.traces.columns import UNKNOWN
 
 
-def register_broker(st: State, b: int, broker_epoch: int, clean: int) -> None:
+def register_broker(st: s.State, b: int, broker_epoch: int, clean: int) -> None:
     """CTRL-09: each incarnation has a higher broker epoch. One that may lack what it had is eligible no more."""
-    known = st[REPLICAS + b, BROKER_EPOCH]
+    known = st[s.REPLICAS + b, s.BROKER_EPOCH]
     if broker_epoch != known:
-        st[REPLICAS + b, FENCED] = UNKNOWN
+        st[s.REPLICAS + b, s.FENCED] = UNKNOWN
     if UNKNOWN not in (broker_epoch, known):
-        decide(st, CTRL_09, broker_epoch >= known, field.BROKER_EPOCH, known, broker_epoch)
-    st[REPLICAS + b, BROKER_EPOCH] = broker_epoch
+        decide(st, RULE.CTRL_09, broker_epoch >= known, field.BROKER_EPOCH, known, broker_epoch)
+    st[s.REPLICAS + b, s.BROKER_EPOCH] = broker_epoch
     if clean == 0:
-        st[REPLICAS + b, LOST] = REGISTERED
-        elr = st[WHOLE, C_ELR]
+        st[s.REPLICAS + b, s.LOST] = s.REGISTERED
+        elr = st[s.WHOLE, s.C_ELR]
         if elr != UNKNOWN:
-            decide(st, CTRL_07, elr >> b & 1 == 0, field.ELR, elr & ~(1 << b), elr)
+            decide(st, RULE.CTRL_07, elr >> b & 1 == 0, field.ELR, elr & ~(1 << b), elr)
 
 
-def fence_broker(st: State, b: int) -> None:
+def fence_broker(st: s.State, b: int) -> None:
     """From here on it leads nothing, and is in no ISR but as the last member."""
-    st[REPLICAS + b, FENCED] = 1
+    st[s.REPLICAS + b, s.FENCED] = 1
 
 
-def unfence_broker(st: State, b: int) -> None:
+def unfence_broker(st: s.State, b: int) -> None:
     """From here on it may lead, and join an ISR."""
-    st[REPLICAS + b, FENCED] = 0
+    st[s.REPLICAS + b, s.FENCED] = 0
 
 
-def some_broker(st: State, registered: int) -> None:
+def some_broker(st: s.State, registered: int) -> None:
     """One is fenced, or no more, or has registered, and nothing says which."""
-    for b in range(st[OPTION, BROKERS]):
-        st[REPLICAS + b, FENCED] = UNKNOWN
+    for b in range(st[s.OPTION, s.BROKERS]):
+        st[s.REPLICAS + b, s.FENCED] = UNKNOWN
         if registered == 1:
-            st[REPLICAS + b, BROKER_EPOCH] = UNKNOWN
-            st[REPLICAS + b, LOST] = UNKNOWN
+            st[s.REPLICAS + b, s.BROKER_EPOCH] = UNKNOWN
+            st[s.REPLICAS + b, s.LOST] = UNKNOWN
 
 
-def not_fenced(st: State, live: int) -> int:
+def not_fenced(st: s.State, live: int) -> int:
     """Who may lead and join: `live` where a change says it, else all but those who are known to be fenced."""
     if live != UNKNOWN:
         return live
-    mask = (1 << st[OPTION, BROKERS]) - 1
-    if st[OPTION, REPORTS_FENCING] == 1:
-        for b in range(st[OPTION, BROKERS]):
-            if st[REPLICAS + b, FENCED] == 1:
+    mask = (1 << st[s.OPTION, s.BROKERS]) - 1
+    if st[s.OPTION, s.REPORTS_FENCING] == 1:
+        for b in range(st[s.OPTION, s.BROKERS]):
+            if st[s.REPLICAS + b, s.FENCED] == 1:
                 mask &= ~(1 << b)
     return int(mask)
 
 
-def joins_as_proposed(st: State, b: int, broker_epoch: int) -> None:
+def joins_as_proposed(st: s.State, b: int, broker_epoch: int) -> None:
     """CTRL-09: a replica joins the ISR in the incarnation that its leader saw (KAFKA-15221)."""
-    known = st[REPLICAS + b, BROKER_EPOCH]
+    known = st[s.REPLICAS + b, s.BROKER_EPOCH]
     if broker_epoch >= 0 and known != UNKNOWN:
-        decide(st, CTRL_09, broker_epoch >= known, field.BROKER_EPOCH, known, broker_epoch)
+        decide(st, RULE.CTRL_09, broker_epoch >= known, field.BROKER_EPOCH, known, broker_epoch)

@@ -1,139 +1,27 @@
-"""The rules the judge checks, in the order reports list them: one number per stable id.
+"""The rules the judge checks, read from catalog.toml: one number per stable id, in the catalog's order.
 
 Rules of this file
 
-1. An id is never reused; a new rule goes behind the last of its group.
-2. What a rule says, its level and the bugs it resembles stand in catalog.toml (conformance/judging/rulebook.py reads them);
-   a test holds the two lists against each other.
+1. An id is never reused; a new rule follows the last of its group in catalog.toml, which is the order of reports.
+2. What a rule says, its level and the bugs it resembles: conformance/judging/rulebook.py.
 """
 
-RULE_IDS = (
-    "TRUNC-01",
-    "TRUNC-02",
-    "TRUNC-03",
-    "TRUNC-04",
-    "TRUNC-05",
-    "HW-01",
-    "HW-02",
-    "HW-03",
-    "HW-04",
-    "HW-05",
-    "HW-06",
-    "HW-07",
-    "HW-08",
-    "HW-09",
-    "HW-10",
-    "FETCH-01",
-    "FETCH-02",
-    "FETCH-03",
-    "FETCH-04",
-    "FETCH-05",
-    "FETCH-06",
-    "FETCH-07",
-    "FETCH-08",
-    "FETCH-09",
-    "FETCH-10",
-    "FENCE-01",
-    "FENCE-02",
-    "APPEND-01",
-    "APPEND-02",
-    "APPEND-03",
-    "EPOCH-01",
-    "EPOCH-02",
-    "EPOCH-03",
-    "EPOCH-04",
-    "EPOCH-05",
-    "EPOCH-06",
-    "ISR-01",
-    "ISR-02",
-    "ISR-03",
-    "ISR-04",
-    "CTRL-01",
-    "CTRL-02",
-    "CTRL-03",
-    "CTRL-04",
-    "CTRL-05",
-    "CTRL-06",
-    "CTRL-07",
-    "CTRL-08",
-    "CTRL-09",
-    "OOR-01",
-    "LOAD-01",
-    "LOAD-02",
-    "LIFE-01",
-    "LOG-01",
-    "LOG-02",
-    "LOG-03",
-    "ACK-01",
-    "READ-01",
-    "DATA-01",
-    "DATA-02",
-    "DATA-03",
-    "SEQ-01",
-)
+import tomllib
+from functools import cache
+from importlib.resources import files
+from types import ModuleType
+from typing import Any
+
+
+@cache
+def catalog() -> dict[str, Any]:
+    """Read catalog.toml."""
+    return tomllib.loads(files("tidegauge").joinpath("catalog.toml").read_text(encoding="utf-8"))
+
+
+RULE_IDS: tuple[str, ...] = tuple(catalog()["rule"])
 RULES = len(RULE_IDS)
 
-(
-    TRUNC_01,
-    TRUNC_02,
-    TRUNC_03,
-    TRUNC_04,
-    TRUNC_05,
-    HW_01,
-    HW_02,
-    HW_03,
-    HW_04,
-    HW_05,
-    HW_06,
-    HW_07,
-    HW_08,
-    HW_09,
-    HW_10,
-    FETCH_01,
-    FETCH_02,
-    FETCH_03,
-    FETCH_04,
-    FETCH_05,
-    FETCH_06,
-    FETCH_07,
-    FETCH_08,
-    FETCH_09,
-    FETCH_10,
-    FENCE_01,
-    FENCE_02,
-    APPEND_01,
-    APPEND_02,
-    APPEND_03,
-    EPOCH_01,
-    EPOCH_02,
-    EPOCH_03,
-    EPOCH_04,
-    EPOCH_05,
-    EPOCH_06,
-    ISR_01,
-    ISR_02,
-    ISR_03,
-    ISR_04,
-    CTRL_01,
-    CTRL_02,
-    CTRL_03,
-    CTRL_04,
-    CTRL_05,
-    CTRL_06,
-    CTRL_07,
-    CTRL_08,
-    CTRL_09,
-    OOR_01,
-    LOAD_01,
-    LOAD_02,
-    LIFE_01,
-    LOG_01,
-    LOG_02,
-    LOG_03,
-    ACK_01,
-    READ_01,
-    DATA_01,
-    DATA_02,
-    DATA_03,
-    SEQ_01,
-) = range(RULES)
+# A module, because Numba compiles attributes of modules as constants (`RULE.HW_10` is a number).
+RULE = ModuleType("RULE", "The number of each rule, by its id.")
+vars(RULE).update({rule_id.replace("-", "_"): number for number, rule_id in enumerate(RULE_IDS)})

@@ -9,6 +9,7 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.copies import FIRST, put_back, repetition
 from tidegauge.conformance.kernel.fencing import fenced, is_assigned, older
 from tidegauge.conformance.kernel.flight import fits, request_handled
@@ -16,51 +17,7 @@ from tidegauge.conformance.kernel.groups import Log, Records, Request, Response
 from tidegauge.conformance.kernel.leader_hw import advance, may_be_forgotten
 from tidegauge.conformance.kernel.lineage import epoch_at, inputs_missing
 from tidegauge.conformance.kernel.log_checks import alive, found, hw_unmoved, leo_unmoved, within
-from tidegauge.conformance.kernel.rule_ids import FENCE_01, FETCH_05, FETCH_06, FETCH_07, FETCH_08, HW_08
-from tidegauge.conformance.kernel.state import (
-    ANS_BASE,
-    ANS_DIV_END,
-    ANS_DIV_EPOCH,
-    ANS_END,
-    ANS_ERROR,
-    ANS_HW,
-    ANS_LOG_START,
-    ANS_LOW_HW,
-    ANS_REC_EPOCH,
-    ANS_TERM,
-    CACHED,
-    DATA,
-    DIVERGED,
-    DUPLICATES,
-    EITHER,
-    EPOCH,
-    HELD,
-    HW,
-    KEPT_LEO,
-    KIND,
-    LAG_RULE,
-    LEO,
-    LOG_START,
-    OPTION,
-    PROCESS,
-    RANGE,
-    REFUSED,
-    REMOTE,
-    REMOTE_EPOCH,
-    REPLICAS,
-    REPORTS_SEND_FETCH,
-    REQ_EPOCH,
-    REQ_LAST,
-    REQ_OFFSET,
-    REQUEST,
-    TERM,
-    TRUNCATION_ON_FETCH,
-    State,
-    entries,
-    epochs_row,
-    pair,
-    starts_row,
-)
+from tidegauge.conformance.kernel.rule_ids import RULE
 from tidegauge.conformance.kernel.tally import decide, same, undecided
 from tidegauge.impl.rules import DIVERGING as DIVERGES
 from tidegauge.impl.rules import (
@@ -75,39 +32,39 @@ from tidegauge.impl.rules import (
 from tidegauge.traces.columns import UNKNOWN
 
 
-def decision(st: State, b: int, p: int, error: int, div_epoch: int, div_end: int, records_from: int) -> int:
+def decision(st: s.State, b: int, p: int, error: int, div_epoch: int, div_end: int, records_from: int) -> int:
     """FETCH-05: READ, DIVERGING or OUT_OF_RANGE, as reported and as the rule has it. Returns what it was."""
     reported = READ if records_from >= 0 or div_epoch == -1 or div_end == -1 else UNKNOWN
     if error == OFFSET_OUT_OF_RANGE:
         reported = OUT_OF_RANGE
     elif div_epoch not in (UNKNOWN, -1) or div_end not in (UNKNOWN, -1):
         reported = DIVERGES
-    n, leo, log_start = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO], st[REPLICAS + b, LOG_START]
-    offset = st[p, REQ_OFFSET]
-    last = st[p, REQ_LAST] if st[OPTION, TRUNCATION_ON_FETCH] == 1 else -1
+    n, leo, log_start = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.LEO], st[s.REPLICAS + b, s.LOG_START]
+    offset = st[p, s.REQ_OFFSET]
+    last = st[p, s.REQ_LAST] if st[s.OPTION, s.TRUNCATION_ON_FETCH] == 1 else -1
     if UNKNOWN in (n, leo, log_start, offset, last):
-        undecided(st, FETCH_05, inputs_missing(n, leo, log_start, offset, last))
+        undecided(st, RULE.FETCH_05, inputs_missing(n, leo, log_start, offset, last))
         return reported
     expected, epoch, end = fetch_decision(
-        entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), log_start, leo, offset, last
+        s.entries(st, s.epochs_row(st, b), n), s.entries(st, s.starts_row(st, b), n), log_start, leo, offset, last
     )
     if reported == UNKNOWN:
-        undecided(st, FETCH_05, 1 << field.DIV_EPOCH | 1 << field.DIV_END)
+        undecided(st, RULE.FETCH_05, 1 << field.DIV_EPOCH | 1 << field.DIV_END)
         return UNKNOWN if expected == OUT_OF_RANGE else int(expected)
     if OUT_OF_RANGE in (expected, reported):
         expected_error = OFFSET_OUT_OF_RANGE if expected == OUT_OF_RANGE else NONE
         reported_error = OFFSET_OUT_OF_RANGE if reported == OUT_OF_RANGE else NONE
-        decide(st, FETCH_05, expected == reported, field.ERROR, expected_error, reported_error)
+        decide(st, RULE.FETCH_05, expected == reported, field.ERROR, expected_error, reported_error)
     elif expected == reported and expected == DIVERGES and fits(div_end, end):
-        decide(st, FETCH_05, fits(div_epoch, epoch), field.DIV_EPOCH, epoch, div_epoch)
+        decide(st, RULE.FETCH_05, fits(div_epoch, epoch), field.DIV_EPOCH, epoch, div_epoch)
     else:
         reported_end = div_end if reported == DIVERGES else -1
-        decide(st, FETCH_05, expected == reported and reported_end == end, field.DIV_END, end, reported_end)
+        decide(st, RULE.FETCH_05, expected == reported and reported_end == end, field.DIV_END, end, reported_end)
     return reported
 
 
 def handle_fetch(
-    st: State,
+    st: s.State,
     b: int,
     f: int,
     asked: Request,
@@ -124,41 +81,41 @@ def handle_fetch(
         alive(st, b)
     found(st, b, before)
     leo_unmoved(st, b, after.leo, field.LEO)
-    p = pair(st, f, b)
+    p = s.pair(st, f, b)
     repeated = FIRST
-    if st[OPTION, DUPLICATES] == 1 and st[OPTION, REPORTS_SEND_FETCH] == 1:
-        repeated = repetition(st, p, asked.epoch, asked.offset, asked.last_epoch, REQUEST)
-    other = request_handled(st, p, f, REQUEST, asked, repeated != FIRST)
+    if st[s.OPTION, s.DUPLICATES] == 1 and st[s.OPTION, s.REPORTS_SEND_FETCH] == 1:
+        repeated = repetition(st, p, asked.epoch, asked.offset, asked.last_epoch, s.REQUEST)
+    other = request_handled(st, p, f, s.REQUEST, asked, repeated != FIRST)
     answered(st, b, f, p, response, data, remote_leo, process, after.hw)
-    if other or (st[OPTION, DUPLICATES] == 1 and st[OPTION, REPORTS_SEND_FETCH] == 0):
-        st[p, KIND] = EITHER
+    if other or (st[s.OPTION, s.DUPLICATES] == 1 and st[s.OPTION, s.REPORTS_SEND_FETCH] == 0):
+        st[p, s.KIND] = s.EITHER
     # a request that arrived twice is recorded, but nobody listens to its response: the other one stays in flight
     if repeated != FIRST:
         put_back(st, p, repeated)
 
 
 def answered(
-    st: State, b: int, f: int, p: int, response: Response, data: Records, remote_leo: int, process: int, hw: int
+    st: s.State, b: int, f: int, p: int, response: Response, data: Records, remote_leo: int, process: int, hw: int
 ) -> None:
     """The response to the request that stands in the pair, and what the leader recorded."""
-    epoch, error = st[p, REQ_EPOCH], response.error
+    epoch, error = st[p, s.REQ_EPOCH], response.error
     # what is recorded for the follower has become the offset at hand: the fetch was read, whenever its response leaves
-    recorded = remote_leo >= 0 and remote_leo == st[p, REQ_OFFSET] and st[p, REMOTE] not in (UNKNOWN, remote_leo)
+    recorded = remote_leo >= 0 and remote_leo == st[p, s.REQ_OFFSET] and st[p, s.REMOTE] not in (UNKNOWN, remote_leo)
     something = recorded or response.hw >= 0 or data.base >= 0 or response.div_epoch >= 0 or response.div_end >= 0
     # a refusal has no body: what has one was served (Partition#fetchRecords throws before it reads)
     if error == UNKNOWN and something:
         error = NONE
     if error == UNKNOWN:
-        undecided(st, FENCE_01, 1 << field.ERROR)
+        undecided(st, RULE.FENCE_01, 1 << field.ERROR)
         forget_response(st, b, p, remote_leo, hw)
         return
     fenced(st, b, epoch, error, is_assigned(st, b, f), older(st, f, p, process))
     if error not in (NONE, OFFSET_OUT_OF_RANGE):
-        st[p, KIND] = REFUSED
-        st[p, ANS_ERROR] = error
+        st[p, s.KIND] = s.REFUSED
+        st[p, s.ANS_ERROR] = error
         hw_unmoved(st, b, hw, field.HW)
         return
-    st[p, PROCESS] = process if process == UNKNOWN else max(process, st[p, PROCESS])
+    st[p, s.PROCESS] = process if process == UNKNOWN else max(process, st[p, s.PROCESS])
     records_from = 0 if recorded else data.base
     reported = decision(st, b, p, error, response.div_epoch, response.div_end, records_from)
     if reported == UNKNOWN:
@@ -169,52 +126,52 @@ def answered(
         read(st, b, f, p, response.hw, response.log_start, data, remote_leo, hw)
         return
     if remote_leo == -1 and may_be_forgotten(st, b, f):
-        st[p, REMOTE_EPOCH] = -1
-    elif remote_leo >= 0 and st[p, REMOTE] == -1 and remote_leo == st[p, KEPT_LEO]:
-        decide(st, HW_08, False, field.REMOTE_LEO, -1, remote_leo)
+        st[p, s.REMOTE_EPOCH] = -1
+    elif remote_leo >= 0 and st[p, s.REMOTE] == -1 and remote_leo == st[p, s.KEPT_LEO]:
+        decide(st, RULE.HW_08, False, field.REMOTE_LEO, -1, remote_leo)
     elif remote_leo != UNKNOWN:
-        same(st, FETCH_07, field.REMOTE_LEO, st[p, REMOTE], remote_leo, 1 << field.REMOTE_LEO)
+        same(st, RULE.FETCH_07, field.REMOTE_LEO, st[p, s.REMOTE], remote_leo, 1 << field.REMOTE_LEO)
     if remote_leo != UNKNOWN:
-        st[p, REMOTE] = remote_leo
+        st[p, s.REMOTE] = remote_leo
     hw_unmoved(st, b, hw, field.HW)
     answered_start(st, b, response.log_start)
-    st[p, KIND] = RANGE if reported == OUT_OF_RANGE else DIVERGED
-    st[p, ANS_DIV_EPOCH] = response.div_epoch
-    st[p, ANS_DIV_END] = response.div_end
-    st[p, ANS_LOG_START] = response.log_start if response.log_start >= 0 else st[REPLICAS + b, LOG_START]
+    st[p, s.KIND] = s.RANGE if reported == OUT_OF_RANGE else s.DIVERGED
+    st[p, s.ANS_DIV_EPOCH] = response.div_epoch
+    st[p, s.ANS_DIV_END] = response.div_end
+    st[p, s.ANS_LOG_START] = response.log_start if response.log_start >= 0 else st[s.REPLICAS + b, s.LOG_START]
 
 
-def forget_response(st: State, b: int, p: int, remote_leo: int, hw: int) -> None:
+def forget_response(st: s.State, b: int, p: int, remote_leo: int, hw: int) -> None:
     """Nothing is known of what became of a fetch: it may have been recorded, again with what was recorded in this epoch."""
-    again = remote_leo != UNKNOWN and remote_leo == st[p, REMOTE] and st[p, REMOTE_EPOCH] == st[REPLICAS + b, EPOCH]
-    st[p, KIND] = UNKNOWN
-    st[p, REMOTE] = remote_leo
-    st[p, REMOTE_EPOCH] = st[p, REMOTE_EPOCH] if again else UNKNOWN
-    st[p, PROCESS] = UNKNOWN
+    again = remote_leo != UNKNOWN and remote_leo == st[p, s.REMOTE] and st[p, s.REMOTE_EPOCH] == st[s.REPLICAS + b, s.EPOCH]
+    st[p, s.KIND] = UNKNOWN
+    st[p, s.REMOTE] = remote_leo
+    st[p, s.REMOTE_EPOCH] = st[p, s.REMOTE_EPOCH] if again else UNKNOWN
+    st[p, s.PROCESS] = UNKNOWN
     advance(st, b, hw, UNKNOWN)
     within(st, b)
 
 
-def read(st: State, b: int, f: int, p: int, res_hw: int, log_start: int, data: Records, remote_leo: int, hw: int) -> None:
+def read(st: s.State, b: int, f: int, p: int, res_hw: int, log_start: int, data: Records, remote_leo: int, hw: int) -> None:
     """FETCH-06, FETCH-07, FETCH-08: records are answered, the offset is recorded, the HW may follow."""
-    offset = st[p, REQ_OFFSET]
+    offset = st[p, s.REQ_OFFSET]
     records(st, b, offset, data)
     if res_hw >= 0:
-        same(st, FETCH_08, field.RES_HW, st[REPLICAS + b, HW], res_hw, 1 << field.HW)
+        same(st, RULE.FETCH_08, field.RES_HW, st[s.REPLICAS + b, s.HW], res_hw, 1 << field.HW)
     answered_start(st, b, log_start)
-    same(st, FETCH_07, field.REMOTE_LEO, offset, remote_leo, 1 << field.REQ_OFFSET)
-    before, kept = st[p, REMOTE], may_be_forgotten(st, b, f)
+    same(st, RULE.FETCH_07, field.REMOTE_LEO, offset, remote_leo, 1 << field.REQ_OFFSET)
+    before, kept = st[p, s.REMOTE], may_be_forgotten(st, b, f)
     after = remote_leo if remote_leo != UNKNOWN else offset
-    st[p, REMOTE] = after
-    st[p, REMOTE_EPOCH] = st[REPLICAS + b, EPOCH]
-    st[p, KIND] = DATA if res_hw >= 0 else HELD
-    st[p, ANS_LOW_HW] = st[REPLICAS + b, HW]
-    st[p, ANS_HW] = res_hw
-    st[p, ANS_LOG_START] = log_start if log_start >= 0 else st[REPLICAS + b, LOG_START]
-    st[p, ANS_BASE] = data.base
-    st[p, ANS_END] = data.end
-    st[p, ANS_REC_EPOCH] = data.epoch
-    st[p, ANS_TERM] = st[REPLICAS + b, TERM]
+    st[p, s.REMOTE] = after
+    st[p, s.REMOTE_EPOCH] = st[s.REPLICAS + b, s.EPOCH]
+    st[p, s.KIND] = s.DATA if res_hw >= 0 else s.HELD
+    st[p, s.ANS_LOW_HW] = st[s.REPLICAS + b, s.HW]
+    st[p, s.ANS_HW] = res_hw
+    st[p, s.ANS_LOG_START] = log_start if log_start >= 0 else st[s.REPLICAS + b, s.LOG_START]
+    st[p, s.ANS_BASE] = data.base
+    st[p, s.ANS_END] = data.end
+    st[p, s.ANS_REC_EPOCH] = data.epoch
+    st[p, s.ANS_TERM] = st[s.REPLICAS + b, s.TERM]
     # Partition#updateFollowerFetchState tries to raise the high watermark only if the recorded end has changed
     trigger = UNKNOWN
     if UNKNOWN not in (before, after) and not (kept and before == after):
@@ -223,24 +180,24 @@ def read(st: State, b: int, f: int, p: int, res_hw: int, log_start: int, data: R
     within(st, b)
 
 
-def answered_start(st: State, b: int, log_start: int) -> None:
+def answered_start(st: s.State, b: int, log_start: int) -> None:
     """FETCH-08: the log start in a response is the leader's. Partition#readRecords.
 
     In a broker's log the line that moves it may stand behind the response: another thread writes it.
     """
-    if log_start >= 0 and st[OPTION, LAG_RULE] == 0:
-        same(st, FETCH_08, field.RES_LOG_START, st[REPLICAS + b, LOG_START], log_start, 1 << field.LOG_START)
+    if log_start >= 0 and st[s.OPTION, s.LAG_RULE] == 0:
+        same(st, RULE.FETCH_08, field.RES_LOG_START, st[s.REPLICAS + b, s.LOG_START], log_start, 1 << field.LOG_START)
 
 
-def records(st: State, b: int, offset: int, data: Records) -> None:
+def records(st: s.State, b: int, offset: int, data: Records) -> None:
     """FETCH-06: what is answered starts at the fetch offset and stands in the leader's log."""
     base, end, rec_epoch = data.base, data.end, data.epoch
     if base < 0:
-        undecided(st, FETCH_06, 1 << field.REC_BASE)
+        undecided(st, RULE.FETCH_06, 1 << field.REC_BASE)
         return
-    same(st, FETCH_06, field.REC_BASE, offset, base, 1 << field.REQ_OFFSET)
-    if end != UNKNOWN and st[REPLICAS + b, LEO] != UNKNOWN:
-        decide(st, FETCH_06, base <= end <= st[REPLICAS + b, LEO], field.REC_END, st[REPLICAS + b, LEO], end)
-    n = st[REPLICAS + b, CACHED]
+    same(st, RULE.FETCH_06, field.REC_BASE, offset, base, 1 << field.REQ_OFFSET)
+    if end != UNKNOWN and st[s.REPLICAS + b, s.LEO] != UNKNOWN:
+        decide(st, RULE.FETCH_06, base <= end <= st[s.REPLICAS + b, s.LEO], field.REC_END, st[s.REPLICAS + b, s.LEO], end)
+    n = st[s.REPLICAS + b, s.CACHED]
     if end > base and rec_epoch >= 0 and n != UNKNOWN:
-        same(st, FETCH_06, field.REC_EPOCH, epoch_at(st, b, n, end - 1), rec_epoch, 1 << field.EPOCHS)
+        same(st, RULE.FETCH_06, field.REC_EPOCH, epoch_at(st, b, n, end - 1), rec_epoch, 1 << field.EPOCHS)

@@ -11,181 +11,142 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.elections import elections_reported, leader_of, unclean_between
 from tidegauge.conformance.kernel.lineage import agree_until, same_or_unknown, snapshot
 from tidegauge.conformance.kernel.memory import in_order
-from tidegauge.conformance.kernel.rule_ids import DATA_01, DATA_03, EPOCH_04
-from tidegauge.conformance.kernel.state import (
-    BROKERS,
-    CACHED,
-    DELETED,
-    EPOCH,
-    FAILED_COUNT,
-    FORGOTTEN_UPTO,
-    HELD_COUNT,
-    LEO,
-    OPTION,
-    PAST,
-    R_EPOCH,
-    R_ISR,
-    R_LEADER,
-    R_PARTITION_EPOCH,
-    R_REPLICAS,
-    R_UNCLEAN,
-    REGISTRATIONS,
-    REPLICAS,
-    T_ACKED,
-    T_CACHED,
-    T_COMMITTED,
-    T_EPOCH,
-    T_LEADER,
-    T_LEO,
-    T_PAST_ACKED,
-    T_PAST_ACKS,
-    T_PAST_COMMITS,
-    T_PAST_COMMITTED,
-    TALLIES,
-    TERM,
-    TERM_COLUMNS,
-    TERMS,
-    UNCLEAN,
-    UNDECIDED_COUNT,
-    WHOLE,
-    State,
-    registration,
-    term,
-)
+from tidegauge.conformance.kernel.rule_ids import RULE
 from tidegauge.conformance.kernel.superseded import room_for_a_registration, room_for_a_term
 from tidegauge.conformance.kernel.tally import counted_again, decide, undecided
 from tidegauge.traces.columns import UNKNOWN
 
 
-def register(st: State, epoch: int, leader: int, isr: int, partition_epoch: int, replicas: int) -> None:
+def register(st: s.State, epoch: int, leader: int, isr: int, partition_epoch: int, replicas: int) -> None:
     """Remember that `leader` leads `epoch`; the ISR is UNKNOWN if the controller left it out, -1 if a replica spoke.
 
     Registrations are a set in the order of what they say: who looks for an epoch need not look at all others.
     """
     room_for_a_registration(st)
-    if st[WHOLE, REGISTRATIONS] == st[WHOLE, PAST]:
+    if st[s.WHOLE, s.REGISTRATIONS] == st[s.WHOLE, s.PAST]:
         return
-    n = st[WHOLE, REGISTRATIONS]
-    row, at = registration(st, n), n
-    st[row, R_EPOCH] = epoch
-    st[row, R_LEADER] = leader
-    st[row, R_ISR] = isr
-    st[row, R_PARTITION_EPOCH] = partition_epoch
-    st[row, R_REPLICAS] = replicas
-    st[row, R_UNCLEAN] = 1 if epoch == st[WHOLE, UNCLEAN] else 0
+    n = st[s.WHOLE, s.REGISTRATIONS]
+    row, at = s.registration(st, n), n
+    st[row, s.R_EPOCH] = epoch
+    st[row, s.R_LEADER] = leader
+    st[row, s.R_ISR] = isr
+    st[row, s.R_PARTITION_EPOCH] = partition_epoch
+    st[row, s.R_REPLICAS] = replicas
+    st[row, s.R_UNCLEAN] = 1 if epoch == st[s.WHOLE, s.UNCLEAN] else 0
     while at > 0:
-        order = in_order(st, registration(st, at - 1), row)
+        order = in_order(st, s.registration(st, at - 1), row)
         if order == 0:
             return
         if order < 0:
             break
         at -= 1
     if at < n:
-        for k in range(R_EPOCH, R_REPLICAS + 1):
+        for k in range(s.R_EPOCH, s.R_REPLICAS + 1):
             value = st[row, k]
             for i in range(n, at, -1):
-                st[registration(st, i), k] = st[registration(st, i - 1), k]
-            st[registration(st, at), k] = value
-    st[WHOLE, REGISTRATIONS] = n + 1
+                st[s.registration(st, i), k] = st[s.registration(st, i - 1), k]
+            st[s.registration(st, at), k] = value
+    st[s.WHOLE, s.REGISTRATIONS] = n + 1
 
 
-def one_leader(st: State, epoch: int, leader: int) -> None:
+def one_leader(st: s.State, epoch: int, leader: int) -> None:
     """EPOCH-04: a leader epoch has one leader, whoever tells of it; what is new is remembered."""
     known = leader_of(st, epoch, leader)
     if known == UNKNOWN:
         register(st, epoch, leader, -1, UNKNOWN, UNKNOWN)
     else:
-        decide(st, EPOCH_04, known == leader, field.LEADER, known, leader)
+        decide(st, RULE.EPOCH_04, known == leader, field.LEADER, known, leader)
 
 
-def open_term(st: State, b: int) -> None:
+def open_term(st: s.State, b: int) -> None:
     """Replica b, whose epoch and log are up to date, begins to lead: DATA-01 and DATA-03 against the terms before."""
-    st[REPLICAS + b, TERM] = -1
-    if st[REPLICAS + b, EPOCH] <= st[WHOLE, FORGOTTEN_UPTO]:
+    st[s.REPLICAS + b, s.TERM] = -1
+    if st[s.REPLICAS + b, s.EPOCH] <= st[s.WHOLE, s.FORGOTTEN_UPTO]:
         return
     room_for_a_term(st)
-    t = st[WHOLE, TERMS]
-    st[WHOLE, TERMS] = t + 1
-    st[REPLICAS + b, TERM] = t
-    for k in range(TERM_COLUMNS):
-        st[term(st, t), k] = 0
-    st[term(st, t), T_EPOCH] = st[REPLICAS + b, EPOCH]
-    st[term(st, t), T_LEADER] = b
-    st[term(st, t), T_LEO] = st[REPLICAS + b, LEO]
-    st[term(st, t), T_CACHED] = st[REPLICAS + b, CACHED]
+    t = st[s.WHOLE, s.TERMS]
+    st[s.WHOLE, s.TERMS] = t + 1
+    st[s.REPLICAS + b, s.TERM] = t
+    for k in range(s.TERM_COLUMNS):
+        st[s.term(st, t), k] = 0
+    st[s.term(st, t), s.T_EPOCH] = st[s.REPLICAS + b, s.EPOCH]
+    st[s.term(st, t), s.T_LEADER] = b
+    st[s.term(st, t), s.T_LEO] = st[s.REPLICAS + b, s.LEO]
+    st[s.term(st, t), s.T_CACHED] = st[s.REPLICAS + b, s.CACHED]
     snapshot(st, b, t)
     for earlier in range(t - 1, -1, -1):  # the latest leader claims most
-        kept(st, earlier, t, T_COMMITTED, DATA_01)
-        kept_of_the_past(st, earlier, t, T_PAST_COMMITTED, T_PAST_COMMITS, DATA_01)
-        kept(st, earlier, t, T_ACKED, DATA_03)
-        kept_of_the_past(st, earlier, t, T_PAST_ACKED, T_PAST_ACKS, DATA_03)
+        kept(st, earlier, t, s.T_COMMITTED, RULE.DATA_01)
+        kept_of_the_past(st, earlier, t, s.T_PAST_COMMITTED, s.T_PAST_COMMITS, RULE.DATA_01)
+        kept(st, earlier, t, s.T_ACKED, RULE.DATA_03)
+        kept_of_the_past(st, earlier, t, s.T_PAST_ACKED, s.T_PAST_ACKS, RULE.DATA_03)
 
 
-def term_of(st: State, leader: int, epoch: int) -> int:
+def term_of(st: s.State, leader: int, epoch: int) -> int:
     """The term of a leader in an epoch; UNDEFINED when the trace has not told of its election."""
-    for t in range(st[WHOLE, TERMS] - 1, -1, -1):
-        if st[term(st, t), T_EPOCH] == epoch and st[term(st, t), T_LEADER] == leader:
+    for t in range(st[s.WHOLE, s.TERMS] - 1, -1, -1):
+        if st[s.term(st, t), s.T_EPOCH] == epoch and st[s.term(st, t), s.T_LEADER] == leader:
             return t
     return -1
 
 
-def commit(st: State, b: int, end: int) -> None:
+def commit(st: s.State, b: int, end: int) -> None:
     """Leader b has shown a high watermark of `end`."""
-    t = st[REPLICAS + b, TERM]
-    if t >= 0 and end > st[term(st, t), T_COMMITTED]:
-        st[term(st, t), T_COMMITTED] = end
-        later_terms(st, t, T_COMMITTED, DATA_01)
+    t = st[s.REPLICAS + b, s.TERM]
+    if t >= 0 and end > st[s.term(st, t), s.T_COMMITTED]:
+        st[s.term(st, t), s.T_COMMITTED] = end
+        later_terms(st, t, s.T_COMMITTED, RULE.DATA_01)
 
 
-def acknowledge(st: State, b: int, end: int) -> None:
+def acknowledge(st: s.State, b: int, end: int) -> None:
     """Leader b has acknowledged an acks=all record that ends at `end`."""
-    t = st[REPLICAS + b, TERM]
-    if t >= 0 and end > st[term(st, t), T_ACKED]:
-        st[term(st, t), T_ACKED] = end
-        later_terms(st, t, T_ACKED, DATA_03)
+    t = st[s.REPLICAS + b, s.TERM]
+    if t >= 0 and end > st[s.term(st, t), s.T_ACKED]:
+        st[s.term(st, t), s.T_ACKED] = end
+        later_terms(st, t, s.T_ACKED, RULE.DATA_03)
 
 
-def later_terms(st: State, t: int, claim: int, rule: int) -> None:
+def later_terms(st: s.State, t: int, claim: int, rule: int) -> None:
     """Hold a grown claim of term t against every later term already seen."""
-    for later in range(st[WHOLE, TERMS]):
-        if st[term(st, later), T_EPOCH] > st[term(st, t), T_EPOCH]:
+    for later in range(st[s.WHOLE, s.TERMS]):
+        if st[s.term(st, later), s.T_EPOCH] > st[s.term(st, t), s.T_EPOCH]:
             kept(st, t, later, claim, rule)
 
 
-def kept(st: State, earlier: int, later: int, claim: int, rule: int) -> None:
+def kept(st: s.State, earlier: int, later: int, claim: int, rule: int) -> None:
     """DATA-01, DATA-03: the later leader was elected with everything the earlier one claims."""
-    if st[term(st, earlier), T_EPOCH] >= st[term(st, later), T_EPOCH]:
+    if st[s.term(st, earlier), s.T_EPOCH] >= st[s.term(st, later), s.T_EPOCH]:
         return
-    if unclean_between(st, int(st[term(st, earlier), T_EPOCH]), int(st[term(st, later), T_EPOCH])):
+    if unclean_between(st, int(st[s.term(st, earlier), s.T_EPOCH]), int(st[s.term(st, later), s.T_EPOCH])):
         return
-    end = st[term(st, earlier), claim]
+    end = st[s.term(st, earlier), claim]
     if end == 0:
         return
-    leo = st[term(st, later), T_LEO]
-    if not elections_reported(st, st[term(st, earlier), T_EPOCH], st[term(st, later), T_EPOCH]):
+    leo = st[s.term(st, later), s.T_LEO]
+    if not elections_reported(st, st[s.term(st, earlier), s.T_EPOCH], st[s.term(st, later), s.T_EPOCH]):
         undecided(st, rule, 1 << field.CLEAN)
     elif leo == UNKNOWN:
         undecided(st, rule, 1 << field.LEO)
     elif leo < end:
         decide(st, rule, False, field.LEO, end, leo)
-    elif st[term(st, earlier), T_CACHED] == UNKNOWN or st[term(st, later), T_CACHED] == UNKNOWN:
+    elif st[s.term(st, earlier), s.T_CACHED] == UNKNOWN or st[s.term(st, later), s.T_CACHED] == UNKNOWN:
         undecided(st, rule, 1 << field.EPOCHS)
     else:
-        start, n = int(st[WHOLE, DELETED]), st[OPTION, BROKERS]
+        start, n = int(st[s.WHOLE, s.DELETED]), st[s.OPTION, s.BROKERS]
         same = agree_until(
-            st, n + earlier, st[term(st, earlier), T_CACHED], n + later, st[term(st, later), T_CACHED], start, end
+            st, n + earlier, st[s.term(st, earlier), s.T_CACHED], n + later, st[s.term(st, later), s.T_CACHED], start, end
         )
         same_or_unknown(st, rule, field.LEO, end, same)
 
 
-def kept_of_the_past(st: State, carrier: int, later: int, claim: int, times: int, rule: int) -> None:
+def kept_of_the_past(st: s.State, carrier: int, later: int, claim: int, times: int, rule: int) -> None:
     """The same for what the earlier term claims for those that are forgotten: asked once, counted for each of them."""
-    n = st[term(st, carrier), times]
+    n = st[s.term(st, carrier), times]
     if n > 0:
-        row = TALLIES + rule
-        held, failed, undecidable = st[row, HELD_COUNT], st[row, FAILED_COUNT], st[row, UNDECIDED_COUNT]
+        row = s.TALLIES + rule
+        held, failed, undecidable = st[row, s.HELD_COUNT], st[row, s.FAILED_COUNT], st[row, s.UNDECIDED_COUNT]
         kept(st, carrier, later, claim, rule)
         counted_again(st, rule, n - 1, held, failed, undecidable)

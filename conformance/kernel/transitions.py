@@ -15,23 +15,11 @@ Rules of this file
 
 from typing import Any, NamedTuple
 
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.one_event import FREE, WORD, Bytes, Judge, Table, ask
 from tidegauge.conformance.kernel.packed import pack, unpack
 from tidegauge.conformance.kernel.pools import Pool, has_room, met, met_again
 from tidegauge.conformance.kernel.rule_ids import RULES
-from tidegauge.conformance.kernel.state import (
-    FAILED,
-    HELD_COUNT,
-    MISSING,
-    OVERFLOW,
-    REGISTRATIONS,
-    TALLIES,
-    TERMS,
-    UNDECIDED_COUNT,
-    WHOLE,
-    Ints,
-    State,
-)
 
 DONE, FULL = range(2)
 LEFT = -2
@@ -49,7 +37,7 @@ SPREAD = 0x1E3779B97F4A7C15
 EFFECT_BITS = 24
 EFFECT = (1 << EFFECT_BITS) - 1
 """The bits of `TO` that number the effect; the state stands above them."""
-COUNTED = (HELD_COUNT, UNDECIDED_COUNT, MISSING)
+COUNTED = (s.HELD_COUNT, s.UNDECIDED_COUNT, s.MISSING)
 """What an effect says of a rule: how many checks held, how many are undecided, and what they lack."""
 SAYS = len(COUNTED) + 1
 """Words of an effect for each rule that it says anything of: the rule, and these."""
@@ -76,7 +64,7 @@ def slot_of(transition: Table, key: int) -> int:
     return slot
 
 
-def entered_again(before: Table, automaton: Automaton, at: Ints) -> None:
+def entered_again(before: Table, automaton: Automaton, at: s.Ints) -> None:
     """Fill hash tables that were made anew; `before` are the transitions so far."""
     for i in range(len(before)):
         if before[i, KEY] != FREE:
@@ -87,31 +75,33 @@ def entered_again(before: Table, automaton: Automaton, at: Ints) -> None:
     met_again(automaton.effects, at[EFFECTS])
 
 
-def said_of(st: State, effects: Pool, row: int) -> int:
+def said_of(st: s.State, effects: Pool, row: int) -> int:
     """Write down as that row what was counted, and count anew; where the row ends. Most events are checked by few rules."""
     at = effects.starts[row]
     for r in range(RULES):
-        tally = TALLIES + r
-        if st[tally, HELD_COUNT] | st[tally, UNDECIDED_COUNT] | st[tally, MISSING] != 0:
+        tally = s.TALLIES + r
+        if st[tally, s.HELD_COUNT] | st[tally, s.UNDECIDED_COUNT] | st[tally, s.MISSING] != 0:
             effects.words[at] = r
             for k in COUNTED:
                 at += 1
                 effects.words[at] = st[tally, k]
             at += 1
-            st[tally, HELD_COUNT] = 0
-            st[tally, UNDECIDED_COUNT] = 0
-            st[tally, MISSING] = 0
+            st[tally, s.HELD_COUNT] = 0
+            st[tally, s.UNDECIDED_COUNT] = 0
+            st[tally, s.MISSING] = 0
     return int(at)
 
 
-def to_be_kept(st: State) -> bool:
+def to_be_kept(st: s.State) -> bool:
     """Whether nothing failed and nothing was, or will at the next event be, forgotten for want of room."""
-    if st[WHOLE, FAILED] != 0 or st[WHOLE, OVERFLOW] != 0:
+    if st[s.WHOLE, s.FAILED] != 0 or st[s.WHOLE, s.OVERFLOW] != 0:
         return False
-    return bool(st[WHOLE, REGISTRATIONS] <= MOST_PAST_KEPT and st[WHOLE, TERMS] <= MOST_PAST_KEPT)
+    return bool(st[s.WHOLE, s.REGISTRATIONS] <= MOST_PAST_KEPT and st[s.WHOLE, s.TERMS] <= MOST_PAST_KEPT)
 
 
-def learnt(run: Any, forgets: Any, ends: Any, judge: Judge, automaton: Automaton, at: Ints, memory: int, symbol: int) -> int:
+def learnt(
+    run: Any, forgets: Any, ends: Any, judge: Judge, automaton: Automaton, at: s.Ints, memory: int, symbol: int
+) -> int:
     """Ask the judge what the symbol does after a memory: where the transition leads and its effect, or LEFT."""
     st, memories, effects = judge.st, automaton.memories, automaton.effects
     unpack(st, automaton.memory, memories.starts[memory] * WORD)
@@ -139,7 +129,7 @@ def learnt(run: Any, forgets: Any, ends: Any, judge: Judge, automaton: Automaton
     return after << EFFECT_BITS | effect
 
 
-def is_full(automaton: Automaton, at: Ints) -> bool:
+def is_full(automaton: Automaton, at: s.Ints) -> bool:
     """Whether there may be no room for one more transition, memory and effect."""
     return not (
         2 * at[TRANSITIONS] < len(automaton.transition)
@@ -148,7 +138,7 @@ def is_full(automaton: Automaton, at: Ints) -> bool:
     )
 
 
-def take_back(transition: Table, symbols: int, rows: Ints, begin: int, upto: int, times: Ints) -> None:
+def take_back(transition: Table, symbols: int, rows: s.Ints, begin: int, upto: int, times: s.Ints) -> None:
     """The transitions from the beginning of a trace have not been taken."""
     state = 0
     for i in range(begin, upto):
@@ -163,14 +153,14 @@ def follow(
     ends: Any,
     judge: Judge,
     automaton: Automaton,
-    at: Ints,
-    rows: Ints,
-    starts: Ints,
-    wanted: Ints,
-    places: Ints,
-    states: Ints,
-    times: Ints,
-    left: Ints,
+    at: s.Ints,
+    rows: s.Ints,
+    starts: s.Ints,
+    wanted: s.Ints,
+    places: s.Ints,
+    states: s.Ints,
+    times: s.Ints,
+    left: s.Ints,
 ) -> int:
     """Follow the traces that are `wanted`, from their `places` on, where they are in these `states`: how often each effect
     occurred, and which of them are `left` to the kernel.

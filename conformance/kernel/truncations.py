@@ -7,40 +7,14 @@ Rules of this file
 """
 
 from tidegauge.conformance.kernel import fields as field
+from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.flight import as_answered, given, without_error
 from tidegauge.conformance.kernel.follower import accepted
 from tidegauge.conformance.kernel.forks import truncate_fork
 from tidegauge.conformance.kernel.groups import Log, Request, Response, Truncation
 from tidegauge.conformance.kernel.lineage import cache_truncate, inputs_missing, starts_at
 from tidegauge.conformance.kernel.log_checks import alive, cache_in_order, found, hw_becomes, leo_becomes, set_hw, within
-from tidegauge.conformance.kernel.rule_ids import HW_06, HW_07, OOR_01, TRUNC_01, TRUNC_03, TRUNC_05
-from tidegauge.conformance.kernel.state import (
-    ANS_DIV_END,
-    ANS_DIV_EPOCH,
-    CACHED,
-    DIVERGED,
-    FOLLOWING,
-    HELD,
-    HW,
-    HW_MOVED,
-    KIND,
-    LEO,
-    LOG_START,
-    MORE_ROUNDS,
-    NOTHING,
-    OPTION,
-    RANGE,
-    REPLICAS,
-    REQ_EPOCH,
-    REQ_OFFSET,
-    ROLE,
-    TRUNCATION_ON_FETCH,
-    State,
-    entries,
-    epochs_row,
-    pair,
-    starts_row,
-)
+from tidegauge.conformance.kernel.rule_ids import RULE
 from tidegauge.conformance.kernel.tally import as_expected, decide, same, undecided
 from tidegauge.impl.rules import (
     RESET_TO_LEADER_START,
@@ -51,49 +25,49 @@ from tidegauge.impl.rules import (
 from tidegauge.traces.columns import UNKNOWN
 
 
-def truncate(st: State, b: int, offset: int, div_epoch: int, div_end: int, truncated: Truncation, after: Log) -> None:
+def truncate(st: s.State, b: int, offset: int, div_epoch: int, div_end: int, truncated: Truncation, after: Log) -> None:
     """TRUNC-01 by the T-table, TRUNC-03 and HW-07 for what the truncation leaves."""
     target, completed = truncated.target, truncated.completed
-    n, before = st[REPLICAS + b, CACHED], st[REPLICAS + b, LEO]
+    n, before = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.LEO]
     if UNKNOWN in (n, before, offset, div_epoch, div_end):
         missing = inputs_missing(n, before, 0, offset, 0)
         if UNKNOWN in (div_epoch, div_end):
             missing |= 1 << field.DIV_EPOCH | 1 << field.DIV_END
-        undecided(st, TRUNC_01, missing)
+        undecided(st, RULE.TRUNC_01, missing)
     else:
         _row, expected, done = truncation_target(
-            entries(st, epochs_row(st, b), n), entries(st, starts_row(st, b), n), before, offset, div_epoch, div_end
+            s.entries(st, s.epochs_row(st, b), n), s.entries(st, s.starts_row(st, b), n), before, offset, div_epoch, div_end
         )
-        as_expected(st, TRUNC_01, field.TARGET, expected, target)
+        as_expected(st, RULE.TRUNC_01, field.TARGET, expected, target)
         if completed != UNKNOWN:
-            decide(st, TRUNC_01, done == (completed == 1), field.COMPLETED, 1 if done else 0, completed)
+            decide(st, RULE.TRUNC_01, done == (completed == 1), field.COMPLETED, 1 if done else 0, completed)
         if target == UNKNOWN:
             target = expected
         if completed == UNKNOWN:
             completed = 1 if done else 0
     truncate_at(st, b, target, after)
-    st[REPLICAS + b, MORE_ROUNDS] = UNKNOWN if completed == UNKNOWN else 1 - completed
+    st[s.REPLICAS + b, s.MORE_ROUNDS] = UNKNOWN if completed == UNKNOWN else 1 - completed
 
 
-def truncate_at(st: State, b: int, target: int, after: Log) -> None:
+def truncate_at(st: s.State, b: int, target: int, after: Log) -> None:
     """TRUNC-03 and HW-07: UnifiedLog#truncateTo. UNKNOWN is below every number, so what is lowered to it is unknown."""
-    before = st[REPLICAS + b, LEO]
-    leo_becomes(st, b, TRUNC_03, min(before, target), after.leo, 1 << field.TARGET | 1 << field.LEO_BEFORE)
-    old = st[REPLICAS + b, HW]
+    before = st[s.REPLICAS + b, s.LEO]
+    leo_becomes(st, b, RULE.TRUNC_03, min(before, target), after.leo, 1 << field.TARGET | 1 << field.LEO_BEFORE)
+    old = st[s.REPLICAS + b, s.HW]
     lowered = high_watermark_after_truncation(old, target)
-    hw_becomes(st, b, HW_07, lowered, after.hw, 1 << field.TARGET | 1 << field.HW_BEFORE)
+    hw_becomes(st, b, RULE.HW_07, lowered, after.hw, 1 << field.TARGET | 1 << field.HW_BEFORE)
     cache_truncate(st, b, target)
     # below its start the whole log goes and begins again at the target (UnifiedLog#truncateTo, #truncateFullyAndStartAt)
-    if target != UNKNOWN and st[REPLICAS + b, LOG_START] > target:
-        st[REPLICAS + b, LOG_START] = target
-    elif target == UNKNOWN and st[REPLICAS + b, LOG_START] > 0:
+    if target != UNKNOWN and st[s.REPLICAS + b, s.LOG_START] > target:
+        st[s.REPLICAS + b, s.LOG_START] = target
+    elif target == UNKNOWN and st[s.REPLICAS + b, s.LOG_START] > 0:
         starts_at(st, b, UNKNOWN)
     cache_in_order(st, b)
     within(st, b)
 
 
 def handle_diverging_response(
-    st: State,
+    st: s.State,
     b: int,
     leader: int,
     asked: Request,
@@ -105,60 +79,60 @@ def handle_diverging_response(
     """AbstractFetcherThread#truncateOnFetchResponse."""
     alive(st, b)
     found(st, b, before)
-    p = pair(st, b, leader)
+    p = s.pair(st, b, leader)
     epoch, offset, div_epoch, div_end = asked.epoch, asked.offset, response.div_epoch, response.div_end
     without_error(st, response.error)
-    if st[p, KIND] in (DIVERGED, HELD):
-        epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
-        offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
+    if st[p, s.KIND] in (s.DIVERGED, s.HELD):
+        epoch = st[p, s.REQ_EPOCH] if epoch == UNKNOWN else epoch
+        offset = st[p, s.REQ_OFFSET] if offset == UNKNOWN else offset
     accepted(st, b, leader, epoch, offset)
-    if given(st, p, leader, DIVERGED, epoch, offset, False):
-        as_answered(st, field.DIV_EPOCH, st[p, ANS_DIV_EPOCH], div_epoch)
-        as_answered(st, field.DIV_END, st[p, ANS_DIV_END], div_end)
-        div_epoch = st[p, ANS_DIV_EPOCH] if div_epoch == UNKNOWN else div_epoch
-        div_end = st[p, ANS_DIV_END] if div_end == UNKNOWN else div_end
+    if given(st, p, leader, s.DIVERGED, epoch, offset, False):
+        as_answered(st, field.DIV_EPOCH, st[p, s.ANS_DIV_EPOCH], div_epoch)
+        as_answered(st, field.DIV_END, st[p, s.ANS_DIV_END], div_end)
+        div_epoch = st[p, s.ANS_DIV_EPOCH] if div_epoch == UNKNOWN else div_epoch
+        div_end = st[p, s.ANS_DIV_END] if div_end == UNKNOWN else div_end
     follows_no_hw(st, b, after.hw)
     truncate(st, b, offset, div_epoch, div_end, truncated, after)
-    st[p, KIND] = NOTHING
+    st[p, s.KIND] = s.NOTHING
 
 
-def follows_no_hw(st: State, b: int, hw: int) -> None:
+def follows_no_hw(st: s.State, b: int, hw: int) -> None:
     """HW-06: nothing is taken over from a diverging response but where to truncate (KAFKA-14704).
 
     The high watermark may have been said to move before, or with the truncation, which by itself raises none.
     """
-    moved, old = st[REPLICAS + b, HW_MOVED], st[REPLICAS + b, HW]
+    moved, old = st[s.REPLICAS + b, s.HW_MOVED], st[s.REPLICAS + b, s.HW]
     if UNKNOWN not in (hw, old) and hw > old:
-        decide(st, HW_06, False, field.HW, old, hw)
+        decide(st, RULE.HW_06, False, field.HW, old, hw)
         set_hw(st, b, hw)
     elif moved == UNKNOWN:
-        undecided(st, HW_06, 1 << field.HW)
+        undecided(st, RULE.HW_06, 1 << field.HW)
     else:
-        decide(st, HW_06, moved == -1, field.HW, moved, old)
+        decide(st, RULE.HW_06, moved == -1, field.HW, moved, old)
 
 
-def truncate_to_high_watermark(st: State, b: int, target: int, before: Log, after: Log) -> None:
+def truncate_to_high_watermark(st: s.State, b: int, target: int, before: Log, after: Log) -> None:
     """TRUNC-05: AbstractFetcherThread#truncateToHighWatermark is for a follower that has no epochs."""
     alive(st, b)
     found(st, b, before)
-    n, old = st[REPLICAS + b, CACHED], st[REPLICAS + b, HW]
-    if st[OPTION, TRUNCATION_ON_FETCH] == 1 and n == UNKNOWN:
-        undecided(st, TRUNC_05, 1 << field.EPOCHS)
-    elif st[OPTION, TRUNCATION_ON_FETCH] == 1:
-        decide(st, TRUNC_05, n == 0, field.ENTRIES, 0, n)
+    n, old = st[s.REPLICAS + b, s.CACHED], st[s.REPLICAS + b, s.HW]
+    if st[s.OPTION, s.TRUNCATION_ON_FETCH] == 1 and n == UNKNOWN:
+        undecided(st, RULE.TRUNC_05, 1 << field.EPOCHS)
+    elif st[s.OPTION, s.TRUNCATION_ON_FETCH] == 1:
+        decide(st, RULE.TRUNC_05, n == 0, field.ENTRIES, 0, n)
     if target != UNKNOWN:
-        same(st, TRUNC_05, field.TARGET, old, target, 1 << field.HW)
+        same(st, RULE.TRUNC_05, field.TARGET, old, target, 1 << field.HW)
     else:
         target = old
     # a leader that truncates loses what others have copied from it; where nothing is cut off, nothing is lost
-    role = st[REPLICAS + b, ROLE]
-    if UNKNOWN not in (role, target) and target < st[REPLICAS + b, LEO]:
-        decide(st, TRUNC_05, role == FOLLOWING, field.ROLE, FOLLOWING, role)
+    role = st[s.REPLICAS + b, s.ROLE]
+    if UNKNOWN not in (role, target) and target < st[s.REPLICAS + b, s.LEO]:
+        decide(st, RULE.TRUNC_05, role == s.FOLLOWING, field.ROLE, s.FOLLOWING, role)
     truncate_at(st, b, target, after)
 
 
 def handle_out_of_range(
-    st: State,
+    st: s.State,
     b: int,
     leader: int,
     asked: Request,
@@ -172,41 +146,41 @@ def handle_out_of_range(
     """OOR-01: AbstractFetcherThread#fetchOffsetAndTruncate, three cases."""
     alive(st, b)
     found(st, b, before)
-    p, epoch, offset = pair(st, b, leader), asked.epoch, asked.offset
-    if st[p, KIND] in (RANGE, HELD):
-        epoch = st[p, REQ_EPOCH] if epoch == UNKNOWN else epoch
-        offset = st[p, REQ_OFFSET] if offset == UNKNOWN else offset
+    p, epoch, offset = s.pair(st, b, leader), asked.epoch, asked.offset
+    if st[p, s.KIND] in (s.RANGE, s.HELD):
+        epoch = st[p, s.REQ_EPOCH] if epoch == UNKNOWN else epoch
+        offset = st[p, s.REQ_OFFSET] if offset == UNKNOWN else offset
     accepted(st, b, leader, epoch, offset)
-    given(st, p, leader, RANGE, epoch, offset, False)
-    st[p, KIND] = NOTHING
-    had = st[REPLICAS + b, LEO]
+    given(st, p, leader, s.RANGE, epoch, offset, False)
+    st[p, s.KIND] = s.NOTHING
+    had = st[s.REPLICAS + b, s.LEO]
     if UNKNOWN in (leader_start, leader_end, had):
-        undecided(st, OOR_01, 1 << field.LEADER_START | 1 << field.LEADER_END | 1 << field.LEO)
+        undecided(st, RULE.OOR_01, 1 << field.LEADER_START | 1 << field.LEADER_END | 1 << field.LEO)
         set_hw(st, b, after.hw)
-        leo_becomes(st, b, OOR_01, UNKNOWN, after.leo, 1 << field.LEADER_END)
+        leo_becomes(st, b, RULE.OOR_01, UNKNOWN, after.leo, 1 << field.LEADER_END)
         starts_at(st, b, log_start)
-        st[REPLICAS + b, CACHED] = UNKNOWN
+        st[s.REPLICAS + b, s.CACHED] = UNKNOWN
         return
     case, expected = out_of_range_reset(leader_start, leader_end, had)
     if target != UNKNOWN:
-        as_expected(st, OOR_01, field.TARGET, expected, target)
+        as_expected(st, RULE.OOR_01, field.TARGET, expected, target)
     # only a log wholly below the leader's start is dropped (UnifiedLog#truncateFullyAndStartAt)
     if case == RESET_TO_LEADER_START:
-        leo_becomes(st, b, OOR_01, expected, after.leo, 0)
-        hw_becomes(st, b, OOR_01, expected, after.hw, 0)
+        leo_becomes(st, b, RULE.OOR_01, expected, after.leo, 0)
+        hw_becomes(st, b, RULE.OOR_01, expected, after.hw, 0)
         starts_at(st, b, expected)
-        st[REPLICAS + b, CACHED] = 0
+        st[s.REPLICAS + b, s.CACHED] = 0
         truncate_fork(st, b, 0)
         if log_start != UNKNOWN:
-            as_expected(st, OOR_01, field.LOG_START, expected, log_start)
+            as_expected(st, RULE.OOR_01, field.LOG_START, expected, log_start)
     else:
-        old = st[REPLICAS + b, HW]
-        leo_becomes(st, b, OOR_01, expected, after.leo, 0)
-        hw_becomes(st, b, OOR_01, high_watermark_after_truncation(old, expected), after.hw, 1 << field.HW_BEFORE)
+        old = st[s.REPLICAS + b, s.HW]
+        leo_becomes(st, b, RULE.OOR_01, expected, after.leo, 0)
+        hw_becomes(st, b, RULE.OOR_01, high_watermark_after_truncation(old, expected), after.hw, 1 << field.HW_BEFORE)
         cache_truncate(st, b, expected)
         # a leader that ends below this log's start: all of it goes (UnifiedLog#truncateTo)
         if log_start != UNKNOWN:
             starts_at(st, b, log_start)
-        elif st[REPLICAS + b, LOG_START] > expected:
+        elif st[s.REPLICAS + b, s.LOG_START] > expected:
             starts_at(st, b, expected)
     within(st, b)

@@ -11,7 +11,7 @@ Rules of this file
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 
 from tidegauge.conformance.judging.judge import frozen_inputs
 from tidegauge.conformance.judging.options import options_of
-from tidegauge.conformance.kernel import superseded
+from tidegauge.conformance.kernel import state, superseded
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.conformance.kernel.rule_ids import RULES
 from tidegauge.conformance.kernel.state import (
@@ -64,7 +64,10 @@ class Prepared:
         last = np.full((asked, brokers, len(FINAL)), UNKNOWN, np.int64)
         caches = np.zeros((asked, brokers, ROOM, 2), np.int64)
         run: Callable[..., None] = judge_traces
-        with patch.multiple(superseded, MOST_PAST=int(st[WHOLE, PAST]), TERMS_AT_ONCE=SOON) if self.full else nullcontext():
+        with ExitStack() as little_room:
+            if self.full:
+                little_room.enter_context(patch.object(state, "MOST_PAST", int(st[WHOLE, PAST])))
+                little_room.enter_context(patch.object(superseded, "TERMS_AT_ONCE", SOON))
             run(st, *self.inputs, last, caches)
         kept, first = int(st[WHOLE, FAILURES]), int(st[WHOLE, AT_FAILURES])
         tallies = st[TALLIES : TALLIES + RULES, : FAILED_TRACES + 1]

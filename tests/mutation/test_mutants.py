@@ -19,7 +19,7 @@ from tests.mutation.kernel_watch import Watch
 from tests.mutation.mutants import mutants_of, statements_less
 from tests.mutation.prepared import prepared
 from tests.mutation.run import KILLERS, killed, known_survivors, load_tables, path_of
-from tidegauge.conformance.kernel import superseded
+from tidegauge.conformance.kernel import state
 from tidegauge.conformance.kernel.state import FAILED_TRACES, HELD_COUNT, MOST_PAST, PAST_FULL
 from tidegauge.spec.proofs.small_changes import Mutant
 from tidegauge.traces.model.behaviour import numbered
@@ -129,7 +129,7 @@ def test_a_full_table_forgets_and_goes_on() -> None:
     *_, grows = prepared("grows", [lost], LITTLE).said()
     *_, goes_on = prepared("full", [lost], LITTLE, full=True).said()
     assert (grows, goes_on) == (PAST_FULL, 0)
-    assert superseded.MOST_PAST == MOST_PAST
+    assert state.MOST_PAST == MOST_PAST
 
 
 def test_traces_behind_each_other_stand_in_a_table_of_their_own() -> None:

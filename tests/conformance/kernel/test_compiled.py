@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numba import types
 
-from tidegauge.conformance.kernel import ahead, compiled, fields, whole
+from tidegauge.conformance.kernel import ahead, compiled, fields, state
 from tidegauge.impl import rules
 
 
@@ -36,7 +36,7 @@ def test_other_code_has_another_place(tmp_path: Path, monkeypatch: pytest.Monkey
     assert compiled.cache_directory() != before
 
 
-@pytest.mark.parametrize(("module", "name"), [(whole, "FINAL"), (fields, "ROLE")])
+@pytest.mark.parametrize(("module", "name"), [(state, "FINAL"), (fields, "ROLE")])
 def test_another_constant_has_another_place(
     module: ModuleType, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ from tidegauge.conformance.evidence.beyond import CASES, RunCase
 from tidegauge.conformance.evidence.mutation import mutants
 from tidegauge.conformance.judging import judge as judging
 from tidegauge.conformance.judging.judge import PAST, Judgement, judge, judge_with
-from tidegauge.conformance.kernel import superseded, terms
+from tidegauge.conformance.kernel import state, superseded, terms
 from tidegauge.conformance.kernel.judge_kernel import judge_traces
 from tidegauge.conformance.kernel.state import MOST_PAST, State
 from tidegauge.traces.columns import UNKNOWN, Columns, to_columns
@@ -106,14 +106,14 @@ def going_on(count: int) -> Columns:
 def tables(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of the tables that the judge takes."""
     sizes: list[int] = []
-    allocate = judging.allocate
+    allocate = state.allocate
 
     def noted(*given: object) -> State:
         st: State = allocate(*given)
         sizes.append(st.nbytes)
         return st
 
-    monkeypatch.setattr(judging, "allocate", noted)
+    monkeypatch.setattr(state, "allocate", noted)
     return sizes
 
 

@@ -20,9 +20,9 @@ from benchmarks.measure import Report, parser
 from benchmarks.profiled import Function, spent
 from benchmarks.runs import repeated, runs_of
 from benchmarks.timed import on_one_core
-from tidegauge.conformance.judging.check import How, check
+from tidegauge.conformance.judging.check import CheckOptions, check
 from tidegauge.conformance.judging.check import Report as Judged
-from tidegauge.conformance.judging.side_by_side import check_all
+from tidegauge.conformance.judging.side_by_side import check_in_parallel
 from tidegauge.conformance.kernel.compiled import compiled
 from tidegauge.traces.columns import UNKNOWN, to_columns
 from tidegauge.traces.files import ndjson, parquet
@@ -102,7 +102,7 @@ def side_by_side(report: Report, path: Path, events: int, repetitions: int) -> N
         conforms(check([path]), path, events)
 
     def by_two() -> None:
-        conforms(check_all([path], How(), 2), path, events)
+        conforms(check_in_parallel([path], CheckOptions(), 2), path, events)
 
     one = report.time("large NDJSON", events, "events", by_one, repetitions)
     two = report.time("large NDJSON, two processes", events, "events", by_two, repetitions)

@@ -8,13 +8,15 @@ from tidegauge.commands import masters
 from tidegauge.impl.errors import UsageError
 
 if TYPE_CHECKING:
-    from tidegauge.conformance.judging.check import How, Report
+    from tidegauge.conformance.judging.check import CheckOptions, Report
 
 OF_LOGS = {"layout": "--layout", "topic": "--topic", "partition": "--partition", "begin": "--from", "end": "--to"}
 """Arguments of `check` that are about broker logs."""
 
 
-def followed(args: argparse.Namespace, how: "How", say: Callable[[str], None], note: Callable[[str], None]) -> "Report":
+def followed(
+    args: argparse.Namespace, how: "CheckOptions", say: Callable[[str], None], note: Callable[[str], None]
+) -> "Report":
     """The report on what came. `say` is told each rule that breaks at once, `note` what is wrong with the input."""
     if len(args.path) != 1:
         raise UsageError(f"check --spark --follow: expected one directory, seen {len(args.path)} paths")

@@ -37,12 +37,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge traces: NDJSON or Parquet files, or directories of Kafka broker logs or of their segments."""
-    from tidegauge.conformance.judging.check import How
+    from tidegauge.conformance.judging.check import CheckOptions
     from tidegauge.conformance.judging.report.html import write_html
     from tidegauge.conformance.judging.report.json_report import json_text, schema_text, write_json
     from tidegauge.conformance.judging.report.junit import write_junit
     from tidegauge.conformance.judging.report.text import as_text
-    from tidegauge.conformance.judging.side_by_side import check_all
+    from tidegauge.conformance.judging.side_by_side import check_in_parallel
     from tidegauge.traces.files.replacing import directory, replacing
 
     if args.json_schema:
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("check: expected a path, seen none; name a file or a directory, or - for standard input")
     out = directory(args.out) if args.out else None
     seen = sys.stderr.isatty() and not args.quiet
-    how = How(profiles.chosen(args), args.layout, selections.chosen(args))
+    how = CheckOptions(profiles.chosen(args), args.layout, selections.chosen(args))
     if args.results and not args.spark:
         raise UsageError("check: expected --results with --spark, seen it without")
     if args.until_idle and not args.follow:
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
 
         report = check_on_spark(args.path, how, masters.chosen(args), args.results)
     else:
-        report = check_all(args.path, how, args.processes, aside if seen else silent)
+        report = check_in_parallel(args.path, how, args.processes, aside if seen else silent)
     echo(json_text(report) if args.json else as_text(report, colour=colour(), everything=args.all))
     if out is not None:
         for name, write in (("check.json", write_json), ("check.xml", write_junit), ("index.html", write_html)):

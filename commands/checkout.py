@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from tidegauge.commands.terminal import aside
-from tidegauge.conformance.judging.tool import PACKAGE, installed, project, tool_version
+from tidegauge.conformance.judging.tool import PACKAGE, installed_distribution, project_table, tool_version
 
 NAMED = 3
 """So many files are named in a message."""
@@ -55,7 +55,7 @@ def version() -> str:
     root = PACKAGE.parent
     if is_checkout(root):
         return f"{tool_version()}, the checkout in {root}"
-    return tool_version() if installed() else f"unknown, the package in {PACKAGE}"
+    return tool_version() if installed_distribution() else f"unknown, the package in {PACKAGE}"
 
 
 def checkout_of(folder: Path) -> Path | None:
@@ -66,12 +66,12 @@ def checkout_of(folder: Path) -> Path | None:
 
 def is_checkout(root: Path) -> bool:
     """Whether a folder is one: a project of that name, with the package in it."""
-    return (root / "tidegauge" / "__init__.py").is_file() and bool(project(root))
+    return (root / "tidegauge" / "__init__.py").is_file() and bool(project_table(root))
 
 
 def installed_from() -> Path | None:
     """The folder that this package was installed from, if it was installed from one."""
-    found = installed()
+    found = installed_distribution()
     try:
         origin = json.loads((found and found.read_text("direct_url.json")) or "{}")
     except json.JSONDecodeError:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tidegauge.commands.counts import natural, positive
 from tidegauge.commands.terminal import echo, only_steps
-from tidegauge.conformance.judging.progress import SEED
+from tidegauge.conformance.judging.progress import DEFAULT_SEED
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +15,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--interleavings", type=positive, default=1_000_000, help="distinct interleavings to judge (default 1000000)"
     )
-    parser.add_argument("--seed", type=natural, default=SEED, help=f"seed of the walks (default {SEED})")
+    parser.add_argument("--seed", type=natural, default=DEFAULT_SEED, help=f"seed of the walks (default {DEFAULT_SEED})")
 
 
 def run(args: argparse.Namespace) -> int:

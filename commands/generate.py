@@ -5,7 +5,7 @@ import argparse
 from tidegauge.commands import masters, profiles
 from tidegauge.commands.counts import natural, positive
 from tidegauge.commands.terminal import echo
-from tidegauge.conformance.judging.progress import SEED
+from tidegauge.conformance.judging.progress import DEFAULT_SEED
 from tidegauge.conformance.judging.verdicts import CONFORMS, UNDECIDED
 from tidegauge.impl.errors import TidegaugeError, UsageError
 from tidegauge.traces.files.replacing import replacing, writable
@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     profiles.arguments(parser, "profile of the implementation (default fetch-truncation)")
     parser.add_argument("--steps", type=positive, default=24, help="transitions per interleaving (default 24)")
     parser.add_argument("--fault", help="walk the graph of this faulty implementation instead; tidegauge bugs lists them")
-    parser.add_argument("--seed", type=natural, default=SEED, help=f"seed of the walks (default {SEED})")
+    parser.add_argument("--seed", type=natural, default=DEFAULT_SEED, help=f"seed of the walks (default {DEFAULT_SEED})")
     parser.add_argument(
         "--simulate", action="store_true", help="instead: random runs of the specification, taken by TLC, within any bounds"
     )

@@ -24,7 +24,7 @@ from tidegauge.spec.interrupts import Asked, heard
 from tidegauge.traces.files.uri import elsewhere
 
 if TYPE_CHECKING:
-    from tidegauge.conformance.judging.check import How, Report
+    from tidegauge.conformance.judging.check import CheckOptions, Report
     from tidegauge.conformance.judging.follow import News
 
 POLL = 0.2
@@ -71,7 +71,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def followed(args: argparse.Namespace, how: "How", say: Callable[[str], None], note: Callable[[str], None]) -> "Report":
+def followed(
+    args: argparse.Namespace, how: "CheckOptions", say: Callable[[str], None], note: Callable[[str], None]
+) -> "Report":
     """The report on what came. `say` is told each failure at once, `note` what is wrong with the input."""
     from tidegauge.conformance.judging.follow import Alarm, Follow, Withdrawn
 
@@ -90,7 +92,9 @@ def followed(args: argparse.Namespace, how: "How", say: Callable[[str], None], n
     return follow.report()
 
 
-def _logs(path: Path, idle: float | None, how: "How", say: Callable[[str], None], note: Callable[[str], None]) -> "Report":
+def _logs(
+    path: Path, idle: float | None, how: "CheckOptions", say: Callable[[str], None], note: Callable[[str], None]
+) -> "Report":
     """The report on broker logs."""
     from tidegauge.conformance.judging.follow import Alarm, Withdrawn
     from tidegauge.conformance.judging.follow_logs import FollowLogs

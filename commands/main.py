@@ -29,7 +29,7 @@ from tidegauge.commands import (
     scenario,
 )
 from tidegauge.commands.terminal import aside, interrupted, nobody_reads, written
-from tidegauge.conformance.judging.garbage import collect_seldom
+from tidegauge.conformance.judging.garbage import collect_garbage_rarely
 from tidegauge.conformance.judging.verdicts import BAD
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.spec.errors import SpecError
@@ -93,7 +93,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `tidegauge` command."""
-    collect_seldom()
+    collect_garbage_rarely()
     try:
         args = parser().parse_args(argv)
         return int(args.of.run(args))

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tidegauge.conformance.judging.check import How, Report, check
+from tidegauge.conformance.judging.check import CheckOptions, Report, check
 from tidegauge.conformance.judging.inputs import is_parquet
-from tidegauge.conformance.judging.merged import merged
+from tidegauge.conformance.judging.merged import merge_reports
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check.arrow_path import ArrowPath
 from tidegauge.spark_check.errors import task_failures
@@ -28,7 +28,7 @@ LOGS = ("logs", "log")
 
 
 def check_on_spark(
-    paths: Sequence[str | AnyPath], how: How, master: str = "local[*]", results: str | AnyPath | None = None
+    paths: Sequence[str | AnyPath], how: CheckOptions, master: str = "local[*]", results: str | AnyPath | None = None
 ) -> Report:
     """Judge the Parquet files and the captures below `paths`; rows about Parquet are left in `results`, and found there."""
     given = [at(path) for path in paths]
@@ -45,7 +45,7 @@ def check_on_spark(
             with task_failures(None):
                 tasks = spark.sparkContext.parallelize(captures, len(captures))
                 reports += tasks.map(lambda path: judged(path, how)).collect()
-    return merged(reports, how.explained)
+    return merge_reports(reports, how.explained)
 
 
 def holds_parquet(path: AnyPath) -> bool:
@@ -63,7 +63,7 @@ def _on_disk(path: AnyPath) -> Path:
     return path
 
 
-def judged(path: str, how: How) -> Report:
+def judged(path: str, how: CheckOptions) -> Report:
     """The report on one capture; what was read stays where it was judged."""
     return replace(check([path], how), judged=())
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from tidegauge.conformance.judging.check import How, Report
+from tidegauge.conformance.judging.check import CheckOptions, Report
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check.arrivals import FOLLOWED, Arrivals, last_look, log_in
 from tidegauge.spark_check.errors import task_failures
@@ -67,7 +67,7 @@ class Batches:
 
 
 def follow_on_spark(
-    path: str | Path, how: How, master: str, results: str | Path, idle: float | None, say: Say, note: Say
+    path: str | Path, how: CheckOptions, master: str, results: str | Path, idle: float | None, say: Say, note: Say
 ) -> Report:
     """Judge what arrives until nothing came for `idle` seconds, or a signal. `say` is told what fails, `note` the rest."""
     folder, target = at(path), on_a_path(results, "--results of what is followed")
@@ -77,7 +77,7 @@ def follow_on_spark(
 
 
 def followed(
-    spark: "SparkSession", folder: AnyPath, how: How, results: Path, idle: float | None, say: Say, note: Say
+    spark: "SparkSession", folder: AnyPath, how: CheckOptions, results: Path, idle: float | None, say: Say, note: Say
 ) -> Report:
     """The same in a session that runs."""
     judge = judge_by(how.profile)
@@ -129,7 +129,7 @@ def _refuse(folder: AnyPath, results: Path) -> None:
 
 
 def _query(
-    spark: "SparkSession", folder: AnyPath, results: Path, how: How, judge: str, batches: Batches
+    spark: "SparkSession", folder: AnyPath, results: Path, how: CheckOptions, judge: str, batches: Batches
 ) -> "StreamingQuery":
     from tidegauge.spark_check.source import register  # noqa: PLC0415  it needs PySpark
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from tidegauge.conformance.judging.check import How
+from tidegauge.conformance.judging.check import CheckOptions
 from tidegauge.conformance.judging.explain import Explanation, explain, what_failed
 from tidegauge.conformance.judging.judge import RuleTally, judge
-from tidegauge.conformance.judging.verdicts import added
+from tidegauge.conformance.judging.verdicts import add_tallies
 from tidegauge.spark_check.place import reader
 from tidegauge.spark_check.totals import sum_rules
 from tidegauge.spark_check.work import problem_of
@@ -43,7 +43,7 @@ class Broken:
 class Tallied:
     """What has been judged so far."""
 
-    how: How
+    how: CheckOptions
     files: int = 0
     traces: int = 0
     events: int = 0
@@ -58,7 +58,9 @@ class Tallied:
             if row["problem"]:
                 yield problem_of(row)
             yield from self._broken(row)
-            self.rules |= {rule: added(self.rules.get(rule, RuleTally()), one) for rule, one in sum_rules([row]).items()}
+            self.rules |= {
+                rule: add_tallies(self.rules.get(rule, RuleTally()), one) for rule, one in sum_rules([row]).items()
+            }
         self.files += len({row["fingerprint"] for row in rows})
         self.traces += sum(row["traces"] for row in rows)
         self.events += sum(row["events"] for row in rows)
@@ -75,7 +77,7 @@ class Tallied:
             yield Broken(rule, where, traces, explained.get(rule))
 
 
-def _explained(row: Row, rules: Iterable[str], how: How) -> dict[str, Explanation]:
+def _explained(row: Row, rules: Iterable[str], how: CheckOptions) -> dict[str, Explanation]:
     """The first failures of rules in a row group, explained; none if another file is in its place by now."""
     try:
         with reader(row["path"]) as opened:

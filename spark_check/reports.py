@@ -10,11 +10,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tidegauge.conformance.judging.check import How, Input, Judged, Report, explained, of_all
-from tidegauge.conformance.judging.environment import warnings
+from tidegauge.conformance.judging.check import (
+    CheckedInput,
+    CheckOptions,
+    JudgedBatch,
+    Report,
+    explain_failures,
+    overall_verdict,
+)
+from tidegauge.conformance.judging.environment import lost_disk_notes
 from tidegauge.conformance.judging.inputs import InputBatch
 from tidegauge.conformance.judging.judge import RuleTally, judge
-from tidegauge.conformance.judging.verdicts import added, rule_verdicts, run_verdict
+from tidegauge.conformance.judging.verdicts import add_tallies, rule_verdicts, run_verdict
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.spark_check.judging import Run
 from tidegauge.spark_check.place import reader
@@ -23,35 +30,35 @@ from tidegauge.spark_check.work import problem_of
 from tidegauge.traces.schema import MISSING
 
 
-def report_of(run: Run, how: How) -> Report:
+def report_of(run: Run, how: CheckOptions) -> Report:
     """The report on a run over Parquet files."""
     inputs = tuple(_input(run, path) for path in run.files)
     tallies = {rule: RuleTally() for rule in RULE_IDS}
     for one in inputs:
-        tallies = {verdict.rule.id: added(tallies[verdict.rule.id], verdict.tally) for verdict in one.rules}
+        tallies = {verdict.rule.id: add_tallies(tallies[verdict.rule.id], verdict.tally) for verdict in one.rules}
     judged = tuple(_failing(run.rows, how))
     lost = [(node, f"{row['path']}: row group {row['row_group']}") for row in run.rows for node in row["lost_disks"]]
     resumed = [f"{run.resumed:,} of {len(run.rows):,} row groups had been judged before"] if run.resumed else []
     return Report(
         inputs=inputs,
-        verdict=of_all(inputs),
+        verdict=overall_verdict(inputs),
         rules=rule_verdicts(tallies),
-        explanations=tuple(explained(judged, how.explained)),
+        explanations=tuple(explain_failures(judged, how.explained)),
         failures=sum(tally.failed_traces for tally in tallies.values()),
         seconds=run.seconds,
-        notes=(*warnings(lost), *resumed),
+        notes=(*lost_disk_notes(lost), *resumed),
     )
 
 
-def _input(run: Run, path: str) -> Input:
+def _input(run: Run, path: str) -> CheckedInput:
     if path not in run.heads:
         rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS})
-        return Input(path, "Parquet", 0, 0, (run.unreadable[path],), rules=rules)
+        return CheckedInput(path, "Parquet", 0, 0, (run.unreadable[path],), rules=rules)
     rows = [row for row in run.rows if row["path"] == path]
     missing = tuple(run.heads[path].config.extra.get(MISSING, ()))
     rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS} | sum_rules(rows))
     events = sum(row["events"] for row in rows)
-    return Input(
+    return CheckedInput(
         path=path,
         kind="Parquet",
         traces=sum(row["traces"] for row in rows),
@@ -63,7 +70,7 @@ def _input(run: Run, path: str) -> Input:
     )
 
 
-def _failing(rows: Sequence[Any], how: How) -> Iterator[Judged]:
+def _failing(rows: Sequence[Any], how: CheckOptions) -> Iterator[JudgedBatch]:
     """The first row groups with failures, until there are enough of them to explain."""
     found = 0
     for row in rows:
@@ -73,4 +80,4 @@ def _failing(rows: Sequence[Any], how: How) -> Iterator[Judged]:
                 batch = InputBatch(f"{row['path']}: row group {row['row_group']}", opened.read(row["row_group"]), config)
             judgement = judge(batch.columns, config)
             found += len(judgement.failures)
-            yield Judged(batch, judgement, row["path"])
+            yield JudgedBatch(batch, judgement, row["path"])

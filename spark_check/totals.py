@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegauge.conformance.judging.judge import RuleTally
-from tidegauge.conformance.judging.verdicts import added
+from tidegauge.conformance.judging.verdicts import add_tallies
 
 
 @dataclass(frozen=True)
@@ -49,5 +49,5 @@ def sum_rules(rows: Iterable[Mapping[str, Any]]) -> dict[str, RuleTally]:
         for said in row["tallies"]:
             counts = {name: said[name] for name in ("held", "failed", "undecided", "failed_traces")}
             tally = RuleTally(**counts, missing=tuple(said["missing"]))
-            sums[said["rule"]] = added(sums.get(said["rule"], RuleTally()), tally)
+            sums[said["rule"]] = add_tallies(sums.get(said["rule"], RuleTally()), tally)
     return dict(sorted(sums.items()))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidegauge.conformance.judging.check import Judged, Report, check
+from tidegauge.conformance.judging.check import JudgedBatch, Report, check
 from tidegauge.conformance.judging.judge import ReplicaState
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka.shipped import FOLDER
@@ -69,7 +69,7 @@ def expectations(directory: Path) -> dict[str, dict[str, list[str]]]:
     return tomllib.loads((beside if beside.exists() else FOLDER / "expected.toml").read_text(encoding="utf-8"))
 
 
-def _compared(judged: tuple[Judged, ...], disks: Mapping[tuple[str, int], Mapping[str, Any]]) -> Iterator[str]:
+def _compared(judged: tuple[JudgedBatch, ...], disks: Mapping[tuple[str, int], Mapping[str, Any]]) -> Iterator[str]:
     """One entry per replica on disk: empty, or how the judge's last state of it differs."""
     known = {
         (trace.tp, broker): state

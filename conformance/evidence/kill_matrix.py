@@ -22,7 +22,7 @@ from functools import cache, partial
 import numpy as np
 
 from tidegauge.conformance.judging.judge import judge
-from tidegauge.conformance.judging.progress import SEED
+from tidegauge.conformance.judging.progress import DEFAULT_SEED
 from tidegauge.conformance.judging.workers import workers
 from tidegauge.conformance.kernel.compiled import compiled
 from tidegauge.impl.errors import IllegalStateError
@@ -66,12 +66,12 @@ class Kill:
     judged: Judged
 
 
-def kill(fault: Fault, seed: int = SEED) -> Kill:
+def kill(fault: Fault, seed: int = DEFAULT_SEED) -> Kill:
     """Judge the fault's traces within its own bounds, or growing ones."""
     return Kill(fault, judged_within(shown_in(fault), fault.rules, seed=seed))
 
 
-def kill_all(seed: int = SEED) -> Iterator[Kill]:
+def kill_all(seed: int = DEFAULT_SEED) -> Iterator[Kill]:
     """Every fault, in the order of the table, on all cores."""
     compiled()  # before there are several processes
     with workers(os.cpu_count() or 1) as side_by_side:
@@ -89,7 +89,7 @@ def shown_in(fault: Fault) -> tuple[Shown, ...]:
 
 
 def judged_within(
-    places: Sequence[Shown], rules: Rules, switches: Mapping[str, bool | str] | None = None, seed: int = SEED
+    places: Sequence[Shown], rules: Rules, switches: Mapping[str, bool | str] | None = None, seed: int = DEFAULT_SEED
 ) -> Judged:
     """The traces of a generation with wrong rules or switches, judged as that generation, until a rule fails."""
     outcome = Judged(Fate.SHOWS_NOTHING, {}, places[-1].bounds, 0)

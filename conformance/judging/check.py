@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from tidegauge.conformance.judging.because.history import Kept
-from tidegauge.conformance.judging.damage import set_aside
-from tidegauge.conformance.judging.environment import Lost, lost_disks, warnings
+from tidegauge.conformance.judging.because.history import HistoryCache
+from tidegauge.conformance.judging.damage import undecide_after_loss
+from tidegauge.conformance.judging.environment import LostDisk, lost_disk_notes, lost_disks
 from tidegauge.conformance.judging.explain import Explanation, explain
-from tidegauge.conformance.judging.inputs import Found, InputBatch, opened, read
+from tidegauge.conformance.judging.inputs import InputBatch, InputFindings, open_input, read_input
 from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally, judge
-from tidegauge.conformance.judging.partial import standing
+from tidegauge.conformance.judging.partial import keep_certain_failures
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.conformance.judging.recurring import Recurring
 from tidegauge.conformance.judging.sequence import RULE as SEQUENCE
@@ -37,7 +37,7 @@ from tidegauge.conformance.judging.verdicts import (
     decides_data_path,
     rule_verdicts,
     run_verdict,
-    total,
+    total_tallies,
 )
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import named
@@ -48,7 +48,7 @@ from tidegauge.traces.schema import Config
 
 Of = TypeVar("Of")
 
-EXPLAINED = 10
+EXPLAINED_FAILURES = 10
 """Failures explained in a report, unless it is said otherwise."""
 
 WORST = ("DATA-03", "DATA-01", "DATA-02", "READ-01", "ACK-01")
@@ -56,7 +56,7 @@ WORST = ("DATA-03", "DATA-01", "DATA-02", "READ-01", "ACK-01")
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedBatch:
     """A batch with what the judge says about it."""
 
     batch: InputBatch
@@ -65,7 +65,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Input:
+class CheckedInput:
     """One path: what it is, and how much of it was read."""
 
     path: str
@@ -85,14 +85,14 @@ class Input:
 class Report:
     """The response to `tidegauge check`."""
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[CheckedInput, ...]
     verdict: Verdict
     rules: tuple[RuleVerdict, ...]
     explanations: tuple[Explanation, ...]
     failures: int
     seconds: float
     notes: tuple[str, ...] = ()
-    judged: tuple[Judged, ...] = field(default=(), repr=False)
+    judged: tuple[JudgedBatch, ...] = field(default=(), repr=False)
 
     @property
     def events(self) -> int:
@@ -130,7 +130,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class How:
+class CheckOptions:
     """How paths are judged: `profile` replaces the one their configs name, `layout` is the pattern of broker logs.
 
     With a `selection` that part of broker logs is judged, with a `span` that of an NDJSON file. Of the failures `explained`
@@ -140,25 +140,25 @@ class How:
     profile: str | None = None
     layout: str | None = None
     selection: Selection | None = None
-    explained: int = EXPLAINED
+    explained: int = EXPLAINED_FAILURES
     span: Span | None = None
 
 
-def check(paths: Sequence[str | Path], how: How = How(), echo: Echo = lambda _line: None) -> Report:
+def check(paths: Sequence[str | Path], how: CheckOptions = CheckOptions(), echo: Echo = lambda _line: None) -> Report:
     """Judge the traces in `paths`. The path `-` is standard input."""
     begin = time.perf_counter()
-    inputs: list[Input] = []
-    kept: list[Judged] = []
+    inputs: list[CheckedInput] = []
+    kept: list[JudgedBatch] = []
     judgements: list[Judgement] = []
     notes: list[str] = []
     by = Recurring().judge
     for path in paths:
-        with opened(path) as source:
-            for part, kind, batches, found in read(source, how.layout, how.selection, how.span):
+        with open_input(path) as source:
+            for part, kind, batches, found in read_input(source, how.layout, how.selection, how.span):
                 name = str(path) if part == source.name else part
                 mine: list[Judgement] = []
-                lost: list[Lost] = []
-                for one in (one for batch in batches for one in judged(batch, name, how.profile, found.problems, by)):
+                lost: list[LostDisk] = []
+                for one in (one for batch in batches for one in judge_batch(batch, name, how.profile, found.problems, by)):
                     lost += lost_disks(one.batch.stored, one.batch.config, one.batch.traces, one.batch.source)
                     mine.append(replace(one.judgement, failures=(), final=()))
                     if one.batch.traces is not None or (
@@ -166,15 +166,15 @@ def check(paths: Sequence[str | Path], how: How = How(), echo: Echo = lambda _li
                     ):
                         kept.append(one)
                     echo(f"{name}: {sum(j.traces for j in mine):,} traces, {sum(j.events for j in mine):,} events judged")
-                inputs.append(input_of(name, kind, found, mine))
+                inputs.append(checked_input(name, kind, found, mine))
                 judgements += mine
-                notes += [*found.notes, *warnings(lost)]
-    rules = rule_verdicts(total(judgements))
+                notes += [*found.notes, *lost_disk_notes(lost)]
+    rules = rule_verdicts(total_tallies(judgements))
     return Report(
         inputs=tuple(inputs),
-        verdict=of_all(inputs),
+        verdict=overall_verdict(inputs),
         rules=rules,
-        explanations=tuple(explained(kept, how.explained)),
+        explanations=tuple(explain_failures(kept, how.explained)),
         failures=sum(tally.failed_traces for j in judgements for tally in j.tallies.values()),
         seconds=time.perf_counter() - begin,
         notes=(*notes, *(note for j in judgements for note in j.notes)),
@@ -182,15 +182,15 @@ def check(paths: Sequence[str | Path], how: How = How(), echo: Echo = lambda _li
     )
 
 
-def input_of(path: str, kind: str, found: Found, judgements: Sequence[Judgement]) -> Input:
+def checked_input(path: str, kind: str, found: InputFindings, judgements: Sequence[Judgement]) -> CheckedInput:
     """What came of one path."""
-    tallies = total(judgements)
+    tallies = total_tallies(judgements)
     events = sum(judgement.events for judgement in judgements)
     missing = list(found.missing)
     if found.covered and events and not decides_data_path(tallies):
         missing.append("the data path: no rule about what a broker does with records could be decided")
     rules = rule_verdicts(tallies)
-    return Input(
+    return CheckedInput(
         path=path,
         kind=kind,
         traces=sum(judgement.traces for judgement in judgements),
@@ -203,19 +203,19 @@ def input_of(path: str, kind: str, found: Found, judgements: Sequence[Judgement]
     )
 
 
-def of_all(inputs: Sequence[Input]) -> Verdict:
+def overall_verdict(inputs: Sequence[CheckedInput]) -> Verdict:
     """One input that fails, or of which nothing is decided, is not made good by another; one without events is bad input."""
     verdicts = {one.verdict for one in inputs if one.events}
     worst = (Verdict.FAIL, Verdict.INCONCLUSIVE, Verdict.PASS)
     return next((verdict for verdict in worst if verdict in verdicts), Verdict.SUITE_ERROR)
 
 
-def judged(
+def judge_batch(
     batch: InputBatch, path: str, profile: str | None, problems: list[Problem], by: Callable[..., Judgement] = judge
-) -> Iterator[Judged]:
+) -> Iterator[JudgedBatch]:
     """What the judge says about a batch."""
     config = batch.config if profile is None else replace(batch.config, profile=profile)
-    unknown = unknown_profile(batch.source, config, len(batch.stored))
+    unknown = unknown_profile_problem(batch.source, config, len(batch.stored))
     if unknown is not None:
         problems.append(unknown)
         return
@@ -226,19 +226,19 @@ def judged(
             judgement = judge_sequence(judgement, batch.traces, batch.columns)
         judgement = judge_unknown_caches(judgement, batch.traces, batch.columns, config)
         if batch.damaged is not None:
-            judgement = set_aside(judgement, batch.damaged, batch.traces[0].name)
+            judgement = undecide_after_loss(judgement, batch.damaged, batch.traces[0].name)
         if batch.doubts:
-            judgement = standing(judgement, batch.traces[0], config, batch.doubts)
+            judgement = keep_certain_failures(judgement, batch.traces[0], config, batch.doubts)
     elif batch.by_line is not None:
         if judgement.failures or judgement.tallies[UNKNOWN_CACHES].undecided:
             for again in batch.by_line():
-                yield from judged(again, path, profile, problems, by)
+                yield from judge_batch(again, path, profile, problems, by)
             return
         judgement = replace(judgement, tallies=judgement.tallies | {SEQUENCE: RuleTally(batch.numbered, 0, 0, (), 0)})
-    yield Judged(batch, judgement, path)
+    yield JudgedBatch(batch, judgement, path)
 
 
-def unknown_profile(source: str, config: Config, events: int) -> Problem | None:
+def unknown_profile_problem(source: str, config: Config, events: int) -> Problem | None:
     """What is wrong where a config names a profile that nobody knows: so many events cannot be judged."""
     try:
         named(config.profile)
@@ -247,9 +247,9 @@ def unknown_profile(source: str, config: Config, events: int) -> Problem | None:
     return None
 
 
-def explained(judged: Sequence[Judged], most: int) -> Iterator[Explanation]:
+def explain_failures(judged: Sequence[JudgedBatch], most: int) -> Iterator[Explanation]:
     """The failures to explain, explained."""
-    kept: Kept = {}
+    kept: HistoryCache = {}
     for one, failure in worst_first((of, failure) for of in judged for failure in of.judgement.failures)[:most]:
         batch = one.batch
         explanation = explain(batch.columns, batch.config, failure, batch.traces, batch.source, kept=kept)

@@ -14,8 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from tidegauge.conformance.judging.events import event_at
-from tidegauge.conformance.judging.inputs import InputBatch, opened, read
-from tidegauge.conformance.judging.partial import Doubt, with_gaps
+from tidegauge.conformance.judging.inputs import InputBatch, open_input, read_input
+from tidegauge.conformance.judging.partial import LogGap, with_gaps
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces.files import ndjson, parquet
 from tidegauge.traces.files.replacing import replacing, writable
@@ -40,8 +40,8 @@ def convert(path: str | Path, target: str | Path, layout: str | None = None) -> 
     writable(target)
     problems: list[Problem] = []
     batches: list[InputBatch] = []
-    with opened(path) as source:
-        for _, _, of_part, found in read(source, layout):
+    with open_input(path) as source:
+        for _, _, of_part, found in read_input(source, layout):
             batches += [replace(batch, config=_lacking(batch.config, found.missing)) for batch in list(of_part)]
             problems += found.problems
         events = sum(len(batch.columns) for batch in batches)
@@ -89,8 +89,8 @@ def _lacking(config: Config, missing: Sequence[str]) -> Config:
     return replace(config, extra={**config.extra, MISSING: list(missing)}) if missing else config
 
 
-def _gaps(batch: InputBatch) -> Sequence[Doubt]:
+def _gaps(batch: InputBatch) -> Sequence[LogGap]:
     """Where lines of the one trace are missing. Behind a line that could not be read nothing is sure."""
     if batch.damaged is None:
         return batch.doubts
-    return (*batch.doubts, Doubt(batch.damaged - 1, len(batch.columns), "a line that could not be read"))
+    return (*batch.doubts, LogGap(batch.damaged - 1, len(batch.columns), "a line that could not be read"))

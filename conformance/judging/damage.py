@@ -11,7 +11,7 @@ from dataclasses import replace
 from tidegauge.conformance.judging.judge import Judgement, RuleTally
 
 
-def set_aside(judgement: Judgement, row: int, name: str) -> Judgement:
+def undecide_after_loss(judgement: Judgement, row: int, name: str) -> Judgement:
     """The judgement on one trace called `name` that lost a line in front of its event number `row`, counted from 0."""
     behind = {failure.rule for failure in judgement.failures if failure.row >= row}
     if not behind:

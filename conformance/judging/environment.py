@@ -9,11 +9,13 @@ from tidegauge.traces.columns import Columns
 from tidegauge.traces.files.distinct import Distinct, table_of
 from tidegauge.traces.schema import Config, Trace
 
-Lost = tuple[int, str]
+LostDisk = tuple[int, str]
 """The node that lost its disk, and where that was read."""
 
 
-def lost_disks(given: Columns | Distinct, config: Config, traces: tuple[Trace, ...] | None, source: str) -> Iterator[Lost]:
+def lost_disks(
+    given: Columns | Distinct, config: Config, traces: tuple[Trace, ...] | None, source: str
+) -> Iterator[LostDisk]:
     """One per replica that was gone."""
     events = None if traces is None else [event for trace in traces for event in trace.events]
     nodes = [*config.nodes, *([] if config.controller is None else [config.controller])]
@@ -26,7 +28,7 @@ def lost_disks(given: Columns | Distinct, config: Config, traces: tuple[Trace, .
         yield nodes[int(table.node[row if rows is None else rows[row]])], at or source
 
 
-def warnings(lost: Iterable[Lost]) -> Iterator[str]:
+def lost_disk_notes(lost: Iterable[LostDisk]) -> Iterator[str]:
     """One per node."""
     by: dict[int, list[str]] = {}
     for node, at in lost:

@@ -53,18 +53,18 @@ def _decoded(name: str, value: int, config: Config) -> Any:
     if kind is FieldKind.NODE:
         return _node(value, config)
     if kind is FieldKind.NODES:
-        return members(value, config)
+        return node_ids(value, config)
     if kind is FieldKind.BOOL:
         return bool(value)
     return value
 
 
-def members(mask: int, config: Config) -> tuple[int, ...]:
+def node_ids(mask: int, config: Config) -> tuple[int, ...]:
     """The node ids in a mask."""
     return tuple(node for at, node in enumerate(config.nodes) if mask >= 0 and mask >> at & 1)
 
 
-def words(compared: str, value: int | None, config: Config) -> str:
+def value_text(compared: str, value: int | None, config: Config) -> str:
     """A value that a check compared."""
     if value is None:
         return "unknown"
@@ -79,7 +79,7 @@ def words(compared: str, value: int | None, config: Config) -> str:
     if compared in FIELDS:
         kind = FIELDS[compared].kind
         if kind is FieldKind.NODES:
-            return "{" + ", ".join(map(str, members(value, config))) + "}"
+            return "{" + ", ".join(map(str, node_ids(value, config))) + "}"
         if kind is FieldKind.NODE:
             node = _node(value, config)
             return "none" if node is None else f"node {node}"
@@ -88,7 +88,7 @@ def words(compared: str, value: int | None, config: Config) -> str:
     return "undefined (-1)" if value == -1 else str(value)
 
 
-def event_words(event: Event) -> str:
+def event_text(event: Event) -> str:
     """One line: the event and what it tells."""
     return f"n{event.node} {event.event}" + "".join(f" {name}={_plain(value)}" for name, value in event.fields.items())
 

@@ -11,10 +11,10 @@ Rules of this file
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tidegauge.conformance.judging.because import because, has_causes
-from tidegauge.conformance.judging.because.history import Kept, history
-from tidegauge.conformance.judging.events import event_at, event_words, words
-from tidegauge.conformance.judging.grid import grid
+from tidegauge.conformance.judging.because import find_root_cause, has_root_cause
+from tidegauge.conformance.judging.because.history import HistoryCache, failure_history
+from tidegauge.conformance.judging.events import event_at, event_text, value_text
+from tidegauge.conformance.judging.grid import snapshot_grid
 from tidegauge.conformance.judging.judge import Failure
 from tidegauge.conformance.judging.replay import Snapshot, replay
 from tidegauge.conformance.judging.rulebook import Rule, looks_like, releases_of, rulebook
@@ -29,7 +29,7 @@ STATES = ("running", "role")
 
 
 @dataclass(frozen=True)
-class Place:
+class TraceRow:
     """A row of a trace of some columns; `traces` are the events that these were made from, where there are any.
 
     Where the columns are not the beginning of their trace, `begun` is the judge's table behind the `earlier` events.
@@ -98,7 +98,7 @@ class Explanation:
     because: tuple[ExplainedCause, ...]
     trace: str
     tp: str
-    place: Place = field(repr=False, compare=False)
+    place: TraceRow = field(repr=False, compare=False)
     config: Config
     at: str
     expected: str
@@ -123,13 +123,13 @@ def explain(
     failure: Failure,
     traces: Sequence[Trace] | None = None,
     source: str = "",
-    kept: Kept | None = None,
+    kept: HistoryCache | None = None,
 ) -> Explanation:
     """Explain a failure. `traces` are the events that the columns were made from, if any; failures may share `kept`."""
-    return explain_at(Place(columns, config, failure.trace, failure.row, traces, source), failure, kept)
+    return explain_at(TraceRow(columns, config, failure.trace, failure.row, traces, source), failure, kept)
 
 
-def explain_at(place: Place, failure: Failure, kept: Kept | None = None) -> Explanation:
+def explain_at(place: TraceRow, failure: Failure, kept: HistoryCache | None = None) -> Explanation:
     """Explain the failure that was found there."""
     columns, config, first, begun = place.columns, place.config, place.rows.start, place.begun
     window = _involved(columns, config, failure.row, first, STEPS)
@@ -137,15 +137,15 @@ def explain_at(place: Place, failure: Failure, kept: Kept | None = None) -> Expl
     snapshots = {s.row: s for s in replay(columns, config, failure.trace, failure.row, back, begun)}
     shown = tuple(ExplainedStep(place.number(row), place.event(row), snapshots[row]) for row in window)
     rule = rulebook()[failure.rule]
-    expected = words(failure.compared, failure.expected, config)
-    actual = words(failure.compared, failure.actual, config)
+    expected = value_text(failure.compared, failure.expected, config)
+    actual = value_text(failure.compared, failure.actual, config)
     last = shown[-1].event
     subject = "it" if failure.compared in STATES else failure.compared
     says = f"n{last.node} {last.event}: {subject} is {actual}, expected {expected}. {rule.means}"
     causes: tuple[ExplainedCause, ...] = ()
-    if has_causes(rule.id):
-        past = history(columns, config, failure.trace, failure.row, place.event, kept, begun)
-        found = because(past, failure, place.tp or "the partition")
+    if has_root_cause(rule.id):
+        past = failure_history(columns, config, failure.trace, failure.row, place.event, kept, begun)
+        found = find_root_cause(past, failure, place.tp or "the partition")
         if found is not None:
             says = found.says if rule.id.startswith("DATA-") else f"{found.says} {rule.means}"
             causes = tuple(ExplainedCause(one.says, place.number(one.row), past.event(one.row).at) for one in found.causes)
@@ -187,7 +187,7 @@ def _involved(columns: Columns, config: Config, row: int, first: int, steps: int
     return chosen[::-1]
 
 
-def text(explanation: Explanation) -> str:
+def explanation_text(explanation: Explanation) -> str:
     """The explanation for a terminal."""
     return "\n".join(_lines(explanation))
 
@@ -196,7 +196,7 @@ def what_failed(e: Explanation) -> Iterator[str]:
     """What failed, where, and what was expected."""
     yield f"  trace     {e.trace}{' (' + e.tp + ')' if e.tp else ''}"
     yield f"  at        {e.at or 'event ' + str(e.steps[-1].number)}"
-    yield f"  event     {event_words(e.event)}"
+    yield f"  event     {event_text(e.event)}"
     yield f"  expected  {e.compared} {e.expected}"
     yield f"  actual    {e.compared} {e.actual}"
 
@@ -214,9 +214,9 @@ def _lines(e: Explanation) -> Iterator[str]:
     if not e.bugs and e.rule.bugs and releases_of(e.config):
         yield f"  looks like no bug that is known of {', '.join(releases_of(e.config))}"
     yield "  before it, as far as the trace tells:"
-    yield from (f"    {line}" for line in grid(e.before, e.config))
+    yield from (f"    {line}" for line in snapshot_grid(e.before, e.config))
     yield f"  what led there ({e.left_out:,} other events not shown):"
     for step in e.steps:
         mark = ">" if step is e.steps[-1] else " "
         where = f"   [{step.event.at}]" if step.event.at else ""
-        yield f"  {mark} {step.number:>5}  {event_words(step.event)}{where}"
+        yield f"  {mark} {step.number:>5}  {event_text(step.event)}{where}"

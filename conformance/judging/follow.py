@@ -15,15 +15,22 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeAlias
 
-from tidegauge.conformance.judging.check import How, Report, input_of, of_all, unknown_profile, worst_first
-from tidegauge.conformance.judging.environment import Lost, warnings
-from tidegauge.conformance.judging.events import words
+from tidegauge.conformance.judging.check import (
+    CheckOptions,
+    Report,
+    checked_input,
+    overall_verdict,
+    unknown_profile_problem,
+    worst_first,
+)
+from tidegauge.conformance.judging.environment import LostDisk, lost_disk_notes
+from tidegauge.conformance.judging.events import value_text
 from tidegauge.conformance.judging.explain import Explanation, what_failed
 from tidegauge.conformance.judging.followed import Followed
-from tidegauge.conformance.judging.inputs import Found
+from tidegauge.conformance.judging.inputs import InputFindings
 from tidegauge.conformance.judging.judge import Failure, TooLargeError
-from tidegauge.conformance.judging.partial import doubts_of
-from tidegauge.conformance.judging.verdicts import rule_verdicts, total
+from tidegauge.conformance.judging.partial import log_gaps
+from tidegauge.conformance.judging.verdicts import rule_verdicts, total_tallies
 from tidegauge.traces.files.ndjson import LineReader
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import MISSING, Config, Trace
@@ -70,7 +77,7 @@ News: TypeAlias = Alarm | Withdrawn | Problem | str
 class Follow:
     """What has been read of one growing source called `name`."""
 
-    def __init__(self, name: str, how: How) -> None:
+    def __init__(self, name: str, how: CheckOptions) -> None:
         self.name = name
         self.how = how
         self.traces: dict[str, Followed] = {}
@@ -80,7 +87,7 @@ class Follow:
         self._problems: list[Problem] = []
         self._more = self._more_lost = 0
         self._missing: list[str] = []
-        self._lost: list[Lost] = []
+        self._lost: list[LostDisk] = []
         self._explained: dict[tuple[str, str, int], Explanation] = {}
         self._begin = time.perf_counter()
 
@@ -114,18 +121,22 @@ class Follow:
             problems.append(
                 Problem(self.name, None, "what can be read", f"{self._more:,} more problems", do, self._more_lost)
             )
-        found = Found(problems, self.notes, missing=self._missing)
-        inputs = (input_of(self.name, "NDJSON", found, list(judgements.values())),)
+        found = InputFindings(problems, self.notes, missing=self._missing)
+        inputs = (checked_input(self.name, "NDJSON", found, list(judgements.values())),)
         failures = [(name, failure) for name, one in judgements.items() for failure in one.failures]
         explanations = (self._explanation(name, failure) for name, failure in worst_first(failures)[: self.how.explained])
         return Report(
             inputs=inputs,
-            verdict=of_all(inputs),
-            rules=rule_verdicts(total(judgements.values())),
+            verdict=overall_verdict(inputs),
+            rules=rule_verdicts(total_tallies(judgements.values())),
             explanations=tuple(one for one in explanations if one is not None),
             failures=len(failures),
             seconds=time.perf_counter() - self._begin,
-            notes=(*self.notes, *warnings(self._lost), *chain.from_iterable(one.notes for one in judgements.values())),
+            notes=(
+                *self.notes,
+                *lost_disk_notes(self._lost),
+                *chain.from_iterable(one.notes for one in judgements.values()),
+            ),
         )
 
     def _news(self) -> Iterator[News]:
@@ -178,14 +189,14 @@ class Follow:
 
     def _refused(self, config: Config) -> Problem | None:
         """Why a trace cannot be followed."""
-        if doubts_of(config):
+        if log_gaps(config):
             do = "judge the trace when it is whole, without --follow"
             return Problem(self.name, None, "a trace that goes on", "a Config with gaps in a whole one", do)
-        return unknown_profile(self.name, config, 0)
+        return unknown_profile_problem(self.name, config, 0)
 
     def _alarm(self, trace: Followed, failure: Failure) -> Alarm:
         config = trace.window.trace.config
-        expected, actual = (words(failure.compared, value, config) for value in (failure.expected, failure.actual))
+        expected, actual = (value_text(failure.compared, value, config) for value in (failure.expected, failure.actual))
         key = trace.name, failure.rule, failure.row
         if len(self._explained) < self.how.explained or all(rule != failure.rule for _, rule, _ in self._explained):
             explanation = trace.explained(failure)

@@ -15,11 +15,19 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tidegauge.conformance.judging.check import How, Judged, Report, explained, judged, of_all, worst_first
-from tidegauge.conformance.judging.events import words
+from tidegauge.conformance.judging.check import (
+    CheckOptions,
+    JudgedBatch,
+    Report,
+    explain_failures,
+    judge_batch,
+    overall_verdict,
+    worst_first,
+)
+from tidegauge.conformance.judging.events import value_text
 from tidegauge.conformance.judging.explain import Explanation
 from tidegauge.conformance.judging.follow import Alarm, News, Withdrawn
-from tidegauge.conformance.judging.inputs import captured
+from tidegauge.conformance.judging.inputs import capture_batches
 from tidegauge.conformance.judging.judge import Failure
 from tidegauge.conformance.judging.windows import Key, Windows, failures_of
 from tidegauge.traces.kafka import Capture
@@ -31,7 +39,7 @@ from tidegauge.traces.problems import Problem
 class FollowLogs:
     """What has been read of the logs at one path."""
 
-    def __init__(self, path: Path, how: How, lines: int = LINES) -> None:
+    def __init__(self, path: Path, how: CheckOptions, lines: int = LINES) -> None:
         self.path = path
         self.how = how
         self.windows = Windows(str(path), how.profile)
@@ -88,7 +96,7 @@ class FollowLogs:
         said = [_undecided(key) for key in self._known if (key.rule, key.trace) not in stand]
         return Report(
             inputs=(one,),
-            verdict=of_all((one,)),
+            verdict=overall_verdict((one,)),
             rules=one.rules,
             explanations=tuple(self._explanations(now)),
             failures=len(stand),
@@ -96,17 +104,17 @@ class FollowLogs:
             notes=(*self.windows.notes(captures, now), *said),
         )
 
-    def _judged(self, captures: Sequence[Capture]) -> list[Judged]:
+    def _judged(self, captures: Sequence[Capture]) -> list[JudgedBatch]:
         problems: list[Problem] = []
-        batches = (batch for one in captures for batch in captured(one, str(self.path)))
-        return [one for batch in batches for one in judged(batch, str(self.path), self.how.profile, problems)]
+        batches = (batch for one in captures for batch in capture_batches(one, str(self.path)))
+        return [one for batch in batches for one in judge_batch(batch, str(self.path), self.how.profile, problems)]
 
     def _problems(self) -> list[News]:
         news: list[News] = [*self._growth.news]
         self._growth.news.clear()
         return news
 
-    def _news(self, now: Sequence[Judged]) -> Iterator[News]:
+    def _news(self, now: Sequence[JudgedBatch]) -> Iterator[News]:
         found = {key: (one, failure) for key, one, failure in failures_of(now)}
         failing = {(key.rule, key.trace) for key in found}
         missed = {key for key in self._known if (key.rule, key.trace) not in failing}
@@ -121,18 +129,18 @@ class FollowLogs:
                 yield self._alarm(key, one, failure)
             self._known[key] = None
 
-    def _alarm(self, key: Key, one: Judged, failure: Failure) -> Alarm:
+    def _alarm(self, key: Key, one: JudgedBatch, failure: Failure) -> Alarm:
         if len(self._explained) < self.how.explained or all(key.rule != rule for rule, *_ in self._explained):
             alone = replace(one, judgement=replace(one.judgement, failures=(failure,)))
-            self._explained.update((key, explanation) for explanation in explained([alone], 1))
+            self._explained.update((key, explanation) for explanation in explain_failures([alone], 1))
         config = one.batch.config
-        expected, actual = (words(failure.compared, value, config) for value in (failure.expected, failure.actual))
+        expected, actual = (value_text(failure.compared, value, config) for value in (failure.expected, failure.actual))
         return Alarm(key.trace, key.rule, key.at, failure.compared, expected, actual, self._explained.get(key))
 
-    def _explanations(self, now: Sequence[Judged]) -> Iterator[Explanation]:
+    def _explanations(self, now: Sequence[JudgedBatch]) -> Iterator[Explanation]:
         """With no window before this one those of `check`; else those that were given."""
         if not self.windows.count:
-            yield from explained(now, self.how.explained)
+            yield from explain_failures(now, self.how.explained)
             return
         stand = {*self.windows.stand.values(), *(key for key, _, _ in failures_of(now))}
         given = [(key, Failure(0, 0, key.rule, "", 0, 0)) for key in self._explained if key in stand]

@@ -12,7 +12,7 @@ Rules of this file
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tidegauge.conformance.judging.damage import set_aside
+from tidegauge.conformance.judging.damage import undecide_after_loss
 from tidegauge.conformance.judging.explain import Explanation, explain_at
 from tidegauge.conformance.judging.judge import Failure, Judgement, judgement_of
 from tidegauge.conformance.judging.sequence import Numbers, with_numbers
@@ -20,9 +20,9 @@ from tidegauge.conformance.judging.unknown_caches import (
     COMPARED,
     MOST,
     RULE,
-    Asked,
+    LatestEpochs,
     can_explain,
-    explaining,
+    find_explaining_cache,
     with_truncations,
 )
 from tidegauge.conformance.judging.window import NOTHING, Found, Kept, Window, failures_of, firsts, lost_behind
@@ -46,7 +46,7 @@ class Followed:
         self.window = Window(trace)
         self._numbers = Numbers(trace.name)
         self._gaps = Gaps(trace.config)
-        self._asked = Asked()
+        self._asked = LatestEpochs()
         self._known: set[tuple[str, int]] = set()
 
     @property
@@ -91,7 +91,7 @@ class Followed:
         tallies = {rule: replace(one, failed_traces=min(one.failed, 1)) for rule, one in judgement.tallies.items()}
         judgement = replace(judgement, tallies=tallies, failures=tuple(firsts(found.failures)), failures_left_out=0)
         judgement = with_truncations(with_numbers(judgement, [self._numbers], [0]), found.truncations)
-        return judgement if self.damaged is None else set_aside(judgement, self.damaged, self.name)
+        return judgement if self.damaged is None else undecide_after_loss(judgement, self.damaged, self.name)
 
     def explained(self, failure: Failure) -> Explanation | None:
         """The explanation of a failure; None where its event is kept no longer."""
@@ -120,7 +120,7 @@ class Followed:
         found = self._so_far()[1] if window.recent.failures else window.past.and_(window.recent)
         failures = [*found.failures]
         if found.truncations and can_explain():
-            unexplained = [one for one in found.truncations[:MOST] if explaining(one) is None]
+            unexplained = [one for one in found.truncations[:MOST] if find_explaining_cache(one) is None]
             failures += [Failure(0, one.row, RULE, COMPARED, 1, 0) for one in unexplained]
         if number is not None:
             failures.append(number)

@@ -11,6 +11,6 @@ THRESHOLDS = (100_000, 50, 100)
 """In the terms of gc.set_threshold: of what is new, of what was walked once, of the rest."""
 
 
-def collect_seldom() -> None:
+def collect_garbage_rarely() -> None:
     """For this process."""
     gc.set_threshold(*THRESHOLDS)

@@ -9,7 +9,7 @@ A cell holds the leader epoch of a record, the bar stands at the high watermark.
 
 from collections.abc import Iterator
 
-from tidegauge.conformance.judging.events import IN_FLIGHT, members
+from tidegauge.conformance.judging.events import IN_FLIGHT, node_ids
 from tidegauge.conformance.judging.replay import ReplayedReplica, Snapshot
 from tidegauge.traces.schema import Config
 
@@ -17,7 +17,7 @@ CELLS = 24
 """Logs up to this length are drawn to scale."""
 
 
-def grid(snapshot: Snapshot, config: Config) -> Iterator[str]:
+def snapshot_grid(snapshot: Snapshot, config: Config) -> Iterator[str]:
     """The lines of the drawing."""
     longest = max((replica.leo or 0 for replica in snapshot.replicas), default=0)
     scale = longest <= CELLS
@@ -64,7 +64,7 @@ def _runs(replica: ReplayedReplica) -> str:
 
 
 def _set(mask: int, config: Config) -> str:
-    return "{" + ",".join(map(str, members(mask, config))) + "}"
+    return "{" + ",".join(map(str, node_ids(mask, config))) + "}"
 
 
 def _facts(replica: ReplayedReplica, config: Config) -> str:

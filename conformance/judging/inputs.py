@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tidegauge.conformance.judging.partial import Doubt, doubts_of
+from tidegauge.conformance.judging.partial import LogGap, log_gaps
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces import kafka
 from tidegauge.traces.columns import Columns, to_columns
@@ -52,7 +52,7 @@ class InputBatch:
     numbered: int = 0
     by_line: Callable[[], Iterator["InputBatch"]] | None = field(default=None, repr=False, compare=False)
     damaged: int | None = None
-    doubts: tuple[Doubt, ...] = ()
+    doubts: tuple[LogGap, ...] = ()
     counted: bool = False
 
     @cached_property
@@ -62,7 +62,7 @@ class InputBatch:
 
 
 @dataclass
-class Found:
+class InputFindings:
     """What comes up while a path is read, besides its batches: all of it is there when these have been taken.
 
     `problems` are what is wrong with it, `notes` how it was read; `covered` and `missing` as in `Input`.
@@ -74,7 +74,7 @@ class Found:
     missing: list[str] = field(default_factory=list)
 
 
-class Source(NamedTuple):
+class InputSource(NamedTuple):
     """A file or directory, and what reports call it."""
 
     path: Path
@@ -86,28 +86,28 @@ STDIN = "-"
 
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[Source]:
+def open_input(path: str | Path) -> Iterator[InputSource]:
     """The source that a path of the command line names. What comes in at `-` is kept in a file as long as it is read."""
     if str(path) != STDIN:
-        yield Source(Path(path), str(path))
+        yield InputSource(Path(path), str(path))
         return
     with tempfile.TemporaryDirectory(prefix="tidegauge-stdin-") as folder:
         kept = Path(folder) / "stdin"
         with kept.open("wb") as out:
             shutil.copyfileobj(sys.stdin.buffer, out)
-        yield Source(kept, kept.name)
+        yield InputSource(kept, kept.name)
 
 
-class Part(NamedTuple):
+class InputPart(NamedTuple):
     """What a path holds of one cluster: what reports call it, the kind of source, its batches, what else comes up."""
 
     name: str
     kind: str
     batches: Iterator[InputBatch]
-    found: Found
+    found: InputFindings
 
 
-class NotApartError(Exception):
+class NotSeparableError(Exception):
     """A span of an NDJSON file that has to be read with the rest of it."""
 
 
@@ -116,19 +116,19 @@ def is_ndjson(path: Path) -> bool:
     return path.is_file() and not is_parquet(path) and not kafka.is_log(path)
 
 
-def read(
-    source: Source, layout: str | None = None, selection: Selection | None = None, span: Span | None = None
-) -> Iterator[Part]:
+def read_input(
+    source: InputSource, layout: str | None = None, selection: Selection | None = None, span: Span | None = None
+) -> Iterator[InputPart]:
     """What a path holds: one part, or one for each cluster.
 
     `layout` is the pattern broker logs are written in, `selection` what of them is read, `span` what of an NDJSON file.
     Raises NotApartError, at any time, where the span cannot be judged without the rest.
     """
-    path, found = source.path, Found()
+    path, found = source.path, InputFindings()
     if path.is_dir():
         yield from _logs(source, layout, selection)
     elif selection is None and is_parquet(path):
-        yield Part(source.name, "Parquet", _lacking(_parquet(source, found.problems), found), found)
+        yield InputPart(source.name, "Parquet", _lacking(_parquet(source, found.problems), found), found)
     elif path.is_file() and (layout is not None or kafka.is_log(path)):
         yield from _logs(source, layout, selection)
     elif selection is not None and path.exists():
@@ -136,9 +136,9 @@ def read(
     elif uri := elsewhere(source.name):
         do = "with --spark Parquet is judged where it lies; copy anything else"
         found.problems.append(Problem(uri, None, "a path of this machine", "a URI", do))
-        yield Part(uri, "URI", iter(()), found)
+        yield InputPart(uri, "URI", iter(()), found)
     else:
-        yield Part(source.name, "NDJSON", _lacking(_ndjson(source, found.problems, span), found), found)
+        yield InputPart(source.name, "NDJSON", _lacking(_ndjson(source, found.problems, span), found), found)
 
 
 def is_parquet(path: Path) -> bool:
@@ -150,7 +150,7 @@ def is_parquet(path: Path) -> bool:
         return False
 
 
-def _lacking(batches: Iterator[InputBatch], found: Found) -> Iterator[InputBatch]:
+def _lacking(batches: Iterator[InputBatch], found: InputFindings) -> Iterator[InputBatch]:
     """The batches; what their configs say is missing of the source as a whole is said once."""
     for batch in batches:
         found.missing += [said for said in batch.config.extra.get(MISSING, ()) if said not in found.missing]
@@ -158,27 +158,27 @@ def _lacking(batches: Iterator[InputBatch], found: Found) -> Iterator[InputBatch
         yield batch
 
 
-def _ndjson(source: Source, problems: list[Problem], span: Span | None) -> Iterator[InputBatch]:
+def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> Iterator[InputBatch]:
     path, name = source
     large = span is not None or (path.is_file() and path.stat().st_size >= AT_ONCE_FROM)
     found = read_at_once(bytes_of(path, span)) if large else None
     if found is None:
         if span is not None:
-            raise NotApartError
+            raise NotSeparableError
         reading = ndjson.read(path, name)
         problems.extend(reading.problems)
-        alone = {trace.name for trace in reading.traces if trace.name in reading.damaged or doubts_of(trace.config)}
+        alone = {trace.name for trace in reading.traces if trace.name in reading.damaged or log_gaps(trace.config)}
         yield from _batches([trace for trace in reading.traces if trace.name not in alone], name)
         for trace in reading.traces:
             if trace.name in alone and (trace.events or trace.name in reading.damaged):
                 columns, damaged = to_columns([trace], trace.config), reading.damaged.get(trace.name)
-                doubts = doubts_of(trace.config)
+                doubts = log_gaps(trace.config)
                 yield InputBatch(name, columns, trace.config, (trace,), damaged=damaged, doubts=doubts)
         return
 
     def by_line(config: Config) -> Iterator[InputBatch]:
         if span is not None:
-            raise NotApartError
+            raise NotSeparableError
         traces = [trace for trace in ndjson.read(path, name).traces if trace.config == config]
         return _batches(traces, name)
 
@@ -186,24 +186,24 @@ def _ndjson(source: Source, problems: list[Problem], span: Span | None) -> Itera
         yield InputBatch(name, batch.stored, batch.config, None, batch.numbered, partial(by_line, batch.config))
 
 
-def _logs(source: Source, layout: str | None, selection: Selection | None) -> Iterator[Part]:
+def _logs(source: InputSource, layout: str | None, selection: Selection | None) -> Iterator[InputPart]:
     """A part for each cluster."""
     for capture in kafka.read_all(source.path, layout, None if selection is None else selection.anew()):
         name = f"{source.name} ({capture.cluster})" if capture.cluster else source.name
-        found = Found(
+        found = InputFindings(
             list(capture.problems),
             [f"{name}: {note}" for note in capture.summary.notes()],
             [str(life) for life in capture.lives],
             list(capture.missing),
         )
-        yield Part(name, LOGS, captured(capture, name), found)
+        yield InputPart(name, LOGS, capture_batches(capture, name), found)
 
 
-def captured(capture: kafka.Capture, name: str) -> Iterator[InputBatch]:
+def capture_batches(capture: kafka.Capture, name: str) -> Iterator[InputBatch]:
     """The traces of a capture, those that lack lines alone."""
     yield from _batches([trace for trace in capture.traces if not capture.doubts.get(trace.name)], name, counted=True)
     for trace in capture.traces:
-        doubts = tuple(Doubt(*rows, str(gap)) for rows, gap in capture.doubts.get(trace.name, ()))
+        doubts = tuple(LogGap(*rows, str(gap)) for rows, gap in capture.doubts.get(trace.name, ()))
         if doubts and trace.events:
             columns = to_columns([trace], trace.config)
             yield InputBatch(name, columns, trace.config, (trace,), doubts=doubts, counted=True)
@@ -219,7 +219,7 @@ def _batches(traces: Sequence[Trace], source: str, counted: bool = False) -> Ite
             yield InputBatch(source, to_columns(group, group[0].config), group[0].config, tuple(group), counted=counted)
 
 
-def _parquet(source: Source, problems: list[Problem]) -> Iterator[InputBatch]:
+def _parquet(source: InputSource, problems: list[Problem]) -> Iterator[InputBatch]:
     path, name = source
     try:
         with Reader(path) as reader:

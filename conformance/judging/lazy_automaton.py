@@ -23,7 +23,7 @@ from numba import types
 from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally, frozen, frozen_inputs, judge_with
 from tidegauge.conformance.judging.known_transitions import NOTHING_KNOWN, Known, known_by_now
 from tidegauge.conformance.judging.options import options_of
-from tidegauge.conformance.judging.verdicts import added
+from tidegauge.conformance.judging.verdicts import add_tallies
 from tidegauge.conformance.kernel import double_array, fields, judge_kernel, memory, transitions, whole
 from tidegauge.conformance.kernel import state as s
 from tidegauge.conformance.kernel.compiled import (
@@ -174,7 +174,7 @@ class LazyAutomaton:
             rest, others = _only(given, np.flatnonzero(left))
             self._left = len(rest)
             by_kernel = judge_with(self._execution.kernel.judge, rest, self.config)
-            tallies = {rule: added(tallies[rule], by_kernel.tallies[rule]) for rule in RULE_IDS}
+            tallies = {rule: add_tallies(tallies[rule], by_kernel.tallies[rule]) for rule in RULE_IDS}
             failures, left_out = tuple(map(others, by_kernel.failures)), by_kernel.failures_left_out
         return Judgement(len(given), len(starts) - 1, tallies, failures, left_out)
 

@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
-from tidegauge.conformance.judging.check import EXPLAINED, Input, Report, of_all
+from tidegauge.conformance.judging.check import EXPLAINED_FAILURES, CheckedInput, Report, overall_verdict
 from tidegauge.conformance.judging.explain import Explanation
-from tidegauge.conformance.judging.verdicts import RuleVerdict, added, rule_verdicts, run_verdict
+from tidegauge.conformance.judging.verdicts import RuleVerdict, add_tallies, rule_verdicts, run_verdict
 
 MANY = 1000
 """Notes and problems of one input that are kept when shares are put together."""
 
 
-def merged(reports: Sequence[Report], explained: int = EXPLAINED) -> Report:
+def merge_reports(reports: Sequence[Report], explained: int = EXPLAINED_FAILURES) -> Report:
     """One report of several."""
     inputs = tuple(one for report in reports for one in report.inputs)
     return Report(
         inputs=inputs,
-        verdict=of_all(inputs),
+        verdict=overall_verdict(inputs),
         rules=_rules([report.rules for report in reports]),
         explanations=_first_of_each_rule([one for report in reports for one in report.explanations])[:explained],
         failures=sum(report.failures for report in reports),
@@ -25,14 +25,14 @@ def merged(reports: Sequence[Report], explained: int = EXPLAINED) -> Report:
     )
 
 
-def one_input(shares: Sequence[Input]) -> Input:
+def merge_shares(shares: Sequence[CheckedInput]) -> CheckedInput:
     """The input of which these are shares: what each found in the same files is said once."""
     rules = _rules([share.rules for share in shares])
     events = sum(share.events for share in shares)
     with_events = [share for share in shares if share.events] or list(shares)
     missing = tuple(dict.fromkeys(said for share in with_events for said in share.missing))
     covered = {said.rpartition(",")[0]: said for share in reversed(with_events) for said in share.covered}
-    return Input(
+    return CheckedInput(
         path=shares[0].path,
         kind=shares[0].kind,
         traces=sum(share.traces for share in shares),
@@ -48,7 +48,7 @@ def one_input(shares: Sequence[Input]) -> Input:
 def _rules(parts: Sequence[Sequence[RuleVerdict]]) -> tuple[RuleVerdict, ...]:
     tallies = {one.rule.id: one.tally for one in parts[0]}
     for part in parts[1:]:
-        tallies = {one.rule.id: added(tallies[one.rule.id], one.tally) for one in part}
+        tallies = {one.rule.id: add_tallies(tallies[one.rule.id], one.tally) for one in part}
     return rule_verdicts(tallies)
 
 

@@ -22,7 +22,7 @@ LEAST = 4
 
 
 @dataclass(frozen=True)
-class Doubt:
+class LogGap:
     """Lines are missing between two events of a trace, counted from 0; `missing` says which."""
 
     first: int
@@ -30,18 +30,18 @@ class Doubt:
     missing: str
 
 
-def doubts_of(config: Config) -> tuple[Doubt, ...]:
+def log_gaps(config: Config) -> tuple[LogGap, ...]:
     """The gaps that a Config tells of."""
-    return tuple(Doubt(*gap) for gap in config.extra.get(GAPS, ()))
+    return tuple(LogGap(*gap) for gap in config.extra.get(GAPS, ()))
 
 
-def with_gaps(config: Config, doubts: Sequence[Doubt]) -> Config:
+def with_gaps(config: Config, doubts: Sequence[LogGap]) -> Config:
     """The Config that tells of them."""
     gaps = [[doubt.first, doubt.last, doubt.missing] for doubt in doubts]
     return replace(config, extra={**config.extra, GAPS: gaps}) if gaps else config
 
 
-def stretches(doubts: Sequence[Doubt], events: int) -> Iterator[tuple[int, int]]:
+def gapless_stretches(doubts: Sequence[LogGap], events: int) -> Iterator[tuple[int, int]]:
     """Where the logs are whole: (first event, one behind the last)."""
     at = 0
     for doubt in sorted(doubts, key=lambda one: (one.first, one.last)):
@@ -52,13 +52,13 @@ def stretches(doubts: Sequence[Doubt], events: int) -> Iterator[tuple[int, int]]
         yield at, events
 
 
-def standing(judgement: Judgement, trace: Trace, config: Config, doubts: Sequence[Doubt]) -> Judgement:
+def keep_certain_failures(judgement: Judgement, trace: Trace, config: Config, doubts: Sequence[LogGap]) -> Judgement:
     """The judgement on one trace with only those failures that no missing line explains."""
     if not doubts or not judgement.failures:
         return judgement
     kept: dict[str, Failure] = {}
     counts: dict[str, int] = {}
-    for first, end in stretches(doubts, len(trace.events)):
+    for first, end in gapless_stretches(doubts, len(trace.events)):
         piece = replace(trace, events=trace.events[first:end])
         again = judge(to_columns([piece], config), config)
         for failure in again.failures:
@@ -77,7 +77,7 @@ def _left(tally: RuleTally, failed: int) -> RuleTally:
     return replace(tally, failed=failed, failed_traces=min(1, failed), after_loss=max(0, tally.failed - failed))
 
 
-def _note(failure: Failure, trace: Trace, doubts: Sequence[Doubt]) -> str:
+def _note(failure: Failure, trace: Trace, doubts: Sequence[LogGap]) -> str:
     """What would have decided it: the gap that ends last in front of it, or the first one behind."""
     before = [doubt for doubt in doubts if doubt.first <= failure.row]
     nearest = max(before, key=lambda one: one.last) if before else min(doubts, key=lambda one: one.first)

@@ -4,4 +4,4 @@ from collections.abc import Callable
 
 Echo = Callable[[str], None]
 
-SEED = 20_101
+DEFAULT_SEED = 20_101

@@ -16,9 +16,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tidegauge.conformance.judging.check import How, Report, check
-from tidegauge.conformance.judging.inputs import NotApartError, is_ndjson
-from tidegauge.conformance.judging.merged import merged, one_input
+from tidegauge.conformance.judging.check import CheckOptions, Report, check
+from tidegauge.conformance.judging.inputs import NotSeparableError, is_ndjson
+from tidegauge.conformance.judging.merged import merge_reports, merge_shares
 from tidegauge.conformance.judging.progress import Echo
 from tidegauge.conformance.judging.workers import workers
 from tidegauge.traces.files.ndjson_columns import Span, spans
@@ -36,16 +36,16 @@ OF_A_SPAN = 256_000_000
 """or of so many of NDJSON, and no more than give each process one. One of them is in memory for each process."""
 
 
-def check_all(
+def check_in_parallel(
     paths: Sequence[str | Path],
-    how: How,
+    how: CheckOptions,
     processes: int | None = None,
     echo: Echo = lambda _line: None,
 ) -> Report:
     """Judge the paths as `check` does, large ones in shares."""
     processes = processes or os.cpu_count() or 1
-    shares = [shares_of(path) for path in paths]
-    apart = [spans_of(path, how, processes) for path in paths]
+    shares = [share_count(path) for path in paths]
+    apart = [spans_to_judge(path, how, processes) for path in paths]
     if all(count == 1 for count in shares) and not any(apart):
         return check(paths, how, echo)
     reports = []
@@ -55,17 +55,17 @@ def check_all(
         else:
             report = check_in_spans(path, pieces, how, processes, echo) if pieces else None
             reports.append(report or check([path], how, echo))
-    return merged(reports, how.explained)
+    return merge_reports(reports, how.explained)
 
 
-def shares_of(path: str | Path) -> int:
+def share_count(path: str | Path) -> int:
     """In how many shares the logs at a path are judged; 1 for anything else."""
     size = log_size(Path(path))
     return 1 if size < LARGE else -(-size // OF_A_SHARE)
 
 
 def check_in_shares(
-    path: str | Path, shares: int, how: How, processes: int | None = None, echo: Echo = lambda _line: None
+    path: str | Path, shares: int, how: CheckOptions, processes: int | None = None, echo: Echo = lambda _line: None
 ) -> Report:
     """The report on one path, from as many shares of its partitions."""
     begin, parts = time.perf_counter(), list[Report]()
@@ -81,13 +81,13 @@ def check_in_shares(
     return _as_one(parts, how, begin)
 
 
-def _share(path: str | Path, how: How, number: int) -> Report:
+def _share(path: str | Path, how: CheckOptions, number: int) -> Report:
     selection = how.selection or Selection()
     selection = replace(selection, share=(number, selection.share[1]))
     return replace(check([path], replace(how, selection=selection)), judged=())
 
 
-def spans_of(path: str | Path, how: How, processes: int) -> list[Span]:
+def spans_to_judge(path: str | Path, how: CheckOptions, processes: int) -> list[Span]:
     """Where an NDJSON file is cut between its traces; nowhere if that is not worth it, and for anything else."""
     place = Path(path)
     size = place.stat().st_size if place.is_file() else 0
@@ -97,7 +97,7 @@ def spans_of(path: str | Path, how: How, processes: int) -> list[Span]:
 
 
 def check_in_spans(
-    path: str | Path, pieces: Sequence[Span], how: How, processes: int, echo: Echo = lambda _line: None
+    path: str | Path, pieces: Sequence[Span], how: CheckOptions, processes: int, echo: Echo = lambda _line: None
 ) -> Report | None:
     """The report on an NDJSON file, from its spans; None where one of them cannot stand alone: rule 3 of this file."""
     begin, parts = time.perf_counter(), list[Report]()
@@ -106,13 +106,13 @@ def check_in_spans(
             for part in pool(partial(_span, path, how), pieces):
                 parts.append(part)
                 echo(_so_far(path, parts, len(pieces)))
-    except NotApartError:
+    except NotSeparableError:
         return None
     alone = all(not (part.failures or part.problems or part.notes) for part in parts)
     return _as_one(parts, how, begin) if alone else None
 
 
-def _span(path: str | Path, how: How, span: Span) -> Report:
+def _span(path: str | Path, how: CheckOptions, span: Span) -> Report:
     return replace(check([path], replace(how, span=span)), judged=())
 
 
@@ -121,6 +121,6 @@ def _so_far(path: str | Path, parts: Sequence[Report], shares: int) -> str:
     return f"{path}: {len(parts)} of {shares} shares, {events:,} events judged"
 
 
-def _as_one(parts: Sequence[Report], how: How, begin: float) -> Report:
-    inputs, seconds = (one_input([part.inputs[0] for part in parts]),), time.perf_counter() - begin
-    return replace(merged(parts, how.explained), inputs=inputs, seconds=seconds)
+def _as_one(parts: Sequence[Report], how: CheckOptions, begin: float) -> Report:
+    inputs, seconds = (merge_shares([part.inputs[0] for part in parts]),), time.perf_counter() - begin
+    return replace(merge_reports(parts, how.explained), inputs=inputs, seconds=seconds)

@@ -67,7 +67,7 @@ def with_truncations(judgement: Judgement, undecided: Iterable[UndecidedTruncati
     unexplained: list[UndecidedTruncation] = []
     truncations = list(islice(undecided, MOST + 1))
     for truncation in truncations[:MOST]:
-        cache = explaining(truncation)
+        cache = find_explaining_cache(truncation)
         if cache is None:
             unexplained.append(truncation)
             notes.append(f"{RULE}: no epoch cache explains {truncation.words()}")
@@ -88,7 +88,7 @@ def can_explain() -> bool:
 
 
 @lru_cache(maxsize=MOST)
-def explaining(seen: UndecidedTruncation) -> object | None:
+def find_explaining_cache(seen: UndecidedTruncation) -> object | None:
     """A cache that explains the truncation, None where there is none."""
     from tidegauge.spec.proofs.explain import Truncation, cache_explaining  # noqa: PLC0415  see can_explain
 
@@ -105,7 +105,7 @@ def undecided_truncations(traces: Sequence[Trace], columns: Columns, config: Con
             continue
         first = int(columns.trace_starts[number])
         before = {s.row: s for s in replay(columns, config, number, first + rows[-1], len(trace.events))}
-        asked = Asked()
+        asked = LatestEpochs()
         for at, event in enumerate(trace.events[: rows[-1] + 1]):
             latest = asked.latest(event)
             if event.event in TRUNCATING:
@@ -135,7 +135,7 @@ def undecided_truncation(
     )
 
 
-class Asked:
+class LatestEpochs:
     """The epoch that each node asked with, which is the last in its cache (FETCH-02), while that may not have changed."""
 
     def __init__(self) -> None:

@@ -92,7 +92,7 @@ def run_verdict(verdicts: Iterable[RuleVerdict], events: int, whole: bool = True
     return Verdict.PASS if Verdict.PASS in seen else Verdict.INCONCLUSIVE
 
 
-def added(one: RuleTally, two: RuleTally) -> RuleTally:
+def add_tallies(one: RuleTally, two: RuleTally) -> RuleTally:
     """The tally of two inputs together."""
     missing = tuple(dict.fromkeys((*one.missing, *two.missing)))
     return replace(
@@ -106,10 +106,10 @@ def added(one: RuleTally, two: RuleTally) -> RuleTally:
     )
 
 
-def total(judgements: Iterable[Judgement]) -> dict[str, RuleTally]:
+def total_tallies(judgements: Iterable[Judgement]) -> dict[str, RuleTally]:
     """The tallies of several judgements together."""
     tallies = {rule: RuleTally() for rule in RULE_IDS}
     for judgement in judgements:
         for rule, tally in judgement.tallies.items():
-            tallies[rule] = added(tallies[rule], tally)
+            tallies[rule] = add_tallies(tallies[rule], tally)
     return tallies

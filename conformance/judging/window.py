@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidegauge.conformance.judging.explain import Place
+from tidegauge.conformance.judging.explain import TraceRow
 from tidegauge.conformance.judging.judge import (
     COMPILE_FROM,
     LOAD_FROM,
@@ -145,13 +145,15 @@ class Window:
             [one for one in self.recent.truncations if one.row >= self.earlier],
         )
 
-    def place(self, failure: Failure) -> tuple[Place, Failure] | None:
+    def place(self, failure: Failure) -> tuple[TraceRow, Failure] | None:
         """Where it stands among the events that are kept; None where it stands in front of them."""
         row = failure.row - self.earlier
         if row < 0:
             return None
         columns, trace = self._columns(self.kept)
-        return Place(columns, trace.config, 0, row, (trace,), "", self.base.copy(), self.earlier), replace(failure, row=row)
+        return TraceRow(columns, trace.config, 0, row, (trace,), "", self.base.copy(), self.earlier), replace(
+            failure, row=row
+        )
 
     def _learns(self, columns: Columns) -> bool:
         """Whether new events show an option that was off when others were judged. What was shown once stays."""

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from tidegauge.conformance.judging.check import Input, Judged, input_of, judged
-from tidegauge.conformance.judging.environment import Lost, lost_disks, warnings
+from tidegauge.conformance.judging.check import CheckedInput, JudgedBatch, checked_input, judge_batch
+from tidegauge.conformance.judging.environment import LostDisk, lost_disk_notes, lost_disks
 from tidegauge.conformance.judging.follow import PROBLEMS
-from tidegauge.conformance.judging.inputs import LOGS, Found
+from tidegauge.conformance.judging.inputs import LOGS, InputFindings
 from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally
-from tidegauge.conformance.judging.verdicts import added, total
+from tidegauge.conformance.judging.verdicts import add_tallies, total_tallies
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.kafka import Capture
 from tidegauge.traces.kafka.between.coverage import Life
@@ -47,11 +47,11 @@ class Windows:
         self._problems: dict[Problem, None] = {}
         self._missing: dict[str, None] = {}
         self._notes: dict[str, None] = {}
-        self._lost: dict[Lost, None] = {}
+        self._lost: dict[LostDisk, None] = {}
         self._lives: dict[int, Life] = {}
 
     def add(
-        self, captures: Sequence[Capture], now: Sequence[Judged], keys: Iterable[Key], counted: Mapping[int, str]
+        self, captures: Sequence[Capture], now: Sequence[JudgedBatch], keys: Iterable[Key], counted: Mapping[int, str]
     ) -> None:
         """One more; these failures of it stand. Windows before counted up to the times in `counted`, by node."""
         fresh = _fresh(now, counted)
@@ -67,14 +67,16 @@ class Windows:
         self._lives = self._lives_with(captures)
         self.count += 1
 
-    def input(self, captures: Sequence[Capture], now: Sequence[Judged], counted: Mapping[int, str], lines: int) -> Input:
+    def input(
+        self, captures: Sequence[Capture], now: Sequence[JudgedBatch], counted: Mapping[int, str], lines: int
+    ) -> CheckedInput:
         """The input of a report, if this is the last one: with no window before it, that of `check`."""
-        found = Found(list(self._problems | _problems(captures)))
+        found = InputFindings(list(self._problems | _problems(captures)))
         if not self.count:
             found.covered = [str(life) for one in captures for life in one.lives]
             doubts = (doubt.missing for one in now for doubt in one.batch.doubts)
             found.missing = [*dict.fromkeys([*(said for one in captures for said in one.missing), *doubts])]
-            return input_of(self.path, LOGS, found, [one.judgement for one in now])
+            return checked_input(self.path, LOGS, found, [one.judgement for one in now])
         fresh = _fresh(now, counted)
         judgement = Judgement(
             self._events + sum(fresh.values()), len(self._traces | fresh), self._failing(self._with(now, counted), now), ()
@@ -85,28 +87,28 @@ class Windows:
             "at a time; check without --follow reads them whole"
         )
         found.missing = [*(self._missing | _gaps(captures)), windows]
-        return input_of(self.path, LOGS, found, [judgement])
+        return checked_input(self.path, LOGS, found, [judgement])
 
-    def notes(self, captures: Sequence[Capture], now: Sequence[Judged]) -> list[str]:
+    def notes(self, captures: Sequence[Capture], now: Sequence[JudgedBatch]) -> list[str]:
         """How files were read, and what is said beside verdicts, with those of this window."""
         notes = [f"{self.path}: {note}" for one in captures for note in one.summary.notes()]
         of_judge = [note for one in now for note in one.judgement.notes]
-        return [*dict.fromkeys([*self._notes, *notes, *warnings(self._lost_by(now)), *of_judge])]
+        return [*dict.fromkeys([*self._notes, *notes, *lost_disk_notes(self._lost_by(now)), *of_judge])]
 
-    def _lost_by(self, now: Iterable[Judged]) -> dict[Lost, None]:
+    def _lost_by(self, now: Iterable[JudgedBatch]) -> dict[LostDisk, None]:
         lost = dict(self._lost)
         for one in now:
             lost |= dict.fromkeys(lost_disks(one.batch.stored, one.batch.config, one.batch.traces, one.batch.source))
         return lost
 
-    def _with(self, now: Sequence[Judged], counted: Mapping[int, str]) -> dict[str, RuleTally]:
+    def _with(self, now: Sequence[JudgedBatch], counted: Mapping[int, str]) -> dict[str, RuleTally]:
         """The tallies with those of one more window, as far as it is new."""
-        again = total(one.judgement for one in self._again(now, counted))
-        of = total(one.judgement for one in now)
+        again = total_tallies(one.judgement for one in self._again(now, counted))
+        of = total_tallies(one.judgement for one in now)
         fresh = {rule: _without(tally, again[rule]) for rule, tally in of.items()}
-        return {rule: added(self._tallies.get(rule, RuleTally()), tally) for rule, tally in fresh.items()}
+        return {rule: add_tallies(self._tallies.get(rule, RuleTally()), tally) for rule, tally in fresh.items()}
 
-    def _again(self, now: Sequence[Judged], counted: Mapping[int, str]) -> Iterator[Judged]:
+    def _again(self, now: Sequence[JudgedBatch], counted: Mapping[int, str]) -> Iterator[JudgedBatch]:
         """The beginnings that have counted, judged alone."""
         problems: list[Problem] = []
         for one in now:
@@ -115,9 +117,9 @@ class Windows:
                 doubts = tuple(doubt for doubt in one.batch.doubts if doubt.first < len(traces[0].events))
                 columns = to_columns(traces, one.batch.config)
                 batch = replace(one.batch, traces=traces, stored=columns, doubts=doubts)
-                yield from judged(batch, self.path, self.profile, problems)
+                yield from judge_batch(batch, self.path, self.profile, problems)
 
-    def _failing(self, tallies: Mapping[str, RuleTally], now: Iterable[Judged]) -> dict[str, RuleTally]:
+    def _failing(self, tallies: Mapping[str, RuleTally], now: Iterable[JudgedBatch]) -> dict[str, RuleTally]:
         """The tallies with failures where, and only where, there are some that stand."""
         stand = {*self.stand, *((key.rule, key.trace) for key, _, _ in failures_of(now))}
         failed = {rule: sum(1 for of, _ in stand if of == rule) for rule in tallies}
@@ -135,7 +137,7 @@ class Windows:
         return lives
 
 
-def failures_of(now: Iterable[Judged]) -> Iterator[tuple[Key, Judged, Failure]]:
+def failures_of(now: Iterable[JudgedBatch]) -> Iterator[tuple[Key, JudgedBatch, Failure]]:
     """The failures of a window."""
     for one in now:
         for failure in one.judgement.failures:
@@ -145,7 +147,7 @@ def failures_of(now: Iterable[Judged]) -> Iterator[tuple[Key, Judged, Failure]]:
             yield Key(failure.rule, traces[failure.trace].name, event.at, event.time), one, failure
 
 
-def _fresh(now: Iterable[Judged], counted: Mapping[int, str]) -> dict[str, int]:
+def _fresh(now: Iterable[JudgedBatch], counted: Mapping[int, str]) -> dict[str, int]:
     """By trace, the events that no window before has counted."""
     traces = [trace for one in now for trace in one.batch.traces or ()]
     return {trace.name: len(trace.events) - _old(trace, counted) for trace in traces}

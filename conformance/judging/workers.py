@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from tidegauge.conformance.judging.garbage import collect_seldom
+from tidegauge.conformance.judging.garbage import collect_garbage_rarely
 
 
 @contextmanager
@@ -33,7 +33,7 @@ def workers(processes: int) -> Iterator[Callable[..., Iterator[Any]]]:
 def _begin() -> None:
     """As the process that started this one, but for Ctrl-C, which is for that."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    collect_seldom()
+    collect_garbage_rarely()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tidegauge.conformance.judging.progress import SEED
+from tidegauge.conformance.judging.progress import DEFAULT_SEED
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.spark_check.cluster.commands import check, peak_bytes, start, succeeded
 from tidegauge.spark_check.cluster.faults import FAULTS, Scene
@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
     options.add_argument(
         "--events", type=float, default=3e7, help="about how many; 1e9 takes a quarter of an hour (default 3e7)"
     )
-    options.add_argument("--seed", type=int, default=SEED)
+    options.add_argument("--seed", type=int, default=DEFAULT_SEED)
     options.add_argument("--faults", nargs="*", choices=FAULTS, default=list(FAULTS), help="which; none without a name")
     options.add_argument("--directory", type=Path, help="keep everything there; what it holds is not made again")
     options.add_argument("--strict", action="store_true", help="exit with 1 too when the cluster takes longer than it may")

@@ -11,7 +11,7 @@ from typing import Any
 from tests.conformance.hand import TWO
 from tidegauge.conformance.evidence.beyond import CASES
 from tidegauge.conformance.evidence.mutation import mutants
-from tidegauge.conformance.judging.check import How, Report, check
+from tidegauge.conformance.judging.check import CheckOptions, Report, check
 from tidegauge.conformance.judging.follow import Follow, News
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import numbered
@@ -31,7 +31,7 @@ def hand(events: Sequence[Event], config: Config = TWO, name: str = "hand") -> T
 
 def follow(data: bytes, places: Sequence[int] = (), name: str = "f") -> tuple[Report, list[News]]:
     """The report on `data`, in those pieces, and what was news."""
-    one, news = Follow(name, How()), list[News]()
+    one, news = Follow(name, CheckOptions()), list[News]()
     ends = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
     for begin, end in pairwise(ends):
         news += one.feed(data[begin:end])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.judging.check import Input, check
+from tidegauge.conformance.judging.check import CheckedInput, check
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka.shipped import shipped
 
@@ -29,7 +29,7 @@ def a_folder_each(folder: Path) -> None:
     lay(SOUND, folder / "west")
 
 
-def verdicts(folder: Path) -> dict[str, Input]:
+def verdicts(folder: Path) -> dict[str, CheckedInput]:
     return {one.path.removeprefix(str(folder)).strip(" ()"): one for one in check([folder]).inputs}
 
 

@@ -11,8 +11,8 @@ import pytest
 from tests.kafka_logs.test_gaps import copied
 from tidegauge.commands.main import main
 from tidegauge.conformance.judging import side_by_side
-from tidegauge.conformance.judging.check import How, Report, check
-from tidegauge.conformance.judging.side_by_side import check_all, check_in_shares
+from tidegauge.conformance.judging.check import CheckOptions, Report, check
+from tidegauge.conformance.judging.side_by_side import check_in_parallel, check_in_shares
 from tidegauge.traces.kafka import Capture, read
 from tidegauge.traces.kafka.lines import blocks
 from tidegauge.traces.kafka.lines.lines import Line, read_lines
@@ -66,21 +66,21 @@ def test_shares_in_several_processes_give_the_same_report(name: str, monkeypatch
     monkeypatch.setattr(side_by_side, "LARGE", 1)
     monkeypatch.setattr(side_by_side, "OF_A_SHARE", 800_000)
     whole, progress = check([shipped()[name]]), list[str]()
-    report = check_all([shipped()[name]], How(), processes=2, echo=progress.append)
+    report = check_in_parallel([shipped()[name]], CheckOptions(), processes=2, echo=progress.append)
     assert said(report) == said(whole)
-    assert len(progress) == 1 + side_by_side.shares_of(shipped()[name]) > 2
+    assert len(progress) == 1 + side_by_side.share_count(shipped()[name]) > 2
 
 
 def test_a_worker_that_raises_leaves_none_behind(tmp_path: Path) -> None:
     """What it raised is raised here."""
     (tmp_path / "t.ndjson").write_text("{}")
     with pytest.raises(Exception, match="expected broker logs to select topics"):
-        check_in_shares(tmp_path / "t.ndjson", 2, How(), processes=1)
+        check_in_shares(tmp_path / "t.ndjson", 2, CheckOptions(), processes=1)
 
 
 def test_small_logs_and_other_inputs_are_no_shares(tmp_path: Path) -> None:
-    assert side_by_side.shares_of(shipped()[BROKEN]) == 1
-    assert side_by_side.shares_of(tmp_path / "nothing") == 1
+    assert side_by_side.share_count(shipped()[BROKEN]) == 1
+    assert side_by_side.share_count(tmp_path / "nothing") == 1
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_work import damage
 from tidegauge.commands.main import main
-from tidegauge.conformance.judging.check import How, Report, check
+from tidegauge.conformance.judging.check import CheckOptions, Report, check
 from tidegauge.spark_check.captures import captures_in, check_on_spark
 from tidegauge.traces.kafka.shipped import FOLDER, shipped
 
@@ -27,7 +27,7 @@ def said(report: Report) -> object:
 def test_captures_are_judged_as_without_spark() -> None:
     """One task per capture; a broken one among them."""
     paths = [FOLDER / "3.4.0", shipped()["4.2.0/k-epoch-jump-control"]]
-    report = check_on_spark(paths, How(), "local[2]")
+    report = check_on_spark(paths, CheckOptions(), "local[2]")
     assert said(report) == said(check([shipped()["3.4.0/b-kill-leader"], paths[1]]))
 
 
@@ -39,7 +39,7 @@ def test_parquet_is_judged_as_without_spark(tmp_path: Path) -> None:
     damage(str(tmp_path / "hurt.parquet"), group=0)
     (tmp_path / "none.parquet").write_bytes(b"PAR1 and no more")
     paths = sorted(tmp_path.glob("*.parquet"))
-    for how in (How(), How(profile="hw-only")):
+    for how in (CheckOptions(), CheckOptions(profile="hw-only")):
         assert said(check_on_spark([tmp_path], how, "local[2]")) == said(check(paths, how))
 
 

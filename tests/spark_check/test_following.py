@@ -16,7 +16,7 @@ import pytest
 from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_captures import said
 from tidegauge.commands.main import main
-from tidegauge.conformance.judging.check import How, Report, check
+from tidegauge.conformance.judging.check import CheckOptions, Report, check
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check import judge_on_spark
 from tidegauge.spark_check.arrivals import Arrivals, log_in
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 IDLE = 2.0
-NO_MORE = How()
+NO_MORE = CheckOptions()
 BROKEN = b"PAR1, and no more"
 
 
@@ -84,7 +84,7 @@ class Scene:
         if "events judged" in line and self.steps:
             self.steps.pop(0)()
 
-    def follow(self, spark: "SparkSession", how: How = NO_MORE, idle: float | None = IDLE) -> Report:
+    def follow(self, spark: "SparkSession", how: CheckOptions = NO_MORE, idle: float | None = IDLE) -> Report:
         return followed(spark, self.folder, how, self.results, idle, self.failures.append, self.note)
 
     def stamps(self) -> dict[str, tuple[int, int]]:
@@ -97,8 +97,8 @@ def scene(made: Path, tmp_path: Path) -> Scene:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("how", [How(), How(profile="hw-only")], ids=["as-named", "hw-only"])
-def test_the_report_is_that_of_all_files_together(how: How, scene: Scene, spark: "SparkSession") -> None:
+@pytest.mark.parametrize("how", [CheckOptions(), CheckOptions(profile="hw-only")], ids=["as-named", "hw-only"])
+def test_the_report_is_that_of_all_files_together(how: CheckOptions, scene: Scene, spark: "SparkSession") -> None:
     """Files that arrive one after the other, one broken and one right at first, which are replaced; one stays broken."""
     scene.arrive("right", "a")
     scene.arrive("right", "c")
@@ -202,27 +202,27 @@ def test_a_rule_is_explained_once_and_what_is_gone_is_not(made: Path, tmp_path: 
     """Without Spark: the rows of a worker."""
     path = str(shutil.copy(made / "wrong.parquet", tmp_path))
     rows = list(run_task(Task("mark", tuple(row_groups(path))), None))
-    tallied = Tallied(How())
+    tallied = Tallied(CheckOptions())
     first, second = list(map(str, tallied.take(rows))), list(map(str, tallied.take(rows)))
     assert len(first) == len(second) > 2
     assert all("\n  expected" in line for line in first[:-1])
     assert not any("\n" in line for line in second)
     Path(path).unlink()
-    gone = list(map(str, Tallied(How()).take(rows)))
+    gone = list(map(str, Tallied(CheckOptions()).take(rows)))
     assert gone[:-1] == second[:-1]
     assert list(tallied.take([])) == []
 
 
 def test_a_file_without_row_groups_is_a_problem_and_counts_nothing() -> None:
     problem = Problem("a.parquet", None, "a Parquet file", "none", "write it anew")
-    said_of, counted = Tallied(How()).take([unreadable("a.parquet", "mark", problem)])
+    said_of, counted = Tallied(CheckOptions()).take([unreadable("a.parquet", "mark", problem)])
     assert str(said_of) == str(problem)
     assert counted == "1 files, 0 traces, 0 events judged"
 
 
 def refused(folder: Path, results: Path) -> str:
     with pytest.raises(UsageError) as error:
-        follow_on_spark(folder, How(), "local[1]", results, None, print, print)
+        follow_on_spark(folder, CheckOptions(), "local[1]", results, None, print, print)
     return str(error.value)
 
 

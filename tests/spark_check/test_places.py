@@ -14,7 +14,7 @@ from pyarrow.fs import FileInfo, FileType
 
 from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_work import ORDER
-from tidegauge.conformance.judging.check import How
+from tidegauge.conformance.judging.check import CheckOptions
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check import work
 from tidegauge.spark_check.arrow_path import ArrowPath, status_of
@@ -231,7 +231,7 @@ def test_logs_and_what_is_not_there_are_refused(bucket: ArrowPath, walks: Path) 
         with pytest.raises(
             UsageError, match=f"expected Parquet files, seen {seen}; what is no Parquet is taken from a path"
         ):
-            check_on_spark([str(bucket / place)], How(), "local[2]")
+            check_on_spark([str(bucket / place)], CheckOptions(), "local[2]")
 
 
 def command(*arguments: str | Path) -> tuple[int, str, str]:
@@ -268,4 +268,4 @@ def test_what_is_generated_into_it_is_judged_as_on_a_disk(bucket: ArrowPath, wal
 
 def test_the_results_of_what_is_followed_lie_on_a_disk(bucket: ArrowPath) -> None:
     with pytest.raises(UsageError, match="at a path that every worker can open, seen another file system"):
-        follow_on_spark(str(bucket), How(), "local[2]", str(bucket / "results"), 2.0, print, print)
+        follow_on_spark(str(bucket), CheckOptions(), "local[2]", str(bucket / "results"), 2.0, print, print)

@@ -22,7 +22,7 @@ from tidegauge.conformance.evidence.metamorphic.kinds import HOW, is_of_a_kind, 
 from tidegauge.conformance.evidence.metamorphic.losses import LOSSES
 from tidegauge.conformance.evidence.metamorphic.relayouts import RELAYOUTS
 from tidegauge.conformance.evidence.metamorphic.tree import Relayout, Tree, joined, write
-from tidegauge.conformance.judging.check import How, check
+from tidegauge.conformance.judging.check import CheckOptions, check
 from tidegauge.conformance.judging.verdicts import Verdict
 
 SECOND_CLUSTER = "interleave a second cluster"
@@ -171,7 +171,7 @@ def outcome(case: Case, seed: int) -> Outcome:
         must = must_not_pass(case, files)
         written(files, case, folder)
         try:
-            report = check([folder], How(explained=0))
+            report = check([folder], CheckOptions(explained=0))
         except Exception as error:  # whatever it is, it is what the suite is for
             return Outcome(case, must, Verdict.SUITE_ERROR, -1, (), f"{type(error).__name__}: {error}")
     failing = tuple(rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL)

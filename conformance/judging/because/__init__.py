@@ -7,35 +7,35 @@ Rules of this wing
 2. Causes stand in the order of the trace, and each names the row of its event.
 """
 
-from tidegauge.conformance.judging.because.causes import Because, Cause
+from tidegauge.conformance.judging.because.causes import CausalStep, RootCause
 from tidegauge.conformance.judging.because.history import History
-from tidegauge.conformance.judging.because.logs import contradicted
-from tidegauge.conformance.judging.because.promises import promised
-from tidegauge.conformance.judging.because.records import differ, lost
+from tidegauge.conformance.judging.because.logs import explain_contradicted_log
+from tidegauge.conformance.judging.because.promises import explain_high_watermark
+from tidegauge.conformance.judging.because.records import explain_differing_logs, explain_lost_records
 from tidegauge.conformance.judging.judge import Failure
 
-__all__ = ["Because", "Cause", "because", "has_causes"]
+__all__ = ["CausalStep", "RootCause", "find_root_cause", "has_root_cause"]
 
 DATA = ("DATA-", "HW-", "LOG-")
 
 
-def has_causes(rule: str) -> bool:
+def has_root_cause(rule: str) -> bool:
     """Whether a rule is one of those whose causes are looked for."""
     return rule.startswith(DATA)
 
 
-def because(past: History, failure: Failure, tp: str) -> Because | None:
+def find_root_cause(past: History, failure: Failure, tp: str) -> RootCause | None:
     """What a failure means for the partition `tp`, and because of what; None where the trace does not show enough."""
     expected, actual = failure.expected, failure.actual
     if expected is None or actual is None:
         return None
     if failure.rule in ("DATA-01", "DATA-03"):
-        return lost(past, failure, actual, expected, tp)
+        return explain_lost_records(past, failure, actual, expected, tp)
     if failure.rule == "DATA-02":
-        return differ(past, failure.row, actual, expected, tp)
+        return explain_differing_logs(past, failure.row, actual, expected, tp)
     broker = past.broker(failure.row)
     if broker is None:
         return None
     if failure.rule.startswith("HW-"):
-        return promised(past, failure, broker, expected, actual)
-    return contradicted(past, failure, broker, expected, actual)
+        return explain_high_watermark(past, failure, broker, expected, actual)
+    return explain_contradicted_log(past, failure, broker, expected, actual)

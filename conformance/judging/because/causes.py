@@ -8,7 +8,7 @@ TRUNCATES = ("HandleDivergingResponse", "HandleEpochResponse", "HandleOutOfRange
 
 
 @dataclass(frozen=True)
-class Cause:
+class CausalStep:
     """A step that led to a failure, in words, and the row at which it happened."""
 
     says: str
@@ -16,19 +16,19 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Because:
+class RootCause:
     """What is broken, in a sentence, and the steps that led there in the order of the trace."""
 
     says: str
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[CausalStep, ...] = ()
 
 
 EMPTIES = {"LoseDisk": "lost the disk with its log", "DeleteReplica": "deleted its log as a replica no more"}
 
 
-def because_of(says: str, causes: list[Cause]) -> Because:
+def root_cause(says: str, causes: list[CausalStep]) -> RootCause:
     """A sentence and its causes in the order of the trace."""
-    return Because(says, tuple(sorted(causes, key=lambda cause: cause.row)))
+    return RootCause(says, tuple(sorted(causes, key=lambda cause: cause.row)))
 
 
 def writes(past: History, row: int, broker: int, offset: int, epoch: int | None) -> str:

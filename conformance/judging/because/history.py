@@ -103,17 +103,17 @@ class History:
         )
 
 
-Kept = dict[tuple[int, int, int, int], "History"]
+HistoryCache = dict[tuple[int, int, int, int], "History"]
 """Histories by columns, trace, begin and end: the failures of one trace share theirs."""
 
 
-def history(
+def failure_history(
     columns: Columns,
     config: Config,
     trace: int,
     row: int,
     event_of: Callable[[int], Event],
-    kept: Kept | None = None,
+    kept: HistoryCache | None = None,
     begun: State | None = None,
 ) -> History:
     """The stretch around `row` of a trace; `begun` as in `replay`."""
@@ -122,11 +122,11 @@ def history(
     kept = {} if kept is None else kept
     key = id(columns), trace, begin, end
     if key not in kept:
-        kept[key] = stretch(columns, config, trace, begin, end, event_of, begun)
+        kept[key] = history_of_rows(columns, config, trace, begin, end, event_of, begun)
     return kept[key]
 
 
-def stretch(
+def history_of_rows(
     columns: Columns,
     config: Config,
     trace: int,

@@ -1,6 +1,6 @@
 """LOG-01, LOG-02: a log that is not what its events made of it."""
 
-from tidegauge.conformance.judging.because.causes import Because, Cause, name_of
+from tidegauge.conformance.judging.because.causes import CausalStep, RootCause, name_of
 from tidegauge.conformance.judging.because.history import History
 from tidegauge.conformance.judging.judge import Failure
 from tidegauge.conformance.judging.replay import ReplayedReplica
@@ -8,7 +8,7 @@ from tidegauge.conformance.judging.replay import ReplayedReplica
 _WORDS = {"leo": "log end", "leo_before": "log end", "hw": "high watermark", "log_start": "log start"}
 
 
-def contradicted(past: History, failure: Failure, broker: int, expected: int, actual: int) -> Because | None:
+def explain_contradicted_log(past: History, failure: Failure, broker: int, expected: int, actual: int) -> RootCause | None:
     """What was found, what the events made of it, and the last event that did."""
     word = _WORDS.get(failure.compared)
     if word is None:
@@ -18,9 +18,9 @@ def contradicted(past: History, failure: Failure, broker: int, expected: int, ac
         past.upto(failure.row - 1),
         lambda row: _value(past.after(row, broker), word) == expected != _value(past.before(row, broker), word),
     )
-    causes = () if made is None else (Cause(f"{name}'s {word} became {expected:,} ({past.event(made).event}).", made),)
-    here = Cause(f"{name} has the {word} {actual:,} ({past.event(failure.row).event}).", failure.row)
-    return Because(f"{name} has the {word} {actual:,}, where its events made it {expected:,}.", (*causes, here))
+    causes = () if made is None else (CausalStep(f"{name}'s {word} became {expected:,} ({past.event(made).event}).", made),)
+    here = CausalStep(f"{name} has the {word} {actual:,} ({past.event(failure.row).event}).", failure.row)
+    return RootCause(f"{name} has the {word} {actual:,}, where its events made it {expected:,}.", (*causes, here))
 
 
 def _value(replica: ReplayedReplica, word: str) -> int | None:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from tidegauge.conformance.judging.because.causes import (
-    Because,
-    Cause,
-    because_of,
+    CausalStep,
+    RootCause,
     broker_set,
     grouped,
     name_of,
     records,
+    root_cause,
     shortens,
     whereabouts,
 )
@@ -18,7 +18,7 @@ from tidegauge.conformance.judging.judge import Failure
 from tidegauge.impl.rules import NONE, UNDEFINED
 
 
-def promised(past: History, failure: Failure, broker: int, expected: int, actual: int) -> Because | None:
+def explain_high_watermark(past: History, failure: Failure, broker: int, expected: int, actual: int) -> RootCause | None:
     """What the high watermark is and may be, and what led to it."""
     if failure.compared not in ("hw", "hw_before"):
         return None
@@ -35,17 +35,21 @@ def promised(past: History, failure: Failure, broker: int, expected: int, actual
     causes = list(_fetches(past, row, broker, failure.rule) if past.leads(row, broker) else _before(past, row, broker))
     if actual > expected and (after.leo is None or actual <= after.leo):
         where = whereabouts(past, row, actual - 1, after.epoch_of(actual - 1))
-        causes.append(Cause(f"{name_of(past, broker)} took the high watermark {actual:,}: {where}.", row))
+        causes.append(CausalStep(f"{name_of(past, broker)} took the high watermark {actual:,}: {where}.", row))
     elif actual > expected:
         causes.append(
-            Cause(f"{name_of(past, broker)} took the high watermark {actual:,}; its log ends at {grouped(after.leo)}.", row)
+            CausalStep(
+                f"{name_of(past, broker)} took the high watermark {actual:,}; its log ends at {grouped(after.leo)}.", row
+            )
         )
     if failure.rule == "HW-09" and after.isr is not None:
         least = f"min.insync.replicas is {_min_isr(past, row, broker)}"
-        causes.append(Cause(f"The ISR that {name_of(past, broker)} goes by is {broker_set(past, after.isr)}; {least}.", row))
+        causes.append(
+            CausalStep(f"The ISR that {name_of(past, broker)} goes by is {broker_set(past, after.isr)}; {least}.", row)
+        )
     if actual > expected:
         causes += _taken_back(past, row, broker, actual)
-    return because_of(says, causes)
+    return root_cause(says, causes)
 
 
 def _min_isr(past: History, row: int, broker: int) -> int:
@@ -56,7 +60,7 @@ def _min_isr(past: History, row: int, broker: int) -> int:
     )
 
 
-def _fetches(past: History, row: int, leader: int, rule: str) -> Iterator[Cause]:
+def _fetches(past: History, row: int, leader: int, rule: str) -> Iterator[CausalStep]:
     """What the leader had heard of each replica that counts, and what became of that replica's log since."""
     after = past.after(row, leader)
     counted = (after.isr or 0) | (after.proposed or 0)
@@ -69,11 +73,11 @@ def _fetches(past: History, row: int, leader: int, rule: str) -> Iterator[Cause]
         fields = past.event(fetch).fields
         epoch = fields.get("req_epoch")
         asked = f"offset {fields['req_offset']:,}" + ("" if epoch is None else f" in leader epoch {epoch}")
-        yield Cause(
+        yield CausalStep(
             f"The last fetch of {name_of(past, broker)} that {name_of(past, leader)} counted was for {asked}.", fetch
         )
         since = range(fetch + 1, row + 1)
-        yield from (Cause(f"{shortens(past, at, broker)}.", at) for at in since if past.shortens(at, broker))
+        yield from (CausalStep(f"{shortens(past, at, broker)}.", at) for at in since if past.shortens(at, broker))
         if rule == "HW-08":
             yield from _led(past, since, leader)
 
@@ -88,31 +92,33 @@ def _counts(past: History, row: int, leader: int, follower: int) -> bool:
     return served and fields.get("req_offset") is not None
 
 
-def _led(past: History, rows: range, leader: int) -> Iterator[Cause]:
+def _led(past: History, rows: range, leader: int) -> Iterator[CausalStep]:
     """Who else began to lead in between."""
     for row in rows:
         broker = past.broker(row)
         if broker is not None and broker != leader and past.elects(row, broker):
-            yield Cause(f"{name_of(past, broker)} became leader of epoch {past.after(row, broker).epoch}.", row)
+            yield CausalStep(f"{name_of(past, broker)} became leader of epoch {past.after(row, broker).epoch}.", row)
 
 
-def _before(past: History, row: int, broker: int) -> Iterator[Cause]:
+def _before(past: History, row: int, broker: int) -> Iterator[CausalStep]:
     """The high watermark that a follower had, and the one that it was sent."""
     had = past.last(past.upto(row - 1), lambda at: past.before(at, broker).hw != past.after(at, broker).hw)
     if had is not None and past.after(had, broker).hw is not None:
         event = past.event(had).event
-        yield Cause(f"{name_of(past, broker)}'s high watermark became {grouped(past.after(had, broker).hw)} ({event}).", had)
+        yield CausalStep(
+            f"{name_of(past, broker)}'s high watermark became {grouped(past.after(had, broker).hw)} ({event}).", had
+        )
     sent = past.event(row).fields.get("res_hw")
     peer = past.event(row).fields.get("peer")
     if sent is not None and peer is not None:
-        yield Cause(f"The response of n{peer} carried the high watermark {grouped(sent)}.", row)
+        yield CausalStep(f"The response of n{peer} carried the high watermark {grouped(sent)}.", row)
 
 
-def _taken_back(past: History, row: int, broker: int, high: int) -> Iterator[Cause]:
+def _taken_back(past: History, row: int, broker: int, high: int) -> Iterator[CausalStep]:
     """The next truncation of what was called committed."""
     for at in range(row + 1, past.rows.stop):
         end, before = past.after(at, broker).leo, past.before(at, broker).leo
         if past.shortens(at, broker) and end is not None and before is not None and end < high:
             gone = records(end, min(high, before))
-            yield Cause(f"{shortens(past, at, broker)}. {gone} had been below its high watermark.", at)
+            yield CausalStep(f"{shortens(past, at, broker)}. {gone} had been below its high watermark.", at)
             return

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tidegauge.conformance.judging.because.causes import (
-    Because,
-    Cause,
-    because_of,
+    CausalStep,
+    RootCause,
     broker_set,
     grouped,
     loses,
     name_of,
     records,
+    root_cause,
     whereabouts,
     writes,
 )
@@ -48,7 +48,7 @@ class _Loser(NamedTuple):
 # A record that was promised is gone
 
 
-def lost(past: History, failure: Failure, actual: int, end: int, tp: str) -> Because | None:
+def explain_lost_records(past: History, failure: Failure, actual: int, end: int, tp: str) -> RootCause | None:
     """DATA-01, DATA-03: records up to `end` were promised, and a log is right only up to `actual`."""
     found = next(_pairs(past, failure, actual, end), None)
     if found is None:
@@ -65,7 +65,7 @@ def lost(past: History, failure: Failure, actual: int, end: int, tp: str) -> Bec
         was, is_ = ("were", "are") if claim.end - claim.offset > 1 else ("was", "is")
         says = f"{records(claim.offset, claim.end)} of {tp} {was} {promised} and {is_} "
         says += f"gone after {who} became {whose}" if loser.leads else f"missing on {who}, {whose}"
-    return because_of(f"{says}.", list(_steps(past, claim, loser, failure.rule == "DATA-03")))
+    return root_cause(f"{says}.", list(_steps(past, claim, loser, failure.rule == "DATA-03")))
 
 
 def _replaced(past: History, claim: _Claim, loser: _Loser) -> bool:
@@ -119,41 +119,41 @@ def _claim(past: History, row: int, rule: str, actual: int, end: int) -> _Claim 
     return _Claim(row, leader, offset, end, after.epoch_of(offset))
 
 
-def _steps(past: History, claim: _Claim, loser: _Loser, acknowledged: bool) -> Iterator[Cause]:
+def _steps(past: History, claim: _Claim, loser: _Loser, acknowledged: bool) -> Iterator[CausalStep]:
     """Written, committed, acknowledged; lost, gone down; elected without it."""
     offset, epoch, leader = claim.offset, claim.epoch, claim.leader
     end = max(claim.row, loser.row)
     written = past.got(past.upto(claim.row), leader, offset, epoch)
     if written is not None:
-        yield Cause(writes(past, written, leader, offset, epoch), written)
+        yield CausalStep(writes(past, written, leader, offset, epoch), written)
     committed = past.last(past.upto(claim.row), lambda row: _commits(past, row, leader, offset))
     if committed is not None:
         high = past.after(committed, leader).hw
-        yield Cause(
+        yield CausalStep(
             f"{name_of(past, leader)}, leader of epoch {past.after(committed, leader).epoch}, raised its high watermark to "
             f"{grouped(high)}: {whereabouts(past, committed, offset, epoch)}.",
             committed,
         )
     if acknowledged:
         where = "" if committed is not None else f": {whereabouts(past, claim.row, offset, epoch)}"
-        yield Cause(f"{name_of(past, leader)} acknowledged it to a producer with acks=all{where}.", claim.row)
+        yield CausalStep(f"{name_of(past, leader)} acknowledged it to a producer with acks=all{where}.", claim.row)
     begin = written if written is not None else past.first
     for row, broker in past.losses(range(begin, end), offset, epoch):
-        yield Cause(loses(past, row, broker, offset), row)
+        yield CausalStep(loses(past, row, broker, offset), row)
     for broker, holds in past.holders(loser.row, offset, epoch).items():
         if holds and past.after(loser.row, broker).up is False:
             down = next((row for row in reversed(range(begin, loser.row)) if past.goes_down(row, broker)), None)
             if down is not None:
                 verb = "crashed" if past.event(down).event == "Crash" else "stopped"
-                yield Cause(f"{name_of(past, broker)}, which holds it, {verb}.", down)
+                yield CausalStep(f"{name_of(past, broker)}, which holds it, {verb}.", down)
     if _replaced(past, claim, loser):
         other = past.after(loser.row, loser.broker).epoch_of(offset)
         got = past.got(past.upto(loser.row), loser.broker, offset, other)
         if got is not None:
-            yield Cause(writes(past, got, loser.broker, offset, other), got)
+            yield CausalStep(writes(past, got, loser.broker, offset, other), got)
     yield from _elected(past, loser, offset)
     for row, broker in past.losses(range(end + 1, past.rows.stop), offset, epoch):
-        yield Cause(loses(past, row, broker, offset), row)
+        yield CausalStep(loses(past, row, broker, offset), row)
 
 
 def _commits(past: History, row: int, leader: int, offset: int) -> bool:
@@ -162,14 +162,14 @@ def _commits(past: History, row: int, leader: int, offset: int) -> bool:
     return past.leads(row, leader) and after is not None and after > offset and before is not None and before <= offset
 
 
-def _elected(past: History, loser: _Loser, offset: int) -> Iterator[Cause]:
+def _elected(past: History, loser: _Loser, offset: int) -> Iterator[CausalStep]:
     """How the replica without the record came to have to hold it."""
     after, name = past.after(loser.row, loser.broker), name_of(past, loser.broker)
     node = past.config.nodes[loser.broker]
     if not loser.leads:
         isr = past.snapshots[loser.row - past.first + 1].isr
         says = "" if isr is None else f", a member of the ISR {broker_set(past, isr)}"
-        yield Cause(f"{name}{says}, is found with log end {grouped(after.leo)}.", loser.row)
+        yield CausalStep(f"{name}{says}, is found with log end {grouped(after.leo)}.", loser.row)
         return
     elections = (row for row in past.upto(loser.row) if _elects(past, row, node, after.epoch))
     registered = next(elections, None)
@@ -178,13 +178,13 @@ def _elected(past: History, loser: _Loser, offset: int) -> Iterator[Cause]:
         kind = {True: " cleanly", False: " uncleanly", None: ""}[fields.get("clean")]
         isr = fields.get("isr")
         says = "" if isr is None else f", with the ISR {{{', '.join(f'n{one}' for one in isr)}}}"
-        yield Cause(f"The controller elected {name} for epoch {after.epoch}{kind}{says}.", registered)
+        yield CausalStep(f"The controller elected {name} for epoch {after.epoch}{kind}{says}.", registered)
     has = (
         f"its log ends at {grouped(after.leo)}"
         if after.leo is not None and after.leo <= offset
         else "it has another record there"
     )
-    yield Cause(f"{name} became leader of epoch {after.epoch}: {has}.", loser.row)
+    yield CausalStep(f"{name} became leader of epoch {after.epoch}: {has}.", loser.row)
 
 
 def _elects(past: History, row: int, node: int, epoch: int | None) -> bool:
@@ -198,7 +198,7 @@ def _elects(past: History, row: int, node: int, epoch: int | None) -> bool:
 # Two logs differ where both promise
 
 
-def differ(past: History, row: int, offset: int, end: int, tp: str) -> Because | None:
+def explain_differing_logs(past: History, row: int, offset: int, end: int, tp: str) -> RootCause | None:
     """DATA-02: two logs differ at `offset`, and both replicas promise their records up to `end`."""
     pairs = [(a, b) for a in past.brokers() for b in past.brokers() if a < b and _disagree(past, row, a, b, offset, end)]
     if not pairs:
@@ -209,17 +209,19 @@ def differ(past: History, row: int, offset: int, end: int, tp: str) -> Because |
         says.append(f"{name_of(past, broker)} (epoch {epoch})")
         got = past.got(past.upto(row), broker, offset, epoch)
         if got is not None:
-            causes.append(Cause(writes(past, got, broker, offset, epoch), got))
+            causes.append(CausalStep(writes(past, got, broker, offset, epoch), got))
         promised = next((at for at in reversed(past.upto(row)) if _passes(past, at, broker, offset)), None)
         if promised is not None:
             high = past.after(promised, broker).hw
             causes.append(
-                Cause(f"{name_of(past, broker)} took the high watermark {grouped(high)}: it calls it committed.", promised)
+                CausalStep(
+                    f"{name_of(past, broker)} took the high watermark {grouped(high)}: it calls it committed.", promised
+                )
             )
     sentence = (
         f"The record at offset {offset:,} of {tp} is not the same on {' and '.join(says)}, and both call it committed."
     )
-    return because_of(sentence, causes)
+    return root_cause(sentence, causes)
 
 
 def _disagree(past: History, row: int, one: int, two: int, offset: int, end: int) -> bool:

@@ -7,8 +7,8 @@ something. An input without a judged event is an error.
 from collections.abc import Iterable
 from pathlib import Path
 
-from tidegauge.conformance.judging.check import Input, Report
-from tidegauge.conformance.judging.explain import Explanation, text
+from tidegauge.conformance.judging.check import CheckedInput, Report
+from tidegauge.conformance.judging.explain import Explanation, explanation_text
 from tidegauge.conformance.judging.junit_xml import JUnitCase, JUnitOutcome, JUnitSuite, write_junit_xml
 from tidegauge.conformance.judging.tool import tool_version
 from tidegauge.conformance.judging.verdicts import RuleVerdict, Verdict
@@ -23,7 +23,7 @@ def write_junit(report: Report, path: str | Path) -> None:
     write_junit_xml(Path(path), f"tidegauge {tool_version()} check", suites, report.seconds)
 
 
-def _suite(checked: Input, explanations: Iterable[Explanation]) -> JUnitSuite:
+def _suite(checked: CheckedInput, explanations: Iterable[Explanation]) -> JUnitSuite:
     # A rule may be explained more than once; reversed, the first explanation wins, which is the worst failure.
     explained = {explanation.rule.id: explanation for explanation in reversed(list(explanations))}
     cases = [_rule_case(rule, explained.get(rule.rule.id)) for rule in checked.rules]
@@ -42,7 +42,7 @@ def _rule_case(rule: RuleVerdict, explanation: Explanation | None) -> JUnitCase:
     classname = f"tidegauge.{rule.rule.level}"
     if rule.verdict is Verdict.FAIL:
         message = f"{rule.rule.sentence} {rule.says}"
-        details = "" if explanation is None else text(explanation)
+        details = "" if explanation is None else explanation_text(explanation)
         return JUnitCase(classname, rule.rule.id, JUnitOutcome.FAILURE, message, details)
     if rule.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_EXERCISED):
         return JUnitCase(classname, rule.rule.id, JUnitOutcome.SKIPPED, f"{rule.verdict.value}: {rule.says}")

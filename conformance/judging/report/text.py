@@ -5,7 +5,7 @@ Rules that hold are one line with their number, unless everything is asked for."
 from collections.abc import Iterator
 
 from tidegauge.conformance.judging.check import Report
-from tidegauge.conformance.judging.explain import text
+from tidegauge.conformance.judging.explain import explanation_text
 from tidegauge.conformance.judging.verdicts import RuleVerdict, Verdict
 
 PROBLEMS = 10
@@ -33,12 +33,12 @@ def _broken(report: Report, colour: bool) -> Iterator[str]:
     for one in report.explanations:
         yield f"{_painted(f'{one.rule.id:<10}', Verdict.FAIL, colour)}{one.means}"
     if len(report.explanations) == 1:
-        yield text(report.explanations[0]).partition("\n")[2]
+        yield explanation_text(report.explanations[0]).partition("\n")[2]
     else:
         for number, explanation in enumerate(report.explanations, 1):
             yield ""
             yield f"--- failure {number} of {report.failures:,} " + "-" * 40
-            yield text(explanation)
+            yield explanation_text(explanation)
     if report.failures > len(report.explanations):
         yield f"... and {report.failures - len(report.explanations):,} more first failures, not shown"
     yield ""

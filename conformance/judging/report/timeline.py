@@ -11,10 +11,10 @@ Rules of this file
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tidegauge.conformance.judging.because.history import stretch
-from tidegauge.conformance.judging.check import Judged
-from tidegauge.conformance.judging.events import IN_FLIGHT, event_words, members
-from tidegauge.conformance.judging.explain import Explanation, Place
+from tidegauge.conformance.judging.because.history import history_of_rows
+from tidegauge.conformance.judging.check import JudgedBatch
+from tidegauge.conformance.judging.events import IN_FLIGHT, event_text, node_ids
+from tidegauge.conformance.judging.explain import Explanation, TraceRow
 from tidegauge.conformance.judging.replay import ReplayedReplica, Snapshot
 from tidegauge.conformance.judging.report.messages import causes
 from tidegauge.conformance.judging.rulebook import releases_of
@@ -38,7 +38,7 @@ class Timelines:
         self.events = 0
         self.left_out = 0
         """Traces that are not on the page."""
-        self._stretches: list[tuple[Place, range]] = []
+        self._stretches: list[tuple[TraceRow, range]] = []
 
     def add_failure(self, failure: Explanation) -> int:
         """Add a failure and the events around it; return the position of its timeline."""
@@ -51,7 +51,7 @@ class Timelines:
         place, rows = self._stretches[timeline]
         return range(rows.start - place.rows.start + 1, rows.stop - place.rows.start + 1)
 
-    def add_stretch(self, place: Place) -> int:
+    def add_stretch(self, place: TraceRow) -> int:
         """Add the events around a failure, unless a timeline has them already; return the timeline's position."""
         for timeline, (other, rows) in enumerate(self._stretches):
             if _in_same_trace(other, place) and place.row in rows:
@@ -65,7 +65,7 @@ class Timelines:
             rows = range(begin, min(rows.stop, begin + room))
         return self._add(place, rows)
 
-    def add_trace(self, place: Place) -> None:
+    def add_trace(self, place: TraceRow) -> None:
         """Add a trace without an explained failure, or count it as left out if there is no room."""
         if not place.rows or any(_in_same_trace(other, place) for other, _ in self._stretches):
             return
@@ -74,16 +74,16 @@ class Timelines:
         else:
             self._add(place, place.rows[:WHOLE_TRACE])
 
-    def _add(self, place: Place, rows: range) -> int:
+    def _add(self, place: TraceRow, rows: range) -> int:
         timeline = _timeline(place, rows) | {"trace": self._link_name(place)}
         self._stretches.append((place, rows))
         self.events += len(rows)
         self.data.append(timeline)
         return len(self.data) - 1
 
-    def _link_name(self, place: Place) -> str:
+    def _link_name(self, place: TraceRow) -> str:
         """Return what links call a trace: a second trace of the same name gets a number."""
-        namesakes: list[Place] = []
+        namesakes: list[TraceRow] = []
         for (other, _), timeline in zip(self._stretches, self.data, strict=True):
             if _in_same_trace(other, place):
                 return str(timeline["trace"])
@@ -92,21 +92,21 @@ class Timelines:
         return f"{place.name} ({len(namesakes) + 1})" if namesakes else place.name
 
 
-def _in_same_trace(a: Place, b: Place) -> bool:
+def _in_same_trace(a: TraceRow, b: TraceRow) -> bool:
     return a.columns is b.columns and a.trace == b.trace
 
 
-def places(judged_batches: Sequence[Judged]) -> Iterator[Place]:
+def places(judged_batches: Sequence[JudgedBatch]) -> Iterator[TraceRow]:
     """Yield the beginning of each judged trace whose events were kept."""
     for judged in judged_batches:
         batch = judged.batch
         # Columns read from Parquet, or from a large NDJSON file, have no events: only what failed in them is on the page.
         for trace in range(len(batch.columns.trace_starts) - 1 if batch.traces is not None else 0):
-            yield Place(batch.columns, batch.config, trace, 0, batch.traces, batch.source)
+            yield TraceRow(batch.columns, batch.config, trace, 0, batch.traces, batch.source)
 
 
-def _timeline(place: Place, rows: range) -> dict[str, Any]:
-    history = stretch(place.columns, place.config, place.trace, rows.start, rows.stop, place.event)
+def _timeline(place: TraceRow, rows: range) -> dict[str, Any]:
+    history = history_of_rows(place.columns, place.config, place.trace, rows.start, rows.stop, place.event)
     config = place.config
     states = [_state(snapshot, config) for snapshot in history.snapshots]
     first = rows.start - place.rows.start + 1
@@ -123,7 +123,7 @@ def _timeline(place: Place, rows: range) -> dict[str, Any]:
             [
                 event.node,
                 event.event,
-                event_words(event).partition(f"{event.event} ")[2],
+                event_text(event).partition(f"{event.event} ")[2],
                 event.at,
                 event.time or "",
                 changed(states[at], states[at + 1]),
@@ -152,7 +152,7 @@ def _state(snapshot: Snapshot, config: Config) -> dict[str, Any]:
         "replicas": [_replica(replica, config) for replica in snapshot.replicas],
         "leader": nodes[leader] if leader is not None and 0 <= leader < len(nodes) else None,
         "epoch": snapshot.leader_epoch,
-        "isr": None if snapshot.isr is None else list(members(snapshot.isr, config)),
+        "isr": None if snapshot.isr is None else list(node_ids(snapshot.isr, config)),
         "flying": [[nodes[f], nodes[to], IN_FLIGHT[kind]] for f, to, kind in snapshot.flying],
     }
 
@@ -168,8 +168,8 @@ def _replica(replica: ReplayedReplica, config: Config) -> dict[str, Any]:
         "start": replica.log_start,
         "epochs": None if replica.epochs is None else [list(pair) for pair in replica.epochs],
         "forked": list(replica.forked) if replica.forked[1] else None,
-        "isr": list(members(replica.isr, config)) if leads and replica.isr is not None else None,
-        "proposed": list(members(replica.proposed, config)) if leads and replica.proposed else None,
+        "isr": list(node_ids(replica.isr, config)) if leads and replica.isr is not None else None,
+        "proposed": list(node_ids(replica.proposed, config)) if leads and replica.proposed else None,
     }
 
 

@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 from tidegauge.conformance.evidence.metamorphic.cases import logs
-from tidegauge.conformance.judging.check import How, Report
+from tidegauge.conformance.judging.check import CheckOptions, Report
 from tidegauge.conformance.judging.follow import News
 from tidegauge.conformance.judging.follow_logs import FollowLogs
 from tidegauge.traces.kafka.growth import LINES
@@ -100,7 +100,7 @@ def followed(
     every = in_time(logs(capture))
     places = sorted(random.randrange(len(every)) for _ in range(pieces))
     turns = [random.randrange(pieces + 1) for _ in range(rotations)]
-    tails, follow, numbers = Tails(folder), FollowLogs(folder, How(), lines), count(1)
+    tails, follow, numbers = Tails(folder), FollowLogs(folder, CheckOptions(), lines), count(1)
     news: list[News] = []
     most = 0
     for turn, (begin, end) in enumerate(zip([0, *places], [*places, len(every)], strict=True)):

@@ -8,10 +8,10 @@ import pytest
 
 from tests.conformance.hand import FORKED, TWO, bent, reported
 from tidegauge.conformance.evidence.golden import DIRECTORY
-from tidegauge.conformance.judging.because import has_causes
+from tidegauge.conformance.judging.because import has_root_cause
 from tidegauge.conformance.judging.because.causes import TRUNCATES
 from tidegauge.conformance.judging.check import check
-from tidegauge.conformance.judging.explain import Explanation, explain, text
+from tidegauge.conformance.judging.explain import Explanation, explain, explanation_text
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.play.scenario import BROKEN, read, run_scenario
 from tidegauge.conformance.play.scenario import shipped as scenarios
@@ -161,11 +161,11 @@ def test_a_cause_says_what_its_event_tells() -> None:
     """A truncation is one and has the log ends that are said; a cause names its node; a crash is a crash."""
     seen = 0
     for one, trace in all_explained():
-        assert has_causes(one.rule.id) or not one.because
+        assert has_root_cause(one.rule.id) or not one.because
         for cause in one.because:
             event = trace.events[cause.number - 1]
             seen += agrees(cause.says, event)
-        assert one.means in text(one)
+        assert one.means in explanation_text(one)
     assert seen > 50
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from tests.conformance.hand import COPIED, FORKED, TWO, bent, change, lead, reported, start
 from tidegauge.conformance.evidence.golden import DIRECTORY
-from tidegauge.conformance.judging.check import How, check
-from tidegauge.conformance.judging.explain import STEPS, explain, text
+from tidegauge.conformance.judging.check import CheckOptions, check
+from tidegauge.conformance.judging.explain import STEPS, explain, explanation_text
 from tidegauge.conformance.judging.judge import RuleTally, judge
 from tidegauge.conformance.judging.rulebook import known_bugs, rulebook
-from tidegauge.conformance.judging.verdicts import Verdict, rule_verdicts, run_verdict, total, verdict_of
+from tidegauge.conformance.judging.verdicts import Verdict, rule_verdicts, run_verdict, total_tallies, verdict_of
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson, parquet
@@ -47,7 +47,7 @@ def test_a_wrong_trace_fails_and_is_explained_with_its_line() -> None:
     assert first.at == f"{WRONG}:7"
     assert (first.compared, first.expected, first.actual) == ("hw", "undefined (-1)", "1")
     assert first.bugs[0][0] == "KAFKA-13141"
-    shown = text(first)
+    shown = explanation_text(first)
     assert "expected  hw undefined (-1)" in shown
     assert "n1   leader" in shown
 
@@ -106,7 +106,7 @@ def test_an_unknown_profile_is_bad_input(tmp_path: Path) -> None:
     report = check([tmp_path / "t.ndjson"])
     assert report.exit_code == 2
     assert "fetch-truncation" in str(report.problems[0])
-    assert check([tmp_path / "t.ndjson"], How("fetch-truncation")).exit_code == 0
+    assert check([tmp_path / "t.ndjson"], CheckOptions("fetch-truncation")).exit_code == 0
 
 
 def test_parquet_and_lines_say_the_same(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_should_rule_does_not_fail_a_run() -> None:
 
 def test_a_run_without_events_is_an_error() -> None:
     """It has shown nothing."""
-    assert run_verdict(rule_verdicts(total([])), 0) is Verdict.SUITE_ERROR
+    assert run_verdict(rule_verdicts(total_tallies([])), 0) is Verdict.SUITE_ERROR
 
 
 def test_the_rulebook_has_a_row_for_every_rule_and_no_other() -> None:

@@ -16,7 +16,7 @@ from tests.conformance.kernel.test_superseded import reigns, unheard
 from tests.traces.strategies import trace_lists
 from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging import followed
-from tidegauge.conformance.judging.check import How
+from tidegauge.conformance.judging.check import CheckOptions
 from tidegauge.conformance.judging.follow import PROBLEMS, Alarm, Follow, News, Withdrawn
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import numbered
@@ -85,7 +85,7 @@ def test_runs_that_lost_lines(seed: int, runs: list[Trace], folder: Path) -> Non
 
 def by_line(trace: Trace) -> list[list[News]]:
     """What is news with each line."""
-    one = Follow("f", How())
+    one = Follow("f", CheckOptions())
     return [one.feed(f"{line}\n".encode()) for line in ndjson.lines(trace)]
 
 
@@ -174,7 +174,7 @@ def test_a_trace_that_cannot_be_followed_is_set_aside(extra: dict[str, Any]) -> 
 def test_another_file_goes_on_where_the_first_one_ended() -> None:
     """Lines are counted anew, and what was known stays known."""
     lines = list(ndjson.lines(hand(numbered(bent(COPIED, len(COPIED) - 1, hw=9)))))
-    one = Follow("f", How())
+    one = Follow("f", CheckOptions())
     first = one.feed("\n".join(lines[:9]).encode())
     again = one.next_file("another file")
     rest = one.feed("\n".join(lines[9:]).encode() + b"\n")

@@ -12,7 +12,7 @@ from tests.conformance.following import hand, same, text_of
 from tests.conformance.hand import COPIED, OPENING, reported
 from tests.conformance.kernel.test_superseded import reign, reigns, unheard
 from tidegauge.conformance.judging import followed
-from tidegauge.conformance.judging.check import How
+from tidegauge.conformance.judging.check import CheckOptions
 from tidegauge.conformance.judging.follow import Follow
 from tidegauge.conformance.judging.judge import PAST as PAST_AT_FIRST
 from tidegauge.conformance.judging.judge import ROOM as ROOM_AT_FIRST
@@ -91,7 +91,7 @@ def months(reigns_: int) -> Iterator[bytes]:
 @pytest.mark.parametrize("events", [6_000, pytest.param(300_000, marks=pytest.mark.long)])
 def test_what_is_held_does_not_grow(events: int) -> None:
     """Behind the first third nothing more is held: not in tables, not in lists, not in any object of Python."""
-    one, per_reign = Follow("f", How()), len(reign(2))
+    one, per_reign = Follow("f", CheckOptions()), len(reign(2))
     at, measured = 0, list[tuple[tuple[int, ...], int, int]]()
     for number, text in enumerate(months(events // per_reign)):
         assert not one.feed(text)

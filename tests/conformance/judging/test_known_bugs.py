@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tidegauge.commands.profiles import LINES
-from tidegauge.conformance.judging.check import How, check
+from tidegauge.conformance.judging.check import CheckOptions, check
 from tidegauge.conformance.judging.rulebook import known_bugs, looks_like, releases_of, rulebook
 from tidegauge.impl.releases import of_release, version_of
 from tidegauge.traces.kafka.shipped import shipped
@@ -78,5 +78,5 @@ def test_reports_name_the_release_and_only_its_bugs() -> None:
     report = check([shipped()["4.2.0/k-epoch-jump"]])
     assert {bug for one in report.explanations for bug, _ in one.bugs} == {"F2", "F4"}
     assert {releases_of(one.config) for one in report.explanations} == {("4.2.0",)}
-    overruled = check([shipped()["4.2.0/k-epoch-jump"]], How("release-3.9.0"))
+    overruled = check([shipped()["4.2.0/k-epoch-jump"]], CheckOptions("release-3.9.0"))
     assert "KAFKA-18991" in {bug for one in overruled.explanations for bug, _ in one.bugs}

@@ -15,7 +15,7 @@ from tests.conformance.kernel.test_memory import flapping
 from tests.conformance.kernel.test_superseded import reigns
 from tidegauge.conformance.judging import lazy_automaton, recurring
 from tidegauge.conformance.judging.check import check
-from tidegauge.conformance.judging.explain import text
+from tidegauge.conformance.judging.explain import explanation_text
 from tidegauge.conformance.judging.judge import Judgement, judge, judge_with
 from tidegauge.conformance.judging.known_transitions import Known, known_by_now
 from tidegauge.conformance.judging.lazy_automaton import INTERPRETED, LazyAutomaton
@@ -320,7 +320,7 @@ def test_check_says_the_same_of_both_layouts(tmp_path: Path) -> None:
     assert few.rules == wide.rules
     assert [note.replace("few", "wide") for note in few.notes] == list(wide.notes)
     for one, two in zip(few.explanations, wide.explanations, strict=True):
-        assert text(one).replace("few.parquet", "wide.parquet") == text(two)
+        assert explanation_text(one).replace("few.parquet", "wide.parquet") == explanation_text(two)
 
 
 def hand(*runs: Sequence[Event], config: Config = TWO) -> Distinct:

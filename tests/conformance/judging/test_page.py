@@ -16,7 +16,7 @@ from tests.conformance.hand import COPIED, TWO, bent
 from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.job.job_page import job_page
 from tidegauge.conformance.judging.check import Report, check
-from tidegauge.conformance.judging.explain import Place
+from tidegauge.conformance.judging.explain import TraceRow
 from tidegauge.conformance.judging.replay import replay
 from tidegauge.conformance.judging.report import timeline, write_html, write_junit
 from tidegauge.conformance.judging.report.html import SCRIPTS, asset, page
@@ -146,11 +146,11 @@ def test_a_failure_knows_its_event_and_the_offsets_to_mark(text: str) -> None:
     assert failure["because"] == [140, 153, 171, 174, 175, 184, 186, 202]
 
 
-def long(events: int) -> Place:
+def long(events: int) -> TraceRow:
     """A trace of so many reads."""
     reads = tuple(Event(1, "Read", {"bound": 0, "rec_end": 0}, at=f"line {at}") for at in range(events))
     trace = Trace("long", "t-0", TWO, reads)
-    return Place(to_columns([trace], TWO), TWO, 0, 0, (trace,))
+    return TraceRow(to_columns([trace], TWO), TWO, 0, 0, (trace,))
 
 
 def test_a_page_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

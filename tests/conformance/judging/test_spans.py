@@ -8,15 +8,15 @@ import pytest
 
 from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging import side_by_side
-from tidegauge.conformance.judging.check import How, Report, check
-from tidegauge.conformance.judging.side_by_side import check_all, check_in_spans, spans_of
+from tidegauge.conformance.judging.check import CheckOptions, Report, check
+from tidegauge.conformance.judging.side_by_side import check_in_parallel, check_in_spans, spans_to_judge
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.files.ndjson_columns import bytes_of, spans
 from tidegauge.traces.schema import Trace
 
 RIGHT = DIRECTORY / "diverging-truncation.ndjson"
-AS_NAMED = How()
+AS_NAMED = CheckOptions()
 WRONG = DIRECTORY / "fails-hw-is-own-log-end.ndjson"
 
 
@@ -34,13 +34,13 @@ def said(report: Report) -> Report:
 
 
 @pytest.fixture
-def apart(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, How], Report]:
+def apart(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, CheckOptions], Report]:
     """In two processes, however small the file."""
     monkeypatch.setattr(side_by_side, "LARGE", 1)
 
-    def run(path: Path, how: How = AS_NAMED) -> Report:
-        assert len(spans_of(path, how, 2)) == 2
-        return check_all([path], how, processes=2)
+    def run(path: Path, how: CheckOptions = AS_NAMED) -> Report:
+        assert len(spans_to_judge(path, how, 2)) == 2
+        return check_in_parallel([path], how, processes=2)
 
     return run
 
@@ -104,10 +104,10 @@ def test_whatever_a_file_holds_the_report_is_that_of_the_whole(
     path = many(tmp_path, 12)
     change(path)
     monkeypatch.setattr(side_by_side, "LARGE", 1)
-    pieces = spans_of(path, AS_NAMED, 2)
+    pieces = spans_to_judge(path, AS_NAMED, 2)
     apart = check_in_spans(path, pieces, AS_NAMED, 2) if pieces else None
     assert (NEVER if not pieces else AGAIN if apart is None else APART) == way
-    assert said(check_all([path], AS_NAMED, processes=2)) == said(check([path]))
+    assert said(check_in_parallel([path], AS_NAMED, processes=2)) == said(check([path]))
 
 
 def test_a_failure_has_its_line_in_the_whole_file(tmp_path: Path, apart: Callable[..., Report]) -> None:
@@ -120,7 +120,7 @@ def test_a_failure_has_its_line_in_the_whole_file(tmp_path: Path, apart: Callabl
 
 def test_what_nobody_knows_is_said_once(tmp_path: Path, apart: Callable[..., Report]) -> None:
     """A profile without meaning is a problem of the file, not of each span."""
-    path, how = many(tmp_path, 12), How(profile="nonsense")
+    path, how = many(tmp_path, 12), CheckOptions(profile="nonsense")
     assert said(apart(path, how)) == said(check([path], how))
 
 
@@ -138,6 +138,6 @@ def test_spans_are_the_file(tmp_path: Path, least: int) -> None:
 def test_what_is_small_or_no_ndjson_is_not_cut(tmp_path: Path) -> None:
     """Nor what is to be read in another way."""
     path = many(tmp_path, 12)
-    assert spans_of(path, How(), 2) == []
-    assert spans_of(tmp_path, How(), 2) == []
-    assert spans_of("-", How(), 2) == []
+    assert spans_to_judge(path, CheckOptions(), 2) == []
+    assert spans_to_judge(tmp_path, CheckOptions(), 2) == []
+    assert spans_to_judge("-", CheckOptions(), 2) == []

@@ -11,15 +11,14 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.listed import BENCHMARKS, PLOTS, Benchmark
 from benchmarks.machine import Machine
-from benchmarks.measure import Ratio, Report
+from benchmarks.measure import Ratio, Report, Timing
 from tidegauge.traces.made import table
 
 HEAD = """# Benchmarks
 
-Made by `./run bench`, of [what it measured](benchmarks.json); `./run bench NAME...` measures some anew, and
-`./run bench --render` none. Times are medians, with the fastest and the slowest beside them, against a baseline in the same
-run on the same machine. What each does stands in [benchmarks](../benchmarks/README.md). A curve leads through medians, its
-whiskers from the slowest to the fastest.
+Made by `./run bench` from [its measurements](benchmarks.json). Times are medians, with the fastest and the slowest, against
+a baseline in the same run ([what each measures](../benchmarks/README.md)). A curve joins medians, its whiskers reach from the
+slowest to the fastest; timings on a curve have no row.
 """
 
 
@@ -66,10 +65,16 @@ def _section(benchmark: Benchmark, report: Report) -> str:
     if report.ratios:
         rows = [(ratio.name, f"{ratio.value:,.2f}", _verdict(ratio, report)) for ratio in report.ratios]
         lines += [table(("ratio", "seen", "bar"), rows), ""]
-    head, *rows = report.rows()
-    lines += [table(head, rows), ""]
+    # A timing on a curve has no row: a curve has some fifty of them, and benchmarks.json has the numbers.
+    if rows := [_row(timing) for timing in report.timings if not timing.point]:
+        lines += [table(("", "median s", "fastest to slowest", "per second"), rows), ""]
     lines += [f"* {note}" for note in report.notes]
     return "\n".join([*lines, ""])
+
+
+def _row(timing: Timing) -> tuple[str, ...]:
+    spread = f"{timing.fastest:.3f} to {timing.slowest:.3f}" if timing.repetitions > 1 else ""
+    return timing.name, f"{timing.seconds:.3f}", spread, f"{timing.rate:,.0f} {timing.unit}"
 
 
 def _measured(name: str, report: Report) -> str:

@@ -1,4 +1,5 @@
-"""Runs of the controller's models, played message by message: as scenarios, and as traces.
+"""`python -m tidegauge.conformance.evidence.controller_scenarios`: runs of the controller's models, message by
+message, written as scenarios; golden traces are made of the same runs.
 
 Rules of this file
 
@@ -10,12 +11,14 @@ Rules of this file
    in its opening.
 """
 
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 
-from tidegauge.conformance.evidence.exported import file_stem
+from tidegauge.conformance.evidence.exported import DIRECTORY, file_stem
 from tidegauge.conformance.play.control_rounds import control_text
 from tidegauge.conformance.play.controlled_session import ControlledSession
 from tidegauge.conformance.play.directives import Player
@@ -49,7 +52,7 @@ PRODUCE_RESPONSE = "answer-produce "
 ALL_AT_ONCE = frozenset({"KafkaElr"})
 
 WIDTH = 110
-WRITTEN_BY = "tidegauge.conformance.evidence.controller_runs"
+WRITTEN_BY = "tidegauge.conformance.evidence.controller_scenarios"
 
 
 class ScenarioError(TidegaugeError):
@@ -214,3 +217,22 @@ def _header(model: Model, blocks: list[Block], *, repaired: bool) -> Iterator[st
     yield "#"
     yield f"# Rule under test: {model.property}. Expected: {outcome}."
     yield f"# Source: spec/models/{model.cfg}, docs/findings.md; written by `python -m {WRITTEN_BY}`."
+
+
+def scenario_path(model: Model, directory: Path, *, repaired: bool) -> Path:
+    """Return where the scenario of a model is kept."""
+    return directory / f"{file_stem(model)}{'-repaired' if repaired else ''}.txt"
+
+
+def main(directory: Path = DIRECTORY) -> int:
+    """Write all scenarios of the controller's models."""
+    chosen = list(shown())
+    for model, repaired in chosen:
+        path = scenario_path(model, directory, repaired=repaired)
+        path.write_text(scenario_of(model, repaired=repaired), encoding="utf-8")
+    print(f"{directory}: {len(chosen)} scenarios")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

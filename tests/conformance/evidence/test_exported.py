@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.conformance.evidence.controller_runs import scenario_path
-from tidegauge.conformance.evidence.controller_scenarios import shown
+from tidegauge.conformance.evidence.controller_scenarios import scenario_path, shown
 from tidegauge.conformance.evidence.exported import (
     DIRECTORY,
     GENERATIONS,

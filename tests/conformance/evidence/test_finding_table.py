@@ -93,4 +93,4 @@ def test_a_trace_that_is_missing_is_an_error(tmp_path: Path) -> None:
 
 def test_the_table_is_on_the_page() -> None:
     """As it is made from what is kept."""
-    assert table() in (DOCS / "controller-runs.md").read_text(encoding="utf-8")
+    assert table() in (DOCS / "findings.md").read_text(encoding="utf-8")

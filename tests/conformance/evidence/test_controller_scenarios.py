@@ -1,18 +1,19 @@
-"""The page of shortest runs, and the random runs beyond them."""
+"""The scenarios of the controller's models, and the random runs beyond them."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.evidence import controller_runs, controller_scenarios, controller_walks
-from tidegauge.conformance.evidence.controller_runs import scenario_path, section
+from tidegauge.conformance.evidence import controller_scenarios, controller_walks
 from tidegauge.conformance.evidence.controller_scenarios import (
     ALL_AT_ONCE,
     UNSEEN,
     ScenarioError,
     models,
+    run_of,
     scenario_of,
+    scenario_path,
     shown,
     trace_of,
 )
@@ -26,32 +27,16 @@ from tidegauge.spec.checker.models import find_model
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.schema import Trace
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / controller_runs.PAGE.name
 
-
-@pytest.mark.parametrize("name", ["GhostElr", "ForgottenElr", "StaleIndex", "NeverCompletes", "FailedDirectoryLeads"])
-def test_the_page_has_the_runs(name: str) -> None:
-    """As the reference takes them today."""
-    assert section(find_model(name)) in PAGE.read_text(encoding="utf-8")
-
-
-def test_every_finding_has_one() -> None:
-    """No heading is missing, none is too many."""
-    headings = [line[3:] for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("## ")]
-    assert headings == [model.name for model in models()]
-
-
-def test_the_page_is_written_a_section_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what is pinned; a run of another length is an error."""
+def test_the_scenarios_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of another length than the pinned one is an error."""
     forgotten = find_model("ForgottenElr")
-    monkeypatch.setattr(controller_runs, "models", lambda: (forgotten,))
-    monkeypatch.setattr(controller_runs, "shown", lambda: iter(((forgotten, False), (forgotten, True))))
-    assert controller_runs.main(tmp_path / "page.md", tmp_path) == 0
-    assert "## ForgottenElr\n" in (tmp_path / "page.md").read_text(encoding="utf-8")
+    monkeypatch.setattr(controller_scenarios, "shown", lambda: iter(((forgotten, False), (forgotten, True))))
+    assert controller_scenarios.main(tmp_path) == 0
     written = sorted(path.name for path in tmp_path.glob("*.txt"))
     assert written == ["forgotten-elr-repaired.txt", "forgotten-elr.txt"]
     with pytest.raises(ScenarioError, match="expected BrokersMayRegister to fail after 4 states; seen none"):
-        section(replace(find_model("RepairedRevert"), property="BrokersMayRegister", length=4))
+        run_of(replace(find_model("RepairedRevert"), property="BrokersMayRegister", length=4))
 
 
 @pytest.mark.parametrize("name", ["GhostElr", "ForgottenElr", "FailedDirectoryLeads", "RaisedTooLate"])

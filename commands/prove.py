@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list() -> int:
-    from tidegauge.spec.proofs.committed.runs import LOSSES
+    from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES
     from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
     from tidegauge.spec.proofs.premises import REMOVALS
     from tidegauge.spec.proofs.registry import all_groups
@@ -45,10 +45,8 @@ def _list() -> int:
     echo("scenarios (--scenario NAME): what happens without a premise")
     for name, removal in REMOVALS.items():
         echo(f"{name:<24} {removal.name}")
-    for name, premise in [(n, loss.premise) for n, loss in LOSSES.items()] + [
-        (n, c.premise) for n, c in CLEAN_LOSSES.items()
-    ]:
-        echo(f"{name:<24} not: {premise}")
+    for name, loss in {**COMMITTED_LOSSES, **CLEAN_LOSSES}.items():
+        echo(f"{name:<24} not: {loss.premise}")
     return CONFORMS
 
 
@@ -75,17 +73,17 @@ def _prove(args: argparse.Namespace) -> int:
 
 def _counter_model(args: argparse.Namespace) -> int:
     from tidegauge.spec.errors import SpecError
-    from tidegauge.spec.proofs.committed.runs import LOSSES
+    from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES
     from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
     from tidegauge.spec.proofs.premises import REMOVALS
 
-    if args.scenario in LOSSES:
+    if args.scenario in COMMITTED_LOSSES:
         return _committed_run(args)
     if args.scenario in REMOVALS:
         return _two_logs(args)
     if args.scenario in CLEAN_LOSSES:
         return _clean_loss(args)
-    raise SpecError(f"expected one of {', '.join([*REMOVALS, *LOSSES, *CLEAN_LOSSES])}; seen {args.scenario}")
+    raise SpecError(f"expected one of {', '.join([*REMOVALS, *COMMITTED_LOSSES, *CLEAN_LOSSES])}; seen {args.scenario}")
 
 
 def _two_logs(args: argparse.Namespace) -> int:
@@ -116,13 +114,13 @@ def _committed_run(args: argparse.Namespace) -> int:
 def _clean_loss(args: argparse.Namespace) -> int:
     from tidegauge.spec.errors import SpecError
     from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
-    from tidegauge.spec.proofs.eligible.words import lines
+    from tidegauge.spec.proofs.eligible.words import describe_clean_loss
 
     loss = CLEAN_LOSSES[args.scenario]
     if args.trace:
         raise SpecError(f"--trace: expected a scenario that has a trace; seen {args.scenario}, which has none; leave it out")
     echo(f"Suppose this does not hold: {loss.premise}")
-    for line in lines(loss):
+    for line in describe_clean_loss(loss):
         echo(f"  {line}")
     return CONFORMS
 

@@ -16,11 +16,11 @@ from tidegauge.impl.rules import INELIGIBLE_REPLICA
 from tidegauge.spec.errors import SpecError
 from tidegauge.spec.proofs.committed.cluster import ACCEPTED
 from tidegauge.spec.proofs.committed.plain_cluster import PlainCluster
-from tidegauge.spec.proofs.committed.runs import Step
+from tidegauge.spec.proofs.engine.plain import PlainStep, perform
 from tidegauge.traces.model.views import CONTROLLER
 from tidegauge.traces.schema import Event
 
-COMPOSITE: dict[str, Callable[[PlainCluster, int], tuple[Step, ...]]] = {
+COMPOSITE: dict[str, Callable[[PlainCluster, int], tuple[PlainStep, ...]]] = {
     "shrink": lambda c, out: (("propose_shrink", c.current, out), ("accept",), ("hear_isr", c.current)),
     "expand": lambda c, r: (("propose_expand", c.current, r), ("accept",), ("hear_isr", c.current)),
 }
@@ -41,7 +41,7 @@ class Reporter:
             self.report(b, "Start", clean=True, leo=0, hw=0, log_start=0, epochs=[])
         self.registered()
 
-    def step(self, step: Step) -> int | None:
+    def step(self, step: PlainStep) -> int | None:
         """Takes a step and tells it: the row of its first event. None when the cluster refuses it."""
         name, *arguments = step
         row = len(self.events)
@@ -49,7 +49,7 @@ class Reporter:
             parts = COMPOSITE[name](self.cluster, *arguments)
             return row if all(self.step(part) is not None for part in parts) else None
         self.before = deepcopy(self.cluster)
-        if not getattr(self.cluster, name)(*arguments):
+        if not perform(self.cluster, step):
             return None
         reported = getattr(self, name)(*arguments)
         return row if reported is None else int(reported)

@@ -14,9 +14,9 @@ from tidegauge.conformance.evidence.committed_events import Reporter
 from tidegauge.conformance.evidence.committed_words import words
 from tidegauge.conformance.judging.judge import Failure, Judgement, judge
 from tidegauge.spec.errors import SpecError
-from tidegauge.spec.proofs.committed.cluster import Premise
+from tidegauge.spec.proofs.committed.cluster import CommittedPremise
 from tidegauge.spec.proofs.committed.plain_cluster import PlainCluster
-from tidegauge.spec.proofs.committed.runs import LOSSES, Loss
+from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES, CommittedLoss
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.model.views import CONTROLLER
 from tidegauge.traces.schema import Config, Trace
@@ -26,7 +26,7 @@ from tidegauge.traces.schema import Config, Trace
 class CommittedRun:
     """A run, its trace, and what the judge says of it. `rows` has the first event of every step."""
 
-    loss: Loss
+    loss: CommittedLoss
     cluster: PlainCluster
     trace: Trace
     rows: tuple[int, ...]
@@ -48,9 +48,8 @@ class CommittedRun:
 
     def lines(self) -> list[str]:
         """The run in words, what it loses, and the judge's word."""
-        reported = [f"{number:>2}  {words(step, self.cluster.place)}" for number, step in enumerate(self.loss.steps, 1)]
-        reported[self.loss.breach] += "   <- needs the premise"
-        return [*reported, *[f"lost: {one}" for one in self.cluster.lost()], self.verdict()]
+        sentences = (words(step, self.cluster.place) for step in self.loss.steps)
+        return [*self.loss.lines(sentences, self.cluster.lost()), self.verdict()]
 
     def verdict(self) -> str:
         """The judge's word in one line."""
@@ -63,10 +62,10 @@ class CommittedRun:
 
 
 def committed_run(name: str, keep_premise: bool = False) -> CommittedRun:
-    """The run of LOSSES called `name`; with its premise kept, only the steps that are possible then."""
-    if name not in LOSSES:
-        raise SpecError(f"expected one of {', '.join(LOSSES)}; seen {name}")
-    loss = LOSSES[name]
+    """The run of COMMITTED_LOSSES called `name`; with its premise kept, only the steps that are possible then."""
+    if name not in COMMITTED_LOSSES:
+        raise SpecError(f"expected one of {', '.join(COMMITTED_LOSSES)}; seen {name}")
+    loss = COMMITTED_LOSSES[name]
     reporter = Reporter(PlainCluster() if keep_premise else PlainCluster(without=loss.premise))
     rows = []
     for step in loss.steps:
@@ -74,7 +73,7 @@ def committed_run(name: str, keep_premise: bool = False) -> CommittedRun:
         if at is None and not keep_premise:
             raise SpecError(f"expected {step} to be possible without the premise that {loss.premise}; seen that it is not")
         rows.append(len(reporter.events) if at is None else at)
-    profile = "fetch-truncation" if loss.premise == Premise.FORGET_LOG_ENDS and not keep_premise else "repaired"
+    profile = "fetch-truncation" if loss.premise == CommittedPremise.FORGET_LOG_ENDS and not keep_premise else "repaired"
     source = f"proofs: {'with' if keep_premise else 'without'} the premise that {loss.premise}"
     config = Config(nodes=reporter.all_nodes, profile=profile, controller=CONTROLLER, source=source)
     return CommittedRun(loss, reporter.cluster, Trace(name, "t-0", config, tuple(reporter.events)), tuple(rows))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tidegauge.spec.proofs.committed.runs import Step
+from tidegauge.spec.proofs.engine.plain import PlainStep
 
 WORDS = {
     "elect": "the controller elects {b}",
@@ -27,7 +27,7 @@ WORDS = {
 }
 
 
-def words(step: Step, place: Callable[[int], int]) -> str:
+def words(step: PlainStep, place: Callable[[int], int]) -> str:
     """The step as a sentence; `place` says where a later incarnation of a broker stands."""
     name, *arguments = step
     first, second = [*arguments, 0, 0][:2]

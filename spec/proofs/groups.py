@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from tidegauge.spec.proofs.committed import claims as committed_claims
-from tidegauge.spec.proofs.eligible import claims as eligible_claims
+from tidegauge.spec.proofs.committed.claims import COMMITTED_DATA
+from tidegauge.spec.proofs.eligible.claims import CLEAN_ELECTION
 from tidegauge.spec.proofs.engine import loops
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import GoalTally, Path, explore
@@ -207,14 +207,14 @@ UNBOUNDED: tuple[Group, ...] = (
     Group(
         "committed",
         "committed data lies in every later leader's past and on every ISR member, whatever deposed leaders do",
-        _any_length(*committed_claims.LEMMAS),
+        _any_length(*COMMITTED_DATA.lemmas),
         method="any number of brokers and epochs",
         weight=15,
     ),
     Group(
         "eligible",
         "who is elected from ISR or ELR holds everything committed, whatever leaders have not heard of yet",
-        _any_length(*eligible_claims.LEMMAS),
+        _any_length(*CLEAN_ELECTION.lemmas),
         method="any number of brokers and epochs",
         weight=5,
     ),

@@ -3,7 +3,7 @@
 import random
 
 from tidegauge.spec.proofs.committed import plain_cluster
-from tidegauge.spec.proofs.committed.plain_ghosts import BROKERS
+from tidegauge.spec.proofs.committed.plain_ghosts import PLAIN_BROKERS
 
 
 class Cluster(plain_cluster.PlainCluster):
@@ -12,7 +12,11 @@ class Cluster(plain_cluster.PlainCluster):
     def random_step(self, choice: random.Random) -> str:
         """One step that is possible, by its name; no step if the one chosen is possible for none of a few arguments."""
         name = choice.choices(list(WEIGHTS), weights=list(WEIGHTS.values()))[0]
-        full = {"elect": self.current >= 3, "append": max(map(len, self.log)) >= 4, "lose_tail": self.brokers >= BROKERS + 2}
+        full = {
+            "elect": self.current >= 3,
+            "append": max(map(len, self.log)) >= 4,
+            "lose_tail": self.brokers >= PLAIN_BROKERS + 2,
+        }
         for _ in range(0 if full.get(name, False) else TRIES):
             b, e, size = choice.randrange(self.brokers), choice.randint(0, self.current), choice.randint(0, 4)
             arguments = self._arguments(name, b, e, size)

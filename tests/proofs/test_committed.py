@@ -11,8 +11,8 @@ import z3
 from tests.proofs.committed_cluster import WEIGHTS, Cluster
 from tidegauge.impl import rules
 from tidegauge.spec.proofs.committed import cluster as symbolic
-from tidegauge.spec.proofs.committed.claims import STEPS, assume_invariant
-from tidegauge.spec.proofs.committed.plain_ghosts import PLAIN
+from tidegauge.spec.proofs.committed.claims import COMMITTED_DATA
+from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import Path, explore
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
@@ -53,7 +53,9 @@ def test_each_conjunct_can_fail() -> None:
     """Damaging one ghost or one log at a time breaks every conjunct somewhere: none is true of everything."""
     seen: set[str] = set()
     choice = random.Random(7)
-    breakable = set(PLAIN) - {"logs have ends"}  # a list is never shorter than nothing
+    breakable = {conjunct.name for conjunct in COMMITTED_INVARIANT} - {
+        "logs have ends"
+    }  # a list is never shorter than nothing
     for seed in range(150):
         walk, cluster = random.Random(seed), played(JOINED_LATER) if seed % 2 else Cluster()
         for _ in range(60 * (1 - seed % 2)):
@@ -154,21 +156,19 @@ def test_a_broker_without_its_tail_comes_back_as_another() -> None:
 
 def test_a_state_has_no_member_without_a_sort() -> None:
     """Every function of the state is declared with the arguments that its readers give it."""
-    state = symbolic.any_state()
+    state = symbolic.any_cluster()
     for name, arity in symbolic.ARITY.items():
         assert getattr(state, name).arity() == arity
     for name in symbolic.TRUTHS:
         assert getattr(state, name).range() == z3.BoolSort()
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", COMMITTED_DATA.steps)
 def test_a_step_proves_nothing_false(step: Any) -> None:
     """Invariant and step together are not contradictory."""
 
     def lemma(path: Path) -> None:
-        before = symbolic.any_state()
-        assume_invariant(path, before)
-        step(path, before)
+        step(path, COMMITTED_DATA.assumed(path))
         path.goal("falsehood", z3.BoolVal(False))
 
     tally = explore(lemma, vars(rules), make_solver=quantified_solver, contracts=CONTRACTS)

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path as File
 
-from tidegauge.spec.proofs.committed.invariant import INVARIANT
-from tidegauge.spec.proofs.eligible.invariant import INVARIANT as ELIGIBLE
+from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
+from tidegauge.spec.proofs.eligible.invariant import ELECTION_INVARIANT
 from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
 from tidegauge.spec.proofs.mutants import equivalents, mutants
 from tidegauge.spec.proofs.registry import all_groups
@@ -24,8 +24,8 @@ def test_the_numbers_of_mutants_and_conjuncts_are_right() -> None:
     assert f"{made} changes of one expression" in PAGE
     assert f"{made - same} are refuted" in PAGE
     assert f"{same} are the same function" in PAGE
-    assert f"invariant of {len(INVARIANT)} conjuncts" in PAGE
-    assert f"invariant of {len(ELIGIBLE)} conjuncts" in PAGE
+    assert f"invariant of {len(COMMITTED_INVARIANT)} conjuncts" in PAGE
+    assert f"invariant of {len(ELECTION_INVARIANT)} conjuncts" in PAGE
 
 
 def test_every_premise_of_an_election_has_its_row() -> None:

@@ -4,22 +4,19 @@ import copy
 import random
 from collections import Counter
 from collections.abc import Callable
-from itertools import product
 
 import pytest
 
 from tidegauge.commands.main import main
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.eligible import registration
-from tidegauge.spec.proofs.eligible.claims import STEPS, assumed
-from tidegauge.spec.proofs.eligible.invariant import INVARIANT, WHOLE
-from tidegauge.spec.proofs.eligible.plain import PlainRegistration, Version
-from tidegauge.spec.proofs.eligible.registration import NOBODY, NUMBERS, Premise, State
+from tidegauge.spec.proofs.eligible.claims import CLEAN_ELECTION
+from tidegauge.spec.proofs.eligible.invariant import WHOLE
+from tidegauge.spec.proofs.eligible.plain import PlainRegistration
+from tidegauge.spec.proofs.eligible.registration import NOBODY, NUMBERS, ElectionPremise, RegistrationState
 from tidegauge.spec.proofs.eligible.runs import CLEAN_LOSSES
-from tidegauge.spec.proofs.eligible.steps import Step
 from tidegauge.spec.proofs.engine.loops import CONTRACTS
 from tidegauge.spec.proofs.engine.paths import GoalTally, Path, explore
-from tidegauge.spec.proofs.engine.plain import plain_conjuncts
+from tidegauge.spec.proofs.engine.plain import perform
 from tidegauge.spec.proofs.lemmas.any_length import quantified_solver
 
 BROKERS = (1, 2, 3)
@@ -27,69 +24,21 @@ WAITS = "a leader waits for everybody eligible, or stands still"
 APART = "the ELR is apart from the ISR, which is below min ISR"
 JOINS = "whom the latest leader has proposed holds everything committed"
 
-CARRIED_BY: dict[Premise, tuple[str, str]] = {
-    Premise.ELECT_ELIGIBLE: ("fence", WHOLE),
-    Premise.ELIGIBLE_BELOW_MIN_ISR: ("fence", APART),
-    Premise.ELECTION_LOOKS_AGAIN: ("fence", APART),
-    Premise.CHANGE_LOOKS_AGAIN: ("set_minimum", APART),
-    Premise.REMOVED_LEAVES: ("reassign", WHOLE),
-    Premise.LOST_LEAVES: ("come_back", WHOLE),
-    Premise.COMMIT_ON_MIN_ISR: ("commit", WHOLE),
-    Premise.ISR_WITH_MIN_ISR: ("hear_isr", WAITS),
-    Premise.MIN_ISR_IN_ORDER: ("hear_minimum", WAITS),
-    Premise.JOINS_WHOLE: ("propose", JOINS),
-    Premise.KNOWS_THE_LATEST: ("accept", WHOLE),
-    Premise.NO_OLD_INCARNATION: ("accept", WHOLE),
+CARRIED_BY: dict[ElectionPremise, tuple[str, str]] = {
+    ElectionPremise.ELECT_ELIGIBLE: ("fence", WHOLE),
+    ElectionPremise.ELIGIBLE_BELOW_MIN_ISR: ("fence", APART),
+    ElectionPremise.ELECTION_LOOKS_AGAIN: ("fence", APART),
+    ElectionPremise.CHANGE_LOOKS_AGAIN: ("set_minimum", APART),
+    ElectionPremise.REMOVED_LEAVES: ("reassign", WHOLE),
+    ElectionPremise.LOST_LEAVES: ("come_back", WHOLE),
+    ElectionPremise.COMMIT_ON_MIN_ISR: ("commit", WHOLE),
+    ElectionPremise.ISR_WITH_MIN_ISR: ("hear_isr", WAITS),
+    ElectionPremise.MIN_ISR_IN_ORDER: ("hear_minimum", WAITS),
+    ElectionPremise.JOINS_WHOLE: ("propose", JOINS),
+    ElectionPremise.KNOWS_THE_LATEST: ("accept", WHOLE),
+    ElectionPremise.NO_OLD_INCARNATION: ("accept", WHOLE),
 }
 """The step that a premise stands in, and a conjunct that the step does not keep without it."""
-
-
-PLAIN = plain_conjuncts(registration, INVARIANT)
-
-
-def as_state(now: PlainRegistration) -> State:
-    """A plain registration for the conjuncts' own code; what is not there is small or nobody."""
-    absent = Version(frozenset(), 0, 0)
-
-    def version(v: int) -> Version:
-        return now.versions[v] if 0 <= v < len(now.versions) else absent
-
-    def at(values: list[int]) -> Callable[[int], int]:
-        return lambda e: values[e] if 0 <= e < len(values) else NOBODY
-
-    numbers = dict(zip(NUMBERS, (now.current, len(now.versions) - 1, now.minimum, now.minimum_version), strict=True))
-    return State(
-        **numbers,
-        replica=lambda b: b in now.replica,
-        elr=lambda b: b in now.elr,
-        isr=lambda v, b: b in version(v).isr,
-        size=lambda v: len(version(v).isr),
-        replicas=lambda v: version(v).replicas,
-        minimum_at=lambda v: version(v).minimum,
-        leader=at(now.leader),
-        first=at(now.first),
-        last=at(now.last),
-        learned=lambda b: now.learned.get(b, NOBODY),
-        begun=lambda e: e in now.known,
-        known=lambda e: now.known.get(e, 0),
-        known_minimum=lambda e: now.known_minimum.get(e, 0),
-        joins=lambda e: now.joins.get(e, NOBODY),
-        fit=lambda e: now.fit.get(e, False),
-        blocked=lambda e: e in now.witness,
-        witness=lambda e: now.witness.get(e, NOBODY),
-        whole=lambda b: len(now.holds.get(b, ())) == now.committed,
-    )
-
-
-def broken(now: PlainRegistration) -> set[str]:
-    """The conjuncts that do not hold, over all brokers, epochs and versions."""
-    state, epochs = as_state(now), range(-1, now.current + 2)
-    values = {"b": range(5), "e": epochs, "f": epochs, "v": range(-1, len(now.versions) + 1)}
-    return {
-        one.name
-        for one in INVARIANT
-        if not all(PLAIN[one.name](state, *row) for row in product(*(values[name] for name in one.variables.split())))
-    }
 
 
 def random_step(now: PlainRegistration, choice: random.Random) -> str:
@@ -127,8 +76,8 @@ def test_the_invariant_holds_wherever_the_steps_lead() -> None:
     for seed in range(400):
         now, seen = walked(seed, 40)
         happened += seen
-        assert seed % 3 or broken(now) == set(), f"seed {seed}"
-    assert {step.__name__ for step in STEPS} <= {name for name, times in happened.items() if times >= 10}
+        assert seed % 3 or now.broken() == set(), f"seed {seed}"
+    assert {step.__name__ for step in CLEAN_ELECTION.steps} <= {name for name, times in happened.items() if times >= 10}
 
 
 def test_each_conjunct_can_fail() -> None:
@@ -161,46 +110,41 @@ def test_each_conjunct_can_fail() -> None:
             case _:
                 damaged.joins[damaged.current], damaged.fit[damaged.current] = 9, True
                 damaged.known[damaged.current] = len(damaged.versions) - 1
-        seen |= broken(damaged)
-    assert {conjunct.name for conjunct in INVARIANT} - seen == set()
+        seen |= damaged.broken()
+    assert {conjunct.name for conjunct in CLEAN_ELECTION.conjuncts} - seen == set()
 
 
 def test_every_premise_has_one_run() -> None:
     """No premise is without a run, and none has two."""
-    assert sorted(loss.premise for loss in CLEAN_LOSSES.values()) == sorted(Premise)
-    assert set(CARRIED_BY) == set(Premise)
+    assert sorted(loss.premise for loss in CLEAN_LOSSES.values()) == sorted(ElectionPremise)
+    assert set(CARRIED_BY) == set(ElectionPremise)
 
 
 @pytest.mark.parametrize("name", list(CLEAN_LOSSES))
 def test_without_a_premise_a_clean_election_loses_a_record(name: str) -> None:
     """Every step is possible then; with the premise one goes otherwise, and nothing is lost."""
     loss = CLEAN_LOSSES[name]
-    free, possible = loss.played(loss.premise)
-    assert all(possible)
+    free, guarded = loss.begin(loss.premise), loss.begin()
+    assert all(perform(free, step) for step in loss.steps)
     assert len(free.lost()) == 1
-    guarded, _ = loss.played("")
+    for step in loss.steps:
+        perform(guarded, step)
     assert not guarded.lost()
-    assert broken(guarded) == set()
-    assert WHOLE in broken(free)
+    assert guarded.broken() == set()
+    assert WHOLE in free.broken()
     assert loss.breach < len(loss.steps)
 
 
 def shown_to_keep(step: str, conjunct: str, without: str = "") -> GoalTally:
     """One step and one conjunct."""
-    chosen = next(one for one in STEPS if one.__name__ == step)
-
-    def lemma(path: Path) -> None:
-        after = chosen(path, assumed(path))
-        for one in INVARIANT:
-            if one.name == conjunct:
-                path.goal(one.name, one.holds(after, *[path.fresh(v) for v in one.variables.split()]))
-
+    chosen = next(known for known in CLEAN_ELECTION.steps if known.__name__ == step)
+    lemma = CLEAN_ELECTION.keeps(chosen, [c for c in CLEAN_ELECTION.conjuncts if c.name == conjunct])
     dropped = frozenset({without} - {""})
     return explore(lemma, vars(rules), dropped, make_solver=quantified_solver, contracts=CONTRACTS)
 
 
-@pytest.mark.parametrize("premise", list(Premise))
-def test_without_a_premise_the_step_is_not_inductive(premise: Premise) -> None:
+@pytest.mark.parametrize("premise", list(ElectionPremise))
+def test_without_a_premise_the_step_is_not_inductive(premise: ElectionPremise) -> None:
     """The proof loses a conjunct, too, and has it with the premise."""
     step, conjunct = CARRIED_BY[premise]
     assert conjunct in shown_to_keep(step, conjunct, premise).unknown
@@ -212,10 +156,10 @@ def test_without_a_premise_the_step_is_not_inductive(premise: Premise) -> None:
 def test_a_step_chooses_nothing_that_the_state_is_called_by() -> None:
     """One name is one term in z3: what a step chose would be the state's own number, and less would be proved."""
 
-    for step in STEPS:
+    for step in CLEAN_ELECTION.steps:
 
-        def chosen(path: Path, step: Step = step) -> None:
-            before = assumed(path)
+        def chosen(path: Path, step: Callable[[Path, RegistrationState], RegistrationState] = step) -> None:
+            before = CLEAN_ELECTION.assumed(path)
             step(path, before)
             of_state = {str(getattr(before, name)) for name in NUMBERS}
             path.goal("apart", of_state.isdisjoint(map(str, path.variables)))

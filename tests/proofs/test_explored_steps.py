@@ -12,7 +12,7 @@ from tidegauge.impl.explored.explore import Bounds, Walker
 from tidegauge.impl.explored.view import LEADER, NO_ROLE
 from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED, Profile
 from tidegauge.impl.rules import UNDEFINED
-from tidegauge.spec.proofs.committed.cluster import NONE, Premise
+from tidegauge.spec.proofs.committed.cluster import NONE, CommittedPremise
 
 LOG, HW, UP, ROLE, EPOCH, ISR, PENDING, REMOTE, SLOTS = 0, 1, 3, 4, 5, 7, 8, 9, 10
 REQUEST, DATA = 1, 2
@@ -216,7 +216,7 @@ def test_a_leader_that_keeps_recorded_log_ends_breaks_a_conjunct() -> None:
     walker = Walker(Bounds(3, 2, 3, 0), FETCH_TRUNCATION)
     for seed in range(400):
         choice, now = random.Random(seed), walker.start
-        follower = Follower(walker.view(now), Premise.FORGET_LOG_ENDS)
+        follower = Follower(walker.view(now), CommittedPremise.FORGET_LOG_ENDS)
         for label, after in steps(walker, now, choice, 60):
             follower.follow(walker.view(now), label, walker.view(after))
             now = after

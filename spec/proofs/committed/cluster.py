@@ -5,26 +5,26 @@ Rules of this file
 1. A state is a bundle of functions of broker, epoch and offset, so nothing bounds how many there are of each.
 2. A broker is an incarnation. One that comes back without its last records is another broker, whose log is a prefix of
    the old one's, and the old one is gone: that is what Kafka's broker epoch says (KIP-903).
-3. A log has all the records it ever had. Deleting moves its start; what lies below is remembered here, and nowhere else.
+3. A log has all the records it ever had. Deleting moves its start; the records below it exist only in this model.
 
 Two ghosts make the invariant inductive. `hist(e, o)` is the log of epoch e's leader while it leads, and stays when it
 stops: log matching becomes a statement about one log at a time. `cap(e)` bounds what the leader of epoch e can still commit
-once a later leader has begun, because some ISR member of e (`witness(e)`) has moved on and sends no more fetches in e. What
-it asked at before (`asked`) may still be recorded.
+once a later leader has begun, because some ISR member of e (`witness(e)`) has moved on and sends no more fetches in e. A
+fetch that it sent before (`asked`) may still be recorded.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import z3
 
-from tidegauge.spec.proofs.engine.induction import Function
+from tidegauge.spec.proofs.engine.induction import Function, is_epoch, symbolic_state
 from tidegauge.spec.proofs.engine.symbolic import lower
 
 
-class Premise(StrEnum):
-    """What the invariant rests on; each is needed (`committed_runs.py`)."""
+class CommittedPremise(StrEnum):
+    """A premise that the invariant rests on; each is needed (`runs.py`)."""
 
     ELECT_FROM_ISR = "a leader is elected from the ISR"
     COMMIT_NEEDS_ALL = "the high watermark waits for every ISR member"
@@ -41,11 +41,11 @@ class Premise(StrEnum):
 
 
 NONE, SENT, ACCEPTED, REFUSED = range(4)
-"""What has become of an ISR change that a leader has proposed; its response may take any time."""
+"""The status of an ISR change that a leader has proposed; its response may take any time."""
 
 
 @dataclass(frozen=True)
-class State:
+class ClusterState:
     """The cluster: each member is a function of broker, epoch and offset, plus the current epoch and the brokers."""
 
     brokers: Any
@@ -65,7 +65,7 @@ class State:
     proposed: Function
     """epoch, broker -> in the ISR that its leader asks for"""
     status: Function
-    """epoch -> what has become of what its leader asked for"""
+    """epoch -> the status of the change its leader asked for"""
     known: Function
     """broker -> the latest epoch it has learned, -1 none"""
     gone: Function
@@ -101,60 +101,52 @@ class State:
     """broker -> the epoch in which that high watermark was reached by its leader"""
 
 
+NUMBERS = ("brokers", "current")
 ARITY = {"isr": 2, "image": 3, "view": 2, "proposed": 2, "record": 2, "hist": 2, "remote": 2, "asked": 2}
 TRUTHS = {"isr", "image", "view", "proposed", "gone", "begun", "capped"}
 
 
-def any_state() -> State:
-    """A state about which nothing is known."""
-    integer, truth = z3.IntSort(), z3.BoolSort()
-    numbers = {name: z3.Int(name) for name in ("brokers", "current")}
-    names = [field.name for field in fields(State) if field.name not in numbers]
-    functions = {n: z3.Function(n, *[integer] * ARITY.get(n, 1), truth if n in TRUTHS else integer) for n in names}
-    return State(**numbers, **functions)
+def any_cluster() -> ClusterState:
+    """Return a state about which nothing is known."""
+    return symbolic_state(ClusterState, NUMBERS, TRUTHS, ARITY)
 
 
-def is_epoch(s: State, e: Any) -> Any:
-    """e has been elected."""
-    return z3.And(e >= 0, e <= s.current)
-
-
-def is_broker(s: State, b: Any) -> Any:
-    """b is one of the brokers, of any incarnation."""
+def is_broker(s: ClusterState, b: Any) -> Any:
+    """State that b is one of the brokers, of any incarnation."""
     return z3.And(b >= 0, b < s.brokers)
 
 
-def leading(s: State, e: Any) -> Any:
-    """Epoch e's leader leads it and has not learned of a later one; it may be deposed all the same."""
+def leads(s: ClusterState, e: Any) -> Any:
+    """State that epoch e's leader leads it and has not learned of a later one; it may be deposed all the same."""
     return z3.And(is_epoch(s, e), s.known(s.leader(e)) == e)
 
 
-def follows(s: State, e: Any, r: Any) -> Any:
-    """r is not the leader of epoch e."""
+def is_follower(s: ClusterState, e: Any, r: Any) -> Any:
+    """State that r is a broker and not the leader of epoch e."""
     return z3.And(is_epoch(s, e), is_broker(s, r), r != s.leader(e))
 
 
-def long_enough(s: State, r: Any, e: Any, length: Any) -> Any:
-    """Broker r's log and the history of epoch e both have `length` records."""
+def long_enough(s: ClusterState, r: Any, e: Any, length: Any) -> Any:
+    """State that broker r's log and the history of epoch e both have `length` records."""
     return z3.And(length <= s.log_end(r), length <= s.hist_end(e))
 
 
-def same(s: State, r: Any, e: Any, length: Any, o: Any) -> Any:
-    """Below `length`, broker r's log holds what epoch e's leader held, looked at in one offset."""
+def same_record(s: ClusterState, r: Any, e: Any, length: Any, o: Any) -> Any:
+    """State that at offset o, if it is below `length`, broker r's log holds the record of epoch e's leader."""
     return z3.Implies(z3.And(o >= 0, o < length), s.record(r, o) == s.hist(e, o))
 
 
-def kept(s: State, e: Any, r: Any) -> Any:
-    """How much of what r asked at in epoch e counts after r has moved on."""
+def asked_below_cap(s: ClusterState, e: Any, r: Any) -> Any:
+    """Return how much of the log end at which r asked in epoch e counts after r has moved on."""
     return z3.If(s.capped(e), lower(s.asked(e, r), s.cap(e)), s.asked(e, r))
 
 
-def counted(s: State, e: Any, r: Any) -> Any:
-    """r is in the maximal ISR of epoch e's leader: in the ISR it knows, or in the one it asks for."""
+def in_maximal_isr(s: ClusterState, e: Any, r: Any) -> Any:
+    """State that r is in the maximal ISR of epoch e's leader: in the ISR it knows, or in the one it asks for."""
     return z3.Or(s.view(e, r), z3.And(s.status(e) != NONE, s.proposed(e, r)))
 
 
-def joined_later(s: State, r: Any, e: Any, later: Any) -> Any:
-    """r came into the ISR after epoch e, by epoch `later`, and has not learned of a newer one."""
+def joined_later(s: ClusterState, r: Any, e: Any, later: Any) -> Any:
+    """State that r came into the ISR after epoch e, by epoch `later`, and has not learned of a newer one."""
     member = z3.And(is_broker(s, r), s.isr(later, r), z3.Not(s.isr(e, r)))
     return z3.And(member, e >= 0, e < later, later <= s.current, s.known(r) <= later)

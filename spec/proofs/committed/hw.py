@@ -1,11 +1,11 @@
-"""What holds of high watermarks and log starts: nothing is shown or deleted but what was committed."""
+"""Conjuncts about high watermarks and log starts: only committed records are shown or deleted."""
 
 import z3
 
-from tidegauge.spec.proofs.committed.cluster import is_broker, leading
+from tidegauge.spec.proofs.committed.cluster import is_broker, leads
 from tidegauge.spec.proofs.engine.induction import Conjunct
 
-HIGH_WATERMARKS: tuple[Conjunct, ...] = (
+HW_CONJUNCTS: tuple[Conjunct, ...] = (
     Conjunct(
         "a high watermark lies in its log",
         "b",
@@ -31,7 +31,7 @@ HIGH_WATERMARKS: tuple[Conjunct, ...] = (
         "while it leads, a leader shows its high watermark",
         "e",
         lambda s, e: z3.Implies(
-            leading(s, e), z3.And(s.shown(e) == s.hw(s.leader(e)), s.shown_from(e) == s.origin(s.leader(e)))
+            leads(s, e), z3.And(s.shown(e) == s.hw(s.leader(e)), s.shown_from(e) == s.origin(s.leader(e)))
         ),
         lambda s, e: [[s.shown(e)], [s.hw(s.leader(e))]],
     ),
@@ -58,7 +58,7 @@ HIGH_WATERMARKS: tuple[Conjunct, ...] = (
     ),
 )
 
-LOG_STARTS: tuple[Conjunct, ...] = (
+LOG_START_CONJUNCTS: tuple[Conjunct, ...] = (
     Conjunct(
         "a log starts at or below its high watermark",
         "b",
@@ -68,7 +68,7 @@ LOG_STARTS: tuple[Conjunct, ...] = (
     Conjunct(
         "while it leads, a leader tells its log start",
         "e",
-        lambda s, e: z3.Implies(leading(s, e), s.deleted(e) == s.log_start(s.leader(e))),
+        lambda s, e: z3.Implies(leads(s, e), s.deleted(e) == s.log_start(s.leader(e))),
         lambda s, e: [[s.deleted(e)], [s.log_start(s.leader(e))]],
     ),
     Conjunct(

@@ -1,11 +1,11 @@
-"""What holds of the ISR: who may be elected, whom a leader counts, and what is on its way between leader and controller."""
+"""Conjuncts about the ISR: who may be elected, whom a leader counts, and which changes are in flight to the controller."""
 
 import z3
 
-from tidegauge.spec.proofs.committed.cluster import ACCEPTED, NONE, counted, follows, is_epoch
-from tidegauge.spec.proofs.engine.induction import Conjunct
+from tidegauge.spec.proofs.committed.cluster import ACCEPTED, NONE, in_maximal_isr, is_follower
+from tidegauge.spec.proofs.engine.induction import Conjunct, is_epoch
 
-ISR: tuple[Conjunct, ...] = (
+ISR_CONJUNCTS: tuple[Conjunct, ...] = (
     Conjunct(
         "who has not begun knows no ISR and asks for none",
         "e",
@@ -67,7 +67,7 @@ ISR: tuple[Conjunct, ...] = (
         "who is to join has reached the epoch start",
         "e r",
         lambda s, e, r: z3.Implies(
-            z3.And(s.begun(e), follows(s, e, r), s.status(e) != NONE, s.proposed(e, r), z3.Not(s.view(e, r))),
+            z3.And(s.begun(e), is_follower(s, e, r), s.status(e) != NONE, s.proposed(e, r), z3.Not(s.view(e, r))),
             s.start(e) <= s.asked(e, r),
         ),
         lambda s, e, r: [[s.proposed(e, r)], [s.view(e, r)]],
@@ -75,7 +75,9 @@ ISR: tuple[Conjunct, ...] = (
     Conjunct(
         "everybody a leader counts has reached what is committed",
         "e r",
-        lambda s, e, r: z3.Implies(z3.And(s.begun(e), follows(s, e, r), counted(s, e, r)), s.committed(e) <= s.asked(e, r)),
+        lambda s, e, r: z3.Implies(
+            z3.And(s.begun(e), is_follower(s, e, r), in_maximal_isr(s, e, r)), s.committed(e) <= s.asked(e, r)
+        ),
         lambda s, e, r: [[s.view(e, r)], [s.proposed(e, r)], [s.asked(e, r)]],
     ),
     Conjunct(
@@ -87,7 +89,7 @@ ISR: tuple[Conjunct, ...] = (
     Conjunct(
         "every ISR member has reached what is committed",
         "e r",
-        lambda s, e, r: z3.Implies(z3.And(follows(s, e, r), s.isr(e, r)), s.committed(e) <= s.asked(e, r)),
+        lambda s, e, r: z3.Implies(z3.And(is_follower(s, e, r), s.isr(e, r)), s.committed(e) <= s.asked(e, r)),
         lambda s, e, r: [[s.isr(e, r)], [s.asked(e, r)]],
     ),
 )

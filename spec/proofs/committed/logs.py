@@ -1,11 +1,11 @@
-"""What holds of epochs, logs and histories: the first part of the committed-data invariant."""
+"""Conjuncts about epochs, logs and histories."""
 
 import z3
 
-from tidegauge.spec.proofs.committed.cluster import is_broker, is_epoch, leading, same
-from tidegauge.spec.proofs.engine.induction import Conjunct
+from tidegauge.spec.proofs.committed.cluster import is_broker, leads, same_record
+from tidegauge.spec.proofs.engine.induction import Conjunct, is_epoch
 
-LOGS: tuple[Conjunct, ...] = (
+LOG_CONJUNCTS: tuple[Conjunct, ...] = (
     Conjunct(
         "no broker knows an epoch that is not",
         "b",
@@ -39,13 +39,13 @@ LOGS: tuple[Conjunct, ...] = (
     Conjunct(
         "while it leads, a leader's log ends where its history does",
         "e",
-        lambda s, e: z3.Implies(leading(s, e), s.log_end(s.leader(e)) == s.hist_end(e)),
+        lambda s, e: z3.Implies(leads(s, e), s.log_end(s.leader(e)) == s.hist_end(e)),
         lambda s, e: [[s.leader(e)], [s.hist_end(e)]],
     ),
     Conjunct(
         "while it leads, a leader's log is its history",
         "e o",
-        lambda s, e, o: z3.Implies(leading(s, e), same(s, s.leader(e), e, s.hist_end(e), o)),
+        lambda s, e, o: z3.Implies(leads(s, e), same_record(s, s.leader(e), e, s.hist_end(e), o)),
         lambda s, e, o: [[s.leader(e), s.hist(e, o)], [s.leader(e), s.record(s.leader(e), o)]],
     ),
     Conjunct("logs have ends", "b", lambda s, b: s.log_end(b) >= 0, lambda s, b: [[s.log_end(b)]]),

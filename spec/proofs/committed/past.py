@@ -1,19 +1,18 @@
-"""What holds of fetches that were asked, of what is committed, and of the past that a later leader has."""
+"""Conjuncts about fetches that were sent, committed records, and the past of a later leader."""
 
 import z3
 
 from tidegauge.spec.proofs.committed.cluster import (
-    follows,
+    asked_below_cap,
     is_broker,
-    is_epoch,
+    is_follower,
     joined_later,
-    kept,
     long_enough,
-    same,
+    same_record,
 )
-from tidegauge.spec.proofs.engine.induction import Conjunct
+from tidegauge.spec.proofs.engine.induction import Conjunct, is_epoch
 
-FETCHES: tuple[Conjunct, ...] = (
+FETCH_CONJUNCTS: tuple[Conjunct, ...] = (
     Conjunct(
         "a leader's recorded log ends are real",
         "e r",
@@ -29,30 +28,34 @@ FETCHES: tuple[Conjunct, ...] = (
     Conjunct(
         "in its epoch a follower is as long as it was when it asked",
         "e r",
-        lambda s, e, r: z3.Implies(z3.And(follows(s, e, r), s.known(r) == e), long_enough(s, r, e, s.asked(e, r))),
+        lambda s, e, r: z3.Implies(z3.And(is_follower(s, e, r), s.known(r) == e), long_enough(s, r, e, s.asked(e, r))),
         lambda s, e, r: [[s.asked(e, r)]],
     ),
     Conjunct(
         "in its epoch a follower shares what it had when it asked",
         "e r o",
-        lambda s, e, r, o: z3.Implies(z3.And(follows(s, e, r), s.known(r) == e), same(s, r, e, s.asked(e, r), o)),
+        lambda s, e, r, o: z3.Implies(z3.And(is_follower(s, e, r), s.known(r) == e), same_record(s, r, e, s.asked(e, r), o)),
         lambda s, e, r, o: [[s.asked(e, r), s.record(r, o)], [s.asked(e, r), s.hist(e, o)]],
     ),
     Conjunct(
         "after it a follower is as long as it was when it asked, up to the cap",
         "e r",
-        lambda s, e, r: z3.Implies(z3.And(follows(s, e, r), s.known(r) > e), long_enough(s, r, e, kept(s, e, r))),
+        lambda s, e, r: z3.Implies(
+            z3.And(is_follower(s, e, r), s.known(r) > e), long_enough(s, r, e, asked_below_cap(s, e, r))
+        ),
         lambda s, e, r: [[s.asked(e, r)]],
     ),
     Conjunct(
         "after it a follower shares what it had when it asked, up to the cap",
         "e r o",
-        lambda s, e, r, o: z3.Implies(z3.And(follows(s, e, r), s.known(r) > e), same(s, r, e, kept(s, e, r), o)),
+        lambda s, e, r, o: z3.Implies(
+            z3.And(is_follower(s, e, r), s.known(r) > e), same_record(s, r, e, asked_below_cap(s, e, r), o)
+        ),
         lambda s, e, r, o: [[s.asked(e, r), s.record(r, o)], [s.asked(e, r), s.hist(e, o)]],
     ),
 )
 
-PAST: tuple[Conjunct, ...] = (
+PAST_CONJUNCTS: tuple[Conjunct, ...] = (
     Conjunct(
         "a leader that moved on is as long as what it committed",
         "e",
@@ -65,7 +68,7 @@ PAST: tuple[Conjunct, ...] = (
         "a leader that moved on still has what it committed",
         "e o",
         lambda s, e, o: z3.Implies(
-            z3.And(is_epoch(s, e), s.known(s.leader(e)) > e), same(s, s.leader(e), e, s.committed(e), o)
+            z3.And(is_epoch(s, e), s.known(s.leader(e)) > e), same_record(s, s.leader(e), e, s.committed(e), o)
         ),
         lambda s, e, o: [[s.committed(e), s.record(s.leader(e), o)], [s.committed(e), s.hist(e, o)]],
     ),
@@ -121,7 +124,7 @@ PAST: tuple[Conjunct, ...] = (
     Conjunct(
         "who joined the ISR later shares all below the cap",
         "r e f o",
-        lambda s, r, e, f, o: z3.Implies(joined_later(s, r, e, f), same(s, r, e, s.cap(e), o)),
+        lambda s, r, e, f, o: z3.Implies(joined_later(s, r, e, f), same_record(s, r, e, s.cap(e), o)),
         lambda s, r, e, f, o: [[s.isr(f, r), s.isr(e, r), s.record(r, o)], [s.isr(f, r), s.isr(e, r), s.hist(e, o)]],
     ),
 )

@@ -1,20 +1,20 @@
-"""The steps of the committed-data cluster on plain values; a step that its guard forbids does nothing and says so."""
+"""The steps of the committed-data cluster on plain values."""
 
 from collections.abc import Iterable
 
 from tidegauge.impl import rules
-from tidegauge.spec.proofs.committed.cluster import ACCEPTED, NONE, REFUSED, SENT, Premise
-from tidegauge.spec.proofs.committed.plain_ghosts import Ghosts
+from tidegauge.spec.proofs.committed.cluster import ACCEPTED, NONE, REFUSED, SENT, CommittedPremise
+from tidegauge.spec.proofs.committed.plain_ghosts import PlainClusterState
 
 
-class PlainCluster(Ghosts):
-    """What `spec/proofs` says of brokers and controller, done."""
+class PlainCluster(PlainClusterState):
+    """The steps of the cluster, executed. `fetch`, `shrink` and `expand` take several at once."""
 
     # -- leadership
 
     def elect(self, b: int, dropped: Iterable[int] = ()) -> bool:
-        """The controller elects b, and takes `dropped` out of the ISR."""
-        if self.without != Premise.ELECT_FROM_ISR and b not in self.isr[self.current]:
+        """Elect b, and take `dropped` out of the ISR."""
+        if self.without != CommittedPremise.ELECT_FROM_ISR and b not in self.isr[self.current]:
             return False
         self.isr.append(self.isr[self.current].difference(dropped) | {b})
         self.leader.append(b)
@@ -23,12 +23,13 @@ class PlainCluster(Ghosts):
         return True
 
     def learn(self, b: int, e: int, lost: int = 0, behind: int = 0) -> bool:
-        """b learns of epoch e; it may have restarted, and a leader may hear of an older ISR."""
+        """Let b learn of epoch e: with a high watermark `lost` lower, as leader with an ISR `behind` versions old."""
         if b >= self.brokers or not self.known[b] < e <= self.current:
             return False
         self.hw[b] = max(self.log_start[b], self.hw[b] - lost)
         if self.leader[e] == b:
             for x in range(e):
+                # b neither leads nor fetches in earlier epochs: that bounds what can still be committed there.
                 if self.leader[x] == b:
                     self.cap[x], self.witness[x] = self.committed[x], b
                 elif b in self.isr[x] and self.asked[x, b] <= self.cap.get(x, self.asked[x, b]):
@@ -37,7 +38,7 @@ class PlainCluster(Ghosts):
             self.known_version[e] = max(0, self.version[e] - behind)
             self.view[e] = set(self.image[e, self.known_version[e]])
             last = self.known[b]
-            was_leader, as_kafka = last >= 0 and self.leader[last] == b, self.without == Premise.FORGET_LOG_ENDS
+            was_leader, as_kafka = last >= 0 and self.leader[last] == b, self.without == CommittedPremise.FORGET_LOG_ENDS
             if not rules.forgets_log_ends(last, e, was_leader, as_kafka):
                 self.remote.update({(e, r): self.remote[last, r] for r in range(self.brokers)})
             self.deleted[e], self.shown[e], self.shown_from[e] = self.log_start[b], self.hw[b], self.origin[b]
@@ -47,7 +48,7 @@ class PlainCluster(Ghosts):
     # -- logs
 
     def append(self, e: int) -> bool:
-        """The leader of epoch e appends a record."""
+        """Let the leader of epoch e append a record."""
         if not self.leads(e):
             return False
         self.log[self.leader[e]].append(e)
@@ -55,7 +56,7 @@ class PlainCluster(Ghosts):
         return True
 
     def truncate(self, f: int, target: int) -> bool:
-        """f truncates where it and its leader differ."""
+        """Let f truncate where it and its leader differ."""
         e = self.known[f]
         if not self.follows(f) or not 0 <= target < len(self.log[f]):
             return False
@@ -67,7 +68,7 @@ class PlainCluster(Ghosts):
         return True
 
     def ask(self, f: int) -> bool:
-        """f sends a fetch at its end."""
+        """Let f send a fetch at its end."""
         e, end = self.known[f], len(self.log[f])
         if not self.follows(f) or end > len(self.hist[e]) or (end and self.hist[e][end - 1] != self.log[f][end - 1]):
             return False
@@ -75,14 +76,14 @@ class PlainCluster(Ghosts):
         return True
 
     def serve(self, e: int, f: int, offset: int) -> bool:
-        """The leader of epoch e records a fetch."""
+        """Let the leader of epoch e record a fetch of f."""
         if not self.leads(e) or self.leader[e] == f or not 0 <= offset <= self.asked[e, f]:
             return False
         self.remote[e, f] = offset
         return True
 
     def take(self, f: int, new_end: int, late: int = 0) -> bool:
-        """f takes records and high watermark."""
+        """Let f take records up to `new_end`, and a high watermark `late` below the leader's last."""
         e, end = self.known[f], len(self.log[f])
         if not self.follows(f) or end > self.asked[e, f] or not end <= new_end <= len(self.hist[e]):
             return False
@@ -94,23 +95,23 @@ class PlainCluster(Ghosts):
         return True
 
     def fetch(self, f: int, new_end: int) -> bool:
-        """Asked, served and taken at once."""
+        """Ask, serve and take at once."""
         e, end = self.known[f], len(self.log[f])
         if not self.leads(e) or not end <= new_end <= len(self.hist[e]):
             return False
         return self.ask(f) and self.serve(e, f, end) and self.take(f, new_end)
 
     def waits(self, e: int) -> set[int]:
-        """The maximal ISR."""
-        if self.without == Premise.COMMIT_NEEDS_ALL:
+        """Return the brokers that the leader of epoch e waits for: its maximal ISR."""
+        if self.without == CommittedPremise.COMMIT_NEEDS_ALL:
             return set()
         pending = self.status[e] != NONE
-        if self.without == Premise.COUNT_WHO_IS_TO_JOIN or not pending:
+        if self.without == CommittedPremise.COUNT_WHO_IS_TO_JOIN or not pending:
             return self.view[e]
-        return self.proposed[e] | (set() if self.without == Premise.COUNT_WHO_IS_TO_LEAVE else self.view[e])
+        return self.proposed[e] | (set() if self.without == CommittedPremise.COUNT_WHO_IS_TO_LEAVE else self.view[e])
 
     def commit(self, e: int) -> bool:
-        """The leader of epoch e raises its high watermark."""
+        """Let the leader of epoch e raise its high watermark."""
         if not self.leads(e):
             return False
         b, waits = self.leader[e], self.waits(e)
@@ -126,63 +127,63 @@ class PlainCluster(Ghosts):
     # -- the ISR
 
     def propose_shrink(self, e: int, *out: int) -> bool:
-        """The leader of epoch e asks for an ISR without some."""
+        """Let the leader of epoch e propose an ISR without some."""
         if not self.leads(e) or self.status[e] != NONE or self.leader[e] in out or not self.view[e].issuperset(out):
             return False
         self.proposed[e], self.status[e] = self.view[e].difference(out), SENT
         return True
 
     def propose_expand(self, e: int, r: int) -> bool:
-        """The leader of epoch e asks for an ISR with one more."""
+        """Let the leader of epoch e propose an ISR with one more."""
         if not self.leads(e) or self.status[e] != NONE or r in self.view[e]:
             return False
-        hw = 0 if self.without == Premise.JOIN_AT_HIGH_WATERMARK else self.hw[self.leader[e]]
-        start = 0 if self.without == Premise.JOIN_AT_EPOCH_START else self.start[e]
+        hw = 0 if self.without == CommittedPremise.JOIN_AT_HIGH_WATERMARK else self.hw[self.leader[e]]
+        start = 0 if self.without == CommittedPremise.JOIN_AT_EPOCH_START else self.start[e]
         if not rules.may_join_isr(self.remote[e, r], hw, start):
             return False
         self.proposed[e], self.status[e] = self.view[e] | {r}, SENT
         return True
 
-    def _changes_isr(self, members: set[int]) -> bool:
+    def _change_isr(self, members: set[int]) -> bool:
         e = self.current
         self.version[e] += 1
         self.isr[e], self.image[e, self.version[e]] = set(members), set(members)
         return True
 
     def accept(self) -> bool:
-        """The controller takes the change on its way."""
+        """Let the controller take the change in flight."""
         e = self.current
         if self.status[e] != SENT or self.known_version[e] != self.version[e]:
             return False
-        old = self.proposed[e] & self.gone.keys()
-        if old and self.without != Premise.NO_OLD_INCARNATION:
+        old = self.proposed[e] & self.gone.keys()  # incarnations that have restarted without their last records (KIP-903)
+        if old and self.without != CommittedPremise.NO_OLD_INCARNATION:
             return False
         self.status[e] = ACCEPTED
-        return self._changes_isr(self.proposed[e] | {self.gone[b] for b in old})
+        return self._change_isr(self.proposed[e] | {self.gone[b] for b in old})
 
     def accept_given_up(self, number: int) -> bool:
-        """The controller takes a change that its leader has given up."""
-        if number >= len(self.given_up) or self.without != Premise.CHANGE_KNOWS_THE_LATEST:
+        """Let the controller take a change that its leader has given up."""
+        if number >= len(self.given_up) or self.without != CommittedPremise.CHANGE_KNOWS_THE_LATEST:
             return False
         e, _, members = self.given_up[number]
-        return e == self.current and self._changes_isr(members)
+        return e == self.current and self._change_isr(members)
 
     def refuse(self, e: int) -> bool:
-        """The controller refuses the change of epoch e's leader."""
+        """Let the controller refuse the change of epoch e's leader."""
         if self.status[e] != SENT:
             return False
         self.status[e] = REFUSED
         return True
 
     def hear_refusal(self, e: int) -> bool:
-        """The leader of epoch e hears of it."""
+        """Let the leader of epoch e learn of the refusal."""
         if not self.leads(e) or self.status[e] != REFUSED:
             return False
         self.status[e] = NONE
         return True
 
     def hear_isr(self, e: int, behind: int = 0) -> bool:
-        """The leader of epoch e hears of a later ISR."""
+        """Let the leader of epoch e learn of a later ISR."""
         version = self.version[e] - behind
         if not self.leads(e) or not self.known_version[e] < version:
             return False
@@ -192,36 +193,40 @@ class PlainCluster(Ghosts):
         return True
 
     def remove(self, out: int) -> bool:
-        """The controller takes a broker out of the ISR."""
+        """Let the controller take a broker out of the ISR."""
         if out == self.leader[self.current] or out not in self.isr[self.current]:
             return False
-        return self._changes_isr(self.isr[self.current] - {out})
+        return self._change_isr(self.isr[self.current] - {out})
 
     def shrink(self, out: int) -> bool:
-        """Proposed, taken and heard of at once."""
+        """Propose, take and learn of the change at once."""
         e = self.current
         return self.propose_shrink(e, out) and self.accept() and self.hear_isr(e)
 
     def expand(self, r: int) -> bool:
-        """Proposed, taken and heard of at once."""
+        """Propose, take and learn of the change at once."""
         e = self.current
         return self.propose_expand(e, r) and self.accept() and self.hear_isr(e)
 
     # -- disks
 
     def restart(self, b: int, lost: int) -> bool:
-        """b restarts with its log and an older high watermark."""
-        if self.without != Premise.RESTART_LEADS_LATER and self.leads(self.known[b]) and self.leader[self.known[b]] == b:
+        """Let b restart with its log and a high watermark `lost` lower."""
+        if (
+            self.without != CommittedPremise.RESTART_LEADS_LATER
+            and self.leads(self.known[b])
+            and self.leader[self.known[b]] == b
+        ):
             return False
         self.hw[b] = max(self.log_start[b], self.hw[b] - lost)
         return True
 
     def lose_tail(self, b: int, end: int) -> bool:
-        """b restarts with a prefix of its log, as another broker."""
+        """Let b restart with the first `end` records of its log, as another broker."""
         inside = b in self.isr[self.current]
-        if not self.log_start[b] <= end <= len(self.log[b]) or (inside and self.without != Premise.LEFT_ISR_FIRST):
+        if not self.log_start[b] <= end <= len(self.log[b]) or (inside and self.without != CommittedPremise.LEFT_ISR_FIRST):
             return False
-        if inside:
+        if inside:  # only without the premise: the new incarnation takes the old one's place
             self.isr[self.current].add(self.brokers)
         self.gone[b] = self.brokers
         self.brokers += 1
@@ -233,8 +238,8 @@ class PlainCluster(Ghosts):
         return True
 
     def delete(self, b: int, start: int) -> bool:
-        """b deletes what lies below `start`."""
-        most = len(self.log[b]) if self.without == Premise.DELETE_BELOW_HIGH_WATERMARK else self.hw[b]
+        """Let b delete the records below `start`."""
+        most = len(self.log[b]) if self.without == CommittedPremise.DELETE_BELOW_HIGH_WATERMARK else self.hw[b]
         if not self.log_start[b] < start <= most:
             return False
         self.log_start[b] = start
@@ -244,7 +249,7 @@ class PlainCluster(Ghosts):
         return True
 
     def reset(self, f: int, late: int = 0) -> bool:
-        """f drops its log and starts at its leader's log start."""
+        """Let f drop its log and start at its leader's log start, which was `late` lower when the response was sent."""
         e = self.known[f]
         if not self.follows(f):
             return False

@@ -1,25 +1,20 @@
-"""The state of the committed-data invariant on plain values, and its conjuncts' own code run on it."""
+"""The state of the committed-data invariant on plain values."""
 
 from collections import Counter, defaultdict
-from itertools import product
 from typing import Any
 
-from tidegauge.spec.proofs.committed import cluster as symbolic
-from tidegauge.spec.proofs.committed.cluster import State
-from tidegauge.spec.proofs.committed.invariant import INVARIANT
-from tidegauge.spec.proofs.engine.plain import plain_conjuncts
+from tidegauge.spec.proofs.committed.cluster import ClusterState
+from tidegauge.spec.proofs.committed.invariant import COMMITTED_INVARIANT
+from tidegauge.spec.proofs.engine.plain import PlainSystem, broken_conjuncts
 
-BROKERS = 3
-
-
-PLAIN = plain_conjuncts(symbolic, INVARIANT)
+PLAIN_BROKERS = 3
 
 
-class Ghosts:
-    """A small cluster and its ghosts; `without` is the premise that its steps do not keep."""
+class PlainClusterState(PlainSystem):
+    """A small cluster with the ghosts of the proof."""
 
-    def __init__(self, without: str = "", brokers: int = BROKERS) -> None:
-        self.without = without
+    def __init__(self, without: str = "", brokers: int = PLAIN_BROKERS) -> None:
+        super().__init__(without)
         self.brokers = brokers
         self.current = 0
         self.leader = [0]
@@ -49,16 +44,16 @@ class Ghosts:
         self.origin = [0] * brokers
 
     def leads(self, e: int) -> bool:
-        """Epoch e's leader leads it and has not learned of a later one."""
+        """Return whether epoch e's leader leads it and has not learned of a later one."""
         return 0 <= e <= self.current and self.known[self.leader[e]] == e
 
     def follows(self, f: int) -> bool:
-        """f follows a leader that has begun."""
+        """Return whether f follows a leader that has begun."""
         e = self.known[f]
         return e in self.hist and self.leader[e] != f
 
-    def state(self) -> State:
-        """The cluster as the invariant sees it."""
+    def state(self) -> ClusterState:
+        """Return the cluster as the invariant sees it. What does not exist is empty, small, or a number that nothing has."""
 
         def among(members: Any) -> Any:
             return lambda e, b: 0 <= e <= self.current and b in members[e]
@@ -66,7 +61,7 @@ class Ghosts:
         def at(logs: Any, outside: int) -> Any:
             return lambda b, o: logs[b][o] if 0 <= o < len(logs[b]) else outside
 
-        return State(
+        return ClusterState(
             brokers=self.brokers,
             current=self.current,
             leader=lambda e: self.leader[e] if 0 <= e <= self.current else 0,
@@ -100,34 +95,36 @@ class Ghosts:
         )
 
     def broken(self) -> set[str]:
-        """The conjuncts that fail, over all small values of their variables."""
-        s = self.state()
+        """Return the conjuncts that fail, over all small values of their variables."""
         brokers, epochs = range(self.brokers), range(-1, self.current + 2)
         versions = range(-1, max(self.version.values(), default=0) + 2)
-        size = {"b": brokers, "r": brokers, "e": epochs, "f": epochs, "v": versions, "w": versions}
         offsets = range(-1, max(6, *map(len, self.log)))
-        failed = set()
-        for conjunct in INVARIANT:
-            holds = PLAIN[conjunct.name]
-            values = product(*[size.get(v, offsets) for v in conjunct.variables.split()])
-            if not all(holds(s, *v) for v in values):
-                failed.add(conjunct.name)
-        return failed
+        values = {
+            "b": brokers,
+            "r": brokers,
+            "e": epochs,
+            "f": epochs,
+            "v": versions,
+            "w": versions,
+            "o": offsets,
+            "p": offsets,
+        }
+        return broken_conjuncts(COMMITTED_INVARIANT, self.state(), values)
 
     def place(self, b: int) -> int:
-        """Where incarnation b stands: the number of the first broker there."""
+        """Return the number of the first incarnation of the broker that b is an incarnation of."""
         older = {new: old for old, new in self.gone.items()}
         while b in older:
             b = older[b]
         return b
 
     def name(self, b: int) -> str:
-        """A broker as it is told: counted from 1, as in traces."""
+        """Return the name of a broker in messages: counted from 1, as in traces."""
         return f"broker {self.place(b) + 1}"
 
     def lost(self) -> list[str]:
-        """Committed data that a later leader or an ISR member has not, and what a broker shows that is not committed."""
-        found = [
+        """Return the committed data that a later leader or an ISR member lacks, and what is shown but not committed."""
+        losses = [
             f"{self.name(b)} shows all below offset {self.hw[b]}, of which {self.committed[self.origin[b]]} were committed"
             for b in range(self.brokers)
             if self.hw[b] > self.committed[self.origin[b]]
@@ -136,7 +133,7 @@ class Ghosts:
             data, what = self.hist.get(e, [])[:count], f"all that was committed in epoch {e} below offset {count}"
             for f, past in self.hist.items():
                 if f > e and past[: min(count, self.start[f])] != data:
-                    found.append(f"{self.name(self.leader[f])} leads epoch {f} without {what}")
+                    losses.append(f"{self.name(self.leader[f])} leads epoch {f} without {what}")
             members = sorted(self.isr[self.current])
-            found += [f"{self.name(r)} is in the ISR without {what}" for r in members if self.log[r][:count] != data]
-        return found
+            losses += [f"{self.name(r)} is in the ISR without {what}" for r in members if self.log[r][:count] != data]
+        return losses

@@ -1,84 +1,80 @@
-"""What brokers do with their logs, and what they and the controller do with leadership: steps of the cluster."""
+"""Steps of the cluster that concern leadership and fetching."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import z3
 
-from tidegauge.spec.proofs.committed.cluster import NONE, Premise, State, counted, leading
+from tidegauge.spec.proofs.committed.cluster import NONE, ClusterState, CommittedPremise, in_maximal_isr, leads
+from tidegauge.spec.proofs.engine.induction import any_set, changed
 from tidegauge.spec.proofs.engine.paths import Path
 from tidegauge.spec.proofs.engine.symbolic import AnySeq, higher
 
-Step = Callable[[Path, State], State]
 
-
-def a_broker(path: Path, s: State, name: str) -> Any:
-    """Any broker."""
+def any_broker(path: Path, s: ClusterState, name: str) -> Any:
+    """Return any broker."""
     broker = path.integer(name)
     path.assume(z3.And(broker >= 0, broker < s.brokers))
     return broker
 
 
-def a_follower(path: Path, s: State) -> tuple[Any, Any]:
-    """A follower in an epoch whose leader has begun; that leader may have learned of a later epoch since."""
-    f, epoch = a_broker(path, s, "follower"), path.integer("epoch")
+def any_follower(path: Path, s: ClusterState) -> tuple[Any, Any]:
+    """Return a follower and its epoch, whose leader has begun; that leader may have learned of a later epoch since."""
+    f, epoch = any_broker(path, s, "follower"), path.integer("epoch")
     path.assume(z3.And(s.begun(epoch), s.known(f) == epoch, s.leader(epoch) != f))
     return f, epoch
 
 
-def elect(path: Path, s: State) -> State:
-    """The controller elects an ISR member for the next epoch, and may drop others from the ISR."""
-    chosen = a_broker(path, s, "chosen")
-    path.assume(s.isr(s.current, chosen), Premise.ELECT_FROM_ISR)
-    left, r = z3.Function("left", z3.IntSort(), z3.BoolSort()), z3.Int("r")
+def elect(path: Path, s: ClusterState) -> ClusterState:
+    """Let the controller elect an ISR member for the next epoch; it may remove others from the ISR."""
+    chosen = any_broker(path, s, "chosen")
+    path.assume(s.isr(s.current, chosen), CommittedPremise.ELECT_FROM_ISR)
+    left, r = any_set("left"), z3.Int("r")
     path.assume(left(chosen))
     path.forall([r], z3.Implies(z3.And(left(r), r != chosen), s.isr(s.current, r)), left(r))
     new = s.current + 1
     return replace(
         s,
         current=new,
-        leader=lambda e: z3.If(e == new, chosen, s.leader(e)),
+        leader=changed(s.leader, new, to=chosen),
         isr=lambda e, b: z3.If(e == new, left(b), s.isr(e, b)),
-        version=lambda e: z3.If(e == new, 0, s.version(e)),
+        version=changed(s.version, new, to=0),
         image=lambda e, v, b: z3.If(e == new, left(b), s.image(e, v, b)),
     )
 
 
-def checkpoint(path: Path, s: State, b: Any, log_end: Any) -> Any:
-    """The high watermark of a broker that may have restarted: one it once had or none, within its log.
-
-    A checkpoint below the log start is raised to it, so it says no less than the log start.
-    """
+def checkpoint(path: Path, s: ClusterState, b: Any, log_end: Any) -> Any:
+    """Return the high watermark of a broker that may have restarted: any that it once had, within its log."""
+    # A checkpoint below the log start is raised to it (UnifiedLog#updateHighWatermark), so nothing lower has to be tried.
     loaded = path.integer("checkpointed")
     path.assume(z3.And(s.log_start(b) <= loaded, loaded <= s.hw(b)))
     return path.call("follower_high_watermark", loaded, s.log_start(b), log_end)
 
 
-def learn(path: Path, s: State) -> State:
-    """A broker learns of any epoch later than the one it knows; its leader begins to lead, with any ISR of that epoch.
+def learn(path: Path, s: ClusterState) -> ClusterState:
+    """Let a broker learn of any epoch later than the one it knows; its leader begins to lead, with any ISR of that epoch.
 
-    It may have restarted before, as a leader too: its high watermark is then the checkpoint. Kafka 4.3.1 forgets the
-    recorded log ends only when the broker did not lead before (Replica#resetReplicaState, `isNewLeader`), whatever other
-    leader there was in between; here every new epoch begins without them.
+    It may have restarted before, also as a leader: its high watermark is then the checkpoint.
     """
-    b, epoch = a_broker(path, s, "learner"), path.integer("epoch")
+    b, epoch = any_broker(path, s, "learner"), path.integer("epoch")
     path.assume(z3.And(s.known(b) < epoch, epoch <= s.current, epoch >= 0))
-    path.premises.add(Premise.FORGET_LOG_ENDS)
     hw = checkpoint(path, s, b, s.log_end(b))
-    learned = replace(s, known=lambda x: z3.If(x == b, epoch, s.known(x)), hw=lambda x: z3.If(x == b, hw, s.hw(x)))
+    learned = replace(s, known=changed(s.known, b, to=epoch), hw=changed(s.hw, b, to=hw))
     if not path.decide(s.leader(epoch) == b):
         return learned
     version = path.integer("version", low=0)
     path.assume(version <= s.version(epoch))
     last = s.known(b)
     was_leader = z3.And(last >= 0, s.leader(last) == b)
-    as_kafka = z3.BoolVal(Premise.FORGET_LOG_ENDS in path.dropped)
+    # Kafka 4.3.1 forgets the recorded log ends only if the broker did not lead before (Replica#resetReplicaState,
+    # `isNewLeader`), even where another broker led in between (F2); with the premise every new epoch begins without them.
+    as_kafka = z3.BoolVal(path.drops(CommittedPremise.FORGET_LOG_ENDS))
     forgets = path.call("forgets_log_ends", last, epoch, was_leader, as_kafka)
 
     def earlier(e: Any) -> Any:
         return z3.And(e >= 0, e < epoch)
 
+    # b sends no more fetches in the epochs before: their leaders cannot commit beyond what it has asked for there.
     def lowers(e: Any) -> Any:
         return z3.And(earlier(e), s.isr(e, b), s.leader(e) != b, z3.Or(z3.Not(s.capped(e)), s.asked(e, b) <= s.cap(e)))
 
@@ -88,116 +84,115 @@ def learn(path: Path, s: State) -> State:
     return replace(
         learned,
         begun=lambda e: z3.Or(e == epoch, s.begun(e)),
-        start=lambda e: z3.If(e == epoch, s.log_end(b), s.start(e)),
+        start=changed(s.start, epoch, to=s.log_end(b)),
         hist=lambda e, o: z3.If(e == epoch, s.record(b, o), s.hist(e, o)),
-        hist_end=lambda e: z3.If(e == epoch, s.log_end(b), s.hist_end(e)),
-        known_version=lambda e: z3.If(e == epoch, version, s.known_version(e)),
+        hist_end=changed(s.hist_end, epoch, to=s.log_end(b)),
+        known_version=changed(s.known_version, epoch, to=version),
         view=lambda e, r: z3.If(e == epoch, s.image(e, version, r), s.view(e, r)),
         remote=lambda e, r: z3.If(z3.And(e == epoch, z3.Not(forgets)), s.remote(last, r), s.remote(e, r)),
-        deleted=lambda e: z3.If(e == epoch, s.log_start(b), s.deleted(e)),
-        shown=lambda e: z3.If(e == epoch, hw, s.shown(e)),
-        shown_from=lambda e: z3.If(e == epoch, s.origin(b), s.shown_from(e)),
+        deleted=changed(s.deleted, epoch, to=s.log_start(b)),
+        shown=changed(s.shown, epoch, to=hw),
+        shown_from=changed(s.shown_from, epoch, to=s.origin(b)),
         capped=lambda e: z3.Or(earlier(e), s.capped(e)),
         cap=lambda e: z3.If(lowers(e), s.asked(e, b), z3.If(led(e), s.committed(e), s.cap(e))),
         witness=lambda e: z3.If(z3.Or(lowers(e), led(e)), b, s.witness(e)),
     )
 
 
-def append(path: Path, s: State) -> State:
-    """A leader, deposed or not, appends a record of its epoch."""
+def append(path: Path, s: ClusterState) -> ClusterState:
+    """Let a leader, deposed or not, append a record of its epoch."""
     epoch = path.integer("epoch")
-    path.assume(leading(s, epoch))
+    path.assume(leads(s, epoch))
     b, end = s.leader(epoch), s.hist_end(epoch)
     return replace(
         s,
-        record=lambda x, o: z3.If(z3.And(x == b, o == s.log_end(b)), epoch, s.record(x, o)),
-        log_end=lambda x: z3.If(x == b, s.log_end(b) + 1, s.log_end(x)),
-        hist=lambda e, o: z3.If(z3.And(e == epoch, o == end), epoch, s.hist(e, o)),
-        hist_end=lambda e: z3.If(e == epoch, end + 1, s.hist_end(e)),
+        record=changed(s.record, b, s.log_end(b), to=epoch),
+        log_end=changed(s.log_end, b, to=s.log_end(b) + 1),
+        hist=changed(s.hist, epoch, end, to=epoch),
+        hist_end=changed(s.hist_end, epoch, to=end + 1),
     )
 
 
-def truncate(path: Path, s: State) -> State:
-    """A follower truncates its log where it and its leader differ, or anywhere above that.
+def truncate(path: Path, s: ClusterState) -> ClusterState:
+    """Let a follower truncate its log where it and its leader differ, or anywhere above that.
 
-    The response may be old: the leader's log has only grown since, and with records of its epoch, which the follower's
-    records at a difference are not. It was made for this log: a follower has one fetch in flight.
+    It was made for this log: a follower has one fetch in flight.
     """
-    f, epoch = a_follower(path, s)
+    f, epoch = any_follower(path, s)
     target = path.integer("target", low=0)
+    # The response may be old. The leader's log has only grown since, by records of its epoch, and the follower's record at
+    # a difference is not of that epoch: where they differed they differ still.
     differs = z3.Or(target >= s.hist_end(epoch), s.record(f, target) != s.hist(epoch, target))
     path.assume(z3.And(target < s.log_end(f), differs))
     lowered = path.call("high_watermark_after_truncation", s.hw(f), target)
     start = z3.If(target < s.log_start(f), target, s.log_start(f))
     return replace(
         s,
-        log_start=lambda x: z3.If(x == f, start, s.log_start(x)),
-        log_end=lambda x: z3.If(x == f, target, s.log_end(x)),
-        hw=lambda x: z3.If(x == f, lowered, s.hw(x)),
+        log_start=changed(s.log_start, f, to=start),
+        log_end=changed(s.log_end, f, to=target),
+        hw=changed(s.hw, f, to=lowered),
     )
 
 
-def ask(path: Path, s: State) -> State:
-    """A follower whose log is a prefix of its leader's sends a fetch at its end.
+def ask(path: Path, s: ClusterState) -> ClusterState:
+    """Let a follower whose log is a prefix of its leader's send a fetch at its end.
 
-    A fetch at another end or of another past is answered as diverging, whenever it arrives: nothing is recorded.
+    Any other fetch gets a diverging response whenever it arrives, and nothing is recorded.
     """
-    f, epoch = a_follower(path, s)
+    f, epoch = any_follower(path, s)
     end = s.log_end(f)
     last_agrees = z3.Or(end == 0, s.record(f, end - 1) == s.hist(epoch, end - 1))
     path.assume(z3.And(end <= s.hist_end(epoch), last_agrees))
     highest = higher(s.asked(epoch, f), end)
-    return replace(s, asked=lambda e, r: z3.If(z3.And(e == epoch, r == f), highest, s.asked(e, r)))
+    return replace(s, asked=changed(s.asked, epoch, f, to=highest))
 
 
-def serve(path: Path, s: State) -> State:
-    """A leader, deposed or not, records a fetch: the last one, an old one or one twice, whatever its sender does now."""
-    f, epoch, offset = a_broker(path, s, "follower"), path.integer("epoch"), path.integer("offset", low=0)
-    path.assume(z3.And(leading(s, epoch), s.leader(epoch) != f, offset <= s.asked(epoch, f)))
-    return replace(s, remote=lambda e, r: z3.If(z3.And(e == epoch, r == f), offset, s.remote(e, r)))
+def serve(path: Path, s: ClusterState) -> ClusterState:
+    """Let a leader, deposed or not, record a fetch: the last one, an old one or one twice, whatever its sender does now."""
+    f, epoch, offset = any_broker(path, s, "follower"), path.integer("epoch"), path.integer("offset", low=0)
+    path.assume(z3.And(leads(s, epoch), s.leader(epoch) != f, offset <= s.asked(epoch, f)))
+    return replace(s, remote=changed(s.remote, epoch, f, to=offset))
 
 
-def take(path: Path, s: State) -> State:
-    """A follower takes records for the end it asked at, perhaps long after they left: any that the leader has had.
+def take(path: Path, s: ClusterState) -> ClusterState:
+    """Let a follower take records at the end where it asked, perhaps long after they were sent: any that the leader has had.
 
-    The high watermark in the response is one the leader had then: any that is not above its last. A follower whose log
-    starts above it stays at its log start, where its high watermark was before.
+    The high watermark in the response is one the leader had then: any that is not above its last.
     """
-    f, epoch = a_follower(path, s)
+    f, epoch = any_follower(path, s)
     end, new_end, reported = s.log_end(f), path.integer("new_end"), path.integer("reported", low=0)
     path.assume(z3.And(end <= s.asked(epoch, f), end <= new_end, new_end <= s.hist_end(epoch), reported <= s.shown(epoch)))
     followed = path.call("follower_high_watermark", reported, s.log_start(f), new_end)
+    # A follower whose log starts above it stays at its log start, where its high watermark was before.
     origin = z3.If(reported < s.log_start(f), s.origin(f), s.shown_from(epoch))
     return replace(
         s,
-        hw=lambda x: z3.If(x == f, followed, s.hw(x)),
-        origin=lambda x: z3.If(x == f, origin, s.origin(x)),
+        hw=changed(s.hw, f, to=followed),
+        origin=changed(s.origin, f, to=origin),
         record=lambda x, o: z3.If(z3.And(x == f, o >= end), s.hist(epoch, o), s.record(x, o)),
-        log_end=lambda x: z3.If(x == f, new_end, s.log_end(x)),
+        log_end=changed(s.log_end, f, to=new_end),
     )
 
 
-def _counts(path: Path, s: State, e: Any, r: Any) -> Any:
-    """Whom the leader of epoch e waits for: its maximal ISR."""
-    path.premises |= {Premise.COUNT_WHO_IS_TO_JOIN, Premise.COUNT_WHO_IS_TO_LEAVE}
-    if Premise.COUNT_WHO_IS_TO_JOIN in path.dropped:
+def _counts(path: Path, s: ClusterState, e: Any, r: Any) -> Any:
+    """State that the leader of epoch e waits for r: r is in its maximal ISR."""
+    if path.drops(CommittedPremise.COUNT_WHO_IS_TO_JOIN):
         return s.view(e, r)
-    if Premise.COUNT_WHO_IS_TO_LEAVE in path.dropped:
+    if path.drops(CommittedPremise.COUNT_WHO_IS_TO_LEAVE):
         return z3.If(s.status(e) == NONE, s.view(e, r), s.proposed(e, r))
-    return counted(s, e, r)
+    return in_maximal_isr(s, e, r)
 
 
-def commit(path: Path, s: State) -> State:
-    """A leader, deposed or not, raises its high watermark by the rule, over everybody who may be in the ISR.
+def commit(path: Path, s: ClusterState) -> ClusterState:
+    """Let a leader, deposed or not, raise its high watermark by the rule, over everybody who may be in the ISR.
 
-    Whether the ISR is too small for min.insync.replicas is left open: then the rule lets the high watermark stand.
+    Whether the ISR is too small for min.insync.replicas is left open: if it is, the rule does not raise the high watermark.
     """
     epoch = path.integer("epoch")
-    path.assume(leading(s, epoch))
-    waits, r = z3.Function("waits", z3.IntSort(), z3.BoolSort()), z3.Int("r")
-    path.premises.add(Premise.COMMIT_NEEDS_ALL)
+    path.assume(leads(s, epoch))
+    waits, r = any_set("waits"), z3.Int("r")
     counts = waits(r) == z3.And(_counts(path, s, epoch, r), r != s.leader(epoch))
-    if Premise.COMMIT_NEEDS_ALL not in path.dropped:
+    if not path.drops(CommittedPremise.COMMIT_NEEDS_ALL):
         path.forall([r], counts, waits(r))
         path.forall([r], counts, s.view(epoch, r))
         path.forall([r], counts, s.proposed(epoch, r))
@@ -209,9 +204,12 @@ def commit(path: Path, s: State) -> State:
         return s
     return replace(
         s,
-        committed=lambda e: z3.If(e == epoch, hw, s.committed(e)),
-        hw=lambda x: z3.If(x == b, hw, s.hw(x)),
-        origin=lambda x: z3.If(x == b, epoch, s.origin(x)),
-        shown=lambda e: z3.If(e == epoch, hw, s.shown(e)),
-        shown_from=lambda e: z3.If(e == epoch, epoch, s.shown_from(e)),
+        committed=changed(s.committed, epoch, to=hw),
+        hw=changed(s.hw, b, to=hw),
+        origin=changed(s.origin, b, to=epoch),
+        shown=changed(s.shown, epoch, to=hw),
+        shown_from=changed(s.shown_from, epoch, to=epoch),
     )
+
+
+LOG_STEPS = (elect, learn, append, truncate, ask, serve, take, commit)

@@ -1,43 +1,43 @@
-"""What holds of a registration and of those who lead by it: 13 conjuncts, inductive.
+"""The invariant of a registration and its leaders: 13 conjuncts.
 
-The claims are two of them: who may be elected cleanly holds everything committed, and is a replica. The others say why: a
-leader waits for everybody eligible or stands still, in every version of the ISR that it knows or may hear of.
+Two of them are the claims: a broker that may be elected cleanly holds everything committed, and is a replica. The others are
+the reason: a leader waits for every eligible broker or commits nothing, with every version of the ISR that it knows or may
+learn of.
 """
 
 import z3
 
 from tidegauge.spec.proofs.eligible.registration import (
     NOBODY,
-    eligible,
-    is_epoch,
+    below_minimum,
+    electable,
     last_version,
     may_lead,
-    small,
     waits_or_stands,
     will_wait_or_stand,
 )
-from tidegauge.spec.proofs.engine.induction import Conjunct
+from tidegauge.spec.proofs.engine.induction import Conjunct, is_epoch
 
 WHOLE = "who is eligible holds everything committed"
-REPLICAS = "who is eligible is a replica"
+REPLICA = "who is eligible is a replica"
 
-INVARIANT: tuple[Conjunct, ...] = (
+ELECTION_INVARIANT: tuple[Conjunct, ...] = (
     Conjunct(
         WHOLE,
         "b",
-        lambda s, b: z3.Implies(eligible(s, b), s.whole(b)),
+        lambda s, b: z3.Implies(electable(s, b), s.whole(b)),
         lambda s, b: [[s.isr(s.version, b)], [s.elr(b)], [s.whole(b)]],
     ),
     Conjunct(
-        REPLICAS,
+        REPLICA,
         "b",
-        lambda s, b: z3.Implies(eligible(s, b), s.replica(b)),
+        lambda s, b: z3.Implies(electable(s, b), s.replica(b)),
         lambda s, b: [[s.isr(s.version, b)], [s.elr(b)]],
     ),
     Conjunct(
         "the ELR is apart from the ISR, which is below min ISR",
         "b",
-        lambda s, b: z3.Implies(s.elr(b), z3.And(z3.Not(s.isr(s.version, b)), small(s, s.version, s.minimum))),
+        lambda s, b: z3.Implies(s.elr(b), z3.And(z3.Not(s.isr(s.version, b)), below_minimum(s, s.version, s.minimum))),
         lambda s, b: [[s.elr(b)]],
     ),
     Conjunct(
@@ -80,7 +80,7 @@ INVARIANT: tuple[Conjunct, ...] = (
         "a leader waits for everybody eligible, or stands still",
         "e v b",
         lambda s, e, v, b: z3.Implies(
-            z3.And(may_lead(s, e), z3.Not(s.blocked(e)), eligible(s, b)),
+            z3.And(may_lead(s, e), z3.Not(s.blocked(e)), electable(s, b)),
             z3.And(waits_or_stands(s, e, b), will_wait_or_stand(s, e, v, b)),
         ),
         lambda s, e, v, b: [[s.isr(v, b), s.leader(e)], [s.elr(b), s.leader(e), s.size(v)]],

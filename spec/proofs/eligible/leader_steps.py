@@ -1,27 +1,34 @@
-"""What brokers do by a registration: they learn of leaders, ISRs and min ISR, propose who joins, fetch and commit."""
+"""Steps of the brokers: they learn of leaders, ISRs and min ISR, propose new ISR members, fetch and commit."""
 
 from dataclasses import replace
 from typing import Any
 
 import z3
 
-from tidegauge.spec.proofs.eligible.registration import NOBODY, Premise, State, counted, last_version, leading
-from tidegauge.spec.proofs.eligible.steps import Step
+from tidegauge.spec.proofs.eligible.registration import (
+    NOBODY,
+    ElectionPremise,
+    RegistrationState,
+    last_version,
+    leads_now,
+    waits_for,
+)
+from tidegauge.spec.proofs.engine.induction import changed
 from tidegauge.spec.proofs.engine.paths import Path
 
 
-def a_leader(path: Path, s: State) -> Any:
-    """An epoch whose leader leads, deposed or not."""
+def any_leader(path: Path, s: RegistrationState) -> Any:
+    """Return an epoch whose leader leads, deposed or not."""
     epoch = path.integer("epoch")
-    path.assume(leading(s, epoch))
+    path.assume(leads_now(s, epoch))
     return epoch
 
 
-def learn(path: Path, s: State) -> State:
-    """A broker learns of any later epoch; its leader begins to lead, with any version of it."""
+def learn(path: Path, s: RegistrationState) -> RegistrationState:
+    """Let a broker learn of any later epoch; its leader begins to lead, with any version of it."""
     b, epoch = path.integer("learner", low=0), path.integer("epoch")
     path.assume(z3.And(s.learned(b) < epoch, epoch <= s.current, epoch >= 0))
-    learned = replace(s, learned=lambda x: z3.If(x == b, epoch, s.learned(x)))
+    learned = replace(s, learned=changed(s.learned, b, to=epoch))
     if not path.decide(s.leader(epoch) == b):
         return learned
     version = path.integer("version")
@@ -29,64 +36,65 @@ def learn(path: Path, s: State) -> State:
     return replace(
         learned,
         begun=lambda e: z3.Or(e == epoch, s.begun(e)),
-        known=lambda e: z3.If(e == epoch, version, s.known(e)),
-        known_minimum=lambda e: z3.If(e == epoch, s.minimum_at(version), s.known_minimum(e)),
-        joins=lambda e: z3.If(e == epoch, NOBODY, s.joins(e)),
+        known=changed(s.known, epoch, to=version),
+        known_minimum=changed(s.known_minimum, epoch, to=s.minimum_at(version)),
+        joins=changed(s.joins, epoch, to=NOBODY),
+        # The new leader fetches no more in the epochs before; one of those that waits for it can commit nothing new.
         blocked=lambda e: z3.Or(z3.And(e >= 0, e < epoch), s.blocked(e)),
         witness=lambda e: z3.If(z3.And(e >= 0, e < epoch, z3.Not(s.blocked(e))), b, s.witness(e)),
     )
 
 
-def hear_isr(path: Path, s: State) -> State:
-    """A leader hears of a later ISR of its epoch, by a response or by metadata, and gives up what it has proposed."""
-    epoch, version = a_leader(path, s), path.integer("version")
+def hear_isr(path: Path, s: RegistrationState) -> RegistrationState:
+    """Let a leader learn of a later ISR of its epoch, by a response or by metadata; it gives up its own proposal."""
+    epoch, version = any_leader(path, s), path.integer("version")
     path.assume(z3.And(s.known(epoch) < version, version <= last_version(s, epoch)))
-    path.premises.add(Premise.ISR_WITH_MIN_ISR)
-    made_by = s.known_minimum(epoch) if Premise.ISR_WITH_MIN_ISR in path.dropped else s.minimum_at(version)
+    made_by = s.known_minimum(epoch) if path.drops(ElectionPremise.ISR_WITH_MIN_ISR) else s.minimum_at(version)
     return replace(
         s,
-        known=lambda e: z3.If(e == epoch, version, s.known(e)),
-        known_minimum=lambda e: z3.If(e == epoch, made_by, s.known_minimum(e)),
-        joins=lambda e: z3.If(e == epoch, NOBODY, s.joins(e)),
+        known=changed(s.known, epoch, to=version),
+        known_minimum=changed(s.known_minimum, epoch, to=made_by),
+        joins=changed(s.joins, epoch, to=NOBODY),
     )
 
 
-def hear_minimum(path: Path, s: State) -> State:
-    """A leader hears of the min ISR of now."""
-    epoch = a_leader(path, s)
-    path.assume(s.known(epoch) >= s.minimum_version, Premise.MIN_ISR_IN_ORDER)
-    return replace(s, known_minimum=lambda e: z3.If(e == epoch, s.minimum, s.known_minimum(e)))
+def hear_minimum(path: Path, s: RegistrationState) -> RegistrationState:
+    """Let a leader learn of the latest min ISR."""
+    epoch = any_leader(path, s)
+    path.assume(s.known(epoch) >= s.minimum_version, ElectionPremise.MIN_ISR_IN_ORDER)
+    return replace(s, known_minimum=changed(s.known_minimum, epoch, to=s.minimum))
 
 
-def propose(path: Path, s: State) -> State:
-    """The latest leader proposes a replica for the ISR. What a deposed one proposes is refused."""
-    epoch, joins = a_leader(path, s), path.integer("joins", low=0)
+def propose(path: Path, s: RegistrationState) -> RegistrationState:
+    """Let the latest leader propose a replica for the ISR. The proposal of a deposed one is refused."""
+    epoch, joins = any_leader(path, s), path.integer("joins", low=0)
     path.assume(z3.And(epoch == s.current, s.joins(epoch) == NOBODY, s.replica(joins)))
-    path.assume(s.whole(joins), Premise.JOINS_WHOLE)
+    path.assume(s.whole(joins), ElectionPremise.JOINS_WHOLE)
     return replace(
         s,
-        joins=lambda e: z3.If(e == epoch, joins, s.joins(e)),
+        joins=changed(s.joins, epoch, to=joins),
         fit=lambda e: z3.Or(e == epoch, s.fit(e)),
     )
 
 
-def catch_up(path: Path, s: State) -> State:
-    """A follower of the latest leader fetches all that it has."""
-    epoch, follower = a_leader(path, s), path.integer("follower", low=0)
+def catch_up(path: Path, s: RegistrationState) -> RegistrationState:
+    """Let a follower of the latest leader fetch all that the leader has."""
+    epoch, follower = any_leader(path, s), path.integer("follower", low=0)
     path.assume(z3.And(epoch == s.current, s.learned(follower) == epoch))
     gets = s.whole(s.leader(epoch))
     return replace(s, whole=lambda b: z3.Or(s.whole(b), z3.And(b == follower, gets)))
 
 
-def commit(path: Path, s: State) -> State:
-    """A leader commits something new: everybody it waits for has it, and nobody else."""
-    epoch, b = a_leader(path, s), z3.Int("b")
+def commit(path: Path, s: RegistrationState) -> RegistrationState:
+    """Let a leader commit a new record that exactly the brokers it waits for have."""
+    epoch, b = any_leader(path, s), z3.Int("b")
     known = s.known(epoch)
     too_few = path.call("under_min_isr", s.size(known), s.known_minimum(epoch), s.replicas(known))
-    path.assume(z3.Not(too_few), Premise.COMMIT_ON_MIN_ISR)
-    fetches = z3.Implies(counted(s, epoch, b), s.learned(b) == epoch)
+    path.assume(z3.Not(too_few), ElectionPremise.COMMIT_ON_MIN_ISR)
+    fetches = z3.Implies(waits_for(s, epoch, b), s.learned(b) == epoch)
+    # A broker that has learned of a later leader fetches from this one no more, so the high watermark cannot pass it.
     path.forall([b], fetches, s.learned(b))
-    return replace(s, whole=lambda x: z3.And(s.whole(x), counted(s, epoch, x)))
+    return replace(s, whole=lambda x: z3.And(s.whole(x), waits_for(s, epoch, x)))
 
 
-LEADER_STEPS: tuple[Step, ...] = (learn, hear_isr, hear_minimum, propose, catch_up, commit)
+LEADER_STEPS = (learn, hear_isr, hear_minimum, propose, catch_up, commit)

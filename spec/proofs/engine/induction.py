@@ -1,19 +1,31 @@
-"""An invariant as conjuncts that hold for all values of their variables, and that every step keeps."""
+"""Proofs by induction over the steps of a system, for any number of brokers, epochs and offsets.
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+Rules of this file
+
+1. A state is a bundle of uninterpreted functions (epoch -> leader; broker, offset -> record; ...), so nothing bounds how
+   many there are of each. A step makes the functions of the next state.
+2. An invariant is a tuple of conjuncts. `Induction.lemmas` are the whole proof: the invariant holds at the start, every step
+   keeps it, and the claims follow from it.
+3. The same conjuncts run on plain values, from the same code objects: what is tested on small systems is what is proved.
+4. Every premise is needed: a `PremiseRun` is a short run on plain values that loses committed data without it.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Generic, TypeVar
 
 import z3
 
 from tidegauge.spec.proofs.engine.paths import Path
 
 Function = Callable[..., Any]
+Lemma = Callable[[Path, int], None]
+S = TypeVar("S")
 
 
 @dataclass(frozen=True)
 class Conjunct:
-    """One statement for all values of its variables, and the terms that bring it up."""
+    """One statement for all values of its variables; `triggers` lists the terms at which the solver uses it."""
 
     name: str
     variables: str
@@ -21,16 +33,99 @@ class Conjunct:
     triggers: Function
 
 
-def assume_all(path: Path, state: Any, conjuncts: Iterable[Conjunct]) -> None:
-    """Every conjunct, with its triggers."""
-    for conjunct in conjuncts:
-        variables = z3.Ints(conjunct.variables)
-        for trigger in conjunct.triggers(state, *variables):
-            path.forall(variables, conjunct.holds(state, *variables), *trigger)
+@dataclass(frozen=True)
+class Induction(Generic[S]):
+    """An invariant, the steps that keep it, and the claims that follow from it."""
+
+    any_state: Callable[[], S]
+    """makes a state about which nothing is known"""
+    bounds: Callable[[S], Any]
+    """states what holds of the numbers of every state"""
+    conjuncts: tuple[Conjunct, ...]
+    start: Callable[[Path], S]
+    steps: tuple[Callable[[Path, S], S], ...]
+    claims: tuple[Callable[[Path, S], None], ...]
+
+    @property
+    def lemmas(self) -> tuple[Lemma, ...]:
+        """The proof, lemma by lemma."""
+
+        def initially(path: Path, _: int) -> None:
+            prove_all(path, self.start(path), self.conjuncts)
+
+        return (initially, *map(self.keeps, self.steps), *map(self._follows, self.claims))
+
+    def assumed(self, path: Path) -> S:
+        """Return any state in which the invariant holds."""
+        state = self.any_state()
+        # Bounds are instances of conjuncts, or no step can break them. Without triggers the solver always has them.
+        path.assume(self.bounds(state))
+        for conjunct in self.conjuncts:
+            variables = z3.Ints(conjunct.variables)
+            for trigger in conjunct.triggers(state, *variables):
+                path.forall(variables, conjunct.holds(state, *variables), *trigger)
+        return state
+
+    def keeps(self, step: Callable[[Path, S], S], conjuncts: Iterable[Conjunct] | None = None) -> Lemma:
+        """Return the lemma that a step keeps the invariant, or only some `conjuncts` of it."""
+
+        def lemma(path: Path, _: int = 0) -> None:
+            prove_all(path, step(path, self.assumed(path)), self.conjuncts if conjuncts is None else conjuncts)
+
+        lemma.__name__ = f"{step.__name__}_keeps_it"
+        return lemma
+
+    def _follows(self, claim: Callable[[Path, S], None]) -> Lemma:
+        def lemma(path: Path, _: int) -> None:
+            claim(path, self.assumed(path))
+
+        lemma.__name__ = claim.__name__
+        return lemma
 
 
 def prove_all(path: Path, state: Any, conjuncts: Iterable[Conjunct]) -> None:
-    """Every conjunct, for arbitrary values of its variables."""
+    """Set every conjunct as a goal, for arbitrary values of its variables."""
     for conjunct in conjuncts:
         values = [path.integer(f"{conjunct.name}:{v}", show=False) for v in conjunct.variables.split()]
         path.goal(conjunct.name, conjunct.holds(state, *values))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Symbolic states and how steps change them
+
+
+def symbolic_state(kind: type[S], numbers: Collection[str], truths: Collection[str], arity: Mapping[str, int]) -> S:
+    """Return a state of the dataclass `kind`: `numbers` are integers, every other field is a function of integers.
+
+    `truths` names the functions that give truth values, `arity` those with more than one argument.
+    """
+    integer, truth = z3.IntSort(), z3.BoolSort()
+    members: dict[str, Any] = {}
+    for field in fields(kind):  # type: ignore[arg-type]  # every state is a dataclass
+        name = field.name
+        if name in numbers:
+            # One name is one term in z3: what a step chooses must not be the number that the state has already.
+            members[name] = z3.Int(f"the {name}")
+        else:
+            members[name] = z3.Function(name, *[integer] * arity.get(name, 1), truth if name in truths else integer)
+    return kind(**members)
+
+
+def any_set(name: str) -> Any:
+    """Return an arbitrary set of brokers, as the function that says who is in it."""
+    return z3.Function(name, z3.IntSort(), z3.BoolSort())
+
+
+def changed(function: Function, *key: Any, to: Any) -> Function:
+    """Return the function that gives `to` for the arguments `key` and is `function` elsewhere."""
+
+    def after(*arguments: Any) -> Any:
+        equal = [argument == value for argument, value in zip(arguments, key, strict=True)]
+        return z3.If(equal[0] if len(equal) == 1 else z3.And(*equal), to, function(*arguments))
+
+    return after
+
+
+def is_epoch(s: Any, e: Any) -> Any:
+    """State that a leader, or nobody, has been elected for epoch e."""
+    return z3.And(e >= 0, e <= s.current)

@@ -215,6 +215,11 @@ class Path:
         if premise not in self.dropped:
             self.solver.add(condition)
 
+    def drops(self, premise: str) -> bool:
+        """Name a premise that is no condition to assume, and return whether this run is without it."""
+        self.premises.add(premise)
+        return premise in self.dropped
+
     def once(self, key: str, build: Callable[[], Any]) -> Any:
         """A term over the fresh values alone: the same on every path, so it is built on the first one only."""
         if key not in self.memory:

@@ -1,13 +1,84 @@
-"""The code of an invariant's conjuncts, run on plain values: nothing is said twice, and what is proved is what is tested."""
+"""The code of an invariant's conjuncts on plain values, and runs that show what each premise is good for."""
 
 import types
-from collections.abc import Callable, Iterable
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Any, Generic, TypeVar
 
-from tidegauge.spec.proofs.engine.induction import Conjunct
+from tidegauge.spec.proofs.engine.induction import Conjunct, Function
+
+PlainStep = tuple[Any, ...]
+"""A step of a plain system: the name of its method, and the arguments."""
+
+P = TypeVar("P", bound="PlainSystem")
 
 
-class Plain:
+class PlainSystem:
+    """A system on plain values with a method for each step; one that its guard forbids returns False and does nothing."""
+
+    def __init__(self, without: str = "") -> None:
+        self.without = without
+        """The premise that its steps do not keep, "" for none."""
+
+    def lost(self) -> list[str]:
+        """Return a sentence for each piece of committed data that is lost."""
+        raise NotImplementedError
+
+    def effects(self) -> tuple[object, ...]:
+        """Return what a step may make otherwise without a premise, although it is possible with it."""
+        return ()
+
+
+def perform(system: PlainSystem, step: PlainStep) -> bool:
+    """Take a step; return whether it was possible."""
+    name, *arguments = step
+    return bool(getattr(system, name)(*arguments))
+
+
+@dataclass(frozen=True)
+class PremiseRun(ABC, Generic[P]):
+    """A premise, and the steps that lose committed data without it."""
+
+    premise: str
+    steps: tuple[PlainStep, ...]
+
+    @abstractmethod
+    def begin(self, without: str = "") -> P:
+        """Return the system before the first step; its steps do not keep the premise `without`."""
+
+    @property
+    def breach(self) -> int:
+        """The index of the step that needs the premise. Raises ValueError when none does."""
+        free, guarded = self.begin(self.premise), self.begin()
+        for number, step in enumerate(self.steps):
+            # With the premise the step is refused, or it is possible and does something else.
+            if perform(free, step) != perform(guarded, step) or free.effects() != guarded.effects():
+                return number
+        raise ValueError(f"expected a step that needs that {self.premise}; seen none in {self.steps}")
+
+    def lines(self, sentences: Iterable[str], lost: Iterable[str]) -> list[str]:
+        """Number the sentences of the steps, mark the one that needs the premise, and add what is lost."""
+        numbered = [f"{number:>2}  {sentence}" for number, sentence in enumerate(sentences, 1)]
+        numbered[self.breach] += "   <- needs the premise"
+        return [*numbered, *(f"lost: {loss}" for loss in lost)]
+
+
+def broken_conjuncts(conjuncts: Iterable[Conjunct], state: Any, values: Mapping[str, Iterable[int]]) -> set[str]:
+    """Return the names of the conjuncts that a plain state breaks, for `values` of each variable."""
+    return {
+        conjunct.name
+        for conjunct in conjuncts
+        if not all(
+            on_plain_values(conjunct.holds)(state, *row)
+            for row in product(*(values[variable] for variable in conjunct.variables.split()))
+        )
+    }
+
+
+class PlainConnectives:
     """The connectives of z3 on plain values."""
 
     And = staticmethod(lambda *parts: all(parts))
@@ -17,14 +88,14 @@ class Plain:
     If = staticmethod(lambda test, yes, no: yes if test else no)
 
 
-def plain_conjuncts(symbolic: types.ModuleType, conjuncts: Iterable[Conjunct]) -> dict[str, Callable[..., bool]]:
-    """By name, every conjunct's own code object and those of the functions of `symbolic` that it calls."""
-    overlay: dict[str, Any] = {
-        "__builtins__": __builtins__,
-        **{k: v for k, v in vars(symbolic).items() if isinstance(v, int)},
-    }
-    for name, value in vars(symbolic).items():
-        if isinstance(value, types.FunctionType) and value.__module__ == symbolic.__name__:
-            overlay[name] = types.FunctionType(value.__code__, overlay)
-    overlay |= {"z3": Plain, "lower": min}
-    return {c.name: types.FunctionType(c.holds.__code__, overlay) for c in conjuncts}
+@cache
+def on_plain_values(function: Function) -> Function:
+    """Return a function on the same code object, and on those of the functions it calls, with plain connectives for z3's."""
+    overlay: dict[str, Any] = {"__builtins__": __builtins__, "z3": PlainConnectives}
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        if isinstance(value, types.FunctionType):
+            overlay[name] = on_plain_values(value)
+        elif isinstance(value, int):
+            overlay[name] = value
+    return types.FunctionType(function.__code__, overlay)

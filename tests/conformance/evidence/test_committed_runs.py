@@ -13,7 +13,7 @@ from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.judging.rulebook import rulebook
 from tidegauge.spec.errors import SpecError
 from tidegauge.spec.proofs.committed.plain_cluster import PlainCluster
-from tidegauge.spec.proofs.committed.runs import LOSSES
+from tidegauge.spec.proofs.committed.runs import COMMITTED_LOSSES
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson
 
@@ -42,20 +42,20 @@ NOT_A_LEADER = {"delete-above-high-watermark"}
 
 def test_every_run_has_its_rule() -> None:
     """No premise is left out, and none is said to be beyond the schema."""
-    assert FIRST_BROKEN.keys() == LOSSES.keys()
+    assert FIRST_BROKEN.keys() == COMMITTED_LOSSES.keys()
 
 
 def test_the_page_has_every_run() -> None:
     """docs/proofs.md: premise, name, first rule, and whether the judge sees the step itself; and how long a run is."""
     page = (Path(__file__).parents[3] / "docs" / "proofs.md").read_text(encoding="utf-8")
-    late = {name: ", later" if name in SEEN_LATER else "" for name in LOSSES}
-    rows = [f"| {loss.premise} | `{name}` | {FIRST_BROKEN[name]}{late[name]} |" for name, loss in LOSSES.items()]
+    late = {name: ", later" if name in SEEN_LATER else "" for name in COMMITTED_LOSSES}
+    rows = [f"| {loss.premise} | `{name}` | {FIRST_BROKEN[name]}{late[name]} |" for name, loss in COMMITTED_LOSSES.items()]
     assert "\n".join(rows) in page
-    assert max(len(loss.steps) for loss in LOSSES.values()) == 14
+    assert max(len(loss.steps) for loss in COMMITTED_LOSSES.values()) == 14
     assert "at most fourteen steps" in page
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", COMMITTED_LOSSES)
 def test_the_judge_rejects_the_run_where_the_premise_is_missing(name: str) -> None:
     """The first rule to fail is a MUST, at the events of the step or later; then an elected leader lacks data."""
     found = committed_run(name)
@@ -67,7 +67,7 @@ def test_the_judge_rejects_the_run_where_the_premise_is_missing(name: str) -> No
     assert ("DATA-01" in found.broken) is (name not in NOT_A_LEADER)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", COMMITTED_LOSSES)
 def test_the_trace_conforms_up_to_there(name: str) -> None:
     """Cut off before the step that needs the premise, the trace breaks no rule."""
     found = committed_run(name)
@@ -77,7 +77,7 @@ def test_the_trace_conforms_up_to_there(name: str) -> None:
     assert said.failures == ()
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", COMMITTED_LOSSES)
 def test_with_the_premise_kept_nothing_is_lost_and_the_judge_accepts(name: str) -> None:
     """The steps that remain possible are told by the same code."""
     kept = committed_run(name, keep_premise=True)
@@ -87,16 +87,16 @@ def test_with_the_premise_kept_nothing_is_lost_and_the_judge_accepts(name: str) 
     assert len(kept.trace.events) > 4
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", COMMITTED_LOSSES)
 def test_the_command_tells_the_run_and_writes_what_check_rejects(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`prove --scenario NAME --trace DIR`: every step in words, the loss, the judge's word; `check` has it, too."""
     assert main(["prove", "--scenario", name, "--trace", str(tmp_path)]) == 0
     reported = capsys.readouterr().out
-    assert LOSSES[name].premise in reported
+    assert COMMITTED_LOSSES[name].premise in reported
     assert reported.count("<- needs the premise") == 1
-    assert f"{len(LOSSES[name].steps):>2}  " in reported
+    assert f"{len(COMMITTED_LOSSES[name].steps):>2}  " in reported
     assert "lost: broker" in reported
     assert f"the judge rejects the trace: {FIRST_BROKEN[name]}" in reported
     path = tmp_path / f"{name}.ndjson"
@@ -109,7 +109,7 @@ def test_the_runs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """--list names every run and its premise."""
     assert main(["prove", "--list"]) == 0
     listed = capsys.readouterr().out
-    assert all(f"\n{name:<24} not: {loss.premise}\n" in listed for name, loss in LOSSES.items())
+    assert all(f"\n{name:<24} not: {loss.premise}\n" in listed for name, loss in COMMITTED_LOSSES.items())
 
 
 def test_a_run_that_does_not_exist_is_refused() -> None:
@@ -121,13 +121,13 @@ def test_a_run_that_does_not_exist_is_refused() -> None:
 def test_what_brokers_would_not_do_is_not_told() -> None:
     """A truncation elsewhere than the rules have it, and a high watermark that rises in no event, are errors, no traces."""
     reporter = Reporter(PlainCluster())
-    steps = LOSSES["kept-log-ends"].steps
+    steps = COMMITTED_LOSSES["kept-log-ends"].steps
     truncated = next(number for number, step in enumerate(steps) if step[0] == "truncate")
     for step in (*steps[:2], steps[2], steps[2], ("fetch", 1, 2), *steps[5:truncated]):
         assert reporter.step(step) is not None
     with pytest.raises(SpecError, match="expected a truncation at 1; seen 0"):
         reporter.step(("truncate", 1, 1))
-    alone = Reporter(PlainCluster(without=LOSSES["commit-alone"].premise))
+    alone = Reporter(PlainCluster(without=COMMITTED_LOSSES["commit-alone"].premise))
     for step in (("learn", 0, 0), ("append", 0), ("propose_shrink", 0, 2)):
         assert alone.step(step) is not None
     with pytest.raises(SpecError, match=rf"in one of {committed_events.RAISES[0]}.* seen ShrinkIsr"):

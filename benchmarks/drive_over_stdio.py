@@ -3,9 +3,10 @@
 import sys
 
 from benchmarks.measure import Report, parser
-from tidegauge.drive.contract import EVERYTHING, Node
-from tidegauge.drive.player import ReferenceNode, play, reference
-from tidegauge.drive.runs.orders import orders_for
+from tidegauge.drive.broker.contract import EVERYTHING
+from tidegauge.drive.contract import Node
+from tidegauge.drive.paths.selection import cases_for
+from tidegauge.drive.runner.player import ReferenceNode, play, reference
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 
@@ -19,11 +20,11 @@ def main() -> int:
     options.add_argument("--walks", type=int, default=0, help="random walks besides the usual covers")
     arguments = options.parse_args()
     report = Report("Driving a broker")
-    orders, _ = orders_for(EVERYTHING, FETCH_TRUNCATION, walks=arguments.walks, seed=arguments.seed)
-    steps = sum(len(order.path) + 1 for order in orders)
+    cases, _ = cases_for(EVERYTHING, FETCH_TRUNCATION, walks=arguments.walks, seed=arguments.seed)
+    steps = sum(len(case.path) + 1 for case in cases)
 
     def driven(node: Node) -> None:
-        played = play(node, orders, reference())
+        played = play(node, cases, reference())
         if played.differences or played.steps != steps:
             raise SystemExit(
                 f"expected {steps:,} steps without a difference; seen {played.steps:,}, {played.differences[:1]}"
@@ -35,7 +36,7 @@ def main() -> int:
     alone = ReferenceNode(reference())
     report.time("in one process", steps, "steps", lambda: driven(alone), arguments.repetitions)
     report.ratio("steps per second over stdio", piped.rate, STEPS_PER_SECOND)
-    report.notes.append(f"{len(orders):,} paths; the suite and the driven program are two processes of Python")
+    report.notes.append(f"{len(cases):,} paths; the suite and the driven program are two processes of Python")
     return report.finish(arguments)
 
 

@@ -30,7 +30,7 @@ class Job(NamedTuple):
 
 JOBS = {
     "conformance": Job(("tidegauge", "conformance"), 5),
-    "kafka": Job(("tidegauge.drive.runs.releases", "3.6.2", "4.1.1", "4.3.1"), 10, ("covers", "classes")),
+    "kafka": Job(("validation.releases.page", "3.6.2", "4.1.1", "4.3.1"), 10, ("covers", "classes")),
 }
 
 

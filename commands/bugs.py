@@ -18,10 +18,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """The kill matrix: who catches which known bug, the judge on traces, the covers or the walks of a driven broker."""
-    from tidegauge.drive.bugs.known import BUGS, bug_named
+    from tidegauge.drive.broker.known_bugs import BUGS, bug_named
+    from tidegauge.drive.bugs.exercised import ELSEWHERE, TO_EXERCISE
+    from tidegauge.drive.bugs.kill import Killed, kill_all
     from tidegauge.drive.bugs.matrix import MATRIX_FILE, differences, kept, text_of, to_json, wrong
-    from tidegauge.drive.runs.exercised import ELSEWHERE, TO_EXERCISE
-    from tidegauge.drive.runs.kill import Killed, kill_all
 
     names, progress = [bug_named(name).name for name in args.name], silent if args.quiet else aside
 

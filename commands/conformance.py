@@ -24,9 +24,9 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.conformance.job.job import JobStep, exit_code, run_job, summary_table, write_json, write_junit
     from tidegauge.conformance.job.job_page import write_job_page
     from tidegauge.conformance.kernel.ahead import compiled_ahead
-    from tidegauge.drive.runs.steps import controllers_on_the_wire, kafka_on_the_wire
     from tidegauge.spark_check.steps import interleavings_judged
     from tidegauge.traces.files.replacing import directory
+    from validation.releases.job_steps import controllers_on_the_wire, kafka_on_the_wire
 
     out = directory(args.out)
     # the models leave a core idle now and then: there is time to compile the judge

@@ -76,16 +76,16 @@ def run(args: argparse.Namespace) -> int:
     """Drive a broker of any language through every local step of the model, and tell the first step at which it differs."""
     if args.compare:
         return _compare(args)
-    from tidegauge.drive import transcript
+    from tidegauge.drive.broker import transcript
     from tidegauge.drive.paths.graphs import ON_THE_WIRE, USUAL
     from tidegauge.drive.paths.named import named_scenarios
-    from tidegauge.drive.paths.scenarios import scenario_orders
-    from tidegauge.drive.recording import Recorder
-    from tidegauge.drive.reporting.publicly import annotations, badge, on_github
-    from tidegauge.drive.reporting.shown import shown_text
-    from tidegauge.drive.runs.orders import orders_for
-    from tidegauge.drive.runs.run import run as drive
-    from tidegauge.drive.runs.run import text_of
+    from tidegauge.drive.paths.path_report import shown_text
+    from tidegauge.drive.paths.scenarios import scenario_cases
+    from tidegauge.drive.paths.selection import cases_for
+    from tidegauge.drive.runner.ci import annotations, badge, on_github
+    from tidegauge.drive.runner.run import run as drive
+    from tidegauge.drive.runner.run import text_of
+    from tidegauge.drive.runner.transcript import Recorder
     from tidegauge.impl.releases import RELEASE, named
 
     for place in filter(None, (args.record, args.badge)):
@@ -98,10 +98,10 @@ def run(args: argparse.Namespace) -> int:
         progress(f"{node.capabilities.name} speaks the contract")
         usual = ON_THE_WIRE if args.kafka else USUAL
         others = args.smoke or args.walks is not None or args.scenarios or args.scenario
-        found = scenario_orders(profile, node.capabilities) if args.scenarios else ()
+        found = scenario_cases(profile, node.capabilities) if args.scenarios else ()
         named_ones = [one for name in args.scenario or () for one in named_scenarios(name, profile, node.capabilities)]
-        scenarios = {one.name: one.order for one in (*found, *named_ones)}
-        orders, coverage = orders_for(
+        scenarios = {one.name: one.case for one in (*found, *named_ones)}
+        cases, coverage = cases_for(
             node.capabilities,
             profile,
             graphs=() if others and not (args.cover or args.graph) else args.graph or usual,
@@ -111,19 +111,19 @@ def run(args: argparse.Namespace) -> int:
             scenarios=scenarios,
             echo=progress,
         )
-        recorder = Recorder(orders) if args.record or named_ones else None
+        recorder = Recorder(cases) if args.record or named_ones else None
         lines = getattr(node, "log_lines", lambda _: ())
-        shown = drive(node, orders, profile, coverage, recorder, progress, lines)
+        shown = drive(node, cases, profile, coverage, recorder, progress, lines)
         recorded = recorder.recorded() if recorder is not None else ()
         if args.record:
             transcript.write(Path(args.record), node.capabilities, profile.name, recorded)
     reports = dict(recorded)
     for one in named_ones:
-        echo(shown_text(one, reports[one.order], node.capabilities.name))
-    at = {difference.order: difference.at for difference in shown.played.differences}
-    for name, order in scenarios.items():
-        if order in at:
-            echo(f"scenario {name} differs after {at[order]} steps")
+        echo(shown_text(one, reports[one.case], node.capabilities.name))
+    at = {difference.case: difference.at for difference in shown.played.differences}
+    for name, case in scenarios.items():
+        if case in at:
+            echo(f"scenario {name} differs after {at[case]} steps")
     echo(text_of(shown))
     if on_github():
         for line in annotations(shown.name, [failure.text for failure in shown.failures]):
@@ -135,8 +135,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _compare(args: argparse.Namespace) -> int:
     """What changed from one release to another, of brokers or of controllers, from what was recorded of both."""
-    from tidegauge.drive.runs import between_brokers, between_controllers
-    from tidegauge.drive.runs.compare import Compared, text_of
+    from tidegauge.drive.broker import between_brokers
+    from tidegauge.drive.controller import between_controllers
+    from tidegauge.drive.runner.compare import Compared, text_of
 
     paths = ("smoke", "cover", "graph", "walks", "scenarios", "scenario")
     others = ("command", "kafka", "jars", *paths, "record", "badge")
@@ -163,8 +164,8 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
     from tidegauge.drive.controller.run import scenarios, text_of
     from tidegauge.drive.controller.walks import walks
     from tidegauge.drive.kafka_process.jars import jars_of
-    from tidegauge.drive.recording import Recorder
-    from tidegauge.drive.reporting.publicly import badge
+    from tidegauge.drive.runner.ci import badge
+    from tidegauge.drive.runner.transcript import Recorder
 
     if not args.kafka or args.command or args.smoke or args.scenario:
         raise UsageError(
@@ -180,18 +181,18 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
         covers = {name: cover_of(name, profile, opening) for name in graphs}
         drawn = args.walks or (0 if args.scenarios or graphs else CONTROLLER_WALKS)
         shown_too = () if graphs and not args.scenarios else scenarios(opening)
-        covered = (order for found in covers.values() for order in found.orders)
+        covered = (case for found in covers.values() for case in found.cases)
         made = (*covered, *shown_too, *walks(args.seed, drawn, profile, opening))
-        orders = node.possible(made)
+        cases = node.possible(made)
         progress(f"{drawn} walks of seed {args.seed}")
-        recorder = Recorder(orders) if args.record else None
-        shown = drive(node, orders, profile, recorder, progress, node.log_lines)
+        recorder = Recorder(cases) if args.record else None
+        shown = drive(node, cases, profile, recorder, progress, node.log_lines)
     if recorder is not None:
         transcript.write(Path(args.record), node.name, profile.name, recorder.recorded())
-    if len(orders) < len(made):
-        echo(f"{len(made) - len(orders):,} paths left out: they need clocks that are moved (`tidegauge doctor`)")
+    if len(cases) < len(made):
+        echo(f"{len(made) - len(cases):,} paths left out: they need clocks that are moved (`tidegauge doctor`)")
     for name, found in covers.items():
-        echo(f"graph {name}: {found.taken:,} of {found.steps:,} steps are taken, by {len(found.orders):,} paths")
+        echo(f"graph {name}: {found.taken:,} of {found.steps:,} steps are taken, by {len(found.cases):,} paths")
     echo(text_of(shown))
     if args.badge:
         Path(args.badge).write_text(badge(shown.exit_code, shown.profile, shown.played.steps), encoding="utf-8")

@@ -17,10 +17,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Hold transcripts of driven brokers against a profile or a fault, without the brokers."""
+    from tidegauge.drive.broker.transcript import read
     from tidegauge.drive.controller.transcript import is_transcript
-    from tidegauge.drive.reporting.rechecked import text_of
-    from tidegauge.drive.runs.recheck import recheck
-    from tidegauge.drive.transcript import read
+    from tidegauge.drive.runner.recheck import recheck
+    from tidegauge.drive.runner.rechecked import text_of
 
     code, progress = 0, silent if args.quiet else aside
     for name in args.file:
@@ -38,7 +38,7 @@ def _controller(args: argparse.Namespace, place: Path) -> int:
     """The same with what a controller did."""
     from tidegauge.drive.controller.recheck import recheck
     from tidegauge.drive.controller.transcript import read
-    from tidegauge.drive.reporting.rechecked import text_of
+    from tidegauge.drive.runner.rechecked import text_of
 
     if args.fault:
         raise UsageError(f"--fault: expected a broker's transcript; seen a controller's, {place}; leave --fault out")

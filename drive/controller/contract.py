@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tidegauge.drive import played
-from tidegauge.drive.contract import Report, is_integer
+from tidegauge.drive.contract import DriveCase, Report, Step, is_integer
+from tidegauge.drive.runner import differences
 from tidegauge.impl.control.records import BROKER, TOPIC
 
 VERSION = 1
@@ -26,12 +26,6 @@ ALL = 1 << 40
 
 BROKERS = 8
 """How many brokers a path may name."""
-
-Step = tuple[Any, ...]
-"""("session_expires", 2) and the like."""
-
-Path = tuple[Step, ...]
-"""Steps from a cluster that has no broker yet."""
 
 
 class Shape(NamedTuple):
@@ -99,7 +93,7 @@ REPORTED: Mapping[str, str] = MappingProxyType(
 )
 
 
-class Opening(NamedTuple):
+class ClusterOpening(NamedTuple):
     """The cluster before the first step: its metadata.version, whether ELR is on, the cluster's min.insync.replicas."""
 
     metadata_version: int
@@ -107,15 +101,10 @@ class Opening(NamedTuple):
     min_insync_replicas: int = 1
 
 
-class Order(NamedTuple):
-    """A path to be played on a cluster of its own; what it is called."""
+ControllerCase = DriveCase[ClusterOpening]
+"""A path to be played on a cluster of its own: steps from a cluster that has no broker yet."""
 
-    opening: Opening
-    path: Path
-    name: str = ""
-
-
-Difference = played.Difference[Order]
+Difference = differences.Difference[ControllerCase]
 
 
 def step_line(step: Step) -> str:

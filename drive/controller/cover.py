@@ -14,7 +14,8 @@ from collections.abc import Mapping, Set
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tidegauge.drive.controller.contract import Opening, Order, Path
+from tidegauge.drive.contract import Path
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
 from tidegauge.drive.controller.reference import Held, opened, step
 from tidegauge.drive.controller.report import Incarnations
 from tidegauge.drive.controller.scenarios import beats, is_left_unnoticed, registers, up
@@ -123,7 +124,7 @@ class Cover(NamedTuple):
     The others part from it: where a release has no ELR, and up to 3.9 where a session is over and not noticed.
     """
 
-    orders: tuple[Order, ...]
+    cases: tuple[ControllerCase, ...]
     taken: int
     steps: int
 
@@ -132,7 +133,7 @@ Taken = tuple[int, Path]
 """A state's number, and what is asked for there."""
 
 
-def cover_of(name: str, profile: Profile, opening: Opening) -> Cover:
+def cover_of(name: str, profile: Profile, opening: ClusterOpening) -> Cover:
     """That of a model of MCController."""
     return cover(control_bounds_of(model_of(name))._replace(max_partition_epoch=MODELS[name]), profile, opening, name)
 
@@ -144,21 +145,21 @@ def model_of(name: str) -> Model:
     return find_model(name)
 
 
-def cover(bounds: ControlBounds, profile: Profile, opening: Opening, name: str) -> Cover:
+def cover(bounds: ControlBounds, profile: Profile, opening: ClusterOpening, name: str) -> Cover:
     """Paths that take each step at least once."""
     opening = opening._replace(elr=int(profile.elr), min_insync_replicas=1)
     graph = _Graph(bounds, profile)
     steps = sum(map(len, graph.of))
     graph.follow(opened(opening, profile))
     left = {(source, asked) for source in graph.reached for asked in graph.of[source]}
-    taken, orders = len(left), list[Order]()
+    taken, cases = len(left), list[ControllerCase]()
     for source in graph.reached:
         while any((source, asked) in left for asked in graph.of[source]):
             path = [*graph.way_to(source), *graph.onward(source, left)]
             left -= set(path)
             asked = tuple(request for _, requests in path for request in requests)
-            orders.append(Order(opening, (*begin(bounds), *asked), f"{name} {len(orders)}"))
-    return Cover(tuple(orders), taken, steps)
+            cases.append(ControllerCase(opening, (*begin(bounds), *asked), f"{name} {len(cases)}"))
+    return Cover(tuple(cases), taken, steps)
 
 
 class _Graph:

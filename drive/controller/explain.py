@@ -71,8 +71,8 @@ def switched(profile: Profile, switches: tuple[Suspect, ...]) -> Profile:
 
 def does_the_same(found: Difference, profile: Profile, switches: tuple[Suspect, ...]) -> bool:
     """Whether the reference with these switches does what the controller did, up to the step that differs."""
-    right, wrong = Under(found.order.opening, profile), Under(found.order.opening, switched(profile, switches))
-    for taken in found.order.path[: found.at - 1]:
+    right, wrong = Under(found.case.opening, profile), Under(found.case.opening, switched(profile, switches))
+    for taken in found.case.path[: found.at - 1]:
         if fields_that_differ(right.given(taken), wrong.given(taken)):
             return False
     if found.step is None:

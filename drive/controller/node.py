@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tidegauge.drive.contract import Report, Watch
+from tidegauge.drive.contract import Report, Step, Watch
 from tidegauge.drive.controller import requests
-from tidegauge.drive.controller.contract import Opening, Order, Step
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
 from tidegauge.drive.controller.lane import Lane
 from tidegauge.drive.controller.process import ControllerProcess
 from tidegauge.drive.controller.reference import FEATURES, RESIGNS, empty
@@ -40,7 +40,7 @@ class ControllerNode:
         self._process: ControllerProcess | None = None
         self._holder: Lane | None = None
         self._lanes = 0
-        self._last: dict[Order, tuple[str, ...]] = {}
+        self._last: dict[ControllerCase, tuple[str, ...]] = {}
 
     def __enter__(self) -> "ControllerNode":
         return self
@@ -53,11 +53,11 @@ class ControllerNode:
         self._end()
         self._runner.close()
 
-    def opening(self, elr: int = 1, min_insync_replicas: int = 1) -> Opening:
+    def opening(self, elr: int = 1, min_insync_replicas: int = 1) -> ClusterOpening:
         """A cluster at the metadata.version that this release begins with; no ELR where it has none."""
         process = self._runner.run(self._started())
         has_elr = any(one["name"] == ELR_VERSION and one["maxSupportedVersion"] > 0 for one in process.supported)
-        return Opening(process.levels[METADATA_VERSION], elr if has_elr else 0, min_insync_replicas)
+        return ClusterOpening(process.levels[METADATA_VERSION], elr if has_elr else 0, min_insync_replicas)
 
     @property
     def time(self) -> str:
@@ -68,26 +68,26 @@ class ControllerNode:
     def _is_moved(self) -> bool:
         return self._process is not None and not isinstance(self._process.clock, RealClock)
 
-    def possible(self, orders: Iterable[Order]) -> tuple[Order, ...]:
+    def possible(self, cases: Iterable[ControllerCase]) -> tuple[ControllerCase, ...]:
         """Those that its process can be given: in the machine's time no session is over without being noticed (lane.py)."""
-        return tuple(order for order in orders if self._is_moved or all(name != "register_late" for name, *_ in order.path))
+        return tuple(case for case in cases if self._is_moved or all(name != "register_late" for name, *_ in case.path))
 
-    def play(self, orders: Sequence[Order], watch: Watch) -> None:
+    def play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
         """Play the orders, one after the other."""
-        self._runner.run(self._play(orders, watch))
+        self._runner.run(self._play(cases, watch))
 
-    def log_lines(self, order: Order) -> list[str]:
+    def log_lines(self, case: ControllerCase) -> list[str]:
         """What the controller has logged about the brokers and topics with which an order was played last."""
-        words = self._last.get(order)
+        words = self._last.get(case)
         return [] if words is None or self._process is None else self._process.process.lines_about(*words)
 
-    async def _play(self, orders: Sequence[Order], watch: Watch) -> None:
-        for number, order in enumerate(orders):
-            lane = await self._opened(order.opening)
-            self._last[order] = (f".{self._lanes}-", f".{self._lanes} ", f".{self._lanes},")
+    async def _play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
+        for number, case in enumerate(cases):
+            lane = await self._opened(case.opening)
+            self._last[case] = (f".{self._lanes}-", f".{self._lanes} ", f".{self._lanes},")
             played = Played(lane)
             goes_on = watch(number, 0, await played.report(None))
-            for at, step in enumerate(order.path, start=1):
+            for at, step in enumerate(case.path, start=1):
                 if not goes_on:
                     break
                 goes_on = watch(number, at, await played.given(step))
@@ -95,7 +95,7 @@ class ControllerNode:
             if not lane.is_quiet:
                 self._end()
 
-    async def _opened(self, opening: Opening) -> Lane:
+    async def _opened(self, opening: ClusterOpening) -> Lane:
         for fresh in (False, True):
             if fresh:
                 self._end()
@@ -111,7 +111,7 @@ class ControllerNode:
         if self._process is None:
             self._process, self._lanes = ControllerProcess(self._jars), 0
             await self._process.start()
-            opening = Opening(self._process.levels[METADATA_VERSION], 0)
+            opening = ClusterOpening(self._process.levels[METADATA_VERSION], 0)
             self._holder = Lane(self._process, 0, empty(opening, self._profile))
             await self._holder.hold()
         return self._process
@@ -122,7 +122,7 @@ class ControllerNode:
             self._process, self._holder = None, None
 
 
-async def _put(process: ControllerProcess, opening: Opening) -> bool:
+async def _put(process: ControllerProcess, opening: ClusterOpening) -> bool:
     """Have the cluster begin so; whether it does."""
     if process.levels[METADATA_VERSION] != opening.metadata_version:
         return False

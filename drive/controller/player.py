@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tidegauge.drive.contract import Report, Watch
-from tidegauge.drive.controller.contract import REPORTED, Difference, Opening, Order, fields_that_differ
+from tidegauge.drive.controller.contract import REPORTED, ClusterOpening, ControllerCase, Difference, fields_that_differ
 from tidegauge.drive.controller.reference import Held, opened, report, step
 from tidegauge.drive.controller.report import Incarnations
-from tidegauge.drive.played import Played
+from tidegauge.drive.runner.differences import Played
 from tidegauge.impl.profiles import Profile
 
 
@@ -22,14 +22,14 @@ class Node(Protocol):
 
     name: str
 
-    def play(self, orders: Sequence[Order], watch: Watch) -> None:
+    def play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
         """Give every step of every order, in the order of its steps, until `watch` says that an order is done."""
 
 
 class Under:
     """The reference on one path, step by step."""
 
-    def __init__(self, opening: Opening, profile: Profile) -> None:
+    def __init__(self, opening: ClusterOpening, profile: Profile) -> None:
         self.held: Held = opened(opening, profile)
         self._numbers = Incarnations()
 
@@ -49,18 +49,20 @@ class ReferenceNode:
     def __init__(self, profile: Profile, name: str = "reference") -> None:
         self.name, self._profile = name, profile
 
-    def play(self, orders: Sequence[Order], watch: Watch) -> None:
+    def play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
         """One order after the other."""
-        for number, order in enumerate(orders):
-            under = Under(order.opening, self._profile)
+        for number, case in enumerate(cases):
+            under = Under(case.opening, self._profile)
             goes_on = watch(number, 0, under.report())
-            for at, taken in enumerate(order.path, start=1):
+            for at, taken in enumerate(case.path, start=1):
                 if not goes_on:
                     break
                 goes_on = watch(number, at, under.given(taken))
 
 
-def play(node: Node, orders: Sequence[Order], profile: Profile, record: Watch | None = None) -> Played[Order]:
+def play(
+    node: Node, cases: Sequence[ControllerCase], profile: Profile, record: Watch | None = None
+) -> Played[ControllerCase]:
     """Play every order to its end or its first difference."""
     expected: dict[int, Under] = {}
     found: dict[int, Difference] = {}
@@ -68,19 +70,19 @@ def play(node: Node, orders: Sequence[Order], profile: Profile, record: Watch | 
 
     def watch(number: int, at: int, seen: Report) -> bool:
         nonlocal steps
-        order = orders[number]
+        case = cases[number]
         if at == 0:
-            under = expected[number] = Under(order.opening, profile)
+            under = expected[number] = Under(case.opening, profile)
             says = under.report()
         else:
-            says = expected[number].given(order.path[at - 1])
+            says = expected[number].given(case.path[at - 1])
         steps += 1
         if record is not None:
             record(number, at, seen)
         wrong = fields_that_differ(says, seen)
         if wrong:
-            found[number] = Difference(order, at, wrong, says, seen)
-        return not wrong and at < len(order.path)
+            found[number] = Difference(case, at, wrong, says, seen)
+        return not wrong and at < len(case.path)
 
-    node.play(orders, watch)
-    return Played(len(orders), steps, steps * len(REPORTED), tuple(found[number] for number in sorted(found)))
+    node.play(cases, watch)
+    return Played(len(cases), steps, steps * len(REPORTED), tuple(found[number] for number in sorted(found)))

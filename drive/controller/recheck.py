@@ -7,22 +7,22 @@ by itself.
 import time
 from collections import Counter
 
-from tidegauge.drive.controller.contract import Order
+from tidegauge.drive.controller.contract import ControllerCase
 from tidegauge.drive.controller.explain import explanations
 from tidegauge.drive.controller.player import play
 from tidegauge.drive.controller.text import story
 from tidegauge.drive.controller.transcript import TranscriptNode
-from tidegauge.drive.reporting.rechecked import MOST, Rechecked
+from tidegauge.drive.runner.rechecked import MOST, Rechecked
 from tidegauge.impl.releases import named
 
 UNEXPLAINED = "no known switch"
 
 
-def recheck(node: TranscriptNode, profile: str | None = None) -> Rechecked[Order]:
+def recheck(node: TranscriptNode, profile: str | None = None) -> Rechecked[ControllerCase]:
     """Hold a transcript against a generation, by default the one whose paths it has."""
     expected = named(profile or node.profile)
     began = time.monotonic()
-    played = play(node, node.orders, expected)
+    played = play(node, node.cases, expected)
     seconds = time.monotonic() - began
     causes: Counter[str] = Counter()
     first = ""

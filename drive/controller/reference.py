@@ -10,8 +10,8 @@ Rules of this file
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from tidegauge.drive.contract import Report
-from tidegauge.drive.controller.contract import Opening, Step, directory
+from tidegauge.drive.contract import Report, Step
+from tidegauge.drive.controller.contract import ClusterOpening, directory
 from tidegauge.drive.controller.report import Incarnations, state_report
 from tidegauge.impl.control import configurations, elections, quorum_controller, reassignments, topics
 from tidegauge.impl.control import heartbeats as heartbeats_
@@ -57,12 +57,12 @@ class _Given(NamedTuple):
     result: dict[str, Any] | None
 
 
-def opened(opening: Opening, profile: Profile) -> Held:
+def opened(opening: ClusterOpening, profile: Profile) -> Held:
     """A cluster without brokers."""
     return Held(QuorumController(empty(opening, profile), end=0), opening.metadata_version)
 
 
-def empty(opening: Opening, profile: Profile) -> ReplicationControl:
+def empty(opening: ClusterOpening, profile: Profile) -> ReplicationControl:
     """The state that the metadata log makes of it."""
     features = Features(opening.metadata_version, opening.elr)
     own = Table([(MIN_IN_SYNC_REPLICAS, str(opening.min_insync_replicas))])

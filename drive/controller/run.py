@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tidegauge.drive.contract import Watch
-from tidegauge.drive.controller.contract import Difference, Opening, Order, Path
+from tidegauge.drive.contract import Path, Watch
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase, Difference
 from tidegauge.drive.controller.explain import Suspect, explanations, switched
 from tidegauge.drive.controller.player import Node, ReferenceNode, play
 from tidegauge.drive.controller.scenarios import SCENARIOS, SHOWN_BY
 from tidegauge.drive.controller.text import story
-from tidegauge.drive.played import Played
-from tidegauge.drive.reporting.kinds import shrunk_kinds
-from tidegauge.drive.reporting.shrink import SECONDS, shortened
-from tidegauge.drive.reporting.summary import summary
+from tidegauge.drive.runner.differences import Played
+from tidegauge.drive.runner.grouping import shrunk_kinds
+from tidegauge.drive.runner.shrink import SECONDS, shortened
+from tidegauge.drive.runner.summary import summary
 from tidegauge.impl.profiles import Profile
 
 LOGGED = 12
@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
     name: str
     profile: str
-    played: Played[Order]
+    played: Played[ControllerCase]
     seconds: float
     failures: tuple[Failure, ...]
     not_again: int
@@ -50,15 +50,15 @@ class Run(NamedTuple):
 
 def run(
     node: Node,
-    orders: Sequence[Order],
+    cases: Sequence[ControllerCase],
     profile: Profile,
     recorder: Watch | None = None,
     echo: Callable[[str], None] = lambda _: None,
-    log_lines: Callable[[Order], Sequence[str]] = lambda _: (),
+    log_lines: Callable[[ControllerCase], Sequence[str]] = lambda _: (),
 ) -> Run:
     """Play the orders on a controller and tell what differs."""
     began = time.monotonic()
-    played = play(node, orders, profile, recorder)
+    played = play(node, cases, profile, recorder)
     seconds = time.monotonic() - began
     failures, not_again = [], 0
     for shown, alike in shrunk_kinds(played.differences, lambda found: shrunk(node, found, profile), echo):
@@ -66,27 +66,27 @@ def run(
             not_again += 1
             continue
         same = explanations(shown, profile)
-        text = story(shown, same, log_lines(shown.order)[-LOGGED:])
+        text = story(shown, same, log_lines(shown.case)[-LOGGED:])
         failures.append(Failure(shown, len(alike), same, text))
-    differ = {found.order for found in played.differences}
-    shows = tuple(order.name for order in orders if order not in differ and is_shown(order, profile))
+    differ = {found.case for found in played.differences}
+    shows = tuple(case.name for case in cases if case not in differ and is_shown(case, profile))
     return Run(node.name, profile.name, played, seconds, tuple(failures), not_again, shows)
 
 
-def scenarios(opening: Opening) -> tuple[Order, ...]:
+def scenarios(opening: ClusterOpening) -> tuple[ControllerCase, ...]:
     """The findings' paths; those that switch ELR on or off need a release that has it."""
     has_elr = opening.elr > 0
     paths = {name: path for name, path in SCENARIOS.items() if has_elr or not any(s[0] == "update_feature" for s in path)}
-    return tuple(Order(opening, path, name) for name, path in paths.items())
+    return tuple(ControllerCase(opening, path, name) for name, path in paths.items())
 
 
-def is_shown(order: Order, profile: Profile) -> bool:
+def is_shown(case: ControllerCase, profile: Profile) -> bool:
     """Whether a finding's path shows it with this profile: without its switch the reference does something else there."""
-    switch = SHOWN_BY.get(order.name)
+    switch = SHOWN_BY.get(case.name)
     if switch is None or not getattr(profile, switch):
         return False
     repaired = profile.switched({switch: False})
-    return bool(play(ReferenceNode(profile), [order], repaired).differences)
+    return bool(play(ReferenceNode(profile), [case], repaired).differences)
 
 
 def shrunk(node: Node, found: Difference, profile: Profile, seconds: float = SECONDS) -> Difference | None:
@@ -99,15 +99,15 @@ def shrunk(node: Node, found: Difference, profile: Profile, seconds: float = SEC
     best = None
     for suspects in explanations(found, profile)[:1]:
         short = _shrunk(ReferenceNode(switched(profile, suspects)), found, profile, ends)
-        best = None if short is None else _again(node, short.order.path, found, profile)
+        best = None if short is None else _again(node, short.case.path, found, profile)
     return _shrunk(node, found if best is None else best, profile, ends)
 
 
 def _shrunk(node: Node, found: Difference, profile: Profile, ends: float) -> Difference | None:
-    best = _again(node, found.order.path[: found.at], found, profile)
+    best = _again(node, found.case.path[: found.at], found, profile)
     while best is not None and time.monotonic() < ends:
         shorter = next(
-            (again for path in shortened(best.order.path) if (again := _again(node, path, found, profile)) is not None), None
+            (again for path in shortened(best.case.path) if (again := _again(node, path, found, profile)) is not None), None
         )
         if shorter is None:
             break
@@ -116,10 +116,10 @@ def _shrunk(node: Node, found: Difference, profile: Profile, ends: float) -> Dif
 
 
 def _again(node: Node, path: Path, found: Difference, profile: Profile) -> Difference | None:
-    played = play(node, [found.order._replace(path=path)], profile)
+    played = play(node, [found.case._replace(path=path)], profile)
     for again in played.differences:
         if (again.after, again.fields) == (found.after, found.fields):
-            return again._replace(order=again.order._replace(path=path[: again.at]))
+            return again._replace(case=again.case._replace(path=path[: again.at]))
     return None
 
 

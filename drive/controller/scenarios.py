@@ -6,7 +6,8 @@ something else on a path.
 
 from collections.abc import Mapping
 
-from tidegauge.drive.controller.contract import ALL, Path, Step
+from tidegauge.drive.contract import Path, Step
+from tidegauge.drive.controller.contract import ALL
 from tidegauge.impl.control.records import TOPIC
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS
 from tidegauge.impl.profiles import Profile

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tidegauge.drive.controller.contract import REPORTED, STEPS, Difference, step_line
-from tidegauge.drive.reporting.text import value_text
+from tidegauge.drive.runner.text import value_text
 
 FEW = 4
 
@@ -17,13 +17,13 @@ def story(
 ) -> str:
     """The whole story. `same`: what does the same, each as its text; `log`: what the controller has logged about it;
     `names` is what stands above the two sides."""
-    opening = found.order.opening
+    opening = found.case.opening
     lines = [f"DIFFERS after {found.at} steps, in {', '.join(found.fields)}"]
     lines.append(
         f"  metadata.version {opening.metadata_version}, ELR {'on' if opening.elr else 'off'}, "
         f"min.insync.replicas {opening.min_insync_replicas}"
     )
-    lines += [f"  {at:>2}  {step_line(one)}" for at, one in enumerate(found.order.path[: found.at], start=1)]
+    lines += [f"  {at:>2}  {step_line(one)}" for at, one in enumerate(found.case.path[: found.at], start=1)]
     lines += _side_by_side(found, names)
     if found.step is not None:
         lines.append(f"  {found.step[0]}: {STEPS[found.step[0]].says}")

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path as File
 from typing import Any
 
-from tidegauge.drive import recording
 from tidegauge.drive.contract import Report, frozen, is_integers
-from tidegauge.drive.controller.contract import REPORTED, VERSION, Opening, Order, is_step
-from tidegauge.drive.recording import Kind, Recorded, RecordedNode
+from tidegauge.drive.controller.contract import REPORTED, VERSION, ClusterOpening, ControllerCase, is_step
+from tidegauge.drive.runner import transcript as recording
+from tidegauge.drive.runner.transcript import Kind, Recorded, RecordedNode
 
 FORMAT = "tidegauge controller transcript"
 KIND = Kind("a controller's transcript", VERSION, "tidegauge drive --controller --record")
 
 
-class TranscriptNode(RecordedNode[Order]):
+class TranscriptNode(RecordedNode[ControllerCase]):
     """A controller that was driven once: it reports what it reported then."""
 
     def __init__(self, name: str, profile: str) -> None:
@@ -27,12 +27,12 @@ class TranscriptNode(RecordedNode[Order]):
         self.name = name
 
 
-def write(place: File, name: str, profile: str, recorded: Sequence[Recorded[Order]]) -> None:
+def write(place: File, name: str, profile: str, recorded: Sequence[Recorded[ControllerCase]]) -> None:
     """Write a transcript."""
     lines: list[Any] = [{"format": FORMAT, "contract": VERSION, "name": name, "profile": profile}]
-    for order, reports in recorded:
+    for case, reports in recorded:
         news = [_news(before, seen) for before, seen in zip(({}, *reports), reports, strict=False)]
-        lines.append([order.name, [*order.opening], order.path[: len(reports) - 1], news])
+        lines.append([case.name, [*case.opening], case.path[: len(reports) - 1], news])
     recording.write(place, (json.dumps(line, separators=(",", ":")) for line in lines))
 
 
@@ -61,10 +61,10 @@ def _headed(found: Any) -> TranscriptNode:
     return TranscriptNode(str(found["name"]), str(found["profile"]))
 
 
-def _recorded(_: TranscriptNode, found: Any) -> Recorded[Order]:
+def _recorded(_: TranscriptNode, found: Any) -> Recorded[ControllerCase]:
     name, opening, path, news = found
-    order = Order(Opening(*opening), frozen(path), str(name))
-    if not all(map(is_step, order.path)) or not is_integers(opening, 3):
+    case = ControllerCase(ClusterOpening(*opening), frozen(path), str(name))
+    if not all(map(is_step, case.path)) or not is_integers(opening, 3):
         raise ValueError("a step that the contract does not have")
     if not 1 <= len(news) == len(path) + 1:
         raise ValueError("as many reports as steps, and one")
@@ -73,4 +73,4 @@ def _recorded(_: TranscriptNode, found: Any) -> Recorded[Order]:
         reports.append({**(reports[-1] if reports else {}), **new})
         if reports[-1].keys() != REPORTED.keys():
             raise ValueError(f"a report of {sorted(reports[-1])}")
-    return Recorded(order, tuple(reports))
+    return Recorded(case, tuple(reports))

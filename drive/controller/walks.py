@@ -12,7 +12,8 @@ Rules of this file
 import random
 from collections.abc import Callable, Mapping
 
-from tidegauge.drive.controller.contract import ALL, Opening, Order, Step
+from tidegauge.drive.contract import Step
+from tidegauge.drive.controller.contract import ALL, ClusterOpening, ControllerCase
 from tidegauge.drive.controller.player import Under
 from tidegauge.drive.controller.reference import Held
 from tidegauge.drive.controller.scenarios import beats, is_left_unnoticed, registers, up
@@ -26,7 +27,7 @@ FOUR = (1, 2, 3, 4)
 TOPICS = ("t", "u")
 
 
-def walk(seed: int, number: int, profile: Profile, opening: Opening) -> Order:
+def walk(seed: int, number: int, profile: Profile, opening: ClusterOpening) -> ControllerCase:
     """One walk, on a cluster like `opening` but for ELR and the least ISR."""
     rng = random.Random(f"{seed}.{number}")
     opening = opening._replace(elr=opening.elr if number % 4 else 0, min_insync_replicas=1 + number % 2)
@@ -38,10 +39,10 @@ def walk(seed: int, number: int, profile: Profile, opening: Opening) -> Order:
         taken = _drawn(rng, under.held)
         under.given(taken)
         path.append(taken)
-    return Order(opening, tuple(path), f"walk {seed}.{number}")
+    return ControllerCase(opening, tuple(path), f"walk {seed}.{number}")
 
 
-def walks(seed: int, count: int, profile: Profile, opening: Opening) -> tuple[Order, ...]:
+def walks(seed: int, count: int, profile: Profile, opening: ClusterOpening) -> tuple[ControllerCase, ...]:
     """The first walks of a seed."""
     return tuple(walk(seed, number, profile, opening) for number in range(count))
 

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from tidegauge.drive.contract import BROKER
+from tidegauge.drive.broker.contract import BROKER
 from tidegauge.drive.kafka_broker.canary import Canary
 from tidegauge.drive.kafka_broker.clients import Calls, Versions
 from tidegauge.drive.kafka_broker.controller import CONTROLLER, Controller

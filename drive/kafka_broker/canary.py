@@ -7,7 +7,7 @@ be the first. When a second one sings that was written after the first had, all 
 import asyncio
 from uuid import uuid4
 
-from tidegauge.drive.contract import BROKER
+from tidegauge.drive.broker.contract import BROKER
 from tidegauge.drive.kafka_broker.clients import Calls, Topic, fetched
 from tidegauge.drive.kafka_broker.controller import Controller
 from tidegauge.drive.kafka_broker.metadata_log import MetadataRecord

@@ -18,22 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from tidegauge.drive.beginnings import Beginning
-from tidegauge.drive.contract import (
-    ACKS_ALL,
-    BATCHES,
-    ENDS,
-    REPORTED,
-    STEPS,
-    STOP,
-    Capabilities,
-    Opening,
-    Order,
-    Report,
-    Step,
-    Watch,
-)
-from tidegauge.drive.contract import LOG_STARTS as MOVING_STARTS
+from tidegauge.drive.broker.contract import ACKS_ALL, BATCHES, ENDS, REPORTED, STEPS, STOP, BrokerCase, Opening
+from tidegauge.drive.broker.contract import LOG_STARTS as MOVING_STARTS
+from tidegauge.drive.contract import Capabilities, Report, Step, Watch
 from tidegauge.drive.kafka_broker.broker import KafkaBroker
 from tidegauge.drive.kafka_broker.partition import UNREAD, Partition
 from tidegauge.drive.kafka_broker.restarts import (
@@ -47,6 +34,7 @@ from tidegauge.drive.kafka_broker.restarts import (
 )
 from tidegauge.drive.kafka_broker.worker_slot import Lane, start
 from tidegauge.drive.kafka_process.clock import MovedClock, clock
+from tidegauge.drive.prefix_tree import Beginning
 
 T = TypeVar("T")
 
@@ -79,19 +67,19 @@ def unknown() -> Known:
 class Run:
     """An order under way: the step that is next, its partition, and what is known of the steps so far."""
 
-    def __init__(self, number: int, order: Order, partition: Partition, beginning: Known) -> None:
-        self.number, self.order, self.partition, self.beginning, self.at = number, order, partition, beginning, 0
+    def __init__(self, number: int, case: BrokerCase, partition: Partition, beginning: Known) -> None:
+        self.number, self.case, self.partition, self.beginning, self.at = number, case, partition, beginning, 0
         self.log_start = 0
 
     def next(self) -> Step:
         """The step that is taken now."""
-        step = self.order.path[self.at]
+        step = self.case.path[self.at]
         self.at, self.beginning = self.at + 1, self.beginning.after(step)
         return step
 
     async def taken(self, step: Step) -> Report:
         """What is seen after it."""
-        known = self.beginning.known if self.at < len(self.order.path) else None
+        known = self.beginning.known if self.at < len(self.case.path) else None
         seen = self.beginning.known = await self.partition.given(step, known)
         self.log_start = seen["log_start"]
         return seen
@@ -120,7 +108,7 @@ class KafkaNode:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._broker: KafkaBroker | None = None
         self._lanes: list[Lane] = []
-        self._last: dict[Order, str] = {}
+        self._last: dict[BrokerCase, str] = {}
 
     def __enter__(self) -> "KafkaNode":
         self._thread.start()
@@ -137,13 +125,13 @@ class KafkaNode:
             self._thread.join()
             self._loop.close()
 
-    def play(self, orders: Sequence[Order], watch: Watch) -> None:
+    def play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
         """Play the orders side by side."""
-        self._wait_for(self._play(orders, watch))
+        self._wait_for(self._play(cases, watch))
 
-    def log_lines(self, order: Order) -> list[str]:
+    def log_lines(self, case: BrokerCase) -> list[str]:
         """What the broker has logged about the partition on which an order was played last."""
-        name = self._last.get(order)
+        name = self._last.get(case)
         return [] if name is None or self._broker is None else self._broker.process.lines_about(name)
 
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
@@ -177,9 +165,9 @@ class KafkaNode:
     # -----------------------------------------------------------------------------------------------------------------
     # Playing
 
-    async def _play(self, orders: Sequence[Order], watch: Watch) -> None:
+    async def _play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
         broker = await self._started()
-        rows = [ends_of(order.path) for order in orders]
+        rows = [ends_of(case.path) for case in cases]
         row = in_one_row(rows)
         begin: defaultdict[int, deque[int]] = defaultdict(deque)
         for number in apart(len(rows), self._count):
@@ -189,7 +177,7 @@ class KafkaNode:
         for at in range(len(row) + 1):
             fresh = begin[at]
             again = await self._side_by_side([self._again(runs, watch) for runs in left])
-            new = await self._side_by_side([self._fresh(lane, fresh, orders, known, watch) for lane in self._lanes])
+            new = await self._side_by_side([self._fresh(lane, fresh, cases, known, watch) for lane in self._lanes])
             left = [[*some, *more] for some, more in zip(again, new, strict=True)]
             if any(left):
                 await self._end_process(broker, [run for runs in left for run in runs])
@@ -201,17 +189,17 @@ class KafkaNode:
         return [task.result() for task in tasks]
 
     async def _fresh(
-        self, lane: Lane, waiting: deque[int], orders: Sequence[Order], known: Mapping[Opening, Known], watch: Watch
+        self, lane: Lane, waiting: deque[int], cases: Sequence[BrokerCase], known: Mapping[Opening, Known], watch: Watch
     ) -> list[Run]:
         """Play what waits, one after the other; those that have reached an end of the process are returned."""
         reached = []
         while waiting:
             number = waiting.popleft()
             await lane.rest()
-            opening = orders[number].opening
+            opening = cases[number].opening
             beginning = unknown() if self._looks_always else known[opening]
-            run = Run(number, orders[number], Partition(lane, opening), beginning)
-            self._last[run.order] = run.partition.topic.name
+            run = Run(number, cases[number], Partition(lane, opening), beginning)
+            self._last[run.case] = run.partition.topic.name
             if watch(number, 0, run.partition.opening()) and await self._played(run, watch):
                 reached.append(run)
             else:
@@ -223,7 +211,7 @@ class KafkaNode:
         reached = []
         for run in runs:
             goes_on = True
-            while goes_on and run.order.path[run.at][0] in ENDS:
+            while goes_on and run.case.path[run.at][0] in ENDS:
                 run.next()
                 goes_on = watch(run.number, run.at, UNREAD)
             if goes_on:
@@ -237,8 +225,8 @@ class KafkaNode:
 
     async def _played(self, run: Run, watch: Watch) -> bool:
         """Play up to the next end of the process; whether there is one."""
-        while run.at < len(run.order.path):
-            if run.order.path[run.at][0] in ENDS:
+        while run.at < len(run.case.path):
+            if run.case.path[run.at][0] in ENDS:
                 return True
             seen = await run.taken(run.next())
             if not watch(run.number, run.at, seen):
@@ -247,16 +235,16 @@ class KafkaNode:
 
     async def _end_process(self, broker: KafkaBroker, runs: Sequence[Run]) -> None:
         """End the process once, for all of them; what it reads first when it is up again is each one's next metadata."""
-        await broker.end(in_order=runs[0].order.path[runs[0].at][0] == STOP)
+        await broker.end(in_order=runs[0].case.path[runs[0].at][0] == STOP)
         for lane in self._lanes:
             lane.gone()
         names = {run.partition.topic.name: run for run in runs}
-        high = {name: hw for name, run in names.items() if (hw := checkpointed(run.order.path, run.at)) is not None}
+        high = {name: hw for name, run in names.items() if (hw := checkpointed(run.case.path, run.at)) is not None}
         write_checkpoint(broker.process.data, HIGH_WATERMARKS, high)
         write_checkpoint(broker.process.data, LOG_STARTS, {name: run.log_start for name, run in names.items()})
         for run in runs:
             run.partition.forget_process()
-            image = next((step for step in run.order.path[run.at :] if step[0] not in ENDS), None)
+            image = next((step for step in run.case.path[run.at :] if step[0] not in ENDS), None)
             if image is not None:
                 run.partition.write(*image[1:])
         await broker.restarted()

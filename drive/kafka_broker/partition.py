@@ -7,7 +7,8 @@ of a peer, the next AlterPartition request. A step waits for its signs; what the
 import asyncio
 from typing import Any
 
-from tidegauge.drive.contract import BROKER, EARLIEST, Opening, Report, Step
+from tidegauge.drive.broker.contract import BROKER, EARLIEST, Opening
+from tidegauge.drive.contract import Report, Step
 from tidegauge.drive.kafka_broker.clients import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,

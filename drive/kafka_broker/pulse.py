@@ -6,7 +6,7 @@ follower in (Partition#maybeExpandIsr), and asks again as long as there is no re
 
 from uuid import uuid4
 
-from tidegauge.drive.contract import BROKER
+from tidegauge.drive.broker.contract import BROKER
 from tidegauge.drive.kafka_broker.clients import Calls, Topic
 from tidegauge.drive.kafka_broker.controller import Controller
 from tidegauge.drive.kafka_broker.metadata_log import MetadataRecord

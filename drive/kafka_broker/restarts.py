@@ -12,7 +12,7 @@ Rules of this file
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tidegauge.drive.contract import CRASH, ENDS
+from tidegauge.drive.broker.contract import CRASH, ENDS
 from tidegauge.drive.contract import Path as Steps
 
 HIGH_WATERMARKS, LOG_STARTS = "replication-offset-checkpoint", "log-start-offset-checkpoint"

@@ -8,7 +8,7 @@ error, and there is nothing to be told, so it keeps a session alive and complete
 from collections.abc import Mapping, Sequence
 from uuid import uuid4
 
-from tidegauge.drive.contract import BROKER
+from tidegauge.drive.broker.contract import BROKER
 from tidegauge.drive.kafka_broker.broker import KafkaBroker
 from tidegauge.drive.kafka_broker.clients import Topic
 from tidegauge.drive.kafka_broker.metadata_log import MetadataRecord

@@ -16,11 +16,12 @@ import random
 from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from tidegauge.drive.contract import BROKER, ENDS, EVERYTHING, IN_SESSION, MAY_WAIT, Capabilities, Opening, Order, Path, Step
-from tidegauge.drive.held import Held, opened
+from tidegauge.drive.broker.contract import BROKER, ENDS, EVERYTHING, IN_SESSION, MAY_WAIT, BrokerCase, Opening
+from tidegauge.drive.broker.fetch_sessions import expected_epoch, known_of, waits_in
+from tidegauge.drive.broker.reference import lacking, possible, step
+from tidegauge.drive.broker.state import Held, opened
+from tidegauge.drive.contract import Capabilities, Path, Step
 from tidegauge.drive.paths.inputs import LEADER_EPOCH, NEXT, NOT_DUE, Input, Inputs, Local, Requested, counted, local
-from tidegauge.drive.reference import lacking, possible, step
-from tidegauge.drive.sessions import expected_epoch, known_of, waits_in
 from tidegauge.impl.messages import FetchRequest, Request
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import INVALID_UPDATE_VERSION, NONE, UNDEFINED
@@ -51,7 +52,7 @@ class Cover(NamedTuple):
     for a response to a proposal that metadata overtook long ago, which the contract gives at once.
     """
 
-    orders: tuple[Order, ...]
+    cases: tuple[BrokerCase, ...]
     taken: int
     local_steps: int
     unreached: int
@@ -79,11 +80,11 @@ def cover(
     local_steps = len({edge.takes for state in everything for edge in state if _counts(inputs, edge)})
     reached = {edge.takes[:3] for state in everything for edge in state}
     unreached = sum((value, *given[::-1]) not in reached for value, given in _in_graph(inputs))
-    orders = []
+    cases = []
     for number, found in enumerate(edges):
         while any(edge.takes in left for edge in found):
-            orders.append(Order(opening, _concrete(start, _path(edges, parents, number, left, longest))))
-    return Cover(tuple(orders), taken, local_steps, unreached, inputs.states, inputs.transitions)
+            cases.append(BrokerCase(opening, _concrete(start, _path(edges, parents, number, left, longest))))
+    return Cover(tuple(cases), taken, local_steps, unreached, inputs.states, inputs.transitions)
 
 
 def _counts(inputs: Inputs, edge: Edge) -> bool:

@@ -12,7 +12,8 @@ Rules of this file
 
 from collections.abc import Iterator
 
-from tidegauge.drive.contract import BROKER, Opening, Order, Step
+from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
+from tidegauge.drive.contract import Step
 from tidegauge.drive.paths.inputs import isr_beginning, isr_step, renaming
 from tidegauge.impl.explored import isr_cluster
 from tidegauge.impl.explored.isr_cluster import IsrBounds, IsrCluster
@@ -28,7 +29,7 @@ BOUNDS = IsrBounds(followers=2, max_end=1, max_partition_epoch=4, max_restarts=0
 NOT_TAKEN = frozenset({"ShrinkIsr", "RestartEmpty"})
 
 
-def erased_proposal(profile: Profile) -> tuple[Order, Trace]:
+def erased_proposal(profile: Profile) -> tuple[BrokerCase, Trace]:
     """The leader's path, and what the cluster tells of the run, by the rules of a generation."""
     found = _found()
     labels, (lacking,) = (*found.labels, ("HandleAlterPartitionResponse",)), found.violation.brokers
@@ -42,7 +43,7 @@ def erased_proposal(profile: Profile) -> tuple[Order, Trace]:
             steps.append(("append", -1) if taken[0] == "append" else taken)
     steps += _election(states[-1], lacking)
     peers = tuple(range(BROKER + 1, BROKER + 1 + BOUNDS.followers))
-    return Order(Opening(peers), tuple(steps)), trace_of_isr_changes([*steps_of(states, labels)], "F3", "impl")
+    return BrokerCase(Opening(peers), tuple(steps)), trace_of_isr_changes([*steps_of(states, labels)], "F3", "impl")
 
 
 def _found() -> Found[IsrCluster]:

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tidegauge.drive.contract import EVERYTHING, Capabilities
+from tidegauge.drive.broker.contract import EVERYTHING
+from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.cover import Cover, cover
+from tidegauge.drive.paths.cover_cache import kept
 from tidegauge.drive.paths.inputs import Inputs, of_cluster, of_isr_changes
-from tidegauge.drive.paths.kept import kept
 from tidegauge.impl.cluster.transitions import Bounds
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.isr_cluster import IsrBounds

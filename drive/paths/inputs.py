@@ -15,9 +15,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tidegauge.drive.contract import BROKER, EARLIEST, LATEST, Opening, Step
-from tidegauge.drive.held import opened
-from tidegauge.drive.reference import step
+from tidegauge.drive.broker.contract import BROKER, EARLIEST, LATEST, Opening
+from tidegauge.drive.broker.reference import step
+from tidegauge.drive.broker.state import opened
+from tidegauge.drive.contract import Step
 from tidegauge.impl.cluster.broker import Broker, truncated_alone
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, initial
 from tidegauge.impl.explored import isr_cluster

@@ -18,7 +18,8 @@ from tidegauge.conformance.play.controlled_session import ControlledSession
 from tidegauge.conformance.play.directives import Player
 from tidegauge.conformance.play.scenario import DIRECTORY, Scenario, read, shipped
 from tidegauge.conformance.play.session import Session
-from tidegauge.drive.contract import Capabilities, Order
+from tidegauge.drive.broker.contract import BrokerCase
+from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths import rounded_high_watermark
 from tidegauge.drive.paths.erased_proposal import CLAIM, erased_proposal
 from tidegauge.drive.paths.scenarios import ends_alike, lacks, seen_by, under_test
@@ -33,7 +34,7 @@ class Named(NamedTuple):
 
     name: str
     claim: str
-    order: Order
+    case: BrokerCase
     trace: Trace | None
     broker: str
     unjudged: str = "the cluster's run goes another way"
@@ -61,7 +62,7 @@ def named_scenarios(name: str, profile: Profile, capabilities: Capabilities) -> 
     if not found:
         raise UsageError(f"--scenario {name}: expected a broker that keeps its disk; seen none under test; name another")
     for one in found:
-        lacking = lacks(one.order, profile, capabilities)
+        lacking = lacks(one.case, profile, capabilities)
         if lacking is not None:
             raise UsageError(
                 f"--scenario {name}: expected a broker that can be given each of its steps; seen {capabilities.name}, which "
@@ -75,7 +76,7 @@ def _apart(name: str, profile: Profile) -> tuple[Named, ...]:
     if name == ERASED_PROPOSAL:
         return (Named(name, CLAIM, *erased_proposal(profile), "b1"),)
     if name == ROUNDED:
-        return (Named(name, rounded_high_watermark.CLAIM, rounded_high_watermark.order(), None, "b1", "it has no cluster"),)
+        return (Named(name, rounded_high_watermark.CLAIM, rounded_high_watermark.case(), None, "b1", "it has no cluster"),)
     return ()
 
 
@@ -86,7 +87,7 @@ def _of_files(name: str, profile: Profile) -> Iterator[Named]:
         for me in under_test(scenario, session):
             broker, (held, path) = broker_name(me), seen_by(session, me)
             trace = _trace(session, place) if ends_alike(held, session, me) else None
-            yield Named(f"{place.stem}@{broker}", scenario.claim, Order(held.opening, path), trace, broker)
+            yield Named(f"{place.stem}@{broker}", scenario.claim, BrokerCase(held.opening, path), trace, broker)
 
 
 def _places(name: str) -> list[File]:

@@ -10,7 +10,7 @@ Rules of this file
    start: what is recorded of it is the batch's base, too. Its next fetch mends it all.
 """
 
-from tidegauge.drive.contract import BROKER, Opening, Order
+from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
 from tidegauge.impl.rules import NONE, UNDEFINED
 
 CLAIM = "A high watermark inside a batch falls to the batch's base when somebody reads, below the log start (since 4.0)."
@@ -18,9 +18,9 @@ PEER, EVERYBODY = 2, (1, 2)
 INSIDE, END = 3, 5
 
 
-def order() -> Order:
+def case() -> BrokerCase:
     """The path. Before 4.0 its high watermark goes 0, 3, 5; since then 0, 3, 0, 5."""
-    return Order(
+    return BrokerCase(
         Opening((PEER,)),
         (
             ("metadata", PEER, 0, 0, EVERYBODY),

@@ -18,11 +18,12 @@ from tidegauge.conformance.play.controlled_session import ControlledSession
 from tidegauge.conformance.play.directives import Player
 from tidegauge.conformance.play.scenario import Scenario, read, shipped
 from tidegauge.conformance.play.session import Session
-from tidegauge.drive.contract import BROKER, ENDS, Capabilities, Opening, Order, Path, Step
-from tidegauge.drive.held import Held, opened
+from tidegauge.drive.broker.contract import BROKER, ENDS, BrokerCase, Opening
+from tidegauge.drive.broker.reference import lacking, possible, step
+from tidegauge.drive.broker.state import Held, opened
+from tidegauge.drive.contract import Capabilities, Path, Step
 from tidegauge.drive.paths.cover import requested_by, resolved, response_to_overtaken
 from tidegauge.drive.paths.inputs import Input, Rename, image_step, inputs_of, local, renaming
-from tidegauge.drive.reference import lacking, possible, step
 from tidegauge.impl.cluster.broker import truncated_alone
 from tidegauge.impl.cluster.cluster import Cluster, Label, actions
 from tidegauge.impl.explored.describe import broker_name
@@ -30,15 +31,15 @@ from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
 
 
-class ScenarioOrder(NamedTuple):
+class ScenarioCase(NamedTuple):
     """A scenario as a broker of it sees it: `020_forked_log_is_truncated_on_fetch@b1`."""
 
     name: str
-    order: Order
+    case: BrokerCase
     held: Held
 
 
-def orders_of(place: File, profile: Profile) -> list[ScenarioOrder]:
+def cases_of(place: File, profile: Profile) -> list[ScenarioCase]:
     """Those of the brokers that the scenario is about; none if it is of another generation."""
     scenario = read(place)
     session = played(place)
@@ -48,14 +49,14 @@ def orders_of(place: File, profile: Profile) -> list[ScenarioOrder]:
     for me in under_test(scenario, session):
         held, path = seen_by(session, me)
         if path:
-            found.append(ScenarioOrder(f"{place.stem}@{broker_name(me)}", Order(held.opening, path), held))
+            found.append(ScenarioCase(f"{place.stem}@{broker_name(me)}", BrokerCase(held.opening, path), held))
     return found
 
 
-def scenario_orders(profile: Profile, capabilities: Capabilities, places: Sequence[File] = ()) -> list[ScenarioOrder]:
+def scenario_cases(profile: Profile, capabilities: Capabilities, places: Sequence[File] = ()) -> list[ScenarioCase]:
     """All that are shipped, or those that are named, as far as a broker can be given them."""
-    found = [one for place in places or shipped() for one in orders_of(place, profile)]
-    return [one for one in found if lacks(one.order, profile, capabilities) is None]
+    found = [one for place in places or shipped() for one in cases_of(place, profile)]
+    return [one for one in found if lacks(one.case, profile, capabilities) is None]
 
 
 def under_test(scenario: Scenario, session: Session) -> list[int]:
@@ -78,10 +79,10 @@ def _same_generation(of_scenario: Profile, profile: Profile) -> bool:
     return of_scenario._replace(name="", elr=False) == profile._replace(name="", elr=False)
 
 
-def lacks(order: Order, profile: Profile, capabilities: Capabilities) -> str | None:
+def lacks(case: BrokerCase, profile: Profile, capabilities: Capabilities) -> str | None:
     """The first thing of the contract that an order needs and a broker does not have."""
-    held = opened(order.opening, profile)
-    for taken in order.path:
+    held = opened(case.opening, profile)
+    for taken in case.path:
         lacking_here = lacking(capabilities, held, taken)
         if lacking_here is not None:
             return lacking_here
@@ -158,10 +159,10 @@ def _steps(held: Held, given: Input) -> Iterator[Step]:
             yield resolved(after, response_to_overtaken(after))
 
 
-def is_a_path(order: Order, profile: Profile) -> bool:
+def is_a_path(case: BrokerCase, profile: Profile) -> bool:
     """Whether the contract allows each of its steps."""
-    held = opened(order.opening, profile)
-    for taken in order.path:
+    held = opened(case.opening, profile)
+    for taken in case.path:
         if not possible(held, taken):
             return False
         held, _ = step(held, taken)

@@ -1,8 +1,9 @@
 """Ten steps that show whether a driven program works at all: it leads, is fetched from, follows and truncates."""
 
-from tidegauge.drive.contract import BROKER, Capabilities, Opening, Order, Path, Step
-from tidegauge.drive.held import opened
-from tidegauge.drive.reference import lacking, possible, step
+from tidegauge.drive.broker.contract import BROKER, BrokerCase, Opening
+from tidegauge.drive.broker.reference import lacking, possible, step
+from tidegauge.drive.broker.state import opened
+from tidegauge.drive.contract import Capabilities, Path, Step
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
 
@@ -21,7 +22,7 @@ TEN: Path = (
 )
 
 
-def smoke(profile: Profile, capabilities: Capabilities) -> Order:
+def smoke(profile: Profile, capabilities: Capabilities) -> BrokerCase:
     """Those of the ten that the broker can be given; a generation that asks for epochs first is responded to."""
     held, path = opened(Opening(), profile), []
     for wanted in TEN:
@@ -30,4 +31,4 @@ def smoke(profile: Profile, capabilities: Capabilities) -> Order:
             if possible(held, taken) and lacking(capabilities, held, taken) is None:
                 held, _ = step(held, taken)
                 path.append(taken)
-    return Order(Opening(), tuple(path))
+    return BrokerCase(Opening(), tuple(path))

@@ -15,22 +15,11 @@ Rules of this file
 import random
 from collections.abc import Callable
 
-from tidegauge.drive.contract import (
-    BROKER,
-    EARLIEST,
-    EVERYTHING,
-    IN_SESSION,
-    LATEST,
-    MAY_WAIT,
-    Capabilities,
-    Opening,
-    Order,
-    Path,
-    Step,
-)
-from tidegauge.drive.held import Held, opened
-from tidegauge.drive.reference import lacking, possible, step
-from tidegauge.drive.sessions import expected_epoch, known_of
+from tidegauge.drive.broker.contract import BROKER, EARLIEST, EVERYTHING, IN_SESSION, LATEST, MAY_WAIT, BrokerCase, Opening
+from tidegauge.drive.broker.fetch_sessions import expected_epoch, known_of
+from tidegauge.drive.broker.reference import lacking, possible, step
+from tidegauge.drive.broker.state import Held, opened
+from tidegauge.drive.contract import Capabilities, Path, Step
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.messages import FetchRequest
 from tidegauge.impl.profiles import Profile
@@ -55,7 +44,7 @@ LED: Path = (("metadata", BROKER, 0, 0, (BROKER, 2, 3)), ("append", 1), ("append
 Draw = Callable[[random.Random, Held], Step]
 
 
-def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = EVERYTHING) -> Order:
+def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = EVERYTHING) -> BrokerCase:
     """One walk: every third has two peers, every fourth needs two in-sync replicas.
 
     Of those with two peers every second begins where a leader has two records that nobody has fetched yet: what a leader
@@ -84,7 +73,7 @@ def walk(seed: int, number: int, profile: Profile, capabilities: Capabilities = 
         path.append(taken)
         if len(path) == STEPS_OF_A_WALK:
             break
-    return Order(opening, tuple(path))
+    return BrokerCase(opening, tuple(path))
 
 
 def _waiting(held: Held, fetch: Step, capabilities: Capabilities) -> Step:
@@ -109,7 +98,7 @@ def _in_session(rng: random.Random, held: Held) -> Step:
     return "fetch_in_session", peer, *asked, may_join, due
 
 
-def walks(seed: int, count: int, profile: Profile, capabilities: Capabilities = EVERYTHING) -> tuple[Order, ...]:
+def walks(seed: int, count: int, profile: Profile, capabilities: Capabilities = EVERYTHING) -> tuple[BrokerCase, ...]:
     """The first walks of a seed."""
     return tuple(walk(seed, number, profile, capabilities) for number in range(count))
 

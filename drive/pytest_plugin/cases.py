@@ -14,16 +14,17 @@ from functools import cached_property
 from typing import NamedTuple
 
 from tidegauge.conformance.judging.rulebook import rulebook
-from tidegauge.drive.contract import Capabilities, Node, Order, action_of
-from tidegauge.drive.coverage import Count, counting, with_callees
+from tidegauge.drive.broker.contract import BrokerCase, action_of
+from tidegauge.drive.broker.coverage import Count, counting, with_callees
+from tidegauge.drive.contract import Capabilities, Node
 from tidegauge.drive.paths.graphs import cover_of
-from tidegauge.drive.paths.scenarios import scenario_orders
+from tidegauge.drive.paths.scenarios import scenario_cases
 from tidegauge.drive.paths.smoke import smoke
 from tidegauge.drive.paths.walks import walk
-from tidegauge.drive.player import Difference, Played, play, reference
-from tidegauge.drive.reporting.explain import decisions
-from tidegauge.drive.reporting.kinds import kinds_of
-from tidegauge.drive.runs.run import SAMPLE, failures_of
+from tidegauge.drive.runner.explain import decisions
+from tidegauge.drive.runner.grouping import kinds_of
+from tidegauge.drive.runner.player import Difference, Played, play, reference
+from tidegauge.drive.runner.run import SAMPLE, failures_of
 from tidegauge.impl.profiles import Profile
 
 TOGETHER = 60
@@ -44,15 +45,15 @@ class Failed(NamedTuple):
 
 def path_cases(
     capabilities: Capabilities, profile: Profile, graphs: Sequence[str], walks: int, seed: int
-) -> Mapping[str, Sequence[Order]]:
+) -> Mapping[str, Sequence[BrokerCase]]:
     """The orders by the id of their case: those of a graph by the action that their last step is."""
-    cases: defaultdict[str, list[Order]] = defaultdict(list)
+    cases: defaultdict[str, list[BrokerCase]] = defaultdict(list)
     cases["smoke"].append(smoke(profile, capabilities))
-    for one in scenario_orders(profile, capabilities):
-        cases[f"scenario/{one.name}"].append(one.order)
+    for one in scenario_cases(profile, capabilities):
+        cases[f"scenario/{one.name}"].append(one.case)
     for name in graphs:
-        for order in cover_of(name, profile, capabilities).orders:
-            cases[f"graph/{name}/{action_of(order.path[-1])}"].append(order)
+        for case in cover_of(name, profile, capabilities).cases:
+            cases[f"graph/{name}/{action_of(case.path[-1])}"].append(case)
     for number in range(walks):
         first = number - number % TOGETHER
         cases[f"walks/{seed}/{first}-{first + TOGETHER - 1}"].append(walk(seed, number, profile, capabilities))
@@ -71,10 +72,10 @@ class Suite:
 
     node: Node
     profile: Profile
-    paths: Mapping[str, Sequence[Order]]
+    paths: Mapping[str, Sequence[BrokerCase]]
     count: Count = field(default_factory=Counter)
     _played: dict[str, Played] = field(default_factory=dict)
-    _stories: dict[Order, str] = field(default_factory=dict)
+    _stories: dict[BrokerCase, str] = field(default_factory=dict)
 
     @property
     def ids(self) -> list[str]:
@@ -106,9 +107,9 @@ class Suite:
     def _check_rule(self, rule: str) -> Failed | None:
         failing = self._by_rule.get(rule)
         if failing is not None:
-            if failing.order not in self._stories:  # many rules decide at one step
-                self._stories[failing.order] = self._story_of([failing])
-            return Failed(self._stories[failing.order])
+            if failing.case not in self._stories:  # many rules decide at one step
+                self._stories[failing.case] = self._story_of([failing])
+            return Failed(self._stories[failing.case])
         applied = rulebook()[rule].impl.removeprefix("impl.rules:") in with_callees({name for name, _ in self.count})
         return None if applied else Failed(f"{rule}: no path applies it", exercised=False)
 

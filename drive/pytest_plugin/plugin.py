@@ -126,7 +126,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def tidegauge_broker(request: pytest.FixtureRequest) -> "StdioNode":
-    """Your broker, started: plays orders (tidegauge.drive.player), for tests of your own."""
+    """Your broker, started: plays cases (tidegauge.drive.runner.player), for tests of your own."""
     node = _node(request.config)
     if node is None:
         pytest.skip(NO_COMMAND)

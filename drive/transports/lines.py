@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tidegauge.drive.contract import (
+from tidegauge.drive.broker.contract import (
     ACKS_ALL,
     BROKER,
     EXTRAS,
@@ -21,14 +21,10 @@ from tidegauge.drive.contract import (
     REPORTED,
     STEPS,
     VERSION,
-    Capabilities,
     Opening,
-    Report,
-    Step,
-    is_integer,
-    is_integers,
     step_json,
 )
+from tidegauge.drive.contract import Capabilities, Report, Step, is_integer, is_integers
 from tidegauge.impl.errors import TidegaugeError
 
 SHOWN = 200

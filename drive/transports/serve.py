@@ -8,10 +8,11 @@ import argparse
 import json
 import sys
 
-from tidegauge.drive.bugs.known import bug_named
-from tidegauge.drive.contract import EVERYTHING, VERSION, Opening, frozen, step_of
-from tidegauge.drive.held import Held, report
-from tidegauge.drive.player import given, reference
+from tidegauge.drive.broker.contract import EVERYTHING, VERSION, Opening, step_of
+from tidegauge.drive.broker.known_bugs import bug_named
+from tidegauge.drive.broker.state import Held, report
+from tidegauge.drive.contract import frozen
+from tidegauge.drive.runner.player import given, reference
 from tidegauge.drive.transports.lines import json_line
 from tidegauge.impl.releases import named
 

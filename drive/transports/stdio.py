@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from tidegauge.drive.contract import Capabilities, Order, Step, Watch
+from tidegauge.drive.broker.contract import BrokerCase
+from tidegauge.drive.contract import Capabilities, Step, Watch
 from tidegauge.drive.transports.lines import (
     DrivenProgramError,
     blamed,
@@ -123,34 +124,34 @@ class StdioNode:
     # -----------------------------------------------------------------------------------------------------------------
     # Playing
 
-    def play(self, orders: Sequence[Order], watch: Watch) -> None:
+    def play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
         """Drive the orders side by side."""
         try:
-            self._play(orders, watch)
+            self._play(cases, watch)
         except BaseException:
             if self._program is not None:
                 self._program.kill()
             self.close()
             raise
 
-    def _play(self, orders: Sequence[Order], watch: Watch) -> None:
+    def _play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
         capabilities = self.capabilities
         self._start()
-        waiting = deque(enumerate(orders))
+        waiting = deque(enumerate(cases))
         under_way: dict[int, tuple[int, int]] = {}
         while waiting or under_way:
             while waiting and len(under_way) < WINDOW:
-                number, order = waiting.popleft()
+                number, case = waiting.popleft()
                 self._partitions += 1
                 under_way[self._partitions] = (number, 0)
-                self._out += opening_line(self._partitions, order.opening)
-            line = self._next_line(lambda: _expected(orders, under_way))
+                self._out += opening_line(self._partitions, case.opening)
+            line = self._next_line(lambda: _expected(cases, under_way))
             found = parsed(line, self._where())
             partition = found.pop("p", None)
             if not isinstance(partition, int) or isinstance(partition, bool) or partition not in under_way:
                 raise blamed(f"a report of one of the partitions {_some(under_way)}", line, self._where())
             number, at = under_way.pop(partition)
-            path = orders[number].path
+            path = cases[number].path
             taken: Step | None = path[at - 1] if at else None
             seen = report_of(found, taken, capabilities, line, f"{self._where()}, to {taken or 'open'}")
             if watch(number, at, seen):
@@ -163,10 +164,10 @@ class StdioNode:
             raise blamed("nothing more, for every step is answered", bytes(self._in), self._where())
 
 
-def _expected(orders: Sequence[Order], under_way: dict[int, tuple[int, int]]) -> str:
+def _expected(cases: Sequence[BrokerCase], under_way: dict[int, tuple[int, int]]) -> str:
     """The oldest step that is not answered."""
     partition, (number, at) = next(iter(under_way.items()))
-    step: Any = orders[number].path[at - 1] if at else ("open",)
+    step: Any = cases[number].path[at - 1] if at else ("open",)
     return f"a report to {step} of partition {partition}"
 
 

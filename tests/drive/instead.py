@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tidegauge.drive.contract import EVERYTHING
+from tidegauge.drive.broker.contract import EVERYTHING
 from tidegauge.drive.controller.player import ReferenceNode as ReferenceController
-from tidegauge.drive.player import ReferenceNode, reference
+from tidegauge.drive.runner.player import ReferenceNode, reference
 from tidegauge.impl.releases import named
 
 

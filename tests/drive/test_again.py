@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 
 from tests.drive import instead
-from tidegauge.drive import transcript
-from tidegauge.drive.contract import EVERYTHING
+from tidegauge.drive.broker import transcript
+from tidegauge.drive.broker.contract import EVERYTHING
 from tidegauge.drive.controller import player as of_controllers
 from tidegauge.drive.controller import transcript as of_controller
-from tidegauge.drive.controller.contract import Opening
+from tidegauge.drive.controller.contract import ClusterOpening
 from tidegauge.drive.controller.run import scenarios
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
-from tidegauge.drive.player import ReferenceNode, play, reference
-from tidegauge.drive.recording import Recorder
-from tidegauge.drive.runs import again
-from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, place_of
+from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, place_of
+from tidegauge.drive.runner.transcript import Recorder
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.releases import named
+from validation.releases import replay as again
 
 RELEASE = "4.3.1"
 PROFILE = named(f"release-{RELEASE}")
@@ -27,12 +27,12 @@ PROFILE = named(f"release-{RELEASE}")
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What a broker and a controller of the release did, and both are started again."""
-    orders = [one.order for one in named_scenarios(ROUNDED, PROFILE, EVERYTHING)]
-    recorder = Recorder(orders)
-    play(ReferenceNode(reference(PROFILE)), orders, reference(PROFILE), recorder)
+    cases = [one.case for one in named_scenarios(ROUNDED, PROFILE, EVERYTHING)]
+    recorder = Recorder(cases)
+    play(ReferenceNode(reference(PROFILE)), cases, reference(PROFILE), recorder)
     capabilities = EVERYTHING._replace(name=f"Kafka {RELEASE}")
     transcript.write(place_of(RELEASE, tmp_path), capabilities, PROFILE.name, recorder.recorded())
-    paths = scenarios(Opening(30))
+    paths = scenarios(ClusterOpening(30))
     of_paths = Recorder(paths)
     of_controllers.play(of_controllers.ReferenceNode(PROFILE), paths, PROFILE, of_paths)
     place = place_of(RELEASE, tmp_path, CONTROLLER)
@@ -46,8 +46,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_recorded_comes_again(folder: Path) -> None:
     """Both kinds, all paths, nothing otherwise."""
     found = dict(again.again(RELEASE, None, folder))
-    assert found[BROKER] == (len(transcript.read(place_of(RELEASE, folder)).orders), "")
-    assert found[CONTROLLER] == (len(of_controller.read(place_of(RELEASE, folder, CONTROLLER)).orders), "")
+    assert found[BROKER] == (len(transcript.read(place_of(RELEASE, folder)).cases), "")
+    assert found[CONTROLLER] == (len(of_controller.read(place_of(RELEASE, folder, CONTROLLER)).cases), "")
 
 
 def test_a_broker_that_is_not_the_same_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,8 +63,8 @@ def test_a_path_that_ends_early_is_not_the_same(folder: Path, monkeypatch: pytes
     """A node that leaves out the last step of a path has said nothing else, and is not the same."""
 
     class Short(instead.Broker):
-        def play(self, orders, watch):  # type: ignore[no-untyped-def]
-            super().play([order._replace(path=order.path[:-1]) for order in orders], watch)
+        def play(self, cases, watch):  # type: ignore[no-untyped-def]
+            super().play([case._replace(path=case.path[:-1]) for case in cases], watch)
 
     capabilities = EVERYTHING._replace(name=f"Kafka {RELEASE}")
     monkeypatch.setattr(again, "KafkaNode", lambda *_, **__: instead.running(Short(reference(PROFILE), capabilities)))

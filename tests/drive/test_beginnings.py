@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from tidegauge.drive.beginnings import Beginning
-from tidegauge.drive.contract import Opening, Order, Report, Step
+from tidegauge.drive.broker.contract import BrokerCase, Opening
+from tidegauge.drive.contract import Report, Step
 from tidegauge.drive.kafka_broker import node
 from tidegauge.drive.kafka_broker.node import Known, Run, apart, unknown
 from tidegauge.drive.kafka_broker.partition import Partition
+from tidegauge.drive.prefix_tree import Beginning
 
 LEAD, APPEND, OTHER = ("metadata", 1, 0, 0, (1, 2)), ("append", 1), ("append", -1)
 SEEN: Report = {"result": None, "requests": {}, "produced": [], "fetched": {}, "log_start": 3}
@@ -46,7 +47,7 @@ class Given:
 def known_on(path: tuple[Any, ...], beginning: Known) -> list[Report | None]:
     """What is known when each step of the path is taken."""
     partition: Any = Given()
-    run = Run(0, Order(Opening((2,)), path), partition, beginning)
+    run = Run(0, BrokerCase(Opening((2,)), path), partition, beginning)
     for step in path:
         assert run.next() == step
         asyncio.run(run.taken(step))

@@ -10,20 +10,20 @@ import pytest
 
 from tidegauge.commands.main import main
 from tidegauge.conformance.judging.rulebook import known_bugs
-from tidegauge.drive.bugs.known import BUGS, bug_named
+from tidegauge.drive.broker.contract import EVERYTHING, BrokerCase
+from tidegauge.drive.broker.known_bugs import BUGS, bug_named
+from tidegauge.drive.broker.wrong_steps import WRONG_STEPS
+from tidegauge.drive.bugs.exercised import ELSEWHERE, TO_EXERCISE
+from tidegauge.drive.bugs.kill import CHUNK, WALKS, kill
 from tidegauge.drive.bugs.matrix import Caught, Matrix, Row, differences, kept, of_json, text_of, to_json, wrong
-from tidegauge.drive.bugs.publish import page_with_bugs
-from tidegauge.drive.bugs.wrong_steps import WRONG_STEPS
-from tidegauge.drive.contract import EVERYTHING, Order
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walk
-from tidegauge.drive.player import ReferenceNode, play, reference
-from tidegauge.drive.reporting.explain import explanations
-from tidegauge.drive.reporting.shrink import shrunk
-from tidegauge.drive.runs.exercised import ELSEWHERE, TO_EXERCISE
-from tidegauge.drive.runs.kill import CHUNK, WALKS, kill
+from tidegauge.drive.runner.explain import explanations
+from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.faults import FAULTS
+from validation.releases.publish_bugs import page_with_bugs
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = {row.name: row for row in kept().rows}
@@ -72,11 +72,11 @@ def test_each_bug_is_shown_by_a_driven_broker_in_a_few_steps() -> None:
         assert min(found.steps for found in caught) <= MOST_STEPS, row.name
 
 
-def _orders(row: Row) -> Iterator[Order]:
+def _orders(row: Row) -> Iterator[BrokerCase]:
     """Those that the kept matrix says it is seen on."""
     right = BUGS[row.name].right
     if row.cover is not None:
-        yield from cover_of(row.cover.where, right).orders
+        yield from cover_of(row.cover.where, right).cases
         return
     assert row.walks is not None
     first = int(row.walks.where.split()[2])
@@ -87,11 +87,11 @@ def _orders(row: Row) -> Iterator[Order]:
 def test_a_bug_is_found_where_the_matrix_says_shrunk_and_explains_itself(name: str) -> None:
     """In this process; ./run bugs has each behind a program's stdin and stdout."""
     bug, row, node = BUGS[name], ROWS[name], ReferenceNode(BUGS[name].start())
-    orders = list(_orders(row))
+    cases = list(_orders(row))
     found = next(
         found
-        for at in range(0, len(orders), CHUNK)
-        if (found := play(node, orders[at : at + CHUNK], reference(bug.right)).differences)
+        for at in range(0, len(cases), CHUNK)
+        if (found := play(node, cases[at : at + CHUNK], reference(bug.right)).differences)
     )
     shortest = shrunk(node, min(found, key=lambda difference: difference.at), reference(bug.right))
     assert shortest is not None

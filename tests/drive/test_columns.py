@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.drive.test_deeds import transcript
-from tidegauge.drive.runs import columns
-from tidegauge.drive.runs.columns import rows, table, tables
+from validation.releases import columns
+from validation.releases.columns import rows, table, tables
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "kafka-releases.md"
 """That of this checkout: an installed package has no docs."""

@@ -7,33 +7,33 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.drive import transcript
-from tidegauge.drive.contract import EVERYTHING, Capabilities, Order
+from tidegauge.drive.broker import transcript
+from tidegauge.drive.broker.between_brokers import compare, recorded_of
+from tidegauge.drive.broker.contract import EVERYTHING, BrokerCase
+from tidegauge.drive.broker.transcript import TranscriptNode
+from tidegauge.drive.contract import Capabilities, CaseT
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.played import OrderT
-from tidegauge.drive.player import ReferenceNode, Start, play, reference
-from tidegauge.drive.recording import Recorded, Recorder
-from tidegauge.drive.runs.between_brokers import compare, recorded_of
-from tidegauge.drive.runs.compare import Compared, text_of
-from tidegauge.drive.transcript import TranscriptNode
+from tidegauge.drive.runner.compare import Compared, text_of
+from tidegauge.drive.runner.player import ReferenceNode, Start, play, reference
+from tidegauge.drive.runner.transcript import Recorded, Recorder
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 
-ORDERS = walks(1, 40, FETCH_TRUNCATION)
+CASES = walks(1, 40, FETCH_TRUNCATION)
 
 
 def recorded(
-    place: Path, start: Start, orders: Sequence[Order] = ORDERS, capabilities: Capabilities = EVERYTHING
+    place: Path, start: Start, cases: Sequence[BrokerCase] = CASES, capabilities: Capabilities = EVERYTHING
 ) -> TranscriptNode:
     """A broker that was driven, from its file."""
-    recorder = Recorder(orders)
-    play(ReferenceNode(start, capabilities), orders, start, recorder)
+    recorder = Recorder(cases)
+    play(ReferenceNode(start, capabilities), cases, start, recorder)
     transcript.write(place, capabilities, FETCH_TRUNCATION.name, recorder.recorded())
     return transcript.read(place)
 
 
-def causes(found: Compared[OrderT]) -> set[str]:
+def causes(found: Compared[CaseT]) -> set[str]:
     """The bugs that explain some change by themselves, and by no other bug."""
     alone = (change.causes for change in found.changes if len(change.causes) == 1)
     return {suspect.name for (cause,) in alone for suspect in cause}
@@ -55,7 +55,7 @@ def test_two_releases_name_the_bugs_that_were_fixed_between_them() -> None:
 def test_the_other_way_round_the_same_has_changed() -> None:
     one, other = (compare(recorded_of(a), recorded_of(b)) for a, b in (("3.4.0", "3.4.1"), ("3.4.1", "3.4.0")))
     assert causes(one) == causes(other) == {"KAFKA-14704"}
-    places = [{change.shown.order for change in found.changes} for found in (one, other)]
+    places = [{change.shown.case for change in found.changes} for found in (one, other)]
     assert places[0] == places[1]
     (there,), (back,) = ([change.shown for change in found.changes] for found in (one, other))
     assert (there.expected, there.seen) == (back.seen, back.expected)
@@ -82,9 +82,9 @@ def test_two_versions_of_ones_own_broker_are_compared_by_their_files(
 
 def test_paths_are_compared_as_far_as_both_went(tmp_path: Path) -> None:
     """A path of the one that is only the beginning of a path of the other's."""
-    short = [order._replace(path=order.path[:3]) for order in ORDERS]
+    short = [case._replace(path=case.path[:3]) for case in CASES]
     found = compare(recorded(tmp_path / "one", reference(), short), recorded(tmp_path / "other", reference()))
-    assert found.steps == len({(order.opening, order.path[:at]) for order in short for at in range(1, len(order.path) + 1)})
+    assert found.steps == len({(case.opening, case.path[:at]) for case in short for at in range(1, len(case.path) + 1)})
 
 
 def test_only_what_both_report_is_compared_and_nothing_in_common_decides_nothing(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_only_what_both_report_is_compared_and_nothing_in_common_decides_nothing
     ends = Capabilities("ends", EVERYTHING.can, frozenset({"leo"}))
     one = recorded(tmp_path / "one", wrong, capabilities=ends)
     assert compare(one, recorded(tmp_path / "other", reference())).exit_code == 0
-    few, others = ORDERS[:1], [order for order in ORDERS if order.path[0] != ORDERS[0].path[0]]
+    few, others = CASES[:1], [case for case in CASES if case.path[0] != CASES[0].path[0]]
     assert compare(recorded(tmp_path / "few", wrong, few), recorded(tmp_path / "more", wrong, others)).exit_code == 3
 
 
@@ -100,11 +100,11 @@ def test_what_no_known_bug_does_is_told_first(tmp_path: Path) -> None:
     """A broker that reports another log start than it has."""
     right = recorded(tmp_path / "right", reference())
     moved = TranscriptNode(right.capabilities, right.profile, right.fields)
-    for order in right.orders:
-        moved.add(Recorded(order, tuple({**seen, "log_start": 77} for seen in right.reports(order))))
+    for case in right.cases:
+        moved.add(Recorded(case, tuple({**seen, "log_start": 77} for seen in right.reports(case))))
     found = compare(right, moved)
     assert [change.causes for change in found.changes] == [()]
-    assert text_of(found).startswith(f"no known bug: {len(ORDERS)} paths")
+    assert text_of(found).startswith(f"no known bug: {len(CASES)} paths")
 
 
 def test_what_is_no_transcript_and_no_release_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:

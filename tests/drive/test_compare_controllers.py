@@ -10,27 +10,27 @@ from tests.drive.test_compare import causes
 from tidegauge.commands.main import main
 from tidegauge.drive.contract import Report
 from tidegauge.drive.controller import transcript
-from tidegauge.drive.controller.contract import Opening
+from tidegauge.drive.controller.between_controllers import compare, recorded_of
+from tidegauge.drive.controller.contract import ClusterOpening
 from tidegauge.drive.controller.player import ReferenceNode, play
 from tidegauge.drive.controller.run import scenarios
 from tidegauge.drive.controller.scenarios import SHOWN_BY
 from tidegauge.drive.controller.transcript import TranscriptNode
-from tidegauge.drive.recording import Recorded, Recorder
-from tidegauge.drive.runs.between_controllers import compare, recorded_of
-from tidegauge.drive.runs.compare import text_of
-from tidegauge.drive.runs.shipped import place_of
+from tidegauge.drive.runner.compare import text_of
+from tidegauge.drive.runner.shipped import place_of
+from tidegauge.drive.runner.transcript import Recorded, Recorder
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import named
 
-ORDERS = scenarios(Opening(30))
+CASES = scenarios(ClusterOpening(30))
 KAFKA = named("release-4.3.1")
 CHANGED_IN_4_3 = {"KAFKA-19975", "apache/kafka#20716"}
 
 
 def did(does: Profile, expected: str = KAFKA.name) -> TranscriptNode:
     """What a controller that does this did on the scenarios, under the name of a release."""
-    recorder = Recorder(ORDERS)
-    play(ReferenceNode(does), ORDERS, does, recorder)
+    recorder = Recorder(CASES)
+    play(ReferenceNode(does), CASES, does, recorder)
     node = TranscriptNode("a controller", expected)
     for one in recorder.recorded():
         node.add(one)
@@ -40,9 +40,9 @@ def did(does: Profile, expected: str = KAFKA.name) -> TranscriptNode:
 def planted(node: TranscriptNode, name: str, change: Callable[[Report], dict[str, Any]]) -> TranscriptNode:
     """The same with something else in the last report of a path."""
     other = TranscriptNode(node.name, node.profile)
-    for order, reports in node.recorded():
-        last = {**reports[-1], **change(reports[-1])} if order.name == name else reports[-1]
-        other.add(Recorded(order, (*reports[:-1], last)))
+    for case, reports in node.recorded():
+        last = {**reports[-1], **change(reports[-1])} if case.name == name else reports[-1]
+        other.add(Recorded(case, (*reports[:-1], last)))
     return other
 
 
@@ -63,7 +63,7 @@ def test_two_releases_name_what_was_fixed_between_them() -> None:
 def test_the_other_way_round_the_same_has_changed() -> None:
     there, back = (compare(recorded_of(a), recorded_of(b)) for a, b in (("4.1.1", "4.3.1"), ("4.3.1", "4.1.1")))
     assert causes(back) == CHANGED_IN_4_3
-    shown = [{change.shown.order.path: change for change in found.changes} for found in (there, back)]
+    shown = [{change.shown.case.path: change for change in found.changes} for found in (there, back)]
     assert shown[0].keys() == shown[1].keys()
     for path, change in shown[0].items():
         assert change.paths == shown[1][path].paths

@@ -7,35 +7,36 @@ import jsonschema
 import pytest
 
 from tidegauge.conformance.judging.rulebook import actions
-from tidegauge.drive import player, publish
-from tidegauge.drive.contract import (
+from tidegauge.drive.broker.contract import (
     EVERYTHING,
     MAY_WAIT,
     REPORTED,
     STEPS,
-    Capabilities,
+    BrokerCase,
     Opening,
-    Order,
-    Report,
     action_of,
     is_step,
+    lacks,
     step_json,
     step_of,
 )
-from tidegauge.drive.held import opened, report
+from tidegauge.drive.broker.reference import step
+from tidegauge.drive.broker.state import opened, report
+from tidegauge.drive.contract import Capabilities, Report
 from tidegauge.drive.paths.smoke import smoke
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.player import ReferenceNode, differences, play, reference
-from tidegauge.drive.reference import step
+from tidegauge.drive.runner import player
+from tidegauge.drive.runner.player import ReferenceNode, differences, play, reference
 from tidegauge.drive.transports.lines import hello, opening_line, step_line
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import named
 from tidegauge.traces.made import page_with, schema_text
+from validation.releases import publish
 
 ROOT = Path(__file__).resolve().parents[2]
 VALIDATOR = jsonschema.Draft202012Validator(publish.json_schema())
-ORDERS = walks(3, 40, FETCH_TRUNCATION)
+CASES = walks(3, 40, FETCH_TRUNCATION)
 
 
 def test_the_json_schema_in_the_repository_is_the_one_made_from_the_code() -> None:
@@ -52,17 +53,17 @@ def test_the_tables_in_the_page_are_made_from_the_code() -> None:
 
 def test_every_kind_of_step_is_drawn_and_is_a_line_of_the_schema() -> None:
     """Walks take every step but the one that no follower of today asks for."""
-    drawn = {taken[0] for order in ORDERS for taken in order.path}
+    drawn = {taken[0] for case in CASES for taken in case.path}
     assert drawn == set(STEPS) - {"offsets_for_leader_epoch_response"}
     given = jsonschema.Draft202012Validator(publish.json_schema()["$defs"]["given"])
-    given.validate(json.loads(opening_line(1, ORDERS[0].opening)))
-    for taken in {taken[0]: taken for order in ORDERS for taken in order.path}.values():
+    given.validate(json.loads(opening_line(1, CASES[0].opening)))
+    for taken in {taken[0]: taken for case in CASES for taken in case.path}.values():
         given.validate(json.loads(step_line(1, taken)))
 
 
 def test_every_report_of_the_reference_is_a_line_of_the_schema() -> None:
     reports: list[dict[str, object]] = []
-    play(ReferenceNode(reference()), ORDERS[:4], reference(), lambda _n, _at, seen: not reports.append({"p": 1, **seen}))
+    play(ReferenceNode(reference()), CASES[:4], reference(), lambda _n, _at, seen: not reports.append({"p": 1, **seen}))
     assert len(reports) == 100
     report = jsonschema.Draft202012Validator(publish.json_schema()["$defs"]["report"])
     for one in reports:
@@ -74,13 +75,13 @@ def test_of_a_request_that_is_refused_only_the_error_is_expected() -> None:
     refused = set()
 
     def watch(number: int, at: int, seen: Report) -> bool:
-        result, path = seen["result"], ORDERS[number].path
+        result, path = seen["result"], CASES[number].path
         if result is not None and result["error"] != 0:
             refused.add(path[at - 1][0])
             assert set(result) == {"error"}
         return at < len(path)
 
-    ReferenceNode(reference()).play(ORDERS, watch)
+    ReferenceNode(reference()).play(CASES, watch)
     fetches = {"fetch", "fetch_in_session", *MAY_WAIT}
     assert refused == {"append", *fetches, "offsets_for_leader_epoch", "list_offsets", "delete_records"}
 
@@ -107,8 +108,8 @@ def test_a_line_that_is_none_is_refused_by_the_schema(line: dict[str, object]) -
 
 
 def test_a_step_is_the_same_after_its_line() -> None:
-    for order in ORDERS:
-        for taken in order.path:
+    for case in CASES:
+        for taken in case.path:
             assert step_of(json.loads(json.dumps(step_json(taken)))) == taken
             assert is_step(taken)
 
@@ -132,7 +133,7 @@ def test_what_is_no_step_is_known(wrong: object) -> None:
 
 
 def test_every_step_is_an_action_of_the_catalog() -> None:
-    assert {action_of(taken) for order in ORDERS for taken in order.path} <= set(actions())
+    assert {action_of(taken) for case in CASES for taken in case.path} <= set(actions())
 
 
 def test_the_handshake_names_all_there_is() -> None:
@@ -154,22 +155,22 @@ def test_the_handshake_names_all_there_is() -> None:
     ],
 )
 def test_what_a_broker_lacks_for_a_step(step: tuple[object, ...], can: set[str], lacking: str | None) -> None:
-    assert Capabilities("some", frozenset(can), frozenset({"leo"})).lacks(step, 2) == lacking
+    assert lacks(Capabilities("some", frozenset(can), frozenset({"leo"})), step, 2) == lacking
 
 
 def test_to_be_late_while_another_member_is_behind_and_is_not_is_promised_apart() -> None:
     some = Capabilities("some", frozenset({"lag"}), frozenset({"leo"}))
-    assert some.lacks(("lag", (2,)), 2, lagging=(2,)) is None
-    assert some.lacks(("lag", (2, 3)), 2, lagging=(3, 2)) is None
-    assert some.lacks(("lag", (2,)), 2, lagging=(2, 3)) == "lag_apart"
-    assert EVERYTHING.lacks(("lag", (2,)), 2, lagging=(2, 3)) is None
+    assert lacks(some, ("lag", (2,)), 2, lagging=(2,)) is None
+    assert lacks(some, ("lag", (2, 3)), 2, lagging=(3, 2)) is None
+    assert lacks(some, ("lag", (2,)), 2, lagging=(2, 3)) == "lag_apart"
+    assert lacks(EVERYTHING, ("lag", (2,)), 2, lagging=(2, 3)) is None
 
 
 def test_a_crash_after_the_log_start_has_moved_needs_segments() -> None:
     some = Capabilities("some", frozenset({"crash"}), frozenset({"leo"}))
-    assert some.lacks(("crash", 1, 2), 2, 1) == "segments"
-    assert some.lacks(("crash", 0, 2), 2, 0) is None
-    assert EVERYTHING.lacks(("crash", 1, 2), 2, 1) is None
+    assert lacks(some, ("crash", 1, 2), 2, 1) == "segments"
+    assert lacks(some, ("crash", 0, 2), 2, 0) is None
+    assert lacks(EVERYTHING, ("crash", 1, 2), 2, 1) is None
 
 
 def test_a_busy_fetcher_thread_truncates_when_it_has_its_response() -> None:
@@ -184,7 +185,7 @@ def test_a_busy_fetcher_thread_truncates_when_it_has_its_response() -> None:
         seen.append((said["leo"], request.get("current_leader_epoch", -1)))
         return at < len(path)
 
-    ReferenceNode(old).play([Order(Opening(), path)], watch)
+    ReferenceNode(old).play([BrokerCase(Opening(), path)], watch)
     assert seen == [(0, -1), (0, 0), (0, 0), (0, 2), (1, 2)]
 
 
@@ -195,9 +196,9 @@ def test_a_field_that_is_absent_is_not_known_and_not_compared() -> None:
 
 
 def test_the_ten_steps_are_ten_and_the_reference_takes_them() -> None:
-    order = smoke(FETCH_TRUNCATION, EVERYTHING)
-    assert len(order.path) == 10
-    assert play(ReferenceNode(reference()), [order], reference()).differences == ()
+    case = smoke(FETCH_TRUNCATION, EVERYTHING)
+    assert len(case.path) == 10
+    assert play(ReferenceNode(reference()), [case], reference()).differences == ()
     few = smoke(FETCH_TRUNCATION, Capabilities("few", frozenset({"metadata", "append"}), frozenset({"leo"})))
     assert [taken[0] for taken in few.path] == ["metadata", "append", "append", "metadata", "metadata"]
 
@@ -205,24 +206,24 @@ def test_the_ten_steps_are_ten_and_the_reference_takes_them() -> None:
 def test_a_step_that_a_generation_has_no_place_for_is_a_difference() -> None:
     """A path of one generation that another one cannot be given."""
     path = (("metadata", 2, 0, 0, (1, 2)), ("fetch_response", 2, 0, 0, 0, (), None, None), ("retention", 5))
-    found = play(ReferenceNode(reference()), [Order(Opening(), path)], reference())
+    found = play(ReferenceNode(reference()), [BrokerCase(Opening(), path)], reference())
     assert [(one.at, one.fields) for one in found.differences] == [(3, ("step",))]
 
 
 def test_paths_that_begin_alike_share_what_is_expected_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """However much of it is remembered, each path differs where it differs alone."""
     begins = (("metadata", 2, 0, 0, (1, 2)), ("fetch_response", 2, 0, 0, 0, ((0, 0, 0),), None, None))
-    orders = [
-        Order(Opening(), (*begins, ("metadata", 1, 1, 1, (1, 2)), ("append", 1))),
-        Order(Opening(), (*begins, ("stop",), ("metadata", 1, 1, 1, (1, 2)))),
-        Order(Opening(), begins),
-        Order(Opening(min_insync_replicas=2), begins),
+    cases = [
+        BrokerCase(Opening(), (*begins, ("metadata", 1, 1, 1, (1, 2)), ("append", 1))),
+        BrokerCase(Opening(), (*begins, ("stop",), ("metadata", 1, 1, 1, (1, 2)))),
+        BrokerCase(Opening(), begins),
+        BrokerCase(Opening(min_insync_replicas=2), begins),
     ]
     broken = ReferenceNode(reference(rules=FAULTS["hw-is-own-log-end"].rules))
-    alone = [play(broken, [order], reference()).differences for order in orders]
+    alone = [play(broken, [case], reference()).differences for case in cases]
     assert any(alone)
     for most in (0, 1, 3, 1000):
         monkeypatch.setattr(player, "MOST", most)
-        assert play(broken, orders, reference()).differences == tuple(found for one in alone for found in one)
+        assert play(broken, cases, reference()).differences == tuple(found for one in alone for found in one)
     tree = player.Expectations(reference())
     assert tree.of(Opening()).after(begins[0]) is tree.of(Opening()).after(begins[0])

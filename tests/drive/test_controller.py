@@ -10,35 +10,35 @@ import pytest
 from tidegauge.commands.main import main
 from tidegauge.drive.contract import Watch
 from tidegauge.drive.controller import transcript
-from tidegauge.drive.controller.contract import ALL, STEPS, Opening, Order, is_step, step_line
+from tidegauge.drive.controller.contract import ALL, STEPS, ClusterOpening, ControllerCase, is_step, step_line
 from tidegauge.drive.controller.explain import FINDINGS, explanations
 from tidegauge.drive.controller.player import ReferenceNode, play
 from tidegauge.drive.controller.run import is_shown, run, scenarios, text_of
 from tidegauge.drive.controller.scenarios import SCENARIOS, SHOWN_BY
 from tidegauge.drive.controller.walks import walks
-from tidegauge.drive.recording import Recorder, TranscriptError
+from tidegauge.drive.runner.transcript import Recorder, TranscriptError
 from tidegauge.impl.error_codes import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import named
 
-OPENING = Opening(30)
+OPENING = ClusterOpening(30)
 KAFKA = named("release-4.3.1")
 WALKS = walks(1, 60, KAFKA, OPENING)
-ORDERS = (*scenarios(OPENING), *WALKS)
+CASES = (*scenarios(OPENING), *WALKS)
 
 
 def without(switch: str) -> Profile:
     return KAFKA.switched({switch: not getattr(KAFKA, switch)})
 
 
-def by_name(name: str) -> Order:
-    return next(order for order in ORDERS if order.name == name)
+def by_name(name: str) -> ControllerCase:
+    return next(case for case in CASES if case.name == name)
 
 
 def test_the_reference_conforms_to_itself() -> None:
-    found = run(ReferenceNode(KAFKA), ORDERS, KAFKA)
+    found = run(ReferenceNode(KAFKA), CASES, KAFKA)
     assert found.exit_code == 0
-    assert found.played.steps == sum(len(order.path) + 1 for order in ORDERS)
+    assert found.played.steps == sum(len(case.path) + 1 for case in CASES)
     assert set(found.findings) == set(SHOWN_BY)
     assert "CONFORMS to release-4.3.1" in text_of(found)
 
@@ -54,7 +54,7 @@ def test_a_controller_with_a_finding_is_told_from_one_without_and_the_finding_is
 
 @pytest.mark.parametrize("switch", FINDINGS)
 def test_every_switch_of_a_controller_is_told_on_some_path(switch: str) -> None:
-    played = play(ReferenceNode(without(switch)), ORDERS, KAFKA)
+    played = play(ReferenceNode(without(switch)), CASES, KAFKA)
     assert played.differences, switch
 
 
@@ -100,10 +100,10 @@ class Moody:
     def __init__(self) -> None:
         self._again = False
 
-    def play(self, orders: Sequence[Order], watch: Watch) -> None:
+    def play(self, cases: Sequence[ControllerCase], watch: Watch) -> None:
         right = ReferenceNode(KAFKA if self._again else without("min_isr_change_clears_elr"))
         self._again = True
-        right.play(orders, watch)
+        right.play(cases, watch)
 
 
 def test_what_does_not_come_again_fails_the_run() -> None:
@@ -119,12 +119,12 @@ def test_nothing_played_is_nothing_decided() -> None:
 def test_walks_are_drawn_from_their_seed_and_take_every_kind_of_step() -> None:
     assert walks(1, 60, KAFKA, OPENING) == WALKS
     assert walks(2, 3, KAFKA, OPENING) != WALKS[:3]
-    assert {step[0] for order in WALKS for step in order.path} == set(STEPS)
-    assert all(is_step(step) for order in ORDERS for step in order.path)
+    assert {step[0] for case in WALKS for step in case.path} == set(STEPS)
+    assert all(is_step(step) for case in CASES for step in case.path)
 
 
 def test_a_release_without_elr_is_not_asked_to_switch_it() -> None:
-    names = {order.name for order in scenarios(Opening(21, elr=0))}
+    names = {case.name for case in scenarios(ClusterOpening(21, elr=0))}
     assert "F4" in names
     assert not names & {"F8", "F9", "F13"}
     assert set(SCENARIOS) - names == {"F8", "F9", "F13"}
@@ -161,17 +161,17 @@ def test_a_step_is_one_line() -> None:
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    recorder = Recorder(ORDERS)
-    play(ReferenceNode(KAFKA), ORDERS, KAFKA, recorder)
+    recorder = Recorder(CASES)
+    play(ReferenceNode(KAFKA), CASES, KAFKA, recorder)
     transcript.write(tmp_path / "c.gz", "Kafka 4.3.1 (controller)", KAFKA.name, recorder.recorded())
     return tmp_path / "c.gz"
 
 
 def test_a_transcript_is_read_as_it_was_written(recorded: Path, tmp_path: Path) -> None:
     node = transcript.read(recorded)
-    assert node.orders == ORDERS
-    again = Recorder(node.orders)
-    assert not play(node, node.orders, KAFKA, again).differences
+    assert node.cases == CASES
+    again = Recorder(node.cases)
+    assert not play(node, node.cases, KAFKA, again).differences
     transcript.write(tmp_path / "d.gz", node.name, node.profile, again.recorded())
     assert (tmp_path / "d.gz").read_bytes() == recorded.read_bytes()
 
@@ -180,7 +180,7 @@ def test_recheck_holds_a_controllers_transcript_against_any_profile(
     recorded: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["recheck", str(recorded)]) == 0
-    assert f"0 of {len(ORDERS)} paths differ" in capsys.readouterr().out
+    assert f"0 of {len(CASES)} paths differ" in capsys.readouterr().out
     assert main(["recheck", str(recorded), "--profile", "elr-repaired"]) == 1
     said = capsys.readouterr().out
     assert all(f"{name}: " in said for name in ("F4", "F5", "F6", "F7", "F8", "F9", "F10", "F12"))
@@ -195,11 +195,11 @@ def test_what_an_unmodified_controller_did_is_not_what_it_would_do_without_a_fin
     """Or, without ELR, what 4.0 does: so the step of the main job can fail."""
     node = transcript.read(place)
     profile = named(node.profile)
-    shows = [order for order in node.orders if is_shown(order, profile)]
-    assert len(shows) > 5 or play(node, node.orders, named("release-4.0.0")).differences
-    for order in shows:
-        repaired = profile.switched({SHOWN_BY[order.name]: False})
-        assert play(node, [order], repaired).differences, order.name
+    shows = [case for case in node.cases if is_shown(case, profile)]
+    assert len(shows) > 5 or play(node, node.cases, named("release-4.0.0")).differences
+    for case in shows:
+        repaired = profile.switched({SHOWN_BY[case.name]: False})
+        assert play(node, [case], repaired).differences, case.name
 
 
 def lines(*extra: object) -> bytes:

@@ -4,7 +4,7 @@ themselves."""
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.drive.controller.contract import Opening, is_step
+from tidegauge.drive.controller.contract import ClusterOpening, is_step
 from tidegauge.drive.controller.cover import MODELS, begin, cover_of
 from tidegauge.drive.controller.explain import FINDINGS
 from tidegauge.drive.controller.player import ReferenceNode, play
@@ -13,7 +13,7 @@ from tidegauge.impl.releases import named
 from tidegauge.spec.checker.models import find_model
 from tidegauge.traces.model.bounds import control_bounds_of
 
-OPENING = Opening(30)
+OPENING = ClusterOpening(30)
 KAFKA, OLDER = named("release-4.3.1"), named("release-3.9.1")
 QUICK = ("RepairedCompletion", "RepairedDisks", "RepairedReassignment", "RepairedFeature")
 COVERS = {name: cover_of(name, KAFKA, OPENING) for name in QUICK}
@@ -22,10 +22,10 @@ COVERS = {name: cover_of(name, KAFKA, OPENING) for name in QUICK}
 @pytest.mark.parametrize("name", QUICK)
 def test_a_path_begins_as_the_model_does_and_has_steps_of_the_contract(name: str) -> None:
     start = begin(control_bounds_of(find_model(name)))
-    for order in COVERS[name].orders:
-        assert order.path[: len(start)] == start
-        assert len(order.path) > len(start)
-        assert all(map(is_step, order.path))
+    for case in COVERS[name].cases:
+        assert case.path[: len(start)] == start
+        assert len(case.path) > len(start)
+        assert all(map(is_step, case.path))
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -35,12 +35,12 @@ def test_every_step_of_the_graph_is_taken(name: str) -> None:
 
 def test_the_contract_of_an_older_release_has_not_all() -> None:
     """Up to 3.9 a session that is over is noticed at once, so nobody registers before; and ELR cannot be switched on."""
-    older = cover_of("RepairedDisks", OLDER, Opening(21, 0))
+    older = cover_of("RepairedDisks", OLDER, ClusterOpening(21, 0))
     assert 0 < older.taken < older.steps
-    steps = {step[0] for order in (*older.orders, *walks(1, 20, OLDER, Opening(21, 0))) for step in order.path}
+    steps = {step[0] for case in (*older.cases, *walks(1, 20, OLDER, ClusterOpening(21, 0))) for step in case.path}
     assert "register" in steps
     assert "register_late" not in steps
-    assert "register_late" in {step[0] for order in walks(1, 20, KAFKA, OPENING) for step in order.path}
+    assert "register_late" in {step[0] for case in walks(1, 20, KAFKA, OPENING) for step in case.path}
 
 
 def test_the_same_paths_come_again() -> None:
@@ -62,7 +62,7 @@ def test_the_same_paths_come_again() -> None:
 def test_a_controller_with_a_finding_is_told_from_one_without(switch: str, name: str) -> None:
     """Nobody named its run: the graph has it."""
     assert switch in FINDINGS
-    assert play(ReferenceNode(KAFKA.switched({switch: False})), COVERS[name].orders, KAFKA).differences
+    assert play(ReferenceNode(KAFKA.switched({switch: False})), COVERS[name].cases, KAFKA).differences
 
 
 def test_a_graph_of_a_broker_is_refused_before_anything_is_started(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tidegauge.drive.controller.contract import Opening, Order
+from tidegauge.drive.controller.contract import ClusterOpening, ControllerCase
 from tidegauge.drive.controller.image import Image, LogRecord, Names
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.observer import Observer
@@ -27,7 +27,7 @@ TOPIC, OTHER = uuid4(), uuid4()
 
 
 def image(*records: tuple[str, dict[str, Any]]) -> Image:
-    made = Image(NAMES, empty(Opening(30), named("release-4.3.1")))
+    made = Image(NAMES, empty(ClusterOpening(30), named("release-4.3.1")))
     made.read(LogRecord(offset, name, body) for offset, (name, body) in enumerate(records))
     return made
 
@@ -241,7 +241,10 @@ def test_a_controller_that_does_not_lead_says_so_in_the_whole_or_in_each_part() 
 def test_in_the_machines_time_no_session_is_over_without_being_noticed(tmp_path: Path) -> None:
     """So such paths are left out where no library moves the clocks; who has not begun has the machine's time."""
     late = ("register_late", *registers(1)[1:])
-    plain, with_late = Order(Opening(30), (registers(1),)), Order(Opening(30), (registers(1), late))
+    plain, with_late = (
+        ControllerCase(ClusterOpening(30), (registers(1),)),
+        ControllerCase(ClusterOpening(30), (registers(1), late)),
+    )
     node = ControllerNode("4.3.1", tmp_path)
     assert node.time == "the machine's"
     assert node.possible((plain, with_late)) == (plain,)

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive import transcript as of_brokers
+from tidegauge.drive.broker import transcript as of_brokers
 from tidegauge.drive.controller import transcript as of_controllers
 from tidegauge.drive.controller.explain import FINDINGS
-from tidegauge.drive.player import play, reference
-from tidegauge.drive.recording import TranscriptError
-from tidegauge.drive.runs.deeds import of_each
-from tidegauge.drive.runs.shipped import place_of, profile_of
-from tidegauge.drive.runs.switches_read import switches_read
+from tidegauge.drive.runner.player import play, reference
+from tidegauge.drive.runner.shipped import place_of, profile_of
+from tidegauge.drive.runner.transcript import TranscriptError
+from validation.releases.distinct import of_each
+from validation.releases.switches_read import switches_read
 
 BROKER, CONTROLLER = of_brokers.FORMAT, of_controllers.FORMAT
 
@@ -48,11 +48,11 @@ def test_what_a_controller_alone_reads_makes_no_two_brokers_different(kind: str,
 @pytest.mark.parametrize("release", ["3.4.0", "4.3.1"])
 def test_a_broker_reads_no_switch_of_a_controller(release: str) -> None:
     node = of_brokers.read(place_of(release))
-    orders, profile = node.orders[::20], profile_of(node)
-    played = play(node, orders, reference(profile))
+    cases, profile = node.cases[::20], profile_of(node)
+    played = play(node, cases, reference(profile))
     assert played.steps > 1_000
     assert not played.differences
-    read = frozenset[str]().union(*switches_read(orders, profile))
+    read = frozenset[str]().union(*switches_read(cases, profile))
     assert not read & FINDINGS.keys()
     assert "keeps_remote_leo" in read, "what a broker reads is noted"
 

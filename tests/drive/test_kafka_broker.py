@@ -18,8 +18,9 @@ from tests.drive.test_sessions import NAMED, WRONG
 from tests.drive.test_waiting import recorded_node
 from tests.drive.test_waiting_in_sessions import HEARD
 from tests.drive.test_waiting_in_sessions import WRONG as WRONG_WAITING
-from tidegauge.drive.contract import Opening, Order, Report, Step
-from tidegauge.drive.held import Held, Taken
+from tidegauge.drive.broker.contract import BrokerCase, Opening
+from tidegauge.drive.broker.state import Held, Taken
+from tidegauge.drive.contract import Report, Step
 from tidegauge.drive.kafka_broker.broker import KafkaBroker
 from tidegauge.drive.kafka_broker.node import MOMENT, KafkaNode
 from tidegauge.drive.kafka_broker.partition import Partition
@@ -27,11 +28,11 @@ from tidegauge.drive.kafka_broker.worker_slot import Lane, start
 from tidegauge.drive.kafka_process.clock import MovedClock, clock
 from tidegauge.drive.kafka_process.jars import jars_of
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
-from tidegauge.drive.player import play, reference
-from tidegauge.drive.recording import Recorder
-from tidegauge.drive.reporting.shown import judged_text
-from tidegauge.drive.runs.orders import orders_for
-from tidegauge.drive.runs.run import run
+from tidegauge.drive.paths.path_report import judged_text
+from tidegauge.drive.paths.selection import cases_for
+from tidegauge.drive.runner.player import play, reference
+from tidegauge.drive.runner.run import run
+from tidegauge.drive.runner.transcript import Recorder
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.releases import RELEASE, named
 from tidegauge.impl.rules import UNDEFINED
@@ -67,13 +68,13 @@ def test_a_release_does_what_its_profile_says(release: str) -> None:
     """Also over a crash and a stop of the process."""
     profile = named(f"{RELEASE}{release}")
     with KafkaNode(release, jars(release)) as node:
-        orders, _ = orders_for(node.capabilities, profile, graphs=["small", "waits"], walks=12, seed=3)
-        given = {step[0] for order in orders for step in order.path}
+        cases, _ = cases_for(node.capabilities, profile, graphs=["small", "waits"], walks=12, seed=3)
+        given = {step[0] for case in cases for step in case.path}
         assert given >= {"crash", "stop", "append", "fetch_response", "fetch_and_wait"}
-        found = run(node, orders, profile)
+        found = run(node, cases, profile)
         assert [failure.text for failure in found.failures] == []
         assert found.exit_code == 0
-        assert found.played.steps == sum(len(order.path) + 1 for order in orders)
+        assert found.played.steps == sum(len(case.path) + 1 for case in cases)
 
 
 @pytest.mark.parametrize("release", [NEW, OLD])
@@ -84,15 +85,15 @@ def test_members_that_lag_are_proposed_to_leave_and_nobody_else_is(release: str)
     with KafkaNode(release, jars(release)) as node:
         if "lag" not in node.capabilities.can:
             pytest.skip("no C compiler, or nothing can be preloaded here")
-        orders, _ = orders_for(node.capabilities, profile, graphs=["isr", "acks"], walks=20, seed=5)
-        orders = [order for order in orders if any(step[0] == "lag" for step in order.path)]
-        recorder: Recorder[Order] = Recorder(orders)
-        assert play(node, orders, reference(profile), recorder).differences == ()
-    assert {step[0] for order in orders for step in order.path} >= {"lag", "crash", "alter_partition_response"}
+        cases, _ = cases_for(node.capabilities, profile, graphs=["isr", "acks"], walks=20, seed=5)
+        cases = [case for case in cases if any(step[0] == "lag" for step in case.path)]
+        recorder: Recorder[BrokerCase] = Recorder(cases)
+        assert play(node, cases, reference(profile), recorder).differences == ()
+    assert {step[0] for case in cases for step in case.path} >= {"lag", "crash", "alter_partition_response"}
     did = recorded_node(recorder)
-    differ = play(did, orders, reference(profile, wrong=_nobody_leaves)).differences
+    differ = play(did, cases, reference(profile, wrong=_nobody_leaves)).differences
     assert {found.fields for found in differ} == {("proposal",)}
-    assert len(differ) == len(orders)
+    assert len(differ) == len(cases)
 
 
 def _nobody_leaves(held: Held, taken: Step, after: Held, result: Report | None) -> Taken:
@@ -103,8 +104,8 @@ def test_a_fetch_that_waits_is_told_from_one_that_a_high_watermark_wakes() -> No
     """As it was completed in 2.4 and 2.5: where the reference says too early, the broker is told to differ."""
     profile = named(f"{RELEASE}{NEW}")
     with KafkaNode(NEW, jars(NEW)) as node:
-        orders, _ = orders_for(node.capabilities, profile, graphs=["waits"])
-        found = run(node, orders[::4], profile.switched({"hw_wakes_followers": True}))
+        cases, _ = cases_for(node.capabilities, profile, graphs=["waits"])
+        found = run(node, cases[::4], profile.switched({"hw_wakes_followers": True}))
     assert found.exit_code == 1
     assert {failure.shown.fields for failure in found.failures} == {("fetched",)}
     assert all("same as   hw_wakes_followers=off" in failure.text for failure in found.failures)
@@ -114,12 +115,12 @@ def test_a_fetch_that_waits_is_told_from_one_that_a_high_watermark_wakes() -> No
 def test_a_session_of_a_release_names_what_the_reference_does_and_no_wrong_one(release: str) -> None:
     """Each path of test_sessions; what the broker did is recorded and held against sessions of other makings."""
     profile = named(f"{RELEASE}{release}")
-    orders = [Order(Opening(), path) for path, _ in NAMED.values()]
-    recorder: Recorder[Order] = Recorder(orders)
+    cases = [BrokerCase(Opening(), path) for path, _ in NAMED.values()]
+    recorder: Recorder[BrokerCase] = Recorder(cases)
     with KafkaNode(release, jars(release)) as node:
-        assert play(node, orders, reference(profile), recorder).differences == ()
+        assert play(node, cases, reference(profile), recorder).differences == ()
     did = recorded_node(recorder)
-    unseen = [wrong.__name__ for wrong in WRONG if not play(did, orders, reference(profile, wrong=wrong)).differences]
+    unseen = [wrong.__name__ for wrong in WRONG if not play(did, cases, reference(profile, wrong=wrong)).differences]
     assert unseen == []
 
 
@@ -129,15 +130,15 @@ def test_a_fetch_that_waits_in_a_session_of_a_release_is_told_what_the_reference
 ) -> None:
     """Each path of test_waiting_in_sessions, likewise."""
     profile = named(f"{RELEASE}{release}")
-    orders = [Order(Opening(), path) for path, _ in HEARD.values()]
-    recorder: Recorder[Order] = Recorder(orders)
+    cases = [BrokerCase(Opening(), path) for path, _ in HEARD.values()]
+    recorder: Recorder[BrokerCase] = Recorder(cases)
     with KafkaNode(release, jars(release)) as node:
-        assert play(node, orders, reference(profile), recorder).differences == ()
+        assert play(node, cases, reference(profile), recorder).differences == ()
     did, unseen = recorded_node(recorder), []
     for wrong in WRONG_WAITING:
         with monkeypatch.context() as patched:
             patched.setattr(*wrong())
-            unseen += [] if play(did, orders, reference(profile)).differences else [wrong.__name__]
+            unseen += [] if play(did, cases, reference(profile)).differences else [wrong.__name__]
     assert unseen == []
 
 
@@ -187,7 +188,7 @@ def test_an_old_release_is_told_from_todays_and_its_bug_is_named() -> None:
     """KAFKA-14704, in the broker's own words beside the path."""
     today = named(f"{RELEASE}{NEW}")
     with KafkaNode(OLD, jars(OLD)) as node:
-        found = run(node, [Order(Opening(), TAKES_THE_HIGH_WATERMARK)], today, log_lines=node.log_lines)
+        found = run(node, [BrokerCase(Opening(), TAKES_THE_HIGH_WATERMARK)], today, log_lines=node.log_lines)
     said = "\n".join(failure.text for failure in found.failures)
     assert found.exit_code == 1
     assert "applies_diverging=on" in said
@@ -206,7 +207,7 @@ def test_a_request_that_is_held_for_longer_than_the_default_of_request_timeout_m
         return at < len(path)
 
     with KafkaNode(NEW, jars(NEW), lanes=1) as node:
-        node.play([Order(Opening(), path)], watch)
+        node.play([BrokerCase(Opening(), path)], watch)
     assert [set(requests) for requests in seen] == [set(), {"2"}, {"2"}, {"2"}]
 
 
@@ -216,7 +217,7 @@ def test_findings_are_shown_on_the_releases_that_have_them(release: str, shown: 
     profile = named(f"{RELEASE}{release}")
     with KafkaNode(release, jars(release)) as node:
         found = {name: named_scenarios(name, profile, node.capabilities)[0] for name in ("F1", "F2", "F3", ROUNDED)}
-        assert run(node, [one.order for one in found.values()], profile).exit_code == 0
+        assert run(node, [one.case for one in found.values()], profile).exit_code == 0
     said = {name: "\n".join(judged_text(one.trace)) for name, one in found.items() if one.trace is not None}
     assert {name for name, text in said.items() if "the judge rejects this run" in text} == shown
 

@@ -36,19 +36,19 @@ def test_a_release_does_what_its_profile_says_and_shows_its_findings(release: st
     profile = named(f"{RELEASE}{release}")
     with ControllerNode(release, jars(release)) as node:
         opening = node.opening()
-        orders = (*scenarios(opening), *walks(7, 12, profile, opening))
-        found = run(node, orders, profile)
+        cases = (*scenarios(opening), *walks(7, 12, profile, opening))
+        found = run(node, cases, profile)
     assert [failure.text for failure in found.failures] == []
     assert found.exit_code == 0
     assert set(found.findings) == SHOWN[release]
-    assert found.played.steps == sum(len(order.path) + 1 for order in orders)
+    assert found.played.steps == sum(len(case.path) + 1 for case in cases)
 
 
 def test_held_against_a_reference_without_a_finding_a_release_differs_and_the_finding_is_named() -> None:
     """In the controller's own words beside the path."""
     expected = named(f"{RELEASE}{NEW}")._replace(elr_keeps_removed=False)
     with ControllerNode(NEW, jars(NEW)) as node:
-        f4 = [order for order in scenarios(node.opening()) if order.name == "F4"]
+        f4 = [case for case in scenarios(node.opening()) if case.name == "F4"]
         found = run(node, f4, expected, log_lines=node.log_lines)
     (failure,) = found.failures
     assert found.exit_code == 1
@@ -65,11 +65,11 @@ def test_in_the_machines_own_time_a_session_is_over_by_waiting(monkeypatch: pyte
     monkeypatch.setattr(clock, "made", no_compiler)
     profile = named(f"{RELEASE}{NEW}")
     with ControllerNode(NEW, jars(NEW)) as node:
-        orders = [order for order in scenarios(node.opening()) if order.name in {"F4", "F6"}]
+        cases = [case for case in scenarios(node.opening()) if case.name in {"F4", "F6"}]
         assert node.time == "the machine's"
         drawn = walks(7, 12, profile, node.opening())
         assert 0 < len(node.possible(drawn)) < len(drawn)
-        found = run(node, orders, profile)
+        found = run(node, cases, profile)
     assert [failure.text for failure in found.failures] == []
     assert set(found.findings) == {"F4", "F6"}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.drive.test_left_sessions import Hand
 from tidegauge.drive.controller import lane as lane_
-from tidegauge.drive.controller.contract import ALL, Opening
+from tidegauge.drive.controller.contract import ALL, ClusterOpening
 from tidegauge.drive.controller.image import LogRecord
 from tidegauge.drive.controller.lane import HOLDER, Lane
 from tidegauge.drive.controller.left_sessions import LeftSessions
@@ -84,9 +84,9 @@ def with_lane(work: Callable[[Believes, Lane], Awaitable[Any]]) -> None:
     async def run() -> None:
         process = Believes()
         made = cast("ControllerProcess", process)
-        holder = Lane(made, 0, empty(Opening(30), PROFILE))
+        holder = Lane(made, 0, empty(ClusterOpening(30), PROFILE))
         await holder.hold()
-        lane = Lane(made, 1, empty(Opening(30), PROFILE), holder)
+        lane = Lane(made, 1, empty(ClusterOpening(30), PROFILE), holder)
         for broker in BROKERS:
             await lane.register(broker, new=True, previous=-1, directories=(f"{broker}A",))
             await lane.read()

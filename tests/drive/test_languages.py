@@ -15,8 +15,8 @@ from typing import NamedTuple
 import pytest
 
 from tidegauge.drive.contract import Capabilities
-from tidegauge.drive.runs.orders import orders_for
-from tidegauge.drive.runs.run import Run, run, text_of
+from tidegauge.drive.paths.selection import cases_for
+from tidegauge.drive.runner.run import Run, run, text_of
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 
@@ -77,8 +77,8 @@ def sources_of(language: str, place: Path) -> Path:
 
 def driven(program: str, *, graph: str = "small", walks: int) -> tuple[Capabilities, Run]:
     with StdioNode([program]) as node:
-        orders, coverage = orders_for(node.capabilities, FETCH_TRUNCATION, graphs=[graph], walks=walks)
-        return node.capabilities, run(node, orders, FETCH_TRUNCATION, coverage)
+        cases, coverage = cases_for(node.capabilities, FETCH_TRUNCATION, graphs=[graph], walks=walks)
+        return node.capabilities, run(node, cases, FETCH_TRUNCATION, coverage)
 
 
 LANGUAGES = [

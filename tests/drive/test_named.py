@@ -11,14 +11,14 @@ from tests.drive.test_scenarios import ADAPTER
 from tidegauge.commands.main import main
 from tidegauge.conformance.judging.judge import judge
 from tidegauge.conformance.play.scenario import DIRECTORY
-from tidegauge.drive.contract import EVERYTHING
+from tidegauge.drive.broker.contract import EVERYTHING
+from tidegauge.drive.broker.transcript import read
 from tidegauge.drive.kafka_broker.node import CAN
 from tidegauge.drive.paths.named import ROUNDED, Named, named_scenarios
-from tidegauge.drive.player import ReferenceNode, play, reference
-from tidegauge.drive.recording import Recorder
-from tidegauge.drive.reporting.shown import shown_text
-from tidegauge.drive.runs.shipped import places, profile_of, release_of
-from tidegauge.drive.transcript import read
+from tidegauge.drive.paths.path_report import shown_text
+from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.shipped import places, profile_of, release_of
+from tidegauge.drive.runner.transcript import Recorder
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored import isr_cluster
 from tidegauge.impl.explored.isr_cluster import IsrBounds
@@ -70,8 +70,8 @@ def test_the_broker_of_the_trace_is_the_one_that_is_driven(name: str, generation
     """Log ends and high watermarks in the same order; the model of F3 ends before the election that its path goes on to."""
     profile = named(generation)
     one, trace = _one(name, profile)
-    recorder = Recorder([one.order])
-    assert play(ReferenceNode(reference(profile)), [one.order], reference(profile), recorder).differences == ()
+    recorder = Recorder([one.case])
+    assert play(ReferenceNode(reference(profile)), [one.case], reference(profile), recorder).differences == ()
     ((_, reports),) = recorder.recorded()
     node = [event.fields for event in trace.events if event.node == 1]
     for field in ("leo", "hw"):
@@ -135,8 +135,8 @@ def test_a_broker_that_differs_is_no_witness(capsys: pytest.CaptureFixture[str])
 def test_what_a_broker_said_once_is_told_once() -> None:
     profile = named("release-4.3.1")
     one, _ = _one("F3", profile)
-    recorder = Recorder([one.order])
-    play(ReferenceNode(reference(profile)), [one.order], reference(profile), recorder)
+    recorder = Recorder([one.case])
+    play(ReferenceNode(reference(profile)), [one.case], reference(profile), recorder)
     text = shown_text(one, recorder.recorded()[0].reports, "a broker")
     assert text.count("produced [0,0]") == 1
     assert "4  metadata leader=1 leader_epoch=0 partition_epoch=2 isr=1\n        nothing changes" in text
@@ -170,12 +170,12 @@ def test_a_high_watermark_inside_a_batch_falls_below_the_log_start_since_4_0(gen
     """And a deletion that was done before is refused."""
     profile = named(generation)
     (one,) = named_scenarios(ROUNDED, profile, KAFKA)
-    recorder = Recorder([one.order])
-    assert play(ReferenceNode(reference(profile)), [one.order], reference(profile), recorder).differences == ()
+    recorder = Recorder([one.case])
+    assert play(ReferenceNode(reference(profile)), [one.case], reference(profile), recorder).differences == ()
     ((_, reports),) = recorder.recorded()
     assert [hw for hw, _ in groupby(report["hw"] for report in reports)] == seen
     assert any(report["hw"] < report["log_start"] for report in reports) == (seen == [0, 3, 0, 5])
-    deleted = one.order.path.index(("delete_records", 3)) + 1
+    deleted = one.case.path.index(("delete_records", 3)) + 1
     assert reports[deleted]["result"] == {"error": OFFSET_OUT_OF_RANGE if seen == [0, 3, 0, 5] else NONE}
     assert "it has no cluster; the judge is not asked" in shown_text(one, reports, "a broker")
 
@@ -185,10 +185,10 @@ def test_recorded_releases_have_it_since_4_0_and_no_other_profile_explains_it() 
     (one,) = named_scenarios(ROUNDED, named("release-4.3.1"), KAFKA)
     for node in map(read, places()):
         rounded = version_of(release_of(node)) >= (4, 0)
-        assert (0 in [report["hw"] for report in node.reports(one.order)[4:]]) == rounded, node.capabilities.name
+        assert (0 in [report["hw"] for report in node.reports(one.case)[4:]]) == rounded, node.capabilities.name
         without = profile_of(node)._replace(hw_rounded_to_batches=not rounded)
-        assert play(node, [one.order], reference(profile_of(node))).differences == ()
-        assert [found.fields for found in play(node, [one.order], reference(without)).differences] == [("hw",)]
+        assert play(node, [one.case], reference(profile_of(node))).differences == ()
+        assert [found.fields for found in play(node, [one.case], reference(without)).differences] == [("hw",)]
 
 
 def test_a_broker_that_is_given_batches_of_one_record_cannot_show_it() -> None:
@@ -198,5 +198,5 @@ def test_a_broker_that_is_given_batches_of_one_record_cannot_show_it() -> None:
 
 def test_a_path_that_goes_another_way_than_its_cluster_is_not_judged() -> None:
     one, _ = _one("F2", named("release-4.3.1"))
-    reports = [{"leo": 0}] * (len(one.order.path) + 1)
+    reports = [{"leo": 0}] * (len(one.case.path) + 1)
     assert "goes another way; the judge is not asked" in shown_text(one._replace(trace=None), reports, "a broker")

@@ -5,16 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive.contract import ENDS, EVERYTHING, Capabilities
-from tidegauge.drive.coverage import T_TABLE, counting, coverage_lines
-from tidegauge.drive.held import opened
+from tidegauge.drive.broker.contract import ENDS, EVERYTHING
+from tidegauge.drive.broker.coverage import T_TABLE, counting, coverage_lines
+from tidegauge.drive.broker.reference import possible, step
+from tidegauge.drive.broker.state import opened
+from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.cover import LONGEST, MOST_ENDS, _given, _local, cover
 from tidegauge.drive.paths.graphs import GRAPHS, USUAL, DrivenGraph, cover_of, graph_named
 from tidegauge.drive.paths.inputs import Input
+from tidegauge.drive.paths.selection import cases_for
 from tidegauge.drive.paths.walks import walk, walks
-from tidegauge.drive.player import ReferenceNode, play, reference
-from tidegauge.drive.reference import possible, step
-from tidegauge.drive.runs.orders import orders_for
+from tidegauge.drive.runner.player import ReferenceNode, play, reference
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -28,13 +29,13 @@ def test_a_cover_takes_every_local_step_of_its_graph() -> None:
     made = cover(SMALL, FETCH_TRUNCATION)
     assert (made.states, made.transitions) == (1848, 7329)
     assert (made.taken, made.local_steps, made.unreached) == (382, 382, 0)
-    assert max(len(order.path) for order in made.orders) <= LONGEST + 2
+    assert max(len(case.path) for case in made.cases) <= LONGEST + 2
 
 
 def test_a_path_ends_its_process_seldom_and_every_local_step_is_taken_all_the_same() -> None:
     """Only what is beyond the third end of a shortest run is taken behind more of them."""
     made = cover(GRAPHS["acks"].inputs(FETCH_TRUNCATION), FETCH_TRUNCATION)
-    ends = [sum(step[0] in ENDS for step in order.path) for order in made.orders]
+    ends = [sum(step[0] in ENDS for step in case.path) for case in made.cases]
     assert made.taken == made.local_steps
     assert max(ends) == MOST_ENDS
 
@@ -42,9 +43,9 @@ def test_a_path_ends_its_process_seldom_and_every_local_step_is_taken_all_the_sa
 def test_the_paths_really_take_them() -> None:
     """Counted again, from what the reference holds at each step: no path leans on what the cover says."""
     taken = set()
-    for order in cover(SMALL, FETCH_TRUNCATION).orders:
-        held = opened(order.opening)
-        for one in order.path:
+    for case in cover(SMALL, FETCH_TRUNCATION).cases:
+        held = opened(case.opening)
+        for one in case.path:
             assert possible(held, one)
             given = [given for given in _given(SMALL, held, _local(SMALL, held)) if _same(given, one)]
             assert given
@@ -62,7 +63,7 @@ def _same(given: Input, taken: tuple[object, ...]) -> bool:
 def test_the_same_seed_gives_the_same_paths_and_another_one_others() -> None:
     first, again, other = (cover(SMALL, FETCH_TRUNCATION, seed=seed) for seed in (0, 0, 1))
     assert first == again
-    assert first.orders != other.orders
+    assert first.cases != other.cases
     assert other.taken == 382
 
 
@@ -71,7 +72,7 @@ def test_what_a_broker_cannot_be_given_costs_coverage() -> None:
     made = cover(SMALL, FETCH_TRUNCATION, Capabilities("some", can, EVERYTHING.reports))
     assert made.local_steps == 382
     assert 0 < made.taken < 300
-    assert not {taken[0] for order in made.orders for taken in order.path} & {"fetch", "lag"}
+    assert not {taken[0] for case in made.cases for taken in case.path} & {"fetch", "lag"}
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_every_kind_of_graph_is_covered_for_other_generations_too(graph: DrivenG
     made = cover(graph.inputs(switches), switches)
     assert made.taken == made.local_steps > 100
     assert made.unreached == unreached
-    played = play(ReferenceNode(reference(switches)), made.orders, reference(switches))
+    played = play(ReferenceNode(reference(switches)), made.cases, reference(switches))
     assert played.differences == ()
 
 
@@ -99,9 +100,9 @@ def test_a_late_response_reaches_a_follower_whose_thread_has_not_truncated(relea
     """It is dropped: the model's step of the fetcher thread, on a broker. The cover shows who takes it."""
     switches = named(release)
     late = []
-    for order in cover(GRAPHS["small"].inputs(switches), switches).orders:
-        held = opened(order.opening, switches)
-        for one in order.path:
+    for case in cover(GRAPHS["small"].inputs(switches), switches).cases:
+        held = opened(case.opening, switches)
+        for one in case.path:
             entry = held.broker.entry
             waits = one[0] == "fetch_response" and entry is not None and entry.truncating and one[1] == held.broker.source
             held, _ = step(held, one)
@@ -113,7 +114,7 @@ def test_a_late_response_reaches_a_follower_whose_thread_has_not_truncated(relea
 
 def test_other_generations_differ_on_the_same_paths() -> None:
     """KAFKA-18991 shows on one record and one election."""
-    played = play(ReferenceNode(reference(named("release-3.4.0"))), cover(SMALL, FETCH_TRUNCATION).orders, reference())
+    played = play(ReferenceNode(reference(named("release-3.4.0"))), cover(SMALL, FETCH_TRUNCATION).cases, reference())
     assert played.differences
 
 
@@ -145,8 +146,8 @@ def test_generations_that_differ_in_nothing_that_was_read_share_a_cover(
 
 
 def test_a_path_that_two_sources_have_is_played_once() -> None:
-    once, _ = orders_for(EVERYTHING, FETCH_TRUNCATION, graphs=["small"], walks=3)
-    twice, lines = orders_for(EVERYTHING, FETCH_TRUNCATION, graphs=["small", "small"], walks=3)
+    once, _ = cases_for(EVERYTHING, FETCH_TRUNCATION, graphs=["small"], walks=3)
+    twice, lines = cases_for(EVERYTHING, FETCH_TRUNCATION, graphs=["small", "small"], walks=3)
     assert once == twice
     assert sum(line.startswith("graph small") for line in lines) == 2
 
@@ -193,4 +194,4 @@ def test_the_graphs_that_are_shipped_are_covered(name: str) -> None:
     made = cover(GRAPHS[name].inputs(FETCH_TRUNCATION), FETCH_TRUNCATION)
     assert made.taken == made.local_steps
     assert made.unreached == (name == "isr")
-    assert play(ReferenceNode(reference()), made.orders, reference()).differences == ()
+    assert play(ReferenceNode(reference()), made.cases, reference()).differences == ()

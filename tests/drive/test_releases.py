@@ -6,20 +6,21 @@ import pytest
 
 from tests.drive import instead
 from tests.drive.test_columns import PAGE
-from tidegauge.drive import transcript
-from tidegauge.drive.contract import EVERYTHING
+from tidegauge.drive.broker import transcript
+from tidegauge.drive.broker.contract import EVERYTHING
 from tidegauge.drive.paths.named import named_scenarios
-from tidegauge.drive.runs import releases, shipped
-from tidegauge.drive.runs.recheck import recheck
-from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, FOLDER, place_of, places
+from tidegauge.drive.runner import shipped
+from tidegauge.drive.runner.recheck import recheck
+from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, FOLDER, place_of, places
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.releases import RELEASE, SINCE, named, version_of
+from validation.releases import page as releases
 
 
 def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that does what 3.9.1 does is not what 4.3.1 is, on the scenarios too."""
     profile = named("release-4.3.1")
-    scenarios = {one.order for name in releases.SCENARIOS for one in named_scenarios(name, profile, EVERYTHING)}
+    scenarios = {one.case for name in releases.SCENARIOS for one in named_scenarios(name, profile, EVERYTHING)}
     monkeypatch.setattr(releases, "GRAPHS", ("small",))
     monkeypatch.setattr(releases, "PARTS", ("small", "walks", "scenarios"))
     monkeypatch.setattr(releases, "WALKS", 2)
@@ -27,15 +28,15 @@ def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(releases, "KafkaNode", instead.broker("release-4.3.1"))
     assert releases.record("4.3.1", None, tmp_path, releases.PARTS)[0]
     whole = transcript.read(place_of("4.3.1", tmp_path))
-    assert scenarios < set(whole.orders)
+    assert scenarios < set(whole.cases)
     monkeypatch.setattr(releases, "KafkaNode", instead.broker("release-3.9.1"))
     assert not releases.record("4.3.1", None, tmp_path, ["scenarios"])[0]
     part = transcript.read(place_of("4.3.1", tmp_path))
-    both = zip(part.orders, whole.orders, strict=True)
+    both = zip(part.cases, whole.cases, strict=True)
     assert all(ours.path == its.path[: len(ours.path)] for ours, its in both), "in the same order, up to a difference"
-    rest = set(whole.orders) - scenarios
-    assert rest < set(part.orders)
-    assert all(part.reports(order) == whole.reports(order) for order in rest)
+    rest = set(whole.cases) - scenarios
+    assert rest < set(part.cases)
+    assert all(part.reports(case) == whole.reports(case) for case in rest)
     assert recheck(part).exit_code == 1
 
 

@@ -1,19 +1,20 @@
 """What differs is shrunk to a few steps, told side by side, and named by the bugs that do the same."""
 
-from tidegauge.drive.contract import EVERYTHING, Capabilities, Opening, Order, Watch
+from tidegauge.drive.broker.contract import EVERYTHING, BrokerCase, Opening, lacks
+from tidegauge.drive.contract import Capabilities, Watch
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.player import Difference, ReferenceNode, play, reference
-from tidegauge.drive.reporting.explain import decisions, explanations, suspects
-from tidegauge.drive.reporting.shrink import shrunk
-from tidegauge.drive.reporting.text import step_text, story
-from tidegauge.drive.runs.run import run, text_of
+from tidegauge.drive.runner.explain import decisions, explanations, suspects
+from tidegauge.drive.runner.player import Difference, ReferenceNode, play, reference
+from tidegauge.drive.runner.run import run, text_of
+from tidegauge.drive.runner.shrink import shrunk
+from tidegauge.drive.runner.text import step_text, story
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED
 from tidegauge.impl.releases import named
 
-ORDERS = [
-    *cover_of("small", FETCH_TRUNCATION).orders,
+CASES = [
+    *cover_of("small", FETCH_TRUNCATION).cases,
     *walks(1, 240, FETCH_TRUNCATION),
 ]
 
@@ -21,8 +22,8 @@ ORDERS = [
 def test_a_release_is_explained_by_its_switch() -> None:
     """KAFKA-14704, which the model's own diverging responses would hide: they have no high watermark."""
     today = FETCH_TRUNCATION._replace(name="old", applies_diverging=True)
-    orders = walks(1, 60, FETCH_TRUNCATION)
-    found = run(ReferenceNode(reference(today)), orders, FETCH_TRUNCATION)
+    cases = walks(1, 60, FETCH_TRUNCATION)
+    found = run(ReferenceNode(reference(today)), cases, FETCH_TRUNCATION)
     assert "same as   applies_diverging=on: as Kafka did from 2.8 on before 3.4.1" in text_of(found)
 
 
@@ -36,10 +37,10 @@ def test_two_bugs_at_once_are_found_together() -> None:
         ("fetch_response", 2, 0, 0, 0, ((0, 0, 0), (1, 1, 1)), None, None),
         ("fetch_response", 2, 0, 9, 0, (), (0, 1), None),
     )
-    order = Order(Opening(), path)
+    case = BrokerCase(Opening(), path)
     node = ReferenceNode(reference(rules=both))
-    assert [one.at for one in play(node, [order], reference()).differences] == [3]
-    (found,) = play(node, [order], reference()).differences
+    assert [one.at for one in play(node, [case], reference()).differences] == [3]
+    (found,) = play(node, [case], reference()).differences
     assert ("entry-at-the-truncation-stays",) in [
         tuple(bug.name for bug in bugs) for bugs in explanations(found, FETCH_TRUNCATION, EVERYTHING.reports)
     ]
@@ -55,7 +56,7 @@ def test_finding_f2_is_a_switch() -> None:
         ("fetch", 2, 0, 1, 0, True),
         ("metadata", 1, 2, 1, (1, 2)),
     )
-    found = run(ReferenceNode(reference()), [Order(Opening((2, 3)), path)], REPAIRED)
+    found = run(ReferenceNode(reference()), [BrokerCase(Opening((2, 3)), path)], REPAIRED)
     assert found.failures[0].shown.fields == ("hw",)
     assert "same as   keeps_remote_leo=on" in text_of(found)
 
@@ -63,7 +64,7 @@ def test_finding_f2_is_a_switch() -> None:
 def test_what_was_decided_is_heard_with_kafkas_method() -> None:
     path = (("metadata", 1, 0, 0, (1, 2)), ("append", 1), ("fetch", 2, 0, 1, 0, True))
     (found,) = play(
-        ReferenceNode(reference(rules=FAULTS["hw-may-fall"].rules)), [Order(Opening(), path)], reference()
+        ReferenceNode(reference(rules=FAULTS["hw-may-fall"].rules)), [BrokerCase(Opening(), path)], reference()
     ).differences
     heard = {one.rule: one for one in decisions(found._replace(at=3), FETCH_TRUNCATION)}
     assert heard["fetch_decision"].kafka == "Partition#readRecords"
@@ -79,19 +80,19 @@ class Moody:
     def __init__(self) -> None:
         self._right, self._times = ReferenceNode(reference()), 0
 
-    def play(self, orders: list[Order], watch: Watch) -> None:
+    def play(self, cases: list[BrokerCase], watch: Watch) -> None:
         """The first report is wrong."""
 
         def wrong(number: int, at: int, seen: object) -> bool:
             self._times += 1
             return watch(number, at, {**seen, "leo": 7} if self._times == 1 else seen)  # type: ignore[dict-item]
 
-        self._right.play(orders, wrong)
+        self._right.play(cases, wrong)
 
 
 def test_a_difference_that_does_not_come_again_fails_and_is_told_apart() -> None:
     echoed: list[str] = []
-    found = run(Moody(), ORDERS[:3], FETCH_TRUNCATION, echo=echoed.append)
+    found = run(Moody(), CASES[:3], FETCH_TRUNCATION, echo=echoed.append)
     assert echoed == ["shrinking open: leo, 1 paths"]
     assert (found.exit_code, found.not_again, found.failures) == (1, 1, ())
     assert "not the same twice" in text_of(found)
@@ -101,12 +102,12 @@ def test_what_is_shrunk_can_still_be_given() -> None:
     """A crash that loses nothing must not become one that loses the log's end."""
     capabilities = Capabilities("no lost tails", EVERYTHING.can - {"lose_tail"}, EVERYTHING.reports)
     node = ReferenceNode(reference(rules=FAULTS["entry-at-the-truncation-stays"].rules), capabilities)
-    orders = walks(1, 60, FETCH_TRUNCATION, capabilities)
-    for found in play(node, orders, reference()).differences[:6]:
+    cases = walks(1, 60, FETCH_TRUNCATION, capabilities)
+    for found in play(node, cases, reference()).differences[:6]:
         shortest = shrunk(node, found, reference())
         assert shortest is not None
-        held = reference()(shortest.order.opening)
-        assert capabilities.lacks(shortest.order.path[-1], held.broker.partition.log.end) in {None, "lose_tail"}
+        held = reference()(shortest.case.opening)
+        assert lacks(capabilities, shortest.case.path[-1], held.broker.partition.log.end) in {None, "lose_tail"}
 
 
 def test_nothing_compared_is_nothing_decided() -> None:
@@ -132,8 +133,8 @@ def test_a_step_reads_as_a_line() -> None:
 def test_what_was_seen_stands_apart_from_what_was_expected_however_long_it_is() -> None:
     request = dict.fromkeys(("current_leader_epoch", "fetch_offset", "last_fetched_epoch", "log_start"), 1)
     expected, seen = {"requests": {"2": request, "3": request}}, {"requests": {}}
-    order = Order(Opening((2, 3)), (("lose_response", 2),))
-    text = story(Difference(order, 1, ("requests",), expected, seen), (), (), EVERYTHING.reports)
+    case = BrokerCase(Opening((2, 3)), (("lose_response", 2),))
+    text = story(Difference(case, 1, ("requests",), expected, seen), (), (), EVERYTHING.reports)
     assert "log_start=1  none" in text
 
 

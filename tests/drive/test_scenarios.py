@@ -12,16 +12,17 @@ from tidegauge.conformance.judging.rulebook import rulebook
 from tidegauge.conformance.play.controlled_session import ControlledSession
 from tidegauge.conformance.play.scenario import Scenario, read, shipped
 from tidegauge.conformance.play.session import Session
-from tidegauge.drive.bugs.known import BUGS
-from tidegauge.drive.contract import EVERYTHING, Capabilities
-from tidegauge.drive.coverage import T_TABLE, counting, with_callees
-from tidegauge.drive.paths.scenarios import ScenarioOrder, ends_alike, is_a_path, orders_of, played, scenario_orders
-from tidegauge.drive.player import ReferenceNode, play, reference
+from tidegauge.drive.broker.contract import EVERYTHING
+from tidegauge.drive.broker.coverage import T_TABLE, counting, with_callees
+from tidegauge.drive.broker.known_bugs import BUGS
+from tidegauge.drive.contract import Capabilities
+from tidegauge.drive.paths.scenarios import ScenarioCase, cases_of, ends_alike, is_a_path, played, scenario_cases
+from tidegauge.drive.runner.player import ReferenceNode, play, reference
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import named
 
 ADAPTER = Path(__file__).parents[2] / "drive" / "adapters" / "python" / "adapter.py"
-PLAYED: dict[Path, tuple[Scenario, Session, list[ScenarioOrder]]] = {}
+PLAYED: dict[Path, tuple[Scenario, Session, list[ScenarioCase]]] = {}
 
 ISSUES = {
     "S1": "KIP-101",
@@ -49,10 +50,10 @@ NO_SCENARIO = {
 """Rules that no scenario can show. Those of the controller (CTRL) no broker can break."""
 
 
-def _played(place: Path) -> tuple[Scenario, Session, list[ScenarioOrder]]:
+def _played(place: Path) -> tuple[Scenario, Session, list[ScenarioCase]]:
     if place not in PLAYED:
         session = played(place)
-        PLAYED[place] = (read(place), session, orders_of(place, session.profile))
+        PLAYED[place] = (read(place), session, cases_of(place, session.profile))
     return PLAYED[place]
 
 
@@ -61,11 +62,11 @@ def test_a_broker_that_is_driven_through_a_scenario_ends_where_it_ended_in_the_c
     """Its log, its epochs, its ISR, its fetcher: the value of the model, but for when a fetcher thread that may truncate by
     itself does so (docs/decisions/0009).
     """
-    _, session, orders = _played(place)
-    assert bool(orders) is not isinstance(session, ControlledSession)
-    for one in orders:
+    _, session, cases = _played(place)
+    assert bool(cases) is not isinstance(session, ControlledSession)
+    for one in cases:
         me = int(one.name.rpartition("@b")[2]) - 1
-        assert is_a_path(one.order, session.profile)
+        assert is_a_path(one.case, session.profile)
         assert ends_alike(one.held, session, me)
 
 
@@ -77,18 +78,16 @@ def test_who_is_under_test_is_played_alone() -> None:
 def test_a_header_shows_what_it_says() -> None:
     """A rule is decided in the run, a row is taken by the broker, a problem is one: with its bug the broker differs."""
     for place in shipped():
-        scenario, session, orders = _played(place)
+        scenario, session, cases = _played(place)
         if not scenario.shows:
             continue
         judged = {rule for rule, tally in session.judged().tallies.items() if tally.held or tally.failed}
         count: Counter[tuple[str, str]] = Counter()
-        play(
-            ReferenceNode(reference(session.profile)), [o.order for o in orders], reference(session.profile, counting(count))
-        )
+        play(ReferenceNode(reference(session.profile)), [o.case for o in cases], reference(session.profile, counting(count)))
         applied, rows = with_callees({rule for rule, _ in count}), {row for _, row in count}
         for shown in scenario.shows:
             if shown in ISSUES:
-                assert _is_the_problem(shown, session, orders), f"{place.stem}: {shown}"
+                assert _is_the_problem(shown, session, cases), f"{place.stem}: {shown}"
             elif shown in T_TABLE:
                 assert shown in rows, f"{place.stem}: {shown}"
             else:
@@ -96,14 +95,14 @@ def test_a_header_shows_what_it_says() -> None:
                 assert shown in judged or decision in applied, f"{place.stem}: {shown}"
 
 
-def _is_the_problem(shown: str, session: Session, orders: list[ScenarioOrder]) -> bool:
+def _is_the_problem(shown: str, session: Session, cases: list[ScenarioCase]) -> bool:
     """Whether the broker of the scenario has the bug, or would differ with it."""
     bug = BUGS[ISSUES[shown]]
     wrong = session.profile.switched(bug.switches)
     if bug.switches and wrong == session.profile:
         return True
     node = ReferenceNode(reference(wrong, bug.rules, bug.wrong))
-    return bool(play(node, [one.order for one in orders], reference(session.profile)).differences)
+    return bool(play(node, [one.case for one in cases], reference(session.profile)).differences)
 
 
 def test_every_rule_a_broker_can_break_every_row_and_every_problem_has_a_scenario() -> None:
@@ -115,12 +114,12 @@ def test_every_rule_a_broker_can_break_every_row_and_every_problem_has_a_scenari
 
 
 def test_scenarios_of_another_generation_or_beyond_a_broker_are_left_out() -> None:
-    today = {one.name for one in scenario_orders(FETCH_TRUNCATION, EVERYTHING)}
+    today = {one.name for one in scenario_cases(FETCH_TRUNCATION, EVERYTHING)}
     assert "020_forked_log_is_truncated_on_fetch@b1" in today
     assert not any(name.startswith(("010", "100", "110")) for name in today)
-    assert "111_fencing_keeps_committed@b1" in {one.name for one in scenario_orders(named("kip320"), EVERYTHING)}
+    assert "111_fencing_keeps_committed@b1" in {one.name for one in scenario_cases(named("kip320"), EVERYTHING)}
     few = Capabilities("few", EVERYTHING.can - {"fetch_response", "crash"}, EVERYTHING.reports)
-    assert 0 < len(scenario_orders(FETCH_TRUNCATION, few)) < len(today)
+    assert 0 < len(scenario_cases(FETCH_TRUNCATION, few)) < len(today)
 
 
 def test_the_toy_broker_goes_through_them_and_a_difference_names_its_scenario(capsys: pytest.CaptureFixture[str]) -> None:

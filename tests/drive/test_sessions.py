@@ -11,22 +11,24 @@ import pytest
 
 from tests.drive.test_frames import in_a_loop
 from tests.drive.test_waiting import LEADS, LEADS_AGAIN, THREE_BROKERS, TWO_BROKERS, read, taken_through
-from tidegauge.drive import transcript
-from tidegauge.drive.bugs.known import BUGS
-from tidegauge.drive.contract import EVERYTHING, IN_SESSION, Capabilities, Opening, Order, Path, Report, Step
-from tidegauge.drive.held import Held, Taken, WrongStep, fetch_json, opened
+from tidegauge.drive.broker import transcript
+from tidegauge.drive.broker.contract import EVERYTHING, IN_SESSION, BrokerCase, Opening
+from tidegauge.drive.broker.fetch_sessions import known_of
+from tidegauge.drive.broker.fetches import TP
+from tidegauge.drive.broker.known_bugs import BUGS
+from tidegauge.drive.broker.reference import step, stepped
+from tidegauge.drive.broker.state import Held, Taken, WrongStep, fetch_json, opened
+from tidegauge.drive.contract import Capabilities, Path, Report, Step
 from tidegauge.drive.kafka_broker.clients import Calls, Topic, Versions
 from tidegauge.drive.kafka_broker.fetch_sessions import FetchSessions
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.player import ReferenceNode, play, reference
 from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.reference import step, stepped
-from tidegauge.drive.reporting.shrink import shrunk
-from tidegauge.drive.reporting.text import story
-from tidegauge.drive.runs.run import run
-from tidegauge.drive.runs.shipped import place_of
-from tidegauge.drive.sessions import TP, known_of
+from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.run import run
+from tidegauge.drive.runner.shipped import place_of
+from tidegauge.drive.runner.shrink import shrunk
+from tidegauge.drive.runner.text import story
 from tidegauge.drive.transports.lines import DrivenProgramError, report_of
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Connection, Listener, Received
@@ -138,10 +140,10 @@ def test_two_peers_have_two_sessions() -> None:
 # What a fetch in a session does to the leader
 
 
-def alike(order: Order) -> Iterator[tuple[Report, Report]]:
+def alike(case: BrokerCase) -> Iterator[tuple[Report, Report]]:
     """What is reported after each step of a path, and after the full fetches in place of those in sessions."""
-    held = full = opened(order.opening)
-    for taken in order.path:
+    held = full = opened(case.opening)
+    for taken in case.path:
         held, said = step(held, taken)
         refused = said["result"] in (NOT_FOUND, INVALID)
         if taken[0] == "fetch_others" or (taken[0] == "fetch_in_session" and refused):
@@ -157,8 +159,8 @@ def alike(order: Order) -> Iterator[tuple[Report, Report]]:
 @pytest.mark.parametrize("graph", OF_SESSIONS)
 def test_a_fetch_in_a_session_does_to_the_leader_what_a_full_one_does(graph: str) -> None:
     """LEO, high watermark, proposals: on the whole cover; and where it says anything, it says the same."""
-    for order in cover_of(graph, FETCH_TRUNCATION).orders:
-        assert all(said == same for said, same in alike(order))
+    for case in cover_of(graph, FETCH_TRUNCATION).cases:
+        assert all(said == same for said, same in alike(case))
 
 
 def test_a_cached_offset_lets_a_peer_into_the_isr() -> None:
@@ -174,9 +176,9 @@ def test_a_cached_offset_lets_a_peer_into_the_isr() -> None:
 def test_a_cover_of_sessions_takes_every_fetch_in_one(graph: str) -> None:
     made = cover_of(graph, FETCH_TRUNCATION)
     assert (made.taken, made.unreached) == (made.local_steps, 0)
-    assert all(any(taken[0] in IN_SESSION for taken in order.path) for order in made.orders)
+    assert all(any(taken[0] in IN_SESSION for taken in case.path) for case in made.cases)
     able = Capabilities("keeps none", EVERYTHING.can - IN_SESSION, EVERYTHING.reports)
-    assert cover_of(graph, FETCH_TRUNCATION, able).orders == ()
+    assert cover_of(graph, FETCH_TRUNCATION, able).cases == ()
 
 
 def test_the_graphs_of_sessions_are_those_that_say_so() -> None:
@@ -185,9 +187,9 @@ def test_the_graphs_of_sessions_are_those_that_say_so() -> None:
 
 def test_walks_go_on_in_sessions_with_what_the_session_has_already() -> None:
     results: Counter[str] = Counter()
-    for order in walks(1, 200, FETCH_TRUNCATION):
-        held = opened(order.opening)
-        for taken in order.path:
+    for case in walks(1, 200, FETCH_TRUNCATION):
+        held = opened(case.opening)
+        for taken in case.path:
             before = held
             held, said = step(held, taken)
             if known(before, taken) is not None:
@@ -200,7 +202,7 @@ def test_walks_go_on_in_sessions_with_what_the_session_has_already() -> None:
 
 def test_who_keeps_no_sessions_is_given_none_in_walks() -> None:
     able = Capabilities("keeps none", EVERYTHING.can - IN_SESSION, EVERYTHING.reports)
-    assert all(taken[0] not in IN_SESSION for order in walks(1, 60, FETCH_TRUNCATION, able) for taken in order.path)
+    assert all(taken[0] not in IN_SESSION for case in walks(1, 60, FETCH_TRUNCATION, able) for taken in case.path)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -208,8 +210,8 @@ def test_who_keeps_no_sessions_is_given_none_in_walks() -> None:
 
 
 @cache
-def some_of_the_covers() -> tuple[Order, ...]:
-    return tuple(order for graph in OF_SESSIONS for order in cover_of(graph, FETCH_TRUNCATION).orders[::4])
+def some_of_the_covers() -> tuple[BrokerCase, ...]:
+    return tuple(case for graph in OF_SESSIONS for case in cover_of(graph, FETCH_TRUNCATION).cases[::4])
 
 
 def incremental(taken: Step) -> bool:
@@ -330,17 +332,17 @@ def test_a_broker_with_a_session_of_its_own_making_is_found_and_shrunk(wrong: Wr
 def test_what_an_unmodified_broker_said_in_sessions_is_told_from_what_a_wrong_one_says(wrong: WrongStep) -> None:
     """So the step of the main job that rechecks transcripts can fail for each of these."""
     node = transcript.read(place_of("4.3.1"))
-    orders = [order for order in node.orders if any(taken[0] in IN_SESSION for taken in order.path)]
-    assert len(orders) > 2000
-    assert play(node, orders, reference()).differences == ()
-    differences = play(node, orders[::4], reference(wrong=wrong)).differences
+    cases = [case for case in node.cases if any(taken[0] in IN_SESSION for taken in case.path)]
+    assert len(cases) > 2000
+    assert play(node, cases, reference()).differences == ()
+    differences = play(node, cases[::4], reference(wrong=wrong)).differences
     assert differences
     assert {field for found in differences for field in found.fields} <= WRONG[wrong]
 
 
 def test_a_session_that_withholds_a_divergence_is_found_and_named() -> None:
-    orders = cover_of("sessions", FETCH_TRUNCATION).orders
-    found = run(ReferenceNode(BUGS["apache/kafka#9434"].start()), orders[::4], FETCH_TRUNCATION)
+    cases = cover_of("sessions", FETCH_TRUNCATION).cases
+    found = run(ReferenceNode(BUGS["apache/kafka#9434"].start()), cases[::4], FETCH_TRUNCATION)
     assert {failure.shown.fields for failure in found.failures} == {("result",)}
     assert all("same as   apache/kafka#9434" in failure.text for failure in found.failures)
 

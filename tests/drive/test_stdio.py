@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegauge.drive.contract import EVERYTHING, Capabilities
+from tidegauge.drive.broker.contract import EVERYTHING
+from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.smoke import smoke
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.player import play, reference
-from tidegauge.drive.runs.run import run
+from tidegauge.drive.runner.player import play, reference
+from tidegauge.drive.runner.run import run
 from tidegauge.drive.transports.lines import DrivenProgramError, capabilities_of, parsed, report_of
 from tidegauge.drive.transports.stdio import StdioNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -45,11 +46,11 @@ def blame(command: list[str], timeout: float = 5.0) -> str:
 
 def test_the_reference_behind_stdio_agrees_over_the_cover_and_walks() -> None:
     """Side by side, in one process that is started once."""
-    orders = [*cover_of("small", FETCH_TRUNCATION).orders, *walks(1, 30, FETCH_TRUNCATION)]
+    cases = [*cover_of("small", FETCH_TRUNCATION).cases, *walks(1, 30, FETCH_TRUNCATION)]
     with StdioNode(SERVE) as node:
-        played = play(node, orders, reference())
+        played = play(node, cases, reference())
         assert played.differences == ()
-        assert played.steps == sum(len(order.path) + 1 for order in orders)
+        assert played.steps == sum(len(case.path) + 1 for case in cases)
         assert play(node, SMOKE, reference()).steps == 11
 
 
@@ -58,9 +59,9 @@ def test_the_reference_behind_stdio_agrees_over_the_cover_and_walks() -> None:
     [("hw-not-clamped", "KAFKA-3003"), ("diverging-end-one-low", "KAFKA-7897"), ("joins-one-low", "KAFKA-15221")],
 )
 def test_a_fault_behind_stdio_is_found_shrunk_and_named(fault: str, says: str) -> None:
-    orders = [*cover_of("small", FETCH_TRUNCATION).orders, *walks(1, 30, FETCH_TRUNCATION)]
+    cases = [*cover_of("small", FETCH_TRUNCATION).cases, *walks(1, 30, FETCH_TRUNCATION)]
     with StdioNode([*SERVE, "--fault", fault]) as node:
-        found = run(node, orders, FETCH_TRUNCATION)
+        found = run(node, cases, FETCH_TRUNCATION)
     assert found.exit_code == 1
     assert min(failure.shown.at for failure in found.failures) <= 12
     assert any(says in failure.text for failure in found.failures)

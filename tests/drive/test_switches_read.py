@@ -2,15 +2,15 @@
 
 import pytest
 
-from tidegauge.drive import transcript
-from tidegauge.drive.player import play, reference
-from tidegauge.drive.runs.findings import findings
-from tidegauge.drive.runs.releases import paths_that_show
-from tidegauge.drive.runs.shipped import place_of, profile_of
-from tidegauge.drive.runs.switches_read import switches_read
-from tidegauge.drive.transcript import TranscriptNode
-from tidegauge.drive.watched import watched
+from tidegauge.drive.broker import transcript
+from tidegauge.drive.broker.findings import findings
+from tidegauge.drive.broker.transcript import TranscriptNode
+from tidegauge.drive.profile_reads import watched
+from tidegauge.drive.runner.player import play, reference
+from tidegauge.drive.runner.shipped import place_of, profile_of
 from tidegauge.impl.profiles import FETCH_TRUNCATION
+from validation.releases.page import paths_that_show
+from validation.releases.switches_read import switches_read
 
 
 def test_what_is_read_is_noted_and_the_generation_is_the_same() -> None:
@@ -34,21 +34,21 @@ def node() -> TranscriptNode:
 
 
 def test_a_bug_shows_on_as_many_paths_as_if_all_were_played(node: TranscriptNode) -> None:
-    read = dict(zip(node.orders, switches_read(node.orders, profile_of(node)), strict=True))
+    read = dict(zip(node.cases, switches_read(node.cases, profile_of(node)), strict=True))
     skipped = shown = 0
     for bug in findings():
         if bug.is_in(profile_of(node)):
             count = paths_that_show(bug, node, read)
-            assert count == len(play(node, node.orders, reference(profile_of(node).switched(bug.right))).differences)
-            skipped += sum(not read[order] & bug.right.keys() for order in node.orders)
+            assert count == len(play(node, node.cases, reference(profile_of(node).switched(bug.right))).differences)
+            skipped += sum(not read[case] & bug.right.keys() for case in node.cases)
             shown += count
     assert shown > 20
-    assert skipped > len(node.orders), "there are bugs that most paths have nothing to do with"
+    assert skipped > len(node.cases), "there are bugs that most paths have nothing to do with"
 
 
 def test_a_path_whose_reads_are_not_noted_would_be_missed(node: TranscriptNode) -> None:
-    unread = dict.fromkeys(node.orders, frozenset[str]())
+    unread = dict.fromkeys(node.cases, frozenset[str]())
     (bug,) = (bug for bug in findings() if bug.name == "KAFKA-18991")
-    read = dict(zip(node.orders, switches_read(node.orders, profile_of(node)), strict=True))
+    read = dict(zip(node.cases, switches_read(node.cases, profile_of(node)), strict=True))
     assert paths_that_show(bug, node, read) > 0
     assert paths_that_show(bug, node, unread) == 0

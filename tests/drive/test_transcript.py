@@ -5,34 +5,35 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive import transcript
-from tidegauge.drive.contract import EVERYTHING, Capabilities
+from tidegauge.drive.broker import transcript
+from tidegauge.drive.broker.contract import EVERYTHING
+from tidegauge.drive.broker.transcript import TranscriptNode
+from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.controller import transcript as of_controller
 from tidegauge.drive.controller.explain import FINDINGS
 from tidegauge.drive.paths.graphs import cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.player import ReferenceNode, play, reference
-from tidegauge.drive.recording import Recorded, Recorder, TranscriptError
-from tidegauge.drive.reporting.rechecked import text_of
-from tidegauge.drive.runs import steps
-from tidegauge.drive.runs.controllers import paths_that_show, played_and_read
-from tidegauge.drive.runs.recheck import recheck
-from tidegauge.drive.runs.releases import PAGE, page
-from tidegauge.drive.runs.shipped import CONTROLLER, FOLDER, place_of, places, release_of, releases
-from tidegauge.drive.runs.steps import controllers_on_the_wire, kafka_on_the_wire
-from tidegauge.drive.transcript import TranscriptNode
+from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.recheck import recheck
+from tidegauge.drive.runner.rechecked import text_of
+from tidegauge.drive.runner.shipped import CONTROLLER, FOLDER, place_of, places, release_of, releases
+from tidegauge.drive.runner.transcript import Recorded, Recorder, TranscriptError
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.releases import named
+from validation.releases import job_steps as steps
+from validation.releases.controllers import paths_that_show, played_and_read
+from validation.releases.job_steps import controllers_on_the_wire, kafka_on_the_wire
+from validation.releases.page import PAGE, page
 
-ORDERS = (*cover_of("small", FETCH_TRUNCATION).orders, *walks(1, 30, FETCH_TRUNCATION))
+CASES = (*cover_of("small", FETCH_TRUNCATION).cases, *walks(1, 30, FETCH_TRUNCATION))
 
 
 def recorded(place: Path, profile: str, capabilities: Capabilities = EVERYTHING) -> Path:
     """What a generation does on the paths of today's."""
-    recorder = Recorder(ORDERS)
+    recorder = Recorder(CASES)
     start = reference(named(profile))
-    play(ReferenceNode(start, capabilities), ORDERS, reference(), recorder)
+    play(ReferenceNode(start, capabilities), CASES, reference(), recorder)
     transcript.write(place, capabilities, FETCH_TRUNCATION.name, recorder.recorded())
     return place
 
@@ -47,7 +48,7 @@ def test_the_generation_it_was_recorded_of_agrees_and_another_one_does_not(tmp_p
     node = transcript.read(recorded(tmp_path / "t", "fetch-truncation"))
     same = recheck(node)
     assert same.exit_code == 0
-    assert same.played.steps == sum(len(order.path) + 1 for order in ORDERS)
+    assert same.played.steps == sum(len(case.path) + 1 for case in CASES)
     assert recheck(node, fault="hw-not-clamped").exit_code == 1
     assert recheck(node, "release-3.4.0").exit_code == 1
 
@@ -101,14 +102,14 @@ def test_a_file_that_is_not_gzipped_or_not_there_is_refused(tmp_path: Path) -> N
 
 
 def test_what_is_not_known_stays_so_in_a_file(tmp_path: Path) -> None:
-    order, few = (
-        ORDERS[0]._replace(path=ORDERS[0].path[:1]),
+    case, few = (
+        CASES[0]._replace(path=CASES[0].path[:1]),
         Capabilities("few", EVERYTHING.can, frozenset({"leo", "hw", "proposal"})),
     )
     reports = ({"leo": 0, "hw": 0, "proposal": None}, {"proposal": None})
-    transcript.write(tmp_path / "t", few, FETCH_TRUNCATION.name, [Recorded(order, reports)])
+    transcript.write(tmp_path / "t", few, FETCH_TRUNCATION.name, [Recorded(case, reports)])
     read: list[object] = []
-    transcript.read(tmp_path / "t").play([order], lambda _number, _at, seen: read.append(seen) is None)
+    transcript.read(tmp_path / "t").play([case], lambda _number, _at, seen: read.append(seen) is None)
     assert tuple(read) == reports
 
 

@@ -9,35 +9,25 @@ from uuid import uuid4
 import pytest
 
 from tests.drive.test_frames import in_a_loop
-from tidegauge.drive import purgatory, transcript
-from tidegauge.drive.bugs.known import BUGS
-from tidegauge.drive.contract import (
-    EVERYTHING,
-    MAY_WAIT,
-    REPORTED,
-    Capabilities,
-    Node,
-    Opening,
-    Order,
-    Path,
-    Report,
-    Step,
-    Watch,
-)
-from tidegauge.drive.held import Held, Taken, WrongStep, opened
+from tidegauge.drive.broker import fetches as purgatory
+from tidegauge.drive.broker import transcript
+from tidegauge.drive.broker.contract import EVERYTHING, MAY_WAIT, REPORTED, BrokerCase, Opening
+from tidegauge.drive.broker.known_bugs import BUGS
+from tidegauge.drive.broker.reference import possible, step
+from tidegauge.drive.broker.state import Held, Taken, WrongStep, opened
+from tidegauge.drive.broker.transcript import TranscriptNode
+from tidegauge.drive.contract import Capabilities, Node, Path, Report, Step, Watch
 from tidegauge.drive.kafka_broker.clients import Calls, Topic, Versions, fetched
 from tidegauge.drive.kafka_broker.followers import Followers
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.player import Difference, ReferenceNode, Start, play, reference
 from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.recording import Recorder
-from tidegauge.drive.reference import possible, step
-from tidegauge.drive.reporting.shrink import shrunk
-from tidegauge.drive.reporting.text import story
-from tidegauge.drive.runs.run import run
-from tidegauge.drive.runs.shipped import place_of
-from tidegauge.drive.transcript import TranscriptNode
+from tidegauge.drive.runner.player import Difference, ReferenceNode, Start, play, reference
+from tidegauge.drive.runner.run import run
+from tidegauge.drive.runner.shipped import place_of
+from tidegauge.drive.runner.shrink import shrunk
+from tidegauge.drive.runner.text import story
+from tidegauge.drive.runner.transcript import Recorder
 from tidegauge.drive.transports.lines import DrivenProgramError, report_of
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.drive.wire.frames import Connection, Listener, Received
@@ -147,27 +137,27 @@ def test_a_cover_of_waiting_fetches_takes_only_what_they_have_part_in(graph: str
     made = cover_of(graph, FETCH_TRUNCATION)
     assert made.taken == made.local_steps
     assert made.unreached == 0
-    assert all(any(taken[0] == "fetch_and_wait" for taken in order.path) for order in made.orders)
+    assert all(any(taken[0] == "fetch_and_wait" for taken in case.path) for case in made.cases)
     able = Capabilities("none wait", EVERYTHING.can - {"fetch_and_wait"}, EVERYTHING.reports)
-    assert cover_of(graph, FETCH_TRUNCATION, able).orders == ()
+    assert cover_of(graph, FETCH_TRUNCATION, able).cases == ()
 
 
 def test_walks_are_the_same_but_for_what_waits() -> None:
     """What a broker that cannot be given such a fetch is given instead changes nothing else: in walks without sessions."""
     able = Capabilities("none wait", EVERYTHING.can - MAY_WAIT, EVERYTHING.reports)
 
-    def plain(order: Order) -> Path:
-        return tuple(("fetch", *taken[1:]) if taken[0] == "fetch_and_wait" else taken for taken in order.path)
+    def plain(case: BrokerCase) -> Path:
+        return tuple(("fetch", *taken[1:]) if taken[0] == "fetch_and_wait" else taken for taken in case.path)
 
     some, others = walks(1, 60, FETCH_TRUNCATION)[::2], walks(1, 60, FETCH_TRUNCATION, able)[::2]
-    assert [plain(order) for order in some] == [order.path for order in others]
+    assert [plain(case) for case in some] == [case.path for case in others]
     assert some != others
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Brokers that are wrong
 
-COVER = cover_of("waits", FETCH_TRUNCATION).orders[::4]
+COVER = cover_of("waits", FETCH_TRUNCATION).cases[::4]
 
 
 def forgetting(name: str) -> WrongStep:
@@ -189,7 +179,7 @@ class Late:
 
     capabilities = EVERYTHING
 
-    def play(self, orders: Sequence[Order], watch: Watch) -> None:
+    def play(self, cases: Sequence[BrokerCase], watch: Watch) -> None:
         """The right one, with what it has fetched held back."""
         back: dict[int, Report] = {}
 
@@ -198,14 +188,14 @@ class Late:
             back[number] = seen["fetched"]
             return watch(number, at, {**seen, "fetched": before})
 
-        ReferenceNode(reference()).play(orders, later)
+        ReferenceNode(reference()).play(cases, later)
 
 
 @pytest.mark.parametrize("name", ["append", "metadata"])
 def test_a_broker_that_never_completes_is_found_and_shrunk(name: str) -> None:
     """With the steps that say so: a wait, and what should have ended it."""
     found = shortest_of(ReferenceNode(reference(wrong=forgetting(name))))
-    assert [taken[0] for taken in found.order.path] == ["metadata", "fetch_and_wait", name]
+    assert [taken[0] for taken in found.case.path] == ["metadata", "fetch_and_wait", name]
     assert found.fields == ("fetched",)
     assert "! fetched   to 2: error=" in story(found, (), (), EVERYTHING.reports)
 
@@ -231,7 +221,7 @@ def test_a_broker_that_a_high_watermark_wakes_is_found_and_named() -> None:
 
 def test_a_broker_that_looks_after_every_step_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Too early: who leads again in a later epoch fences at once. What it did is recorded and held against the reference."""
-    recorder: Recorder[Order] = Recorder(COVER)
+    recorder: Recorder[BrokerCase] = Recorder(COVER)
     with monkeypatch.context() as eager:
         eager.setattr(purgatory, "_are_looked_at", lambda *_: True)
         play(ReferenceNode(reference()), COVER, reference(), recorder)
@@ -241,7 +231,7 @@ def test_a_broker_that_looks_after_every_step_is_found(monkeypatch: pytest.Monke
     assert {(found.step[0], found.fields) for found in differences if found.step} == {("metadata", ("fetched",))}
 
 
-def recorded_node(recorder: Recorder[Order]) -> TranscriptNode:
+def recorded_node(recorder: Recorder[BrokerCase]) -> TranscriptNode:
     """What was recorded as a broker."""
     node = TranscriptNode(EVERYTHING, FETCH_TRUNCATION.name, tuple(REPORTED))
     for one in recorder.recorded():
@@ -261,10 +251,10 @@ def shortest_of(node: Node) -> Difference:
 def test_what_an_unmodified_broker_completed_is_told_from_what_a_wrong_one_does(wrong: Start) -> None:
     """So the step of the main job that rechecks transcripts can fail for a fetch that waited."""
     node = transcript.read(place_of("4.3.1"))
-    orders = [order for order in node.orders if any(taken[0] == "fetch_and_wait" for taken in order.path)]
-    assert len(orders) > 400
-    assert play(node, orders, reference()).differences == ()
-    differences = play(node, orders, wrong).differences
+    cases = [case for case in node.cases if any(taken[0] == "fetch_and_wait" for taken in case.path)]
+    assert len(cases) > 400
+    assert play(node, cases, reference()).differences == ()
+    differences = play(node, cases, wrong).differences
     assert differences
     assert {found.fields for found in differences} == {("fetched",)}
 

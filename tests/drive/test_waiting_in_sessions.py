@@ -9,18 +9,20 @@ import pytest
 
 from tests.drive.test_sessions import APPEND, ELSE, INVALID, NOT_FOUND, SESSION, TOPIC, asked, empty, fetch, partition
 from tests.drive.test_waiting import ANOTHER_LEADS, LEADS, LEADS_AGAIN, read, recorded_node, taken_through
-from tidegauge.drive import reference as reference_
-from tidegauge.drive import sessions, steps, transcript
-from tidegauge.drive.contract import EVERYTHING, IN_SESSION, MAY_WAIT, Capabilities, Node, Order, Path, Report, Step
-from tidegauge.drive.held import Fetched, Held, opened
+from tidegauge.drive.broker import fetch_sessions as sessions
+from tidegauge.drive.broker import reference as reference_
+from tidegauge.drive.broker import steps, transcript
+from tidegauge.drive.broker.contract import EVERYTHING, IN_SESSION, MAY_WAIT, BrokerCase
+from tidegauge.drive.broker.reference import step
+from tidegauge.drive.broker.state import Fetched, Held, opened
+from tidegauge.drive.contract import Capabilities, Node, Path, Report, Step
 from tidegauge.drive.kafka_broker.clients import Calls, Versions
 from tidegauge.drive.kafka_broker.fetch_sessions import FetchSessions
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.player import ReferenceNode, play, reference
-from tidegauge.drive.recording import Recorder
-from tidegauge.drive.reference import step
-from tidegauge.drive.runs.shipped import place_of
+from tidegauge.drive.runner.player import ReferenceNode, play, reference
+from tidegauge.drive.runner.shipped import place_of
+from tidegauge.drive.runner.transcript import Recorder
 from tidegauge.drive.wire.compiler import Message
 from tidegauge.impl.client_messages import PartitionRead
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -124,18 +126,18 @@ def test_a_fetch_that_waits_in_a_session_is_told(name: str) -> None:
 def test_a_cover_takes_every_fetch_that_waits_in_a_session() -> None:
     made = cover_of(GRAPH, FETCH_TRUNCATION)
     assert (made.taken, made.unreached) == (made.local_steps, 0)
-    assert all(any(taken[0] == IN_SESSION_AND_WAIT for taken in order.path) for order in made.orders)
+    assert all(any(taken[0] == IN_SESSION_AND_WAIT for taken in case.path) for case in made.cases)
     able = Capabilities("none wait there", EVERYTHING.can - {IN_SESSION_AND_WAIT}, EVERYTHING.reports)
-    assert cover_of(GRAPH, FETCH_TRUNCATION, able).orders == ()
+    assert cover_of(GRAPH, FETCH_TRUNCATION, able).cases == ()
     assert {name for name, graph in GRAPHS.items() if graph.waits and graph.sessions} == {GRAPH}
 
 
 def test_it_does_to_the_leader_what_one_without_a_session_does() -> None:
     """On the whole cover; and where it is told something else, its session is why."""
     differences: Counter[str] = Counter()
-    for order in cover_of(GRAPH, FETCH_TRUNCATION).orders:
-        held = full = opened(order.opening)
-        for taken in order.path:
+    for case in cover_of(GRAPH, FETCH_TRUNCATION).cases:
+        held = full = opened(case.opening)
+        for taken in case.path:
             held, said = step(held, taken)
             full, same = step(full, without_session(taken, said["result"]))
             for field in said:
@@ -165,9 +167,9 @@ def why(taken: Step, said: Any, field: str) -> str:
 
 def test_walks_have_them_and_all_that_may_come_of_them() -> None:
     found: Counter[str] = Counter()
-    for order in walks(1, 400, FETCH_TRUNCATION):
-        held = opened(order.opening)
-        for taken in order.path:
+    for case in walks(1, 400, FETCH_TRUNCATION):
+        held = opened(case.opening)
+        for taken in case.path:
             waiting = held.contexts
             held, said = step(held, taken)
             found["waits"] += len(held.contexts) > len(waiting)
@@ -259,27 +261,27 @@ WRONG = (
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.__name__)
 def test_a_broker_that_is_wrong_about_them_is_found(wrong: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    orders = cover_of(GRAPH, FETCH_TRUNCATION).orders[::4]
-    recorder: Recorder[Order] = Recorder(orders)
+    cases = cover_of(GRAPH, FETCH_TRUNCATION).cases[::4]
+    recorder: Recorder[BrokerCase] = Recorder(cases)
     with monkeypatch.context() as patched:
         patched.setattr(*wrong())
-        play(ReferenceNode(reference()), orders, reference(), recorder)
-    differences = play(recorded_node(recorder), orders, reference()).differences
+        play(ReferenceNode(reference()), cases, reference(), recorder)
+    differences = play(recorded_node(recorder), cases, reference()).differences
     assert differences
     assert {field for found in differences for field in found.fields} <= {"result", "fetched", "hw", "proposal"}
 
 
 @cache
-def unmodified() -> tuple[Node, list[Order]]:
+def unmodified() -> tuple[Node, list[BrokerCase]]:
     """What 4.3.1 did, and where a fetch of its peers may have waited in a session."""
     node = transcript.read(place_of("4.3.1"))
-    return node, [order for order in node.orders if any(taken[0] == IN_SESSION_AND_WAIT for taken in order.path)]
+    return node, [case for case in node.cases if any(taken[0] == IN_SESSION_AND_WAIT for taken in case.path)]
 
 
 def test_an_unmodified_broker_does_what_the_reference_does() -> None:
-    node, orders = unmodified()
-    assert len(orders) > 800
-    assert play(node, orders, reference()).differences == ()
+    node, cases = unmodified()
+    assert len(cases) > 800
+    assert play(node, cases, reference()).differences == ()
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.__name__)
@@ -287,9 +289,9 @@ def test_what_an_unmodified_broker_did_is_told_from_what_a_wrong_one_does(
     wrong: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So the step of the main job that rechecks transcripts can fail for each of these."""
-    node, orders = unmodified()
+    node, cases = unmodified()
     monkeypatch.setattr(*wrong())
-    assert play(node, orders[::4], reference()).differences
+    assert play(node, cases[::4], reference()).differences
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -20,12 +20,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.fuzz.inputs import changed_bytes, changed_value
-from tidegauge.drive.contract import EVERYTHING, VERSION, Opening, frozen, step_of
-from tidegauge.drive.held import Held, opened, report
+from tidegauge.drive.broker.contract import EVERYTHING, VERSION, Opening, step_of
+from tidegauge.drive.broker.state import Held, opened, report
+from tidegauge.drive.contract import frozen
 from tidegauge.drive.paths.smoke import smoke
-from tidegauge.drive.player import given as taken
-from tidegauge.drive.player import play, reference
-from tidegauge.drive.runs.run import run, text_of
+from tidegauge.drive.runner.player import given as taken
+from tidegauge.drive.runner.player import play, reference
+from tidegauge.drive.runner.run import run, text_of
 from tidegauge.drive.transports.lines import DrivenProgramError, json_line
 from tidegauge.drive.transports.stdio import LONGEST_LINE, StdioNode
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -119,21 +120,21 @@ def outcome(seed: int, number: int) -> tuple[str, str]:
     began = time.monotonic()
     try:
         with StdioNode(["x"], launch=lambda _: Garbled(seed, number)) as node:
-            orders = [smoke(FETCH_TRUNCATION, node.capabilities)]
+            cases = [smoke(FETCH_TRUNCATION, node.capabilities)]
             if number % WHOLE == 0:
-                shown = run(node, orders, FETCH_TRUNCATION)
+                shown = run(node, cases, FETCH_TRUNCATION)
                 text_of(shown)
                 played = shown.played
             else:
-                played = play(node, orders, reference())
+                played = play(node, cases, reference())
     except DrivenProgramError as blamed:
         says = str(blamed)
         complete = says.startswith("the driven program: expected") and "; seen " in says and len(says) < 2000
         return "blamed", "" if complete else says
     except BaseException:  # that is what is looked for
         return "raised", traceback.format_exc()
-    if played.steps > 1 + len(orders[0].path):
-        return "conforms", f"{played.steps} steps of {1 + len(orders[0].path)}"
+    if played.steps > 1 + len(cases[0].path):
+        return "conforms", f"{played.steps} steps of {1 + len(cases[0].path)}"
     if time.monotonic() - began > 60:
         return "late", f"{time.monotonic() - began:.0f} s"
     return ("differs" if played.differences else "conforms"), ""

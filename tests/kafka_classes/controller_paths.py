@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from tests.kafka_classes.controller_tables import brokers_of, initial_configs, named, partition_of
 from tests.kafka_classes.replay import Sequence, Step
 from tests.kafka_classes.replay_controller import LISTED, THROWN, expect, levels
-from tidegauge.drive.controller.contract import ALL, Opening, Order, Path, is_step
+from tidegauge.drive.contract import Path
+from tidegauge.drive.controller.contract import ALL, ClusterOpening, ControllerCase, is_step
 from tidegauge.drive.controller.reference import Held, opened, step
 from tidegauge.drive.controller.report import Incarnations, state_report
 from tidegauge.impl.control.features import Features
@@ -34,7 +35,7 @@ OWN = frozenset({"register", "heartbeat", "sessionExpires"})
 class Translated(NamedTuple):
     """The path; how many steps of the sequence it has taken, and how many of them were left out."""
 
-    order: Order
+    case: ControllerCase
     steps: int
     left_out: int
 
@@ -42,7 +43,7 @@ class Translated(NamedTuple):
 def translated(sequence: Sequence, profile: Profile) -> Translated | None:
     """As much of a sequence as the contract has; None where not even its beginning is."""
     features, expected = sequence["init"]["feature"], beginning(sequence)
-    opening = Opening(features["level"], features["elr"], int(sequence["static"].get(MIN_IN_SYNC_REPLICAS, "1")))
+    opening = ClusterOpening(features["level"], features["elr"], int(sequence["static"].get(MIN_IN_SYNC_REPLICAS, "1")))
     numbers = Incarnations()
     path = begin(sequence)
     held, _ = _after(opened(opening, profile), path, numbers)
@@ -62,7 +63,7 @@ def translated(sequence: Sequence, profile: Profile) -> Translated | None:
                 break
             left_out += 1
         done += 1
-    return Translated(Order(opening, path, f"seed {sequence['seed']}"), done, left_out)
+    return Translated(ControllerCase(opening, path, f"seed {sequence['seed']}"), done, left_out)
 
 
 def beginning(sequence: Sequence) -> dict[str, Any]:

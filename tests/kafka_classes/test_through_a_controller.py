@@ -41,7 +41,7 @@ def test_a_controller_without_a_finding_is_told(switch: str, table: Table) -> No
     found, _ = paths(table, "4.3.1", FEW)
     profile = of_release("4.3.1")
     repaired = ReferenceNode(profile.switched({switch: not getattr(profile, switch)}))
-    assert play(repaired, [one.order for one in found], profile).differences
+    assert play(repaired, [one.case for one in found], profile).differences
 
 
 @pytest.mark.long
@@ -49,9 +49,9 @@ def test_a_controller_without_a_finding_is_told(switch: str, table: Table) -> No
 def test_a_process_does_what_the_classes_did(release: str, table: Table) -> None:
     found, steps = paths(table, release)
     with ControllerNode(release, jars(release)) as node:
-        shown = run(node, [one.order for one in found], of_release(release), log_lines=node.log_lines)
+        shown = run(node, [one.case for one in found], of_release(release), log_lines=node.log_lines)
     taken, left_out = sum(one.steps for one in found), sum(one.left_out for one in found)
     print(f"{len(found):,} sequences, {taken - left_out:,} of {steps:,} steps, {shown.played.steps:,} on the process")
     assert [failure.text for failure in shown.failures] == []
     assert shown.not_again == 0
-    assert shown.played.steps == sum(len(one.order.path) + 1 for one in found)
+    assert shown.played.steps == sum(len(one.case.path) + 1 for one in found)

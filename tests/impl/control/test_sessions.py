@@ -2,14 +2,15 @@
 
 import pytest
 
-from tidegauge.drive.controller.contract import Opening, Step
+from tidegauge.drive.contract import Step
+from tidegauge.drive.controller.contract import ClusterOpening
 from tidegauge.drive.controller.player import Under
 from tidegauge.drive.controller.scenarios import SCENARIOS, fenced, registers, topic, up
 from tidegauge.impl.error_codes import DUPLICATE_BROKER_REGISTRATION, UNKNOWN_SERVER_ERROR
 from tidegauge.impl.releases import of_release
 from tidegauge.impl.rules import NONE
 
-OPENING = Opening(30)
+OPENING = ClusterOpening(30)
 
 
 def errors(release: str, *steps: Step) -> list[int]:

@@ -1,0 +1,154 @@
+"""The broker of the reference, what is under way around it, and what it reports.
+
+What a broker does is decided in impl.cluster.broker and below. Here stands what the world around it remembers: the requests
+in flight, the proposal that the controller has not responded to, the producers and the peers who wait.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from tidegauge.drive.broker.contract import BROKER, Opening
+from tidegauge.drive.contract import Report, Step
+from tidegauge.impl.cluster.broker import Broker, settled
+from tidegauge.impl.messages import AlterPartitionRequest, BrokerState, FetchRequest, FetchResponse, Metadata, Request
+from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules, Setup
+from tidegauge.impl.replica.partition_state import Partition, PartitionState
+from tidegauge.impl.rules import NONE, UNDEFINED
+from tidegauge.impl.server.waiting import DelayedFetch
+from tidegauge.impl.sessions.fetch_session import FetchContext
+from tidegauge.impl.sessions.fetch_session_cache import FetchSession
+from tidegauge.impl.storage import log as log_
+from tidegauge.impl.table import Table
+
+NO_LIMIT = -1
+"""replica.lag.time.max.ms: below any time, so nobody who is behind has caught up in time."""
+
+
+Produced = tuple[tuple[int, int], ...]
+"""Base offset and error of appends that were waiting."""
+
+Fetched = Mapping[int, FetchResponse | None]
+"""The responses to fetches that were waiting, by peer; None where one in a session does not name the partition."""
+
+
+class Waiting(NamedTuple):
+    """An append with acks -1 that nobody has answered yet."""
+
+    base: int
+    end: int
+
+
+class Held(NamedTuple):
+    """The broker, and what is under way around it. `highest_epoch`: the highest leader epoch it has heard of. `fetches`: by
+    peer, the fetch that waits. `sessions`: by peer, its fetch session; `lost`: whose session went with its process;
+    `contexts`: what a fetch that waits means in a session.
+
+    `wrong` is what a broker with a bug makes of a step that the right one has taken.
+    """
+
+    setup: Setup
+    opening: Opening
+    broker: Broker = Broker(Partition(BROKER))
+    requests: tuple[tuple[int, Request], ...] = ()
+    proposal: AlterPartitionRequest | None = None
+    proposed: PartitionState = PartitionState()
+    waiting: tuple[Waiting, ...] = ()
+    fetches: Table[int, DelayedFetch] = Table()
+    sessions: Table[int, FetchSession] = Table()
+    contexts: Table[int, FetchContext] = Table()
+    lost: tuple[int, ...] = ()
+    partition_epoch: int = UNDEFINED
+    highest_epoch: int = UNDEFINED
+    wrong: "WrongStep | None" = None
+
+    def request(self, peer: int) -> Request | None:
+        """What is in flight to a peer."""
+        return dict(self.requests).get(peer)
+
+    @property
+    def overtaken(self) -> bool:
+        """Whether metadata came while the controller's response to the proposal is still on its way."""
+        return self.proposal is not None and self.broker.partition.state != self.proposed
+
+
+Taken = tuple[Held, Report | None]
+"""After a step: the broker, and the response to the step's request."""
+
+WrongStep = Callable[[Held, Step, Held, Report | None], Taken]
+"""Gets the broker before a step, the step, and what the right broker makes of both; gives what a wrong one makes of it."""
+
+
+def opened(
+    opening: Opening, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None, wrong: WrongStep | None = None
+) -> Held:
+    """An empty replica of a broker that has read no metadata."""
+    setup = Setup(rules or Rules(), profile, opening.min_insync_replicas, replica_lag_time_max_ms=NO_LIMIT)
+    return Held(setup, opening, wrong=wrong)
+
+
+NOTHING_FETCHED: Fetched = MappingProxyType({})
+
+
+def report(held: Held, result: Report | None = None, produced: Produced = (), fetched: Fetched = NOTHING_FETCHED) -> Report:
+    """Everything that can be reported."""
+    log, proposal = held.broker.partition.log, held.proposal
+    return {
+        "result": result,
+        "requests": {str(peer): _request_json(held.setup, request) for peer, request in held.requests},
+        "proposal": None
+        if proposal is None
+        else {
+            "isr": [*proposal.isr],
+            "leader_epoch": proposal.leader_epoch,
+            "partition_epoch": proposal.partition_epoch,
+        },
+        "produced": [[*answered] for answered in produced],
+        "fetched": {str(peer): named_json(response) for peer, response in fetched.items()},
+        "leo": log.end,
+        "hw": log.hw,
+        "log_start": log.start,
+        "ends": [[*log_.end_offset_for_epoch(held.setup, log, epoch)] for epoch in range(held.highest_epoch + 1)],
+    }
+
+
+def fetch_json(response: FetchResponse) -> Report:
+    """A response to a peer's fetch."""
+    if response.error != NONE:
+        return {"error": response.error}
+    return {
+        "error": NONE,
+        "hw": response.hw,
+        "log_start": response.log_start,
+        "records": [[batch.base, batch.last, batch.epoch] for batch in response.records],
+        "diverging": [response.diverging_epoch, response.diverging_end] if response.is_diverging else None,
+    }
+
+
+def named_json(response: FetchResponse | None) -> Report | None:
+    """The same of one that waits, or that does not name the partition: null."""
+    return None if response is None else fetch_json(response)
+
+
+def _request_json(setup: Setup, request: Request) -> dict[str, int]:
+    """What of a request the generation has in its messages."""
+    current = request.current_leader_epoch if setup.profile.fencing else UNDEFINED
+    if not isinstance(request, FetchRequest):
+        return {"current_leader_epoch": current, "leader_epoch": request.leader_epoch}
+    last = request.last_fetched_epoch if setup.profile.truncation_on_fetch else UNDEFINED
+    return {
+        "current_leader_epoch": current,
+        "fetch_offset": request.fetch_offset,
+        "last_fetched_epoch": last,
+        "log_start": request.log_start,
+    }
+
+
+def cache_of(held: Held, *, eligible: bool) -> Metadata:
+    """The broker's metadata cache: whether its peers may join the ISR."""
+    return tuple(BrokerState(b, fenced=not eligible) for b in (BROKER, *held.opening.peers))
+
+
+def led(held: Held, partition: Partition) -> Held:
+    """The broker with its partition changed."""
+    return held._replace(broker=settled(held.broker._replace(partition=partition)))

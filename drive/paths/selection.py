@@ -1,0 +1,60 @@
+"""Which paths a broker is taken through: ten steps, the covers of graphs, random walks; and how much of it all that is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from tidegauge.drive.broker.contract import EXTRAS, REPORTED, STEPS, BrokerCase
+from tidegauge.drive.contract import Capabilities
+from tidegauge.drive.paths.graphs import USUAL, cover_of, graph_named
+from tidegauge.drive.paths.smoke import smoke as ten_steps
+from tidegauge.drive.paths.walks import walks as drawn
+from tidegauge.impl.profiles import Profile
+
+
+def cases_for(
+    capabilities: Capabilities,
+    profile: Profile,
+    *,
+    graphs: Sequence[str] | None = None,
+    walks: int = 0,
+    seed: int = 1,
+    smoke: bool = False,
+    scenarios: Mapping[str, BrokerCase] = MappingProxyType({}),
+    echo: Callable[[str], None] = lambda _: None,
+) -> tuple[list[BrokerCase], list[str]]:
+    """The orders, each once though two sources have it, and a line of coverage for each source. `graphs` None: the usual
+    ones. `scenarios` by name.
+    """
+    cases, lines = [], list(_lacking(capabilities))
+    if smoke:
+        cases.append(ten_steps(profile, capabilities))
+        lines.append(f"smoke: {len(cases[0].path)} steps")
+    if scenarios:
+        cases += scenarios.values()
+        files = {name.partition("@")[0] for name in scenarios}
+        lines.append(f"scenarios: {len(files)}, as {len(scenarios)} brokers see them")
+    for name in USUAL if graphs is None else graphs:
+        echo(f"graph {name}: {graph_named(name).says}")
+        cover = cover_of(name, profile, capabilities)
+        cases += cover.cases
+        share = 100 * cover.taken / cover.local_steps if cover.local_steps else 0.0
+        lines.append(
+            f"graph {name}: {cover.transitions:,} transitions are {cover.local_steps:,} local steps; {cover.taken:,} of "
+            f"them ({share:.0f} %) are taken, by {len(cover.cases):,} paths"
+        )
+    if walks:
+        cases += drawn(seed, walks, profile, capabilities)
+        lines.append(f"walks: {walks:,} with seed {seed}")
+    return list(dict.fromkeys(cases)), lines
+
+
+def _lacking(capabilities: Capabilities) -> list[str]:
+    """What a broker declared that it does not have: it costs coverage."""
+    lines = []
+    cannot = [name for name in (*STEPS, *EXTRAS) if name not in capabilities.can]
+    if cannot:
+        lines.append(f"cannot be given: {', '.join(cannot)}")
+    unknown = [name for name in REPORTED if name not in capabilities.reports]
+    if unknown:
+        lines.append(f"does not report: {', '.join(unknown)}")
+    return lines

@@ -1,0 +1,213 @@
+"""Which release of Kafka shows what: `python -m validation.releases.page` makes docs/kafka-releases.md from the
+transcripts that are shipped; with releases named it plays those first, on unmodified brokers and controllers, and records
+them anew.
+
+Rules of this file
+
+1. A release shows a bug on a path where the reference without that bug does something else than the broker did.
+2. Where the reference reads none of a bug's switches, it does the same without it: such a path is not played.
+3. What a release does is what its profile says: on none of its paths the broker differs from that. Else the command fails.
+4. Where releases are named, the columns of transcripts that come out as they were stand as they are. Without a name every
+   column is made anew, as it has to be when the reference has changed.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from operator import call
+from pathlib import Path
+
+from tidegauge.conformance.judging.workers import workers
+from tidegauge.drive.broker import transcript
+from tidegauge.drive.broker.contract import IN_SESSION, MAY_WAIT, BrokerCase
+from tidegauge.drive.broker.findings import Finding, findings
+from tidegauge.drive.broker.transcript import TranscriptNode
+from tidegauge.drive.contract import Capabilities
+from tidegauge.drive.kafka_broker.node import KafkaNode
+from tidegauge.drive.kafka_process.jars import jars_of
+from tidegauge.drive.paths.named import ROUNDED, named_scenarios
+from tidegauge.drive.paths.selection import cases_for
+from tidegauge.drive.runner.player import play, reference
+from tidegauge.drive.runner.run import run, text_of
+from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, FOLDER, place_of, places, profile_of, releases
+from tidegauge.drive.runner.transcript import Recorder
+from tidegauge.impl.errors import TidegaugeError
+from tidegauge.impl.profiles import Profile
+from tidegauge.impl.releases import RELEASE, named, version_of
+from validation.releases import controllers
+from validation.releases.columns import Column, Columns, rows, table, tables
+from validation.releases.switches_read import switches_read
+
+GRAPHS = ("two", "crash", "starts", "acks", "waits", "both", "sessions", "session_starts", "session_waits", "isr", "three")
+SCENARIOS = ("F1", "F2", "F3", ROUNDED)
+WALKS, SEED = 200, 1
+LAGS = frozenset({"lag"})
+PARTS = (*GRAPHS, "walks", "scenarios")
+"""What a release is taken through, all of it unless some are named."""
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "kafka-releases.md"
+HEAD = """# Releases of Kafka on their own wire
+
+Each release was taken through the local steps of the graphs {graphs}, through {walks} walks
+(seed {seed}), and through the scenarios {scenarios} ([what they show](findings.md)), as an unmodified broker process
+whose controller, peers and clients are the suite's ([how](drive.md#an-unmodified-kafka-broker)). Whatever the suite knows to
+have changed since the first of them, one here has it and one does not. What a release did is recorded in
+[`drive/transcripts`](../drive/transcripts) and held against the reference in `./run conformance`. The graphs
+are those of a release's own profile, so not all have as many paths. This page is made from those files by
+`python -m validation.releases.page`; `./run kafka` records them anew.
+
+A number is on how many paths a release shows a bug: the reference without it does something else there. An empty field: the
+release does not have it, by its profile, and no path says otherwise.
+"""
+CONTROLLERS = """## Their controllers
+
+Each controller was taken through the scenarios of [F4 to F13](findings.md#the-controller-f4-to-f13), through every step of
+the graphs {graphs} that the contract has, and through
+{walks} walks (seed {seed}), as an unmodified process whose brokers, clients and time are the suite's
+([how](drive.md#an-unmodified-kafka-controller)). F11 has no scenario here, for it needs brokers with logs; its row counts
+where min.insync.replicas was raised and the leader kept its epoch, which is the controller's part of it.
+
+A number is on how many paths a controller does what the reference without the finding does not. A finding with a scenario is
+counted where its scenario shows it: before 4.3 a reassignment that is taken back (F7) leaves the same lists, and completes.
+"""
+
+
+def paths_that_show(finding: Finding, node: TranscriptNode, read: Mapping[BrokerCase, frozenset[str]]) -> int:
+    """On how many paths a broker did what the reference without a bug does not. `read`: the switches read on each path."""
+    without = profile_of(node).switched(finding.right)
+    cases = [case for case in node.cases if read[case] & finding.right.keys()]
+    return len(play(node, cases, reference(without)).differences)
+
+
+def column(place: Path) -> Column:
+    """What stands in a broker's column."""
+    node = transcript.read(place)
+    profile, played = profile_of(node), play(node, node.cases, reference(profile_of(node)))
+    read = dict(zip(node.cases, switches_read(node.cases, profile), strict=True))
+    return {
+        "paths": f"{played.cases:,}",
+        "paths with three brokers": f"{_with_peers(node, 2):,}",
+        "paths with a fetch that may wait": f"{_with_any(node, MAY_WAIT):,}",
+        "paths with a fetch in a session": f"{_with_any(node, IN_SESSION):,}",
+        "paths on which lag times run out": f"{_with_any(node, LAGS):,}",
+        "steps": f"{played.steps:,}",
+        "paths that differ from its own profile": f"{len(played.differences):,}",
+        **{one.name: paths_that_show(one, node, read) if one.is_in(profile) else None for one in findings()},
+    }
+
+
+def page(folder: Path, same: Collection[Path] = ()) -> str:
+    """The whole page, of what brokers did and what controllers did. `same`: transcripts whose columns stand in the page."""
+    standing = tables(PAGE.read_text(encoding="utf-8")) if same else [{}, {}]
+
+    def made(kind: str, of: Callable[[Path], Column], known: Columns) -> list[list[str]]:
+        found = dict(zip(releases(folder, kind), places(folder, kind), strict=True))
+        return rows(of, found, {release: known[release] for release in known if found.get(release) in same})
+
+    head = HEAD.format(graphs=", ".join(GRAPHS), walks=WALKS, seed=SEED, scenarios=", ".join(SCENARIOS))
+    ours = made(BROKER, column, standing[0])
+    says = {finding.name: finding.says for finding in findings()}
+    sentences = [f"* **{row[0]}** {says[row[0]]}" for row in ours if says.get(row[0])]
+    graphs = ", ".join(controllers.GRAPHS)
+    second = CONTROLLERS.format(graphs=graphs, walks=controllers.WALKS, seed=controllers.SEED)
+    theirs = made(CONTROLLER, controllers.column, standing[1])
+    notes = controllers.sentences(theirs)
+    return "\n".join((head, table(ours), "", *sentences, "", second, table(theirs), "", *notes, ""))
+
+
+def _with_peers(node: TranscriptNode, peers: int) -> int:
+    """How many of the paths have so many peers."""
+    return sum(len(case.opening.peers) == peers for case in node.cases)
+
+
+def _with_any(node: TranscriptNode, names: frozenset[str]) -> int:
+    """How many of the paths have one of these steps."""
+    return sum(any(taken[0] in names for taken in case.path) for case in node.cases)
+
+
+def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) -> tuple[bool, str]:
+    """Play a release on an unmodified broker and record it; whether it does what its profile says, and a text.
+
+    Where not all parts are played, what was recorded of the others stays, but for paths on which it differed, and the file
+    is as if all had been played.
+    """
+    profile, place = named(f"{RELEASE}{release}"), place_of(release, folder)
+    began = time.monotonic()
+    with KafkaNode(release, jars_of(release, jars)) as node:
+        cases, coverage = _cases_of(parts, node.capabilities, profile)
+        all_of_them = set(parts) == set(PARTS)
+        whole = cases if all_of_them else _cases_of(PARTS, node.capabilities, profile)[0]
+        recorder = Recorder(cases)
+        shown = run(node, cases, profile, coverage, recorder, log_lines=node.log_lines)
+        before = () if all_of_them else transcript.read(place).recorded()
+        recorded = {one.case: one for one in (*before, *recorder.recorded())}
+        transcript.write(place, node.capabilities, profile.name, [recorded[one] for one in whole if one in recorded])
+    return not shown.played.differences, f"{text_of(shown)} ({time.monotonic() - began:.0f} s)"
+
+
+def _cases_of(parts: Sequence[str], capabilities: Capabilities, profile: Profile) -> tuple[list[BrokerCase], list[str]]:
+    """The paths of some parts, and their coverage."""
+    scenarios = SCENARIOS if "scenarios" in parts else ()
+    found = [one for name in scenarios for one in named_scenarios(name, profile, capabilities)]
+    return cases_for(
+        capabilities,
+        profile,
+        graphs=[name for name in GRAPHS if name in parts],
+        walks=WALKS if "walks" in parts else 0,
+        seed=SEED,
+        scenarios={one.name: one.case for one in found},
+    )
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Record the releases that are named, then make the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("release", nargs="*", help="releases to play on unmodified brokers and controllers")
+    parser.add_argument(
+        "--jars", type=Path, help="a folder with a folder of jars per release; by default Maven fetches them"
+    )
+    parser.add_argument(
+        "--only", action="append", choices=PARTS, help="play this alone, on brokers, and keep what else was recorded"
+    )
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where the transcripts are (default those shipped)")
+    args = parser.parse_args()
+    jars = {release: args.jars and args.jars / release for release in args.release}
+    asked: list[Callable[[], tuple[bool, str]]] = [
+        partial(record, release, jars[release], args.folder, args.only or PARTS) for release in args.release
+    ]
+    if not args.only:
+        newer = (release for release in args.release if version_of(release) >= controllers.FIRST)
+        asked += [partial(controllers.record, release, jars[release], args.folder) for release in newer]
+    does_as_it_should = []
+    before = _recorded(args.folder) if args.release else {}
+    try:
+        with workers(os.cpu_count() or 1) as side_by_side:
+            for does, says in side_by_side(call, asked):
+                _say(says)
+                does_as_it_should.append(does)
+    except TidegaugeError as problem:
+        sys.stderr.write(f"{problem}\n")
+        return 2
+    same = [place for place, recorded in _recorded(args.folder).items() if before.get(place) == recorded]
+    PAGE.write_text(page(args.folder, same), encoding="utf-8")
+    _say(
+        f"{PAGE} is made anew" + (f", but for {len(same)} columns: their transcripts came out as they were" if same else "")
+    )
+    return 0 if all(does_as_it_should) else 1
+
+
+def _recorded(folder: Path) -> dict[Path, bytes]:
+    """Every transcript, whose bytes depend on nothing but what was done."""
+    return {place: place.read_bytes() for kind in (BROKER, CONTROLLER) for place in places(folder, kind)}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

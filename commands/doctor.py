@@ -46,10 +46,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _compiles() -> tuple[bool, str]:
-    """Whether the library that moves the clocks of a driven process is there or can be made, and what says so."""
-    from tidegauge.drive.kafka_process.clock import NoLibraryError, made
+    """Whether the library that moves the clocks of a driven process is there or can be built, and what says so."""
+    from tidegauge.drive.kafka_process.clock import NoLibraryError, build_library
 
     try:
-        return True, f"clock.c is compiled, {made()}"
+        return True, f"clock.c is compiled, {build_library()}"
     except NoLibraryError as problem:
         return False, str(problem)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.impl.control.features import ELR_VERSION, METADATA_VERSION
 from tidegauge.impl.control.partition_registration import (
     LOST,
@@ -58,7 +58,7 @@ class LogRecord(NamedTuple):
 
     offset: int
     name: str
-    body: Message
+    body: WireMessage
 
 
 class Names:
@@ -125,7 +125,7 @@ class Image:
                 if isinstance(found, BrokerRegistrationChangeRecord):
                     self.changed_at[found.broker_id] = offset
 
-    def _record(self, name: str, body: Message) -> Record | None:
+    def _record(self, name: str, body: WireMessage) -> Record | None:
         if name not in _READ:
             return None
         if "brokerId" in body and self._names.broker(body["brokerId"]) is None:
@@ -134,7 +134,7 @@ class Image:
             return None
         return _READ[name](self, body)
 
-    def _topic(self, body: Message) -> Record | None:
+    def _topic(self, body: WireMessage) -> Record | None:
         topic = self._names.topic(body["name"])
         if topic is None:
             return None
@@ -142,15 +142,15 @@ class Image:
         self._topics[body["topicId"]] = topic
         return TopicRecord(topic)
 
-    def _remove_topic(self, body: Message) -> Record:
+    def _remove_topic(self, body: WireMessage) -> Record:
         topic = self._topics.pop(body["topicId"])
         del self.topic_ids[topic]
         return RemoveTopicRecord(topic)
 
-    def _tp(self, body: Message) -> TopicPartition:
+    def _tp(self, body: WireMessage) -> TopicPartition:
         return TopicPartition(self._topics[body["topicId"]], body["partitionId"])
 
-    def _partition(self, body: Message) -> Record:
+    def _partition(self, body: WireMessage) -> Record:
         brokers = self._names.brokers
         directories = self._directories(body.get("directories") or ())
         registration = PartitionRegistration(
@@ -168,7 +168,7 @@ class Image:
         )
         return PartitionRecord(self._tp(body), registration)
 
-    def _partition_change(self, body: Message) -> Record:
+    def _partition_change(self, body: WireMessage) -> Record:
         leader, recovery = body.get("leader", NO_LEADER_CHANGE), body.get("leaderRecoveryState", NO_CHANGE)
         directories = body.get("directories")
         fields = ChangedFields(
@@ -184,7 +184,7 @@ class Image:
         )
         return PartitionChangeRecord(self._tp(body), fields)
 
-    def _some(self, body: Message, name: str) -> tuple[int, ...] | None:
+    def _some(self, body: WireMessage, name: str) -> tuple[int, ...] | None:
         found = body.get(name)
         return None if found is None else self._names.brokers(found)
 
@@ -194,10 +194,10 @@ class Image:
     def _directories(self, found: Iterable[UUID]) -> tuple[str, ...]:
         return tuple(map(self._names.directory, found))
 
-    def _broker(self, body: Message) -> int:
+    def _broker(self, body: WireMessage) -> int:
         return self._leader(body["brokerId"])
 
-    def _register(self, body: Message) -> Record:
+    def _register(self, body: WireMessage) -> Record:
         return RegisterBrokerRecord(
             self._broker(body),
             body["brokerEpoch"],
@@ -207,7 +207,7 @@ class Image:
             self._directories(body.get("logDirs") or ()),
         )
 
-    def _registration_change(self, body: Message) -> Record:
+    def _registration_change(self, body: WireMessage) -> Record:
         return BrokerRegistrationChangeRecord(
             self._broker(body),
             body["brokerEpoch"],
@@ -216,10 +216,10 @@ class Image:
             self._directories(body.get("logDirs") or ()),
         )
 
-    def _unregister(self, body: Message) -> Record:
+    def _unregister(self, body: WireMessage) -> Record:
         return UnregisterBrokerRecord(self._broker(body), body["brokerEpoch"])
 
-    def _config(self, body: Message) -> Record | None:
+    def _config(self, body: WireMessage) -> Record | None:
         kind = next((kind for kind, number in TYPES.items() if number == body["resourceType"]), None)
         name: str | None = body["resourceName"]
         if kind == TOPIC:
@@ -231,11 +231,11 @@ class Image:
             return None
         return ConfigRecord(ConfigResource(kind, name), body["name"], body["value"])
 
-    def _clear_elr(self, body: Message) -> Record | None:
+    def _clear_elr(self, body: WireMessage) -> Record | None:
         topic = self._names.topic(body["topicName"]) if body["topicName"] else ""
         return None if topic is None else ClearElrRecord(topic)
 
-    def _feature(self, body: Message) -> Record | None:
+    def _feature(self, body: WireMessage) -> Record | None:
         known = body["name"] in {METADATA_VERSION, ELR_VERSION}
         return FeatureLevelRecord(body["name"], body["featureLevel"]) if known else None
 

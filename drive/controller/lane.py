@@ -23,7 +23,7 @@ from tidegauge.drive.controller.contract import ALL
 from tidegauge.drive.controller.image import Image, Names
 from tidegauge.drive.controller.process import ControllerProcess
 from tidegauge.drive.kafka_process.process import CLUSTER_ID
-from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import HOST
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.impl.control.replication_control import ReplicationControl
@@ -81,7 +81,7 @@ class Lane:
             if known is None or known.fenced:
                 self._leaving.discard(broker)
 
-    async def register(self, broker: int, *, new: bool, previous: int, directories: tuple[str, ...]) -> Message:
+    async def register(self, broker: int, *, new: bool, previous: int, directories: tuple[str, ...]) -> WireMessage:
         """BrokerRegistration."""
         incarnation = self.incarnations.get(broker)
         incarnation = uuid4() if new or incarnation is None else incarnation
@@ -119,7 +119,7 @@ class Lane:
         fence: bool = False,
         shut_down: bool = False,
         offline: tuple[str, ...] = (),
-    ) -> Message:
+    ) -> WireMessage:
         """BrokerHeartbeat."""
         epoch = self.epoch(broker, lag)
         if not lag and broker in self.epochs:

@@ -4,8 +4,8 @@ Source: KIP-595 (observers, diverging and fenced epochs), KIP-631 (the frame of 
 """
 
 from tidegauge.drive.controller.image import LogRecord
-from tidegauge.drive.kafka_broker.metadata_log import TOPIC_ID
-from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.kafka_broker.controller import TOPIC_ID
+from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Connection
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import Cursor, WireError, read_uvarint
@@ -32,7 +32,7 @@ class Observer:
         """What is committed and was not read yet; nothing while the quorum has another leader epoch than was known."""
         found: list[LogRecord] = []
         while True:
-            response = await self._connection.call("Fetch", self._version, self._request())
+            response = await self._connection.request("Fetch", self._version, self._request())
             part = response["responses"][0]["partitions"][0] if not response["errorCode"] else response
             if part["errorCode"] in OTHER_EPOCH and "currentLeader" in part:
                 self.epoch = max(self.epoch, part["currentLeader"]["leaderEpoch"])
@@ -48,7 +48,7 @@ class Observer:
         """Hang up."""
         self._connection.close()
 
-    def _request(self) -> Message:
+    def _request(self) -> WireMessage:
         partition = {
             "partition": 0,
             "currentLeaderEpoch": self.epoch,

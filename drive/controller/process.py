@@ -17,14 +17,13 @@ from typing import TypeVar
 from tidegauge.drive.controller.image import LogRecord
 from tidegauge.drive.controller.left_sessions import LeftSessions
 from tidegauge.drive.controller.observer import Observer
-from tidegauge.drive.kafka_process.clock import clock
+from tidegauge.drive.kafka_process.clock import make_clock
 from tidegauge.drive.kafka_process.jars import release_in
 from tidegauge.drive.kafka_process.process import KafkaProcess
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import API_VERSIONS, HOST, Call, Connection
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import API_VERSIONS, HOST, PATIENCE, Connection, WireRequest
 from tidegauge.drive.wire.messages import Messages, definitions_in
 from tidegauge.drive.wire.primitives import WireError
-from tidegauge.drive.wire.signs import PATIENCE
 from tidegauge.impl.control.features import METADATA_VERSION
 from tidegauge.impl.error_codes import NOT_CONTROLLER
 
@@ -75,11 +74,11 @@ class ControllerProcess:
 
     def __init__(self, jars: Path) -> None:
         self.release = release_in(jars) or ""
-        self.clock = clock()
+        self.clock = make_clock()
         self._jars = jars
         self._messages = Messages(definitions_in([*jars.glob("kafka-clients-*.jar"), *jars.glob("kafka-metadata-*.jar")]))
         self.left_sessions = LeftSessions(self.clock)
-        self.supported: list[Message] = []
+        self.supported: list[WireMessage] = []
         self.levels: dict[str, int] = {}
         self.is_read = False
         """Whether nothing was asked of it since its log was read: then there is nothing more in it (rule 1)."""
@@ -96,20 +95,20 @@ class ControllerProcess:
         self.observer = Observer(self._messages, other, self.versions["Fetch"].stop - 1)
         await self._until(self._begun, "a metadata.version in its log")
 
-    async def call(self, name: str, body: Message, version: int | None = None) -> Message:
+    async def call(self, name: str, body: WireMessage, version: int | None = None) -> WireMessage:
         """One request, in the newest version that both sides have; again after a moment while it does not lead."""
         (response,) = await self._called([self._call(name, body, version)])
         return response
 
-    def _call(self, name: str, body: Message, version: int | None = None) -> Call:
+    def _call(self, name: str, body: WireMessage, version: int | None = None) -> WireRequest:
         newest = self.versions[name].stop - 1
-        return Call(name, newest if version is None else min(version, newest), body)
+        return WireRequest(name, newest if version is None else min(version, newest), body)
 
-    async def _called(self, calls: Sequence[Call]) -> list[Message]:
-        async def asked() -> list[Message] | None:
+    async def _called(self, calls: Sequence[WireRequest]) -> list[WireMessage]:
+        async def asked() -> list[WireMessage] | None:
             self.is_read = False
             try:
-                responses = await self.connection.calls(calls)
+                responses = await self.connection.exchange(calls)
             except OSError:
                 self.connection = await Connection.open(self._messages, self._port)
                 return None
@@ -161,11 +160,11 @@ class ControllerProcess:
         except OSError:
             return None
 
-    async def _features(self) -> list[Message]:
+    async def _features(self) -> list[WireMessage]:
         """What a broker of this release supports, as the controller says of itself."""
         version = min(4, self.versions[API_VERSIONS].stop - 1)
         who = {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "1"}
-        found = await self.connection.call(API_VERSIONS, version, who)
+        found = await self.connection.request(API_VERSIONS, version, who)
         return [
             {"name": one["name"], "minSupportedVersion": one["minVersion"], "maxSupportedVersion": one["maxVersion"]}
             for one in found["supportedFeatures"]
@@ -188,7 +187,7 @@ class ControllerProcess:
             raise WireError(f"the controller: expected {what} within {PATIENCE:g} s; seen {seen}") from None
 
 
-def leads_not(response: Message) -> bool:
+def leads_not(response: WireMessage) -> bool:
     """Whether a controller that does not lead responded: in the whole, or in its only part."""
     if response.get("errorCode") == NOT_CONTROLLER:
         return True

@@ -9,7 +9,7 @@ from tidegauge.drive.controller.image import TYPES
 from tidegauge.drive.controller.lane import Lane
 from tidegauge.drive.controller.reference import FEATURES
 from tidegauge.drive.controller.report import Incarnations
-from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.impl.rules import NONE, UNDEFINED
 
@@ -20,20 +20,20 @@ UPGRADE, SAFE_DOWNGRADE = 1, 2
 """FeatureUpdate.UpgradeType."""
 
 
-def configure(kind: str, name: str, key: str, value: str | None) -> tuple[str, Message]:
+def configure(kind: str, name: str, key: str, value: str | None) -> tuple[str, WireMessage]:
     """IncrementalAlterConfigs of one key; the name is the process's."""
     config = {"name": key, "configOperation": DELETE if value is None else SET, "value": value}
     resource = {"resourceType": TYPES[kind], "resourceName": name, "configs": [config]}
     return "IncrementalAlterConfigs", {"resources": [resource], "validateOnly": False}
 
 
-def update_feature(name: str, level: int, *, upgrade: bool) -> tuple[str, Message]:
+def update_feature(name: str, level: int, *, upgrade: bool) -> tuple[str, WireMessage]:
     """UpdateFeatures of one feature."""
     update = {"feature": name, "maxVersionLevel": level, "upgradeType": UPGRADE if upgrade else SAFE_DOWNGRADE}
     return "UpdateFeatures", {"timeoutMs": TIMEOUT_MS, "featureUpdates": [update]}
 
 
-def error_of(response: Message) -> int:
+def error_of(response: WireMessage) -> int:
     """The error of a response: of the whole, or of the one part that was asked for, however deep it lies."""
     if response.get("errorCode", NONE) != NONE:
         return int(response["errorCode"])
@@ -45,7 +45,7 @@ def _are_parts(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and _has_error(value[0])
 
 
-def _has_error(part: Message) -> bool:
+def _has_error(part: WireMessage) -> bool:
     return "errorCode" in part or any(_are_parts(value) for value in part.values())
 
 
@@ -182,7 +182,7 @@ async def _update_feature(lane: Lane, _: Incarnations, name: str, level: int, up
     return await _by_error(lane, *update_feature(FEATURES[name], level, upgrade=upgrade))
 
 
-async def _by_error(lane: Lane, name: str, body: Message) -> Result:
+async def _by_error(lane: Lane, name: str, body: WireMessage) -> Result:
     return {"error": error_of(await lane.process.call(name, body))}
 
 

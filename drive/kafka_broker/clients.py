@@ -1,6 +1,6 @@
-"""What clients and followers ask a broker about one partition.
+"""Requests of clients and followers to the broker, about one partition, and the parts of their responses.
 
-Rule of this file: everything here is an ordinary request on a client's connection; nothing is installed in the broker.
+Rule of this file: every one is an ordinary request on a client's connection; nothing is installed in the broker.
 """
 
 import time
@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from uuid import UUID
 
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Call
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.traces.segments.record_batch import batch_of, encode, header
 
@@ -18,6 +18,8 @@ LATEST_TIMESTAMP, EARLIEST_TIMESTAMP = -1, -2
 ONE_BATCH, PLENTY = 1, 1 << 20
 FOREVER_MS = (1 << 31) - 1
 LONG_OVER_MS = -(1 << 31)
+BY_NAME_UNTIL = {"Produce": 12}
+"""The last version that names topics (KIP-516)."""
 
 
 class Topic(NamedTuple):
@@ -27,26 +29,15 @@ class Topic(NamedTuple):
     name: str
 
 
-class Versions:
-    """Which version of each request is spoken with a broker: the newest that is stable on both sides."""
+class PartitionRequests:
+    """Makes requests about one partition, in the newest version that both sides have (`versions`, by request name)."""
 
-    def __init__(self, shared: Mapping[str, range]) -> None:
-        self._shared = shared
-
-    def __getitem__(self, name: str) -> int:
-        highest = self._shared[name].stop - 1
-        return min(highest, _NAMES_UNTIL.get(name, highest))
-
-
-_NAMES_UNTIL = {"Produce": 12}
-"""The last version that goes by topic name (KIP-516)."""
-
-
-class Calls:
-    """Requests about one partition, in the versions that are spoken."""
-
-    def __init__(self, versions: Versions) -> None:
+    def __init__(self, versions: Mapping[str, range]) -> None:
         self._versions = versions
+
+    def _version(self, name: str) -> int:
+        newest = self._versions[name].stop - 1
+        return min(newest, BY_NAME_UNTIL.get(name, newest))
 
     def fetch(
         self,
@@ -59,12 +50,12 @@ class Calls:
         broker_epoch: int = UNDEFINED,
         max_bytes: int = PLENTY,
         waits: bool = False,
-    ) -> Call:
-        """A full fetch that waits for nothing, or for a byte however long; a follower's if `replica` is a broker."""
-        version = self._versions["Fetch"]
-        who: Message = {"replicaId": replica}
+    ) -> WireRequest:
+        """Make a full fetch. `replica`: a broker id for a follower's fetch. `waits`: for a byte, however long that takes."""
+        version = self._version("Fetch")
+        sender: WireMessage = {"replicaId": replica}
         if version >= 15:
-            who = {"replicaState": {"replicaId": replica, "replicaEpoch": broker_epoch}}
+            sender = {"replicaState": {"replicaId": replica, "replicaEpoch": broker_epoch}}
         partition = {
             "partition": 0,
             "currentLeaderEpoch": current_leader_epoch,
@@ -74,59 +65,61 @@ class Calls:
             "partitionMaxBytes": max_bytes,
         }
         topics = [{"topicId": topic.id, "partitions": [partition]}]
-        time_out = {"maxWaitMs": FOREVER_MS, "minBytes": 1} if waits else {"maxWaitMs": 0, "minBytes": 0}
-        limits = {**time_out, "maxBytes": max_bytes, "sessionId": 0, "sessionEpoch": UNDEFINED}
-        return Call("Fetch", version, {**who, **limits, "topics": topics})
+        wait = {"maxWaitMs": FOREVER_MS, "minBytes": 1} if waits else {"maxWaitMs": 0, "minBytes": 0}
+        limits = {**wait, "maxBytes": max_bytes, "sessionId": 0, "sessionEpoch": UNDEFINED}
+        return WireRequest("Fetch", version, {**sender, **limits, "topics": topics})
 
-    def list_offsets(self, topic: Topic, timestamp: int, replica: int, current_leader_epoch: int = UNDEFINED) -> Call:
-        """The earliest or the latest offset."""
+    def list_offsets(self, topic: Topic, timestamp: int, replica: int, current_leader_epoch: int = UNDEFINED) -> WireRequest:
+        """Ask for the earliest or the latest offset."""
         partition = {"partitionIndex": 0, "currentLeaderEpoch": current_leader_epoch, "timestamp": timestamp}
         topics = [{"name": topic.name, "partitions": [partition]}]
-        return Call("ListOffsets", min(7, self._versions["ListOffsets"]), {"replicaId": replica, "topics": topics})
+        body = {"replicaId": replica, "topics": topics}
+        return WireRequest("ListOffsets", min(7, self._version("ListOffsets")), body)
 
-    def offsets_for_leader_epoch(self, topic: Topic, replica: int, current_leader_epoch: int, leader_epoch: int) -> Call:
-        """Where a leader epoch ends."""
+    def offsets_for_leader_epoch(
+        self, topic: Topic, replica: int, current_leader_epoch: int, leader_epoch: int
+    ) -> WireRequest:
+        """Ask where a leader epoch ends."""
         partition = {"partition": 0, "currentLeaderEpoch": current_leader_epoch, "leaderEpoch": leader_epoch}
         topics = [{"topic": topic.name, "partitions": [partition]}]
-        version = self._versions["OffsetForLeaderEpoch"]
-        return Call("OffsetForLeaderEpoch", version, {"replicaId": replica, "topics": topics})
+        name = "OffsetForLeaderEpoch"
+        return WireRequest(name, self._version(name), {"replicaId": replica, "topics": topics})
 
-    def produce(self, topic: Topic, acks: int) -> Call:
-        """One record, of now: retention would remove one of long ago."""
+    def produce(self, topic: Topic, acks: int) -> WireRequest:
+        """Write one record. Its timestamp is the present: retention would remove an old record."""
         records = encode(batch_of(0, UNDEFINED, [b"x"], int(time.time() * 1000)))
         data = [{"name": topic.name, "partitionData": [{"index": 0, "records": records}]}]
         body = {"acks": acks, "timeoutMs": FOREVER_MS, "topicData": data}
-        return Call("Produce", self._versions["Produce"], body)
+        return WireRequest("Produce", self._version("Produce"), body)
 
-    def delete_records(self, topic: Topic, offset: int) -> Call:
-        """Delete what lies before an offset, and wait for no follower, nor be counted as one that waits.
-
-        While the count of those changes, any follower's fetch may find that a low watermark has risen, and wake fetches that
-        wait (Partition#updateFollowerFetchState reads it twice). One that waits for 0 ms is counted until the timer's thread
-        has run; one whose time was over long ago never is (TimingWheel#add).
-        """
+    def delete_records(self, topic: Topic, offset: int) -> WireRequest:
+        """Delete the records before an offset, without waiting for followers."""
+        # The timeout lies far in the past on purpose. A deletion that waits is counted, and while that count changes, any
+        # follower's fetch may find that a low watermark has risen and wake fetches that wait
+        # (Partition#updateFollowerFetchState reads the count twice). With 0 ms it is counted until the timer's thread has
+        # run; one that was over long ago is never counted (TimingWheel#add).
         partitions = [{"partitionIndex": 0, "offset": offset}]
         body = {"topics": [{"name": topic.name, "partitions": partitions}], "timeoutMs": LONG_OVER_MS}
-        return Call("DeleteRecords", self._versions["DeleteRecords"], body)
+        return WireRequest("DeleteRecords", self._version("DeleteRecords"), body)
 
 
-def fetched(response: Message) -> Message:
-    """The one partition of a fetch response. An error of the whole stands for one of the partition."""
+def fetched_partition(response: WireMessage) -> WireMessage:
+    """Return the one partition of a fetch response; an error of the whole response counts as the partition's."""
     if response["errorCode"]:
         return {"errorCode": response["errorCode"]}
-    found: Message = response["responses"][0]["partitions"][0]
-    return found
+    partition: WireMessage = response["responses"][0]["partitions"][0]
+    return partition
 
 
-def diverging_of(found: Message) -> tuple[int, int] | None:
-    """Where a fetch response says that the logs part."""
-    diverging = found.get("divergingEpoch") or {"epoch": UNDEFINED, "endOffset": UNDEFINED}
+def diverging_of(partition: WireMessage) -> tuple[int, int] | None:
+    """Return the diverging epoch and its end offset in a partition of a fetch response, None when the logs agree."""
+    diverging = partition.get("divergingEpoch") or {"epoch": UNDEFINED, "endOffset": UNDEFINED}
     return None if diverging["epoch"] == UNDEFINED else (diverging["epoch"], diverging["endOffset"])
 
 
-def batches_of(found: Message) -> list[list[int]]:
-    """Base, last offset and leader epoch of each batch of a fetch response."""
-    data, at, batches = found["records"] or b"", 0, []
+def batches_of(partition: WireMessage) -> list[list[int]]:
+    """Return base offset, last offset and leader epoch of each batch in a partition of a fetch response."""
+    data, at, batches = partition["records"] or b"", 0, []
     while at < len(data):
         batch, at = header(data, at)
         batches.append([batch.base, batch.last, batch.epoch])

@@ -1,15 +1,16 @@
-"""The check of the ISR (ReplicaManager#maybeShrinkIsr), made to run when a step says so, by a process whose clocks are ours.
+"""The check of the ISR (ReplicaManager#maybeShrinkIsr), run when a step says so, on a process whose clocks the driver moves.
 
 Rules of this file
 
-1. The check comes every half of replica.lag.time.max.ms by the monotonic clock, which nobody else moves: by itself it comes
-   once, when the process starts, for no process lives until the next. Who lags it finds by the time of day.
-2. That passes the lag time before each step: a follower has caught up in time if it stands at the log end, and only then
-   (Replica#isCaughtUp). It is what the reference has, and replica.lag.time.max.ms=-2 where nothing is moved.
-3. A check looks at all partitions. So it runs when every lane that plays has come to such a step: nobody's is amid another.
-   What it proposes for partitions that wait for their turn is refused, and they are as they were.
-4. High watermarks are written as often, by the same thread and after it, as they were begun later
-   (ReplicaManager#startHighWatermarkCheckPointThread): a new file is the sign that a check is over.
+1. The check runs every half of replica.lag.time.max.ms by the monotonic clock, which nothing else moves: by itself it runs
+   once, when the process starts, because no process lives until the next one. Which replica lags it decides by the time of
+   day.
+2. The lag time passes before each step. So a follower is in time if it is at the log end, and only then
+   (Replica#isCaughtUp). That is what the reference has, and replica.lag.time.max.ms=-2 where no clock can be moved.
+3. One check covers all partitions. So it runs when every slot that plays has come to such a step, and no other partition is
+   in the middle of one. What it proposes for partitions between two steps is refused, and they are as they were.
+4. High watermarks are written as often, by the same thread, after the check, because that task was scheduled later
+   (ReplicaManager#startHighWatermarkCheckPointThread): a new checkpoint file shows that the check is over.
 """
 
 import asyncio
@@ -19,87 +20,92 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
-from tidegauge.drive.kafka_broker.controller import Controller
+from tidegauge.drive.kafka_broker.controller import ControllerStub
 from tidegauge.drive.kafka_process.clock import MovedClock
+from tidegauge.drive.wire.frames import PATIENCE
 from tidegauge.drive.wire.primitives import WireError
-from tidegauge.drive.wire.signs import PATIENCE
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
 
 T = TypeVar("T")
 
 LAG_MS = 1_200_000
-LAG = LAG_MS / 1000
+LAG_SECONDS = LAG_MS / 1000
 CHECKED_EVERY_MS = LAG_MS // 2
+PASSED_SECONDS = LAG_SECONDS + 1
+"""What passes before a step: more than the lag time."""
 
-PASSED = LAG + 1
-"""What passes before a step, in seconds: more than the lag time."""
-
-LOOKED_AFTER = 0.002
-"""How often the file is looked at, in seconds."""
+POLL_SECONDS = 0.002
+"""Between two looks at the checkpoint file."""
 
 
 class LagCheck:
-    """That of one broker; `passed` counts how often the lag time has."""
+    """The check of one broker. `checkpoint`: the file that shows its end; `lag_times_passed`: how often the lag time has."""
 
-    def __init__(self, controller: Controller, clock: MovedClock, written: Path) -> None:
-        self._controller, self._clock, self._written = controller, clock, written
+    def __init__(self, controller: ControllerStub, clock: MovedClock, checkpoint: Path) -> None:
+        self._controller, self._clock, self._checkpoint = controller, clock, checkpoint
         self._playing = 0
-        self._here: dict[UUID, asyncio.Future[None]] = {}
-        self.passed = 0
+        self._asked: dict[UUID, asyncio.Future[None]] = {}
+        self.lag_times_passed = 0
 
     def pass_time(self) -> None:
-        """Nobody was there a moment ago."""
-        self._clock.advance_date(PASSED)
-        self.passed += 1
+        """Let the lag time pass on the time of day."""
+        self._clock.advance_date(PASSED_SECONDS)
+        self.lag_times_passed += 1
 
     def play(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
-        """What a lane plays, which counts from now on: until it is done, no check runs but when it is in `run`."""
+        """Wrap what a slot plays. Until it is done, no check runs except while it waits in `run`."""
+        # Counted now, not when the task begins: else the check could run after one slot's step, before the others begin.
         self._playing += 1
-        return self._played(work)
+        return self._play(work)
 
-    async def _played(self, work: Coroutine[Any, Any, T]) -> T:
+    async def _play(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             result = await work
         finally:
             self._playing -= 1
-        await self._run_if_all_are_here()
+        # This may have been the last that the others waited for.
+        await self._run_if_all_wait()
         return result
 
     async def run(self, topic: UUID) -> None:
-        """Have the check run, once for the partitions of all lanes, and wait until it is over."""
+        """Ask for a check for a partition, and wait until it is over. One check serves all that have asked by then."""
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._here[topic] = over
-        await self._run_if_all_are_here()
+        self._asked[topic] = over
+        await self._run_if_all_wait()
         await over
 
-    async def _run_if_all_are_here(self) -> None:
-        if not self._here or len(self._here) < self._playing:
+    async def _run_if_all_wait(self) -> None:
+        if not self._asked or len(self._asked) < self._playing:
             return
-        here, self._here = self._here, {}
-        proposals, before = self._controller.proposals, self._file()
-        await proposals.exchanged()  # not every step is looked at: what a leader proposed before is no doing of the check
-        known = {*proposals.waiting, *here}
-        self._clock.advance(CHECKED_EVERY_MS / 1000)
-        await self._written_anew(before)
+        asked, self._asked = self._asked, {}
+        proposals, before = self._controller.proposals, self._file_identity()
+        # Not every step reads the state: a proposal that a leader made before is taken in now, so that it does not look like
+        # one of the check.
         await proposals.exchanged()
-        for topic in proposals.waiting.keys() - known:
+        expected = {*proposals.pending, *asked}
+        self._clock.advance(CHECKED_EVERY_MS / 1000)
+        await self._wait_for_new_file(before)
+        await proposals.exchanged()
+        for topic in proposals.pending.keys() - expected:
             proposals.respond(topic, {"errorCode": INELIGIBLE_REPLICA})
         await proposals.exchanged()
-        for over in here.values():
+        for over in asked.values():
             over.set_result(None)
 
-    async def _written_anew(self, before: tuple[int, int] | None) -> None:
-        """Nobody says that a file is new, so it is looked at. Raises WireError when that takes too long."""
-        ends = time.monotonic() + PATIENCE
-        while not await self._controller.signs.within(lambda: self._file() != before, LOOKED_AFTER):
-            if time.monotonic() > ends:
+    async def _wait_for_new_file(self, before: tuple[int, int] | None) -> None:
+        """Poll until the checkpoint is another file than `before`. Raises WireError when that takes too long."""
+        deadline = time.monotonic() + PATIENCE
+        # Waiting on the conditions, not in a sleep, notices at once when the broker has gone.
+        while not await self._controller.conditions.wait_up_to(POLL_SECONDS, lambda: self._file_identity() != before):
+            if time.monotonic() > deadline:
                 raise WireError(
-                    f"the broker: expected a check of the ISR within {PATIENCE:g} s; seen the old {self._written.name}"
+                    f"the broker: expected a check of the ISR within {PATIENCE:g} s; seen the old {self._checkpoint.name}"
                 )
 
-    def _file(self) -> tuple[int, int] | None:
+    def _file_identity(self) -> tuple[int, int] | None:
+        # A checkpoint is written beside its place and renamed (CheckpointFile#write): a new one is another inode.
         try:
-            found = self._written.stat()
+            status = self._checkpoint.stat()
         except FileNotFoundError:
             return None
-        return found.st_ino, found.st_mtime_ns
+        return status.st_ino, status.st_mtime_ns

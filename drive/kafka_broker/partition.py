@@ -1,7 +1,7 @@
-"""A partition of an unmodified broker that one path is played on: what each step of the contract is on the wire.
+"""A partition of an unmodified broker on which one path is played: how each step of the contract goes over the wire.
 
-Rule of this file: everything a broker does by itself has a sign that it is done: metadata that was applied, the next fetch
-of a peer, the next AlterPartition request. A step waits for its signs; what then is not there will not come.
+Rule of this file: everything that a broker does by itself has something that shows it is done: applied metadata, the next
+fetch to a peer, the next AlterPartition request. A step waits for these. What is not there afterwards will not come.
 """
 
 import asyncio
@@ -15,77 +15,84 @@ from tidegauge.drive.kafka_broker.clients import (
     ONE_BATCH,
     batches_of,
     diverging_of,
-    fetched,
+    fetched_partition,
 )
-from tidegauge.drive.kafka_broker.fetch_sessions import FetchSessions
-from tidegauge.drive.kafka_broker.followers import Followers, Read
-from tidegauge.drive.kafka_broker.metadata_log import MetadataRecord
-from tidegauge.drive.kafka_broker.peers import Peer, fetch_response
-from tidegauge.drive.kafka_broker.producers import Producers
-from tidegauge.drive.kafka_broker.worker_slot import Lane
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Call
+from tidegauge.drive.kafka_broker.controller import MetadataRecord
+from tidegauge.drive.kafka_broker.peers import fetch_response
+from tidegauge.drive.kafka_broker.waiting_requests import PeerSessions, Producers, ReadPartition, WaitingFetches
+from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl.error_codes import INVALID_UPDATE_VERSION, REQUEST_TIMED_OUT
 from tidegauge.impl.rules import NONE, UNDEFINED
 
-ANOTHER_INCARNATION = 1_000_000
-"""Added to a broker epoch: a fetch of it is served, but it is not the one that the metadata cache knows (KIP-903)."""
+OTHER_INCARNATION = 1_000_000
+"""Added to a broker epoch: a fetch with it is served, but it is not the epoch that the metadata cache has (KIP-903)."""
 
 TOPIC_CONFIG = 2
 UNREAD: Report = {"result": None, "requests": {}, "proposal": None, "produced": [], "fetched": {}}
-"""What is known of a process that has read no metadata: it has no such partition, so nobody can ask for its log."""
+"""The report of a process that has read no metadata: it has no such partition, so nobody can ask for its log."""
 
 
-class Partition:
-    """A partition that one path is played on."""
+class DrivenPartition:
+    """A partition on which one path is played, with the peers and the connection of a slot."""
 
-    def __init__(self, lane: Lane, opening: Opening) -> None:
-        self._lane, self._broker, self._opening, self.topic = lane, lane.broker, opening, lane.topic()
-        self._peers = {name: lane.peers[name] for name in opening.peers}
+    def __init__(self, slot: WorkerSlot, opening: Opening) -> None:
+        self._slot, self._broker, self._opening, self.topic = slot, slot.broker, opening, slot.new_topic()
+        self._peers = {name: slot.peers[name] for name in opening.peers}
+        # Steps name brokers 1, 2, ..; the broker knows them by the ids of the slot.
         self._ids = {BROKER: BROKER, UNDEFINED: UNDEFINED, **{name: peer.node for name, peer in self._peers.items()}}
         self._names = {node: name for name, node in self._ids.items()}
-        self._producers, self._followers = Producers(lane), Followers(lane)
-        self._sessions = FetchSessions(self.topic, lane.other)
-        self._highest_epoch, self._created = UNDEFINED, False
+        self._producers, self._waiting_fetches = Producers(slot), WaitingFetches(slot)
+        self._sessions = PeerSessions(self.topic, slot.other)
+        self._highest_epoch, self._is_created = UNDEFINED, False
 
     # -----------------------------------------------------------------------------------------------------------------
-    # What it reports
+    # Reports
 
     def opening(self) -> Report:
-        """Before any step: the broker has no such partition, and nothing on disk."""
+        """Return the report before any step: the broker has no such partition, and nothing on disk."""
         return {**UNREAD, "leo": 0, "hw": 0, "log_start": 0, "ends": []}
 
-    async def given(self, step: Step, known: Report | None = None) -> Report:
-        """Take a step; what is seen then. `known`: what was seen after the same steps on another partition; it is taken for
-        seen where this one says the same by itself.
+    async def take(self, step: Step, known: Report | None = None) -> Report:
+        """Take a step and return the report.
+
+        `known`: the report after the same steps on another partition; it is returned in place of a new one if it can stand
+        for one. Raises WireError and OSError.
         """
         name, *arguments = step
         if self._broker.lag_check is not None:
             self._broker.lag_check.pass_time()
         result = await getattr(self, f"_{name}")(*arguments)
-        if known is not None and self._says(result, known):
+        if known is not None and self._may_reuse(result, known):
             return known
         return await self.report(result)
 
-    def _says(self, result: Report | None, known: Report) -> bool:
-        """Whether what is known without a look is the same; what was told to who waited is not."""
-        return (
-            known["result"] == result
-            and known["requests"] == self._requests()
-            and not (known["produced"] or known["fetched"])
-        )
+    def _may_reuse(self, result: Report | None, known: Report) -> bool:
+        """Return whether `known`, a report read after the same steps on another partition, can stand for a new one.
+
+        Compares only what the broker says without being asked: this step's result and the fetches in flight.
+        """
+        # A waiting request gets its response once, on its own connection, and a report takes it from there: a known report
+        # that has one cannot stand for reading the one of this partition.
+        if known["produced"] or known["fetched"]:
+            return False
+        return known["result"] == result and known["requests"] == self._requests()
 
     async def report(self, result: Report | None = None) -> Report:
-        """Everything that is seen of the broker and its partition."""
-        await self._broker.controller.proposals.exchanged()
-        replica = await self._broker.looks.replica_of(self.topic, self._highest_epoch + 1)
-        await asyncio.sleep(0)  # what came with the last response of this is taken in, too
+        """Read everything that the contract reports; `result` is that of the step."""
+        proposals = self._broker.controller.proposals
+        # A proposal is made in the course of a step and sent soon after: a request made from now on has it.
+        await proposals.exchanged()
+        replica = await self._broker.state_reader.read(self.topic, self._highest_epoch + 1)
+        # Responses that arrived together with that of the read are taken in when the loop goes round.
+        await asyncio.sleep(0)
         return {
             "result": result,
             "requests": self._requests(),
-            "proposal": self._proposal(),
-            "produced": self._producers.answered(),
-            "fetched": {str(name): _named_json(found) for name, found in self._followers.answered().items()},
+            "proposal": self._proposal_json(proposals.pending.get(self.topic.id)),
+            "produced": self._producers.take_responses(),
+            "fetched": {str(name): _fetch_json(one) for name, one in self._waiting_fetches.take_responses().items()},
             "leo": replica.leo,
             "hw": replica.hw,
             "log_start": replica.log_start,
@@ -93,157 +100,166 @@ class Partition:
         }
 
     def _requests(self) -> dict[str, dict[str, int]]:
-        return {str(name): found for name, peer in self._peers.items() if (found := self._request(peer))}
-
-    def _request(self, peer: Peer) -> dict[str, int] | None:
-        found = peer.fetched(self.topic.id)
-        if found is None:
-            return None
+        """Return the fetches in flight, by the peer that they go to."""
+        in_flight = ((name, peer.request_in_flight(self.topic.id)) for name, peer in self._peers.items())
         return {
-            "current_leader_epoch": found.current_leader_epoch,
-            "fetch_offset": found.fetch_offset,
-            "last_fetched_epoch": found.last_fetched_epoch,
-            "log_start": found.log_start,
+            str(name): {
+                "current_leader_epoch": request.current_leader_epoch,
+                "fetch_offset": request.fetch_offset,
+                "last_fetched_epoch": request.last_fetched_epoch,
+                "log_start": request.log_start,
+            }
+            for name, request in in_flight
+            if request is not None
         }
 
-    def _proposal(self) -> dict[str, Any] | None:
-        found = self._broker.controller.proposals.waiting.get(self.topic.id)
-        if found is None:
+    def _proposal_json(self, proposal: WireMessage | None) -> dict[str, Any] | None:
+        if proposal is None:
             return None
-        isr = found.get("newIsr") or [one["brokerId"] for one in found["newIsrWithEpochs"]]
+        # Since KIP-903 (version 3) members of a proposed ISR carry their broker epochs.
+        isr = proposal.get("newIsr") or [member["brokerId"] for member in proposal["newIsrWithEpochs"]]
         return {
             "isr": sorted(self._names[node] for node in isr),
-            "leader_epoch": found["leaderEpoch"],
-            "partition_epoch": found["partitionEpoch"],
+            "leader_epoch": proposal["leaderEpoch"],
+            "partition_epoch": proposal["partitionEpoch"],
         }
 
     # -----------------------------------------------------------------------------------------------------------------
-    # The controller
+    # Steps of the controller
 
-    def write(self, leader: int, leader_epoch: int, partition_epoch: int, isr: tuple[int, ...]) -> int:
-        """Register the partition as it is to be; the offset of it in the metadata log."""
+    def write_registration(self, leader: int, leader_epoch: int, partition_epoch: int, isr: tuple[int, ...]) -> int:
+        """Write the partition's registration, and its topic first; return the offset in the metadata log."""
         controller = self._broker.controller
-        if not self._created:
-            controller.append(MetadataRecord("TopicRecord", {"name": self.topic.name, "topicId": self.topic.id}))
+        if not self._is_created:
+            controller.create_topic(self.topic.name, self.topic.id)
             if self._opening.min_insync_replicas > 1:
                 value = str(self._opening.min_insync_replicas)
                 config = {"resourceType": TOPIC_CONFIG, "resourceName": self.topic.name}
                 controller.append(
                     MetadataRecord("ConfigRecord", {**config, "name": "min.insync.replicas", "value": value}, 0)
                 )
-            self._created = True
+            self._is_created = True
         self._highest_epoch = max(self._highest_epoch, leader_epoch)
         replicas = [BROKER, *(peer.node for peer in self._peers.values())]
-        members = [self._ids[name] for name in isr]
-        return controller.partition(self.topic.id, replicas, members, self._ids[leader], leader_epoch, partition_epoch)
+        members, leader_id = [self._ids[name] for name in isr], self._ids[leader]
+        return controller.register_partition(self.topic.id, replicas, members, leader_id, leader_epoch, partition_epoch)
 
     async def _metadata(self, leader: int, leader_epoch: int, partition_epoch: int, isr: tuple[int, ...]) -> None:
-        await self._broker.applied(self.write(leader, leader_epoch, partition_epoch, isr))
-        await self.follows(leader)
+        await self._broker.wait_until_applied(self.write_registration(leader, leader_epoch, partition_epoch, isr))
+        await self.wait_until_fetched_from(leader)
 
-    async def follows(self, leader: int) -> None:
-        """Wait until its fetcher thread has asked for it; a request that is in flight stays."""
+    async def wait_until_fetched_from(self, leader: int) -> None:
+        """Wait until the broker fetches from the leader that its metadata names, if that is a peer."""
         peer = self._peers.get(leader)
-        if peer is not None and peer.fetched(self.topic.id) is None:
-            await peer.ask_again()
+        # The fetcher thread has the partition now, but its request in flight may be from before that. Only one that does
+        # not have the partition is renewed: in another leader epoch an old request stays in flight, which the path needs.
+        if peer is not None and peer.request_in_flight(self.topic.id) is None:
+            await peer.fetch_again()
 
     async def _lag(self, _peers: tuple[int, ...]) -> None:
-        """All that lag: the check takes no one alone."""
+        # The check of a broker finds every replica that lags, so the step always names them all (see NOT_GIVEN, lag_apart).
         assert self._broker.lag_check is not None
         await self._broker.lag_check.run(self.topic.id)
 
     async def _alter_partition_response(self, error: int, partition_epoch: int, isr: tuple[int, ...]) -> None:
         proposals = self._broker.controller.proposals
-        if self.topic.id not in proposals.waiting:
+        # The step before may have reused a known report: then the proposal is perhaps still on its way.
+        if self.topic.id not in proposals.pending:
             await proposals.exchanged()
-        response: Message = {"errorCode": error}
+        response: WireMessage = {"errorCode": error}
         if error == NONE:
-            asked = proposals.waiting[self.topic.id]
-            members = [self._ids[name] for name in isr]
-            response = {"errorCode": NONE, "leaderId": BROKER, "leaderEpoch": asked["leaderEpoch"], "isr": members}
+            leader_epoch, members = proposals.pending[self.topic.id]["leaderEpoch"], [self._ids[name] for name in isr]
+            response = {"errorCode": NONE, "leaderId": BROKER, "leaderEpoch": leader_epoch, "isr": members}
             response["partitionEpoch"] = partition_epoch
         proposals.respond(self.topic.id, response)
+        # The request after the response shows that the broker has handled it.
         await proposals.exchanged()
 
     # -----------------------------------------------------------------------------------------------------------------
-    # Clients and followers
+    # Steps of clients and followers: done when the response is there
 
     async def _append(self, acks: int) -> Report | None:
         return await self._producers.append(self.topic, acks)
 
-    async def _fetch(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report:
-        call = await self._fetch_call(name, epoch, offset, last_epoch, may_join)
-        return _fetch_json(fetched((await self._lane.connection.calls([call]))[0]))
+    async def _fetch(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report | None:
+        request = await self._peer_fetch(name, epoch, offset, last_epoch, may_join)
+        return _fetch_json(fetched_partition(await self._send(request)))
 
     async def _fetch_and_wait(self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool) -> Report | None:
-        call = await self._fetch_call(name, epoch, offset, last_epoch, may_join, waits=True)
-        return _named_json(await self._followers.fetch(name, call, fetched))
+        request = await self._peer_fetch(name, epoch, offset, last_epoch, may_join, waits=True)
+        return _fetch_json(await self._waiting_fetches.fetch(name, request, fetched_partition))
 
     async def _fetch_in_session(
         self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
     ) -> Report | None:
-        full = await self._fetch_call(name, epoch, offset, last_epoch, may_join)
-        return await self._answered_in_session(*self._sessions.fetch(name, full, session_epoch, wanted=True))
+        full = await self._peer_fetch(name, epoch, offset, last_epoch, may_join)
+        return await self._send_in_session(*self._sessions.fetch(name, full, session_epoch, wanted=True))
 
     async def _fetch_in_session_and_wait(
         self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, session_epoch: int
     ) -> Report | None:
-        full = await self._fetch_call(name, epoch, offset, last_epoch, may_join, waits=True)
-        call, read = self._sessions.fetch(name, full, session_epoch, wanted=True)
-        return _named_json(await self._followers.fetch(name, call, read))
+        full = await self._peer_fetch(name, epoch, offset, last_epoch, may_join, waits=True)
+        request, read = self._sessions.fetch(name, full, session_epoch, wanted=True)
+        return _fetch_json(await self._waiting_fetches.fetch(name, request, read))
 
     async def _fetch_others(self, name: int, session_epoch: int) -> Report | None:
-        full = await self._fetch_call(name, UNDEFINED, 0, UNDEFINED, may_join=True)
-        return await self._answered_in_session(*self._sessions.fetch(name, full, session_epoch, wanted=False))
+        full = await self._peer_fetch(name, UNDEFINED, 0, UNDEFINED, may_join=True)
+        return await self._send_in_session(*self._sessions.fetch(name, full, session_epoch, wanted=False))
 
-    async def _answered_in_session(self, call: Call, read: Read) -> Report | None:
-        return _named_json(read((await self._lane.connection.calls([call]))[0]))
+    async def _send_in_session(self, request: WireRequest, read: ReadPartition) -> Report | None:
+        return _fetch_json(read(await self._send(request)))
 
-    async def _fetch_call(
+    async def _peer_fetch(
         self, name: int, epoch: int, offset: int, last_epoch: int, may_join: bool, *, waits: bool = False
-    ) -> Call:
-        broker, peer = self._broker, self._peers[name]
-        call = broker.calls.fetch(
+    ) -> WireRequest:
+        """Make a peer's fetch, after the metadata cache says whether the peer may join the ISR."""
+        peer = self._peers[name]
+        request = self._broker.requests.fetch(
             self.topic,
             offset,
             current_leader_epoch=epoch,
             last_fetched_epoch=last_epoch,
             replica=peer.node,
-            broker_epoch=peer.broker_epoch + (0 if may_join else ANOTHER_INCARNATION),
+            broker_epoch=peer.broker_epoch + (0 if may_join else OTHER_INCARNATION),
             max_bytes=ONE_BATCH,
             waits=waits,
         )
-        if "replicaState" not in call.body:
-            await broker.fence(peer, fenced=not may_join)
-        return call
+        # Before KIP-903 (version 15) a fetch has no broker epoch that could be wrong: the peer is fenced instead.
+        if "replicaState" not in request.body:
+            await self._broker.fence(peer, fenced=not may_join)
+        return request
 
     async def _offsets_for_leader_epoch(self, current_leader_epoch: int, leader_epoch: int) -> Report:
-        calls, replica = self._broker.calls, self._anybody
-        call = calls.offsets_for_leader_epoch(self.topic, replica, current_leader_epoch, leader_epoch)
-        found = (await self._lane.connection.calls([call]))[0]["topics"][0]["partitions"][0]
-        if found["errorCode"] != NONE:
-            return {"error": found["errorCode"]}
-        return {"error": NONE, "leader_epoch": found["leaderEpoch"], "end_offset": found["endOffset"]}
+        requests, replica = self._broker.requests, self._any_peer
+        request = requests.offsets_for_leader_epoch(self.topic, replica, current_leader_epoch, leader_epoch)
+        partition = (await self._send(request))["topics"][0]["partitions"][0]
+        if partition["errorCode"] != NONE:
+            return {"error": partition["errorCode"]}
+        return {"error": NONE, "leader_epoch": partition["leaderEpoch"], "end_offset": partition["endOffset"]}
 
     async def _list_offsets(self, current_leader_epoch: int, which: str) -> Report:
         timestamp = EARLIEST_TIMESTAMP if which == EARLIEST else LATEST_TIMESTAMP
-        call = self._broker.calls.list_offsets(self.topic, timestamp, self._anybody, current_leader_epoch)
-        found = (await self._lane.connection.calls([call]))[0]["topics"][0]["partitions"][0]
-        error = found["errorCode"]
-        return {"error": error} if error != NONE else {"error": NONE, "offset": found["offset"]}
+        request = self._broker.requests.list_offsets(self.topic, timestamp, self._any_peer, current_leader_epoch)
+        partition = (await self._send(request))["topics"][0]["partitions"][0]
+        error = partition["errorCode"]
+        return {"error": error} if error != NONE else {"error": NONE, "offset": partition["offset"]}
 
     async def _delete_records(self, offset: int) -> Report:
-        """DelayedDeleteRecords: a timeout says that the followers' log starts are behind, which is theirs."""
-        (found,) = await self._lane.connection.calls([self._broker.calls.delete_records(self.topic, offset)])
-        error = found["topics"][0]["partitions"][0]["errorCode"]
+        response = await self._send(self._broker.requests.delete_records(self.topic, offset))
+        error = response["topics"][0]["partitions"][0]["errorCode"]
+        # A timeout says only that the followers' log starts are lower (DelayedDeleteRecords); the leader's has moved.
         return {"error": NONE if error == REQUEST_TIMED_OUT else error}
 
+    async def _send(self, request: WireRequest) -> WireMessage:
+        (response,) = await self._slot.connection.exchange([request])
+        return response
+
     @property
-    def _anybody(self) -> int:
+    def _any_peer(self) -> int:
         return next(iter(self._peers.values())).node
 
     # -----------------------------------------------------------------------------------------------------------------
-    # Its fetches
+    # Steps of the leaders that it fetches from: done when the next fetch is there
 
     async def _fetch_response(
         self,
@@ -259,40 +275,38 @@ class Partition:
         await self._peers[peer].respond(self.topic.id, response, offsets or (0, 0))
 
     async def _lose_response(self, peer: int) -> None:
-        await self._peers[peer].ask_again()
+        await self._peers[peer].fetch_again()
 
     # -----------------------------------------------------------------------------------------------------------------
     # Its end
 
     def forget_process(self) -> None:
-        """The process has ended, and with it every connection of a producer."""
+        """Give up the requests that wait: the process has ended, and their connections with it."""
         self._producers.close()
-        self._followers.close()
+        self._waiting_fetches.close()
 
     async def close(self) -> None:
-        """Nobody needs it any more."""
+        """Take the partition away from the broker."""
         self.forget_process()
         controller = self._broker.controller
-        if self.topic.id in controller.proposals.waiting:
+        # A pending proposal would be in every AlterPartition request from now on; this error makes the broker drop it.
+        if self.topic.id in controller.proposals.pending:
             controller.proposals.respond(self.topic.id, {"errorCode": INVALID_UPDATE_VERSION})
-        if self._created:
+        if self._is_created:
             controller.append(MetadataRecord("RemoveTopicRecord", {"topicId": self.topic.id}))
 
 
-def _fetch_json(found: Message) -> Report:
-    """The one partition of a response to a peer's fetch."""
-    if found["errorCode"] != NONE:
-        return {"error": found["errorCode"]}
-    diverging = diverging_of(found)
+def _fetch_json(partition: WireMessage | None) -> Report | None:
+    """Return the result of a peer's fetch; None for one that waits, or a response that does not have the partition."""
+    if partition is None:
+        return None
+    if partition["errorCode"] != NONE:
+        return {"error": partition["errorCode"]}
+    diverging = diverging_of(partition)
     return {
         "error": NONE,
-        "hw": found["highWatermark"],
-        "log_start": found["logStartOffset"],
-        "records": batches_of(found),
+        "hw": partition["highWatermark"],
+        "log_start": partition["logStartOffset"],
+        "records": batches_of(partition),
         "diverging": None if diverging is None else [*diverging],
     }
-
-
-def _named_json(found: Message | None) -> Report | None:
-    """The same of a response that waits, or that does not name the partition: null."""
-    return None if found is None else _fetch_json(found)

@@ -1,8 +1,10 @@
-"""A lane: peers and a connection that one path at a time is played with. Brokers are named 1, 2, .. in steps; a lane has
-broker ids of its own for all but the first.
+"""A worker slot: the peers and the connection with which one path at a time is played.
 
-The peers are in sync on another partition, too, which the broker leads for good and nobody appends to: to fetch it is no
-error, and there is nothing to be told, so it keeps a session alive and completes no fetch.
+Rules of this file
+
+1. A step names brokers 1, 2, ..; each slot has broker ids of its own for all but the first.
+2. The peers are in sync on one more partition, which the broker always leads and nobody appends to. A fetch of it is no
+   error and never has records, so it keeps a fetch session alive and completes no fetch that waits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,21 +13,20 @@ from uuid import uuid4
 from tidegauge.drive.broker.contract import BROKER
 from tidegauge.drive.kafka_broker.broker import KafkaBroker
 from tidegauge.drive.kafka_broker.clients import Topic
-from tidegauge.drive.kafka_broker.metadata_log import MetadataRecord
 from tidegauge.drive.kafka_broker.peers import Peer
 from tidegauge.drive.wire.frames import Connection
 
-RESTS_AFTER = 400
-"""Lag times; a request times out after some 1,800 (NEVER_MS)."""
+REST_AFTER = 400
+"""Lag times after which the peers' fetches are renewed; a request times out after some 1,800 of them (NEVER_MS)."""
 
 
-class Lane:
-    """Peers of its own, and a connection."""
+class WorkerSlot:
+    """Peers and a connection for one path at a time."""
 
     connection: Connection
 
     def __init__(self, broker: KafkaBroker, number: int) -> None:
-        self.broker, self._number, self._opened, self._rested = broker, number, 0, 0
+        self.broker, self._number, self._topics, self._rested_at = broker, number, 0, 0
         self.peers: Mapping[int, Peer] = {name: broker.peer(100 + 10 * number + name) for name in (2, 3)}
         self.other = Topic(uuid4(), f"other-{number}")
 
@@ -34,46 +35,48 @@ class Lane:
         for peer in self.peers.values():
             await peer.start()
         controller, topic = self.broker.controller, self.other
-        controller.append(MetadataRecord("TopicRecord", {"name": topic.name, "topicId": topic.id}))
-        everybody = [BROKER, *(peer.node for peer in self.peers.values())]
-        controller.partition(topic.id, everybody, everybody, BROKER, 0, 0)
+        controller.create_topic(topic.name, topic.id)
+        replicas = [BROKER, *(peer.node for peer in self.peers.values())]
+        controller.register_partition(topic.id, replicas, replicas, BROKER, 0, 0)
 
-    async def up(self) -> None:
+    async def connect(self) -> None:
         """Connect to a process that has started, and wait for its first fetches."""
         self.connection = await self.broker.connect()
         for peer in self.peers.values():
-            await peer.asked()
+            await peer.wait_for_fetch()
 
     async def rest(self) -> None:
-        """Between two paths: have the requests that the peers hold made anew, before they are too old by the time of day."""
+        """Renew the fetches that the peers hold, between two paths, before they time out."""
+        # The time of day runs ahead by a lag time before each step, and a held fetch ages with it.
         check = self.broker.lag_check
-        if check is not None and check.passed - self._rested > RESTS_AFTER:
-            self._rested = check.passed
+        if check is not None and check.lag_times_passed - self._rested_at > REST_AFTER:
+            self._rested_at = check.lag_times_passed
             for peer in self.peers.values():
-                await peer.ask_again()
+                await peer.fetch_again()
 
-    def gone(self) -> None:
-        """The process has ended."""
+    def forget_process(self) -> None:
+        """Forget what belonged to the broker's process, which has ended."""
         self.connection.close()
         for peer in self.peers.values():
-            peer.gone()
+            peer.forget_process()
 
-    def topic(self) -> Topic:
-        """A new topic, which the broker has not heard of."""
-        self._opened += 1
-        return Topic(uuid4(), f"p{self._number}-{self._opened}")
+    def new_topic(self) -> Topic:
+        """Return a topic that the broker does not know."""
+        self._topics += 1
+        return Topic(uuid4(), f"p{self._number}-{self._topics}")
 
     def close(self) -> None:
-        """Stop the peers, and hang up."""
+        """Stop the peers and close the connection."""
         if hasattr(self, "connection"):
             self.connection.close()
         for peer in self.peers.values():
             peer.close()
 
 
-async def start(lanes: Sequence[Lane]) -> None:
-    """Have all of them ready to play on: what they register is applied together."""
-    for lane in lanes:
-        await lane.register()
-    for lane in lanes:
-        await lane.up()
+async def start_slots(slots: Sequence[WorkerSlot]) -> None:
+    """Make the slots ready to play on."""
+    # Register all first: the broker then applies it in one go.
+    for slot in slots:
+        await slot.register()
+    for slot in slots:
+        await slot.connect()

@@ -1,10 +1,10 @@
-"""The time of a process: ours, where a C compiler can make what is preloaded for that; else the machine's.
+"""The clocks of a process: moved by the driver where a C compiler can build what is preloaded for that, else the machine's.
 
 Rules of this file
 
-1. The library is made of clock.c, once, in the user's cache under the text's own hash: nothing binary is shipped.
-2. A process has two clocks: a monotonic one, by which tasks come and sessions end, and the time of day, by which a leader
-   knows when a follower was there. Each is moved by itself.
+1. The library is built from clock.c, once, in the user's cache under the hash of its source: nothing binary is shipped.
+2. A process has two clocks: a monotonic one, by which tasks run and sessions expire, and the time of day, by which a leader
+   knows when a follower last fetched. Each is moved by itself.
 3. Without a compiler, or where nothing can be preloaded, time passes by waiting: a controller's sessions are short then, and
    an expiry costs a little more than one of them.
 """
@@ -27,42 +27,42 @@ from tidegauge.drive.cache import cache
 
 SOURCE = Path(__file__).with_name("clock.c")
 COMPILERS = ("cc", "gcc", "clang")
-"""The first one on PATH is taken."""
+"""The first one on PATH is used."""
 NANOSECONDS = 1_000_000_000
 _OFFSETS = struct.Struct("<qq")
 
 MOVED_SESSION, REAL_SESSION = 400.0, 1.0
-"""How long a session lasts, in seconds of the process: longer than any path takes. And not more, for a process makes up for
-each move: its histograms are made anew every hour (com.yammer.metrics)."""
+"""Seconds of the process that a session lasts: longer than any path takes. Not much longer, because the process catches up
+on each move: its histograms are renewed every hour (com.yammer.metrics)."""
 
 
 class Clock(Protocol):
-    """The time that a process has."""
+    """The clocks of a process. `session`: how long its sessions last, in its seconds."""
 
     session: float
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What the process is started with."""
+        """The variables that the process is started with."""
 
     def now(self) -> float:
-        """What its monotonic clock says, in seconds."""
+        """Return the time of its monotonic clock, in seconds."""
 
     def advance(self, seconds: float) -> None:
-        """Let that much time pass."""
+        """Let time pass for the process."""
 
     def close(self) -> None:
-        """Nobody looks at it any more."""
+        """Release what the clock needs."""
 
 
 class RealClock:
-    """The machine's time."""
+    """The machine's clocks."""
 
     session = REAL_SESSION
     environment: Mapping[str, str] = MappingProxyType({})
 
     def now(self) -> float:
-        """The machine's monotonic clock."""
+        """Return the time of the machine's monotonic clock."""
         return time.monotonic()
 
     def advance(self, seconds: float) -> None:
@@ -70,29 +70,30 @@ class RealClock:
         time.sleep(seconds)
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: the machine's clocks need nothing."""
 
 
 class MovedClock:
-    """The machine's clocks and an offset to each."""
+    """The machine's clocks with an offset to each, shared with the process through a file (clock.c)."""
 
     session = MOVED_SESSION
 
     def __init__(self, library: Path) -> None:
         self._offsets = [0, 0]
-        self._file = place = tempfile.TemporaryFile()  # noqa: SIM115  it lasts as long as the clock
-        place.write(_OFFSETS.pack(0, 0))
-        place.flush()
-        self._shared = mmap.mmap(place.fileno(), _OFFSETS.size)
-        where = f"/proc/{os.getpid()}/fd/{place.fileno()}"  # no folder of ours is left behind, whatever happens to us
-        self.environment: Mapping[str, str] = {"LD_PRELOAD": str(library), "TIDEGAUGE_CLOCK": where}
+        self._file = file = tempfile.TemporaryFile()  # noqa: SIM115  it lasts as long as the clock
+        file.write(_OFFSETS.pack(0, 0))
+        file.flush()
+        self._shared = mmap.mmap(file.fileno(), _OFFSETS.size)
+        # An open file without a name in any folder: nothing is left behind, however this process ends.
+        path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
+        self.environment: Mapping[str, str] = {"LD_PRELOAD": str(library), "TIDEGAUGE_CLOCK": path}
 
     def now(self) -> float:
-        """The machine's monotonic clock, moved."""
+        """Return the time of the process's monotonic clock."""
         return time.monotonic() + self._offsets[0] / NANOSECONDS
 
     def advance(self, seconds: float) -> None:
-        """Move the monotonic clock; the process notices within moments."""
+        """Move the monotonic clock; the process notices within 20 ms (NOTICED_AFTER in clock.c)."""
         self._add(0, seconds)
 
     def advance_date(self, seconds: float) -> None:
@@ -104,41 +105,42 @@ class MovedClock:
         self._shared[:] = _OFFSETS.pack(*self._offsets)
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._shared.close()
         self._file.close()
 
 
 class NoLibraryError(Exception):
-    """There is no library to preload; why."""
+    """There is no library to preload; the message says why."""
 
 
-def clock() -> Clock:
-    """A clock for one process."""
+def make_clock() -> Clock:
+    """Make the clock of one process: a moved one if that is possible."""
     try:
-        return MovedClock(made())
+        return MovedClock(build_library())
     except NoLibraryError:
         return RealClock()
 
 
-def made(source: Path = SOURCE) -> Path:
-    """The library to preload, made if it is not there yet. Raises NoLibraryError where that cannot be."""
+def build_library(source: Path = SOURCE) -> Path:
+    """Return the library to preload, built unless the cache has it. Raises NoLibraryError where that is not possible."""
     if sys.platform != "linux":
         raise NoLibraryError(f"expected Linux, where a library can be preloaded; seen {sys.platform}")
     root = cache("clock")
-    place = root / f"{hashlib.sha256(source.read_bytes()).hexdigest()[:20]}.so"
-    if place.is_file():
-        return place
+    library = root / f"{hashlib.sha256(source.read_bytes()).hexdigest()[:20]}.so"
+    if library.is_file():
+        return library
     compiler = next(filter(None, map(shutil.which, COMPILERS)), None)
     if compiler is None:
         raise NoLibraryError(f"expected {', '.join(COMPILERS[:-1])} or {COMPILERS[-1]} on PATH; seen none of them")
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".clock-", dir=root) as work:
-        beside = Path(work) / place.name
+        # Built beside its place and moved: another run never sees half a library.
+        beside = Path(work) / library.name
         command = [compiler, "-O2", "-shared", "-fPIC", "-o", str(beside), str(source), "-ldl", "-lpthread"]
         done = subprocess.run(command, capture_output=True, check=False)
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
-            raise NoLibraryError(f"expected that {compiler} compiles {source.name}; seen: {said or done.returncode}")
-        beside.replace(place)
-    return place
+            error = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+            raise NoLibraryError(f"expected that {compiler} compiles {source.name}; seen: {error or done.returncode}")
+        beside.replace(library)
+    return library

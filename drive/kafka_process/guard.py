@@ -1,12 +1,13 @@
-"""Keeps one process and one folder: `python guard.py PREFIX`, started by guarded.py. When its stdin ends, both are gone.
+"""Keeps one process and one folder: `python guard.py PREFIX`, started by guarded.py. When its stdin ends, it removes both.
 
 Rules of this file
 
-1. Whoever started this may die at any moment, also by SIGKILL: then the pipe ends, and that is the sign.
-2. The folder is made here and the process is started here, so there is no moment at which nobody knows of them.
-3. Lines of JSON: {"run": [argument, ..], "out": file} starts the process, {"signal": number} sends it a signal and waits for
-   its end. Each is answered with a line. Nothing but the standard library is imported: it must start fast.
-4. If this process itself is killed, the kernel kills the other one with it (PR_SET_PDEATHSIG, where there is one).
+1. The driver, which started this script, may die at any moment, also by SIGKILL. Then the pipe to stdin ends: the only sign.
+2. The folder is created here and the process is started here, so there is no moment at which they could be left behind.
+3. Commands are lines of JSON: {"run": [argument, ..], "out": file} starts the process, {"signal": number} sends it a signal
+   and waits for its end. Each is answered with a line.
+4. If this process itself is killed, the kernel kills the other one with it (PR_SET_PDEATHSIG, on Linux).
+5. Only the standard library is imported, and little of it: this script must be there fast.
 """
 
 import ctypes
@@ -24,40 +25,44 @@ from typing import Any
 
 PR_SET_PDEATHSIG = 1
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""The end of the pipe is the only sign."""
+"""A guard that a signal ends would leave the folder behind; rule 1."""
 
-PATIENCE = 120.0
-"""How long a process may take to end in order, in seconds."""
-MOMENT = 0.01
+SHUTDOWN_SECONDS = 120.0
+"""After that a process that does not shut down is killed."""
+
+POLL_SECONDS = 0.01
 
 
 def _prepare() -> None:
-    """Between fork and exec: what is ignored here would be ignored there, too."""
+    """Set signals back, between fork and exec."""
+    # An ignored signal stays ignored over exec: SIGTERM would not shut the process down.
     for number in IGNORED:
         signal.signal(number, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _say(**said: Any) -> None:
-    sys.stdout.write(json.dumps(said) + "\n")
+def _respond(**response: Any) -> None:
+    sys.stdout.write(json.dumps(response) + "\n")
     sys.stdout.flush()
 
 
 def _end(process: "subprocess.Popen[bytes]", number: int) -> int:
-    """Signal the process and everything it started, and wait."""
-    with suppress(ProcessLookupError):
+    """Signal the process and everything it started; wait and return the exit code."""
+    with suppress(ProcessLookupError):  # it may have ended by itself
         os.killpg(process.pid, number)
-    ends = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + SHUTDOWN_SECONDS
     while process.poll() is None and number != signal.SIGKILL:
-        gone, _, _ = select.select([sys.stdin], [], [], MOMENT)  # nobody writes while a line is unanswered: it has ended
-        if gone or time.monotonic() > ends:
+        # The driver writes nothing while a line is unanswered: a stdin that can be read has ended, and so has the driver.
+        driver_gone, _, _ = select.select([sys.stdin], [], [], POLL_SECONDS)
+        if driver_gone or time.monotonic() > deadline:
             os.killpg(process.pid, signal.SIGKILL)
             break
     return process.wait()
 
 
 def _obey(line: dict[str, Any], process: "subprocess.Popen[bytes] | None") -> "subprocess.Popen[bytes] | None":
+    """Carry out a command and answer it; return the process that runs now."""
     if "run" in line:
         with open(line["out"], "ab") as out:  # noqa: PTH123  pathlib takes as long to import as all of this to start
             process = subprocess.Popen(
@@ -65,26 +70,26 @@ def _obey(line: dict[str, Any], process: "subprocess.Popen[bytes] | None") -> "s
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                process_group=0,
+                process_group=0,  # so that a signal reaches everything that it starts
                 preexec_fn=_prepare,  # noqa: PLW1509  there is one thread here
             )
-        _say(pid=process.pid)
+        _respond(pid=process.pid)
     elif process is not None:
-        _say(code=_end(process, line["signal"]))
+        _respond(code=_end(process, line["signal"]))
         process = None
     else:
-        _say(code=0)
+        _respond(code=0)
     return process
 
 
 def main() -> None:
-    """Obey until the input ends."""
+    """Obey until stdin ends, then end the process and remove the folder."""
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     process = None
     folder = tempfile.mkdtemp(prefix=sys.argv[1])
     try:
-        _say(folder=folder)
+        _respond(folder=folder)
         for line in sys.stdin:
             process = _obey(json.loads(line), process)
     finally:

@@ -1,10 +1,9 @@
-"""The jars of a release of Kafka: fetched by Maven's ordinary client into the user's cache, or a folder that is given.
+"""The jars of a release of Kafka: a folder of the user's, or fetched by Maven's ordinary client into the user's cache.
 
 Rules of this file
 
-1. Maven is called with a pom of our own and nothing else: where it fetches from is the user's configuration.
+1. Maven is called with a pom and nothing else: where it fetches from is the user's configuration.
 2. A folder in the cache is complete or not there: it is filled beside its place and moved when Maven is done.
-3. Kafka's artifact does not say what it logs with; the distribution adds reload4j up to 3.9, log4j 2 since 4.0.
 """
 
 import re
@@ -27,8 +26,9 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 DEPENDENCY = """
     <dependency><groupId>{}</groupId> <artifactId>{}</artifactId> <version>{}</version></dependency>"""
 
+# Kafka's artifact depends on no logging backend: the distribution adds reload4j up to 3.9, Log4j 2 since 4.0.
 RELOAD4J = (("org.slf4j", "slf4j-reload4j", "1.7.36"),)
-LOG4J2 = (
+LOG4J_2 = (
     ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
     ("org.apache.logging.log4j", "log4j-core", "2.24.3"),
 )
@@ -37,39 +37,26 @@ _CLIENTS = re.compile(r"kafka-clients-(\d+\.\d+\.\d+)\.jar")
 
 
 def pom(release: str) -> str:
-    """A project that depends on a broker of this release."""
-    logging = LOG4J2 if version_of(release) >= (4,) else RELOAD4J
+    """Make a Maven project that depends on a broker of this release."""
+    logging = LOG4J_2 if version_of(release) >= (4,) else RELOAD4J
     artifacts = (("org.apache.kafka", "kafka_2.13", release), *logging)
     return POM.format("".join(DEPENDENCY.format(*artifact) for artifact in artifacts))
 
 
-def cache_of(release: str) -> Path:
-    """Where the jars of a release are kept."""
+def jar_cache(release: str) -> Path:
+    """Return the folder in the user's cache for the jars of a release."""
     return cache("jars") / release
 
 
 def jars_of(release: str, folder: Path | None = None) -> Path:
-    """The folder with the jars of a release: `folder` if it is given, else from the cache, else fetched."""
-    if folder is not None:
-        return _of(release, folder)
-    place = cache_of(release)
-    if not place.is_dir():
-        _fetch(release, place)
-    return _of(release, place)
+    """Return the folder with the jars of a release: the given one, or that in the cache, fetched if need be.
 
-
-def release_in(folder: Path) -> str | None:
-    """Which release the jars in a folder are, None for none."""
-    found = (_CLIENTS.fullmatch(path.name) for path in sorted(folder.glob("kafka-clients-*.jar")))
-    return next((match[1] for match in found if match), None)
-
-
-def find_maven() -> str | None:
-    """Maven's client, if it is there."""
-    return shutil.which("mvn")
-
-
-def _of(release: str, folder: Path) -> Path:
+    Raises UsageError for jars of another release.
+    """
+    if folder is None:
+        folder = jar_cache(release)
+        if not folder.is_dir():
+            _fetch(release, folder)
     seen = release_in(folder)
     if seen != release:
         raise UsageError(
@@ -77,6 +64,17 @@ def _of(release: str, folder: Path) -> Path:
             f"seen {'those of ' + seen if seen else 'none'}; choose another, or leave --jars out and Maven fetches them"
         )
     return folder
+
+
+def release_in(folder: Path) -> str | None:
+    """Return the release of the jars in a folder, None without any."""
+    matches = (_CLIENTS.fullmatch(path.name) for path in sorted(folder.glob("kafka-clients-*.jar")))
+    return next((match[1] for match in matches if match), None)
+
+
+def find_maven() -> str | None:
+    """Return the path of Maven's client, None without one."""
+    return shutil.which("mvn")
 
 
 def _fetch(release: str, place: Path) -> None:
@@ -91,12 +89,13 @@ def _fetch(release: str, place: Path) -> None:
         project, beside = Path(work) / "pom.xml", Path(work) / "jars"
         project.write_text(pom(release), encoding="utf-8")
         goal = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={beside}")
-        ask = "; is there such a release, and a repository within reach?"
-        run_tool(f"jars of Kafka {release}", [maven, "-q", "-B", "-f", str(project), *goal], ask)
+        hint = "; is there such a release, and a repository within reach?"
+        run_tool(f"jars of Kafka {release}", [maven, "-q", "-B", "-f", str(project), *goal], hint)
         if not beside.is_dir():
-            raise UsageError(f"jars of Kafka {release}: expected {maven} to fetch them; seen none{ask}")
+            raise UsageError(f"jars of Kafka {release}: expected {maven} to fetch them; seen none{hint}")
         try:
             beside.rename(place)
         except OSError:
-            if not place.is_dir():  # another run may have been faster
+            # Another run may have fetched the same at the same time, and been faster.
+            if not place.is_dir():
                 raise

@@ -1,10 +1,10 @@
-"""One unmodified Kafka process in a scratch folder of its own: how it is configured, started, ended, and what it logs.
+"""One unmodified Kafka process in a scratch folder of its own: how it is configured, started and ended, and what it logs.
 
 Rules of this file
 
-1. Whatever happens to us, the process ends and the folder goes: guarded.py holds both.
-2. No port is chosen: the process listens on port 0 and says in its registration which one it got.
-3. Everything it logs lies in one file, and is kept until the process is closed.
+1. Whatever happens to the driver, the process ends and the folder is removed: guarded.py sees to both.
+2. No port is chosen: the process listens on port 0, and its registration says which one it got.
+3. Everything it logs is in one file, and is kept until the process is closed.
 """
 
 import os
@@ -40,24 +40,33 @@ LEVELS: Mapping[str, str] = {
     "kafka.server.DefaultAlterPartitionManager": "ERROR",
     "org.apache.kafka.server.partition.DefaultAlterPartitionManager": "ERROR",
 }
-"""Loggers that say more or less than INFO. An AlterPartition request that is sent again each time would fill the log."""
+"""Loggers with another level than INFO. The AlterPartition requests that repeat a proposal would fill the log."""
 
-RUNTIME = ("-Xmx448m", "-Xms256m", "-Xmn128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-"""A small heap whose youngest part is large, for most of what a request makes is soon gone; a process lives for minutes, too
-short for the second compiler; and no file of its counters that one which is killed would leave."""
+JVM_FLAGS = (
+    # A small heap whose young generation is large: most of what a request allocates is soon garbage.
+    "-Xmx448m",
+    "-Xms256m",
+    "-Xmn128m",
+    # The threads of a concurrent collector would compete with those of the broker for a few cores.
+    "-XX:+UseSerialGC",
+    # A process lives for minutes: the second compiler costs more than it brings.
+    "-XX:TieredStopAtLevel=1",
+    # The JVM's file of performance counters is in /tmp, where a process that is killed leaves it.
+    "-XX:-UsePerfData",
+)
 
-UNWATCHED: Mapping[str, object] = MappingProxyType(
+NO_METRICS: Mapping[str, object] = MappingProxyType(
     {"metrics.jmx.exclude": ".*", "metric.reporters": "", "auto.include.jmx.reporter": "false"}
 )
-"""Nobody reads a process's metrics, and each partition has a dozen (FilteringJmxReporter, KIP-544; JmxReporter, KIP-830)."""
+"""Nobody reads the metrics, and each partition has a dozen (FilteringJmxReporter, KIP-544; JmxReporter, KIP-830)."""
 
-SERVER = "kafka.Kafka"
-LAST_WORDS = 12
-NOTHING: Mapping[str, str] = MappingProxyType({})
+MAIN_CLASS = "kafka.Kafka"
+LAST_LINES = 12
+NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 
 
 def base64_of(number: uuid.UUID) -> str:
-    """A uuid as Kafka's configuration has it. org.apache.kafka.common.Uuid#toString."""
+    """Encode a uuid as Kafka's configuration has it. org.apache.kafka.common.Uuid#toString."""
     return urlsafe_b64encode(number.bytes).decode().rstrip("=")
 
 
@@ -65,23 +74,28 @@ CLUSTER_ID = base64_of(uuid.UUID(int=0x71DE6A06E << 64 | 1))
 
 
 class KafkaProcess:
-    """A process of the release whose jars lie in `jars`; `properties` are those of its configuration, with a node.id.
+    """A process of the release whose jars are in the folder `jars`, which can be started again after it was ended.
 
-    It is started with `start`, as often as it was ended, with `environment` beside ours.
+    `properties`: its configuration, with a node.id. `environment`: variables in addition to those of this process.
     """
 
-    def __init__(self, jars: Path, properties: Mapping[str, object], environment: Mapping[str, str] = NOTHING) -> None:
+    def __init__(
+        self, jars: Path, properties: Mapping[str, object], environment: Mapping[str, str] = NO_ENVIRONMENT
+    ) -> None:
         self._jars, self._java, self._node = jars, find_java(), properties["node.id"]
         self._environment = environment
         self._guarded = Guarded("tidegauge-kafka-")
         self.home = self._guarded.home
         self.log = self.home / "server.log"
         self._configuration = self.home / "server.properties"
-        found = {**UNWATCHED, **properties, "log.dirs": self.data}
-        self._configuration.write_text("".join(f"{key}={value}\n" for key, value in found.items()), encoding="utf-8")
+        _write_properties(self._configuration, {**NO_METRICS, **properties, "log.dirs": self.data})
+        # Kafka logs with reload4j up to 3.9 and with Log4j 2 since 4.0; each reads its own file and ignores the other.
         (self.home / "log4j2.properties").write_text(_log4j2(), encoding="utf-8")
         (self.home / "log4j.properties").write_text(_log4j1(), encoding="utf-8")
-        self._format()
+        # What `kafka-storage.sh format` writes, without starting another JVM for a second.
+        self.data.mkdir()
+        meta = {"version": 1, "cluster.id": CLUSTER_ID, "node.id": self._node, "directory.id": base64_of(uuid.uuid4())}
+        _write_properties(self.data / "meta.properties", meta)
 
     @property
     def data(self) -> Path:
@@ -89,37 +103,30 @@ class KafkaProcess:
         return self.home / "data"
 
     def start(self) -> None:
-        """Start the process; that it is up is seen when it registers."""
+        """Start the process. It is up when it has registered with its controller."""
         self._guarded.run(self._command())
 
     def stop(self) -> None:
-        """End it in order, and wait."""
+        """Let the process shut down, and wait until it has ended."""
         self._guarded.end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process, and wait until it has ended."""
         self._guarded.end(signal.SIGKILL)
 
     def close(self) -> None:
-        """End it and take its folder away."""
+        """End the process and remove its folder."""
         self._guarded.close()
 
     def last_words(self) -> str:
-        """What it wrote last, for a message about its end."""
-        said = [line for name in (OUT, "server.log") if (path := self.home / name).is_file() for line in _lines(path)]
-        return "\n".join(said[-LAST_WORDS:])
+        """Return the end of what the process wrote and logged, for a message about its end."""
+        files = (path for name in (OUT, "server.log") if (path := self.home / name).is_file())
+        return "\n".join([line for path in files for line in _lines(path)][-LAST_LINES:])
 
     def lines_about(self, *words: str) -> list[str]:
-        """What it has logged about a partition, by words that stand in those lines."""
-        about = re.compile("|".join(map(re.escape, words)))
-        return [line for line in _lines(self.log) if about.search(line)] if self.log.is_file() else []
-
-    def _format(self) -> None:
-        """What Kafka's storage tool writes, a second faster."""
-        self.data.mkdir()
-        found = {"version": 1, "cluster.id": CLUSTER_ID, "node.id": self._node, "directory.id": base64_of(uuid.uuid4())}
-        text = "".join(f"{key}={value}\n" for key, value in found.items())
-        (self.data / "meta.properties").write_text(text, encoding="utf-8")
+        """Return the logged lines that contain one of the words."""
+        pattern = re.compile("|".join(map(re.escape, words)))
+        return [line for line in _lines(self.log) if pattern.search(line)] if self.log.is_file() else []
 
     def _command(self) -> list[str]:
         settings = {
@@ -128,18 +135,15 @@ class KafkaProcess:
             "log4j.configuration": f"file:{self.home / 'log4j.properties'}",
             "java.awt.headless": "true",
         }
-        given = [f"-D{name}={value}" for name, value in settings.items()]
-        around = ["env", *(f"{name}={value}" for name, value in self._environment.items())] if self._environment else []
-        return [
-            *around,
-            str(self._java.path),
-            *RUNTIME,
-            *given,
-            "-cp",
-            f"{self._jars}{os.sep}*",
-            SERVER,
-            str(self._configuration),
-        ]
+        system_properties = [f"-D{name}={value}" for name, value in settings.items()]
+        # `env` sets the variables for the JVM only: the guard, which starts the command, does not need a preloaded clock.
+        env = ["env", *(f"{name}={value}" for name, value in self._environment.items())] if self._environment else []
+        java = [*env, str(self._java.path), *JVM_FLAGS, *system_properties]
+        return [*java, "-cp", f"{self._jars}{os.sep}*", MAIN_CLASS, str(self._configuration)]
+
+
+def _write_properties(path: Path, properties: Mapping[str, object]) -> None:
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()), encoding="utf-8")
 
 
 def _lines(path: Path) -> list[str]:
@@ -147,8 +151,8 @@ def _lines(path: Path) -> list[str]:
 
 
 def _log4j2() -> str:
-    named = (f"logger.l{n}.name = {name}\nlogger.l{n}.level = {level}\n" for n, (name, level) in enumerate(LEVELS.items()))
-    return LOG4J2 + "".join(named)
+    loggers = enumerate(LEVELS.items())
+    return LOG4J2 + "".join(f"logger.l{n}.name = {name}\nlogger.l{n}.level = {level}\n" for n, (name, level) in loggers)
 
 
 def _log4j1() -> str:

@@ -1,4 +1,4 @@
-"""A tool of this machine that takes its time: Maven fetches, Go builds."""
+"""Runs a tool of this machine that takes its time: Maven fetches, Go builds."""
 
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -6,14 +6,17 @@ from pathlib import Path
 
 from tidegauge.impl.errors import UsageError
 
-MINUTES = 10
-LAST_WORDS = 5
+TOOL_MINUTES = 10
+SHOWN_LINES = 5
 
 
 def run_tool(
-    what: str, command: Sequence[str], ask: str = "", *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    what: str, command: Sequence[str], hint: str = "", *, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> None:
-    """Run it to its end. Raises UsageError with its last words, and with what to `ask` oneself."""
+    """Run a command to its end. `what` it makes and the `hint` go into the message.
+
+    Raises UsageError with the last lines of its output when it fails or takes too long.
+    """
     tool = command[0]
     try:
         done = subprocess.run(
@@ -23,11 +26,11 @@ def run_tool(
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60 * MINUTES,
+            timeout=60 * TOOL_MINUTES,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise UsageError(f"{what}: expected within {MINUTES} minutes; {tool} is not done") from None
+        raise UsageError(f"{what}: expected within {TOOL_MINUTES} minutes; {tool} is not done") from None
     if done.returncode:
-        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-LAST_WORDS:])
-        raise UsageError(f"{what}: expected {tool} to make it; seen exit code {done.returncode}{ask}\n{said}")
+        output = "\n".join((done.stdout + done.stderr).strip().splitlines()[-SHOWN_LINES:])
+        raise UsageError(f"{what}: expected {tool} to make it; seen exit code {done.returncode}{hint}\n{output}")

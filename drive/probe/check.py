@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from tidegauge.drive.probe.connection import ClosedError, Link, LinkError, only
 from tidegauge.drive.probe.fixtures import Scenes
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Call
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl.error_codes import error_text
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.traces.segments.record_batch import CorruptBatchError, header
@@ -38,12 +38,12 @@ class Ask(NamedTuple):
     """A request and what must come back; without `expected` there must be no response."""
 
     link: Link
-    call: Call
+    call: WireRequest
     expected: Expected | None
     claimed: int | None = None
 
 
-Asks = Generator[Ask, Message, None]
+Asks = Generator[Ask, WireMessage, None]
 
 
 class Check(NamedTuple):
@@ -70,7 +70,7 @@ class FailedError(Exception):
     """Something else came back than must."""
 
 
-def exchanged(ask: Ask) -> Message:
+def exchanged(ask: Ask) -> WireMessage:
     """Send it and hold what comes back against what must. Raises FailedError."""
     if ask.expected is None:
         ask.link.send(ask.call)
@@ -97,7 +97,7 @@ def _begins(seen: list[Any], wanted: list[Any]) -> bool:
     return 0 < len(seen) < len(wanted) and wanted[: len(seen)] == seen
 
 
-def _whole(ask: Ask, expected: Expected, seen: Message) -> Message:
+def _whole(ask: Ask, expected: Expected, seen: WireMessage) -> WireMessage:
     """What a fetch brought, and what comes behind it as far as it was expected."""
     parts = {name: expected[name][len(seen[name]) :] for name in (BATCHES, EPOCHS) if name in expected}
     if not any(parts.values()):
@@ -106,7 +106,7 @@ def _whole(ask: Ask, expected: Expected, seen: Message) -> Message:
     return {**rest, BATCHES: seen[BATCHES] + rest[BATCHES], EPOCHS: seen[EPOCHS] + rest[EPOCHS]}
 
 
-def _behind(call: Call, seen: Message) -> Call:
+def _behind(call: WireRequest, seen: WireMessage) -> WireRequest:
     """A fetch goes on behind the last batch; who says what it fetched last says the epoch of that."""
     (topic,) = call.body["topics"]
     (asked,) = topic["partitions"]
@@ -115,7 +115,7 @@ def _behind(call: Call, seen: Message) -> Call:
     return call._replace(body={**call.body, "topics": [{**topic, "partitions": [partition]}]})
 
 
-def reading(name: str, response: Message) -> Message:
+def reading(name: str, response: WireMessage) -> WireMessage:
     """The one partition of a response; an error of the whole stands for one of the partition. Raises FailedError."""
     try:
         return _partition_in(name, response)
@@ -123,19 +123,19 @@ def reading(name: str, response: Message) -> Message:
         raise FailedError(f"{name}: {problem}") from problem
 
 
-def in_session(response: Message) -> Message:
+def in_session(response: WireMessage) -> WireMessage:
     """A response to a fetch in a session, which may be about no partition. Raises FailedError."""
     reported = tuple(sorted(_place(topic, one) for topic in response["responses"] for one in topic["partitions"]))
     one = reading("Fetch", response) if len(reported) == 1 else {"errorCode": response["errorCode"]}
     return {"sessionId": response["sessionId"], REPORTED: reported, **one}
 
 
-def _place(topic: Message, partition: Message) -> str:
+def _place(topic: WireMessage, partition: WireMessage) -> str:
     """A partition by name, by id where the version has no names."""
     return f"{topic.get('topic') or topic['topicId']}-{partition['partitionIndex']}"
 
 
-def _partition_in(name: str, response: Message) -> Message:
+def _partition_in(name: str, response: WireMessage) -> WireMessage:
     match name:
         case "Fetch":
             return _fetched(response)
@@ -147,7 +147,7 @@ def _partition_in(name: str, response: Message) -> Message:
             return response
 
 
-def _fetched(response: Message) -> Message:
+def _fetched(response: WireMessage) -> WireMessage:
     if response.get("errorCode"):
         return {"errorCode": response["errorCode"]}
     found = dict(only(response, "responses", "partitions"))

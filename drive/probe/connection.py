@@ -15,8 +15,15 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import API_VERSIONS, LARGEST_FRAME, Call, request_frame, response_in, shared_versions
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import (
+    API_VERSIONS,
+    LARGEST_FRAME,
+    WireRequest,
+    read_response,
+    request_frame,
+    shared_versions,
+)
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
 
@@ -84,10 +91,10 @@ class Exchange(NamedTuple):
     there is no response, or what lies behind it."""
 
     to: str
-    call: Call
+    call: WireRequest
     sent: bytes
     received: bytes | None = None
-    response: Message | None = None
+    response: WireMessage | None = None
     problem: str = ""
 
 
@@ -99,7 +106,7 @@ class ClosedError(LinkError):
     """The broker has closed the connection."""
 
 
-def only(message: Message, *fields: str) -> Message:
+def only(message: WireMessage, *fields: str) -> WireMessage:
     """The one entry of a list in a response, of a list in that, and so on. Raises LinkError unless it is one."""
     for name in fields:
         if len(message[name]) != 1:
@@ -124,31 +131,31 @@ class Link:
     def versions(self) -> Mapping[str, range]:
         """What both sides can say, by name of the request."""
         if self._versions is None:
-            found = self.ask(Call(API_VERSIONS, 0, {}))
+            found = self.ask(WireRequest(API_VERSIONS, 0, {}))
             if found["errorCode"]:
                 raise LinkError(f"{API_VERSIONS}: expected no error; seen {found['errorCode']}")
             self._versions = shared_versions(self._messages, found)
         return self._versions
 
-    def ask(self, call: Call) -> Message:
+    def ask(self, call: WireRequest) -> WireMessage:
         """One request and its response. Raises LinkError."""
         (response,) = self.together((call,))
         return response
 
-    def arrange(self, call: Call) -> Message:
+    def arrange(self, call: WireRequest) -> WireMessage:
         """The same for a setting, where bytes behind the response are noted and no error. Raises LinkError."""
         return self._received(*self._sent(call), strict=False)
 
-    def together(self, calls: Iterable[Call]) -> list[Message]:
+    def together(self, calls: Iterable[WireRequest]) -> list[WireMessage]:
         """Some requests, sent before any response is read."""
         pending = [self._sent(call) for call in calls]
         return [self._received(exchange, number) for exchange, number in pending]
 
-    def send(self, call: Call) -> None:
+    def send(self, call: WireRequest) -> None:
         """A request that has no response."""
         self._keep(self._sent(call)[0])
 
-    def claim(self, call: Call, version: int) -> Message:
+    def claim(self, call: WireRequest, version: int) -> WireMessage:
         """A request whose header claims a version that nobody has; the response must be in version 0 (KIP-511)."""
         frame = request_frame(self._messages, call, number := next(self._numbers), CLIENT)
         frame = frame[:VERSION_AT] + struct.pack(">h", version) + frame[VERSION_AT + 2 :]
@@ -165,11 +172,11 @@ class Link:
         self.close()
         self._dial = dial
 
-    def _sent(self, call: Call) -> tuple[Exchange, int]:
+    def _sent(self, call: WireRequest) -> tuple[Exchange, int]:
         number = next(self._numbers)
         return self._out(call, request_frame(self._messages, call, number, CLIENT)), number
 
-    def _out(self, call: Call, frame: bytes) -> Exchange:
+    def _out(self, call: WireRequest, frame: bytes) -> Exchange:
         exchange, self.unanswered = Exchange(self.place, call, frame), False
         try:
             if self._wire is None:
@@ -182,7 +189,7 @@ class Link:
             raise self._lost(exchange, f"no connection: {problem}") from problem
         return exchange
 
-    def _received(self, exchange: Exchange, number: int, strict: bool = True) -> Message:
+    def _received(self, exchange: Exchange, number: int, strict: bool = True) -> WireMessage:
         if self._wire is None:
             raise self._lost(exchange, "the connection was lost before")
         try:
@@ -193,7 +200,7 @@ class Link:
             raise self._lost(exchange, f"no response: {problem}") from problem
         exchange, self.unanswered = exchange._replace(received=data), False
         try:
-            response, end = response_in(self._messages, exchange.call, number, data)
+            response, end = read_response(self._messages, exchange.call, number, data)
         except WireError as problem:
             raise self._lost(exchange, f"no response that can be read: {problem}") from problem
         behind = f"{len(data) - end} bytes behind the response, where it ends in this version" if end != len(data) else ""

@@ -13,8 +13,8 @@ from tidegauge.drive.probe.connection import Link, LinkError, only
 from tidegauge.drive.probe.partition import NotOfferedError, Partition, batch
 from tidegauge.drive.probe.session import Session, asking
 from tidegauge.drive.probe.topics import KEPT, Topics, UndecidedError
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Call
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl import error_codes
 from tidegauge.impl.error_codes import error_text
 from tidegauge.impl.sessions.fetch_metadata import INVALID_SESSION_ID
@@ -70,12 +70,12 @@ class Scenes:
             found[partition.link] = partition
         raise UndecidedError(f"{len(found)} partitions have as many leaders, and Metadata names {len(brokers)} brokers")
 
-    def session(self, link: Link, *fetches: Call) -> Session:
+    def session(self, link: Link, *fetches: WireRequest) -> Session:
         """A fetch session of this check alone."""
         call = asking(*fetches)
         return self.opened(link, call, link.ask(call))
 
-    def opened(self, link: Link, call: Call, response: Message) -> Session:
+    def opened(self, link: Link, call: WireRequest, response: WireMessage) -> Session:
         """The session that a response to a full fetch gives. Raises NotOfferedError where it gives none."""
         if response["errorCode"] != error_codes.NONE:
             raise UndecidedError(f"a fetch session was not opened: {error_text(response['errorCode'])}")
@@ -130,7 +130,7 @@ class Scenes:
     def _new_producer(self) -> tuple[int, int]:
         """A broker that has just started may have none ready."""
         body = {"transactionalId": None, "transactionTimeoutMs": 60_000}
-        call = Call("InitProducerId", self.first.versions["InitProducerId"].stop - 1, body)
+        call = WireRequest("InitProducerId", self.first.versions["InitProducerId"].stop - 1, body)
         found = self._topics.until(lambda: self.first.ask(call), lambda seen: seen["errorCode"] not in LOADING)
         if found["errorCode"] != error_codes.NONE:
             raise UndecidedError(f"there is no producer id: {error_text(found['errorCode'])}")

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tidegauge.drive.probe.connection import Link
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Call
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl.rules import UNDEFINED, end_offset_for
 from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH, INVALID_SESSION_ID
 from tidegauge.traces.segments.record_batch import RecordBatch, batch_of, encode
@@ -113,11 +113,11 @@ class Partition:
         session: int = INVALID_SESSION_ID,
         epoch: int = FINAL_EPOCH,
         version: int | None = None,
-    ) -> Call:
+    ) -> WireRequest:
         """A fetch that has no bytes to wait for. `current` and `last` are the leader epochs that it carries, `session` and
         `epoch` say which session it belongs to: to none."""
         version = self._fetch_version(version)
-        who: Message = {"replicaId": replica} if version < 15 else {"replicaState": {"replicaId": replica}}
+        who: WireMessage = {"replicaId": replica} if version < 15 else {"replicaState": {"replicaId": replica}}
         partition = {
             "partition": index,
             "currentLeaderEpoch": current,
@@ -127,7 +127,9 @@ class Partition:
         }
         topics = [{"topicId": self.id, "topic": self.name, "partitions": [partition]}]
         limits = {"maxWaitMs": max_wait, "minBytes": 0, "maxBytes": max_bytes, "isolationLevel": isolation}
-        return Call("Fetch", version, {**who, **limits, "sessionId": session, "sessionEpoch": epoch, "topics": topics})
+        return WireRequest(
+            "Fetch", version, {**who, **limits, "sessionId": session, "sessionEpoch": epoch, "topics": topics}
+        )
 
     def place(self, version: int, index: int = 0) -> str:
         """What a fetch of this version calls the partition."""
@@ -146,21 +148,21 @@ class Partition:
         isolation: int = READ_UNCOMMITTED,
         index: int = 0,
         version: int | None = None,
-    ) -> Call:
+    ) -> WireRequest:
         """The offset of a timestamp, or of a place that has a negative one."""
         partition = {"partitionIndex": index, "currentLeaderEpoch": current, "timestamp": timestamp}
         topics = [{"name": self.name, "partitions": [partition]}]
         body = {"replicaId": replica, "isolationLevel": isolation, "topics": topics}
-        return Call("ListOffsets", self.version("ListOffsets") if version is None else version, body)
+        return WireRequest("ListOffsets", self.version("ListOffsets") if version is None else version, body)
 
     def offsets_for_leader_epoch(
         self, epoch: int, *, current: int = UNDEFINED, index: int = 0, version: int | None = None
-    ) -> Call:
+    ) -> WireRequest:
         """Where a leader epoch ends."""
         partition = {"partition": index, "currentLeaderEpoch": current, "leaderEpoch": epoch}
         body = {"replicaId": CONSUMER, "topics": [{"topic": self.name, "partitions": [partition]}]}
         name = "OffsetForLeaderEpoch"
-        return Call(name, self.version(name) if version is None else version, body)
+        return WireRequest(name, self.version(name) if version is None else version, body)
 
     def produce(
         self,
@@ -170,18 +172,18 @@ class Partition:
         index: int = 0,
         timeout_ms: int = 5000,
         version: int | None = None,
-    ) -> Call:
+    ) -> WireRequest:
         """Some bytes as records."""
         data = {"index": index, "records": records}
         topics = [{"topicId": self.id, "name": self.name, "partitionData": [data]}]
         body = {"acks": acks, "timeoutMs": timeout_ms, "topicData": topics}
-        return Call("Produce", self.version("Produce", at_most=BY_NAME) if version is None else version, body)
+        return WireRequest("Produce", self.version("Produce", at_most=BY_NAME) if version is None else version, body)
 
-    def delete_records(self, offset: int, *, index: int = 0) -> Call:
+    def delete_records(self, offset: int, *, index: int = 0) -> WireRequest:
         """Delete what lies before an offset."""
         partitions = [{"partitionIndex": index, "offset": offset}]
         body = {"topics": [{"name": self.name, "partitions": partitions}], "timeoutMs": 5000}
-        return Call("DeleteRecords", self.version("DeleteRecords"), body)
+        return WireRequest("DeleteRecords", self.version("DeleteRecords"), body)
 
     def elsewhere(self, name: str, topic_id: UUID) -> "Partition":
         """The same of a topic that is not there."""

@@ -18,8 +18,8 @@ from tidegauge.drive.probe.connection import Dial, Exchange, Link, LinkError, on
 from tidegauge.drive.probe.partition import LATEST, NotOfferedError, Partition
 from tidegauge.drive.probe.removal import Removal
 from tidegauge.drive.probe.session import Session
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Call
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.impl import error_codes
 from tidegauge.impl.error_codes import error_text
@@ -126,7 +126,7 @@ class Topics:
         """A request about a topic of the probe's own, of which the metadata shows what came of it."""
         if name not in self.first.versions:
             raise UndecidedError(f"leaders could not be changed: ApiVersions does not offer {name}")
-        call = Call(name, self.first.versions[name].stop - 1, {**body, "timeoutMs": 10_000})
+        call = WireRequest(name, self.first.versions[name].stop - 1, {**body, "timeoutMs": 10_000})
         self._decided(call, lambda response: int(response.get("errorCode", error_codes.NONE)))
 
     @property
@@ -164,7 +164,7 @@ class Topics:
         version = self.first.versions["CreateTopics"].stop - 1
         body = {"topics": [topic], "timeoutMs": 10_000, "validateOnly": False}
         try:
-            code = self._decided(Call("CreateTopics", version, body), _of_the_one("topics"))
+            code = self._decided(WireRequest("CreateTopics", version, body), _of_the_one("topics"))
         except (LinkError, KeyboardInterrupt):
             if any(link.unanswered for link in self._all_links()):
                 self._removal.uncertain(name)
@@ -177,7 +177,7 @@ class Topics:
         if code != error_codes.NONE:
             raise UndecidedError(f"a topic with {dict(config)} could not be created: {error_text(code)}")
 
-    def _decided(self, call: Call, code_in: Callable[[Message], int]) -> int:
+    def _decided(self, call: WireRequest, code_in: Callable[[WireMessage], int]) -> int:
         """The error code in the response; a broker that sends nothing on, as Kafka with ZooKeeper, says who decides."""
         code = code_in(self.first.arrange(call))
         if code == error_codes.NOT_CONTROLLER:
@@ -186,11 +186,11 @@ class Topics:
             code = code_in(controller.arrange(call))
         return code
 
-    def _metadata(self, *names: str, create: bool = False) -> Message:
+    def _metadata(self, *names: str, create: bool = False) -> WireMessage:
         if "Metadata" not in self.first.versions:
             raise UndecidedError("ApiVersions does not offer Metadata")
         body = {"topics": [{"name": name} for name in names], "allowAutoTopicCreation": create}
-        return self.first.arrange(Call("Metadata", self.first.versions["Metadata"].stop - 1, body))
+        return self.first.arrange(WireRequest("Metadata", self.first.versions["Metadata"].stop - 1, body))
 
     def _serves(self, partition: Partition) -> bool:
         call = partition.list_offsets(LATEST)
@@ -198,7 +198,7 @@ class Topics:
             call = partition.list_offsets(LATEST, current=partition.epoch)
         return only(partition.link.ask(call), "topics", "partitions")["errorCode"] not in NOT_YET
 
-    def _link(self, node: int, brokers: list[Message]) -> Link:
+    def _link(self, node: int, brokers: list[WireMessage]) -> Link:
         if node not in self._links:
             at = {one["nodeId"]: (one["host"], one["port"]) for one in brokers}
             if node not in at:
@@ -213,13 +213,13 @@ class Topics:
         body = {"topics": [{"name": name, "topicId": UUID(int=0)}], "topicNames": [name], "timeoutMs": 10_000}
         version = offered.stop - 1
         body.pop("topicNames" if version >= 6 else "topics")
-        return self._decided(Call("DeleteTopics", version, body), _of_the_one("responses"))
+        return self._decided(WireRequest("DeleteTopics", version, body), _of_the_one("responses"))
 
     def _is_named(self, name: str) -> bool:
         return bool(only(self._metadata(name), "topics")["errorCode"] not in GONE)
 
 
-def _of_the_one(field: str) -> Callable[[Message], int]:
+def _of_the_one(field: str) -> Callable[[WireMessage], int]:
     """The error code of the one topic that a request was about."""
     return lambda response: int(only(response, field)["errorCode"])
 

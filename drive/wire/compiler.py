@@ -1,6 +1,6 @@
-"""A message definition as code: the fields of one version as two functions, one that writes and one that reads.
+"""Compiles a message definition: the fields of one version become two functions, one that writes and one that reads.
 
-Rule of this file: numbers that stand side by side are packed and unpacked in one go; most of a message is numbers.
+Rule of this file: adjacent numbers are packed and unpacked by one `struct`, because most of a message is numbers.
 Source: the README of clients/src/main/resources/common/message in apache/kafka; KIP-482 for tagged fields.
 """
 
@@ -15,11 +15,11 @@ from uuid import UUID
 from tidegauge.drive.wire.primitives import PRIMITIVES, Codec, Cursor, WireError, array, read_uvarint, write_uvarint
 
 Definition = Mapping[str, Any]
-Message = dict[str, Any]
+WireMessage = dict[str, Any]
 
 
 class Range(NamedTuple):
-    """Versions as definitions spell them: "3", "0-4", "12+", "none"."""
+    """A range of versions; definitions write it "3", "0-4", "12+" or "none"."""
 
     lowest: int
     highest: float
@@ -33,7 +33,7 @@ NEVER = Range(1, 0)
 
 @cache
 def versions_of(text: str | None) -> Range:
-    """The range that a definition spells."""
+    """Parse the range of versions in a definition."""
     if text is None or text == "none":
         return NEVER
     if text.endswith("+"):
@@ -50,47 +50,48 @@ class _Field(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Fields that stand side by side: written from a message, read into one."""
+    """Adjacent fields: written from a message, read into one."""
 
-    write: Callable[[bytearray, Message], None]
-    read: Callable[[Cursor, Message], None]
+    write: Callable[[bytearray, WireMessage], None]
+    read: Callable[[Cursor, WireMessage], None]
 
 
 class Compiler:
-    """Turns the fields of one version of a message into a codec."""
+    """Makes the codec of one version of a message. `common`: the fields of the definition's common structs, by name."""
 
     def __init__(self, message: str, version: int, flexible: bool, common: Mapping[str, Any]) -> None:
         self._message, self._version, self._flexible, self._common = message, version, flexible, common
 
     def struct(self, definitions: Iterable[Definition]) -> Codec:
-        """The codec of some fields together."""
+        """Return the codec of a struct with these fields."""
         fields, absent = [], {}
-        for one in definitions:
-            default = self._default(one)
-            if self._has(one):
-                tagged = self._version in versions_of(one.get("taggedVersions"))
-                fields.append(_Field(_name(one), self._field(one), default, int(one["tag"]) if tagged else None))
+        for definition in definitions:
+            name, default = _name(definition), self._default(definition)
+            if self._has(definition):
+                tagged = self._version in versions_of(definition.get("taggedVersions"))
+                fields.append(_Field(name, self._field(definition), default, int(definition["tag"]) if tagged else None))
             else:
-                absent[_name(one)] = None if one.get("ignorable", False) else default
+                absent[name] = None if definition.get("ignorable", False) else default
         parts = _parts([field for field in fields if field.tag is None])
         tagged_fields = {field.tag: field for field in fields if field.tag is not None}
-        defaults = {tag: _written(field, field.default()) for tag, field in tagged_fields.items()}
-        known = {field.name for field in fields}
+        defaults = {tag: _encode(field, field.default()) for tag, field in tagged_fields.items()}
+        names = {field.name for field in fields}
         where, flexible = f"{self._message} version {self._version}", self._flexible
 
-        def write(out: bytearray, value: Message) -> None:
-            if not value.keys() <= known:
-                _refuse(value.keys() - known, value, absent, where)
+        def write(out: bytearray, value: WireMessage) -> None:
+            if not value.keys() <= names:
+                _check_absent(value.keys() - names, value, absent, where)
             for part in parts:
                 part.write(out, value)
             if flexible:
                 _write_tagged(out, tagged_fields, defaults, value)
 
-        def read(cursor: Cursor) -> Message:
-            value: Message = {}
+        def read(cursor: Cursor) -> WireMessage:
+            value: WireMessage = {}
             for part in parts:
                 part.read(cursor, value)
             if flexible:
+                # The sender leaves out a tagged field that has its default.
                 for field in tagged_fields.values():
                     value[field.name] = field.default()
                 _read_tagged(cursor, tagged_fields, value)
@@ -98,30 +99,33 @@ class Compiler:
 
         return Codec(write, read)
 
-    def _has(self, one: Definition) -> bool:
-        """Whether this version has a field. One that is tagged in each of its versions need not say them twice, as the fetch
-        request's state of a replica in 3.5 does not (FieldSpec)."""
-        return self._version in versions_of(one.get("versions", one.get("taggedVersions")))
+    def _has(self, definition: Definition) -> bool:
+        # A field that is tagged in each of its versions need not have "versions" as well: the replica state of a fetch
+        # request in 3.5 has not (FieldSpec).
+        return self._version in versions_of(definition.get("versions", definition.get("taggedVersions")))
 
-    def _field(self, one: Definition) -> Codec:
-        flexible = self._flexible and one.get("flexibleVersions") != "none"
-        nullable = self._version in versions_of(one.get("nullableVersions"))
-        kind: str = one["type"]
+    def _field(self, definition: Definition) -> Codec:
+        # A field may be left inflexible in a flexible version: the client id of a request header is.
+        flexible = self._flexible and definition.get("flexibleVersions") != "none"
+        nullable = self._version in versions_of(definition.get("nullableVersions"))
+        kind: str = definition["type"]
         if kind.startswith("[]"):
-            return array(self._type(kind[2:], one, flexible, nullable=False), flexible, nullable)
-        return self._type(kind, one, flexible, nullable)
+            # "nullableVersions" is about the array: its elements are never null.
+            return array(self._type(kind[2:], definition, flexible, nullable=False), flexible, nullable)
+        return self._type(kind, definition, flexible, nullable)
 
-    def _type(self, kind: str, one: Definition, flexible: bool, nullable: bool) -> Codec:
+    def _type(self, kind: str, definition: Definition, flexible: bool, nullable: bool) -> Codec:
         if kind in PRIMITIVES:
             return PRIMITIVES[kind](flexible, nullable)
-        inner = self.struct(self._fields_of(one, kind))
+        inner = self.struct(self._fields_of(definition, kind))
         return _nullable(inner) if nullable else inner
 
-    def _fields_of(self, one: Definition, kind: str) -> Any:
-        return one.get("fields") or self._common.get(kind, [])
+    def _fields_of(self, definition: Definition, kind: str) -> Any:
+        return definition.get("fields") or self._common.get(kind, [])
 
-    def _default(self, one: Definition) -> Callable[[], Any]:
-        kind, text = one["type"], one.get("default")
+    def _default(self, definition: Definition) -> Callable[[], Any]:
+        """Return a maker of the field's default: a new list or struct each time, for the reader may change it."""
+        kind, text = definition["type"], definition.get("default")
         if text == "null":
             return lambda: None
         if kind.startswith("[]"):
@@ -129,27 +133,27 @@ class Compiler:
         if kind in PRIMITIVES:
             value = _constant(kind, text)
             return lambda: value
-        fields = self._fields_of(one, kind)
+        fields = self._fields_of(definition, kind)
         inner = [(_name(field), self._default(field)) for field in fields if self._has(field)]
         return lambda: {name: default() for name, default in inner}
 
 
 def _parts(fields: Sequence[_Field]) -> list[_Part]:
-    """The fields in their order, numbers that stand side by side as one part."""
+    """Return the fields in their order, adjacent numbers as one part."""
     parts: list[_Part] = []
-    for numbers, run in groupby(fields, lambda field: bool(field.codec.form)):
-        found = list(run)
-        parts += [_numbers(found)] if numbers and len(found) > 1 else map(_alone, found)
+    for are_numbers, group in groupby(fields, lambda field: bool(field.codec.form)):
+        adjacent = list(group)
+        parts += [_numbers(adjacent)] if are_numbers and len(adjacent) > 1 else map(_single, adjacent)
     return parts
 
 
-def _alone(field: _Field) -> _Part:
+def _single(field: _Field) -> _Part:
     name, codec, default, _ = field
 
-    def write(out: bytearray, value: Message) -> None:
+    def write(out: bytearray, value: WireMessage) -> None:
         codec.write(out, value[name] if name in value else default())
 
-    def read(cursor: Cursor, value: Message) -> None:
+    def read(cursor: Cursor, value: WireMessage) -> None:
         value[name] = codec.read(cursor)
 
     return _Part(write, read)
@@ -159,18 +163,19 @@ def _numbers(fields: Sequence[_Field]) -> _Part:
     names, packed = [field.name for field in fields], struct.Struct(">" + "".join(field.codec.form for field in fields))
     values_of = itemgetter(*names)
 
-    def write(out: bytearray, value: Message) -> None:
+    def write(out: bytearray, value: WireMessage) -> None:
         try:
             values = values_of(value)
-        except KeyError:
+        except KeyError:  # some have their defaults
             values = [value[name] if name in value else default() for name, _, default, _ in fields]
         out += packed.pack(*values)
 
-    def read(cursor: Cursor, value: Message) -> None:
+    def read(cursor: Cursor, value: WireMessage) -> None:
         try:
             values = packed.unpack_from(cursor.data, cursor.at)
         except struct.error:
-            for field in fields:  # the first that is not there says so
+            # Read them one by one: the error then has the position of the first that is missing.
+            for field in fields:
                 field.codec.read(cursor)
             raise
         cursor.at += packed.size
@@ -179,46 +184,52 @@ def _numbers(fields: Sequence[_Field]) -> _Part:
     return _Part(write, read)
 
 
-def _refuse(names: Iterable[str], value: Message, absent: Mapping[str, Callable[[], Any] | None], where: str) -> None:
-    """A field that the version cannot carry is let pass if it is ignorable or has its default, as Kafka's own codec does."""
+def _check_absent(
+    names: Iterable[str], value: WireMessage, absent: Mapping[str, Callable[[], Any] | None], where: str
+) -> None:
+    """Refuse fields that this version cannot carry. Raises WireError."""
     for name in names:
         default = absent.get(name)
+        # As in Kafka's own codec, an ignorable field is dropped, and so is one that has its default.
         if name not in absent or (default is not None and value[name] != default()):
             raise WireError(f"{where}: expected fields that it has; seen {name!r}")
 
 
-def _write_tagged(out: bytearray, tagged: Mapping[int, _Field], defaults: Mapping[int, bytearray], value: Message) -> None:
-    """What is its default is not written."""
+def _write_tagged(
+    out: bytearray, tagged: Mapping[int, _Field], defaults: Mapping[int, bytearray], value: WireMessage
+) -> None:
+    """Append the tagged fields of a message, except those that have their defaults."""
     present = []
     for tag, field in tagged.items():
         if field.name in value:
-            inner = _written(field, value[field.name])
-            if inner != defaults[tag]:
-                present.append((tag, inner))
+            data = _encode(field, value[field.name])
+            if data != defaults[tag]:
+                present.append((tag, data))
     write_uvarint(out, len(present))
-    for tag, inner in sorted(present):
+    for tag, data in sorted(present):  # in ascending order: KIP-482
         write_uvarint(out, tag)
-        write_uvarint(out, len(inner))
-        out += inner
+        write_uvarint(out, len(data))
+        out += data
 
 
-def _written(field: _Field, value: Any) -> bytearray:
+def _encode(field: _Field, value: Any) -> bytearray:
     out = bytearray()
     field.codec.write(out, value)
     return out
 
 
-def _read_tagged(cursor: Cursor, tagged: Mapping[int, _Field], value: Message) -> None:
+def _read_tagged(cursor: Cursor, tagged: Mapping[int, _Field], value: WireMessage) -> None:
     for _ in range(read_uvarint(cursor)):
         tag, size = read_uvarint(cursor), read_uvarint(cursor)
         end = cursor.at + size
+        # A tag that this definition does not have is of a later release, and is skipped.
         if tag in tagged:
             value[tagged[tag].name] = tagged[tag].codec.read(cursor)
         cursor.at = end
 
 
 def _nullable(inner: Codec) -> Codec:
-    """A struct that may be null: one byte in front of it."""
+    """Return the codec of a struct that may be null: one byte before it says so, -1 or 1."""
 
     def write(out: bytearray, value: Any) -> None:
         out += b"\xff" if value is None else b"\x01"
@@ -231,12 +242,13 @@ def _nullable(inner: Codec) -> Codec:
     return Codec(write, read)
 
 
-def _name(one: Definition) -> str:
-    name: str = one["name"]
+def _name(definition: Definition) -> str:
+    name: str = definition["name"]
     return name[0].lower() + name[1:]
 
 
 def _constant(kind: str, text: Any) -> Any:
+    """Parse the default of a primitive field; without one it is zero, empty or false."""
     match kind:
         case "bool":
             return str(text).lower() == "true"
@@ -251,4 +263,4 @@ def _constant(kind: str, text: Any) -> Any:
         case "float64":
             return float(text or 0)
         case _:
-            return int(str(text or 0), 0)
+            return int(str(text or 0), 0)  # some are written in hex

@@ -1,11 +1,11 @@
-"""Requests and responses on a connection: a length, a header, a message.
+"""Requests and responses on a connection: a length, a header, a message; and conditions that other connections bring about.
 
 Rules of this file
 
-1. One connection is used by one side at a time: responses come in the order of the requests (KAFKA-1764 has it so).
-2. A handler returns the body of the response when it is ready. Until then the request is held, and the connection with it.
-3. Source: org.apache.kafka.common.requests.RequestHeader, ResponseHeader. The response to ApiVersions never has a flexible
-   header (ApiMessageType#responseHeaderVersion), and a version that is not known is answered in version 0 (KIP-511).
+1. Responses on a connection come in the order of its requests (KAFKA-1764), so nothing has to be matched but the order.
+2. A handler returns the body of the response when it is ready. Until then the request is held, and so are those after it on
+   the same connection.
+3. Source: org.apache.kafka.common.requests.RequestHeader, ResponseHeader.
 """
 
 import asyncio
@@ -16,21 +16,24 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
-from tidegauge.drive.wire.signs import Signs
 from tidegauge.impl.error_codes import UNSUPPORTED_VERSION
 
 HOST = "127.0.0.1"
 API_VERSIONS = "ApiVersions"
 LARGEST_FRAME = 1 << 26
+PATIENCE = 120.0
+"""Seconds that the other side may take for anything; after that something is broken."""
 
-_HEADER = struct.Struct(">hhih")
+_REQUEST_HEADER = struct.Struct(">hhih")
+"""API key, version, correlation id, length of the client id."""
 
 
-async def _frame(reader: asyncio.StreamReader) -> bytes:
+async def _read_frame(reader: asyncio.StreamReader) -> bytes:
     (size,) = struct.unpack(">i", await reader.readexactly(4))
+    # Bytes that are no Kafka (an HTTP response, say) are read as a huge length: refuse it before waiting for so much.
     if not 0 <= size <= LARGEST_FRAME:
         raise WireError(f"connection: expected a frame of at most {LARGEST_FRAME:,} bytes; seen a length of {size}")
     return await reader.readexactly(size)
@@ -40,43 +43,45 @@ def _framed(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
 
 
-class Call(NamedTuple):
+class WireRequest(NamedTuple):
     """A request to be sent: its name without the word Request, its version, its body."""
 
     name: str
     version: int
-    body: Message
+    body: WireMessage
 
 
-def request_frame(messages: Messages, call: Call, number: int, client: bytes) -> bytes:
-    """A request as it goes out, with its correlation id and the name of the client."""
-    name = f"{call.name}Request"
-    head = _HEADER.pack(messages.api_key(call.name), call.version, number, len(client)) + client
-    tags = b"\0" if messages.is_flexible(name, call.version) else b""
-    return _framed(head + tags + messages.write(name, call.version, call.body))
+def request_frame(messages: Messages, request: WireRequest, correlation_id: int, client: bytes) -> bytes:
+    """Encode a request with its length and header."""
+    name = f"{request.name}Request"
+    head = _REQUEST_HEADER.pack(messages.api_key(request.name), request.version, correlation_id, len(client)) + client
+    tags = b"\0" if messages.is_flexible(name, request.version) else b""
+    return _framed(head + tags + messages.write(name, request.version, request.body))
 
 
-def check_number(call: Call, number: int, data: bytes) -> None:
-    """Raises WireError unless a frame has the response to this request."""
+def check_correlation_id(request: WireRequest, correlation_id: int, data: bytes) -> None:
+    """Check that a frame is the response to this request. Raises WireError."""
     if len(data) < 4:
-        raise WireError(f"{call.name}: expected a frame with a correlation id; seen one of {len(data)} bytes")
+        raise WireError(f"{request.name}: expected a frame with a correlation id; seen one of {len(data)} bytes")
     (seen,) = struct.unpack_from(">i", data)
-    if seen != number:
-        raise WireError(f"{call.name}: expected the response to request {number}; seen one to {seen}")
+    if seen != correlation_id:
+        raise WireError(f"{request.name}: expected the response to request {correlation_id}; seen one to {seen}")
 
 
-def response_in(messages: Messages, call: Call, number: int, data: bytes) -> tuple[Message, int]:
-    """The response to a request in a frame, and where it ends. Raises WireError for that to another request."""
-    check_number(call, number, data)
-    flexible = call.name != API_VERSIONS and messages.is_flexible(f"{call.name}Response", call.version)
-    return messages.read(f"{call.name}Response", call.version, data, 4 + flexible)
+def read_response(messages: Messages, request: WireRequest, correlation_id: int, data: bytes) -> tuple[WireMessage, int]:
+    """Decode the response to a request; return it and the position where it ends. Raises WireError for another request's."""
+    check_correlation_id(request, correlation_id, data)
+    # ApiVersions is read before the client knows the broker's versions, so its response header never has tagged fields
+    # (ApiMessageType#responseHeaderVersion).
+    flexible = request.name != API_VERSIONS and messages.is_flexible(f"{request.name}Response", request.version)
+    return messages.read(f"{request.name}Response", request.version, data, 4 + flexible)
 
 
-def shared_versions(messages: Messages, found: Message) -> Mapping[str, range]:
-    """What both sides can say, by name of the request, after a response to ApiVersions."""
+def shared_versions(messages: Messages, api_versions: WireMessage) -> Mapping[str, range]:
+    """Return the versions that both sides have by request name, from a response to ApiVersions."""
     shared = {}
-    for api in found["apiKeys"]:
-        with suppress(WireError):
+    for api in api_versions["apiKeys"]:
+        with suppress(WireError):  # a request that our definitions do not have
             name = messages.api_name(api["apiKey"])
             ours = messages.versions(f"{name}Request")
             shared[name] = range(max(api["minVersion"], ours.start), min(api["maxVersion"] + 1, ours.stop))
@@ -84,11 +89,11 @@ def shared_versions(messages: Messages, found: Message) -> Mapping[str, range]:
 
 
 class Connection:
-    """A client's connection to a broker."""
+    """A client's connection to a broker, which many tasks may share."""
 
     def __init__(self, messages: Messages, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client: str) -> None:
         self._messages, self._reader, self._writer, self._client = messages, reader, writer, client.encode()
-        self._numbers = itertools.count(1)
+        self._correlation_ids = itertools.count(1)
         self._turn = asyncio.Lock()
 
     @classmethod
@@ -96,69 +101,117 @@ class Connection:
         """Connect. Raises OSError."""
         return cls(messages, *await asyncio.open_connection(host, port), client)
 
-    async def calls(self, calls: Sequence[Call]) -> list[Message]:
-        """Send some requests at once; their responses, in the same order. Raises OSError or WireError."""
-        sent = [next(self._numbers) for _ in calls]
-        frames = await self._exchanged(calls, sent)
-        return [response_in(self._messages, *one)[0] for one in zip(calls, sent, frames, strict=True)]
+    async def exchange(self, requests: Sequence[WireRequest]) -> list[WireMessage]:
+        """Send the requests at once and return their responses, in the same order. Raises OSError or WireError."""
+        ids = [next(self._correlation_ids) for _ in requests]
+        frames = await self._exchange_frames(requests, ids)
+        return [read_response(self._messages, *one)[0] for one in zip(requests, ids, frames, strict=True)]
 
-    async def round_trip(self) -> None:
-        """A request and its response, of which only that it came matters. Raises OSError or WireError."""
-        call, number = Call(API_VERSIONS, 0, {}), next(self._numbers)
-        (frame,) = await self._exchanged([call], [number])
-        check_number(call, number, frame)
-
-    async def _exchanged(self, calls: Sequence[Call], sent: Sequence[int]) -> list[bytes]:
-        self._writer.write(b"".join(self._request(call, number) for call, number in zip(calls, sent, strict=True)))
-        try:
-            async with self._turn:  # it is fair, so responses are read in the order of the requests
-                return [await _frame(self._reader) for _ in calls]
-        except asyncio.IncompleteReadError as problem:
-            raise ConnectionResetError(f"the connection ended before the response to {calls[0].name}") from problem
-
-    async def call(self, name: str, version: int, body: Message) -> Message:
-        """One request and its response."""
-        (response,) = await self.calls([Call(name, version, body)])
+    async def request(self, name: str, version: int, body: WireMessage) -> WireMessage:
+        """Send one request and return its response. Raises OSError or WireError."""
+        (response,) = await self.exchange([WireRequest(name, version, body)])
         return response
 
-    def _request(self, call: Call, number: int) -> bytes:
-        return request_frame(self._messages, call, number, self._client)
+    async def round_trip(self) -> None:
+        """Send a request and wait for its response, whose content is ignored. Raises OSError or WireError."""
+        request, correlation_id = WireRequest(API_VERSIONS, 0, {}), next(self._correlation_ids)
+        (frame,) = await self._exchange_frames([request], [correlation_id])
+        check_correlation_id(request, correlation_id, frame)
+
+    async def _exchange_frames(self, requests: Sequence[WireRequest], ids: Sequence[int]) -> list[bytes]:
+        frames = (request_frame(self._messages, *one, self._client) for one in zip(requests, ids, strict=True))
+        self._writer.write(b"".join(frames))
+        try:
+            # asyncio's lock is first come, first served: tasks read their responses in the order of their requests.
+            async with self._turn:
+                return [await _read_frame(self._reader) for _ in requests]
+        except asyncio.IncompleteReadError as problem:
+            raise ConnectionResetError(f"the connection ended before the response to {requests[0].name}") from problem
 
     async def versions(self) -> Mapping[str, range]:
-        """What both sides can say, by name of the request. The oldest version that asks is understood by every broker."""
-        found = await self.call(API_VERSIONS, 0, {})
-        if found["errorCode"]:
-            raise WireError(f"{API_VERSIONS}: expected no error; seen {found['errorCode']}")
-        return shared_versions(self._messages, found)
+        """Ask for the versions that both sides have, by request name. Raises OSError or WireError."""
+        # Every broker understands version 0, whatever else it has.
+        response = await self.request(API_VERSIONS, 0, {})
+        if response["errorCode"]:
+            raise WireError(f"{API_VERSIONS}: expected no error; seen {response['errorCode']}")
+        return shared_versions(self._messages, response)
 
     def close(self) -> None:
-        """Close it; nothing is waited for."""
+        """Close the connection without waiting for anything."""
         self._writer.close()
 
 
-class Received(NamedTuple):
+class Conditions:
+    """Conditions that tasks of one event loop wait for; they are tested when some task notifies that something changed."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[asyncio.Future[bool], Callable[[], bool]] = {}
+        self._problem: BaseException | None = None
+
+    def notify(self) -> None:
+        """Resume the tasks whose condition is met now."""
+        for future, is_met in list(self._waiting.items()):
+            if not future.done() and is_met():
+                future.set_result(True)
+
+    def fail(self, problem: BaseException) -> None:
+        """Give everybody who waits, now or later, this reason why nothing more will come."""
+        self._problem = self._problem or problem
+        for future in self._waiting:
+            if not future.done():
+                future.set_exception(WireError(str(problem)))
+
+    async def wait_up_to(self, seconds: float, is_met: Callable[[], bool]) -> bool:
+        """Wait for a condition, but no longer than some seconds; return whether it is met. Raises WireError after `fail`."""
+        if self._problem is not None:
+            raise WireError(str(self._problem)) from self._problem
+        if is_met():
+            return True
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bool] = loop.create_future()
+        self._waiting[future] = is_met
+        # Whichever comes first decides: `notify` sets True, the timer False, `fail` an exception.
+        timer = loop.call_later(seconds, _expire, future)
+        try:
+            return await future
+        finally:
+            timer.cancel()
+            del self._waiting[future]
+
+    async def wait_for(self, is_met: Callable[[], bool], what: str) -> None:
+        """Wait for a condition, which messages call `what`. Raises WireError when it takes longer than PATIENCE."""
+        if not await self.wait_up_to(PATIENCE, is_met):
+            raise WireError(f"the broker: expected {what} within {PATIENCE:g} s; seen nothing")
+
+
+def _expire(future: "asyncio.Future[bool]") -> None:
+    if not future.done():
+        future.set_result(False)
+
+
+class ReceivedRequest(NamedTuple):
     """A request that came in."""
 
     name: str
     version: int
-    body: Message
+    body: WireMessage
 
 
-Handler = Callable[[Received], Awaitable[Message]]
+Handler = Callable[[ReceivedRequest], Awaitable[WireMessage]]
 
 
 class Listener:
-    """A listening port that serves some requests, each connection one request after the other."""
+    """A listening port that serves the named requests; each connection is served one request after the other."""
 
-    def __init__(self, messages: Messages, serves: Iterable[str], handler: Handler, signs: Signs) -> None:
-        self._messages, self._handler, self._signs = messages, handler, signs
+    def __init__(self, messages: Messages, serves: Iterable[str], handler: Handler, conditions: Conditions) -> None:
+        self._messages, self._handler, self._conditions = messages, handler, conditions
         self._serves = {name: messages.versions(f"{name}Request") for name in serves if f"{name}Request" in messages}
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
 
     async def start(self) -> int:
-        """Listen on a free port of the loopback; which one."""
-        self._server = await asyncio.start_server(self._accepted, HOST, 0)
+        """Listen on a free port of the loopback and return the port."""
+        self._server = await asyncio.start_server(self._accept, HOST, 0)
         return int(self._server.sockets[0].getsockname()[1])
 
     def close(self) -> None:
@@ -168,43 +221,46 @@ class Listener:
         for task in self._open:
             task.cancel()
 
-    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
-        self._open.add(task)
+        self._open.add(task)  # the event loop itself keeps only weak references to tasks
         task.add_done_callback(self._open.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
-                writer.write(await self._answered(await _frame(reader)))
+                writer.write(await self._respond(await _read_frame(reader)))
                 await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
-            pass  # the other side is gone, and asks again on a new connection
+            pass  # the other side has gone; it asks again on a new connection
         except Exception as problem:
-            self._signs.broken(problem)
+            # The other side would repeat its request for ever: tell the waiting tasks instead of letting them time out.
+            self._conditions.fail(problem)
             raise
         finally:
             writer.close()
 
-    async def _answered(self, data: bytes) -> bytes:
-        key, version, number, size = _HEADER.unpack_from(data)
-        messages, name, at = self._messages, self._messages.api_name(key), _HEADER.size + max(size, 0)
+    async def _respond(self, data: bytes) -> bytes:
+        key, version, correlation_id, size = _REQUEST_HEADER.unpack_from(data)
+        # A client id may be null, which is length -1.
+        messages, name, at = self._messages, self._messages.api_name(key), _REQUEST_HEADER.size + max(size, 0)
         if name == API_VERSIONS:
+            # A version that is not known is answered in version 0, so that the client can choose another (KIP-511).
             known = version in messages.versions(f"{name}Request")
-            return self._response(name, version if known else 0, number, self._api_versions(known))
+            return self._encode(name, version if known else 0, correlation_id, self._api_versions(known))
         if messages.is_flexible(f"{name}Request", version):
-            at += 1  # no tagged field of a request header has ever been defined
+            at += 1  # the count of tagged fields: no tagged field of a request header has ever been defined
         body, _ = messages.read(f"{name}Request", version, data, at)
-        return self._response(name, version, number, await self._handler(Received(name, version, body)))
+        return self._encode(name, version, correlation_id, await self._handler(ReceivedRequest(name, version, body)))
 
-    def _api_versions(self, known: bool) -> Message:
+    def _api_versions(self, known: bool) -> WireMessage:
         keys = [
             {"apiKey": self._messages.api_key(name), "minVersion": versions.start, "maxVersion": versions.stop - 1}
             for name, versions in self._serves.items()
         ]
-        return {"errorCode": 0 if known else UNSUPPORTED_VERSION, "apiKeys": sorted(keys, key=lambda one: one["apiKey"])}
+        return {"errorCode": 0 if known else UNSUPPORTED_VERSION, "apiKeys": sorted(keys, key=lambda api: api["apiKey"])}
 
-    def _response(self, name: str, version: int, number: int, body: Message) -> bytes:
+    def _encode(self, name: str, version: int, correlation_id: int, body: WireMessage) -> bytes:
         flexible = name != API_VERSIONS and self._messages.is_flexible(f"{name}Response", version)
-        head = struct.pack(">i", number) + (b"\0" if flexible else b"")
+        head = struct.pack(">i", correlation_id) + (b"\0" if flexible else b"")
         return _framed(head + self._messages.write(f"{name}Response", version, body))

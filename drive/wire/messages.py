@@ -2,9 +2,9 @@
 
 Rules of this file
 
-1. A message is a plain dict with the protocol's own camelCase names. A field that is missing has its default; a field that
-   the definition does not have, or that this version cannot carry, is refused.
-2. A definition is compiled once per (message, version) into two functions. Nothing here knows any message by name.
+1. A message is a plain dict with the protocol's own camelCase names. A missing field has its default; a field that the
+   definition does not have, or that this version cannot carry, is refused.
+2. Each version of a definition is compiled once, when it is first used. Nothing here knows any message by name.
 3. Source: the *.json in kafka-clients.jar and kafka-metadata.jar, and the README of
    clients/src/main/resources/common/message in apache/kafka; KIP-482 for flexible versions and tagged fields.
 """
@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tidegauge.drive.wire.compiler import Compiler, Definition, Message, versions_of
+from tidegauge.drive.wire.compiler import Compiler, Definition, WireMessage, versions_of
 from tidegauge.drive.wire.primitives import Codec, Cursor, WireError
 
 _FOLDERS = ("common/message/", "common/metadata/")
@@ -24,23 +24,24 @@ _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 
 def definitions_in(jars: Iterable[Path]) -> list[Definition]:
-    """Every message definition inside some jars. Raises WireError when there is none."""
-    found = []
+    """Return every message definition in some jars. Raises WireError when there is none."""
+    definitions = []
     for jar in sorted(jars):
         with zipfile.ZipFile(jar) as packed:
             for name in packed.namelist():
                 if name.startswith(_FOLDERS) and name.endswith(".json"):
+                    # Kafka's generator reads these with Jackson: comments are allowed, text after the value is ignored.
                     text = _COMMENT.sub("", packed.read(name).decode()).strip()
-                    found.append(json.JSONDecoder().raw_decode(text)[0])
-    if not found:
+                    definitions.append(json.JSONDecoder().raw_decode(text)[0])
+    if not definitions:
         raise WireError(
             "jars: expected message definitions in kafka-clients and kafka-metadata; seen none; check the folder"
         )
-    return found
+    return definitions
 
 
 class Messages:
-    """What a release can say: its messages by name, each compiled when it is first used."""
+    """The messages of a release by name."""
 
     def __init__(self, definitions: Iterable[Definition]) -> None:
         self._definitions = {one["name"]: one for one in definitions}
@@ -55,38 +56,38 @@ class Messages:
         return name in self._definitions
 
     def api_key(self, name: str) -> int:
-        """The number of a request (without the word Request) or of a metadata record."""
-        found = self._definitions.get(f"{name}Request") or self._definition(name)
-        return int(found["apiKey"])
+        """Return the number of a request (its name without the word Request) or of a metadata record."""
+        definition = self._definitions.get(f"{name}Request") or self._definition(name)
+        return int(definition["apiKey"])
 
     def api_name(self, key: int) -> str:
-        """The request with a number, without the word Request."""
+        """Return the name of the request with this number, without the word Request. Raises WireError."""
         if key not in self._requests:
             raise WireError(f"request: expected an API key of this release; seen {key}")
         return str(self._requests[key])
 
     def metadata_records(self) -> list[str]:
-        """The records that a metadata log may hold."""
+        """Return the names of the records that a metadata log may hold."""
         return [name for name, one in self._definitions.items() if one["type"] == "metadata"]
 
     def versions(self, name: str) -> range:
-        """The stable versions of a message."""
-        found = self._definition(name)
-        lowest, highest = versions_of(found["validVersions"])
-        return range(lowest, int(highest) + (not found.get("latestVersionUnstable", False)))
+        """Return the stable versions of a message."""
+        definition = self._definition(name)
+        lowest, highest = versions_of(definition["validVersions"])
+        return range(lowest, int(highest) + (not definition.get("latestVersionUnstable", False)))
 
     def is_flexible(self, name: str, version: int) -> bool:
-        """Whether this version has tagged fields."""
+        """Return whether this version has compact lengths and tagged fields."""
         return version in versions_of(self._definition(name).get("flexibleVersions"))
 
-    def write(self, name: str, version: int, message: Message) -> bytes:
-        """A message as bytes."""
+    def write(self, name: str, version: int, message: WireMessage) -> bytes:
+        """Encode a message. Raises WireError."""
         out = bytearray()
         self._codec(name, version).write(out, message)
         return bytes(out)
 
-    def read(self, name: str, version: int, data: bytes, at: int = 0) -> tuple[Message, int]:
-        """The message at `at`, and where it ends. Raises WireError for bytes that are none."""
+    def read(self, name: str, version: int, data: bytes, at: int = 0) -> tuple[WireMessage, int]:
+        """Decode the message at position `at`; return it and the position where it ends. Raises WireError."""
         cursor = Cursor(data, at)
         try:
             return self._codec(name, version).read(cursor), cursor.at

@@ -1,6 +1,6 @@
-"""The types that Kafka's messages are made of: integers, strings, bytes, uuids, arrays, with compact lengths or without.
+"""The primitive types of Kafka's messages: integers, strings, bytes, uuids and arrays, with plain or compact lengths.
 
-Source: org.apache.kafka.common.protocol.types.Type; KIP-482 for compact lengths, which count one more so that 0 is null.
+Source: org.apache.kafka.common.protocol.types.Type; KIP-482 for compact lengths.
 """
 
 import struct
@@ -13,11 +13,11 @@ from tidegauge.impl.errors import TidegaugeError
 
 
 class WireError(TidegaugeError):
-    """Bytes or values that are no message of Kafka's protocol, or a peer that does not keep to it."""
+    """Bytes or values that are no message of Kafka's protocol, or a peer that breaks the protocol."""
 
 
 class Cursor:
-    """A place in some bytes."""
+    """A read position in some bytes."""
 
     __slots__ = ("at", "data")
 
@@ -25,17 +25,18 @@ class Cursor:
         self.data, self.at = data, at
 
     def take(self, size: int) -> bytes:
-        """The next bytes."""
+        """Return the next `size` bytes and step over them. Raises IndexError when there are fewer."""
         end = self.at + size
+        # A slice of bytes is silently shorter at the end, and a negative size would step back.
         if size < 0 or end > len(self.data):
             raise IndexError(f"{len(self.data) - self.at} bytes where {size} were promised")
-        taken = self.data[self.at : end]
+        data = self.data[self.at : end]
         self.at = end
-        return taken
+        return data
 
 
 class Codec(NamedTuple):
-    """How a value is written and read; its form in Python's struct, if it always has the same size."""
+    """How a value is written and read. `form`: its format character in Python's struct if its size is fixed, else ""."""
 
     write: Callable[[bytearray, Any], None]
     read: Callable[[Cursor], Any]
@@ -43,7 +44,7 @@ class Codec(NamedTuple):
 
 
 def write_uvarint(out: bytearray, number: int) -> None:
-    """Seven bits a byte, the lowest first. ByteUtils#writeUnsignedVarint."""
+    """Append a number, seven bits a byte, the lowest first. ByteUtils#writeUnsignedVarint."""
     while number >= 0x80:
         out.append(number & 0x7F | 0x80)
         number >>= 7
@@ -51,7 +52,7 @@ def write_uvarint(out: bytearray, number: int) -> None:
 
 
 def read_uvarint(cursor: Cursor) -> int:
-    """ByteUtils#readUnsignedVarint."""
+    """Read a number that `write_uvarint` wrote. ByteUtils#readUnsignedVarint."""
     number = shift = 0
     while True:
         byte = cursor.data[cursor.at]
@@ -77,14 +78,17 @@ def _fixed(form: str) -> Codec:
 
 
 def _length(flexible: bool, form: str) -> Codec:
-    """A length, -1 for null."""
+    """Return the codec of a length, where -1 stands for null."""
     if not flexible:
         return _fixed(form)
+    # A compact length counts one more, so that null is 0 and fits an unsigned number (KIP-482).
     return Codec(lambda out, size: write_uvarint(out, size + 1), lambda cursor: read_uvarint(cursor) - 1)
 
 
 def _sized(form: str, pack: Callable[[Any], bytes], unpack: Callable[[bytes], Any]) -> Callable[[bool, bool], Codec]:
-    def made(flexible: bool, nullable: bool) -> Codec:
+    """Return a maker of codecs, by (flexible, nullable), of values with a length before them."""
+
+    def codec(flexible: bool, nullable: bool) -> Codec:
         length = _length(flexible, form)
 
         def write(out: bytearray, value: Any) -> None:
@@ -102,7 +106,7 @@ def _sized(form: str, pack: Callable[[Any], bytes], unpack: Callable[[bytes], An
 
         return Codec(write, read)
 
-    return made
+    return codec
 
 
 def _refuse_null(nullable: bool) -> None:
@@ -111,7 +115,7 @@ def _refuse_null(nullable: bool) -> None:
 
 
 def array(element: Codec, flexible: bool, nullable: bool) -> Codec:
-    """A list of values."""
+    """Return the codec of a list of values."""
     length = _length(flexible, ">i")
 
     def write(out: bytearray, values: Any) -> None:
@@ -130,16 +134,9 @@ def array(element: Codec, flexible: bool, nullable: bool) -> Codec:
     return Codec(write, read)
 
 
-def _uuid() -> Codec:
-    def write(out: bytearray, value: UUID) -> None:
-        out += value.bytes
-
-    return Codec(write, lambda cursor: _uuid_of(cursor.take(16)))
-
-
 @lru_cache(1 << 12)
 def _uuid_of(data: bytes) -> UUID:
-    """Of few topics there is much to say."""
+    # Cached: few distinct topic ids occur, many times each.
     return UUID(bytes=data)
 
 
@@ -161,7 +158,7 @@ def _always(codec: Codec) -> Callable[[bool, bool], Codec]:
 
 PRIMITIVES: Mapping[str, Callable[[bool, bool], Codec]] = {
     **{name: _always(_fixed(form)) for name, form in _FORMS.items()},
-    "uuid": _always(_uuid()),
+    "uuid": _always(Codec(lambda out, value: out.extend(value.bytes), lambda cursor: _uuid_of(cursor.take(16)))),
     "string": _sized(">h", str.encode, bytes.decode),
     "bytes": _sized(">i", bytes, bytes),
     "records": _sized(">i", bytes, bytes),

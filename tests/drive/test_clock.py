@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.drive.kafka_process.clock import COMPILERS, MovedClock, NoLibraryError, RealClock, clock, made
+from tidegauge.drive.kafka_process.clock import COMPILERS, MovedClock, NoLibraryError, RealClock, build_library, make_clock
 
 
 @pytest.fixture
 def moved() -> Iterator[MovedClock]:
     """Clocks that are moved, where they can be."""
     try:
-        library = made()
+        library = build_library()
     except NoLibraryError as problem:
         pytest.skip(str(problem))
     with closing(MovedClock(library)) as clocks:
@@ -113,15 +113,15 @@ def test_without_a_compiler_time_passes_by_waiting(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "platform", "linux")
     with pytest.raises(NoLibraryError, match="expected cc, gcc or clang on PATH"):
-        made()
-    assert isinstance(clock(), RealClock)
+        build_library()
+    assert isinstance(make_clock(), RealClock)
     assert main(["doctor"]) == 2
     said = capsys.readouterr().out
     assert "MISSING  C compiler: expected cc, gcc or clang on PATH; seen none of them" in said
     assert "install gcc or clang" in said
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(NoLibraryError, match="expected Linux, where a library can be preloaded; seen darwin"):
-        made()
+        build_library()
 
 
 def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_compiler_that_fails_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_pa
     broken.write_text("no C", encoding="utf-8")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(NoLibraryError, match=r"expected that .* compiles broken\.c; seen: .*error"):
-        made(broken)
+        build_library(broken)
 
 
 def test_a_library_that_was_made_needs_no_compiler_and_the_doctor_says_where_it_is(
@@ -139,10 +139,10 @@ def test_a_library_that_was_made_needs_no_compiler_and_the_doctor_says_where_it_
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     try:
-        library = made()
+        library = build_library()
     except NoLibraryError as problem:
         pytest.skip(str(problem))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert made() == library
+    assert build_library() == library
     main(["doctor"])
     assert f"found    C compiler: clock.c is compiled, {library}" in capsys.readouterr().out

@@ -16,7 +16,7 @@ from tidegauge.drive.controller.reference import empty
 from tidegauge.drive.controller.report import Incarnations, state_report
 from tidegauge.drive.controller.requests import error_of
 from tidegauge.drive.controller.scenarios import registers
-from tidegauge.drive.kafka_broker.metadata_log import MetadataLog, MetadataRecord
+from tidegauge.drive.kafka_broker.controller import MetadataLog, MetadataRecord
 from tidegauge.drive.kafka_process.clock import MOVED_SESSION
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
@@ -164,7 +164,7 @@ class Leader:
         self._log, self._high_watermark, self._error = log, high_watermark, error
         self.closed, self.asked = False, 0
 
-    async def call(self, _name: str, _version: int, body: Any) -> Any:
+    async def request(self, _name: str, _version: int, body: Any) -> Any:
         self.asked += 1
         asked = body["topics"][0]["partitions"][0]
         part: dict[str, Any] = {"errorCode": self._error}

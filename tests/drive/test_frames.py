@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import HOST, Call, Connection, Listener, Received
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import HOST, Conditions, Connection, Listener, ReceivedRequest, WireRequest
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
-from tidegauge.drive.wire.signs import Signs
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -24,22 +23,22 @@ with warnings.catch_warnings():
 MESSAGES = Messages(DEFINITIONS)
 
 
-def listed(offset: int) -> Message:
+def listed(offset: int) -> WireMessage:
     partition = {"partitionIndex": 0, "errorCode": 0, "timestamp": -1, "offset": offset, "leaderEpoch": 0}
     return {"topics": [{"name": "t", "partitions": [partition]}]}
 
 
-def ask(timestamp: int) -> Call:
+def ask(timestamp: int) -> WireRequest:
     partition = {"partitionIndex": 0, "currentLeaderEpoch": -1, "timestamp": timestamp}
-    return Call("ListOffsets", 7, {"replicaId": -1, "topics": [{"name": "t", "partitions": [partition]}]})
+    return WireRequest("ListOffsets", 7, {"replicaId": -1, "topics": [{"name": "t", "partitions": [partition]}]})
 
 
-def offset_of(response: Message) -> int:
+def offset_of(response: WireMessage) -> int:
     offset: int = response["topics"][0]["partitions"][0]["offset"]
     return offset
 
 
-async def echo(request: Received) -> Message:
+async def echo(request: ReceivedRequest) -> WireMessage:
     """The offset that was asked for, later if it is odd."""
     timestamp = request.body["topics"][0]["partitions"][0]["timestamp"]
     await asyncio.sleep(0.01 * (timestamp % 2))
@@ -56,9 +55,9 @@ def in_a_loop(work: Coroutine[Any, Any, None]) -> None:
 
 def test_responses_come_in_the_order_of_the_requests_also_to_many_who_share_a_connection() -> None:
     async def work() -> None:
-        listener = Listener(MESSAGES, ["ListOffsets"], echo, Signs())
+        listener = Listener(MESSAGES, ["ListOffsets"], echo, Conditions())
         connection = await Connection.open(MESSAGES, await listener.start())
-        found = await asyncio.gather(*(connection.calls([ask(n), ask(n + 1)]) for n in range(20)))
+        found = await asyncio.gather(*(connection.exchange([ask(n), ask(n + 1)]) for n in range(20)))
         assert [[offset_of(one) for one in pair] for pair in found] == [[n, n + 1] for n in range(20)]
         connection.close()
         listener.close()
@@ -76,7 +75,7 @@ def test_a_round_trip_is_over_when_the_response_to_it_is_there(answered: bytes) 
         writer.close()
 
     async def work() -> None:
-        listener = Listener(MESSAGES, ["ListOffsets"], echo, Signs())
+        listener = Listener(MESSAGES, ["ListOffsets"], echo, Conditions())
         connection = await Connection.open(MESSAGES, await listener.start())
         await connection.round_trip()
         await connection.round_trip()
@@ -94,7 +93,7 @@ def test_a_round_trip_is_over_when_the_response_to_it_is_there(answered: bytes) 
 
 def test_both_sides_agree_on_versions() -> None:
     async def work() -> None:
-        listener = Listener(MESSAGES, ["ListOffsets", "Fetch"], echo, Signs())
+        listener = Listener(MESSAGES, ["ListOffsets", "Fetch"], echo, Conditions())
         connection = await Connection.open(MESSAGES, await listener.start())
         versions = await connection.versions()
         assert versions == {name: MESSAGES.versions(f"{name}Request") for name in ("ListOffsets", "Fetch")}
@@ -108,7 +107,7 @@ def test_a_version_of_api_versions_that_is_unknown_is_answered_in_version_0() ->
     """KIP-511: the client asks again in a version that it is told."""
 
     async def work() -> None:
-        listener = Listener(MESSAGES, ["Fetch"], echo, Signs())
+        listener = Listener(MESSAGES, ["Fetch"], echo, Conditions())
         reader, writer = await asyncio.open_connection(HOST, await listener.start())
         request = struct.pack(">hhih", 18, 99, 5, -1)
         writer.write(struct.pack(">i", len(request)) + request)
@@ -123,16 +122,16 @@ def test_a_version_of_api_versions_that_is_unknown_is_answered_in_version_0() ->
 
 
 def test_what_breaks_a_handler_is_raised_where_somebody_waits() -> None:
-    async def broken(_: Received) -> Message:
+    async def broken(_: ReceivedRequest) -> WireMessage:
         raise WireError("the broker: expected nothing")
 
     async def work() -> None:
-        signs = Signs()
-        listener = Listener(MESSAGES, ["ListOffsets"], broken, signs)
+        conditions = Conditions()
+        listener = Listener(MESSAGES, ["ListOffsets"], broken, conditions)
         connection = await Connection.open(MESSAGES, await listener.start())
-        asking = asyncio.create_task(connection.calls([ask(1)]))
+        asking = asyncio.create_task(connection.exchange([ask(1)]))
         with pytest.raises(WireError, match="expected nothing"):
-            await signs.wait_for(lambda: False, "a sign")
+            await conditions.wait_for(lambda: False, "a sign")
         with pytest.raises(ConnectionResetError):
             await asking
         connection.close()
@@ -143,19 +142,19 @@ def test_what_breaks_a_handler_is_raised_where_somebody_waits() -> None:
 
 def test_a_sign_wakes_who_waits_for_it_and_nobody_waits_for_ever() -> None:
     async def work() -> None:
-        signs, seen = Signs(), [0]
+        conditions, seen = Conditions(), [0]
 
         async def waits() -> None:
-            await signs.wait_for(lambda: seen == [2], "two")
+            await conditions.wait_for(lambda: seen == [2], "two")
 
         waiting = asyncio.create_task(waits())
         for seen[0] in (1, 2):
             await asyncio.sleep(0)
             assert not waiting.done()
-            signs.changed()
+            conditions.notify()
         await waiting
-        assert await signs.within(lambda: True, 0)
-        assert not await signs.within(lambda: False, 0.001)
+        assert await conditions.wait_up_to(0, lambda: True)
+        assert not await conditions.wait_up_to(0.001, lambda: False)
 
     in_a_loop(work())
 
@@ -170,7 +169,7 @@ def test_a_length_that_is_none_is_refused(size: int) -> None:
         server = await asyncio.start_server(serve, HOST, 0)
         connection = await Connection.open(MESSAGES, server.sockets[0].getsockname()[1])
         with pytest.raises(WireError, match="expected a frame of at most"):
-            await connection.calls([ask(1)])
+            await connection.exchange([ask(1)])
         connection.close()
         server.close()
 

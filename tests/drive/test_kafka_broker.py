@@ -22,10 +22,10 @@ from tidegauge.drive.broker.contract import BrokerCase, Opening
 from tidegauge.drive.broker.state import Held, Taken
 from tidegauge.drive.contract import Report, Step
 from tidegauge.drive.kafka_broker.broker import KafkaBroker
-from tidegauge.drive.kafka_broker.node import MOMENT, KafkaNode
-from tidegauge.drive.kafka_broker.partition import Partition
-from tidegauge.drive.kafka_broker.worker_slot import Lane, start
-from tidegauge.drive.kafka_process.clock import MovedClock, clock
+from tidegauge.drive.kafka_broker.node import CLOSED_AFTER, KafkaNode
+from tidegauge.drive.kafka_broker.partition import DrivenPartition
+from tidegauge.drive.kafka_broker.worker_slot import WorkerSlot, start_slots
+from tidegauge.drive.kafka_process.clock import MovedClock, make_clock
 from tidegauge.drive.kafka_process.jars import jars_of
 from tidegauge.drive.paths.named import ROUNDED, named_scenarios
 from tidegauge.drive.paths.path_report import judged_text
@@ -146,23 +146,23 @@ def test_a_fetch_that_waits_in_a_session_of_a_release_is_told_what_the_reference
 def test_a_deletion_that_followers_have_not_heard_of_wakes_no_fetch_of_another_partition(release: str) -> None:
     """With a time-out of 0 ms some 20,000 did, and few in a whole run may: the fetch that waits has the leader epoch before,
     and whoever looks at it responds to it (docs/findings.md)."""
-    moved = clock()
+    moved = make_clock()
     if not isinstance(moved, MovedClock):
         pytest.skip("no C compiler, or nothing can be preloaded here")
 
-    async def seen(broker: KafkaBroker, lanes: list[Lane]) -> tuple[Report, Report]:
+    async def seen(broker: KafkaBroker, slots: list[WorkerSlot]) -> tuple[Report, Report]:
         await broker.start()
-        await start(lanes)
-        waits, deletes = (Partition(lane, Opening()) for lane in lanes)
+        await start_slots(slots)
+        waits, deletes = (DrivenPartition(slot, Opening()) for slot in slots)
         for step in (*LED, ("fetch_and_wait", 2, 0, 1, 0, True), ("metadata", 1, 1, 1, (1,))):
-            await waits.given(step)
+            await waits.take(step)
         for step in (*LED, ("fetch", 2, 0, 1, 0, True)):
-            await deletes.given(step)
+            await deletes.take(step)
         fetch, delete = ("fetch", 2, 1, 1, 0, False), ("delete_records", 1)
-        fetched, deleted = await waits.given(fetch), await deletes.given(delete)
+        fetched, deleted = await waits.take(fetch), await deletes.take(delete)
         for _ in range(50_000):
             moved.advance(10)  # so that the timer's wheel has to turn
-            await asyncio.gather(waits.given(fetch, fetched), deletes.given(delete, deleted))
+            await asyncio.gather(waits.take(fetch, fetched), deletes.take(delete, deleted))
         found = await waits.report(), await deletes.report()
         for partition in (waits, deletes):
             await partition.close()
@@ -170,14 +170,14 @@ def test_a_deletion_that_followers_have_not_heard_of_wakes_no_fetch_of_another_p
 
     async def closed() -> tuple[Report, Report]:
         broker = KafkaBroker(jars(release), moved)
-        lanes = [Lane(broker, number) for number in range(2)]
+        slots = [WorkerSlot(broker, number) for number in range(2)]
         try:
-            return await seen(broker, lanes)
+            return await seen(broker, slots)
         finally:
-            for lane in lanes:
-                lane.close()
+            for slot in slots:
+                slot.close()
             broker.close()
-            await asyncio.sleep(MOMENT)
+            await asyncio.sleep(CLOSED_AFTER)
 
     with closing(moved):
         waiting, deleted = asyncio.run(closed())
@@ -206,7 +206,7 @@ def test_a_request_that_is_held_for_longer_than_the_default_of_request_timeout_m
         time.sleep(35 if at == 2 else 0)
         return at < len(path)
 
-    with KafkaNode(NEW, jars(NEW), lanes=1) as node:
+    with KafkaNode(NEW, jars(NEW), slots=1) as node:
         node.play([BrokerCase(Opening(), path)], watch)
     assert [set(requests) for requests in seen] == [set(), {"2"}, {"2"}, {"2"}]
 

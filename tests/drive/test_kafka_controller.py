@@ -62,7 +62,7 @@ def test_in_the_machines_own_time_a_session_is_over_by_waiting(monkeypatch: pyte
     def no_compiler() -> NoReturn:
         raise clock.NoLibraryError("none")
 
-    monkeypatch.setattr(clock, "made", no_compiler)
+    monkeypatch.setattr(clock, "build_library", no_compiler)
     profile = named(f"{RELEASE}{NEW}")
     with ControllerNode(NEW, jars(NEW)) as node:
         cases = [case for case in scenarios(node.opening()) if case.name in {"F4", "F6"}]

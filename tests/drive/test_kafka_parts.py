@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.drive.kafka_broker.restarts import (
+from tidegauge.drive.kafka_broker.node import (
     HIGH_WATERMARKS,
     begins_at,
-    checkpointed,
+    common_sequence,
+    crash_checkpoint,
     ends_of,
-    in_one_row,
     write_checkpoint,
 )
 from tidegauge.drive.kafka_process import jars
@@ -30,20 +30,20 @@ def test_ends_of_a_path_that_nobody_sees_between_are_one() -> None:
 
 def test_the_checkpoint_is_that_of_the_last_crash_and_a_stop_writes_its_own() -> None:
     path = (LEAD, CRASH, ("crash", 0, 2), AGAIN, STOP, AGAIN)
-    assert checkpointed(path, 1) == 0
-    assert checkpointed(path, 4) is None
-    assert checkpointed((LEAD, STOP, CRASH), 1) == 1
+    assert crash_checkpoint(path, 1) == 0
+    assert crash_checkpoint(path, 4) is None
+    assert crash_checkpoint((LEAD, STOP, CRASH), 1) == 1
 
 
 def test_all_rows_are_in_one_and_it_is_short() -> None:
     rows = ["", "c", "s", "ccc", "scs", "cs", "ccc"]
-    row = in_one_row(rows)
+    row = common_sequence(rows)
     assert all(one in row for one in rows)
     assert len(row) <= 6
-    assert in_one_row([""]) == ""
+    assert common_sequence([""]) == ""
     every = ["".join(letters) for letters in itertools.product("cs", repeat=3)]
-    assert all(one in in_one_row(every) for one in every)
-    assert len(in_one_row(every)) < 16
+    assert all(one in common_sequence(every) for one in every)
+    assert len(common_sequence(every)) < 16
 
 
 def test_a_path_begins_where_its_ends_come_and_without_any_behind_all_of_them() -> None:
@@ -98,7 +98,7 @@ def test_what_maven_fetches_is_kept_whole_or_not_at_all(
     if works:
         assert jars.release_in(jars.jars_of("4.1.1")) == "4.1.1"
         maven.unlink()
-        assert jars.jars_of("4.1.1") == jars.cache_of("4.1.1")
+        assert jars.jars_of("4.1.1") == jars.jar_cache("4.1.1")
     else:
         with pytest.raises(UsageError, match=r"seen exit code 1(.|\n)*no such artifact"):
             jars.jars_of("4.1.1")

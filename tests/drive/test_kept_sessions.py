@@ -18,7 +18,7 @@ from tidegauge.drive.controller.lane import HOLDER, Lane
 from tidegauge.drive.controller.left_sessions import LeftSessions
 from tidegauge.drive.controller.process import ControllerProcess
 from tidegauge.drive.controller.reference import empty
-from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.impl.releases import named
 from tidegauge.impl.rules import NONE
 
@@ -32,7 +32,7 @@ class Believes:
     def __init__(self) -> None:
         self.clock = Hand()
         self.left_sessions = LeftSessions(self.clock)
-        self.supported: list[Message] = []
+        self.supported: list[WireMessage] = []
         self.observer = SimpleNamespace(at=0)
         self.is_read, self.reads = False, 0
         self.beats: list[tuple[int, int]] = []
@@ -41,7 +41,7 @@ class Believes:
         """How many looks find nothing yet."""
         self._log: list[LogRecord] = []
 
-    async def call(self, name: str, body: Message) -> Message:
+    async def call(self, name: str, body: WireMessage) -> WireMessage:
         self.is_read, broker = False, body["brokerId"]
         if name == "BrokerRegistration":
             self._write("RegisterBrokerRecord", {**body, "brokerEpoch": len(self._log), "fenced": True})
@@ -74,7 +74,7 @@ class Believes:
         body = {"brokerId": broker, "brokerEpoch": epoch, "fenced": fenced}
         self._write("BrokerRegistrationChangeRecord", body)
 
-    def _write(self, name: str, body: Message) -> None:
+    def _write(self, name: str, body: WireMessage) -> None:
         self._log.append(LogRecord(len(self._log), name, body))
 
 

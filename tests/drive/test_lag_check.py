@@ -1,5 +1,5 @@
-"""The check of the ISR on a process whose clocks are ours: it runs once for all who wait for it, when nobody else is amid a
-step; whoever did not ask for it keeps the ISR that it had."""
+"""The check of the ISR on a process whose clocks are moved: it runs once for all that wait for it, when no other partition
+is in the middle of a step; a partition that did not ask for it keeps its ISR."""
 
 import asyncio
 from pathlib import Path
@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from tidegauge.drive.kafka_broker import lag_check
-from tidegauge.drive.kafka_broker.lag_check import CHECKED_EVERY_MS, LAG, LagCheck
+from tidegauge.drive.kafka_broker.lag_check import CHECKED_EVERY_MS, LAG_SECONDS, LagCheck
 from tidegauge.drive.kafka_broker.node import KafkaNode
 from tidegauge.drive.kafka_process import clock
+from tidegauge.drive.wire.frames import Conditions
 from tidegauge.drive.wire.primitives import WireError
-from tidegauge.drive.wire.signs import Signs
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
 
 ONE, OTHER, THIRD = (UUID(int=number) for number in (1, 2, 3))
@@ -25,15 +25,15 @@ class Broker:
 
     def __init__(self, folder: Path, *lagging: UUID) -> None:
         self.file, self.lagging, self.checks, self.passed = folder / "checkpoint", lagging, 0, 0.0
-        self.waiting: dict[UUID, Any] = {}
+        self.pending: dict[UUID, Any] = {}
         self.sent: dict[UUID, Any] = {}
         self.responses: list[tuple[UUID, Any]] = []
-        self.proposals, self.signs = self, Signs()
+        self.proposals, self.conditions = self, Conditions()
 
     def advance(self, seconds: float) -> None:
         assert seconds * 1000 == CHECKED_EVERY_MS
         self.checks += 1
-        self.waiting |= {topic: {} for topic in self.lagging if topic not in self.waiting}
+        self.pending |= {topic: {} for topic in self.lagging if topic not in self.pending}
         beside = self.file.with_name("written")
         beside.write_text(str(self.checks), encoding="utf-8")
         beside.replace(self.file)
@@ -43,11 +43,11 @@ class Broker:
 
     def respond(self, topic: UUID, response: Any) -> None:
         self.responses.append((topic, response))
-        del self.waiting[topic]
+        del self.pending[topic]
 
     async def exchanged(self) -> None:
         await asyncio.sleep(0)
-        self.waiting |= self.sent
+        self.pending |= self.sent
         self.sent = {}
 
 
@@ -55,7 +55,7 @@ def check_of(broker: Any) -> LagCheck:
     return LagCheck(broker, broker, broker.file)
 
 
-def test_one_check_serves_all_lanes_and_waits_for_those_that_play(tmp_path: Path) -> None:
+def test_one_check_serves_all_slots_and_waits_for_those_that_play(tmp_path: Path) -> None:
     broker = Broker(tmp_path, ONE, OTHER)
     check, seen = check_of(broker), []
 
@@ -66,18 +66,18 @@ def test_one_check_serves_all_lanes_and_waits_for_those_that_play(tmp_path: Path
     async def plays(steps: int) -> None:
         for _ in range(steps):
             await asyncio.sleep(0)
-            assert broker.checks == 0, "a check while another lane is amid a step"
+            assert broker.checks == 0, "a check while another slot is in the middle of a step"
 
-    async def all_lanes() -> None:
+    async def all_slots() -> None:
         await asyncio.gather(check.play(lags(ONE)), check.play(plays(20)), check.play(lags(OTHER)))
 
-    asyncio.run(all_lanes())
+    asyncio.run(all_slots())
     assert sorted(seen) == [(ONE, 1), (OTHER, 1)]
-    assert broker.waiting.keys() == {ONE, OTHER}
+    assert broker.pending.keys() == {ONE, OTHER}
     assert broker.responses == []
 
 
-@pytest.mark.parametrize("where", ["waiting", "sent"])
+@pytest.mark.parametrize("where", ["pending", "sent"])
 def test_what_is_proposed_of_others_is_refused_and_what_was_proposed_before_stays(where: str, tmp_path: Path) -> None:
     """Also where nobody has looked since: what was proposed in a step that is known from another path comes with the next
     request.
@@ -87,26 +87,26 @@ def test_what_is_proposed_of_others_is_refused_and_what_was_proposed_before_stay
     check = check_of(broker)
     asyncio.run(check.play(check.run(ONE)))
     assert broker.responses == [(OTHER, {"errorCode": INELIGIBLE_REPLICA})]
-    assert broker.waiting.keys() == {ONE, THIRD}
+    assert broker.pending.keys() == {ONE, THIRD}
 
 
-def test_checks_follow_each_other_and_a_lane_that_failed_is_waited_for_by_nobody(tmp_path: Path) -> None:
+def test_checks_follow_each_other_and_a_slot_that_failed_is_waited_for_by_nobody(tmp_path: Path) -> None:
     broker = Broker(tmp_path, ONE)
     check = check_of(broker)
 
     async def twice() -> None:
         await check.run(ONE)
-        broker.waiting.clear()
+        broker.pending.clear()
         await check.run(ONE)
 
     async def fails() -> None:
         raise ValueError
 
-    async def lanes() -> None:
+    async def slots() -> None:
         await asyncio.gather(check.play(fails()), return_exceptions=True)
         await check.play(twice())
 
-    asyncio.run(lanes())
+    asyncio.run(slots())
     assert broker.checks == 2
 
 
@@ -115,8 +115,8 @@ def test_more_than_the_lag_time_passes_before_a_step(tmp_path: Path) -> None:
     check = check_of(broker)
     check.pass_time()
     check.pass_time()
-    assert check.passed == 2
-    assert broker.passed > 2 * LAG
+    assert check.lag_times_passed == 2
+    assert broker.passed > 2 * LAG_SECONDS
 
 
 class Stuck(Broker):
@@ -135,7 +135,7 @@ def test_a_check_that_does_not_come_is_told(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_broker_that_ends_meanwhile_is_told_at_once(tmp_path: Path) -> None:
     broker = Stuck(tmp_path, ONE)
-    broker.signs.broken(WireError("the connection is closed"))
+    broker.conditions.fail(WireError("the connection is closed"))
     check = check_of(broker)
     with pytest.raises(WireError, match="the connection is closed"):
         asyncio.run(check.play(check.run(ONE)))
@@ -145,7 +145,7 @@ def test_without_a_compiler_a_broker_is_given_no_lag_times(tmp_path: Path, monke
     def no_compiler() -> Path:
         raise clock.NoLibraryError("none")
 
-    monkeypatch.setattr(clock, "made", no_compiler)
+    monkeypatch.setattr(clock, "build_library", no_compiler)
     with KafkaNode("4.1.1", tmp_path) as node:
         can = node.capabilities.can
     assert "lag" not in can

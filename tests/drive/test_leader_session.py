@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegauge.drive.kafka_broker.leader_session import LeaderSession
-from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.kafka_broker.peers import LeaderSession
+from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.impl.client_messages import PartitionFetch, PartitionRead
 from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
@@ -22,7 +22,7 @@ from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 TOPICS = tuple(UUID(int=number) for number in range(3))
-OTHERS: Message = {"errorCode": 6}
+OTHERS: WireMessage = {"errorCode": 6}
 
 Changes = Callable[[FetchSessionHandler, Fetches, SessionFetch], SessionFetch]
 """What a follower sends instead, by what its handler had, what it wants and what it should send."""
@@ -42,9 +42,9 @@ class Follower:
         before = self._handler
         self._handler, request = handler_.build(before, fetches)
         assert request is not None
-        self.session.asked(_body(self._changes(before, fetches, request)))
+        self.session.receive(_body(self._changes(before, fetches, request)))
 
-    def hears(self, response: Message) -> bool:
+    def hears(self, response: WireMessage) -> bool:
         """The response; whether it is taken."""
         read = PartitionRead(FetchResponse(NONE, 0, 0))
         reads = Table((TopicPartition(str(one["topicId"]), 0), read) for one in response["responses"])
@@ -53,7 +53,7 @@ class Follower:
         return taken
 
 
-def _body(request: SessionFetch) -> Message:
+def _body(request: SessionFetch) -> WireMessage:
     return {
         "sessionId": request.metadata.session_id,
         "sessionEpoch": request.metadata.epoch,
@@ -62,7 +62,7 @@ def _body(request: SessionFetch) -> Message:
     }
 
 
-def _partition(fetch: PartitionFetch) -> Message:
+def _partition(fetch: PartitionFetch) -> WireMessage:
     request = fetch.request
     return {
         "currentLeaderEpoch": request.current_leader_epoch,
@@ -84,7 +84,7 @@ def test_what_is_fetched_is_known_whatever_got_lost(rounds: list[tuple[dict[UUID
     follower = Follower()
     for wanted, named in rounds:
         follower.asks(wanted)
-        found = {topic: follower.session.fetched(topic) for topic in TOPICS}
+        found = {topic: follower.session.request_of(topic) for topic in TOPICS}
         assert {topic: one.fetch_offset for topic, one in found.items() if one is not None} == wanted
         if named is None:
             response = follower.session.lost()
@@ -154,7 +154,7 @@ def misunderstood(follower: Follower) -> dict[UUID, int] | None:
     """The first wants of the script that are taken for something else; None if there are none."""
     for wanted, lost in SCRIPT:
         follower.asks(wanted)
-        if {topic: one.fetch_offset for topic in TOPICS if (one := follower.session.fetched(topic))} != wanted:
+        if {topic: one.fetch_offset for topic in TOPICS if (one := follower.session.request_of(topic))} != wanted:
             return wanted
         follower.hears(follower.session.lost() if lost else follower.session.response({}, OTHERS))
     return None

@@ -1,4 +1,4 @@
-"""What lanes wait for is shared: metadata that is written at about the same time is read together, and those who wait for an
+"""Slots share their waits: metadata that is written at about the same time is read together, and slots that wait for an
 AlterPartition request at about the same time wait for one."""
 
 import asyncio
@@ -7,13 +7,10 @@ from uuid import UUID
 import pytest
 
 from tests.drive.test_frames import DEFINITIONS, in_a_loop
-from tidegauge.drive.kafka_broker import controller, proposals
-from tidegauge.drive.kafka_broker.controller import QUORUM_EPOCH, Controller
-from tidegauge.drive.kafka_broker.metadata_log import TOPIC_NAME, MetadataRecord
-from tidegauge.drive.kafka_broker.proposals import Proposals
-from tidegauge.drive.wire.frames import Connection
+from tidegauge.drive.kafka_broker import controller
+from tidegauge.drive.kafka_broker.controller import QUORUM_EPOCH, TOPIC_NAME, ControllerStub, MetadataRecord, Proposals
+from tidegauge.drive.wire.frames import Conditions, Connection
 from tidegauge.drive.wire.messages import Messages
-from tidegauge.drive.wire.signs import Signs
 from tidegauge.traces.segments.record_batch import header
 
 LINGER, MEANWHILE, SOON = 0.5, 0.1, 3.0
@@ -26,7 +23,7 @@ RECORD = {
     "fields": [{"name": "TopicId", "type": "uuid", "versions": "0+"}],
 }
 MESSAGES = Messages([*DEFINITIONS, RECORD])
-PULSE = {"topics": [{"topicId": UUID(int=1), "partitions": [{}]}]}
+KEEP_ALIVE = {"topics": [{"topicId": UUID(int=1), "partitions": [{}]}]}
 
 
 def removed(number: int) -> MetadataRecord:
@@ -42,14 +39,14 @@ def bases(records: bytes) -> list[int]:
 
 
 def test_metadata_that_is_written_meanwhile_is_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller, "LINGER", LINGER)
+    monkeypatch.setattr(controller, "METADATA_LINGER", LINGER)
 
     async def work() -> None:
-        written = Controller(MESSAGES, 1, Signs())
+        written = ControllerStub(MESSAGES, 1, Conditions())
         connection = await Connection.open(MESSAGES, await written.start())
         partition = {"partition": 0, "currentLeaderEpoch": QUORUM_EPOCH, "fetchOffset": 0}
         topics = [{"topic": TOPIC_NAME, "partitions": [partition]}]
-        asked = asyncio.create_task(connection.call("Fetch", 12, {"maxWaitMs": 5000, "topics": topics}))
+        asked = asyncio.create_task(connection.request("Fetch", 12, {"maxWaitMs": 5000, "topics": topics}))
         written.append(removed(1))
         await asyncio.sleep(MEANWHILE)
         written.append(removed(2))
@@ -63,19 +60,19 @@ def test_metadata_that_is_written_meanwhile_is_read_together(monkeypatch: pytest
 
 def test_who_waits_for_a_request_meanwhile_waits_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next one after that which is held: it was made after both began to wait."""
-    monkeypatch.setattr(proposals, "LINGER", LINGER)
-    monkeypatch.setattr(proposals, "PAUSE", 5.0)
+    monkeypatch.setattr(controller, "PROPOSAL_LINGER", LINGER)
+    monkeypatch.setattr(controller, "PROPOSAL_PAUSE", 5.0)
 
     async def work() -> None:
-        made = Proposals(Signs())
-        held = asyncio.create_task(made.handle(PULSE))
+        made = Proposals(Conditions())
+        held = asyncio.create_task(made.handle(KEEP_ALIVE))
         await asyncio.sleep(0)
         first = asyncio.create_task(made.exchanged())
         await asyncio.sleep(MEANWHILE)
         second = asyncio.create_task(made.exchanged())
         await held
         assert [first.done(), second.done()] == [False, False]
-        following = asyncio.create_task(made.handle(PULSE))
+        following = asyncio.create_task(made.handle(KEEP_ALIVE))
         await asyncio.wait_for(asyncio.gather(first, second), SOON)
         following.cancel()
 

@@ -125,4 +125,4 @@ def test_a_folder_lies_in_memory_where_there_is_room_and_no_other_place_is_named
         memory.mkdir()
     monkeypatch.setattr(guarded, "IN_MEMORY", memory)
     monkeypatch.setattr(guarded, "ROOM", room)
-    assert guarded.scratch() == (memory if in_memory else Path(other))
+    assert guarded.scratch_root() == (memory if in_memory else Path(other))

@@ -19,8 +19,8 @@ from tidegauge.drive.broker.known_bugs import BUGS
 from tidegauge.drive.broker.reference import step, stepped
 from tidegauge.drive.broker.state import Held, Taken, WrongStep, fetch_json, opened
 from tidegauge.drive.contract import Capabilities, Path, Report, Step
-from tidegauge.drive.kafka_broker.clients import Calls, Topic, Versions
-from tidegauge.drive.kafka_broker.fetch_sessions import FetchSessions
+from tidegauge.drive.kafka_broker.clients import PartitionRequests, Topic
+from tidegauge.drive.kafka_broker.waiting_requests import PeerSessions
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.probe.definitions import shipped
@@ -30,9 +30,8 @@ from tidegauge.drive.runner.shipped import place_of
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.drive.runner.text import story
 from tidegauge.drive.transports.lines import DrivenProgramError, report_of
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Connection, Listener, Received
-from tidegauge.drive.wire.signs import Signs
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest
 from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 from tidegauge.impl.messages import FetchResponse
 from tidegauge.impl.profiles import FETCH_TRUNCATION
@@ -362,37 +361,37 @@ TOPIC, ELSE = Topic(uuid4(), "t"), Topic(uuid4(), "else")
 SESSION = 77
 
 
-def partition(hw: int) -> Message:
+def partition(hw: int) -> WireMessage:
     found = {"partitionIndex": 0, "errorCode": 0, "highWatermark": hw, "lastStableOffset": -1, "logStartOffset": 0}
     return {**found, "abortedTransactions": None, "records": b""}
 
 
-def asked(body: Message) -> tuple[Any, ...]:
+def asked(body: WireMessage) -> tuple[Any, ...]:
     """Session, epoch, what a request names with its offset, what it forgets."""
     named = {topic["topicId"]: topic["partitions"][0]["fetchOffset"] for topic in body["topics"]}
     forgotten = [topic["topicId"] for topic in body["forgottenTopicsData"]]
     return body["sessionId"], body["sessionEpoch"], named, forgotten
 
 
-def requests_of(*fetches: tuple[int, int | None, Message]) -> tuple[list[tuple[Any, ...]], list[Message | None]]:
+def requests_of(*fetches: tuple[int, int | None, WireMessage]) -> tuple[list[tuple[Any, ...]], list[WireMessage | None]]:
     """Fetches of peer 2 with (session epoch, offset or None, response) on the wire: what was asked, and what came of it."""
     seen, found = [], []
 
     async def with_a_broker() -> None:
         responses = iter(fetches)
 
-        async def answered(request: Received) -> Message:
+        async def answered(request: ReceivedRequest) -> WireMessage:
             seen.append(asked(request.body))
             return {"errorCode": 0, "sessionId": SESSION, "responses": [], **next(responses)[2]}
 
-        listener = Listener(shipped(), ["Fetch"], answered, Signs())
+        listener = Listener(shipped(), ["Fetch"], answered, Conditions())
         connection = await Connection.open(shipped(), await listener.start())
-        sessions = FetchSessions(TOPIC, ELSE)
-        calls = Calls(Versions(await connection.versions()))
+        sessions = PeerSessions(TOPIC, ELSE)
+        calls = PartitionRequests(await connection.versions())
         for session_epoch, offset, _ in fetches:
             full = calls.fetch(TOPIC, offset or 0, replica=2)
             call, read = sessions.fetch(2, full, session_epoch, wanted=offset is not None)
-            found.append(read((await connection.calls([call]))[0]))
+            found.append(read((await connection.exchange([call]))[0]))
         connection.close()
         listener.close()
 

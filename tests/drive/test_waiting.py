@@ -17,8 +17,8 @@ from tidegauge.drive.broker.reference import possible, step
 from tidegauge.drive.broker.state import Held, Taken, WrongStep, opened
 from tidegauge.drive.broker.transcript import TranscriptNode
 from tidegauge.drive.contract import Capabilities, Node, Path, Report, Step, Watch
-from tidegauge.drive.kafka_broker.clients import Calls, Topic, Versions, fetched
-from tidegauge.drive.kafka_broker.followers import Followers
+from tidegauge.drive.kafka_broker.clients import PartitionRequests, Topic, fetched_partition
+from tidegauge.drive.kafka_broker.waiting_requests import WaitingFetches
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.probe.definitions import shipped
@@ -29,9 +29,8 @@ from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.drive.runner.text import story
 from tidegauge.drive.runner.transcript import Recorder
 from tidegauge.drive.transports.lines import DrivenProgramError, report_of
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Connection, Listener, Received
-from tidegauge.drive.wire.signs import Signs
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.table import Table
 
@@ -275,32 +274,32 @@ def test_a_program_that_reports_no_responses_is_blamed(fetched: str) -> None:
 TOPIC = Topic(uuid4(), "t")
 
 
-def response(hw: int) -> Message:
+def response(hw: int) -> WireMessage:
     partition = {"partitionIndex": 0, "errorCode": 0, "highWatermark": hw, "lastStableOffset": -1, "logStartOffset": 0}
     partition = {**partition, "abortedTransactions": None, "records": b""}
     return {"errorCode": 0, "sessionId": 0, "responses": [{"topicId": TOPIC.id, "partitions": [partition]}]}
 
 
-def on_the_wire(work: Callable[[Followers, Calls, asyncio.Event], Awaitable[None]]) -> None:
+def on_the_wire(work: Callable[[WaitingFetches, PartitionRequests, asyncio.Event], Awaitable[None]]) -> None:
     """With a broker of ours that answers a fetch that may wait when it is told to, and any other at once."""
 
     async def with_a_broker() -> None:
         there = asyncio.Event()
 
-        async def answered(request: Received) -> Message:
+        async def answered(request: ReceivedRequest) -> WireMessage:
             assert (request.body["minBytes"], request.body["sessionEpoch"]) == (1, -1)
             await there.wait()
             return response(request.body["topics"][0]["partitions"][0]["fetchOffset"])
 
-        listener = Listener(shipped(), ["Fetch"], answered, Signs())
+        listener = Listener(shipped(), ["Fetch"], answered, Conditions())
         port = await listener.start()
 
         async def connect() -> Connection:
             return await Connection.open(shipped(), port)
 
         connection = await connect()
-        followers = Followers(SimpleNamespace(connection=connection, broker=SimpleNamespace(connect=connect)))  # type: ignore[arg-type]
-        await work(followers, Calls(Versions(await connection.versions())), there)
+        followers = WaitingFetches(SimpleNamespace(connection=connection, broker=SimpleNamespace(connect=connect)))  # type: ignore[arg-type]
+        await work(followers, PartitionRequests(await connection.versions()), there)
         followers.close()
         connection.close()
         listener.close()
@@ -309,15 +308,16 @@ def on_the_wire(work: Callable[[Followers, Calls, asyncio.Event], Awaitable[None
 
 
 def test_a_fetch_that_is_answered_at_once_does_not_wait_and_one_that_is_not_is_there_later() -> None:
-    async def work(followers: Followers, calls: Calls, there: asyncio.Event) -> None:
-        assert await followers.fetch(3, calls.fetch(TOPIC, 5, replica=3, waits=True), fetched) is None
-        assert await followers.fetch(2, calls.fetch(TOPIC, 4, replica=2, waits=True), fetched) is None
-        assert followers.answered() == {}
+    async def work(followers: WaitingFetches, calls: PartitionRequests, there: asyncio.Event) -> None:
+        assert await followers.fetch(3, calls.fetch(TOPIC, 5, replica=3, waits=True), fetched_partition) is None
+        assert await followers.fetch(2, calls.fetch(TOPIC, 4, replica=2, waits=True), fetched_partition) is None
+        assert followers.take_responses() == {}
         there.set()
         await asyncio.sleep(0.05)
-        assert [(peer, found and found["highWatermark"]) for peer, found in followers.answered().items()] == [(2, 4), (3, 5)]
-        assert followers.answered() == {}
-        found = await followers.fetch(2, calls.fetch(TOPIC, 7, replica=2, waits=True), fetched)
+        responses = followers.take_responses()
+        assert [(peer, found and found["highWatermark"]) for peer, found in responses.items()] == [(2, 4), (3, 5)]
+        assert followers.take_responses() == {}
+        found = await followers.fetch(2, calls.fetch(TOPIC, 7, replica=2, waits=True), fetched_partition)
         assert found is not None
         assert found["highWatermark"] == 7
 
@@ -325,10 +325,10 @@ def test_a_fetch_that_is_answered_at_once_does_not_wait_and_one_that_is_not_is_t
 
 
 def test_who_waits_when_nobody_asks_any_more_leaves_nothing_behind() -> None:
-    async def work(followers: Followers, calls: Calls, _there: asyncio.Event) -> None:
-        assert await followers.fetch(2, calls.fetch(TOPIC, 5, replica=2, waits=True), fetched) is None
+    async def work(followers: WaitingFetches, calls: PartitionRequests, _there: asyncio.Event) -> None:
+        assert await followers.fetch(2, calls.fetch(TOPIC, 5, replica=2, waits=True), fetched_partition) is None
         followers.close()
-        assert followers.answered() == {}
+        assert followers.take_responses() == {}
 
     on_the_wire(work)
 

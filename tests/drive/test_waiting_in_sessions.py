@@ -16,14 +16,14 @@ from tidegauge.drive.broker.contract import EVERYTHING, IN_SESSION, MAY_WAIT, Br
 from tidegauge.drive.broker.reference import step
 from tidegauge.drive.broker.state import Fetched, Held, opened
 from tidegauge.drive.contract import Capabilities, Node, Path, Report, Step
-from tidegauge.drive.kafka_broker.clients import Calls, Versions
-from tidegauge.drive.kafka_broker.fetch_sessions import FetchSessions
+from tidegauge.drive.kafka_broker.clients import PartitionRequests
+from tidegauge.drive.kafka_broker.waiting_requests import PeerSessions
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
 from tidegauge.drive.runner.player import ReferenceNode, play, reference
 from tidegauge.drive.runner.shipped import place_of
 from tidegauge.drive.runner.transcript import Recorder
-from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.impl.client_messages import PartitionRead
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH
@@ -297,14 +297,14 @@ def test_what_an_unmodified_broker_did_is_told_from_what_a_wrong_one_does(
 # ---------------------------------------------------------------------------------------------------------------------
 # On the wire: the next request of a peer whose fetch waits
 
-CALLS = Calls(Versions({"Fetch": range(4, 18)}))
+CALLS = PartitionRequests({"Fetch": range(4, 18)})
 
 
 class OnTheWire:
     """Peer 2, whose requests are answered when a test says so."""
 
     def __init__(self) -> None:
-        self._sessions = FetchSessions(TOPIC, ELSE)
+        self._sessions = PeerSessions(TOPIC, ELSE)
 
     def asks(self, session_epoch: int, offset: int) -> tuple[tuple[Any, ...], Any]:
         """What it asks, and what reads the response."""
@@ -319,7 +319,7 @@ class OnTheWire:
         return request
 
 
-def response(session: int = SESSION, error: int = 0) -> Message:
+def response(session: int = SESSION, error: int = 0) -> WireMessage:
     named = [{"topicId": TOPIC.id, "partitions": [partition(3)]}]
     return {"errorCode": error, "sessionId": session, "responses": [] if error else named}
 

@@ -45,7 +45,7 @@ def to_the_end(cases: Sequence[CaseT], recorder: Recorder[CaseT]) -> Watch:
 def broker_again(release: str, jars: Path | None, folder: Path) -> Again:
     """Play what is recorded of a broker on a new process of its release."""
     recorded = transcript.read(place_of(release, folder))
-    with KafkaNode(release, jars_of(release, jars), looks_always=True) as node:
+    with KafkaNode(release, jars_of(release, jars), always_read=True) as node:
         write = partial(transcript.write, capabilities=node.capabilities, profile=recorded.profile)
         second = _recorded_again(recorded.cases, node.play, write, transcript.read)
     same = second.recorded() == recorded.recorded()

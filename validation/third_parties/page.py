@@ -8,21 +8,22 @@ from tidegauge.traces.made import table
 from validation.third_parties.party import Party, Reason
 from validation.third_parties.results import Checked, Result
 
-HEAD = """# Brokers of other hands
+HEAD = """# Third-party brokers
 
-Brokers that others have written, started on the loopback as they come and asked by [`tidegauge probe`](probe.md) what a
-client may ask. Kafka is the measure here, to the error code. Who writes a fake for tests, or a broker with another storage,
-may well have decided otherwise: what differs is told with where it stands in their sources. What passes is not repeated.
+Other projects' brokers, started on the loopback with their own settings and asked by [`tidegauge probe`](probe.md) whatever
+a client may ask. Kafka is the measure here, to the error code. The authors of a fake for tests, or of a broker with another
+storage, may well have decided otherwise: each difference is listed with the place in their sources. Checks that pass are
+only counted.
 
-`./run third-parties` runs them anew and makes this page of what it found (`validation/third_parties/results.json`). Every failure
-was looked up first: a check that fails without a reason in `validation/third_parties` fails the command, and so does a reason
-that nothing shows any more. All of it stands for the version and the day of its row only. The rule is the one that the
-checks are about.
+`./run third-parties` probes them again and makes this page of the results (`validation/third_parties/results.json`). Every
+failure was looked up in the sources first: the command fails for a failing check without a reason in
+`validation/third_parties`, and for a reason that no failing check needs any more. A row holds for its version and its day
+only. The rule is the one that the checks are about.
 
-* **differs**: Kafka does something else, and nothing in their words excludes it.
-* **not claimed**: they say themselves that they do not do this.
+* **differs**: Kafka does something else, and nothing that the project says about itself excludes it.
+* **not claimed**: the project says itself that it does not do this.
 * **not offered**: ApiVersions does not offer the request, or not in the version that it takes.
-* **undecided**: there was nothing to look at.
+* **undecided**: there was nothing to compare.
 """
 WIDTH = 125
 OVERVIEW = ("", "version", "probed", "checks", "pass", "differs", "not claimed", "not offered", "undecided")

@@ -6,11 +6,11 @@ from tidegauge.drive.probe.check import Ask, Asks, Check, once
 from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.partition import LATEST, Partition
 from tidegauge.drive.probe.topics import UndecidedError
-from tidegauge.drive.wire.frames import Call
+from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl import error_codes
 from tidegauge.impl.rules import request_error
 
-Asked = Callable[[Partition, int], Call]
+Asked = Callable[[Partition, int], WireRequest]
 
 FENCING = "Partition#checkCurrentLeaderEpoch"
 REQUESTS: tuple[tuple[str, str, int, Asked], ...] = (

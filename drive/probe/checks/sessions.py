@@ -15,8 +15,8 @@ from tidegauge.drive.probe.fixtures import Scenes, append
 from tidegauge.drive.probe.partition import BY_NAME, Partition
 from tidegauge.drive.probe.session import Session
 from tidegauge.drive.probe.topics import UndecidedError
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Call
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl import error_codes
 from tidegauge.impl.error_codes import error_text
 from tidegauge.impl.rules import end_offset_for, fetch_error
@@ -35,27 +35,27 @@ NOT_THERE = 7
 """A partition that the topic does not have."""
 
 
-def _reports(session: Session, *partitions: Partition, call: Call | None = None, **fields: Any) -> Ask:
+def _reports(session: Session, *partitions: Partition, call: WireRequest | None = None, **fields: Any) -> Ask:
     """An incremental fetch, by default the next one that names nothing, is told of some partitions."""
     call = session.next() if call is None else call
     return Ask(session.link, call, _of(call, session.id, *partitions) | fields)
 
 
-def _full(partition: Partition, call: Call, *partitions: Partition) -> Ask:
+def _full(partition: Partition, call: WireRequest, *partitions: Partition) -> Ask:
     """A full fetch that asks for no session."""
     return Ask(partition.link, call, _of(call, INVALID_SESSION_ID, *partitions))
 
 
-def _of(call: Call, session: int, *partitions: Partition) -> Message:
+def _of(call: WireRequest, session: int, *partitions: Partition) -> WireMessage:
     reported = tuple(sorted(one.place(call.version) for one in partitions))
     return {"errorCode": error_codes.NONE, "sessionId": session, REPORTED: reported}
 
 
-def _refused(session: Session, call: Call, code: int) -> Ask:
+def _refused(session: Session, call: WireRequest, code: int) -> Ask:
     return Ask(session.link, call, {"errorCode": code, REPORTED: ()})
 
 
-def _read(partition: Partition, offset: int) -> Message:
+def _read(partition: Partition, offset: int) -> WireMessage:
     """What is told of a partition that is read from there."""
     batches = [one for one in partition.batches if one[1] >= offset]
     return {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
@@ -84,7 +84,7 @@ def _asked_for(scenes: Scenes) -> Asks:
     yield from _opens(scenes, partition, partition.fetch(0, epoch=INITIAL_EPOCH))
 
 
-def _opens(scenes: Scenes, partition: Partition, call: Call) -> Asks:
+def _opens(scenes: Scenes, partition: Partition, call: WireRequest) -> Asks:
     """A full fetch of a partition that asks for a session."""
     offset = call.body["topics"][0]["partitions"][0]["fetchOffset"]
     expected = {"errorCode": error_codes.NONE, REPORTED: (partition.place(call.version),), **_read(partition, offset)}
@@ -235,7 +235,9 @@ def _forgotten(scenes: Scenes) -> Asks:
     yield _reports(session, one, **_read(one, 0))
 
 
-def _each_time(asked: Callable[[Partition], Call], seen: Callable[[Partition], Message]) -> Callable[[Scenes], Asks]:
+def _each_time(
+    asked: Callable[[Partition], WireRequest], seen: Callable[[Partition], WireMessage]
+) -> Callable[[Scenes], Asks]:
     """What a full fetch is answered with, an incremental one is."""
 
     def asks(scenes: Scenes) -> Asks:
@@ -252,12 +254,12 @@ def _each_time(asked: Callable[[Partition], Call], seen: Callable[[Partition], M
     return asks
 
 
-def _diverging(partition: Partition) -> Message:
+def _diverging(partition: Partition) -> WireMessage:
     end = end_offset_for(*partition.entries, partition.end, partition.epoch)
     return {"errorCode": error_codes.NONE, "divergingEpoch": end, "batches": []}
 
 
-def _fenced(partition: Partition) -> Message:
+def _fenced(partition: Partition) -> WireMessage:
     return {"errorCode": fetch_error(partition.epoch + 1, partition.epoch, True, True, True)}
 
 

@@ -6,13 +6,13 @@ from tidegauge.drive.probe.check import CLOSED, Ask, Asks, Check, Expected, Fail
 from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.partition import LATEST, Partition, batch
-from tidegauge.drive.wire.frames import API_VERSIONS, Call
+from tidegauge.drive.wire.frames import API_VERSIONS, WireRequest
 from tidegauge.impl import error_codes
 
 API_VERSIONS_KEY = 18
 NOBODY_HAS = 30_000
 
-Asked = Callable[[Partition, int], tuple[Call, Expected]]
+Asked = Callable[[Partition, int], tuple[WireRequest, Expected]]
 
 
 def _every_version(name: str, asked: Asked) -> Callable[[Scenes], Asks]:
@@ -26,19 +26,19 @@ def _every_version(name: str, asked: Asked) -> Callable[[Scenes], Asks]:
     return asks
 
 
-def _fetch(partition: Partition, version: int) -> tuple[Call, Expected]:
+def _fetch(partition: Partition, version: int) -> tuple[WireRequest, Expected]:
     return partition.fetch(0, version=version), {"batches": partition.batches, "highWatermark": partition.end}
 
 
-def _list_offsets(partition: Partition, version: int) -> tuple[Call, Expected]:
+def _list_offsets(partition: Partition, version: int) -> tuple[WireRequest, Expected]:
     return partition.list_offsets(LATEST, version=version), {"offset": partition.end}
 
 
-def _offsets_for_leader_epoch(partition: Partition, version: int) -> tuple[Call, Expected]:
+def _offsets_for_leader_epoch(partition: Partition, version: int) -> tuple[WireRequest, Expected]:
     return partition.offsets_for_leader_epoch(partition.epoch, version=version), {"endOffset": partition.end}
 
 
-def _produce(partition: Partition, version: int) -> tuple[Call, Expected]:
+def _produce(partition: Partition, version: int) -> tuple[WireRequest, Expected]:
     base = partition.end
     call = partition.produce(batch(partition), version=version)
     partition.appended()
@@ -49,7 +49,7 @@ def _newer(scenes: Scenes) -> Asks:
     """The response to a version that the broker does not have is written in version 0, and lists what it has."""
     link, own = scenes.first, scenes.first.versions[API_VERSIONS]
     version = shipped().versions(f"{API_VERSIONS}Request").stop - 1  # of a newer client: the header of all since version 3
-    newest = Call(API_VERSIONS, version, {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "0"})
+    newest = WireRequest(API_VERSIONS, version, {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "0"})
     seen = yield Ask(link, newest, {"errorCode": error_codes.UNSUPPORTED_VERSION}, NOBODY_HAS)
     listed = [one for one in seen["apiKeys"] if one["apiKey"] == API_VERSIONS_KEY]
     if not listed or listed[0]["maxVersion"] < own.stop - 1:
@@ -57,7 +57,7 @@ def _newer(scenes: Scenes) -> Asks:
 
 
 def _offered(scenes: Scenes) -> Asks:
-    seen = yield Ask(scenes.first, Call(API_VERSIONS, 0, {}), {"errorCode": error_codes.NONE})
+    seen = yield Ask(scenes.first, WireRequest(API_VERSIONS, 0, {}), {"errorCode": error_codes.NONE})
     keys = [one["apiKey"] for one in seen["apiKeys"]]
     if len(set(keys)) != len(keys):
         raise FailedError(f"apiKeys: expected each request once; seen {sorted(keys)}")

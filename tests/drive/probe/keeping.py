@@ -15,8 +15,8 @@ from uuid import UUID
 from tests.drive.probe.recorded import FETCH, NOBODY_HAS, NUMBER, Recording, asked
 from tidegauge.drive.probe.connection import Wire
 from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Call, response_in
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest, read_response
 from tidegauge.impl import error_codes
 from tidegauge.impl.client_messages import PartitionFetch, PartitionRead
 from tidegauge.impl.messages import FetchRequest, FetchResponse
@@ -74,7 +74,7 @@ class Keeping:
         """A connection."""
         return _Connection(self, self._recording.dial(host, port))
 
-    def notice(self, call: Call, response: Message) -> None:
+    def notice(self, call: WireRequest, response: WireMessage) -> None:
         """What went to the recording and came back."""
         if call.name == "Metadata":
             self._names |= {topic["topicId"]: topic["name"] for topic in response["topics"]}
@@ -90,7 +90,7 @@ class Keeping:
             start = reported["partitions"][0]["lowWatermark"]
             self._logs[reported["name"]] = self._logs[reported["name"]]._replace(start=start)
 
-    def fetched(self, call: Call) -> Message:
+    def fetched(self, call: WireRequest) -> WireMessage:
         """The response to a fetch."""
         body, by_id = call.body, call.version >= BY_ID
         named = Table(
@@ -109,14 +109,14 @@ class Keeping:
         topics = [self._reported(tp, read, by_id) for tp, read in response.reads.items()]
         return {"errorCode": response.error, "sessionId": response.session_id, "throttleTimeMs": 0, "responses": topics}
 
-    def _partition(self, topic: Message, index: int) -> TopicPartition:
+    def _partition(self, topic: WireMessage, index: int) -> TopicPartition:
         return TopicPartition(topic.get("topic") or self._names[topic["topicId"]], index)
 
     @staticmethod
-    def _id(topic: Message) -> str | None:
+    def _id(topic: WireMessage) -> str | None:
         return str(topic["topicId"]) if "topicId" in topic else None
 
-    def _fetch(self, topic: Message, one: Message) -> PartitionFetch:
+    def _fetch(self, topic: WireMessage, one: WireMessage) -> PartitionFetch:
         request = FetchRequest(UNDEFINED, one["currentLeaderEpoch"], one["fetchOffset"], one["lastFetchedEpoch"])
         return PartitionFetch(request, topic_id=self._id(topic))
 
@@ -152,7 +152,7 @@ class Keeping:
     def _from(self, tp: TopicPartition, offset: int) -> list[tuple[Batch, bytes]]:
         return [one for one in self._logs[tp.topic].batches if one[0].last >= offset]
 
-    def _reported(self, tp: TopicPartition, read: PartitionRead, by_id: bool) -> Message:
+    def _reported(self, tp: TopicPartition, read: PartitionRead, by_id: bool) -> WireMessage:
         response = read.response
         known = dict(self._logs[tp.topic].batches)
         partition: dict[str, Any] = {
@@ -173,7 +173,7 @@ class _Connection:
 
     def __init__(self, broker: Keeping, wire: Wire) -> None:
         self._broker, self._wire, self.close = broker, wire, wire.close
-        self._waiting: deque[tuple[Call | None, bytes | None]] = deque()
+        self._waiting: deque[tuple[WireRequest | None, bytes | None]] = deque()
 
     def send(self, frame: bytes) -> None:
         """One of both."""
@@ -192,10 +192,10 @@ class _Connection:
             return response
         data = self._wire.receive()
         if call is not None:
-            self._broker.notice(call, response_in(shipped(), call, int.from_bytes(data[:4], "big"), data)[0])
+            self._broker.notice(call, read_response(shipped(), call, int.from_bytes(data[:4], "big"), data)[0])
         return data
 
 
-def is_in_a_session(call: Call) -> bool:
+def is_in_a_session(call: WireRequest) -> bool:
     """Or asks for one."""
     return bool((call.body.get("sessionId", 0), call.body.get("sessionEpoch", UNDEFINED)) != (0, UNDEFINED))

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from tidegauge.drive.probe.connection import VERSION_AT, Wire
 from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Call, response_in
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest, read_response
 from tidegauge.drive.wire.primitives import WireError
 from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH
 
@@ -34,10 +34,10 @@ NOBODY_HAS = (30_000).to_bytes(2, "big")
 Exchanges = list[tuple[str, str, str | None]]
 """To whom, what was sent and received, in hex."""
 
-Rewrite = Callable[[str, Message], None]
+Rewrite = Callable[[str, WireMessage], None]
 
 
-def plainly(_name: str, _message: Message) -> None:
+def plainly(_name: str, _message: WireMessage) -> None:
     """Changes nothing."""
 
 
@@ -80,7 +80,7 @@ class Recording:
         name = shipped().api_name(int.from_bytes(frame[4:6], "big"))
         if self.rewrite is plainly or version not in shipped().versions(f"{name}Response"):
             return number + data[4:]
-        message, _ = response_in(shipped(), Call(name, version, {}), int.from_bytes(data[:4], "big"), data)
+        message, _ = read_response(shipped(), WireRequest(name, version, {}), int.from_bytes(data[:4], "big"), data)
         self.rewrite(name, message)
         tags = b"\0" if name != "ApiVersions" and shipped().is_flexible(f"{name}Response", version) else b""
         return number + tags + shipped().write(f"{name}Response", version, message)
@@ -138,13 +138,13 @@ def is_silent(frame: bytes) -> bool:
         return False
 
 
-def asked(frame: bytes) -> Call:
+def asked(frame: bytes) -> WireRequest:
     """The request in a frame."""
     version = int.from_bytes(frame[VERSION_AT : VERSION_AT + 2], "big")
     name = shipped().api_name(int.from_bytes(frame[4:6], "big"))
     flexible = version in shipped().versions(f"{name}Request") and shipped().is_flexible(f"{name}Request", version)
     at = 14 + int.from_bytes(frame[12:14], "big") + flexible
-    return Call(name, version, shipped().read(f"{name}Request", version, frame, at)[0])
+    return WireRequest(name, version, shipped().read(f"{name}Request", version, frame, at)[0])
 
 
 def topics_in(found: Recording, request: str) -> set[str]:

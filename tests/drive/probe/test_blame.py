@@ -15,8 +15,8 @@ from tidegauge.drive.probe.checks.appending import EPOCH_AT
 from tidegauge.drive.probe.connection import Dial, Wire, only
 from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import response_in
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import read_response
 from tidegauge.impl import error_codes
 from tidegauge.traces.segments.record_batch import decode, header
 
@@ -29,8 +29,8 @@ def that_are(found: Probed, verdict: Verdict) -> set[str]:
     return {one.check.id for one in found.outcomes if one.verdict is verdict}
 
 
-def the_partition(message: Message) -> Message:
-    partition: Message = message["responses"][0]["partitions"][0]
+def the_partition(message: WireMessage) -> WireMessage:
+    partition: WireMessage = message["responses"][0]["partitions"][0]
     return partition
 
 
@@ -50,7 +50,7 @@ class Sparing(Wire):
         self._wire, self._then, self.close = wire, then, wire.close
         self._rest: list[bytes] = []
         self._calls: deque[tuple[Any, bytes | None]] = deque()
-        self._last: Message = {}
+        self._last: WireMessage = {}
 
     def send(self, frame: bytes) -> None:
         call = asked(frame) if frame[6:8] != NOBODY_HAS else None
@@ -70,7 +70,7 @@ class Sparing(Wire):
         data = self._wire.receive()
         if call is None or call.name != "Fetch" or call.version < 12:
             return data
-        self._last, _ = response_in(shipped(), call, int.from_bytes(data[:4], "big"), data)
+        self._last, _ = read_response(shipped(), call, int.from_bytes(data[:4], "big"), data)
         if self._last["errorCode"] or not (records := the_partition(self._last)["records"]):
             return data
         first, *self._rest[:] = parts(records)
@@ -117,7 +117,7 @@ def test_a_connection_that_is_reset_is_closed(recording: Recording) -> None:
 def test_a_newer_client_is_one_whatever_the_broker_offers(recording: Recording) -> None:
     """Its header has tagged fields, also where the broker offers ApiVersions up to 2."""
 
-    def old(name: str, message: Message) -> None:
+    def old(name: str, message: WireMessage) -> None:
         for one in message["apiKeys"] if name == "ApiVersions" else ():
             if one["apiKey"] == 18:
                 one["maxVersion"] = 2
@@ -129,7 +129,7 @@ def test_a_newer_client_is_one_whatever_the_broker_offers(recording: Recording) 
 def test_another_leader_than_was_asked_for_will_do(recording: Recording) -> None:
     """As at kfake, where an election goes round: the leader epoch grows, which is what is looked at."""
 
-    def other(name: str, message: Message) -> None:
+    def other(name: str, message: WireMessage) -> None:
         if name == "Metadata":
             for one in message["brokers"]:
                 one["nodeId"] = 3 - one["nodeId"]
@@ -143,7 +143,7 @@ def test_another_leader_than_was_asked_for_will_do(recording: Recording) -> None
 def test_settings_of_a_topic_take_create_topics(recording: Recording) -> None:
     """One that comes to be by Metadata has none: nothing is blamed for that."""
 
-    def less(name: str, message: Message) -> None:
+    def less(name: str, message: WireMessage) -> None:
         if name == "ApiVersions":
             message["apiKeys"] = [one for one in message["apiKeys"] if one["apiKey"] != 19]
 
@@ -156,14 +156,14 @@ def test_settings_of_a_topic_take_create_topics(recording: Recording) -> None:
 # One thing that is wrong is one failure
 
 
-def unstamped(name: str, message: Message) -> None:
+def unstamped(name: str, message: WireMessage) -> None:
     """As at tansu: batches keep the leader epoch that the producer wrote."""
     if name == "Fetch" and message["responses"] and (records := the_partition(message)["records"]):
         none = (-1).to_bytes(4, "big", signed=True)
         the_partition(message)["records"] = b"".join(one[:EPOCH_AT] + none + one[EPOCH_AT + 4 :] for one in parts(records))
 
 
-def refusals_at_0(name: str, message: Message) -> None:
+def refusals_at_0(name: str, message: WireMessage) -> None:
     """As at kfake."""
     if name == "Produce" and (one := message["responses"][0]["partitionResponses"][0])["errorCode"]:
         one["baseOffset"] = 0
@@ -214,7 +214,7 @@ def test_a_fetch_that_may_not_wait_and_brings_nothing_is_one_failure(recording: 
 
 
 def test_a_producer_epoch_that_is_refused_leaves_what_comes_after_it_undecided(recording: Recording) -> None:
-    def fenced(name: str, message: Message) -> None:
+    def fenced(name: str, message: WireMessage) -> None:
         if name == "Produce":
             message["responses"][0]["partitionResponses"][0]["errorCode"] = error_codes.PRODUCER_FENCED
 

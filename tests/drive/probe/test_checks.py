@@ -15,8 +15,8 @@ from tidegauge.drive.probe.definitions import REQUESTS
 from tidegauge.drive.probe.fixtures import Scenes
 from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
 from tidegauge.drive.probe.table import CHECKS
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Call
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl import error_codes
 from tidegauge.traces.segments.record_batch import batch_of, encode
 
@@ -102,17 +102,17 @@ class Spoiling(Link):
     def __init__(self, ask: Ask, name: str) -> None:
         self._of, self._field = ask, name
 
-    def ask(self, call: Call) -> Message:
+    def ask(self, call: WireRequest) -> WireMessage:
         if self._of.expected == CLOSED:
             return {"errorCode": error_codes.NONE}
         return self._changed(self._of.link.ask(call))
 
-    def claim(self, call: Call, version: int) -> Message:
+    def claim(self, call: WireRequest, version: int) -> WireMessage:
         if self._of.expected == CLOSED:
             return {"errorCode": error_codes.NONE}
         return self._changed(self._of.link.claim(call, version))
 
-    def _changed(self, message: Message) -> Message:
+    def _changed(self, message: WireMessage) -> WireMessage:
         if self._field in OF_A_SESSION:
             change_session(message, self._field)
         else:
@@ -120,17 +120,17 @@ class Spoiling(Link):
         return message
 
 
-def partition_in(name: str, message: Message) -> Message:
+def partition_in(name: str, message: WireMessage) -> WireMessage:
     if name == "ApiVersions":
         return message
     if name == "Fetch" and (message.get("errorCode") or not message["responses"]):
         return message
     topics = message["responses" if name in ("Fetch", "Produce") else "topics"]
-    found: Message = topics[0]["partitionResponses" if name == "Produce" else "partitions"][0]
+    found: WireMessage = topics[0]["partitionResponses" if name == "Produce" else "partitions"][0]
     return found
 
 
-def change_session(message: Message, name: str) -> None:
+def change_session(message: WireMessage, name: str) -> None:
     """Make another session of it, or one that tells of a partition more, or of none."""
     if name == "sessionId":
         message[name] += 1
@@ -138,7 +138,7 @@ def change_session(message: Message, name: str) -> None:
         message["responses"] = [] if message["responses"] else [{"topicId": UUID(int=1), "partitions": [NO_NEWS]}]
 
 
-def change(partition: Message, name: str) -> None:
+def change(partition: WireMessage, name: str) -> None:
     """Make a field another."""
     match name:
         case "errorCode":
@@ -170,7 +170,7 @@ def test_records_above_the_high_watermark_are_noticed() -> None:
     """Also when the requests go out together."""
     found = recording(TODAY).rewind()
 
-    def exposes(name: str, message: Message) -> None:
+    def exposes(name: str, message: WireMessage) -> None:
         if name == "Fetch":
             partition_in(name, message)["records"] = encode(batch_of(1 << 30, 0, [b"more"]))
 
@@ -191,7 +191,7 @@ def test_a_response_to_acks_0_is_noticed() -> None:
 def test_a_follower_that_is_always_there_leaves_it_undecided() -> None:
     found = recording(TODAY).rewind()
 
-    def at_once(name: str, message: Message) -> None:
+    def at_once(name: str, message: WireMessage) -> None:
         if name == "Fetch":
             partition_in(name, message)["highWatermark"] = 1 << 40
 

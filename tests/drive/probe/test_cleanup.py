@@ -10,7 +10,7 @@ from tests.drive.probe.recorded import Recording, asked, topics_in
 from tidegauge.drive.probe.connection import LinkError, Wire
 from tidegauge.drive.probe.removal import GRANTED, UNASKED, Removal
 from tidegauge.drive.probe.run import Verdict, chosen, probe
-from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.impl import error_codes
 from tidegauge.spec.interrupts import interruptible
 
@@ -109,7 +109,7 @@ def test_every_topic_is_asked_for_before_any_is_waited_for() -> None:
 def test_the_first_interruption_waits_for_a_removal_that_has_begun(recording: Recording, number: int) -> None:
     """Every topic goes, as after an interruption before."""
 
-    def at_the_first(name: str, message: Message) -> None:
+    def at_the_first(name: str, message: WireMessage) -> None:
         if name == "DeleteTopics" and len(topics_in(recording, "DeleteTopics")) == 1:
             os.kill(os.getpid(), number)
 
@@ -125,7 +125,7 @@ def test_a_second_interruption_ends_the_removal_and_names_what_is_left(recording
     """The first one came while a check was under way."""
     said: list[str] = []
 
-    def twice(name: str, message: Message) -> None:
+    def twice(name: str, message: WireMessage) -> None:
         if len(recording.sent) == 60 or name == "DeleteTopics":
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -159,7 +159,7 @@ class Slow(Wire):
 def test_a_topic_that_is_created_behind_its_deletion_is_deleted_again(recording: Recording) -> None:
     deleted: list[bytes] = []
 
-    def unknown_at_first(name: str, message: Message) -> None:
+    def unknown_at_first(name: str, message: WireMessage) -> None:
         if name == "DeleteTopics" and len(deleted) == 1:
             message["responses"][0]["errorCode"] = error_codes.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.drive.kafka_process.jars import cache_of
+from tidegauge.drive.kafka_process.jars import jar_cache
 from tidegauge.drive.probe.definitions import PACKED, REQUESTS, pack, shipped
 
 
@@ -28,7 +28,7 @@ def test_the_jars_give_the_same_bytes() -> None:
     origin = json.loads(gzip.decompress(PACKED.read_bytes()))["origin"]
     (release,) = re.findall(r"\d+\.\d+\.\d+", origin)
     given = os.environ.get("TIDEGAUGE_JARS")
-    jars = Path(given) / release if given else cache_of(release)
+    jars = Path(given) / release if given else jar_cache(release)
     if not jars.is_dir():
         pytest.skip(f"no jars of Kafka {release} in {jars}")
     assert pack(jars) == PACKED.read_bytes()

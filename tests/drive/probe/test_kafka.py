@@ -14,7 +14,7 @@ from tests.drive.test_process import soon
 from tidegauge.drive.probe.connection import Link, tcp
 from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.probe.run import Verdict, probe
-from tidegauge.drive.wire.frames import Call
+from tidegauge.drive.wire.frames import WireRequest
 
 pytestmark = pytest.mark.long
 
@@ -26,7 +26,7 @@ def topics(port: int) -> set[str]:
     """Of the whole cluster."""
     link = Link(shipped(), tcp(10.0), HOST, port, lambda _: None)
     try:
-        found = link.ask(Call("Metadata", link.versions["Metadata"].stop - 1, {"topics": None}))
+        found = link.ask(WireRequest("Metadata", link.versions["Metadata"].stop - 1, {"topics": None}))
         return {one["name"] for one in found["topics"]}
     finally:
         link.close()
@@ -37,7 +37,7 @@ def create(port: int, name: str) -> None:
     link = Link(shipped(), tcp(10.0), HOST, port, lambda _: None)
     topic = {"name": name, "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
     body = {"topics": [topic], "timeoutMs": 10_000, "validateOnly": False}
-    link.ask(Call("CreateTopics", link.versions["CreateTopics"].stop - 1, body))
+    link.ask(WireRequest("CreateTopics", link.versions["CreateTopics"].stop - 1, body))
     link.close()
 
 

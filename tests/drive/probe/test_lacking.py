@@ -7,33 +7,33 @@ from tidegauge.drive.probe.connection import Link, LinkError, tcp
 from tidegauge.drive.probe.definitions import shipped
 from tidegauge.drive.probe.run import Verdict, chosen, probe
 from tidegauge.drive.probe.table import CHECKS
-from tidegauge.drive.wire.compiler import Message
-from tidegauge.drive.wire.frames import Call
+from tidegauge.drive.wire.compiler import WireMessage
+from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl import error_codes
 
 DECIDED = {"CreateTopics": "topics", "DeleteTopics": "responses", "AlterPartitionReassignments": None, "ElectLeaders": None}
 """By the controller; where its refusal stands in the response."""
 
 
-def without_topics(_name: str, message: Message) -> None:
+def without_topics(_name: str, message: WireMessage) -> None:
     for field in ("topics", "responses"):
         if field in message:
             message[field] = []
 
 
-def without_partitions(_name: str, message: Message) -> None:
+def without_partitions(_name: str, message: WireMessage) -> None:
     for topic in [*message.get("topics", []), *message.get("responses", [])]:
         for field in ("partitions", "partitionResponses"):
             if field in topic:
                 topic[field] = []
 
 
-def without_brokers(name: str, message: Message) -> None:
+def without_brokers(name: str, message: WireMessage) -> None:
     if name == "Metadata":
         message["brokers"] = []
 
 
-def without_metadata(name: str, message: Message) -> None:
+def without_metadata(name: str, message: WireMessage) -> None:
     if name == "ApiVersions":
         message["apiKeys"] = [one for one in message["apiKeys"] if one["apiKey"] != 3]
 
@@ -61,7 +61,7 @@ def test_a_response_that_lacks_what_it_is_about_fails_or_decides_nothing(recordi
 def test_a_check_whose_response_has_no_topic_fails(recording: Recording, request_name: str, group: str) -> None:
     """The setting is made; what is looked at then says nothing."""
 
-    def empty(name: str, message: Message) -> None:
+    def empty(name: str, message: WireMessage) -> None:
         if name == request_name:
             without_topics(name, message)
 
@@ -75,14 +75,14 @@ def test_a_check_whose_response_has_no_topic_fails(recording: Recording, request
 def test_a_place_that_is_none_is_no_connection(host: str, port: int) -> None:
     there = Link(shipped(), tcp(1.0), host, port, lambda _: None)
     with pytest.raises(LinkError, match="no connection"):
-        there.ask(Call("ApiVersions", 0, {}))
+        there.ask(WireRequest("ApiVersions", 0, {}))
 
 
 def test_a_broker_that_is_not_the_controller_is_not_asked_to_decide(recording: Recording) -> None:
     """Half of the requests that the controller decides are refused: they go to the controller then."""
     refused: list[str] = []
 
-    def forwards_nothing(name: str, message: Message) -> None:
+    def forwards_nothing(name: str, message: WireMessage) -> None:
         if name in DECIDED:
             refused.append(name)
             if refused.count(name) % 2:

@@ -13,13 +13,13 @@ import pytest
 
 from tests.drive.probe.recorded import Recording, asked, closes_session, topics_in
 from tidegauge.commands.main import main
-from tidegauge.drive.probe import link
+from tidegauge.drive.probe import connection as link
 from tidegauge.drive.probe.check import Check
 from tidegauge.drive.probe.connection import Wire
 from tidegauge.drive.probe.report import text, words
 from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
 from tidegauge.drive.probe.table import CHECKS
-from tidegauge.drive.wire.compiler import Message
+from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.impl import error_codes
 from tidegauge.impl.errors import UsageError
 from tidegauge.spec.interrupts import interruptible
@@ -49,7 +49,7 @@ def probed(found: Recording, checks: tuple[Check, ...] = CHECKS) -> Probed:
 def test_what_is_not_offered_is_not_supported_and_nothing_fails(recording: Recording) -> None:
     """As a broker that has no OffsetForLeaderEpoch, no idempotent producers, and Fetch without last fetched epochs."""
 
-    def less(name: str, message: Message) -> None:
+    def less(name: str, message: WireMessage) -> None:
         if name == "ApiVersions":
             message["apiKeys"] = [one for one in message["apiKeys"] if one["apiKey"] not in (22, 23)]
 
@@ -62,7 +62,7 @@ def test_what_is_not_offered_is_not_supported_and_nothing_fails(recording: Recor
 
 
 def test_unsupported_version_in_place_of_what_is_expected_is_no_failure(recording: Recording) -> None:
-    def unsupported(name: str, message: Message) -> None:
+    def unsupported(name: str, message: WireMessage) -> None:
         if name == "OffsetForLeaderEpoch":
             message["topics"][0]["partitions"][0]["errorCode"] = error_codes.UNSUPPORTED_VERSION
 
@@ -73,7 +73,7 @@ def test_unsupported_version_in_place_of_what_is_expected_is_no_failure(recordin
 
 
 def test_a_topic_that_cannot_be_created_leaves_what_needs_it_undecided(recording: Recording) -> None:
-    def forbidden(name: str, message: Message) -> None:
+    def forbidden(name: str, message: WireMessage) -> None:
         if name == "CreateTopics":
             message["topics"][0]["errorCode"] = error_codes.TOPIC_AUTHORIZATION_FAILED
 
@@ -130,7 +130,7 @@ def test_every_topic_that_is_created_is_deleted_and_has_a_name_of_the_probes_own
 
 
 def test_a_topic_that_is_there_is_not_touched(recording: Recording) -> None:
-    def there(name: str, message: Message) -> None:
+    def there(name: str, message: WireMessage) -> None:
         if name == "Metadata":
             message["topics"][0]["errorCode"] = error_codes.NONE
 
@@ -143,7 +143,7 @@ def test_a_topic_that_is_there_is_not_touched(recording: Recording) -> None:
 def test_a_topic_that_somebody_else_creates_meanwhile_is_not_deleted(recording: Recording) -> None:
     """The metadata may lag: it is the controller that says so."""
 
-    def taken(name: str, message: Message) -> None:
+    def taken(name: str, message: WireMessage) -> None:
         if name == "CreateTopics":
             message["topics"][0]["errorCode"] = error_codes.TOPIC_ALREADY_EXISTS
 
@@ -185,7 +185,7 @@ class Closing:
 def test_interrupted_at_any_request_the_topics_go_first(recording: Recording, after: int, number: int) -> None:
     """What is under way comes to its end, so that no topic is created behind its deletion."""
 
-    def interrupting(name: str, message: Message) -> None:
+    def interrupting(name: str, message: WireMessage) -> None:
         if len(recording.sent) == after:
             os.kill(os.getpid(), number)
 
@@ -201,7 +201,7 @@ def test_interrupted_at_any_request_the_topics_go_first(recording: Recording, af
 
 
 def test_a_topic_that_could_not_be_deleted_is_said(recording: Recording) -> None:
-    def stays(name: str, message: Message) -> None:
+    def stays(name: str, message: WireMessage) -> None:
         if name == "DeleteTopics":
             message["responses"][0]["errorCode"] = error_codes.POLICY_VIOLATION
 
@@ -226,7 +226,7 @@ def at(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_failure_is_told_in_words_and_in_hex(recording: Recording, at: list[str], tmp_path: Path) -> None:
     """And stands in both reports."""
 
-    def unfenced(name: str, message: Message) -> None:
+    def unfenced(name: str, message: WireMessage) -> None:
         if name == "OffsetForLeaderEpoch":
             message["topics"][0]["partitions"][0].update(errorCode=error_codes.NONE, leaderEpoch=0, endOffset=10)
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tidegauge.conformance.evidence.exported import DIRECTORY, file_stem
-from tidegauge.conformance.play.control_rounds import control_text
-from tidegauge.conformance.play.controlled_session import ControlledSession
+from tidegauge.conformance.play.arguments import controller_action_text
+from tidegauge.conformance.play.clusters import ControllerPlay
 from tidegauge.conformance.play.directives import Player
 from tidegauge.conformance.play.transcript import Block, Transcript, render
 from tidegauge.impl.errors import TidegaugeError
@@ -80,7 +80,8 @@ def scenario_of(model: Model, *, repaired: bool = False) -> str:
 def trace_of(model: Model, *, repaired: bool = False) -> Trace:
     """The same as a trace: of the topic's first life, in which every run of a model ends."""
     player, _ = played(model, repaired=repaired)
-    trace = session_of(player).traces(f"{file_stem(model)}-repaired" if repaired else file_stem(model))[0]
+    assert player.session is not None
+    trace = player.session.traces(f"{file_stem(model)}-repaired" if repaired else file_stem(model))[0]
     extra = {**trace.config.extra, "spec": {"module": model.module, "cfg": model.cfg}}
     return replace(trace, config=replace(trace.config, extra=extra))
 
@@ -97,22 +98,23 @@ def played(model: Model, *, repaired: bool = False) -> tuple[Player, list[Block]
     blocks = [_said(player, _cluster(model, repaired=False))]
     for label, state in zip(found.labels, found.states[1:], strict=True):
         blocks.extend(_said(player, command) for command in _commands(player, label, state))
-        _hold(model, label, state, session_of(player))
-    if violated(session_of(player).state.control, (model.property,)) is None:
+        _hold(model, label, state, cluster_of(player))
+    if violated(cluster_of(player).controlled.control, (model.property,)) is None:
         raise ScenarioError(f"{model.cfg}: expected {model.property} to fail message by message, seen it hold")
     return player, blocks
 
 
 def _is_possible(player: Player, command: str) -> bool:
     """Whether a producer is answered so; everything else can be asked."""
-    return not command.startswith(PRODUCE_RESPONSE) or command in map(control_text, session_of(player).enabled())
+    return not command.startswith(PRODUCE_RESPONSE) or command in map(controller_action_text, cluster_of(player).enabled())
 
 
-def session_of(player: Player) -> ControlledSession:
-    """What is played."""
-    if not isinstance(player.session, ControlledSession):
-        raise ScenarioError(f"expected a cluster under the whole controller, seen {player.session}")
-    return player.session
+def cluster_of(player: Player) -> ControllerPlay:
+    """Return the cluster that is played. Raises ScenarioError where it has another controller."""
+    played_now = None if player.session is None else player.session.now
+    if not isinstance(played_now, ControllerPlay):
+        raise ScenarioError(f"expected a cluster under the whole controller, seen {played_now}")
+    return played_now
 
 
 def models() -> tuple[Model, ...]:
@@ -155,24 +157,22 @@ def _cluster(model: Model, *, repaired: bool) -> str:
 
 def _commands(player: Player, label: Label, state: ControlCluster) -> Iterator[str]:
     """What takes the cluster to the next state of the model, each command once the one before has been taken."""
-    session = session_of(player)
-    leader = session.cluster.controller.leader
+    leader = cluster_of(player).cluster.controller.leader
     match label:
         case ("LeaderAppend",):
             yield f"write {broker_name(leader)}"
         case ("CatchUp", f):
-            yield from _fetches(f, lambda: session.state.control.logs[f] == state.logs[f])
+            yield from _fetches(f, lambda: cluster_of(player).controlled.control.logs[f] == state.logs[f])
         case ("Acknowledge",):
-            for (
-                f
-            ) in session.cluster.controller.assignment:  # a fetch that counts moves the high watermark, nothing else does
+            # a fetch that counts moves the high watermark, nothing else does
+            for f in cluster_of(player).cluster.controller.assignment:
                 if f != leader:
-                    how = "" if f in session.cluster.controller.isr else " lost=response join=no"
-                    yield from _fetches(f, lambda: session.cluster.committed == state.committed, how)
-            for end, _ in session.cluster.waiting[leader]:
+                    how = "" if f in cluster_of(player).cluster.controller.isr else " lost=response join=no"
+                    yield from _fetches(f, lambda: cluster_of(player).cluster.committed == state.committed, how)
+            for end, _ in cluster_of(player).cluster.waiting[leader]:
                 yield f"{PRODUCE_RESPONSE}{broker_name(leader)} {end} 0"
         case ("Expand", f):
-            yield from _fetches(f, lambda: session.cluster.brokers[leader].partition.state.is_inflight)
+            yield from _fetches(f, lambda: cluster_of(player).cluster.brokers[leader].partition.state.is_inflight)
             yield f"alter {broker_name(leader)}"
         case ("Shrink", f):
             yield f"shrink {broker_name(leader)} {broker_name(f)}"
@@ -180,9 +180,9 @@ def _commands(player: Player, label: Label, state: ControlCluster) -> Iterator[s
         case ("ReadConfig",):
             yield f"read-config {broker_name(leader)}"
         case ("SetMinIsr", _) if state.bounds.late_config:
-            yield f"{control_text(label)} told=nobody"
+            yield f"{controller_action_text(label)} told=nobody"
         case _:
-            yield control_text(label)
+            yield controller_action_text(label)
 
 
 def _fetches(f: int, arrived: Callable[[], bool], how: str = "") -> Iterator[str]:
@@ -193,11 +193,11 @@ def _fetches(f: int, arrived: Callable[[], bool], how: str = "") -> Iterator[str
         yield f"fetch {broker_name(f)}{how}"
 
 
-def _hold(model: Model, label: Label, state: ControlCluster, session: ControlledSession) -> None:
+def _hold(model: Model, label: Label, state: ControlCluster, played_cluster: ControllerPlay) -> None:
     """The model's state, but for what is acknowledged: a real leader waits for no step of its own to say so."""
-    seen, expected = session.state.control, state
+    seen, expected = played_cluster.controlled.control, state
     alike = seen._replace(committed=expected.committed, stops=expected.stops)
-    if session.cluster.controller.leader == UNDEFINED:  # min.insync.replicas is the leader's to know
+    if played_cluster.cluster.controller.leader == UNDEFINED:  # min.insync.replicas is the leader's to know
         alike = alike._replace(known_min_isr=expected.known_min_isr)
     if view(alike) != view(expected):
         raise ScenarioError(

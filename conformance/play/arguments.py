@@ -1,19 +1,22 @@
-"""The words of a command: brokers, numbers and name=value options; and actions of `impl.cluster.cluster` spelled that way.
+"""The words of a command: brokers, numbers and name=value options; and the labels of actions spelled as commands.
 
 Rules of this file
 
-1. A word is taken when it is read. What nobody took is a mistake: a misspelled option must not be ignored.
+1. A word is removed when it is read. A word that is left is a mistake: a misspelled option must not be ignored.
 2. An action's arguments stand in the order of its label: `handle-fetch b1 b2 0` is ("HandleFetch", 0, 1, 0).
 """
 
 import re
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-from tidegauge.conformance.play.session import Session
 from tidegauge.impl.cluster.cluster import Label
 from tidegauge.impl.errors import UsageError
-from tidegauge.impl.explored.describe import broker_name
+from tidegauge.impl.explored.describe import broker_name, names
 from tidegauge.impl.rules import UNDEFINED
+
+if TYPE_CHECKING:
+    from tidegauge.conformance.play.session import Session
 
 ACTIONS: dict[str, tuple[str, ...]] = {
     "LeaderAppend": ("BROKER",),
@@ -51,13 +54,19 @@ ACTIONS: dict[str, tuple[str, ...]] = {
     "ElectLastKnown": ("BROKER",),
     "ElectAnybody": ("BROKER",),
 }
-"""Every action of the specification, and the network faults and clients of a played cluster, with what its label holds."""
+"""Every action of the specification, and the network faults and clients of a played cluster, with its label's arguments."""
 
 NONE = "none"
 
+MIN_ISR, ELR_FEATURE = "min_isr", "elr"
+"""What `set` sets."""
+
+DIRECTORIES = ("first", "another", "failed")
+"""Of a broker that starts: impl.explored.control_cluster has MENDED, TAKEN_OUT, FAILED_STILL."""
+
 
 class Words:
-    """The words behind a directive, taken one by one."""
+    """The words after a directive's name, removed one by one as they are read."""
 
     def __init__(self, name: str, positional: list[str], options: dict[str, str]) -> None:
         self.name = name
@@ -65,32 +74,32 @@ class Words:
         self.options = options
 
     def word(self, what: str) -> str:
-        """The next word, which should be `what`."""
+        """Return the next word; `what` is what an error expects there."""
         if not self.positional:
             raise UsageError(f"{self.name}: expected {what}, saw nothing; `help {self.name}` shows how")
         return self.positional.pop(0)
 
-    def broker(self, session: Session) -> int:
-        """The next word as a broker."""
+    def broker(self, session: "Session") -> int:
+        """Return the next word as the index of a broker."""
         return self.broker_called(session, self.word("a broker such as b1"))
 
-    def broker_called(self, session: Session, name: str) -> int:
-        """The index of the broker called `name`."""
-        known = [broker_name(b) for b in range(session.brokers)]
-        if name not in known:
-            raise UsageError(f"{self.name}: expected one of {', '.join(known)}, saw {name!r}")
-        return known.index(name)
+    def broker_called(self, session: "Session", name: str) -> int:
+        """Return the index of the broker called `name`."""
+        broker_names = [broker_name(b) for b in range(session.brokers)]
+        if name not in broker_names:
+            raise UsageError(f"{self.name}: expected one of {', '.join(broker_names)}, saw {name!r}")
+        return broker_names.index(name)
 
-    def brokers(self, session: Session) -> list[int]:
-        """The next word as brokers: b2,b3."""
+    def brokers(self, session: "Session") -> list[int]:
+        """Return the next word, such as b2,b3, as the indices of brokers."""
         return [self.broker_called(session, name) for name in self.word("brokers such as b2,b3").split(",")]
 
     def count(self) -> int:
-        """The next word as a count, 1 when there is none."""
+        """Return the next word as a count, 1 if there is none."""
         return self._integer(self.positional.pop(0), 1) if self.positional else 1
 
     def integer(self) -> int:
-        """The next word as a number."""
+        """Return the next word as a number."""
         return self._integer(self.word("a number"), 0)
 
     def _integer(self, word: str, least: int) -> int:
@@ -99,44 +108,44 @@ class Words:
         return int(word)
 
     def option(self, name: str, default: str) -> str:
-        """The value of an option."""
+        """Return the value of an option."""
         return self.options.pop(name, default)
 
     def number(self, name: str, default: int) -> int:
-        """The value of an option as a number."""
+        """Return the value of an option as a number."""
         return self._integer(self.options.pop(name), 0) if name in self.options else default
 
     def choice(self, name: str, default: str, choices: Collection[str]) -> str:
-        """The value of an option that has few."""
+        """Return the value of an option that must be one of `choices`."""
         value = self.option(name, default)
         if value not in choices:
             raise UsageError(f"{self.name}: expected {name}={'|'.join(choices)}, saw {name}={value}")
         return value
 
-    def names_of(self, known: Collection[str]) -> list[str]:
-        """All remaining words, each one of `known`."""
-        names, self.positional = self.positional, []
-        unknown = [name for name in names if name not in known]
+    def remaining(self, choices: Collection[str]) -> list[str]:
+        """Return all words that are left, each of which must be one of `choices`."""
+        left, self.positional = self.positional, []
+        unknown = [word for word in left if word not in choices]
         if unknown:
-            raise UsageError(f"{self.name}: expected one of {', '.join(known)}; saw {unknown[0]!r}")
-        return names
+            raise UsageError(f"{self.name}: expected one of {', '.join(choices)}; saw {unknown[0]!r}")
+        return left
 
     def on_or_off(self) -> bool:
-        """The next word: on or off."""
+        """Return whether the next word is on; it must be on or off."""
         word = self.word("on or off")
         if word not in {"on", "off"}:
             raise UsageError(f"{self.name}: expected on or off, saw {word!r}")
         return word == "on"
 
     def nothing_left(self) -> None:
-        """A word that nobody took is a mistake."""
+        """Raise UsageError if a word is left."""
         left = [*self.positional, *(f"{name}={value}" for name, value in self.options.items())]
         if left:
             raise UsageError(f"{self.name}: expected nothing more, saw {' '.join(left)!r}; `help {self.name}` shows how")
 
 
 def parsed(command: str) -> Words:
-    """A command line: name, then words, those with = as options."""
+    """Return a command line as its words; those with = are options."""
     name, *words = command.split() or [""]
     options = dict(word.split("=", 1) for word in words if "=" in word)
     return Words(name, [word for word in words if "=" not in word], options)
@@ -147,16 +156,16 @@ def parsed(command: str) -> Words:
 
 
 def kebab(action: str) -> str:
-    """HandleFetch as handle-fetch."""
+    """Spell HandleFetch as handle-fetch."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", action).lower()
 
 
-def label_of(session: Session, action: str, words: Words) -> Label:
-    """The label that an action's words spell."""
+def label_of(session: "Session", action: str, words: Words) -> Label:
+    """Return the label that the words after an action's name spell."""
     return (action, *(_argument(session, kind, words) for kind in ACTIONS[action]))
 
 
-def _argument(session: Session, kind: str, words: Words) -> int:
+def _argument(session: "Session", kind: str, words: Words) -> int:
     match kind:
         case "BROKER":
             return words.broker(session)
@@ -177,8 +186,9 @@ def _argument(session: Session, kind: str, words: Words) -> int:
 
 
 def action_text(label: Label) -> str:
-    """A label as the command that takes it."""
+    """Return the command that takes a step."""
     action, *numbers = label
+    # A plain Crash keeps the whole log (CrashAndLose does not): `crash` fills in its LEO.
     if action == "Crash":
         return f"crash {broker_name(numbers[0])} hw={numbers[1]}"
     return " ".join((kebab(action), *(_word(kind, n) for kind, n in zip(ACTIONS[action], numbers, strict=True))))
@@ -186,7 +196,34 @@ def action_text(label: Label) -> str:
 
 def _word(kind: str, number: int) -> str:
     if kind == "BROKERS":
-        return ",".join(broker_name(b) for b in range(number.bit_length()) if number >> b & 1)
+        return names(tuple(b for b in range(number.bit_length()) if number >> b & 1))
     if kind in {"EPOCH", "OFFSET"} and number == UNDEFINED:
         return NONE
     return broker_name(number) if kind.startswith("BROKER") else str(number)
+
+
+def controller_action_text(label: Label) -> str:
+    """Return the command that takes a step under the whole controller."""
+    match label:
+        case ("Reassign" | "Create", replicas):
+            return f"{kebab(label[0])} {names(replicas)}"
+        case ("SetMinIsr", value):
+            return f"set {MIN_ISR} {value}"
+        case ("SetElr", level):
+            return f"set {ELR_FEATURE} {'on' if level else 'off'}"
+        case ("Die", b, kept):
+            return f"crash {broker_name(b)}{'' if kept else ' disk=lost'}"
+        case ("Unfence", b, fails):
+            return f"unfence {broker_name(b)}{' directory=failed' if fails else ''}"
+        case ("Register", b, directory):
+            return f"register {broker_name(b)}{f' directory={DIRECTORIES[directory]}' if directory else ''}"
+        case ("AlterPartition", b, _):
+            return f"alter {broker_name(b)}"
+        case ("DeleteReplica", b):
+            return f"deliver {broker_name(b)} from=controller"
+        case ("Fence" | "FailDirectory" | "ShutDown" | "Unregister" | "ReadConfig", b):
+            return f"{kebab(label[0])} {broker_name(b)}"
+        case (name,):
+            return kebab(name)
+        case _:
+            return action_text(label)

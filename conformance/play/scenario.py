@@ -22,8 +22,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tidegauge.conformance.play.clusters import bounds_for, broker_play
 from tidegauge.conformance.play.directives import Player
-from tidegauge.conformance.play.session import Session, bounds_for
+from tidegauge.conformance.play.session import Session
 from tidegauge.conformance.play.transcript import Block, Transcript, TranscriptError, difference, parse, render
 from tidegauge.traces.schema import Trace
 
@@ -35,7 +36,7 @@ HOLDS, BROKEN, UNSEEN = "HOLDS", "BROKEN", "UNSEEN"
 
 @dataclass(frozen=True)
 class Scenario:
-    """A file: what it claims, what it expects, what it says happens; whom a driven broker stands for, and what it shows."""
+    """A file: its claim, the verdict and the outputs that it expects, the brokers a driven one stands for, what it shows."""
 
     path: Path
     claim: str
@@ -48,7 +49,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Played:
-    """A scenario that was run. `diff` is empty when everything happened as the file says."""
+    """A scenario that was run. `diff` is empty if every output is the one in the file."""
 
     scenario: Scenario
     seen: Transcript
@@ -57,7 +58,7 @@ class Played:
 
     @property
     def passed(self) -> bool:
-        """Nothing differs."""
+        """Whether every output is the one in the file."""
         return not self.diff
 
     @property
@@ -67,12 +68,12 @@ class Played:
 
 
 def shipped() -> list[Path]:
-    """The scenarios that come with the suite, in order: those written by hand, then those that TLC found."""
+    """Return the scenarios that come with the suite: those written by hand, then those that TLC found."""
     return [*sorted(DIRECTORY.glob("*.txt")), *sorted(DIRECTORY.glob("models/*.txt"))]
 
 
 def read(path: Path) -> Scenario:
-    """The scenario in a file; a TranscriptError says what its opening lacks."""
+    """Read a scenario. Raises TranscriptError with what its opening lacks."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -92,8 +93,8 @@ def read(path: Path) -> Scenario:
     return Scenario(path, header[0], expected[1], source.removeprefix("Source: "), transcript, under_test, shows)
 
 
-def _words(header: Sequence[str], begin: str) -> frozenset[str]:
-    line = next((line.removeprefix(begin) for line in header if line.startswith(begin)), "")
+def _words(header: Sequence[str], prefix: str) -> frozenset[str]:
+    line = next((line.removeprefix(prefix) for line in header if line.startswith(prefix)), "")
     return frozenset(word for word in re.split(r"[,\s]+", line) if word)
 
 
@@ -102,7 +103,7 @@ def play_scenario(scenario: Scenario) -> Played:
     player = Player()
     blocks = tuple(replace(block, output=tuple(player.run(block.command))) for block in scenario.transcript.blocks)
     seen = Transcript(blocks, scenario.transcript.after)
-    session = player.session if player.session is not None else Session(bounds_for(1))
+    session = player.session if player.session is not None else Session(broker_play(bounds_for(1)))
     return Played(
         scenario, seen, difference(scenario.transcript, seen, str(scenario.path)), session.trace(scenario.path.stem)
     )
@@ -114,7 +115,7 @@ def run_scenario(path: str | Path) -> Played:
 
 
 def rewrite(played: Played) -> bool:
-    """Write what was seen into the file; whether that changed it."""
+    """Write the outputs of a run into its file; return whether that changed the file."""
     if played.passed:
         return False
     played.scenario.path.write_text(render(played.seen), encoding="utf-8")
@@ -124,12 +125,12 @@ def rewrite(played: Played) -> bool:
 # ---------------------------------------------------------------------------------------------------------------------
 # By hand
 
-BANNER = "Three brokers, b1 leads. `help` lists what can be said, `actions` what can happen, an empty line or `exit` ends."
+BANNER = "Three brokers, b1 leads. `help` lists the commands, `actions` what can happen now, an empty line or `exit` ends."
 
 
 def play(lines: Iterable[str], echo: Callable[[str], None], prompt: Callable[[], None] = lambda: None) -> Transcript:
-    """A session by hand: a command a line until `exit`; the transcript of it, ready to become a scenario."""
-    player = Player(Session(bounds_for(3)))
+    """Play commands, one a line, until `exit`; return the transcript, ready to become a scenario."""
+    player = Player(Session(broker_play(bounds_for(3))))
     blocks = [Block("cluster brokers=3", ("ok",))]
     echo(BANNER)
     prompt()
@@ -139,14 +140,14 @@ def play(lines: Iterable[str], echo: Callable[[str], None], prompt: Callable[[],
             break
         if not command.startswith("#"):
             output = tuple(player.run(command))
-            for said in output:
-                echo(said)
+            for printed in output:
+                echo(printed)
             blocks.append(Block(command, output, ("",)))
         prompt()
     return Transcript(tuple(blocks))
 
 
 def summary(played: Sequence[Played]) -> str:
-    """How many scenarios went as their files say."""
-    passed = sum(one.passed for one in played)
+    """Count the scenarios that went as their files say."""
+    passed = sum(scenario.passed for scenario in played)
     return f"{passed} of {len(played)} scenarios go as their files say"

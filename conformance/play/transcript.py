@@ -20,12 +20,12 @@ SEPARATOR = "----"
 
 
 class TranscriptError(TidegaugeError):
-    """A file that is no transcript: where, what was expected, what was seen."""
+    """A file that is not a transcript: where, what was expected, what was seen."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """One command with its output; `before` are the comments and empty lines above it, `line` where the command stands."""
+    """One command with its output; `before` are the comments and empty lines above it, `line` is the command's number."""
 
     command: str
     output: tuple[str, ...] = ()
@@ -35,14 +35,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Transcript:
-    """The blocks of a file, and the lines behind the last one."""
+    """The blocks of a file, and the lines after the last one."""
 
     blocks: tuple[Block, ...]
     after: tuple[str, ...] = field(default=())
 
 
 def parse(text: str, name: str = "transcript") -> Transcript:
-    """The transcript in `text`; `name` stands in error messages."""
+    """Parse the transcript in `text`; error messages call it `name`. Raises TranscriptError."""
     lines = text.splitlines()
     blocks: list[Block] = []
     before: list[str] = []
@@ -69,7 +69,7 @@ def parse(text: str, name: str = "transcript") -> Transcript:
 
 
 def render(transcript: Transcript) -> str:
-    """The text of a transcript."""
+    """Return the text of a transcript."""
     return "".join(f"{line}\n" for line in _lines(transcript))
 
 
@@ -80,9 +80,9 @@ def _lines(transcript: Transcript) -> Iterator[str]:
 
 
 def difference(expected: Transcript, seen: Transcript, name: str) -> str:
-    """Where two transcripts of the same commands differ, empty if nowhere."""
+    """Return a diff of two transcripts of the same commands; empty if they are the same."""
     pairs = zip(expected.blocks, seen.blocks, strict=True)
-    first = next((one for one, other in pairs if one.output != other.output), None)
+    first = next((block for block, seen_block in pairs if block.output != seen_block.output), None)
     if first is None:
         return ""
     diff = difflib.unified_diff(

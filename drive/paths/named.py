@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path as File
 from typing import NamedTuple
 
-from tidegauge.conformance.play.controlled_session import ControlledSession
 from tidegauge.conformance.play.directives import Player
 from tidegauge.conformance.play.scenario import DIRECTORY, Scenario, read, shipped
 from tidegauge.conformance.play.session import Session
@@ -119,7 +118,7 @@ def _played(scenario: Scenario, profile: Profile) -> Session:
                 f"{scenario.path.name}: expected a scenario that {profile.name} lets happen; seen at `{command}` "
                 f"{said[0].removeprefix('error: ')}; name another, or another --profile"
             )
-    if player.session is None or isinstance(player.session, ControlledSession):
+    if player.session is None or player.session.has_whole_controller:
         raise UsageError(
             f"{scenario.path.name}: expected a scenario of brokers; seen one of the whole controller; name another"
         )

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path as File
 from typing import Any, NamedTuple
 
-from tidegauge.conformance.play.controlled_session import ControlledSession
 from tidegauge.conformance.play.directives import Player
 from tidegauge.conformance.play.scenario import Scenario, read, shipped
 from tidegauge.conformance.play.session import Session
@@ -43,7 +42,7 @@ def cases_of(place: File, profile: Profile) -> list[ScenarioCase]:
     """Those of the brokers that the scenario is about; none if it is of another generation."""
     scenario = read(place)
     session = played(place)
-    if isinstance(session, ControlledSession) or not _same_generation(session.profile, profile):
+    if session.has_whole_controller or not _same_generation(session.profile, profile):
         return []
     found = []
     for me in under_test(scenario, session):

@@ -4,9 +4,10 @@ import random
 
 import pytest
 
-from tidegauge.conformance.play.control_rounds import control_text
-from tidegauge.conformance.play.controlled_session import INVARIANTS, ControlledSession
+from tidegauge.conformance.play.arguments import controller_action_text
+from tidegauge.conformance.play.clusters import CONTROLLER_INVARIANTS
 from tidegauge.conformance.play.directives import DIRECTIVES, Player
+from tidegauge.conformance.play.session import Session
 from tidegauge.impl.explored import control_cluster
 
 BEGIN = "cluster brokers=3 control=on profile=elr min_isr=2 clients=on"
@@ -19,8 +20,9 @@ def player(begin: str = BEGIN) -> Player:
     return one
 
 
-def session_of(one: Player) -> ControlledSession:
-    assert isinstance(one.session, ControlledSession)
+def session_of(one: Player) -> Session:
+    assert one.session is not None
+    assert one.session.has_whole_controller
     return one.session
 
 
@@ -43,14 +45,14 @@ def test_every_step_can_be_typed_as_it_is_printed() -> None:
         for _ in range(30):
             session = session_of(one)
             labels = session.enabled()
-            assert one.run("actions") == [control_text(label) for label in labels]
+            assert one.run("actions") == [controller_action_text(label) for label in labels]
             if not labels:
                 break
             label = rng.choice(labels)
             before = len(session.labels)
-            lines = one.run(f"{control_text(label)} told=nobody")
+            lines = one.run(f"{controller_action_text(label)} told=nobody")
             if lines and "expected nothing more" in lines[0]:
-                lines = one.run(control_text(label))
+                lines = one.run(controller_action_text(label))
             if not lines or not lines[0].startswith("error: deliver: expected one message"):
                 assert not lines or not lines[0].startswith("error:"), (label, lines)
                 assert session.labels[before:] == [label]
@@ -170,4 +172,4 @@ def test_a_deleted_topic_has_no_registration_and_is_created_with_another_id() ->
 
 def test_every_invariant_of_the_controller_is_told_in_words() -> None:
     """None is missing, and they stand in the order in which they are looked at."""
-    assert list(INVARIANTS) == list(control_cluster.INVARIANTS)
+    assert list(CONTROLLER_INVARIANTS) == list(control_cluster.INVARIANTS)

@@ -6,9 +6,10 @@ import re
 import pytest
 
 from tidegauge.conformance.play.arguments import ACTIONS, action_text, kebab
+from tidegauge.conformance.play.clusters import bounds_for, broker_play
 from tidegauge.conformance.play.directives import DIRECTIVES, Player
 from tidegauge.conformance.play.scenario import run_scenario, shipped
-from tidegauge.conformance.play.session import Session, bounds_for
+from tidegauge.conformance.play.session import Session
 from tidegauge.impl.cluster.cluster import actions
 from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN
 from tidegauge.impl.profiles import HW_ONLY, REPAIRED
@@ -16,7 +17,7 @@ from tidegauge.impl.releases import named
 
 
 def player(brokers: int = 3) -> Player:
-    return Player(Session(bounds_for(brokers)))
+    return Player(Session(broker_play(bounds_for(brokers))))
 
 
 def test_every_directive_has_a_usage_and_an_example_that_is_understood() -> None:
@@ -38,7 +39,7 @@ def test_every_action_of_the_cluster_can_be_said() -> None:
         rng = random.Random(seed)
         bounds = bounds_for(2 + seed // 4 % 2, max_fetch=1, clients=seed % 3 == 0)._replace(max_crashes=2)
         bounds = bounds._replace(last_resort=(LAST_KNOWN, ANYBODY)[seed // 8 % 2], thread_truncates=seed % 5 == 0)
-        one = Player(Session(bounds, named(("fetch-truncation", "kip320", "kip101", "elr")[seed % 4])))
+        one = Player(Session(broker_play(bounds, named(("fetch-truncation", "kip320", "kip101", "elr")[seed % 4]))))
         for _ in range(60):
             assert one.session is not None
             labels = actions(one.session.cluster)

@@ -24,7 +24,7 @@ from tidegauge.traces import kafka
 from tidegauge.traces.columns import Columns, to_columns
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.files.distinct import Distinct
-from tidegauge.traces.files.ndjson_columns import Span, bytes_of, read_at_once
+from tidegauge.traces.files.ndjson_columns import Span, read_at_once, read_span
 from tidegauge.traces.files.parquet import Reader, Unreadable
 from tidegauge.traces.files.uri import elsewhere
 from tidegauge.traces.kafka.lines.selection import Selection
@@ -161,7 +161,7 @@ def _lacking(batches: Iterator[InputBatch], found: InputFindings) -> Iterator[In
 def _ndjson(source: InputSource, problems: list[Problem], span: Span | None) -> Iterator[InputBatch]:
     path, name = source
     large = span is not None or (path.is_file() and path.stat().st_size >= AT_ONCE_FROM)
-    found = read_at_once(bytes_of(path, span)) if large else None
+    found = read_at_once(read_span(path, span)) if large else None
     if found is None:
         if span is not None:
             raise NotSeparableError

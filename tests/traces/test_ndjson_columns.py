@@ -8,20 +8,19 @@ from hypothesis import strategies as st
 from tests.traces.strategies import CONFIG, trace_lists
 from tidegauge.traces.columns import Columns, to_columns
 from tidegauge.traces.files import ndjson, ndjson_columns
-from tidegauge.traces.files import recurring_lines as lines_that_recur
 from tidegauge.traces.files.distinct import Distinct
-from tidegauge.traces.files.ndjson_columns import Block
+from tidegauge.traces.files.ndjson_columns import TraceBatch
 from tidegauge.traces.schema import Config, Trace
 
 
-def same(one: list[Block], other: list[Block]) -> bool:
+def same(one: list[TraceBatch], other: list[TraceBatch]) -> bool:
     return len(one) == len(other) and all(
         a.config == b.config and a.numbered == b.numbered and alike(columns(a), columns(b))
         for a, b in zip(one, other, strict=True)
     )
 
 
-def columns(block: Block) -> Columns:
+def columns(block: TraceBatch) -> Columns:
     """One row per event."""
     return block.stored.expanded() if isinstance(block.stored, Distinct) else block.stored
 
@@ -37,17 +36,17 @@ def alike(one: Columns, other: Columns) -> bool:
     )
 
 
-def read_at_once(data: bytes) -> list[Block] | None:
+def read_at_once(data: bytes) -> list[TraceBatch] | None:
     """At once, whether lines that recur are looked up or not: it makes no difference."""
-    found = [read_with(data, recurs) for recurs in (1, lines_that_recur.RECURS, 1 << 62)]
+    found = [read_with(data, recurs) for recurs in (1, ndjson_columns.LINES_PER_DISTINCT, 1 << 62)]
     assert len({one is None for one in found}) == 1
     assert found[0] is None or all(same(found[0], one or []) for one in found[1:])
     return found[0]
 
 
-def read_with(data: bytes, recurs: int) -> list[Block] | None:
+def read_with(data: bytes, recurs: int) -> list[TraceBatch] | None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(lines_that_recur, "RECURS", recurs)
+        patched.setattr(ndjson_columns, "LINES_PER_DISTINCT", recurs)
         return ndjson_columns.read_at_once(data)
 
 
@@ -55,12 +54,12 @@ def written(traces: list[Trace]) -> bytes:
     return "".join(f"{line}\n" for trace in traces for line in ndjson.lines(trace)).encode()
 
 
-def slow(data: bytes) -> list[Block]:
+def slow(data: bytes) -> list[TraceBatch]:
     groups: dict[str, list[Trace]] = {}
     for trace in ndjson.read_bytes(data, "f").traces:
         groups.setdefault(repr(trace.config), []).append(trace)
     return [
-        Block(
+        TraceBatch(
             to_columns(group, group[0].config),
             group[0].config,
             sum(event.seq is not None for trace in group for event in trace.events),

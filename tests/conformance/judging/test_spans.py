@@ -12,7 +12,7 @@ from tidegauge.conformance.judging.check import CheckOptions, Report, check
 from tidegauge.conformance.judging.side_by_side import check_in_parallel, check_in_spans, spans_to_judge
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.files import ndjson
-from tidegauge.traces.files.ndjson_columns import bytes_of, spans
+from tidegauge.traces.files.ndjson_columns import read_span, spans
 from tidegauge.traces.schema import Trace
 
 RIGHT = DIRECTORY / "diverging-truncation.ndjson"
@@ -128,7 +128,7 @@ def test_what_nobody_knows_is_said_once(tmp_path: Path, apart: Callable[..., Rep
 def test_spans_are_the_file(tmp_path: Path, least: int) -> None:
     """Each begins with a Config line, is as long as asked for, and together they are all of it."""
     path = many(tmp_path, 12)
-    found = [bytes_of(path, span) for span in spans(path, least)]
+    found = [read_span(path, span) for span in spans(path, least)]
     assert b"".join(found) == path.read_bytes()
     assert len(found) > 1
     assert all(b'"Config"' in span.partition(b"\n")[0] for span in found)

@@ -4,10 +4,10 @@ import sys
 from functools import partial
 
 from benchmarks.measure import Report, parser
-from tidegauge.conformance.evidence.graphs import WHOLE
-from tidegauge.conformance.evidence.spec_equals_impl import system_of
 from tidegauge.spec.checker.models import find_model
 from tidegauge.spec.checker.tlc import Outcome, Result, run_tlc
+from validation.graphs import WHOLE
+from validation.spec_equals_impl import system_of
 
 LARGER = ("Epochs", "LaggingHw", "Kip966")
 MODELS = tuple(compared for compared in WHOLE if find_model(compared.model).tier == "small" or compared.model in LARGER)

@@ -5,7 +5,7 @@ import sys
 import time
 
 from benchmarks.machine import line, load, machine
-from tidegauge.conformance.evidence.referee import CASES, referee, table, unexplained
+from validation.tlc_oracle import CASES, referee, table, unexplained
 
 
 def main() -> int:

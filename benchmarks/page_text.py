@@ -17,8 +17,8 @@ from tidegauge.traces.made import table
 HEAD = """# Benchmarks
 
 Made by `./run bench` from [its measurements](benchmarks.json). Times are medians, with the fastest and the slowest, against
-a baseline in the same run ([what each measures](../benchmarks/README.md)). A curve joins medians, its whiskers reach from the
-slowest to the fastest; timings on a curve have no row.
+a baseline in the same run ([what each measures](../benchmarks/README.md)). A curve joins medians, its whiskers reach from
+the slowest to the fastest; timings on a curve have no row.
 """
 
 

@@ -29,7 +29,7 @@ class Job(NamedTuple):
 
 
 JOBS = {
-    "conformance": Job(("tidegauge", "conformance"), 5),
+    "conformance": Job(("validation.main_job",), 5),
     "kafka": Job(("validation.releases.page", "3.6.2", "4.1.1", "4.3.1"), 10, ("covers", "classes")),
 }
 

@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
             echo(line)
         return CONFORMS
 
-    from tidegauge.conformance.job.doctor import Finding, examine
+    from tidegauge.conformance.doctor import Finding, examine
     from tidegauge.drive.kafka_process.jars import find_maven
 
     maven = find_maven()

@@ -16,7 +16,6 @@ from tidegauge.commands import (
     bugs,
     check,
     checkout,
-    conformance,
     convert,
     doctor,
     drive,
@@ -62,7 +61,6 @@ COMMANDS: dict[str, Command] = {
     "convert": convert,
     "generate": generate,
     "bugs": bugs,
-    "conformance": conformance,
     "scenario": scenario,
     "play": play,
     "drive": drive,
@@ -93,10 +91,18 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `tidegauge` command."""
+    return guarded(lambda: _run(parser().parse_args(argv)))
+
+
+def _run(args: argparse.Namespace) -> int:
+    return int(args.of.run(args))
+
+
+def guarded(command: Callable[[], int]) -> int:
+    """Run a command and return its exit code; what it raises becomes a sentence on standard error."""
     collect_garbage_rarely()
     try:
-        args = parser().parse_args(argv)
-        return int(args.of.run(args))
+        return command()
     except KeyboardInterrupt:
         return interrupted()
     except BrokenPipeError:

@@ -2,7 +2,7 @@
 
 Rules of this file
 
-1. Nothing here changes what the judge makes of any event that follows: conformance/evidence/product walks all
+1. Nothing here changes what the judge makes of any event that follows: validation/product walks all
    behaviours of bounded models over memories that have been through here.
 2. Two memories that are the same to every later event should be the same numbers: then a judge that reads for ever comes
    back to where it was, and what it can remember of a bounded model is finite.

@@ -9,14 +9,14 @@ from random import Random
 from typing import Any
 
 from tests.conformance.hand import TWO
-from tidegauge.conformance.evidence.beyond import CASES
-from tidegauge.conformance.evidence.mutation import mutants
 from tidegauge.conformance.judging.check import CheckOptions, Report, check
 from tidegauge.conformance.judging.follow import Follow, News
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.model.impl_walks import impl_walks
 from tidegauge.traces.schema import Config, Event, Trace
+from validation.random_runs import CASES
+from validation.trace_mutants import mutants
 
 SEED = 2026
 

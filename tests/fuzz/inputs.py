@@ -15,10 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson, parquet
 from tidegauge.traces.kafka.shipped import shipped
+from validation.golden import DIRECTORY
 
 DISKS = Path(__file__).parents[1] / "kafka_logs" / "disks"
 ODD: Sequence[Any] = (

@@ -8,7 +8,6 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from tidegauge.conformance.evidence.metamorphic.cases import logs
 from tidegauge.conformance.judging.check import Report, check
 from tidegauge.conformance.judging.report.html import page
 from tidegauge.conformance.judging.report.json_report import as_json
@@ -17,6 +16,7 @@ from tidegauge.conformance.judging.report.text import as_text
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka import read
 from tidegauge.traces.kafka.shipped import shipped
+from validation.metamorphic.cases import logs
 
 HEALTHY, BROKEN = "4.2.0/k-epoch-jump-control", "4.2.0/k-epoch-jump"
 Filter = Callable[[str, int, str], bool]

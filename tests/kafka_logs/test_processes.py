@@ -9,11 +9,11 @@ import pytest
 
 from tests.kafka_logs.hand import LEADS, LOADED, STARTED, broker, recorded
 from tests.kafka_logs.test_gaps import copied
-from tidegauge.conformance.evidence.metamorphic.cases import logs
 from tidegauge.conformance.judging.check import check
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka import read
 from tidegauge.traces.kafka.shipped import shipped
+from validation.metamorphic.cases import logs
 
 Shift = Callable[[str, str, int], Path]
 LOST_DISK = "4.3.1/m-lost-disk"

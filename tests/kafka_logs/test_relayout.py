@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.evidence.metamorphic.relayouts import COARSER, RELAYOUTS, WITHOUT_CHECKPOINTS
-from tidegauge.conformance.evidence.metamorphic.tree import Tree, is_log, tree_of, write
 from tidegauge.conformance.judging.check import Report, check
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka.shipped import shipped
+from validation.metamorphic.relayouts import COARSER, RELAYOUTS, WITHOUT_CHECKPOINTS
+from validation.metamorphic.tree import Tree, is_log, tree_of, write
 
 HEALTHY, BROKEN, IN_MILLISECONDS = "4.2.0/k-epoch-jump-control", "4.2.0/k-epoch-jump", "3.4.1/b-kill-leader"
 Relayout = Callable[[Tree], Tree]

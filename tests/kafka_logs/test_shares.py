@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.kafka_logs.test_selection import events
-from tidegauge.conformance.evidence.metamorphic.cases import logs
-from tidegauge.conformance.evidence.metamorphic.losses import LOSSES
 from tidegauge.traces.kafka import Capture, read
 from tidegauge.traces.kafka.lines.counted import LATEST, Chains
 from tidegauge.traces.kafka.lines.files import logs_in
@@ -19,6 +17,8 @@ from tidegauge.traces.kafka.lines.lines import Line
 from tidegauge.traces.kafka.lines.selection import Request, Selection
 from tidegauge.traces.kafka.lines.shares import read_log, take_apart
 from tidegauge.traces.kafka.shipped import shipped
+from validation.metamorphic.cases import logs
+from validation.metamorphic.losses import LOSSES
 
 SHARES = 64
 MINE = "mine-0"

@@ -23,10 +23,10 @@ from tests.kafka_logs.hand import (
     truncates,
 )
 from tests.kafka_logs.test_gaps import copied, number_of, without
-from tidegauge.conformance.evidence.metamorphic.cases import logs
 from tidegauge.conformance.judging.check import check
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka.shipped import shipped
+from validation.metamorphic.cases import logs
 
 THREE = (*LEADS[:2], LEADS[2].format("1,2,3"))
 RECEIVED = (

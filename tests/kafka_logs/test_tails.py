@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.judging.growing_logs import ROTATIONS, copied, packed, renamed
-from tidegauge.conformance.evidence.metamorphic.cases import logs
 from tidegauge.traces.kafka.lines.growing import Growing
 from tidegauge.traces.kafka.lines.lines import read_lines
 from tidegauge.traces.kafka.lines.tails import Tails
 from tidegauge.traces.kafka.shipped import FOLDER
+from validation.metamorphic.cases import logs
 
 LOGS = ("n1/server", "n1/request", "n2/server")
 Rotation = Callable[[Path, int], None]

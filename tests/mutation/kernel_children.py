@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from tests.mutation.kernel_runs import other_config
-from tidegauge.conformance.evidence.omissions import kinds_left_out, lines_left_out, nodes_left_out
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.schema import EVENTS, FIELDS, Event, FieldKind, Trace
+from validation.partial_traces import kinds_left_out, lines_left_out, nodes_left_out
 
 LONGEST = 90
 """Events of a child at most."""

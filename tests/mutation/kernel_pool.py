@@ -25,13 +25,6 @@ from tests.mutation.kernel_families import families
 from tests.mutation.kernel_heirs import heirs
 from tests.mutation.kernel_little_families import little_families
 from tests.mutation.kernel_runs import unreliable_runs
-from tidegauge.conformance.evidence.beyond import CASES
-from tidegauge.conformance.evidence.golden import DIRECTORY
-from tidegauge.conformance.evidence.mutation import mutants
-from tidegauge.conformance.evidence.omissions import ONE_BY_ONE
-from tidegauge.conformance.evidence.product.automaton import Automaton
-from tidegauge.conformance.evidence.product.models import MODELS, Model
-from tidegauge.conformance.evidence.product.offers import offers_of
 from tidegauge.conformance.judging.options import REPORTS
 from tidegauge.impl.profiles import PROFILES
 from tidegauge.traces.columns import to_columns
@@ -39,6 +32,13 @@ from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import DUPLICATES, numbered
 from tidegauge.traces.problems import lost
 from tidegauge.traces.schema import FIELDS, REASSIGNED, UNCLEAN_ELECTIONS, WHOLE, Config, FieldKind, Trace
+from validation.golden import DIRECTORY
+from validation.partial_traces import ONE_BY_ONE
+from validation.product.automaton import Automaton
+from validation.product.candidates import offers_of
+from validation.product.models import MODELS, Model
+from validation.random_runs import CASES
+from validation.trace_mutants import mutants
 
 KERNEL_TESTS = Path(__file__).parents[1] / "conformance" / "kernel"
 INDEPENDENT = Path(__file__).parents[1] / "conformance" / "independent"

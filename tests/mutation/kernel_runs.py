@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from tidegauge.conformance.evidence.beyond import CASES
-from tidegauge.conformance.evidence.omissions import kinds_left_out, lines_left_out
 from tidegauge.impl.profiles import PROFILES
 from tidegauge.traces.model.behaviour import DUPLICATES
 from tidegauge.traces.schema import FIELDS, REASSIGNED, UNCLEAN_ELECTIONS, Config, Event, FieldKind, Trace
+from validation.partial_traces import kinds_left_out, lines_left_out
+from validation.random_runs import CASES
 
 STEPS = 45
 SILENT = (0.0, 0.0, 0.03, 0.1, 0.25)

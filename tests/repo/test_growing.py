@@ -14,9 +14,9 @@ import pytest
 
 from tests.conformance.judging.growing_logs import Written, in_time
 from tidegauge.commands.main import main
-from tidegauge.conformance.evidence.golden import DIRECTORY
-from tidegauge.conformance.evidence.metamorphic.cases import logs
 from tidegauge.traces.kafka.shipped import FOLDER
+from validation.golden import DIRECTORY
+from validation.metamorphic.cases import logs
 
 RIGHT, WRONG = DIRECTORY / "append.ndjson", DIRECTORY / "fails-no-divergence-check.ndjson"
 BROKEN = FOLDER / "4.2.0/k-epoch-jump"

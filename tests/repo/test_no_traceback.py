@@ -8,15 +8,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tidegauge.commands import main as room
 from tidegauge.commands.main import main
-from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.traces.files.replacing import replacing
 from tidegauge.traces.kafka.shipped import shipped
+from validation.golden import DIRECTORY
+from validation.main_job.__main__ import main as main_job
 
 RIGHT, WRONG = DIRECTORY / "append.ndjson", DIRECTORY / "fails-no-divergence-check.ndjson"
 BEFORE = "what was there before\n"
@@ -26,13 +28,17 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["check", "conformance"])
-def test_reports_that_cannot_be_written(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--out names a file, or a directory below one: said before anything is judged."""
+@pytest.mark.parametrize(
+    ("command", "arguments"), [(main, ["check", str(RIGHT)]), (main_job, [])], ids=["check", "main_job"]
+)
+def test_reports_that_cannot_be_written(
+    command: Callable[[list[str]], int], arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--out names a file, or a directory below one: reported before anything is judged."""
     file = tmp_path / "file"
     file.write_text(BEFORE)
     for out in (file, file / "below"):
-        assert main([command, *([str(RIGHT)] if command == "check" else []), "--out", str(out)]) == 2
+        assert command([*arguments, "--out", str(out)]) == 2
         assert f"{out}: expected a directory to write to" in said(capsys)
     assert file.read_text() == BEFORE
 
@@ -133,7 +139,6 @@ def test_what_is_raised_while_a_file_is_written_leaves_it_as_it_was(tmp_path: Pa
         ["generate", "--out", "x.parquet", "--steps", "0"],
         ["generate", "--out", "x.parquet", "--seed", "-1"],
         ["generate", "--out", "x.parquet", "--seed", str(2**70)],
-        ["conformance", "--interleavings", "-5"],
         ["bugs", "--seed", "-1"],
         ["prove", "--processes", "0"],
         ["prove", "--entries", "-1"],

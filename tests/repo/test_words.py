@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("impl", "spec", "traces", "conformance", "drive", "spark_check", "commands", "benchmarks", "tests")
+ROOMS = ("impl", "spec", "traces", "conformance", "drive", "spark_check", "commands", "benchmarks", "tests", "validation")
 VERBS = re.compile(r"(MC)?answer_?(fetch|produce)|\w*Moves?_?(Log_?Start|Vars|Init|Next|Spec|TypeOK|View)\w*", re.IGNORECASE)
 """Names of actions, where to answer is the verb; and of log starts, which move."""
 

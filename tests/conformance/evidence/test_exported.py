@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tidegauge.commands.main import main
-from tidegauge.conformance.evidence.controller_scenarios import scenario_path, shown
 from tidegauge.conformance.evidence.exported import (
     DIRECTORY,
     GENERATIONS,
@@ -28,6 +27,7 @@ from tidegauge.spec.checker.models import Model, find_model, load_models
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson, parquet
 from tidegauge.traces.schema import Trace
+from validation.controller_scenarios import scenario_path, shown
 
 PLAYED = ("MCReplication", "MCLogStartMovement", "MCELR", "MCAcks")
 UNCLEAN = ("ReachTruncationBelowStart", "ReachCommittedTruncation")

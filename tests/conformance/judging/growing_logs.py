@@ -9,12 +9,12 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from tidegauge.conformance.evidence.metamorphic.cases import logs
 from tidegauge.conformance.judging.check import CheckOptions, Report
 from tidegauge.conformance.judging.follow import News
 from tidegauge.conformance.judging.follow_logs import FollowLogs
 from tidegauge.traces.kafka.growth import LINES
 from tidegauge.traces.kafka.lines.tails import Tails
+from validation.metamorphic.cases import logs
 
 _TIME = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+)\]")
 

@@ -7,7 +7,6 @@ from functools import cache
 import pytest
 
 from tests.conformance.hand import FORKED, TWO, bent, reported
-from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging.because import has_root_cause
 from tidegauge.conformance.judging.because.causes import TRUNCATES
 from tidegauge.conformance.judging.check import check
@@ -18,6 +17,7 @@ from tidegauge.conformance.play.scenario import shipped as scenarios
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.kafka.shipped import shipped
 from tidegauge.traces.schema import Event, Trace
+from validation.golden import DIRECTORY
 
 BROKEN_SCENARIOS = [path.stem for path in scenarios() if read(path).expected == BROKEN]
 

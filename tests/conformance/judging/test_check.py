@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.hand import COPIED, FORKED, TWO, bent, change, lead, reported, start
-from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging.check import CheckOptions, check
 from tidegauge.conformance.judging.explain import STEPS, explain, explanation_text
 from tidegauge.conformance.judging.judge import RuleTally, judge
@@ -21,6 +20,7 @@ from tidegauge.traces.files import ndjson, parquet
 from tidegauge.traces.kafka.shipped import shipped
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.schema import Event, Trace
+from validation.golden import DIRECTORY
 
 LINES = DIRECTORY / "diverging-truncation.ndjson"
 WRONG = DIRECTORY / "fails-hw-is-own-log-end.ndjson"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging import inputs as room
 from tidegauge.conformance.judging.check import Report, check
 from tidegauge.traces.files import ndjson
+from validation.golden import DIRECTORY
 
 GOLDEN = sorted(DIRECTORY.glob("*.ndjson"))
 

@@ -7,7 +7,6 @@ import pytest
 
 from tests.conformance.hand import COPIED, TWO, bent
 from tests.conformance.judging.test_damage import TORN, lines
-from tidegauge.conformance.evidence.metamorphic.cases import Case, captures, cases, transformed, written
 from tidegauge.conformance.judging.check import Report, check
 from tidegauge.conformance.judging.convert import convert
 from tidegauge.conformance.judging.verdicts import Verdict
@@ -16,6 +15,7 @@ from tidegauge.traces.files import ndjson
 from tidegauge.traces.kafka.shipped import FOLDER
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.schema import Trace
+from validation.metamorphic.cases import Case, captures, cases, transformed, written
 
 SEED = 5
 CASES = list(cases(captures([FOLDER]), 20, SEED))

@@ -14,7 +14,6 @@ from tests.conformance.following import follow, hand, same, text_of, whole
 from tests.conformance.hand import COPIED, TWO, bent, reported
 from tests.conformance.kernel.test_superseded import reigns, unheard
 from tests.traces.strategies import trace_lists
-from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging import followed
 from tidegauge.conformance.judging.check import CheckOptions
 from tidegauge.conformance.judging.follow import PROBLEMS, Alarm, Follow, News, Withdrawn
@@ -22,6 +21,7 @@ from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Trace
+from validation.golden import DIRECTORY
 
 GOLDEN = sorted(DIRECTORY.glob("*.ndjson"))
 

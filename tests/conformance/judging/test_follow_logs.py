@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conformance.judging.growing_logs import followed
-from tidegauge.conformance.evidence.captures import expectations
-from tidegauge.conformance.evidence.metamorphic.cases import logs
 from tidegauge.conformance.judging.check import Report, check
 from tidegauge.conformance.judging.follow import Alarm, Withdrawn
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka.growth import LINES
 from tidegauge.traces.kafka.shipped import FOLDER
+from validation.captures import expectations
+from validation.metamorphic.cases import logs
 
 EXPECTED = {name: set(of["fails"]) for name, of in expectations(FOLDER).items() if (FOLDER / name).is_dir()}
 SMALL = "4.2.0/k-epoch-jump"

@@ -21,7 +21,6 @@ from tests.conformance.hand import (
     start,
     without,
 )
-from tidegauge.conformance.evidence.golden import DIRECTORY, STORIES, file_of, golden_traces, main
 from tidegauge.conformance.evidence.kill_matrix import Fate, kill
 from tidegauge.conformance.judging.judge import ROOM, Judgement, judge, judge_with
 from tidegauge.conformance.judging.verdicts import Verdict, verdict_of
@@ -37,6 +36,7 @@ from tidegauge.traces.model.edges import EdgeTable, edge_table
 from tidegauge.traces.model.impl_walks import impl_walks
 from tidegauge.traces.model.walks import draw
 from tidegauge.traces.schema import EVENTS, Config, Trace
+from validation.golden import DIRECTORY, STORIES, file_of, golden_traces, main
 
 TINY = Bounds(brokers=2, max_log=1, max_epoch=1, max_crashes=1)
 SMALL = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)

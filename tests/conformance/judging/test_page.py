@@ -13,8 +13,6 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.conformance.hand import COPIED, TWO, bent
-from tidegauge.conformance.evidence.golden import DIRECTORY
-from tidegauge.conformance.job.job_page import job_page
 from tidegauge.conformance.judging.check import Report, check
 from tidegauge.conformance.judging.explain import TraceRow
 from tidegauge.conformance.judging.replay import replay
@@ -27,6 +25,8 @@ from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson, parquet
 from tidegauge.traces.kafka.shipped import shipped
 from tidegauge.traces.schema import EVENTS, Event, Trace
+from validation.golden import DIRECTORY
+from validation.main_job.page import job_page
 
 
 @pytest.fixture(scope="module")

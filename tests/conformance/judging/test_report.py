@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging.check import Report, check
 from tidegauge.conformance.judging.report import as_json, as_text, write_json, write_junit
 from tidegauge.conformance.judging.report.json_report import json_text, schema_text
@@ -17,6 +16,7 @@ from tidegauge.conformance.judging.tool import tool_version
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.traces.kafka.shipped import shipped
+from validation.golden import DIRECTORY
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.conformance.evidence.golden import DIRECTORY
 from tidegauge.conformance.judging import side_by_side
 from tidegauge.conformance.judging.check import CheckOptions, Report, check
 from tidegauge.conformance.judging.side_by_side import check_in_parallel, check_in_spans, spans_to_judge
@@ -14,6 +13,7 @@ from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.files.ndjson_columns import read_span, spans
 from tidegauge.traces.schema import Trace
+from validation.golden import DIRECTORY
 
 RIGHT = DIRECTORY / "diverging-truncation.ndjson"
 AS_NAMED = CheckOptions()

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.conformance.hand import TWO, append, broken, change, follow, judged, lead, reported, send, serve, start, take
-from tidegauge.conformance.evidence.beyond import MISSED_EPOCH, RunCase, judge_runs
 from tidegauge.traces.schema import Event
+from validation.random_runs import MISSED_EPOCH, RunCase, judge_runs
 
 KIP101 = replace(TWO, profile="kip101")
 HW_ONLY = replace(TWO, profile="hw-only")

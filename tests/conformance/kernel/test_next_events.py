@@ -1,4 +1,4 @@
-"""Wrong next events that the walk over all behaviours found let pass (conformance/evidence/product), one at a time."""
+"""Wrong next events that the walk over all behaviours found let pass (validation/product), one at a time."""
 
 from tests.conformance.hand import (
     COPIED,

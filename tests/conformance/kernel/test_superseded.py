@@ -22,8 +22,6 @@ from tests.conformance.hand import (
     start,
     take,
 )
-from tidegauge.conformance.evidence.beyond import CASES, RunCase
-from tidegauge.conformance.evidence.mutation import mutants
 from tidegauge.conformance.judging import judge as judging
 from tidegauge.conformance.judging.judge import PAST, Judgement, judge, judge_with
 from tidegauge.conformance.kernel import state, superseded, terms
@@ -32,6 +30,8 @@ from tidegauge.conformance.kernel.state import MOST_PAST, State
 from tidegauge.traces.columns import UNKNOWN, Columns, to_columns
 from tidegauge.traces.model.impl_walks import impl_walks
 from tidegauge.traces.schema import Config, Event, Trace
+from validation.random_runs import CASES, RunCase
+from validation.trace_mutants import mutants
 
 MANY = 100_000
 """Leader epochs of a partition that is judged for years."""

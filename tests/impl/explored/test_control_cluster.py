@@ -2,7 +2,6 @@
 
 import pytest
 
-from tidegauge.conformance.evidence.spec_equals_impl import COMPARED, Compared, compare, control_start_of
 from tidegauge.impl.explored.control_cluster import INVARIANTS, ControlBounds, initial, view, violated
 from tidegauge.impl.explored.control_steps import explore, search, successors
 from tidegauge.impl.explored.describe_control import label_text, view_text
@@ -10,6 +9,7 @@ from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile, Rules
 from tidegauge.spec.checker.models import find_model, load_models
 from tidegauge.spec.errors import SpecError
 from tidegauge.traces.model.bounds import control_bounds_of, control_profile_of
+from validation.spec_equals_impl import COMPARED, Compared, compare, control_start_of
 
 MODELS = [
     *(compared for compared in COMPARED if find_model(compared.model).module == "MCController"),
@@ -49,7 +49,7 @@ def test_the_graph_is_tlcs(compared: Compared) -> None:
 @pytest.mark.tlc
 def test_the_repaired_controller_is_not_taken_for_kafkas(monkeypatch: pytest.MonkeyPatch) -> None:
     """A switch that is off on one side alone is found, on a shortest path."""
-    monkeypatch.setattr("tidegauge.conformance.evidence.spec_equals_impl.control_profile_of", lambda _model: REPAIRED)
+    monkeypatch.setattr("validation.spec_equals_impl.control_profile_of", lambda _model: REPAIRED)
     reported = compare(Compared("NeverCompletes", "elr", {"MaxPartitionEpoch": 2, "MaxLog": 0})).divergence
     assert reported is not None
     assert reported.startswith("first divergence after 1 steps:\n   1  Reassign to b1,b3\n")

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tidegauge.conformance.evidence.spec_equals_impl import Compared, compare
 from tidegauge.impl.explored.describe_isr import label_text, view_text
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.explored.isr_cluster import (
@@ -19,6 +18,7 @@ from tidegauge.impl.profiles import FETCH_TRUNCATION, SKIPS_EQUAL, Profile
 from tidegauge.spec.checker.graph import labelled_graph
 from tidegauge.spec.checker.models import find_model
 from tidegauge.traces.model.bounds import isr_bounds_of
+from validation.spec_equals_impl import Compared, compare
 
 TWICE = IsrBounds(followers=2, max_end=1, max_partition_epoch=2, max_restarts=0)
 TIGHT = {"MaxPartitionEpoch": 2}

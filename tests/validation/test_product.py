@@ -1,0 +1,213 @@
+"""The judge against every behaviour of tiny models, and the ways in which that can go wrong."""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tidegauge.conformance.judging.judge import judge
+from tidegauge.conformance.kernel import follower, leader, serving
+from tidegauge.impl.cluster.cluster import Bounds
+from tidegauge.impl.explored.explore import Graph, explore
+from tidegauge.impl.explored.faults import FAULTS
+from tidegauge.impl.profiles import Rules
+from tidegauge.traces.columns import to_columns
+from tidegauge.traces.model.behaviour import config_for, numbered
+from tidegauge.traces.schema import Trace
+from validation.acceptance import Language
+from validation.product.access_trace import noted, uncompiled
+from validation.product.automaton import Automaton, automaton
+from validation.product.candidates import offers_of
+from validation.product.executions import INTERPRETED
+from validation.product.false_accepts import LetPass, exactly, let_pass
+from validation.product.models import MODELS
+from validation.product.pinned import counted, differences, pin, pinned
+from validation.product.reasons import REASONS
+from validation.product.walk import Walked, walk
+
+BOUNDS = Bounds(brokers=2, max_log=1, max_epoch=0, max_crashes=0)
+"""One leader epoch, one record: small enough for the interpreted judge."""
+CONFIG = config_for(2)
+ROOM = 4
+
+
+def graph_of(rules: Rules | None = None, bounds: Bounds = BOUNDS) -> Graph:
+    return explore(bounds, rules_override=rules)
+
+
+def automaton_of(graph: Graph) -> Automaton:
+    return automaton(graph.states, graph.labels, graph.edges, "fetch-truncation")
+
+
+@cache
+def right() -> Automaton:
+    return automaton_of(graph_of())
+
+
+@cache
+def walked() -> Walked:
+    return walk(right(), CONFIG, ROOM, INTERPRETED)
+
+
+def passed(found: tuple[LetPass, ...]) -> int:
+    return sum(one.open + one.passed for one in found)
+
+
+@cache
+def let_pass_by_the_judge() -> tuple[LetPass, ...]:
+    return let_pass(walked(), INTERPRETED, memories=8)
+
+
+def paths(found: Automaton, steps: int, seed: int) -> Iterator[list[int]]:
+    """Random words of the automaton."""
+    rng = np.random.default_rng(seed)
+    while True:
+        state, word = 0, []
+        for _ in range(steps):
+            edges = np.arange(found.first[state], found.first[state + 1])
+            if len(edges) == 0:
+                break
+            edge = rng.choice(edges)
+            word.append(int(found.symbol[edge]))
+            state = int(found.target[edge])
+        yield word
+
+
+def test_the_automaton_reads_the_language_of_the_graph() -> None:
+    """What it reads the subset construction accepts, and an event that it has no transition for ends that."""
+    graph, found = graph_of(), right()
+    language = Language(graph.states, graph.labels, graph.edges, "fetch-truncation")
+    for word, _ in zip(paths(found, 12, seed=1), range(20), strict=False):
+        events = [*found.initial, *(found.events[symbol] for symbol in word)]
+        assert language.holds(events)
+        state = 0
+        for symbol in word:
+            edge = found.first[state] + np.flatnonzero(found.symbol[found.first[state] : found.first[state + 1]] == symbol)
+            state = int(found.target[edge[0]])
+        right_next = set(found.symbol[found.first[state] : found.first[state + 1]].tolist())
+        for number, event in enumerate(found.events):
+            assert language.holds([*events, event]) == (number in right_next)
+
+
+def test_no_behaviour_raises_an_alarm() -> None:
+    """Of any length: every pair of the product was walked, the judge came back to memories it had had."""
+    assert walked().rules == ()
+    assert len(walked().pairs) >= right().states
+    assert walked().memories < len(walked().verdicts) < walked().transitions + 1
+    assert set(walked().pairs[:, 0].tolist()) == set(range(right().states))
+
+
+def test_the_walk_and_the_judge_say_the_same() -> None:
+    """A trace that the walk calls broken is broken when it is judged in one piece."""
+    wrong = walk(automaton_of(graph_of(FAULTS["hw-is-own-log-end"].rules)), CONFIG, ROOM, INTERPRETED)
+    assert wrong.rules
+    for broken in wrong.first:
+        trace = Trace("", "", CONFIG, numbered(broken.events))
+        found = judge(to_columns([trace], CONFIG), CONFIG).failures
+        assert {failure.rule for failure in found if failure.row == len(broken.events) - 1} == set(broken.rules)
+
+
+@pytest.mark.parametrize("fault", ["hw-is-own-log-end", "joins-at-epoch-start"])
+def test_a_removed_guard_is_found(fault: str) -> None:
+    """A graph that does what it must not tells traces that the judge rejects."""
+    graph = graph_of(FAULTS[fault].rules)
+    assert graph != graph_of()
+    assert walk(automaton_of(graph), CONFIG, ROOM, INTERPRETED).rules
+
+
+def test_what_is_let_pass_has_a_reason() -> None:
+    """And most is rejected at once."""
+    found = let_pass_by_the_judge()
+    assert sum(one.offered for one in found) > 1_000
+    assert passed(found) < sum(one.offered for one in found) / 20
+    assert [one for one in found if not one.explained] == []
+
+
+def test_nothing_is_offered_that_is_right() -> None:
+    """Of the events the model tells, those are offered that it cannot tell there."""
+    own = [one for one in let_pass_by_the_judge() if not one.field]
+    asked = np.unique(walked().pairs[right().whole[walked().pairs[:, 0]], 1])
+    everything = let_pass(walked(), INTERPRETED, memories=len(asked) + 1)
+    pairs = walked().pairs[right().whole[walked().pairs[:, 0]]]
+    right_ones = int(np.diff(right().first)[pairs[:, 0]].sum())
+    offers = len(pairs) * len(right().events)
+    assert sum(one.offered for one in everything if not one.field) == offers - right_ones
+    assert sum(one.offered for one in own) < offers
+
+
+def test_a_weaker_judge_lets_more_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The count rises where a check is gone, and the key that it rises under has no reason."""
+    before = {(one.event, one.field): one.open + one.passed for one in let_pass_by_the_judge()}
+    monkeypatch.setattr(serving, "records", lambda *_: None)
+    after = {(one.event, one.field): one.open + one.passed for one in let_pass(walked(), INTERPRETED, memories=8)}
+    assert after[("HandleFetch", "rec_base")] > before[("HandleFetch", "rec_base")]
+    assert ("HandleFetch", "rec_base") not in REASONS
+
+
+def test_a_judge_with_a_wrong_rule_fails_right_behaviours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that holds too much is seen by the walk, with the rule it fails."""
+    right_rule = leader.may_join_isr
+    monkeypatch.setattr(leader, "may_join_isr", lambda joins, hw, start: right_rule(joins, hw, start) and joins > 0)
+    assert walk(right(), CONFIG, ROOM, INTERPRETED).rules == ("ISR-01",)
+    monkeypatch.undo()
+    monkeypatch.setattr(follower, "follower_high_watermark", lambda hw, _start, leo: min(hw, leo) + 1)
+    assert "HW-05" in walk(right(), CONFIG, ROOM, INTERPRETED).rules
+
+
+def test_changes_are_none_of_the_model_and_stand_once() -> None:
+    """Each differs from an event of the model in one field."""
+    offers = offers_of(right().events, CONFIG)
+    assert [offer.event for offer in offers[: len(right().events)]] == list(right().events)
+    words = {(o.event.node, o.event.event, str(sorted(o.event.fields.items()))) for o in offers}
+    assert len(words) == len(offers)
+    for offer in offers[len(right().events) :]:
+        near = [e for e in right().events if (e.node, e.event) == (offer.event.node, offer.event.event)]
+        assert any({**e.fields, offer.field: offer.event.fields[offer.field]} == dict(offer.event.fields) for e in near)
+
+
+def whole_row(st: list[int], row: int) -> int:
+    return st[row]
+
+
+def asked_once(kernel: Callable[..., None]) -> tuple[LetPass, ...]:
+    """What is let pass where all memories are asked about at once that this kernel reads the same of."""
+    machine = INTERPRETED._replace(kernel=(kernel, *INTERPRETED.kernel[1:]))
+    return exactly(walk(right(), CONFIG, ROOM, machine, notes=True), machine)
+
+
+def test_asking_once_counts_what_asking_always_does() -> None:
+    """Memories that agree in what was read are judged alike; to a kernel that notes nothing all would be one."""
+    everything = let_pass(walked(), INTERPRETED)
+    assert asked_once(uncompiled()) == everything
+    assert asked_once(INTERPRETED.kernel[0]) != everything
+
+
+def test_a_text_that_reads_the_table_in_another_way_is_refused() -> None:
+    """What is read by other means than a cell or the first cells of a row would not be noted."""
+    with pytest.raises(TypeError, match="a row and a column of the table, saw st"):
+        noted(whole_row)  # type: ignore[arg-type]
+
+
+def test_a_count_that_changes_is_a_difference(tmp_path: Path) -> None:
+    """So is one that is not met any more, and a kind that has no reason."""
+    found = (LetPass("Crash", "", 10, 0, 5), LetPass("HandleFetch", "rec_end", 7, 2, 1), LetPass("SendFetch", "", 9, 0, 0))
+    pin({"one": counted(found)}, tmp_path / "counts.toml")
+    known = pinned(tmp_path / "counts.toml")["one"]
+    assert known == {"Crash": (5, 0), "HandleFetch rec_end": (1, 2)}
+    assert differences(found, known) == []
+    assert differences(found[1:], known) == ["Crash: expected 5 passed and 0 open, saw 0 and 0"]
+    assert differences((*found, LetPass("SendFetch", "peer", 0, 0, 1)), known) == [
+        "SendFetch peer: let pass without a reason",
+        "SendFetch peer: expected 0 passed and 0 open, saw 1 and 0",
+    ]
+
+
+def test_every_reason_is_needed_and_every_pinned_kind_has_one() -> None:
+    """A kind that no model lets pass any more has no reason either, and every model is pinned."""
+    counts = pinned()
+    assert counts.keys() == {model.name for model in MODELS}
+    kinds = {kind for of_model in counts.values() for kind in of_model}
+    assert kinds == {f"{event} {field}".strip() for event, field in REASONS}
+    assert all(passed + left > 0 for of_model in counts.values() for passed, left in of_model.values())

@@ -1,0 +1,126 @@
+"""`python -m validation.captures [DIRECTORY...]`: captures of real brokers against what they must show.
+
+That is which rules fail, and what the disks held in the end. Without a directory those that come with the project are taken.
+
+Rules of this file
+
+1. expected.toml beside the captures, or that of the shipped ones, says which rules fail. A capture that fails another rule,
+   or not that one, is a difference: a false alarm and a missed bug are the same mistake.
+2. What the judge rebuilt from the logs (LEO, high watermark, log start, epoch cache of every replica) is held against
+   final_log.json, which another parser read from the segment files after a clean shutdown.
+"""
+
+import gzip
+import json
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tidegauge.conformance.judging.check import JudgedBatch, Report, check
+from tidegauge.conformance.judging.judge import ReplicaState
+from tidegauge.conformance.judging.verdicts import Verdict
+from tidegauge.traces.kafka.shipped import FOLDER
+
+
+@dataclass(frozen=True)
+class Captured:
+    """One capture judged: `differences` is empty when it shows what it must."""
+
+    name: str
+    report: Report
+    replicas: int
+    differences: tuple[str, ...]
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """The rules that fail."""
+        return tuple(sorted(rule.rule.id for rule in self.report.rules if rule.verdict is Verdict.FAIL))
+
+
+def judge_captures(directory: Path = FOLDER) -> Iterator[Captured]:
+    """One capture after the other; they lie two folders deep, by release and story."""
+    expected = expectations(directory)
+    for folder in sorted(directory.glob("*/*")):
+        if folder.is_dir():
+            name = folder.relative_to(directory).as_posix()
+            yield judge_capture(name, folder, expected.get(name, {}).get("fails"))
+
+
+def judge_capture(name: str, folder: Path, fails: list[str] | None) -> Captured:
+    """Judge one capture and hold it against the rules that must fail and against its disks."""
+    report = check([folder])
+    captured = Captured(name, report, 0, ())
+    differences = []
+    if fails is None:
+        differences.append(f"expected an entry for {name} in expected.toml, seen none")
+    elif sorted(fails) != list(captured.failing):
+        differences.append(f"expected failing rules: {sorted(fails) or 'none'}; seen: {list(captured.failing) or 'none'}")
+    compared = list(_compared(report.judged, _disks(folder)))
+    differences += [difference for difference in compared if difference]
+    return Captured(name, report, len(compared), tuple(differences))
+
+
+def expectations(directory: Path) -> dict[str, dict[str, list[str]]]:
+    """Which rules fail on each capture."""
+    beside = directory / "expected.toml"
+    return tomllib.loads((beside if beside.exists() else FOLDER / "expected.toml").read_text(encoding="utf-8"))
+
+
+def _compared(judged: tuple[JudgedBatch, ...], disks: Mapping[tuple[str, int], Mapping[str, Any]]) -> Iterator[str]:
+    """One entry per replica on disk: empty, or how the judge's last state of it differs."""
+    known = {
+        (trace.tp, broker): state
+        for one in judged
+        for trace, states in zip(one.batch.traces or (), one.judgement.final, strict=True)
+        for broker, state in zip(one.batch.config.nodes, states, strict=False)
+    }
+    for (tp, broker), disk in disks.items():
+        state = known.get((tp, broker), ReplicaState(None, None, None, None))
+        seen = {"leo": state.leo, "hw": state.hw, "log_start": state.log_start, "epochs": state.epochs}
+        wrong = [f"{name} {seen[name]}, on disk {value}" for name, value in disk.items() if seen[name] != value]
+        yield f"{tp} of broker {broker}: rebuilt {'; '.join(wrong)}" if wrong else ""
+
+
+def _disks(folder: Path) -> dict[tuple[str, int], dict[str, Any]]:
+    """What final_log.json says of every replica; the log end only where there are batches to tell it."""
+    zipped = folder / "final_log.json.gz"
+    text = gzip.decompress(zipped.read_bytes()) if zipped.exists() else (folder / "final_log.json").read_bytes()
+    disks: dict[tuple[str, int], dict[str, Any]] = {}
+    for broker, files in json.loads(text)["brokers"].items():
+        hws = _checkpoint(files["replication-offset-checkpoint"])
+        starts = _checkpoint(files["log-start-offset-checkpoint"])
+        for tp, partition in files["partitions"].items():
+            batches = partition["batches"]
+            disk: dict[str, Any] = {"epochs": tuple((e, s) for e, s in partition["leader_epoch_checkpoint"])}
+            if batches:
+                disk["leo"] = batches[-1]["last"] + 1
+                disk["log_start"] = starts.get(tp, partition["segments"][0])
+            if tp in hws:
+                disk["hw"] = hws[tp]
+            disks[tp, int(broker)] = disk
+    return disks
+
+
+def _checkpoint(lines: list[str] | None) -> dict[str, int]:
+    fields = [line.split() for line in lines or ()]  # a broker that was killed for good may have none
+    return {f"{topic}-{partition}": int(offset) for topic, partition, offset in fields}
+
+
+def main(directories: Sequence[str]) -> int:
+    """Judge every capture below the directories and print a line for each; 1 when one differs from what it must show."""
+    different = 0
+    for directory in map(Path, directories or (FOLDER,)):
+        for one in judge_captures(directory):
+            failing = ", ".join(one.failing) or "no rule fails"
+            print(f"{one.name:<32} {one.report.verdict.value:<13} {failing}; {one.replicas} replicas as on disk", flush=True)
+            for difference in one.differences:
+                print(f"  {difference}")
+            different += bool(one.differences)
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,192 @@
+"""The steps of the main job that need no Spark: each calls a room and turns what it returns into cases."""
+
+import os
+from dataclasses import asdict
+from typing import NamedTuple
+
+from tidegauge.conformance.evidence.kill_matrix import Fate, kill_all
+from tidegauge.conformance.judging.progress import Echo
+from tidegauge.conformance.judging.workers import workers
+from tidegauge.conformance.kernel.compiled import compiled
+from tidegauge.impl.explored.explore import explore
+from tidegauge.impl.profiles import FETCH_TRUNCATION
+from tidegauge.spec.checker import models
+from tidegauge.traces.files import ndjson
+from validation.acceptance import Language
+from validation.captures import judge_captures
+from validation.golden import DIRECTORY, SMALL, STORIES
+from validation.main_job.job import JobCase, StepResult
+from validation.product.false_accepts import completeness, let_pass
+from validation.product.models import SMALLEST, Model
+from validation.product.pinned import differences, pinned
+from validation.product.walk import soundness, walk
+from validation.spec_equals_impl import COMPARED, Equality, compare_all
+from validation.trace_mutants import figures
+from validation.trace_mutants import run as run_mutants
+
+
+def models_as_pinned(echo: Echo) -> StepResult:
+    """TLC on every small model, held against what models.toml pins."""
+    done = models.run_tier("small", on_done=lambda comparison: echo(f"      {comparison}"))
+    cases = tuple(JobCase(c.model.name, c.ok, str(c), c.result.seconds) for c in done)
+    states = sum(max(c.result.distinct, 0) for c in done)
+    failing = sum(c.model.expect != "success" for c in done)
+    return StepResult(
+        f"{len(done)} models, {states:,} distinct states; {failing} of them must fail and fail as they must",
+        cases,
+        {"models": len(done), "distinct_states": states},
+    )
+
+
+def rules_proved(echo: Echo) -> StepResult:
+    """The rules' own code, proved by z3 in processes of their own."""
+    from tidegauge.spec.proofs.engine.verdicts import GroupResult, ProofVerdict  # noqa: PLC0415
+    from tidegauge.spec.proofs.prove import prove  # noqa: PLC0415  z3 is an extra; the other steps do without
+
+    def progress(_name: str, result: GroupResult | None) -> None:
+        if result is not None:
+            echo(f"      {result.verdict.value}: {result.title} ({len(result.goals)} goals, {result.seconds:.1f} s)")
+
+    results = prove(progress=progress)
+    cases = tuple(JobCase(r.name, r.verdict is ProofVerdict.PROVED, "\n".join(r.describe()), r.seconds) for r in results)
+    goals = sum(len(r.goals) for r in results)
+    return StepResult(f"{goals} goals in {len(results)} groups", cases, {"goals": goals, "groups": len(results)})
+
+
+def spec_equals_impl(echo: Echo) -> StepResult:
+    """The whole labelled graph of TLC and of the explorer, both directions."""
+
+    def progress(found: Equality) -> None:
+        same = "the same " if found.divergence is None else ""
+        echo(f"      {found.model}, {found.profile}: {same}{found.says.splitlines()[0]}")
+
+    done = compare_all(COMPARED, on_done=progress)
+    states, transitions = sum(found.states for found in done), sum(found.transitions for found in done)
+    return StepResult(
+        f"{transitions:,} labelled transitions of {states:,} states are the same set on both sides",
+        tuple(JobCase(f"{found.model} {found.profile}", found.divergence is None, found.says) for found in done),
+        {"states": states, "transitions": transitions},
+    )
+
+
+def judge_equals_spec(echo: Echo) -> StepResult:
+    """Every behaviour of two small models, every wrong next event after each: no alarm, nothing passes unexplained."""
+    cases = []
+    pairs = offered = passing = 0
+    compiled()  # before there are several processes
+    with workers(min(len(SMALLEST), os.cpu_count() or 1)) as side_by_side:
+        for of_model in side_by_side(_product, SMALLEST):
+            for case in of_model.cases:
+                echo(f"      {case.says}")
+            cases += of_model.cases
+            pairs, offered, passing = pairs + of_model.pairs, offered + of_model.offered, passing + of_model.passing
+    return StepResult(
+        f"{pairs:,} pairs of model and judge, no alarm; {offered:,} wrong next events, {passing:,} let pass with a reason",
+        tuple(cases),
+        {"pairs": pairs, "offered": offered, "let_pass": passing},
+    )
+
+
+class _Product(NamedTuple):
+    """One model and the judge."""
+
+    cases: tuple[JobCase, ...]
+    pairs: int
+    offered: int
+    passing: int
+
+
+def _product(model: Model) -> _Product:
+    walked = walk(model.automaton(), model.config, model.room)
+    found = let_pass(walked)
+    wrong = differences(found, pinned().get(model.name, {}))
+    sound = JobCase(
+        f"{model.name}: no right behaviour breaks a rule", not walked.rules, f"{model.name}: {soundness(walked)}"
+    )
+    complete = JobCase(
+        f"{model.name}: what passes has its reason and count",
+        not wrong,
+        "; ".join((f"{model.name}: {completeness(found)}", *wrong)),
+    )
+    passing = sum(one.passed + one.open for one in found)
+    return _Product((sound, complete), len(walked.pairs), sum(one.offered for one in found), passing)
+
+
+def seeded_faults(echo: Echo) -> StepResult:
+    """Every fault of impl.explored.faults, against the judge."""
+    kills = []
+    for kill in kill_all():
+        judged = kill.judged
+        caught_by = ", ".join(list(judged.by_rule)[:3]) or judged.says
+        echo(f"      {kill.fault.name}: {judged.fate.value}{' by ' if judged.by_rule else ' '}{caught_by}")
+        kills.append(kill)
+    cases = tuple(
+        JobCase(
+            k.fault.name,
+            k.judged.fate in {Fate.CAUGHT, Fate.REFUSED},
+            f"{k.fault.says} ({k.fault.resembles}): {k.judged.fate.value} {dict(k.judged.by_rule)}",
+        )
+        for k in kills
+    )
+    fates = {fate: sum(k.judged.fate is fate for k in kills) for fate in Fate}
+    said = ", ".join(f"{count} {fate.value}" for fate, count in fates.items() if count)
+    figures = {
+        "fates": {fate.value: count for fate, count in fates.items()},
+        "matrix": {k.fault.name: dict(k.judged.by_rule) for k in kills},
+    }
+    return StepResult(f"{len(kills)} faults: {said}", cases, figures)
+
+
+def real_logs_judged(echo: Echo) -> StepResult:
+    """Logs of real Kafka brokers under faults: which rules fail, and the rebuilt state against the disks."""
+    done = []
+    for captured in judge_captures():
+        failing = ", ".join(captured.failing) or "no rule fails"
+        events, replicas = captured.report.events, captured.replicas
+        echo(f"      Kafka {captured.name}: {failing}; {events:,} events, {replicas} replicas rebuilt")
+        done.append(captured)
+    cases = tuple(
+        JobCase(
+            c.name,
+            not c.differences,
+            "\n".join(c.differences) or f"{', '.join(c.failing) or 'no rule fails'}",
+            c.report.seconds,
+        )
+        for c in done
+    )
+    events = sum(c.report.events for c in done)
+    broken = sum(bool(c.failing) for c in done)
+    return StepResult(
+        f"{len(done)} captures, {events:,} events; {broken} show the bug they must show, the others none; "
+        f"{sum(c.replicas for c in done)} replicas as on disk",
+        cases,
+        {"captures": {c.name: {"fails": list(c.failing), "events": c.report.events} for c in done}},
+        tuple(explanation for c in done for explanation in c.report.explanations),
+    )
+
+
+def mutants_rejected(echo: Echo) -> StepResult:
+    """Golden traces with one thing changed: rejected, a legal behaviour of the graph, or let pass for a reason given."""
+    graph = explore(SMALL)
+    language = Language(graph.states, graph.labels, graph.edges, FETCH_TRUNCATION.name)
+    stories = [story for story in STORIES if story.bounds == SMALL and story.profile == FETCH_TRUNCATION.name]
+    traces = [trace for story in stories for trace in ndjson.read(DIRECTORY / f"{story.name}.ndjson").traces]
+    outcomes = run_mutants(traces, language)
+    unexplained = [one for one in outcomes if one.survived and one.reason is None]
+    cases = [
+        JobCase("nothing passes without a reason", not unexplained, "\n".join(o.mutant.says for o in unexplained) or "none")
+    ]
+    for found in figures(outcomes):
+        says = (
+            f"{found.made} made: {found.rejected} rejected, {found.legal} legal behaviours, "
+            f"{found.undecided} left undecided, {found.survived} let pass by design"
+        )
+        echo(f"      {found.kind}: {says}")
+        cases.append(JobCase(found.kind, found.rejected > 0, says))
+    rejected = sum(bool(one.rules) for one in outcomes)
+    return StepResult(
+        f"{len(outcomes):,} mutants of {len(traces)} golden traces: {rejected:,} rejected, "
+        f"{len(unexplained)} passed unexplained",
+        tuple(cases),
+        {"mutants": {f.kind: {**asdict(f), "by_design": f.survived} for f in figures(outcomes)}},
+    )

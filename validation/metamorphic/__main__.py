@@ -1,0 +1,98 @@
+"""`python -m validation.metamorphic [DIRECTORY...]`: every case judged, and the table (`cases.py`)."""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tidegauge.conformance.judging.verdicts import Verdict
+from tidegauge.conformance.judging.workers import workers
+from tidegauge.traces.kafka.shipped import FOLDER
+from validation.metamorphic.cases import (
+    TRANSFORMATIONS,
+    Outcome,
+    captures,
+    cases,
+    cases_of_kinds,
+    outcome,
+    transformed,
+    written,
+)
+
+PROCESSES = 2
+CASES = 2000
+PROGRESS = 1000
+"""After how many cases a line says how far it is: 20,000 take an hour."""
+
+
+@dataclass
+class Count:
+    """What became of the cases of one transformation."""
+
+    healthy: Counter[Verdict]
+    broken: Counter[Verdict]
+    found: int = 0
+    wrong: int = 0
+
+    def add(self, one: Outcome) -> None:
+        """One more."""
+        (self.broken if one.fails else self.healthy)[one.verdict] += 1
+        self.found += one.found
+        self.wrong += one.wrong
+
+    def row(self, name: str) -> str:
+        """The line of the table."""
+        healthy, broken = (
+            f"{of[Verdict.PASS]:>6} {of[Verdict.INCONCLUSIVE] + of[Verdict.SUITE_ERROR]:>12} {of[Verdict.FAIL]:>5}"
+            for of in (self.healthy, self.broken)
+        )
+        return f"{name:<42} |{healthy} |{broken} {self.found:>5} | {self.wrong:>5}"
+
+
+HEAD = f"{'':<42} |{'healthy: PASS':>13} {'INC.':>5} {'FAIL':>5} |{'broken: PASS':>12} {'INC.':>6} {'FAIL':>5} found | wrong"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Judge every case and print the table; 1 when an outcome is wrong."""
+    parser = argparse.ArgumentParser(description="captures through what real life does to logs")
+    parser.add_argument("directories", nargs="*", type=Path, default=[FOLDER])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cases", type=int, default=CASES)
+    parser.add_argument("--kinds", action="store_true", help="lose lines of one kind, every kind of every capture in turn")
+    parser.add_argument("--processes", type=int, default=PROCESSES)
+    parser.add_argument("--only", type=int, help="the number of one case")
+    parser.add_argument("--keep", type=Path, help="with --only: write its logs here")
+    chosen = parser.parse_args(arguments)
+    of = captures(chosen.directories)
+    numbered = list((cases_of_kinds if chosen.kinds else cases)(of, chosen.cases, chosen.seed))
+    if chosen.only is not None:
+        numbered = [case for case in numbered if case.number == chosen.only]
+    if chosen.keep is not None:
+        for case in numbered:
+            written(transformed(case, chosen.seed), case, chosen.keep)
+    names = {step for case in numbered for step in case.steps}
+    print(f"seed {chosen.seed}: {len(numbered):,} cases of {len(of)} captures, {len(names)} transformations")
+    counts: dict[str, Count] = {}
+    total = Count(Counter(), Counter())
+    with workers(chosen.processes) as side_by_side:
+        outcomes = side_by_side(partial(outcome, seed=chosen.seed), numbered, chunksize=4)
+        for done, one in enumerate(outcomes, start=1):
+            name = one.case.steps[0] if len(one.case.steps) == 1 else "pairs"
+            counts.setdefault(name, Count(Counter(), Counter())).add(one)
+            total.add(one)
+            if one.wrong:
+                print(one, flush=True)
+            if done % PROGRESS == 0:
+                print(f"{done:,} cases, {total.wrong} wrong", flush=True)
+    print(HEAD)
+    for name in sorted(counts) if chosen.kinds else sorted(counts, key=[*TRANSFORMATIONS, "pairs"].index):
+        print(counts[name].row(name))
+    print(total.row("all"))
+    return 1 if total.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

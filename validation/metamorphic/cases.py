@@ -1,0 +1,178 @@
+"""Captures as operators have them: what is done to which capture, and what the judge says of it.
+
+Rules of this file
+
+1. A capture of a healthy cluster, with lines lost or there twice, never fails: what is absent is unknown. A capture that
+   shows a broken rule still fails or is inconclusive: it never passes. How often the rule is still found is a figure.
+2. Healthy is what expected.toml says no rule fails on. It stands beside the captures, or is that of the shipped ones.
+3. Every case is made from the seed and its number, so that one line of the output makes it again: `--seed S --only N`.
+"""
+
+import gzip
+import random
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tidegauge.conformance.judging.check import CheckOptions, check
+from tidegauge.conformance.judging.verdicts import Verdict
+from validation.captures import expectations
+from validation.metamorphic.line_kinds import HOW, is_of_a_kind, kinds, lose, loss_of
+from validation.metamorphic.log_files import Files
+from validation.metamorphic.losses import LOSSES
+from validation.metamorphic.relayouts import RELAYOUTS
+from validation.metamorphic.tree import Relayout, Tree, joined, write
+
+SECOND_CLUSTER = "interleave a second cluster"
+OTHER = "other-"
+LAYOUTS: Mapping[str, Relayout] = {name: relayout for name, relayout in RELAYOUTS.items() if name != "as-it-is"}
+TRANSFORMATIONS = (*LOSSES, SECOND_CLUSTER, *LAYOUTS)
+"""Everything that happens to logs, by the name reports use."""
+PAIRS = 0.3
+"""The share of cases that go through two transformations."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One capture through one transformation, or two."""
+
+    number: int
+    capture: Path
+    steps: tuple[str, ...]
+    fails: tuple[str, ...]
+    """The rules the whole capture breaks; none when it is healthy."""
+    other: Path
+    other_fails: tuple[str, ...]
+    """The same of the cluster beside it, if there is one."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the judge says: `failing` are the rules, `error` what it raised instead; `fails` are those that must not pass."""
+
+    case: Case
+    fails: tuple[str, ...]
+    verdict: Verdict
+    exit_code: int
+    failing: tuple[str, ...]
+    error: str = ""
+
+    @property
+    def wrong(self) -> bool:
+        """A healthy capture fails, a broken one passes, or the judge raised an exception."""
+        if self.error:
+            return True
+        return self.verdict is (Verdict.PASS if self.fails else Verdict.FAIL)
+
+    @property
+    def found(self) -> bool:
+        """Whether one of the rules that the whole capture breaks is still seen broken."""
+        return bool(set(self.failing) & set(self.fails))
+
+    def __str__(self) -> str:
+        name = f"{self.case.capture.parent.name}/{self.case.capture.name}"
+        what = self.error or f"{self.verdict.value} {', '.join(self.failing)}".rstrip()
+        return f"case {self.case.number}: {name}, {' + '.join(self.case.steps)}: {what}"
+
+
+def captures(directories: Sequence[Path]) -> dict[Path, tuple[str, ...]]:
+    """Every capture below the directories with the rules that fail on it; those nobody has said are left out.
+
+    One that lies in two of them, by release and story, is taken once.
+    """
+    found: dict[str, tuple[Path, tuple[str, ...]]] = {}
+    for directory in directories:
+        expected = expectations(directory)
+        for folder in sorted(directory.glob("*/*")):
+            name = folder.relative_to(directory).as_posix()
+            if folder.is_dir() and name in expected:
+                found.setdefault(name, (folder, tuple(expected[name]["fails"])))
+    return dict(found.values())
+
+
+def cases(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator[Case]:
+    """`count` cases: all captures and transformations in turn, some in pairs with a loss."""
+    names, folders = TRANSFORMATIONS, list(of)
+    for number in range(count):
+        chosen = random.Random(f"{seed}/{number}")
+        step = names[number % len(names)]
+        steps = (step, chosen.choice((*LOSSES, SECOND_CLUSTER))) if chosen.random() < PAIRS else (step,)
+        folder = folders[(number // len(names) + number) % len(folders)]
+        other = chosen.choice(folders)
+        yield Case(number, folder, steps, of[folder], other, of[other])
+
+
+def cases_of_kinds(of: Mapping[Path, tuple[str, ...]], count: int, seed: int) -> Iterator[Case]:
+    """`count` cases in which lines of one kind are lost: all captures, kinds and ways in turn, in an order of the seed."""
+    turns = [(folder, loss_of(how, what)) for folder in of for what in kinds(logs(folder)) for how in HOW]
+    random.Random(f"{seed}/kinds").shuffle(turns)
+    for number in range(count):
+        folder, name = turns[number % len(turns)]
+        yield Case(number, folder, (name,), of[folder], folder, of[folder])
+
+
+@cache
+def logs(folder: Path) -> Files:
+    """The text logs of a capture."""
+    return {
+        path.relative_to(folder).as_posix().removesuffix(".gz"): _text(path).splitlines()
+        for path in sorted(folder.glob("*/*.log*"))
+        if not path.name.split(".")[0].isdigit() and "__cluster_metadata" not in path.name
+    }
+
+
+def _text(path: Path) -> str:
+    raw = path.read_bytes()
+    return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8", errors="replace")
+
+
+def transformed(case: Case, seed: int) -> Files:
+    """The lines of a case; how they are laid out, `written` does behind every loss."""
+    chosen = random.Random(f"{seed}/{case.number}/logs")
+    files = dict(logs(case.capture))
+    for step in case.steps:
+        if step == SECOND_CLUSTER:
+            files |= {f"{OTHER}{path}": lines for path, lines in logs(case.other).items()}
+        elif step in LOSSES and any(files.values()):  # the loss before may have left nothing to lose
+            files = LOSSES[step](chosen, files)
+        elif is_of_a_kind(step):
+            files = lose(step, chosen, files)
+    return files
+
+
+def must_not_pass(case: Case, files: Files) -> tuple[str, ...]:
+    """The rules that a cluster breaks of which lines are left."""
+    left = {path.startswith(OTHER) for path, lines in files.items() if lines}
+    return tuple(dict.fromkeys((*(case.fails if False in left else ()), *(case.other_fails if True in left else ()))))
+
+
+def written(files: Files, case: Case, folder: Path) -> None:
+    """The logs on disk, in their layout, with the checkpoint files that stood beside them."""
+    tree: Tree = {path: joined(lines) for path, lines in files.items()}
+    nodes = {path.partition("/")[0] for path in files}
+    for step in case.steps:
+        tree = LAYOUTS[step](tree) if step in LAYOUTS else tree
+    beside = {
+        checkpoint.relative_to(case.capture).as_posix(): checkpoint.read_bytes()
+        for checkpoint in case.capture.glob("*/*checkpoint")
+        if checkpoint.parent.name in nodes
+    }
+    write({**tree, **beside}, folder)
+
+
+def outcome(case: Case, seed: int) -> Outcome:
+    """Judge one case; an exception is an outcome, not an end."""
+    with tempfile.TemporaryDirectory(prefix="metamorphic-") as place:
+        folder = Path(place) / case.capture.name
+        folder.mkdir()
+        files = transformed(case, seed)
+        must = must_not_pass(case, files)
+        written(files, case, folder)
+        try:
+            report = check([folder], CheckOptions(explained=0))
+        except Exception as error:  # whatever it is, it is what the suite is for
+            return Outcome(case, must, Verdict.SUITE_ERROR, -1, (), f"{type(error).__name__}: {error}")
+    failing = tuple(rule.rule.id for rule in report.rules if rule.verdict is Verdict.FAIL)
+    return Outcome(case, must, report.verdict, report.exit_code, failing)

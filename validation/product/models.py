@@ -1,0 +1,66 @@
+"""The models whose product with the judge is walked, with the bounds of their cfg or tighter ones.
+
+Graphs are the explorer's: `./run conformance` and `./run graphs` show that TLC finds the same ones.
+"""
+
+from dataclasses import dataclass
+
+from tidegauge.impl.explored.explore import Graph, explore_from
+from tidegauge.impl.profiles import Rules
+from tidegauge.spec.checker.models import find_model
+from tidegauge.traces.model.behaviour import config_for
+from tidegauge.traces.model.bounds import bounds_of
+from tidegauge.traces.schema import Config
+from validation.partial_traces import NOTHING, Omission
+from validation.product.automaton import Automaton, automaton
+from validation.spec_equals_impl import Compared, start_of
+
+TINY = {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 0}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A bounded model, and the rules that the known hole of its profile breaks.
+
+    `room` is that of the judge, as much as the model can need. With less it forgets earlier, and lets more pass.
+    """
+
+    name: str
+    compared: Compared
+    known: frozenset[str] = frozenset()
+    room: int = 16
+
+    def graph(self, rules: Rules | None = None) -> Graph:
+        """Its states and steps; `rules` replaces rules of the implementation."""
+        return explore_from(start_of(self.compared, rules))
+
+    def automaton(self, graph: Graph | None = None, omission: Omission = NOTHING) -> Automaton:
+        """What it can tell, or what is left of that."""
+        found = graph or self.graph()
+        return automaton(found.states, found.labels, found.edges, self.compared.profile, omission)
+
+    @property
+    def config(self) -> Config:
+        """Of its traces."""
+        bounds = bounds_of(find_model(self.compared.model), **self.compared.constants)
+        return config_for(bounds.brokers, self.compared.profile, min_isr=bounds.min_insync_replicas)
+
+
+SMALLEST = (
+    Model("fetch-truncation, no crash", Compared("Small", "fetch-truncation", TINY), room=8),
+    Model("kip320, no crash", Compared("Kip320", "kip320", TINY), room=8),
+)
+"""In the main job, which takes a quarter less with half the room: all of it is restored before each question."""
+MODELS = (
+    *SMALLEST,
+    Model("Refines", Compared("Refines", "fetch-truncation", {})),
+    Model("HwOnly", Compared("HwOnly", "hw-only", {"MaxEpoch": 1, "MaxCrash": 1}), frozenset({"DATA-01", "DATA-02"})),
+    Model("Kip101", Compared("Kip101", "kip101", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1})),
+    Model("Kip279", Compared("Kip279", "kip279", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1})),
+    Model("Kip320", Compared("Kip320", "kip320", {"MaxLog": 1, "MaxEpoch": 1, "MaxCrash": 1})),
+    Model("AcksAll", Compared("AcksAll", "fetch-truncation", {"MaxLog": 1, "MinIsr": 2})),
+    Model("MovingStart", Compared("MovingStart", "fetch-truncation", {"MaxCrash": 0})),
+    Model("Kip966", Compared("Kip966", "elr", {"MaxEpoch": 1})),
+    Model("Epochs", Compared("Epochs", "fetch-truncation", {"MaxEpoch": 2})),
+    Model("Small", Compared("Small", "fetch-truncation", {})),
+)

@@ -1,0 +1,1 @@
+"""A Spark cluster of processes, what befalls it (python -m validation.spark_cluster)."""

@@ -1,0 +1,99 @@
+"""./run cluster: interleavings generated and judged on a master and two workers, measured and disturbed."""
+
+import argparse
+import math
+import os
+import platform
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tidegauge.conformance.judging.progress import DEFAULT_SEED
+from tidegauge.impl.errors import TidegaugeError
+from validation.spark_cluster.commands import check, peak_bytes, start, succeeded
+from validation.spark_cluster.faults import FAULTS, Scene
+from validation.spark_cluster.standalone import Cluster
+
+WORKERS = 2
+EVENTS_PER_WALK = 31
+"""About: what 24 steps of Small report."""
+
+OF_A_PART = 500_000
+"""Interleavings of a part: 15 million events."""
+
+BAR = 1.3
+"""Times local[2] that the cluster may take."""
+
+FAULTS_GENERATE = ("--traces", "200000", "--parts", "4")
+
+
+def main(argv: list[str]) -> int:
+    """Print what was measured and what became of each fault; 1 where something is not as it must be."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument(
+        "--events", type=float, default=3e7, help="about how many; 1e9 takes a quarter of an hour (default 3e7)"
+    )
+    options.add_argument("--seed", type=int, default=DEFAULT_SEED)
+    options.add_argument("--faults", nargs="*", choices=FAULTS, default=list(FAULTS), help="which; none without a name")
+    options.add_argument("--directory", type=Path, help="keep everything there; what it holds is not made again")
+    options.add_argument("--strict", action="store_true", help="exit with 1 too when the cluster takes longer than it may")
+    arguments = options.parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))  # so that no worker is left behind
+    with tempfile.TemporaryDirectory(prefix="tidegauge-cluster-") as scratch:
+        try:
+            return measure(arguments, (arguments.directory or Path(scratch)).absolute(), Path(scratch))
+        except TidegaugeError as error:
+            print(error, file=sys.stderr)
+            return 2
+
+
+def measure(arguments: argparse.Namespace, kept: Path, scratch: Path) -> int:
+    """Generate, judge on both, strike."""
+    walks = kept / "walks"
+    traces = max(1, int(arguments.events) // EVENTS_PER_WALK)
+    parts = max(WORKERS, 2 ** round(math.log2(traces / OF_A_PART)))
+    order = ("--seed", str(arguments.seed), "--traces", str(traces), "--parts", str(parts))
+    with Cluster(scratch / "cluster", WORKERS) as cluster:
+        say(f"seed {arguments.seed}; {cluster.alive} workers of one core; {platform.machine()}, {os.cpu_count()} cores")
+        begin = time.perf_counter()
+        succeeded(start("generate", "--quiet", "--spark", cluster.master, *order, "--out", walks), "the generation")
+        say(f"generated   {parts} parts in {time.perf_counter() - begin:.0f} s on the cluster")
+        here = f"local[{WORKERS}]"
+        local = check(here, scratch / "local", walks)
+        whole = check(cluster.master, scratch / "whole", walks, results=scratch / "whole-results")
+        part = check(cluster.master, scratch / "part", min(walks.glob("*.parquet")), results=scratch / "part-results")
+        if whole.code or part.code or whole.totals != local.totals:
+            say(f"WRONG: {here} ended with {local.code}, the cluster with {whole.code}, over a part with {part.code}")
+            say("\n".join(found.said for found in (local, whole, part)))
+            return 1
+        ratio = whole.seconds / local.seconds
+        say(f"judged      {whole.events:,} events, nothing lost, the same tallies as on {here}")
+        say(f"{here}    {local.seconds:.1f} s, {whole.events / local.seconds / 1e6:.1f} million events/s")
+        reached = "MISSED" if ratio > BAR else "reached"
+        say(f"cluster     {whole.seconds:.1f} s, {ratio:.2f} times {here} (bar {BAR}: {reached})")
+        large, small = (peak_bytes(scratch / f"{name}-results") / 1e6 for name in ("whole", "part"))
+        say(f"memory      {large:.0f} MB in the largest worker, {small:.0f} MB over {part.events:,} of the events")
+        scene = Scene(cluster, walks, whole, ("--seed", str(arguments.seed), *FAULTS_GENERATE))
+        wrong = [name for name in arguments.faults if not _stands(name, scene)]
+    say(f"faults that change something: {', '.join(wrong) or 'none'}; load {os.getloadavg()[0]:.1f} at the end")
+    return 1 if wrong or (arguments.strict and ratio > BAR) else 0
+
+
+def _stands(name: str, scene: Scene) -> bool:
+    outcome = FAULTS[name](scene)
+    verdict = "not shown" if outcome.skipped else "the same totals"
+    if outcome.wrong:
+        verdict = f"WRONG: {'; '.join(outcome.wrong)}"
+    say(f"{name:<18}{verdict}; {outcome.says}")
+    return not outcome.wrong
+
+
+def say(line: str) -> None:
+    """One line, at once."""
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,122 @@
+"""The commands of a user as processes of their own, and what they say: what a cluster is measured by.
+
+Rules of this file
+
+1. A command is started as a user would start it; a fault may end it at any time.
+2. Two runs say the same when they count the same: traces, events, what was lost, and every rule's tallies.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from tidegauge.impl.errors import TidegaugeError
+from validation.spark_cluster.standalone import HOST
+
+SLOWEST = 24 * 3600
+"""Seconds after which a command is ended: a billion events on two cores take minutes."""
+
+Process = subprocess.Popen[str]
+TALLIES = ("rule", "verdict", "held", "failed", "undecided", "missing", "failed_traces")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How `tidegauge check --spark` ended: its exit code, what it said on stderr, its report if it wrote one."""
+
+    code: int
+    said: str
+    report: Mapping[str, Any] | None
+
+    @property
+    def totals(self) -> Any:
+        """What must be the same whatever befalls a run."""
+        if self.report is None:
+            return None
+        rules = [tuple(str(rule[name]) for name in TALLIES) for rule in self.report["rules"]]
+        return self.report["traces"], self.report["events"], self.report["lost"], rules
+
+    @property
+    def events(self) -> int:
+        """How many were judged."""
+        return int(self.report["events"]) if self.report else 0
+
+    @property
+    def seconds(self) -> float:
+        """How long the judging took, in a session that had just begun."""
+        return float(self.report["seconds"]) if self.report else float("nan")
+
+    @property
+    def resumed(self) -> int:
+        """How many row groups had been judged before."""
+        notes = self.report["notes"] if self.report else []
+        return next((int(note.split()[0].replace(",", "")) for note in notes if "had been judged before" in note), 0)
+
+
+def start(*arguments: str | Path) -> Process:
+    """A tidegauge command, running."""
+    command = [sys.executable, "-m", "tidegauge", *map(str, arguments)]
+    own = {**os.environ, "SPARK_LOCAL_IP": HOST}
+    return subprocess.Popen(command, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def start_check(master: str, out: Path, *paths: Path, results: Path | None = None, more: Sequence[str] = ()) -> Process:
+    """`tidegauge check --spark`, running, with `more` arguments."""
+    kept = () if results is None else ("--results", results)
+    return start("check", "--quiet", "--spark", master, *more, *kept, "--out", out, *paths)
+
+
+def ended(process: Process, out: Path) -> Checked:
+    """How it ended."""
+    _, said = process.communicate(timeout=SLOWEST)
+    report = out / "check.json"
+    found = json.loads(report.read_text(encoding="utf-8")) if report.is_file() else None
+    return Checked(process.returncode, said.strip(), found)
+
+
+def check(master: str, out: Path, *paths: Path, results: Path | None = None) -> Checked:
+    """`tidegauge check --spark`, to its end."""
+    return ended(start_check(master, out, *paths, results=results), out)
+
+
+def reached(process: Process, wanted: Callable[[], bool]) -> bool:
+    """Whether what is wanted came to be before the process ended."""
+    while process.poll() is None:
+        if wanted():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def succeeded(process: Process, what: str) -> None:
+    """Wait for a command that must succeed. Raises TidegaugeError with what it said."""
+    _, said = process.communicate(timeout=SLOWEST)
+    if process.returncode:
+        raise TidegaugeError(f"cluster: expected {what} to end with 0, seen {process.returncode}: {said.strip()}")
+
+
+def row_groups_in(results: Path) -> list[tuple[str, int]]:
+    """The row groups whose rows stand in a directory of results, as often as they do."""
+    tables = [pq.read_table(path, columns=["fingerprint", "row_group"]) for path in sorted(results.glob("*.parquet"))]
+    return [(row["fingerprint"], row["row_group"]) for table in tables for row in table.to_pylist()]
+
+
+def rows_by_worker(results: Path) -> Counter[int]:
+    """How many row groups each Python worker judged."""
+    tables = [pq.read_table(path, columns=["worker"]) for path in results.glob("*.parquet")]
+    return Counter(worker for table in tables for worker in table["worker"].to_pylist())
+
+
+def peak_bytes(results: Path) -> int:
+    """The memory of the largest worker."""
+    tables = [pq.read_table(path, columns=["peak_bytes"]) for path in results.glob("*.parquet")]
+    return max((int(peak) for table in tables for peak in table["peak_bytes"].to_pylist()), default=0)

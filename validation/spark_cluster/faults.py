@@ -1,0 +1,318 @@
+"""What befalls a cluster while it works, and what must come of it: the same totals, nothing twice, nothing lost.
+
+Rules of this file
+
+1. A fault strikes when some of the work is done and some is not, else it shows nothing: then it counts as failed.
+2. What was done before a run was interrupted is not done again: its files stay as they were.
+"""
+
+import hashlib
+import os
+import platform
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tidegauge.spark_check.arrivals import last_look
+from validation.spark_cluster.commands import (
+    Checked,
+    check,
+    ended,
+    reached,
+    row_groups_in,
+    rows_by_worker,
+    start,
+    start_check,
+    succeeded,
+)
+from validation.spark_cluster.standalone import Cluster, signalled
+
+SMALL_DISK = "64k"
+"""Room for the results of a few tasks."""
+
+FOLLOW = ("--follow", "--until-idle", "10")
+
+AWAKE = 60
+"""Seconds in which a task begins, or ends for nobody."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a fault: `wrong` is empty where all is as it must be. `skipped`: it cannot be made here."""
+
+    says: str
+    wrong: tuple[str, ...] = ()
+    skipped: bool = False
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A cluster, Parquet files that take it some time, and what is said of them when nothing happens."""
+
+    cluster: Cluster
+    walks: Path
+    undisturbed: Checked
+    order: tuple[str, ...]
+    """Arguments of a generation in several parts, without --out and --spark."""
+
+    def folder(self, fault: str) -> Path:
+        """Where a fault keeps its files."""
+        found = self.cluster.folder / fault
+        found.mkdir()
+        return found
+
+
+def worker_killed(scene: Scene) -> Outcome:
+    """A worker and its executor are killed."""
+
+    def strike() -> None:
+        scene.cluster.kill(2)
+
+    try:
+        return _struck(scene, "worker-killed", strike)
+    finally:
+        scene.cluster.start(2)
+
+
+def straggler(scene: Scene) -> Outcome:
+    """An executor stands still in the midst of a task, as on a machine that hardly gets on, and wakes when all is over."""
+    if not Path("/proc/self/maps").exists():
+        return Outcome("this system does not say what a process reads", skipped=True)
+    stopped: list[int] = []
+
+    def strike() -> None:
+        stopped.extend(_stopped_in_the_midst(scene))
+
+    try:
+        outcome = _struck(scene, "straggler", strike, over=lambda: _wake(stopped))
+    finally:
+        signalled(stopped, signal.SIGCONT)
+    return outcome if stopped else replace(outcome, wrong=(*outcome.wrong, "no task ran where it could stand still"))
+
+
+def _stopped_in_the_midst(scene: Scene) -> list[int]:
+    """The processes of worker 2's executor, standing still while one of them reads the walks; none if none ever does."""
+    until = time.monotonic() + AWAKE
+    while time.monotonic() < until:
+        stopped = scene.cluster.stop_executors(2)
+        if any(str(scene.walks) in _mapped(pid) for pid in stopped):
+            return stopped
+        signalled(stopped, signal.SIGCONT)
+        time.sleep(0.01)
+    return []
+
+
+def _mapped(process: int) -> str:
+    """What a process has mapped into its memory: a worker its input, for as long as its task takes."""
+    try:
+        return Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _wake(stopped: Iterable[int]) -> None:
+    """They end what they had begun, for nobody, and themselves."""
+    until = time.monotonic() + AWAKE
+    while signalled(stopped, signal.SIGCONT) and time.monotonic() < until:
+        time.sleep(0.1)
+
+
+def _struck(scene: Scene, name: str, strike: Callable[[], object], over: Callable[[], object] = lambda: None) -> Outcome:
+    """A run that goes on whatever strikes; `over` happens at its end."""
+    folder = scene.folder(name)
+    results = folder / "results"
+    process = start_check(scene.cluster.master, folder / "out", scene.walks, results=results)
+    in_time = reached(process, lambda: any(results.glob("*.parquet")))
+    if in_time:
+        strike()
+    found = ended(process, folder / "out")
+    over()
+    return _outcome(scene, found, results, f"went on to its end in {found.seconds:.1f} s", in_time=in_time)
+
+
+def driver_killed(scene: Scene) -> Outcome:
+    """The command is killed, and started again."""
+    folder = scene.folder("driver-killed")
+    results = folder / "results"
+    process = start_check(scene.cluster.master, folder / "out", scene.walks, results=results)
+    in_time = reached(process, lambda: any(results.glob("*.parquet")))
+    process.kill()
+    process.communicate()
+    return _again(scene, folder, results, in_time)
+
+
+def disk_full(scene: Scene) -> Outcome:
+    """The disk of the results fills; more room is made, and the command is started again."""
+    folder = scene.folder("disk-full")
+    with _small_disk(folder / "disk") as grow:
+        if grow is None:
+            return Outcome("this user may not mount a small disk", skipped=True)
+        results = folder / "disk" / "results"
+        first = check(scene.cluster.master, folder / "out", scene.walks, results=results)
+        says_why = first.code == 2 and "No space left" in first.said and "Traceback" not in first.said
+        grow()
+        found = _again(scene, folder, results, in_time=first.report is None)
+    return found if says_why else Outcome(found.says, (*found.wrong, f"ended with {first.code}, said {first.said[:200]!r}"))
+
+
+def another_processor(scene: Scene) -> Outcome:
+    """The only worker left has a processor that the machine code was not made for, and compiles it itself."""
+    folder = scene.folder("another-processor")
+    with _other_processor(scene.cluster):
+        found = check(scene.cluster.master, folder / "out", scene.walks, results=folder / "results")
+        made = {path.parent for path in (scene.cluster.folder / "worker-2" / "cache").rglob("*.nbc")}  # one for a processor
+        outcome = _outcome(scene, found, folder / "results", f"made its own machine code, {found.seconds:.1f} s in all")
+    wrong = () if len(made) == 2 else (f"machine code: for 2 processors expected, for {len(made)} seen",)
+    return replace(outcome, wrong=(*outcome.wrong, *wrong))
+
+
+def mixed_processors(scene: Scene) -> Outcome:
+    """Two workers share the work, and only one of them has a processor like the driver's."""
+    folder = scene.folder("mixed-processors")
+    with _other_processor(scene.cluster):
+        first = min(scene.walks.glob("*.parquet"))
+        check(scene.cluster.master, folder / "first", first)  # else the one would be done before the other has compiled
+        scene.cluster.start(1)
+        found = check(scene.cluster.master, folder / "out", scene.walks, results=folder / "results")
+    shares = sorted(rows_by_worker(folder / "results").values())
+    outcome = _outcome(scene, found, folder / "results", f"judged {' and '.join(map(str, shares))} row groups")
+    return outcome if len(shares) > 1 else replace(outcome, wrong=(*outcome.wrong, "one worker did all"))
+
+
+@contextmanager
+def _other_processor(cluster: Cluster) -> Iterator[None]:
+    """The only worker is number 2, which takes its processor for a lesser one; afterwards there are both as before."""
+    generic = {"x86_64": "x86-64", "AMD64": "x86-64"}.get(platform.machine(), "generic")
+    cluster.kill(1)
+    cluster.kill(2)
+    cluster.start(2, {"NUMBA_CPU_NAME": generic, "NUMBA_CPU_FEATURES": ""})
+    try:
+        yield
+    finally:
+        cluster.kill(2)
+        cluster.start(2)
+        if 1 not in cluster.running:
+            cluster.start(1)
+
+
+def follower_killed(scene: Scene) -> Outcome:
+    """`--follow` is killed when some is judged, and started again; more files arrive, one of them broken at first."""
+    folder = scene.folder("follower-killed")
+    results, arriving = folder / "results", folder / "arriving"
+    first, *others = sorted(scene.walks.glob("*.parquet"))
+    arriving.mkdir()
+    _arrive(first, arriving)
+    process = start_check(scene.cluster.master, folder / "out", arriving, results=results, more=FOLLOW)
+    in_time = reached(process, lambda: any(results.glob("*.parquet")))
+    process.kill()
+    process.communicate()
+    before, looked = _stamps(results), last_look(results)
+    (arriving / others[0].name).write_bytes(b"PAR1, and no more")
+    process = start_check(scene.cluster.master, folder / "again", arriving, results=results, more=FOLLOW)
+    reached(process, lambda: last_look(results) != looked)
+    for file in others:
+        _arrive(file, arriving)
+    found = ended(process, folder / "again")
+    outcome = _outcome(scene, found, results, f"{len(before)} tasks were not done again", in_time=in_time)
+    again = () if before.items() <= _stamps(results).items() else ("tasks that were done were done again",)
+    return replace(outcome, wrong=(*outcome.wrong, *again))
+
+
+def _arrive(file: Path, folder: Path) -> None:
+    """As files arrive: whole, by a new name."""
+    unfinished = folder / f".{file.name}.unfinished"
+    unfinished.hardlink_to(file)
+    unfinished.replace(folder / file.name)
+
+
+def generation_killed(scene: Scene) -> Outcome:
+    """The command that generates is killed when a part is written, and started again: the same bytes."""
+    folder = scene.folder("generation-killed")
+    arguments = ("generate", "--quiet", *scene.order, "--spark", scene.cluster.master, "--out")
+    succeeded(start(*arguments, folder / "whole"), "the generation")
+    process = start(*arguments, folder / "killed")
+    in_time = reached(process, lambda: any((folder / "killed").glob("*.parquet")))
+    process.kill()
+    process.communicate()
+    before = _stamps(folder / "killed")
+    succeeded(start(*arguments, folder / "killed"), "the generation that was started again")
+    wrong = [] if in_time and len(before) < len(_stamps(folder / "whole")) else ["all was done before it was killed"]
+    if _bytes_of(folder / "whole") != _bytes_of(folder / "killed"):
+        wrong.append("other bytes")
+    if not before.items() <= _stamps(folder / "killed").items():
+        wrong.append("parts that were done were made again")
+    return Outcome(f"{len(before)} of {len(_stamps(folder / 'whole'))} parts stood already, the same bytes", tuple(wrong))
+
+
+FAULTS: dict[str, Callable[[Scene], Outcome]] = {
+    "worker-killed": worker_killed,
+    "driver-killed": driver_killed,
+    "follower-killed": follower_killed,
+    "disk-full": disk_full,
+    "straggler": straggler,
+    "generation-killed": generation_killed,
+    "another-processor": another_processor,
+    "mixed-processors": mixed_processors,
+}
+
+
+def _again(scene: Scene, folder: Path, results: Path, in_time: bool) -> Outcome:
+    """The same command once more, after one that did not end."""
+    before = _stamps(results)
+    found = check(scene.cluster.master, folder / "again", scene.walks, results=results)
+    outcome = _outcome(scene, found, results, f"{found.resumed} row groups were not judged again", in_time=in_time)
+    wrong = list(outcome.wrong)
+    if not found.resumed:
+        wrong.append("nothing was resumed")
+    if not before.items() <= _stamps(results).items():
+        wrong.append("tasks that were done were done again")
+    return Outcome(outcome.says, tuple(wrong))
+
+
+def _outcome(scene: Scene, found: Checked, results: Path, says: str, in_time: bool = True) -> Outcome:
+    groups = row_groups_in(results)
+    wrong = []
+    if not in_time:
+        wrong.append("the run had ended before anything happened")
+    if found.code != scene.undisturbed.code:
+        wrong.append(f"ended with {found.code} instead of {scene.undisturbed.code}: {found.said[:200]}")
+    if found.totals != scene.undisturbed.totals:
+        wrong.append("other totals")
+    if len(groups) != len(set(groups)):
+        wrong.append(f"{len(groups) - len(set(groups))} row groups stand in the results twice")
+    left = [path.name for path in results.iterdir() if path.name.startswith(".")]
+    return Outcome(says + (f"; {len(left)} files of killed tasks are left" if left else ""), tuple(wrong))
+
+
+def _stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    """The finished files of a folder, with what changes when one is written anew."""
+    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in folder.glob("*.parquet")}
+
+
+def _bytes_of(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.parquet")}
+
+
+@contextmanager
+def _small_disk(folder: Path) -> Iterator[Callable[[], object] | None]:
+    """A disk with SMALL_DISK of room at `folder`; what is yielded makes it large. None where this user may not mount."""
+    folder.mkdir()
+    options = ("mount", "-t", "tmpfs", "-o")
+    mounted = (
+        os.name == "posix"
+        and subprocess.run(
+            [*options, f"size={SMALL_DISK}", "tmpfs", str(folder)], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
+    if not mounted:
+        yield None
+        return
+    try:
+        yield lambda: subprocess.run([*options, "remount,size=1g", "tmpfs", str(folder)], check=True)
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)

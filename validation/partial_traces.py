@@ -3,7 +3,7 @@
 Rules of this file
 
 1. A part is a value, a field (everywhere, or in one kind of event), a kind of event, a node, or a line: one of them, every
-   one in turn. Hypothesis draws sets of them (tests); validation.partial_traces_random leaves them out of many interleavings,
+   one in turn. Hypothesis draws sets of them (tests); validation.partial_traces_random does so in many interleavings,
    validation.product.partial_traces leaves a field, a kind or a node out of every behaviour of a bounded model.
 2. A kind that is left out is declared in `reports`. A node that is left out is not: nothing is expected of a silent node. A
    line that is left out shows as a gap in the numbers; where none would show, the Config says `"whole": false`.

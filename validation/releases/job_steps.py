@@ -11,19 +11,11 @@ from tidegauge.drive.contract import CaseT
 from tidegauge.drive.controller import contract as controller_contract
 from tidegauge.drive.controller import recheck as controller_recheck
 from tidegauge.drive.controller import transcript as controller_transcript
-<<<<<<<< HEAD:validation/releases/job_steps.py
 from tidegauge.drive.runner.recheck import recheck
 from tidegauge.drive.runner.rechecked import Rechecked
 from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, FOLDER, places
-from validation.releases.distinct import of_each
-========
-from tidegauge.drive.played import OrderT
-from tidegauge.drive.reporting.rechecked import Rechecked
-from tidegauge.drive.runs.deeds import of_each
-from tidegauge.drive.runs.recheck import recheck
-from tidegauge.drive.runs.shipped import BROKER, CONTROLLER, FOLDER, places
 from validation.main_job.job import JobCase, StepResult
->>>>>>>> 7baa917 (Move what validates the checker out of the package to validation/):validation/main_job/drive_steps.py
+from validation.releases.distinct import of_each
 
 
 def kafka_on_the_wire(echo: Echo) -> StepResult:

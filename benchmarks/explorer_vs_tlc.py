@@ -5,7 +5,7 @@ from functools import partial
 
 from benchmarks.measure import Report, parser
 from tidegauge.spec.checker.models import find_model
-from tidegauge.spec.checker.tlc import Outcome, Result, run_tlc
+from tidegauge.spec.checker.tlc import TlcOutcome, TlcResult, run_tlc
 from validation.graphs import WHOLE
 from validation.spec_equals_impl import system_of
 
@@ -14,10 +14,10 @@ MODELS = tuple(compared for compared in WHOLE if find_model(compared.model).tier
 """Every small model of the protocol that holds, and three that are larger."""
 
 
-def tlc(name: str) -> Result:
+def tlc(name: str) -> TlcResult:
     model = find_model(name)
     result = run_tlc(model.module, model.config().text())
-    if result.outcome is not Outcome.SUCCESS:
+    if result.outcome is not TlcOutcome.SUCCESS:
         raise SystemExit(f"TLC on {name}: {result.outcome.value}: {result.message}")
     return result
 

@@ -14,7 +14,7 @@ from benchmarks.measure import Point, Report, Timing
 from tidegauge.conformance.judging.recurring import LOAD_FROM, Recurring
 from tidegauge.impl.explored.explore import Graph
 from tidegauge.spec.checker.models import find_model
-from tidegauge.spec.validation.trace_validation import observe, validate
+from tidegauge.spec.validation.trace_validation import observe_behaviour, validate_traces
 from tidegauge.traces.columns import Columns
 from tidegauge.traces.files import parquet
 from tidegauge.traces.model.edges import EdgeTable
@@ -81,10 +81,12 @@ def validated(
     report: Report, name: str, graph: Graph, found: Sequence[Walk], repetitions: int, point: Point | None = None
 ) -> Timing:
     """Time TLC's validation of all walks in one run, one worker."""
-    observed = [observe([graph.states[s] for s in states], [graph.labels[n] for n in labels]) for states, labels in found]
+    observed = [
+        observe_behaviour([graph.states[s] for s in states], [graph.labels[n] for n in labels]) for states, labels in found
+    ]
 
     def run() -> None:
-        refused = [verdict for verdict in validate(observed, find_model(MODEL)).verdicts if not verdict.accepted]
+        refused = [verdict for verdict in validate_traces(observed, find_model(MODEL)).verdicts if not verdict.accepted]
         if refused:
             raise SystemExit(f"TLC refuses {len(refused)} of the walks of its own model")
 

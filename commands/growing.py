@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tidegauge.commands.counts import seconds
 from tidegauge.impl.errors import UsageError
-from tidegauge.spec.interrupts import Asked, heard
+from tidegauge.spec.interrupts import InterruptFlag, noted_interrupts
 from tidegauge.traces.files.uri import elsewhere
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def followed(
     if kind in LOGS:
         return _logs(Path(path), args.until_idle, how, say, note)
     follow = Follow("stdin" if path == STDIN else path, how)
-    with heard() as ended:
+    with noted_interrupts() as ended:
         for piece in _standard_input(args.until_idle, ended) if path == STDIN else _file(path, args.until_idle, ended):
             for news in follow.next_file(piece.why) if isinstance(piece, Anew) else follow.feed(piece):
                 (say if isinstance(news, Alarm | Withdrawn) else note)(str(news))
@@ -107,7 +107,7 @@ def _logs(
             (say if isinstance(one, Alarm | Withdrawn) else note)(str(one))
         tails.problems.clear()
 
-    with heard() as ended, closing(tails):
+    with noted_interrupts() as ended, closing(tails):
         last = looked = time.monotonic()
         took, fresh = 0.0, False
         while not ended:
@@ -167,7 +167,7 @@ def _kind(path: Path) -> str:
     return "a broker log" if is_log(path) else "NDJSON"
 
 
-def _file(path: str, idle: float | None, ended: Asked) -> Iterator[bytes | Anew]:
+def _file(path: str, idle: float | None, ended: InterruptFlag) -> Iterator[bytes | Anew]:
     file = Path(path).open("rb", buffering=0)  # noqa: SIM115  another one may take its place
     last = time.monotonic()
     try:
@@ -204,7 +204,7 @@ def _replacing(file: FileIO, path: str) -> FileIO | None:
         return None
 
 
-def _standard_input(idle: float | None, ended: Asked) -> Iterator[bytes]:
+def _standard_input(idle: float | None, ended: InterruptFlag) -> Iterator[bytes]:
     source, last = sys.stdin.fileno(), time.monotonic()
     while not ended:
         if select.select([source], [], [], POLL)[0]:

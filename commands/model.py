@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
 
     chosen = [models.find_model(name) for name in args.name] or models.in_tier(args.tier)
     if args.list:
-        echo(models.table(chosen))
+        echo(models.models_table(chosen))
         return CONFORMS
     if args.export:
         return _export(chosen, args)
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
     done = models.run_models(chosen, on_done=report)
     if args.record:
-        echo(f"recorded in {models.record(done)}")
+        echo(f"recorded in {models.pin_results(done)}")
         return CONFORMS
     wrong = sum(not comparison.ok for comparison in done)
     for comparison in () if args.quiet else done:

@@ -26,7 +26,7 @@ from tidegauge.spark_check.place import AnyPath, at, on_a_path
 from tidegauge.spark_check.reports import report_of
 from tidegauge.spark_check.session import session
 from tidegauge.spark_check.work import fingerprint, judge_by
-from tidegauge.spec.interrupts import heard
+from tidegauge.spec.interrupts import noted_interrupts
 from tidegauge.traces.files.replacing import directory
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def followed(
 ) -> Report:
     """The same in a session that runs."""
     judge = judge_by(how.profile)
-    with heard() as asked:
+    with noted_interrupts() as asked:
         with task_failures(results), _quiet():
             batches = Batches(Tallied(how), say, note)
             before, query = last_look(results), _query(spark, folder, results, how, judge, batches)

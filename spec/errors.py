@@ -1,5 +1,5 @@
-"""What can go wrong before TLC has a verdict, said so that the reader knows what to do."""
+"""The error of the spec: something is missing or broken before TLC or z3 has a verdict."""
 
 
 class SpecError(Exception):
-    """Something the rooms of `spec` need is missing or broken; the message says what, where, and what to do."""
+    """Something that `spec` needs is missing or broken; the message says what, where, and what to do."""

@@ -1,7 +1,4 @@
-"""Ctrl-C, or a SIGTERM, that waits until nothing is under way. A second one waits for nothing.
-
-It stands in this room because the proofs start processes; the commands and the probe wait alike.
-"""
+"""Defer Ctrl-C and SIGTERM until a safe point. A second signal is not deferred."""
 
 import signal
 import threading
@@ -12,38 +9,39 @@ from types import FrameType
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Asked:
-    """Whether somebody wants the end."""
+class InterruptFlag:
+    """Whether a signal has asked for the end."""
 
     def __init__(self) -> None:
-        self._asked = False
+        self._set = False
 
-    def hear(self, _number: int, _frame: FrameType | None) -> None:
-        """The first signal waits, the next one does not."""
-        self._asked = True
+    def note(self, _number: int, _frame: FrameType | None) -> None:
+        """Handle the first signal: note it, and let the next one interrupt at once."""
+        self._set = True
         for number in _NUMBERS:
             signal.signal(number, signal.default_int_handler)
 
     def __bool__(self) -> bool:
-        return self._asked
+        return self._set
 
     def heed(self) -> None:
-        """Raises KeyboardInterrupt, once."""
-        if self._asked:
-            self._asked = False
+        """Raise KeyboardInterrupt if a signal was noted, once."""
+        if self._set:
+            self._set = False
             raise KeyboardInterrupt
 
 
 @contextmanager
-def heard() -> Iterator[Asked]:
-    """Signals are noted. Only the main thread hears them: any other has nothing to wait for."""
-    asked = Asked()
+def noted_interrupts() -> Iterator[InterruptFlag]:
+    """Note signals within the block instead of being interrupted by them."""
+    flag = InterruptFlag()
+    # Python delivers signals to the main thread only: in any other there is nothing to defer.
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield flag
         return
-    before = {number: signal.signal(number, asked.hear) for number in _NUMBERS}
+    before = {number: signal.signal(number, flag.note) for number in _NUMBERS}
     try:
-        yield asked
+        yield flag
     finally:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: it was not Python that set it
@@ -51,7 +49,7 @@ def heard() -> Iterator[Asked]:
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], None]]:
-    """Signals wait for the `heed` that this yields, at the latest for the end: it raises KeyboardInterrupt then."""
-    with heard() as asked:
-        yield asked.heed
-    asked.heed()
+    """Defer signals; calls of the yielded function, and the end of the block, raise KeyboardInterrupt if there was one."""
+    with noted_interrupts() as flag:
+        yield flag.heed
+    flag.heed()

@@ -1,4 +1,4 @@
-"""Where the room lies: its modules are files that TLC reads."""
+"""The directory of this package: its TLA+ modules are files that TLC reads."""
 
 from pathlib import Path
 

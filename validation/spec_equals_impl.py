@@ -27,7 +27,7 @@ from tidegauge.impl.releases import named
 from tidegauge.spec.checker.behaviour import view_of
 from tidegauge.spec.checker.graph import LabelledGraph, labelled_graph
 from tidegauge.spec.checker.models import Model, find_model
-from tidegauge.spec.checker.several import ALONE, Start, several
+from tidegauge.spec.checker.several import ONLY_RUN, TlcStart, run_several
 from tidegauge.spec.checker.tlc import Limits, run_tlc
 from tidegauge.spec.errors import SpecError
 from tidegauge.traces.model.bounds import bounds_of, control_bounds_of, control_profile_of, isr_bounds_of
@@ -117,14 +117,14 @@ def compare(compared: Compared, rules: Rules | None = None) -> Equality:
 def compare_all(every: Sequence[Compared], on_done: Callable[[Equality], None]) -> tuple[Equality, ...]:
     """Each of them, while TLC is at the next two; `on_done` hears of each, in the order given."""
     done: list[Equality] = []
-    with several(_theirs, every) as graphs:
+    with run_several(_theirs, every) as graphs:
         for compared, theirs in zip(every, graphs, strict=True):
             done.append(_held(compared, theirs))
             on_done(done[-1])
     return tuple(done)
 
 
-def _theirs(compared: Compared, start: Start = ALONE) -> LabelledGraph:
+def _theirs(compared: Compared, start: TlcStart = ONLY_RUN) -> LabelledGraph:
     return labelled_graph(find_model(compared.model), on_progress=None, start=start, **compared.constants)
 
 

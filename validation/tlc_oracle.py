@@ -20,7 +20,7 @@ from tidegauge.conformance.judging.progress import Echo
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.spec.checker.models import find_model
 from tidegauge.spec.checker.tlc import Limits
-from tidegauge.spec.validation.event_validation import Reported, Value, validate_events
+from tidegauge.spec.validation.event_validation import EventValue, Reported, validate_events
 from tidegauge.traces.columns import positions, to_columns
 from tidegauge.traces.model.bounds import bounds_of
 from tidegauge.traces.model.impl_walks import impl_walks
@@ -178,7 +178,7 @@ def reported(trace: Trace) -> list[Reported]:
     ]
 
 
-def _value(kind: FieldKind, value: object, position: Mapping[int, int]) -> Value:
+def _value(kind: FieldKind, value: object, position: Mapping[int, int]) -> EventValue:
     match kind, value:
         case _, None:
             return -1

@@ -1,12 +1,12 @@
-"""A run that TLC found as a sequence of labels and views, ready to become a trace: a counterexample, or a simulated one.
+"""A counterexample or a simulated run of TLC as a sequence of labels and views, from which a trace can be made.
 
 Rules of this file
 
-1. TLC names the actions of a counterexample without their arguments. So its states are walked once more, and each step that
-   is tried on the way is reported (spec/checker/graph.py): what leads from one state to the next is the label.
-2. A simulation reports each step it tries. It tries one action at a time, in all its ways, and takes one of them: where the
-   next one starts says which.
-3. A label or a state that was never reported would be a fault of ours and is raised.
+1. TLC names the actions of a counterexample without their arguments. So its states are walked once more with every step
+   reported (spec/checker/graph.py), and the label is that of the step from one state to the next.
+2. A simulation reports each step it tries. It tries one action at a time, in all its ways, and takes one of them: the state
+   from which it tries the next action shows which one.
+3. A label or a state that was never reported would be a bug of ours and raises SpecError.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +15,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tidegauge.spec.checker.cfg import named_brokers
-from tidegauge.spec.checker.graph import Label, Steps, View, reporting
+from tidegauge.spec.checker.graph import Label, StepReporter, View, reporting
 from tidegauge.spec.checker.models import Model
 from tidegauge.spec.checker.specification import specification_of
-from tidegauge.spec.checker.tlc import Limits, Outcome, Result, run_tlc
+from tidegauge.spec.checker.tlc import Limits, TlcOutcome, TlcResult, run_tlc
 from tidegauge.spec.checker.values import ModelValue
 from tidegauge.spec.errors import SpecError
 
@@ -45,7 +45,7 @@ SPECIFICATIONS: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
         ("MCELR", "MCAnybodySpec"): (),
     }
 )
-"""Those of a module whose states become traces, each with the actions whose steps are reported under other names."""
+"""By module and SPECIFICATION, those whose states become traces: the actions whose steps are reported under other names."""
 
 
 class Behaviour(NamedTuple):
@@ -55,11 +55,11 @@ class Behaviour(NamedTuple):
     states: tuple[View, ...]
     labels: tuple[Label, ...]
     tlc: str = ""
-    """the version of TLC that found it"""
+    """the version of TLC"""
 
 
 def view_of(state: Mapping[str, Any]) -> View:
-    """View of a state that TLC printed in full. Brokers are b1, b2, ... in that order."""
+    """Return the view of a state that TLC printed in full. Brokers are b1, b2, ... in that order."""
     order = sorted(state["log"], key=lambda broker: int(broker.name.removeprefix("b")))
 
     def index(broker: ModelValue) -> int:
@@ -70,6 +70,7 @@ def view_of(state: Mapping[str, Any]) -> View:
 
     def slot(message: Mapping[str, Any]) -> tuple[Any, ...]:
         reported = tuple(message[part] if isinstance(part, str) else part for part in _FIELDS[message["type"]])
+        # As in MCReplication!View, a log start of 0 is left out: most models delete nothing.
         return reported if message.get("logStart") != 0 else reported[:-1]
 
     brokers = tuple(
@@ -88,7 +89,7 @@ def view_of(state: Mapping[str, Any]) -> View:
     )
     controller = state["controller"]
     reported: View = (index(controller["leader"]), controller["epoch"], mask(controller["isr"]), mask(controller["live"]))
-    if "elr" in state and "waiting" not in state:  # where clients are shown, ELR's variables stand still
+    if "elr" in state and "waiting" not in state:  # in models with clients the variables of ELR never change
         reborn = tuple(mask(state["reborn"][b]) for b in order)
         reported = (*reported, mask(state["elr"]), index(state["lastLeader"]), mask(state["clean"]), reborn)
     deleted = (state["deleted"],) if state.get("deleted") else ()
@@ -101,25 +102,25 @@ def view_of(state: Mapping[str, Any]) -> View:
 
 
 def counterexample(model: Model, limits: Limits | None = None) -> Behaviour:
-    """The shortest failing run of a model that fails. Raises SpecError when it holds, or has no views."""
+    """Run a model that fails and return its shortest failing run. Raises SpecError when it holds, or has no views."""
     limits = limits or Limits(brief=model.tier == "small")
     _groups(model)
     return failing_behaviour(model, run_tlc(model.module, model.config().text(), limits=limits))
 
 
-def failing_behaviour(model: Model, result: Result) -> Behaviour:
-    """The run that TLC has found already. Raises SpecError when the model holds, or has no views."""
+def failing_behaviour(model: Model, result: TlcResult) -> Behaviour:
+    """Return the failing run of a result of TLC. Raises SpecError when the model holds, or has no views."""
     groups = _groups(model)
-    if result.outcome is not Outcome.SAFETY:
-        said = result.message or result.outcome.value
-        raise SpecError(f"{model.cfg}: expected a safety failure to show, seen {said}")
+    if result.outcome is not TlcOutcome.SAFETY:
+        seen = result.message or result.outcome.value
+        raise SpecError(f"{model.cfg}: expected a safety failure to show, seen {seen}")
     states = tuple(view_of(step.state) for step in result.counterexample)
     actions = [step.action for step in result.counterexample[1:]]
     return Behaviour(result.property, states, tuple(_labels(model, groups, states, actions)), result.version)
 
 
 def _groups(model: Model) -> tuple[str, ...]:
-    """The actions of a model that becomes a trace whose steps are reported under other names."""
+    """Return the actions of a model whose steps are reported under other names. Raises SpecError for one without views."""
     named = (model.module, model.config().specification or "none")
     if named not in SPECIFICATIONS:
         known = ", ".join(f"{specification} of {module}" for module, specification in SPECIFICATIONS)
@@ -131,11 +132,7 @@ def _groups(model: Model) -> tuple[str, ...]:
 
 
 def _labels(model: Model, groups: tuple[str, ...], states: Sequence[View], actions: Sequence[str]) -> Iterator[Label]:
-    """What leads from each state to the next one.
-
-    TLC calls an action that it cannot take apart (Crash) by its place, some Next. Where labels lead to the same state the
-    first one in alphabetical order is taken: a response is handled rather than lost.
-    """
+    """Yield the label of the step from each state to the next one."""
     init, following = specification_of(model)
     path = ",\n  ".join(_tla(state) for state in states)
     along = (
@@ -144,18 +141,20 @@ def _labels(model: Model, groups: tuple[str, ...], states: Sequence[View], actio
         f"AlongNext == along < Len(Path) /\\ {following} /\\ View' = Path[along + 1] /\\ along' = along + 1\n====\n"
     )
     config = reporting(model.config())._replace(specification="", init="AlongInit", next="AlongNext")
-    steps = Steps()
+    steps = StepReporter()
     run_tlc("Along", config.text(), extra_modules={"Along.tla": along}, limits=Limits(brief=True), on_line=steps.take)
     tried = steps.graph.edges()
     for action, (source, target) in zip(actions, pairwise(states), strict=True):
-        found = sorted(
+        # TLC names an action that it cannot split (Crash) by the relation it is in, some Next.
+        candidates = sorted(
             label
             for seen, label, to in tried
             if (seen, to) == (source, target) and (action in {label[0], *groups} or action.endswith("Next"))
         )
-        if not found:
+        if not candidates:
             raise SpecError(f"{model.cfg}: expected a reported {action} from {source} to {target}, seen none")
-        yield found[0]
+        # Several labels may lead to one state: in alphabetical order a response is handled rather than lost.
+        yield candidates[0]
 
 
 def _tla(value: Any) -> str:
@@ -165,7 +164,7 @@ def _tla(value: Any) -> str:
 def simulate(
     model: Model, count: int, *, steps: int, seed: int, brokers: int | None = None, **constants: int
 ) -> list[Behaviour]:
-    """`count` random runs of at most `steps` steps, beyond bounds that can be explored (MaxLog=12).
+    """Return `count` random runs of at most `steps` steps, also beyond bounds that can be explored (MaxLog=12).
 
     The same model, bounds and seed give the same runs with the same version of TLC.
     """
@@ -173,10 +172,10 @@ def simulate(
     config = reporting(model.config(**constants))
     if brokers is not None:
         config = config.with_constants(Broker=named_brokers(brokers))
-    steps_tried = Steps()
+    steps_tried = StepReporter()
     flags = ("-simulate", f"num={count}", "-depth", str(steps + 2), "-seed", str(seed))
     result = run_tlc(model.module, config.text(), flags=flags, limits=Limits(brief=True), on_line=steps_tried.take)
-    if result.outcome is not Outcome.SUCCESS:
+    if result.outcome is not TlcOutcome.SUCCESS:
         raise SpecError(f"{model.cfg}: expected TLC to simulate, seen {result.outcome.value}: {result.message}")
     runs = list(_runs(steps_tried, steps, result))
     if len(runs) != count:
@@ -184,8 +183,8 @@ def simulate(
     return runs
 
 
-def _runs(tried: Steps, most: int, result: Result) -> Iterator[Behaviour]:
-    """Runs begin in the first state, which no step leads back to. What a run tries last is not known to have been taken."""
+def _runs(tried: StepReporter, most: int, result: TlcResult) -> Iterator[Behaviour]:
+    """Split the steps of a simulation into runs of at most `most` steps."""
 
     def run() -> Behaviour:
         states, labels = tried.graph.states, tried.graph.labels
@@ -197,6 +196,7 @@ def _runs(tried: Steps, most: int, result: Result) -> Iterator[Behaviour]:
     taken: list[int] = []
     leads_to: dict[int, int] = {}
     for source, group in groupby(tried.steps, key=lambda step: step[0]):
+        # No step leads back to the initial state, so a run begins where it is the source.
         if path and source == path[0]:
             yield run()
             path, taken = [], []
@@ -205,6 +205,7 @@ def _runs(tried: Steps, most: int, result: Result) -> Iterator[Behaviour]:
                 raise SpecError(f"expected a step of the simulation to lead to {tried.graph.states[source]}, seen none")
             taken.append(leads_to[source])
         path.append(source)
+        # Which of these the run took shows in the source of the next group; of the last group it is never known.
         leads_to = {target: label for _, label, target in group}
     if path:
         yield run()

@@ -1,12 +1,12 @@
-"""A model's .cfg as a value: what TLC is told beside the modules.
+"""A model's .cfg as a value.
 
 Rules of this file
 
 1. TLC's syntax as far as the models use it: comments, CONSTANTS with `=` and `<-`, SPECIFICATION or INIT and NEXT,
-   INVARIANT, PROPERTY, CONSTRAINT, ACTION_CONSTRAINT, SYMMETRY, VIEW; each keyword also in its other number. Anything
+   INVARIANT, PROPERTY, CONSTRAINT, ACTION_CONSTRAINT, SYMMETRY, VIEW; each keyword also in singular or plural. Anything
    else is refused with its line: a cfg that is read in part would be another model.
-2. Values stay text, as TLC reads them; `number` and `members` say what is wrong where another kind was expected.
-3. A comment that opens the file says what the model is for and ends in "Expected: ...". Other comments are not kept.
+2. Values stay text, as TLC reads them; `number` and `members` report a value of another kind.
+3. A comment that opens the file states the purpose of the model and ends in "Expected: ...". Other comments are not kept.
 4. `text` writes the one layout that the files of spec/models have, so that reading and writing a file gives the same bytes.
 """
 
@@ -37,7 +37,7 @@ _KEYWORDS = frozenset({*_LISTS, *_SINGLE, *_CONSTANTS, *_UNREAD})
 
 
 class Cfg(NamedTuple):
-    """One cfg. `where` is its name in messages, `comment` its opening lines; "" and () where it says nothing."""
+    """One cfg. `where` is its name in messages, `comment` its opening lines; "" and () stand for parts that are absent."""
 
     where: str = "cfg"
     comment: tuple[str, ...] = ()
@@ -57,12 +57,12 @@ class Cfg(NamedTuple):
 
     @property
     def claim(self) -> str:
-        """What the model is for: the opening comment up to "Expected:"."""
+        """The purpose of the model: the opening comment up to "Expected:"."""
         return " ".join(self.comment).partition("Expected:")[0].strip()
 
     @property
     def expected(self) -> str:
-        """What the opening comment says the model gives; "" when it does not say."""
+        """The expected result in the opening comment; "" where there is none."""
         return " ".join(self.comment).partition("Expected:")[2].strip()
 
     @property
@@ -71,21 +71,21 @@ class Cfg(NamedTuple):
         return (*self.invariants, *self.properties)
 
     def number(self, name: str, default: int | None = None) -> int:
-        """The constant of that name, `default` where there is none. Raises SpecError when it is no number."""
+        """Return the constant of that name, `default` where there is none. Raises SpecError when it is no number."""
         value = self.constants.get(name, "no such constant" if default is None else str(default))
         if not re.fullmatch(r"-?\d+", value):
             raise SpecError(f"{self.where}: expected a number for the constant {name}, seen {value}")
         return int(value)
 
     def members(self, name: str) -> tuple[str, ...]:
-        """The members of the constant of that name. Raises SpecError when it is no set."""
+        """Return the members of the constant of that name. Raises SpecError when it is no set."""
         value = self.constants.get(name, "no such constant")
         if not value.startswith("{"):
             raise SpecError(f"{self.where}: expected a set for the constant {name}, seen {value}")
         return tuple(part for part in map(str.strip, value.strip("{}").split(",")) if part)
 
     def with_constants(self, **constants: int | Sequence[str]) -> "Cfg":
-        """Other values for constants: MaxLog=1, Broker=("b1", "b2"). Raises SpecError for one that the cfg does not have."""
+        """Set constants: MaxLog=1, Broker=("b1", "b2"). Raises SpecError for one that the cfg does not have."""
         unknown = sorted(set(constants) - set(self.constants))
         if unknown:
             raise SpecError(
@@ -96,15 +96,15 @@ class Cfg(NamedTuple):
         return self._replace(constants={**self.constants, **values})
 
     def with_substitutions(self, **operators: str) -> "Cfg":
-        """Operators put in for others: ReportStep="PrintStep". Those of the cfg give way."""
+        """Substitute operators: ReportStep="PrintStep". They replace those of the cfg."""
         return self._replace(substitutions={**self.substitutions, **operators})
 
     def without_properties(self) -> "Cfg":
-        """Nothing is checked: the whole graph is wanted even where a property fails."""
+        """Drop invariants and properties, for runs that need the whole graph even where a property fails."""
         return self._replace(invariants=(), properties=())
 
     def text(self) -> str:
-        """What TLC reads."""
+        """Return the text that TLC reads."""
         return "\n".join([*(f"\\* {line}".rstrip() for line in self.comment), *self._lines()]) + "\n"
 
     def _lines(self) -> Iterator[str]:
@@ -125,7 +125,7 @@ class Cfg(NamedTuple):
 
 
 def named_brokers(count: int) -> tuple[str, ...]:
-    """The first so many model values that MCReplication.tla names: b1, b2, b3."""
+    """Return the first `count` of the model values that MCReplication.tla names: b1, b2, b3."""
     return tuple(f"b{number}" for number in range(1, count + 1))
 
 
@@ -152,14 +152,14 @@ class _Tokens:
         self.at = 0
 
     def follows(self, *kinds: str) -> bool:
-        """Whether a word of one of those kinds comes next; a keyword is no name."""
+        """Return whether a word of one of those kinds comes next; a keyword is no name."""
         if self.at == len(self.words):
             return False
         kind, word, _ = self.words[self.at]
         return ("keyword" if word in _KEYWORDS else kind) in kinds
 
     def take(self, expected: str, *kinds: str) -> str:
-        """The next word. Raises SpecError when it is of another kind."""
+        """Take the next word. Raises SpecError when it is of another kind."""
         if not self.follows(*kinds):
             end = ("", "the end", self.words[-1][2] if self.words else 1)
             _, seen, line = self.words[self.at] if self.at < len(self.words) else end
@@ -168,7 +168,7 @@ class _Tokens:
         return self.words[self.at - 1][1]
 
     def refuse(self, expected: str) -> SpecError:
-        """The word just taken is not what was expected."""
+        """Return the error for a word just taken that is not what was expected."""
         _, seen, line = self.words[self.at - 1]
         return SpecError(f"{self.where}:{line}: expected {expected}, seen {seen}")
 
@@ -192,8 +192,8 @@ def parse_cfg(text: str, where: str = "cfg") -> Cfg:
             single[_SINGLE[keyword]] = tokens.take("a name", "name")
         else:
             raise tokens.refuse("a keyword that Tidegauge's models use, SPECIFICATION, INIT, NEXT, SYMMETRY and VIEW once")
-    said: dict[str, Any] = {**single, **{field: tuple(names) for field, names in lists.items()}}
-    return Cfg(where, _comment(text), constants=constants, substitutions=substitutions)._replace(**said)
+    parts: dict[str, Any] = {**single, **{field: tuple(names) for field, names in lists.items()}}
+    return Cfg(where, _comment(text), constants=constants, substitutions=substitutions)._replace(**parts)
 
 
 def _constant(tokens: _Tokens, constants: dict[str, str], substitutions: dict[str, str]) -> None:
@@ -208,6 +208,6 @@ def _constant(tokens: _Tokens, constants: dict[str, str], substitutions: dict[st
 
 
 def _comment(text: str) -> tuple[str, ...]:
-    """The lines of the comment that opens a cfg."""
+    """Return the lines of the comment that opens a cfg."""
     found = re.match(r"(?:\\\*[^\n]*\n?)*", text)
     return tuple(line.removeprefix("\\*").strip() for line in found[0].splitlines()) if found else ()

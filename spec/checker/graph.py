@@ -1,12 +1,12 @@
 """The labelled state graph of a model: every state, and every transition with the action that made it.
 
 TLC's own dumps name actions without their arguments, and are large. So the model is run with a next-state relation that
-begins with PrintSource, and with ReportStep replaced (MCReplication.tla): each state prints its view as TLC takes it up,
-then each step its label and the view it leads to. A view costs TLC more than the step itself; so printed, each state costs
-one and each step one, not two. That holds for one worker.
+begins with PrintSource, and with ReportStep replaced (MCReplication.tla): each state prints its view when TLC takes it up,
+then each step prints its label and the view it leads to. Printing a view costs TLC more than the step itself, and this way a
+step prints one view and not two. It works with one worker only.
 
-A label is (action name, ints...). A view is nested tuples of ints; MCReplication!View says which. Transitions are a set:
-TLC tries a step once for each way a guard can hold, so how often it prints one means nothing.
+A label is (action name, ints...). A view is nested tuples of ints, defined by MCReplication!View. Transitions are a set: TLC
+tries a step once for each way a guard can hold, so the number of times it prints one means nothing.
 """
 
 import json
@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 
 from tidegauge.spec.checker.cfg import Cfg
 from tidegauge.spec.checker.models import Model
-from tidegauge.spec.checker.several import ALONE, Start
+from tidegauge.spec.checker.several import ONLY_RUN, TlcStart
 from tidegauge.spec.checker.specification import specification_of
-from tidegauge.spec.checker.tlc import Limits, Outcome, run_tlc
+from tidegauge.spec.checker.tlc import Limits, TlcOutcome, run_tlc
 from tidegauge.spec.checker.transcript import OnProgress
 from tidegauge.spec.errors import SpecError
 
@@ -34,7 +34,7 @@ class LabelledGraph:
     transitions: set[tuple[int, int, int]] = field(default_factory=set)
 
     def edges(self) -> set[tuple[View, Label, View]]:
-        """The transitions spelled out."""
+        """Return the transitions with their states and labels."""
         return {(self.states[source], self.labels[label], self.states[target]) for source, label, target in self.transitions}
 
 
@@ -49,8 +49,8 @@ def _parse(text: str) -> tuple[Any, ...]:
     return parsed
 
 
-class Reporter:
-    """Takes the lines that PrintSource with PrintTarget print, or PrintStep; reads the text of each state and label once."""
+class GraphReporter:
+    """Builds the graph from the lines that PrintSource with PrintTarget print, or PrintStep."""
 
     def __init__(self) -> None:
         self.graph = LabelledGraph()
@@ -60,6 +60,7 @@ class Reporter:
 
     @staticmethod
     def _number(text: str, known: dict[str, int], values: list[tuple[Any, ...]]) -> int:
+        # Parsing is what takes time, and each state is printed once for every step that leads to it.
         number = known.get(text)
         if number is None:
             number = known[text] = len(values)
@@ -67,7 +68,8 @@ class Reporter:
         return number
 
     def take(self, line: str) -> tuple[int, int, int] | None:
-        """One line: a state, or a transition, which is returned too. TLC writes << >> for a function on 1..0, like <<>>."""
+        """Take one line: a state, or a transition, which is returned too."""
+        # TLC prints a function on 1..0 as << >>, which is <<>>.
         text = line.strip('"').replace('\\"', '"').replace("<< >>", "<<>>")
         kind, _, rest = text[2:-2].partition(", ")
         if kind == '"from"':
@@ -90,15 +92,15 @@ class Reporter:
         return step
 
 
-class Steps(Reporter):
-    """Keeps the transitions in the order they were tried, each as often as that, beside the graph they make."""
+class StepReporter(GraphReporter):
+    """Keeps the transitions in the order they were tried, with repetitions, besides the graph."""
 
     def __init__(self) -> None:
         super().__init__()
         self.steps: list[tuple[int, int, int]] = []
 
     def take(self, line: str) -> tuple[int, int, int] | None:
-        """One line: a state, or a transition."""
+        """Take one line: a state, or a transition."""
         step = super().take(line)
         if step is not None:
             self.steps.append(step)
@@ -106,21 +108,21 @@ class Steps(Reporter):
 
 
 def reporting(config: Cfg, printed: str = "PrintStep") -> Cfg:
-    """A cfg that checks nothing and has each step reported: MCReplication.tla has the operators that print."""
+    """Return a cfg that checks nothing and prints each step by the operator `printed` of MCReplication.tla."""
     return config.without_properties().with_substitutions(ReportStep=printed)
 
 
 def labelled_graph(
-    model: Model, *, on_progress: OnProgress | None = None, start: Start = ALONE, **constants: int
+    model: Model, *, on_progress: OnProgress | None = None, start: TlcStart = ONLY_RUN, **constants: int
 ) -> LabelledGraph:
-    """The whole graph of a model, under other bounds if named (MaxLog=1); `start` if it is one of several runs.
+    """Return the whole graph of a model, under other bounds if given (MaxLog=1); `start` if it is one of several runs.
 
-    Raises SpecError when TLC counted another one.
+    Raises SpecError when TLC counted another number of states.
     """
     init, following = specification_of(model)
     wrapper = f"---- MODULE Sources ----\nEXTENDS {model.module}\nSourcesNext == PrintSource \\/ {following}\n====\n"
     config = reporting(model.config(**constants), "PrintTarget")._replace(specification="", init=init, next="SourcesNext")
-    reporter = Reporter()
+    reporter = GraphReporter()
     result = run_tlc(
         "Sources",
         config.text(),
@@ -129,7 +131,7 @@ def labelled_graph(
         on_progress=on_progress,
         **start.options(Limits(brief=True)),
     )
-    if result.outcome is Outcome.ERROR:
+    if result.outcome is TlcOutcome.ERROR:
         raise SpecError(f"{model.cfg}: expected TLC to report its transitions, seen: {result.message}")
     graph = reporter.graph
     if len(graph.states) != result.distinct:

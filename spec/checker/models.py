@@ -1,14 +1,15 @@
-"""The models and what each is expected to give.
+"""The models, and comparing their results with what is pinned in models.toml.
 
 Rules of this file
 
-1. models.toml says what is expected; TLC says what is; a Comparison is every way in which they differ.
+1. A Comparison lists every way in which a result of TLC differs from the pins in models.toml.
 2. A model that must fail is right only if the named property fails, after the pinned number of states. Any other failure
    is a difference.
-3. TLC does not name a temporal property that is refuted, nor one of another module: a model that must fail so checks only
-   that one.
-4. What varies with the machine or with how TLC walks (seconds, states generated, how long a run is that refutes liveness)
-   is recorded and never compared. The counts of a failing model depend on where TLC stopped, so they are not either.
+3. TLC names no temporal property that is refuted, and none of another module: a model that must fail in this way checks
+   only that one.
+4. Numbers that vary with the machine or with the order of the search (seconds, states generated, the length of a run that
+   refutes liveness) are recorded and never compared; nor are the counts of a failing model, which depend on where TLC
+   stopped.
 """
 
 import re
@@ -19,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from tidegauge.spec.checker.cfg import Cfg, parse_cfg
-from tidegauge.spec.checker.several import ALONE, Start, several
-from tidegauge.spec.checker.tlc import Limits, Outcome, Result, run_tlc
+from tidegauge.spec.checker.several import ONLY_RUN, TlcStart, run_several
+from tidegauge.spec.checker.tlc import Limits, TlcOutcome, TlcResult, run_tlc
 from tidegauge.spec.checker.transcript import OnProgress
 from tidegauge.spec.errors import SpecError
 from tidegauge.spec.place import SPEC
@@ -41,7 +42,7 @@ class Model:
 
     @property
     def cfg(self) -> str:
-        """Its cfg below spec/models."""
+        """The path of its cfg below spec/models."""
         return f"{self.module}/{self.name}.cfg"
 
     property: str = ""
@@ -52,22 +53,22 @@ class Model:
     repaired: str = ""
 
     def config(self, **constants: int) -> Cfg:
-        """Its cfg, with other numbers for the constants named: MaxLog=1."""
+        """Read its cfg, with other numbers for the given constants: MaxLog=1."""
         text = (SPEC / "models" / self.cfg).read_text(encoding="utf-8")
         return parse_cfg(text, self.cfg).with_constants(**constants)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A model, what TLC found, and a line for each way in which that is not what is pinned."""
+    """A model, its result, and a line for each difference from the pins."""
 
     model: Model
-    result: Result
+    result: TlcResult
     differences: tuple[str, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether everything pinned was found."""
+        """Whether the result is as pinned."""
         return not self.differences
 
     def __str__(self) -> str:
@@ -75,7 +76,7 @@ class Comparison:
         found = result.outcome.value + (f" of {result.property}" if result.property else "")
         if result.counterexample:
             found += f" after {len(result.counterexample)} states"
-        elif result.outcome is Outcome.SUCCESS:
+        elif result.outcome is TlcOutcome.SUCCESS:
             found += f", {result.distinct} states, depth {result.depth}"
         head = f"{'ok  ' if self.ok else 'FAIL'} {model.cfg}: {found} ({result.seconds:.1f} s)"
         return "\n".join([head, *(f"     {difference}" for difference in self.differences)])
@@ -90,23 +91,23 @@ def _model(entry: dict[str, Any], where: str) -> Model:
     if missing:
         raise SpecError(f"{where}: expected {', '.join(missing)}, seen none: add it")
     model = Model(**entry)
-    outcomes = [outcome.value for outcome in Outcome if outcome is not Outcome.ERROR]
+    outcomes = [outcome.value for outcome in TlcOutcome if outcome is not TlcOutcome.ERROR]
     for seen, allowed in ((model.expect, outcomes), (model.tier, TIERS), (model.mode, MODES)):
         if seen not in allowed:
             raise SpecError(f"{where}: expected one of {', '.join(allowed)}; seen {seen!r}")
-    if model.expect in {Outcome.SAFETY.value, Outcome.LIVENESS.value} and not model.property:
+    if model.expect in {TlcOutcome.SAFETY.value, TlcOutcome.LIVENESS.value} and not model.property:
         raise SpecError(f"{where}: expected the property that must fail, seen none: add property = ...")
     if not (SPEC / "models" / model.cfg).is_file():
         raise SpecError(f"{where}: expected the file models/{model.cfg}, seen none")
     if model.repaired and not (SPEC / "models" / model.module / f"{model.repaired}.cfg").is_file():
         raise SpecError(f"{where}: expected a repaired model beside it, seen no {model.repaired}.cfg")
-    if model.expect == Outcome.LIVENESS.value and _only_property(model) != model.property:
+    if model.expect == TlcOutcome.LIVENESS.value and _only_property(model) != model.property:
         raise SpecError(f"{where}: expected PROPERTY {model.property} and no other one in its cfg, seen another")
     return model
 
 
 def load_models(text: str | None = None) -> tuple[Model, ...]:
-    """The models of models.toml, or of `text`. Raises SpecError with the entry that is wrong."""
+    """Load the models of models.toml, or of `text`. Raises SpecError with the entry that is wrong."""
     if text is None:
         text = (SPEC / "models.toml").read_text(encoding="utf-8")
     try:
@@ -121,7 +122,7 @@ def load_models(text: str | None = None) -> tuple[Model, ...]:
 
 
 def find_model(name: str) -> Model:
-    """The model of that name ("Small") or cfg. Raises SpecError with the names there are."""
+    """Return the model of that name ("Small") or cfg. Raises SpecError with the names of all models."""
     models = load_models()
     for model in models:
         if name in {model.name, model.cfg}:
@@ -130,28 +131,29 @@ def find_model(name: str) -> Model:
 
 
 def _only_property(model: Model) -> str:
-    """The temporal property a model checks; "" when it checks none or several."""
+    """Return the temporal property a model checks; "" when it checks none or several."""
     checked = model.config().properties
     return checked[0] if len(checked) == 1 else ""
 
 
-def compare(model: Model, result: Result) -> Comparison:
-    """Hold what TLC found against what is pinned."""
-    if result.outcome is Outcome.ERROR:
+def compare_with_pins(model: Model, result: TlcResult) -> Comparison:
+    """Compare a result with the pins of its model."""
+    if result.outcome is TlcOutcome.ERROR:
         return Comparison(model, result, (f"expected {model.expect}, seen no verdict: {result.message}",))
     differences: list[str] = []
 
-    def hold(what: str, expected: Any, seen: Any) -> None:
+    def check(what: str, expected: Any, seen: Any) -> None:
         if expected not in {None, ""} and expected != seen:
             differences.append(f"{what}: expected {expected}, seen {seen}")
 
-    hold("outcome", model.expect, result.outcome.value)
-    hold("property", model.property, result.property or _only_property(model))
-    if model.expect != Outcome.LIVENESS.value:
-        hold("states of the counterexample", model.length, len(result.counterexample))
-    if model.expect == Outcome.SUCCESS.value and result.outcome is Outcome.SUCCESS:
-        hold("distinct states", model.distinct, result.distinct)
-        hold("depth", model.depth, result.depth)
+    check("outcome", model.expect, result.outcome.value)
+    # TLC does not name a temporal property that it refutes (rule 3).
+    check("property", model.property, result.property or _only_property(model))
+    if model.expect != TlcOutcome.LIVENESS.value:
+        check("states of the counterexample", model.length, len(result.counterexample))
+    if model.expect == TlcOutcome.SUCCESS.value and result.outcome is TlcOutcome.SUCCESS:
+        check("distinct states", model.distinct, result.distinct)
+        check("depth", model.depth, result.depth)
     if differences:
         differences.append(f"if this is right, record it; if not, look at what changed in {model.module}.tla and below it")
     return Comparison(model, result, tuple(differences))
@@ -162,15 +164,15 @@ def run_model(
     *,
     limits: Limits | None = None,
     on_progress: OnProgress | None = None,
-    start: Start = ALONE,
+    start: TlcStart = ONLY_RUN,
 ) -> Comparison:
     """Run TLC on one model and compare; `start` if it is one of several."""
     options = start.options(limits or Limits(brief=model.tier == "small"))
-    return compare(model, run_tlc(model.module, model.config().text(), on_progress=on_progress, **options))
+    return compare_with_pins(model, run_tlc(model.module, model.config().text(), on_progress=on_progress, **options))
 
 
 def in_tier(tier: str) -> tuple[Model, ...]:
-    """The models of a tier and of the cheaper ones, in the order of models.toml."""
+    """Return the models of a tier and of the cheaper ones, in the order of models.toml."""
     if tier not in TIERS:
         raise SpecError(f"expected a tier, one of {', '.join(TIERS)}; seen {tier!r}")
     return tuple(model for model in load_models() if TIERS.index(model.tier) <= TIERS.index(tier))
@@ -179,9 +181,9 @@ def in_tier(tier: str) -> tuple[Model, ...]:
 def run_models(
     models: Sequence[Model], *, limits: Limits | None = None, on_done: Callable[[Comparison], None] | None = None
 ) -> tuple[Comparison, ...]:
-    """Run models two at a time; `on_done` hears of each, in the order given."""
+    """Run models two at a time; `on_done` is called with each comparison, in the order given."""
     done: list[Comparison] = []
-    with several(lambda model, start: run_model(model, limits=limits, start=start), models) as found:
+    with run_several(lambda model, start: run_model(model, limits=limits, start=start), models) as found:
         for comparison in found:
             done.append(comparison)
             if on_done:
@@ -207,8 +209,8 @@ def _pins(comparison: Comparison) -> dict[str, str]:
 
 
 def recorded(text: str, comparisons: Iterable[Comparison]) -> str:
-    """The text of models.toml with what was found pinned; comments and order stay. Runs without a verdict change nothing."""
-    found = {c.model.name: _pins(c) for c in comparisons if c.result.outcome is not Outcome.ERROR}
+    """Return the text of models.toml with new pins; comments and order stay. Runs without a verdict change nothing."""
+    found = {c.model.name: _pins(c) for c in comparisons if c.result.outcome is not TlcOutcome.ERROR}
     blocks = re.split(r"(?=^\[\[model\]\]$)", text, flags=re.MULTILINE)
     for number, block in enumerate(blocks):
         name = re.search(r'^name = "(.+)"$', block, flags=re.MULTILINE)
@@ -218,7 +220,7 @@ def recorded(text: str, comparisons: Iterable[Comparison]) -> str:
 
 
 def _pinned(block: str, pins: dict[str, str]) -> str:
-    """One entry with its pins replaced, or added after its last line that has a value."""
+    """Replace the pins of one entry, or add them after its last line that has a value."""
     for key, value in pins.items():
         line = re.compile(rf"^{key} = .*$", re.MULTILINE)
         if line.search(block):
@@ -229,15 +231,15 @@ def _pinned(block: str, pins: dict[str, str]) -> str:
     return block
 
 
-def record(comparisons: Iterable[Comparison], path: Path | None = None) -> Path:
-    """Pin what was found in models.toml (needs a checkout that can be written)."""
+def pin_results(comparisons: Iterable[Comparison], path: Path | None = None) -> Path:
+    """Write the results into models.toml as pins; needs a checkout that can be written."""
     path = path or SPEC / "models.toml"
     path.write_text(recorded(path.read_text(encoding="utf-8"), comparisons), encoding="utf-8")
     return path
 
 
-def table(models: Iterable[Model]) -> str:
-    """The models as a Markdown table: what README.md shows."""
+def models_table(models: Iterable[Model]) -> str:
+    """Return the models as a Markdown table."""
     lines = ["| module | cfg | expected | states | depth | about |", "|---|---|---|---|---|---|"]
     for model in models:
         expected = model.expect + (f": {model.property}, {model.length} states" if model.property else "")

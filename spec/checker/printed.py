@@ -1,11 +1,4 @@
-"""What a spec prints (TLC!PrintT), read through a pipe of its own while TLC runs.
-
-Rules of this file
-
-1. To its standard output TLC writes each line by itself, and who reads it is woken for each. To a file of the user's
-   (-userFile) it writes kilobytes at a time. That file is a pipe.
-2. The pipe is open for writing here, too, until the process has ended: so neither end waits for a JVM that never opened it.
-"""
+"""Read the lines that a spec prints (TLC!PrintT) through a pipe of its own while TLC runs."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -15,18 +8,20 @@ from pathlib import Path
 
 PIPE = "printed"
 PRINTS = ("-userFile", PIPE)
-"""What TLC is told, where it runs in the directory that the pipe is in."""
+"""The option of TLC. To standard output it writes each line on its own, which wakes the reader each time; to a user file it
+writes kilobytes at a time. The pipe is that file."""
 
 OnLine = Callable[[str], object]
 
 
 @contextmanager
 def printed(work: Path, on_line: OnLine, end: Callable[[], object]) -> Iterator[None]:
-    """While a process runs in `work`: `on_line` gets each line that its spec prints.
+    """Call `on_line` with each line that the spec of a process in `work` prints.
 
-    The body waits for the process. What either raises has the process ended by `end`, and is raised.
+    The body waits for the process. An exception of either ends the process with `end`, and is raised.
     """
     reader = os.open(work / PIPE, os.O_RDONLY | os.O_NONBLOCK)
+    # Held open until the process has ended: the reader must not wait for a JVM that never opens the pipe.
     writer = os.open(work / PIPE, os.O_WRONLY)
     os.set_blocking(reader, True)
 

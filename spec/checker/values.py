@@ -8,7 +8,7 @@
 | {a, b} | frozenset |
 | [field |-> a], (x :> a @@ y :> b) | dict |
 
-A dict cannot stand in a frozenset, so a set of records or functions is read as a tuple of its members instead.
+A frozenset cannot hold dicts, so a set of records or functions becomes a tuple of its members.
 """
 
 import re
@@ -20,7 +20,7 @@ _TOKEN = re.compile(r'\s*(?:(-?\d+)|"((?:[^"\\]|\\.)*)"|(<<|>>|\|->|:>|@@|\.\.|[
 
 @dataclass(frozen=True)
 class ModelValue:
-    """A TLA+ model value; equal to nothing but itself."""
+    """A TLA+ model value; equal only to itself."""
 
     name: str
 
@@ -84,7 +84,7 @@ class _Reader:
         raise ValueError(f"expected a TLA+ value, seen {token!r}")
 
     def span(self, low: int) -> Any:
-        """An interval, a..b, is how TLC prints some sets of ints."""
+        """Return the set of an interval, a..b, which is how TLC prints some sets of ints; else `low`."""
         if not self.sees(".."):
             return low
         self.advance()
@@ -117,7 +117,7 @@ class _Reader:
 
 
 def parse_value(text: str) -> Any:
-    """The Python value of `text`. Raises ValueError when it is not one TLA+ value."""
+    """Return the Python value of `text`. Raises ValueError when it is not one TLA+ value."""
     reader = _Reader(text)
     value = reader.value()
     if reader.kind != "end":
@@ -126,7 +126,7 @@ def parse_value(text: str) -> Any:
 
 
 def parse_state(text: str) -> dict[str, Any]:
-    r"""The variables of one state, printed by TLC as a list of `/\ name = value`."""
+    r"""Parse one state, which TLC prints as a list of `/\ name = value`."""
     state: dict[str, Any] = {}
     for part in re.split(r"^/\\ ", text.strip(), flags=re.MULTILINE):
         if part.strip():

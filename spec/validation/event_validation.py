@@ -1,11 +1,11 @@
-"""Traces of schema v1 against the spec: TLC says which of them the spec can tell. The referee of the judge.
+"""Validate traces of schema v1 against the spec: TLC decides which of them the spec can produce. The oracle of the judge.
 
 Rules of this file
 
-1. TraceEvents.tla holds what a step tells. Nothing here knows an action: an event is a node, a name and numbers.
-2. All traces go into one tree and one run: traces that begin alike are tried once as far as they do, and a mutant costs no
-   more than what stands behind the change.
-3. The furthest event that was reached is told, so a rejected trace says where.
+1. TraceEvents.tla defines the events of a step. Nothing here knows an action: an event is a node, a name and numbers.
+2. All traces go into one prefix tree and one run: a common prefix is tried once, so a mutant of a trace costs no more than
+   the events after the change.
+3. The furthest event that was reached is reported, so a rejected trace shows where.
 """
 
 import time
@@ -13,24 +13,24 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tidegauge.spec.checker.models import Model
-from tidegauge.spec.checker.tlc import Limits, Outcome, run_tlc
+from tidegauge.spec.checker.tlc import Limits, TlcOutcome, run_tlc
 from tidegauge.spec.errors import SpecError
 from tidegauge.spec.validation.trace_validation import TlcVerdict, Validation, trace_config
 
-Value = int | tuple[tuple[int, int], ...]
+EventValue = int | tuple[tuple[int, int], ...]
 """A number, a bit mask, or the entries of an epoch cache."""
 
 
 class Reported(NamedTuple):
-    """An event as TraceEvents.tla reads it: the number of its node, its name, the fields it tells."""
+    """An event as TraceEvents.tla reads it: the number of its node, its name, its fields."""
 
     node: int
     event: str
-    fields: Mapping[str, Value]
+    fields: Mapping[str, EventValue]
 
 
 class _Tree:
-    """Nodes from 1; `paths` holds for each trace the nodes behind its events."""
+    """A prefix tree with nodes from 1; `paths` has, for each trace, the node that each of its events leads to."""
 
     def __init__(self, traces: Sequence[Sequence[Reported]]) -> None:
         self.events: dict[str, int] = {}
@@ -64,7 +64,7 @@ def _record(reported: Reported) -> str:
     return f'[node |-> {reported.node}, event |-> "{reported.event}", fields |-> {f"[{fields}]" if fields else "<<>>"}]'
 
 
-def _value(value: Value) -> str:
+def _value(value: EventValue) -> str:
     if isinstance(value, tuple):
         return "<<" + ", ".join(f"<<{epoch}, {start}>>" for epoch, start in value) + ">>"
     return str(value)
@@ -73,7 +73,7 @@ def _value(value: Value) -> str:
 def validate_events(
     traces: Sequence[Sequence[Reported]], model: Model, *, brokers: int, max_fetch: int = 1, limits: Limits | None = None
 ) -> Validation:
-    """Ask TLC which traces the spec can tell under the profile of `model`. Raises SpecError when TLC has no verdict.
+    """Ask TLC which traces the spec can produce under the profile of `model`. Raises SpecError when TLC has no verdict.
 
     `max_fetch`: records in one response, at most. `matched` in a verdict counts events.
     """
@@ -89,7 +89,7 @@ def validate_events(
         limits=limits,
         on_line=lambda line: reached.add(int(line.strip("<> "))),
     )
-    if result.outcome is not Outcome.SUCCESS:
+    if result.outcome is not TlcOutcome.SUCCESS:
         raise SpecError(f"expected TLC to try the traces, seen {result.outcome.value}: {result.message}")
     verdicts = tuple(TlcVerdict(path[-1] in reached, sum(node in reached for node in path)) for path in tree.paths)
     return Validation(verdicts, sum(map(len, traces)), time.monotonic() - started)

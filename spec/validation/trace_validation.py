@@ -1,11 +1,11 @@
-"""Many traces against the spec in one run of TLC: the slow referee of the judge, and the baseline it is timed against.
+"""Validate many traces against the spec in one run of TLC.
 
 Rules of this file
 
-1. A trace is a sequence of observations, one per step of the spec: which action, at which broker, and what was seen of
-   that broker afterwards. UNKNOWN leaves a value open; TLC looks for any behaviour that fits.
+1. A trace is a sequence of observations, one per step of the spec: the action, the broker, and the state of that broker
+   afterwards. UNKNOWN leaves a value open; TLC looks for any behaviour that fits.
 2. All traces go into one module and one run: a JVM for each would cost a second per trace.
-3. The furthest matched observation of each trace is told, so a rejected trace says where.
+3. The furthest matched observation of each trace is reported, so a rejected trace shows where.
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from tidegauge.spec.checker.cfg import Cfg, named_brokers
 from tidegauge.spec.checker.graph import Label, View
 from tidegauge.spec.checker.models import Model
-from tidegauge.spec.checker.tlc import Limits, Outcome, run_tlc
+from tidegauge.spec.checker.tlc import Limits, TlcOutcome, run_tlc
 from tidegauge.spec.errors import SpecError
 
 UNKNOWN = -2
@@ -35,8 +35,8 @@ ACTIONS = _CONTROLLER | _WITH_PEER | _BROKER
 
 
 @dataclass(frozen=True)
-class Observation:
-    """One step as far as it was seen; TraceReplication.tla says what each field is. Brokers are numbers from 0."""
+class StepObservation:
+    """One step as far as it was observed; TraceReplication.tla defines the fields. Brokers are numbers from 0."""
 
     action: str
     node: int
@@ -63,15 +63,15 @@ class Validation(NamedTuple):
     seconds: float
 
 
-def observe(
+def observe_behaviour(
     states: Sequence[View], labels: Sequence[Label], keep: Iterable[str] = ("leo", "hw", "epoch")
-) -> list[Observation]:
-    """A path of views and labels as observations that tell the fields in `keep` and, always, node and peer."""
-    kept = set(keep)
-    unknown = kept - {field.name for field in fields(Observation)}
+) -> list[StepObservation]:
+    """Turn a path of views and labels into observations with the fields in `keep`, and node and peer always."""
+    names = set(keep)
+    unknown = names - {field.name for field in fields(StepObservation)}
     if unknown:
         raise SpecError(f"expected fields of an observation, seen {', '.join(sorted(unknown))}")
-    seen: list[Observation] = []
+    seen: list[StepObservation] = []
     for label, (brokers, controller, _, _) in zip(labels, states[1:], strict=True):
         name, first, *rest = label
         if name in _CONTROLLER:
@@ -81,14 +81,16 @@ def observe(
             log, hw, _, _, role, epoch, leader, *_ = brokers[first]
             reported = {"leo": len(log), "hw": hw, "epoch": epoch, "leader": leader, "role": role}
             node, peer = first, rest[0] if name in _WITH_PEER else UNKNOWN
-        seen.append(Observation(name, node, peer, **{field: value for field, value in reported.items() if field in kept}))
+        seen.append(
+            StepObservation(name, node, peer, **{field: value for field, value in reported.items() if field in names})
+        )
     return seen
 
 
-def _written(traces: Sequence[Sequence[Observation]]) -> str:
-    names = [field.name for field in fields(Observation)]
+def _written(traces: Sequence[Sequence[StepObservation]]) -> str:
+    names = [field.name for field in fields(StepObservation)]
 
-    def record(observation: Observation) -> str:
+    def record(observation: StepObservation) -> str:
         if observation.action not in ACTIONS:
             raise SpecError(
                 f"expected an action of Replication.tla, one of {', '.join(sorted(ACTIONS))}; seen {observation.action!r}"
@@ -101,15 +103,15 @@ def _written(traces: Sequence[Sequence[Observation]]) -> str:
 
 
 def trace_config(model: Model, brokers: int, **constants: int) -> Cfg:
-    """The cfg of `model` for traces of so many brokers, without its checks; other constants if named (MaxFetch=4)."""
+    """Return the cfg of `model` for traces of so many brokers, without its checks; other constants if given (MaxFetch=4)."""
     if not 1 <= brokers <= 3:
         raise SpecError(f"expected 1 to 3 brokers, as MCReplication.tla names three; seen {brokers}")
     config = model.config(**constants).without_properties().with_constants(Broker=named_brokers(brokers))
     return config._replace(specification="TraceSpec")
 
 
-def validate(
-    traces: Sequence[Sequence[Observation]], model: Model, *, brokers: int = 2, limits: Limits | None = None
+def validate_traces(
+    traces: Sequence[Sequence[StepObservation]], model: Model, *, brokers: int = 2, limits: Limits | None = None
 ) -> Validation:
     """Ask TLC which traces the spec allows under the profile of `model`. Raises SpecError when TLC has no verdict."""
     if not traces:
@@ -128,7 +130,7 @@ def validate(
         limits=limits,
         on_line=take,
     )
-    if result.outcome is not Outcome.SUCCESS:
+    if result.outcome is not TlcOutcome.SUCCESS:
         raise SpecError(f"expected TLC to try the traces, seen {result.outcome.value}: {result.message}")
     verdicts = tuple(TlcVerdict(reached == len(trace), reached) for reached, trace in zip(furthest, traces, strict=True))
     return Validation(verdicts, sum(map(len, traces)), time.monotonic() - started)

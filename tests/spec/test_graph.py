@@ -7,7 +7,7 @@ import pytest
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.explored.explore import Graph, Walker, explore
 from tidegauge.spec.checker.behaviour import Behaviour
-from tidegauge.spec.checker.graph import Reporter, labelled_graph, reporting
+from tidegauge.spec.checker.graph import GraphReporter, labelled_graph, reporting
 from tidegauge.spec.checker.models import find_model
 from tidegauge.spec.checker.specification import specification_of
 from tidegauge.spec.checker.tlc import run_tlc
@@ -55,7 +55,7 @@ def test_a_view_that_hides_a_variable_is_found(monkeypatch: pytest.MonkeyPatch) 
 
     blind = tlc.modules()["MCReplication.tla"].replace("committed, crashes>>", "committed, 0>>")
 
-    def run(*args: Any, extra_modules: dict[str, str], **kwargs: Any) -> tlc.Result:
+    def run(*args: Any, extra_modules: dict[str, str], **kwargs: Any) -> tlc.TlcResult:
         return run_tlc(*args, extra_modules={**extra_modules, "MCReplication.tla": blind}, **kwargs)
 
     monkeypatch.setattr(graph, "run_tlc", run)
@@ -79,7 +79,7 @@ def test_the_pinned_counts_are_the_explorers(name: str) -> None:
 
 def test_lines_are_read_once_each_and_duplicates_are_one_transition() -> None:
     """The same step printed twice is one transition; its states and label are numbered once."""
-    reporter = Reporter()
+    reporter = GraphReporter()
     step = r'"<<\"step\", <<\"Restart\", 0>>, \"to\", <<<<2>>, 7>>>>"'
     for line in (r'"<<\"from\", <<<<>>, -1>>>>"', step, step):
         reporter.take(line)
@@ -89,7 +89,7 @@ def test_lines_are_read_once_each_and_duplicates_are_one_transition() -> None:
 
 def test_a_step_starts_from_the_state_named_last() -> None:
     """By a line of its own, which all steps after it share, or in the step's own line."""
-    reporter = Reporter()
+    reporter = GraphReporter()
     restart = r'"<<\"step\", <<\"Restart\", 0>>, \"to\", <<7>>{}>>"'
     numbers = [
         reporter.take(line)
@@ -107,13 +107,13 @@ def test_a_step_starts_from_the_state_named_last() -> None:
 def test_a_step_from_nowhere_is_an_error() -> None:
     """Its source is never guessed."""
     with pytest.raises(SpecError, match="the state that a step starts from, seen none"):
-        Reporter().take(r'"<<\"step\", <<\"Restart\", 0>>, \"to\", <<7>>>>"')
+        GraphReporter().take(r'"<<\"step\", <<\"Restart\", 0>>, \"to\", <<7>>>>"')
 
 
 def test_a_line_that_is_no_report_is_an_error() -> None:
     """What a spec prints for other reasons is not taken for a transition."""
     with pytest.raises(SpecError, match="expected a reported state or step"):
-        Reporter().take('"<<1, 2>>"')
+        GraphReporter().take('"<<1, 2>>"')
 
 
 @pytest.mark.tlc

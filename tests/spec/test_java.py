@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.spec.checker import java
-from tidegauge.spec.checker.java import Java, find_java, spark_java_home, version_of
+from tidegauge.spec.checker.java import Java, find_java, java_version, spark_java_home
 from tidegauge.spec.errors import SpecError
 
 
@@ -27,7 +27,7 @@ def saying(version: str) -> str:
 @pytest.mark.parametrize(("said", "version"), [("17.0.15", 17), ("25", 25), ("1.8.0_452", 8), ("21-ea", 21)])
 def test_version_is_the_feature_version(tmp_path: Path, said: str, version: int) -> None:
     """The feature version is read from old and new forms alike."""
-    assert version_of(fake_java(tmp_path, saying(said))) == version
+    assert java_version(fake_java(tmp_path, saying(said))) == version
 
 
 def test_java_home_wins_over_path(tmp_path: Path) -> None:

@@ -10,21 +10,21 @@ from tidegauge.spec.checker import models, several
 from tidegauge.spec.checker.models import (
     Comparison,
     Model,
-    compare,
+    compare_with_pins,
     find_model,
     in_tier,
     load_models,
+    models_table,
     recorded,
     run_model,
-    table,
 )
-from tidegauge.spec.checker.tlc import Outcome, Result
+from tidegauge.spec.checker.tlc import TlcOutcome, TlcResult
 from tidegauge.spec.errors import SpecError
 from tidegauge.spec.place import SPEC
 
 ROOM = SPEC / "models"
 MODEL = Model("MCReplication", "Small", "exhaustive", "success", "small", distinct=7, depth=3)
-FOUND = Result(Outcome.SUCCESS, "", 20, 7, 3, (), 1.0)
+FOUND = TlcResult(TlcOutcome.SUCCESS, "", 20, 7, 3, (), 1.0)
 
 SEEDS = [model for model in load_models() if model.module == "MCSeeds"]
 TRIED = [
@@ -125,7 +125,7 @@ def test_a_tier_is_told_in_the_order_of_the_file(monkeypatch: pytest.MonkeyPatch
 
     def ran(model: Model, **_: object) -> Comparison:
         time.sleep(0.02 if model.name == "Small" else 0.0)
-        return compare(model, FOUND)
+        return compare_with_pins(model, FOUND)
 
     monkeypatch.setattr(models, "run_model", ran)
     monkeypatch.setattr(several, "warm_start", lambda *_: ())
@@ -144,15 +144,15 @@ def test_a_tier_holds_the_cheaper_ones_and_large_is_asked_for_by_name() -> None:
 @pytest.mark.parametrize(
     ("found", "difference"),
     [
-        (Result(Outcome.SUCCESS, "", 20, 8, 3, (), 1.0), "distinct states: expected 7, seen 8"),
-        (Result(Outcome.SUCCESS, "", 20, 7, 4, (), 1.0), "depth: expected 3, seen 4"),
-        (Result(Outcome.SAFETY, "TypeOK", 20, 7, 3, (), 1.0), "outcome: expected success, seen safety failure"),
-        (Result(Outcome.ERROR, "", -1, -1, -1, (), 1.0, "Rules.tla:3:1: no"), "seen no verdict: Rules.tla:3:1: no"),
+        (TlcResult(TlcOutcome.SUCCESS, "", 20, 8, 3, (), 1.0), "distinct states: expected 7, seen 8"),
+        (TlcResult(TlcOutcome.SUCCESS, "", 20, 7, 4, (), 1.0), "depth: expected 3, seen 4"),
+        (TlcResult(TlcOutcome.SAFETY, "TypeOK", 20, 7, 3, (), 1.0), "outcome: expected success, seen safety failure"),
+        (TlcResult(TlcOutcome.ERROR, "", -1, -1, -1, (), 1.0, "Rules.tla:3:1: no"), "seen no verdict: Rules.tla:3:1: no"),
     ],
 )
-def test_a_difference_is_named(found: Result, difference: str) -> None:
+def test_a_difference_is_named(found: TlcResult, difference: str) -> None:
     """A result that is not the pinned one says which number or word differs, and which was expected."""
-    comparison = compare(MODEL, found)
+    comparison = compare_with_pins(MODEL, found)
     assert not comparison.ok
     assert difference in str(comparison)
     assert str(comparison).startswith("FAIL MCReplication/Small.cfg")
@@ -162,35 +162,35 @@ def test_the_wrong_property_failing_is_a_difference() -> None:
     """A model that must fail in one way is not right when it fails in another."""
     model = find_model("HwOnly")
     steps = ((),) * (model.length or 0)
-    right = Result(Outcome.SAFETY, "LeaderCompleteness", 1, 1, 1, steps, 1.0)  # type: ignore[arg-type]
-    wrong = Result(Outcome.SAFETY, "TypeOK", 1, 1, 1, steps, 1.0)  # type: ignore[arg-type]
-    longer = Result(Outcome.SAFETY, "LeaderCompleteness", 1, 1, 1, (*steps, ()), 1.0)  # type: ignore[arg-type]
-    assert compare(model, right).ok
-    assert "property: expected LeaderCompleteness, seen TypeOK" in str(compare(model, wrong))
-    assert "states of the counterexample: expected 11, seen 12" in str(compare(model, longer))
+    right = TlcResult(TlcOutcome.SAFETY, "LeaderCompleteness", 1, 1, 1, steps, 1.0)  # type: ignore[arg-type]
+    wrong = TlcResult(TlcOutcome.SAFETY, "TypeOK", 1, 1, 1, steps, 1.0)  # type: ignore[arg-type]
+    longer = TlcResult(TlcOutcome.SAFETY, "LeaderCompleteness", 1, 1, 1, (*steps, ()), 1.0)  # type: ignore[arg-type]
+    assert compare_with_pins(model, right).ok
+    assert "property: expected LeaderCompleteness, seen TypeOK" in str(compare_with_pins(model, wrong))
+    assert "states of the counterexample: expected 11, seen 12" in str(compare_with_pins(model, longer))
 
 
 def test_how_long_a_run_against_liveness_is_may_vary() -> None:
     """TLC takes any cycle it finds, so only the outcome and the property are compared."""
     model = find_model("NoMarkIsStuck")
     for length in (9, 12):
-        found = Result(Outcome.LIVENESS, "", 1, 1, 1, ((),) * length, 1.0)  # type: ignore[arg-type]
-        assert compare(model, found).ok
-    assert not compare(model, Result(Outcome.SAFETY, "TypeOK", 1, 1, 1, (), 1.0)).ok
+        found = TlcResult(TlcOutcome.LIVENESS, "", 1, 1, 1, ((),) * length, 1.0)  # type: ignore[arg-type]
+        assert compare_with_pins(model, found).ok
+    assert not compare_with_pins(model, TlcResult(TlcOutcome.SAFETY, "TypeOK", 1, 1, 1, (), 1.0)).ok
 
 
 def test_a_match_is_said_in_one_line() -> None:
     """What agrees is one line with the counts."""
-    assert str(compare(MODEL, FOUND)) == "ok   MCReplication/Small.cfg: success, 7 states, depth 3 (1.0 s)"
+    assert str(compare_with_pins(MODEL, FOUND)) == "ok   MCReplication/Small.cfg: success, 7 states, depth 3 (1.0 s)"
 
 
 def test_a_property_that_tlc_does_not_name_is_the_only_one_of_its_cfg() -> None:
     """Refuted temporal properties and those of another module come without a name."""
     model = find_model("NotRefined")
     steps = ((),) * (model.length or 0)
-    unnamed = Result(Outcome.SAFETY, "", 1, 1, 1, steps, 1.0)  # type: ignore[arg-type]
-    assert compare(model, unnamed).ok
-    assert not compare(model, Result(Outcome.SAFETY, "TypeOK", 1, 1, 1, steps, 1.0)).ok  # type: ignore[arg-type]
+    unnamed = TlcResult(TlcOutcome.SAFETY, "", 1, 1, 1, steps, 1.0)  # type: ignore[arg-type]
+    assert compare_with_pins(model, unnamed).ok
+    assert not compare_with_pins(model, TlcResult(TlcOutcome.SAFETY, "TypeOK", 1, 1, 1, steps, 1.0)).ok  # type: ignore[arg-type]
 
 
 @pytest.mark.tlc
@@ -244,16 +244,18 @@ def test_an_unknown_model_or_tier_is_answered_with_the_known_ones() -> None:
 def test_recording_pins_what_was_found_and_leaves_the_rest() -> None:
     """Numbers are replaced or added inside their entry; comments, order and other entries stay."""
     text = f"# models\n\n{ENTRY}distinct = 1\n\n# next\n\n{ENTRY.replace('Small', 'Epochs')}"
-    new = recorded(text, [compare(MODEL, FOUND)])
+    new = recorded(text, [compare_with_pins(MODEL, FOUND)])
     assert new == f"# models\n\n{ENTRY}distinct = 7\nseconds = 1\ndepth = 3\n\n# next\n\n{ENTRY.replace('Small', 'Epochs')}"
-    assert recorded(new, [compare(MODEL, FOUND)]) == new
+    assert recorded(new, [compare_with_pins(MODEL, FOUND)]) == new
 
 
 def test_an_error_is_never_recorded() -> None:
     """A run without a verdict pins nothing."""
-    assert recorded(ENTRY, [compare(MODEL, Result(Outcome.ERROR, "", -1, -1, -1, (), 1.0, "broken"))]) == ENTRY
+    assert (
+        recorded(ENTRY, [compare_with_pins(MODEL, TlcResult(TlcOutcome.ERROR, "", -1, -1, -1, (), 1.0, "broken"))]) == ENTRY
+    )
 
 
 def test_the_readme_shows_the_models() -> None:
     """The table in README.md is made from models.toml."""
-    assert table(load_models()) in (SPEC / "README.md").read_text()
+    assert models_table(load_models()) in (SPEC / "README.md").read_text()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tidegauge.impl import rules
-from tidegauge.spec.checker.tlc import Outcome, run_tlc
+from tidegauge.spec.checker.tlc import TlcOutcome, run_tlc
 from tidegauge.spec.place import SPEC
 
 Row = tuple[str, list[Any], Any]
@@ -47,7 +47,7 @@ def rows() -> list[Row]:
         found.append((name, arguments, value))
 
     result = run_tlc("MCRules", (SPEC / "models/MCRules/MCRules.cfg").read_text(), on_line=take)
-    assert result.outcome is Outcome.SUCCESS, result.message
+    assert result.outcome is TlcOutcome.SUCCESS, result.message
     return found
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from tidegauge.spec.checker import tla2tools
 from tidegauge.spec.checker.java import Java
-from tidegauge.spec.checker.tlc import Limits, Outcome, Result, run_tlc
-from tidegauge.spec.checker.transcript import Progress, read_transcript
+from tidegauge.spec.checker.tlc import Limits, TlcOutcome, TlcResult, run_tlc
+from tidegauge.spec.checker.transcript import TlcProgress, read_transcript
 from tidegauge.spec.errors import SpecError
 
 COUNTER = """---- MODULE Counter ----
@@ -30,7 +30,7 @@ Wrong == n < "three"
 """
 
 
-def check(tmp_path: Path, config: str, module: str = COUNTER, limits: Limits | None = None) -> Result:
+def check(tmp_path: Path, config: str, module: str = COUNTER, limits: Limits | None = None) -> TlcResult:
     return run_tlc("Counter", config, extra_modules={"Counter.tla": module}, limits=limits)
 
 
@@ -45,16 +45,16 @@ def fake(tmp_path: Path, script: str) -> Java:
 def test_a_module_without_fault_is_counted(tmp_path: Path) -> None:
     """Success carries states and depth; a model that simply ends is no deadlock."""
     result = check(tmp_path, "SPECIFICATION Spec")
-    assert (result.outcome, result.distinct, result.depth, result.message) == (Outcome.SUCCESS, 6, 6, "")
+    assert (result.outcome, result.distinct, result.depth, result.message) == (TlcOutcome.SUCCESS, 6, 6, "")
 
 
 @pytest.mark.tlc
 @pytest.mark.parametrize(
     ("checked", "outcome", "states"),
-    [("INVARIANT Small", Outcome.SAFETY, [0, 1, 2, 3]), ("PROPERTY Slow", Outcome.SAFETY, [0, 1, 2, 3, 4])],
+    [("INVARIANT Small", TlcOutcome.SAFETY, [0, 1, 2, 3]), ("PROPERTY Slow", TlcOutcome.SAFETY, [0, 1, 2, 3, 4])],
 )
 def test_a_failure_names_its_property_and_shows_the_way(
-    tmp_path: Path, checked: str, outcome: Outcome, states: list[int]
+    tmp_path: Path, checked: str, outcome: TlcOutcome, states: list[int]
 ) -> None:
     """An invariant and an action property are told by name, with a shortest run and the actions in it."""
     result = check(tmp_path, f"SPECIFICATION Spec\n{checked}")
@@ -66,7 +66,7 @@ def test_a_failure_names_its_property_and_shows_the_way(
 @pytest.mark.tlc
 def test_a_liveness_failure_is_its_own_outcome(tmp_path: Path) -> None:
     """What never happens under fairness is a liveness failure."""
-    assert check(tmp_path, "SPECIFICATION Fair\nPROPERTY Far").outcome is Outcome.LIVENESS
+    assert check(tmp_path, "SPECIFICATION Fair\nPROPERTY Far").outcome is TlcOutcome.LIVENESS
 
 
 @pytest.mark.tlc
@@ -83,7 +83,7 @@ def test_a_liveness_failure_is_its_own_outcome(tmp_path: Path) -> None:
 def test_a_broken_module_or_cfg_is_an_error_that_says_where(tmp_path: Path, module: str, config: str, message: str) -> None:
     """What the parser, the cfg reader or the evaluator object to is passed on with file, line and column."""
     result = check(tmp_path, config, module)
-    assert result.outcome is Outcome.ERROR
+    assert result.outcome is TlcOutcome.ERROR
     assert re.search(message, result.message, re.DOTALL), result.message
 
 
@@ -101,14 +101,14 @@ def test_modules_are_not_written_where_they_are_read(tmp_path: Path, monkeypatch
     """A run leaves nothing behind in the current directory, which may be read-only."""
     tmp_path.chmod(0o555)
     monkeypatch.chdir(tmp_path)
-    assert check(tmp_path, "SPECIFICATION Spec").outcome is Outcome.SUCCESS
+    assert check(tmp_path, "SPECIFICATION Spec").outcome is TlcOutcome.SUCCESS
     assert os.listdir(tmp_path) == []  # noqa: PTH208
 
 
 def test_a_killed_run_says_by_what(tmp_path: Path) -> None:
     """A JVM that the system kills is an error that names the signal."""
     result = run_tlc("Counter", "", extra_modules={"Counter.tla": COUNTER}, java=fake(tmp_path, "kill -9 $$"))
-    assert result.outcome is Outcome.ERROR
+    assert result.outcome is TlcOutcome.ERROR
     assert "SIGKILL" in result.message
 
 
@@ -116,7 +116,7 @@ def test_a_killed_run_says_by_what(tmp_path: Path) -> None:
 def test_the_time_limit_ends_a_run(tmp_path: Path, script: str) -> None:
     """A run over its time limit is stopped, with what a script in java's place has started; the error says the limit."""
     result = run_tlc("Counter", "", java=fake(tmp_path, script), limits=Limits(seconds=0.3))
-    assert result.outcome is Outcome.ERROR
+    assert result.outcome is TlcOutcome.ERROR
     assert "0.3 s" in result.message
     assert result.seconds < 30
 
@@ -126,7 +126,7 @@ def test_another_thread_ends_a_run(tmp_path: Path) -> None:
     stop = threading.Event()
     threading.Timer(0.3, stop.set).start()
     result = run_tlc("Counter", "", java=fake(tmp_path, "exec sleep 60"), stop=stop)
-    assert result.outcome is Outcome.ERROR
+    assert result.outcome is TlcOutcome.ERROR
     assert result.seconds < 30
 
 
@@ -134,7 +134,7 @@ def test_too_little_memory_says_how_much_there_was(tmp_path: Path) -> None:
     """An OutOfMemoryError becomes advice."""
     java = fake(tmp_path, "echo 'Exception in thread \"main\" java.lang.OutOfMemoryError: Java heap space' >&2; exit 1")
     result = run_tlc("Counter", "", java=java, limits=Limits(memory_mb=64))
-    assert result.outcome is Outcome.ERROR
+    assert result.outcome is TlcOutcome.ERROR
     assert "64 MiB" in result.message
 
 
@@ -156,7 +156,7 @@ def test_a_process_that_never_opens_the_pipe_of_what_a_spec_prints_is_not_waited
     lines: list[str] = []
     java, limits = fake(tmp_path, script), Limits(seconds=0.3)
     result = run_tlc("Counter", "", java=java, limits=limits, on_line=lines.append)
-    assert (result.outcome, lines) == (Outcome.ERROR, [])
+    assert (result.outcome, lines) == (TlcOutcome.ERROR, [])
     assert result.seconds < 30
 
 
@@ -169,14 +169,14 @@ def test_what_was_printed_before_the_end_is_read_whole(tmp_path: Path) -> None:
         time.sleep(0.0001)
 
     java = fake(tmp_path, "echo TLC; seq 20000 > printed; kill -9 $$")
-    assert run_tlc("Counter", "", java=java, on_line=slow).outcome is Outcome.ERROR
+    assert run_tlc("Counter", "", java=java, on_line=slow).outcome is TlcOutcome.ERROR
     assert lines == [str(number + 1) for number in range(20000)]
 
 
 def test_silence_is_no_success(tmp_path: Path) -> None:
     """A process that ends well without a word from TLC has given no verdict."""
     result = run_tlc("Counter", "", java=fake(tmp_path, "exit 0"))
-    assert (result.outcome, result.message) == (Outcome.ERROR, "TLC ended without a verdict and without a message")
+    assert (result.outcome, result.message) == (TlcOutcome.ERROR, "TLC ended without a verdict and without a message")
 
 
 def lingering(tmp_path: Path, outlives: str) -> Java:
@@ -187,7 +187,7 @@ def lingering(tmp_path: Path, outlives: str) -> Java:
 def test_the_last_message_ends_a_run(tmp_path: Path) -> None:
     """What the JVM still waits for is not waited for, and how it is ended is no verdict."""
     result = run_tlc("Counter", "", java=lingering(tmp_path, "exec sleep 60"))
-    assert (result.outcome, result.message) == (Outcome.SUCCESS, "")
+    assert (result.outcome, result.message) == (TlcOutcome.SUCCESS, "")
     assert result.seconds < 30
 
 
@@ -209,10 +209,12 @@ def test_an_error_without_a_number_is_one() -> None:
 
 def test_progress_is_passed_on() -> None:
     """Progress messages are read whether or not numbers are grouped."""
-    seen: list[Progress] = []
-    text = "Progress(20) at x: 101,922 states generated (1 s/min), 21162 distinct states found (9 ds/min), 857 states left"
+    seen: list[TlcProgress] = []
+    text = (
+        "TlcProgress(20) at x: 101,922 states generated (1 s/min), 21162 distinct states found (9 ds/min), 857 states left"
+    )
     read_transcript(["@!@!@STARTMSG 2200:0 @!@!@", text, "@!@!@ENDMSG 2200 @!@!@"], seen.append)
-    assert seen == [Progress(20, 101922, 21162, 857)]
+    assert seen == [TlcProgress(20, 101922, 21162, 857)]
 
 
 def test_an_altered_jar_is_refused(tmp_path: Path) -> None:

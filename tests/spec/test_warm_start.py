@@ -6,7 +6,7 @@ import pytest
 
 from tidegauge.spec.checker.java import Java, find_java
 from tidegauge.spec.checker.models import find_model, run_model
-from tidegauge.spec.checker.several import Start
+from tidegauge.spec.checker.several import TlcStart
 from tidegauge.spec.checker.warm_start import warm_start
 
 
@@ -15,7 +15,7 @@ def test_a_run_from_the_archive_gives_what_is_pinned(tmp_path: Path) -> None:
     """The classes are in a file, a later JVM takes it, and a model gives the same as without."""
     flags = warm_start(find_java(), tmp_path)
     assert all((tmp_path / "tlc.archive").is_file() for _ in flags)
-    comparison = run_model(find_model("ReachDeposedLeader"), start=Start(warm=flags))
+    comparison = run_model(find_model("ReachDeposedLeader"), start=TlcStart(warm=flags))
     assert comparison.ok, str(comparison)
 
 

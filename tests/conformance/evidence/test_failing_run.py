@@ -8,8 +8,8 @@ import pytest
 from tidegauge.commands.main import main
 from tidegauge.conformance.evidence.failing_run import failing_run
 from tidegauge.spec.checker import models
-from tidegauge.spec.checker.models import Model, compare, find_model, run_model
-from tidegauge.spec.checker.tlc import Outcome
+from tidegauge.spec.checker.models import Model, compare_with_pins, find_model, run_model
+from tidegauge.spec.checker.tlc import TlcOutcome
 
 pytestmark = pytest.mark.tlc
 
@@ -19,7 +19,7 @@ def pinned(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Model]:
     """A model that fails, pinned as one that holds."""
 
     def otherwise(name: str) -> Model:
-        model = replace(find_model(name), expect=Outcome.SUCCESS.value, property="", length=None)
+        model = replace(find_model(name), expect=TlcOutcome.SUCCESS.value, property="", length=None)
         monkeypatch.setattr(models, "find_model", lambda _: model)
         return model
 
@@ -47,7 +47,7 @@ def test_a_model_without_views_is_shown_by_its_variables(pinned: Callable[[str],
     """Those of MCAlterPartition are no replicas with logs."""
     name = next(one.name for one in models.load_models() if one.module == "MCAlterPartition" and one.length)
     found = run_model(pinned(name))
-    assert found.result.outcome is Outcome.SAFETY
-    lines = list(failing_run(compare(found.model, found.result)))
+    assert found.result.outcome is TlcOutcome.SAFETY
+    lines = list(failing_run(compare_with_pins(found.model, found.result)))
     assert sum(line[:4].strip().isdigit() for line in lines) == len(found.result.counterexample) - 1
     assert any(" = " in line for line in lines)

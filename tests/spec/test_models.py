@@ -257,5 +257,6 @@ def test_an_error_is_never_recorded() -> None:
 
 
 def test_the_readme_shows_the_models() -> None:
-    """The table in README.md is made from models.toml."""
-    assert models_table(load_models()) in (SPEC / "README.md").read_text()
+    """The table in README.md is made from models.toml: the models that hold."""
+    holding = [model for model in load_models() if model.expect == TlcOutcome.SUCCESS.value]
+    assert models_table(holding) in (SPEC / "README.md").read_text()

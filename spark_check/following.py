@@ -24,6 +24,7 @@ from tidegauge.spark_check.judging import files_in, run
 from tidegauge.spark_check.news import Broken, Tallied
 from tidegauge.spark_check.place import AnyPath, at, on_a_path
 from tidegauge.spark_check.reports import report_of
+from tidegauge.spark_check.result_row import ResultRow
 from tidegauge.spark_check.session import session
 from tidegauge.spark_check.work import fingerprint, judge_by
 from tidegauge.spec.interrupts import noted_interrupts
@@ -58,7 +59,7 @@ class Batches:
         """Say what is news. A batch that fails is not committed: Spark is to see that, and who waits for the query."""
         try:
             # one action: each would judge anew
-            for news in self.tallied.take(row.asDict(recursive=True) for row in batch.collect()):
+            for news in self.tallied.take(ResultRow.from_dict(row.asDict(recursive=True)) for row in batch.collect()):
                 (self.say if isinstance(news, Broken) else self.note)(str(news))
         except Exception as error:
             self.failed = error

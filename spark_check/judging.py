@@ -12,8 +12,8 @@ import io
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,9 +23,10 @@ from tidegauge.conformance.judging.recurring import COMPILE_FROM
 from tidegauge.spark_check.attempts import tidy
 from tidegauge.spark_check.errors import task_failures
 from tidegauge.spark_check.place import AnyPath, at, made, reader
+from tidegauge.spark_check.result_row import ARROW_SCHEMA, ResultRow
 from tidegauge.spark_check.session import cores, session
 from tidegauge.spark_check.totals import Totals, sum_rules
-from tidegauge.spark_check.work import RESULT, TASK_EVENTS, Task, fingerprint, judge_by, problem_of, run_task, tasks_of
+from tidegauge.spark_check.work import TASK_EVENTS, Task, fingerprint, judge_by, run_task, tasks_of
 from tidegauge.traces.files.parquet import RowGroup, Unreadable
 from tidegauge.traces.problems import Problem
 from tidegauge.traces.schema import Config
@@ -61,7 +62,7 @@ class Run:
     files: tuple[str, ...]
     heads: Mapping[str, Head]
     unreadable: Mapping[str, Problem]
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[ResultRow]
     resumed: int
     seconds: float
 
@@ -76,14 +77,16 @@ class Run:
             resumed_row_groups=self.resumed,
             events_in=sum(group.rows for group in groups),
             traces_in=sum(group.traces for group in groups),
-            events_judged=sum(row["events"] for row in rows),
-            traces_judged=sum(row["traces"] for row in rows),
-            events_malformed=sum(row["malformed_events"] for row in rows),
-            traces_malformed=sum(row["malformed_traces"] for row in rows),
+            events_judged=sum(row.events for row in rows),
+            traces_judged=sum(row.traces for row in rows),
+            events_malformed=sum(row.malformed_events for row in rows),
+            traces_malformed=sum(row.malformed_traces for row in rows),
             rules=sum_rules(rows),
-            failures=tuple({"path": row["path"], **failure} for row in rows for failure in row["failures"])[:FAILURES_KEPT],
-            problems=tuple(map(str, (*self.unreadable.values(), *(problem_of(row) for row in rows if row["problem"])))),
-            peak_bytes=max((row["peak_bytes"] for row in rows), default=0),
+            failures=tuple({"path": row.path, **asdict(failure)} for row in rows for failure in row.failures)[
+                :FAILURES_KEPT
+            ],
+            problems=tuple(map(str, (*self.unreadable.values(), *(row.to_problem() for row in rows if row.problem)))),
+            peak_bytes=max((row.peak_bytes for row in rows), default=0),
             seconds=self.seconds,
         )
 
@@ -130,8 +133,8 @@ def run(
     judge = judge_by(profile)
     marks = {path: fingerprint(path, judge) for path in heads}
     wanted = {(marks[path], group.index) for path, head in heads.items() for group in head.groups}
-    rows = [] if target is None else [row for row in stored(target) if (row["fingerprint"], row["row_group"]) in wanted]
-    resumed = {(row["fingerprint"], row["row_group"]) for row in rows}
+    rows = [] if target is None else [row for row in stored(target) if (row.fingerprint, row.row_group) in wanted]
+    resumed = {(row.fingerprint, row.row_group) for row in rows}
     size = _task_size(sum(group.rows for head in heads.values() for group in head.groups), cores(spark))
     tasks: list[Task] = []
     for path, head in heads.items():
@@ -148,7 +151,7 @@ def run(
         for mark in marks.values():
             tidy(target, f"{mark}-*")
     order = {path: at for at, path in enumerate(files)}
-    rows.sort(key=lambda row: (order[row["path"]], row["row_group"]))
+    rows.sort(key=lambda row: (order[row.path], row.row_group))
     return Run(tuple(files), heads, unreadable, rows, len(resumed), time.perf_counter() - started)
 
 
@@ -162,18 +165,19 @@ def _task_size(events: int, at_once: int) -> int:
     return max(FEWEST_EVENTS, min(TASK_EVENTS, events // (TASKS_PER_CORE * at_once)))
 
 
-def stored(results: AnyPath) -> list[dict[str, Any]]:
-    """The rows earlier runs left, each row group once."""
-    rows = {(row["fingerprint"], row["row_group"]): row for row in rows_in(results.glob("*.parquet"))}
+def stored(results: AnyPath) -> list[ResultRow]:
+    """Return the rows that earlier runs left, each row group once."""
+    rows = {(row.fingerprint, row.row_group): row for row in rows_in(results.glob("*.parquet"))}
     return list(rows.values())
 
 
-def rows_in(paths: Iterable[AnyPath]) -> Iterator[dict[str, Any]]:
-    """The rows that files of results hold. What is no such file, or another version's, is passed over."""
+def rows_in(paths: Iterable[AnyPath]) -> Iterator[ResultRow]:
+    """Read the rows of files of results."""
     for path in paths:
+        # A file that is damaged, or that another version of Tidegauge wrote, has no rows: its row groups are judged again.
         try:
-            found = pq.read_table(io.BytesIO(path.read_bytes()))
+            table = pq.read_table(io.BytesIO(path.read_bytes()))
         except (OSError, pa.ArrowException):
             continue
-        if found.schema.equals(RESULT):
-            yield from found.to_pylist()
+        if table.schema.equals(ARROW_SCHEMA):
+            yield from map(ResultRow.from_dict, table.to_pylist())

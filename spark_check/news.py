@@ -7,21 +7,18 @@ Rules of this file
    fails again is a line per row group.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
 
 from tidegauge.conformance.judging.check import CheckOptions
 from tidegauge.conformance.judging.explain import Explanation, explain, what_failed
 from tidegauge.conformance.judging.judge import RuleTally, judge
 from tidegauge.conformance.judging.verdicts import add_tallies
 from tidegauge.spark_check.place import reader
+from tidegauge.spark_check.result_row import ResultRow
 from tidegauge.spark_check.totals import sum_rules
-from tidegauge.spark_check.work import problem_of
 from tidegauge.traces.files.parquet import Unreadable
 from tidegauge.traces.problems import Problem
-
-Row: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -49,42 +46,42 @@ class Tallied:
     events: int = 0
     rules: dict[str, RuleTally] = field(default_factory=dict)
 
-    def take(self, rows: Iterable[Row]) -> Iterator[Broken | Problem | str]:
+    def take(self, rows: Iterable[ResultRow]) -> Iterator[Broken | Problem | str]:
         """What is news in the rows of a batch; at last how much was judged, and what is broken."""
-        rows = sorted(rows, key=lambda row: (row["path"], row["row_group"]))
+        rows = sorted(rows, key=lambda row: (row.path, row.row_group))
         if not rows:
             return
         for row in rows:
-            if row["problem"]:
-                yield problem_of(row)
+            if row.problem:
+                yield row.to_problem()
             yield from self._broken(row)
             self.rules |= {
                 rule: add_tallies(self.rules.get(rule, RuleTally()), one) for rule, one in sum_rules([row]).items()
             }
-        self.files += len({row["fingerprint"] for row in rows})
-        self.traces += sum(row["traces"] for row in rows)
-        self.events += sum(row["events"] for row in rows)
+        self.files += len({row.fingerprint for row in rows})
+        self.traces += sum(row.traces for row in rows)
+        self.events += sum(row.events for row in rows)
         broken = [rule for rule, one in sorted(self.rules.items()) if one.failed]
         so_far = f"{self.files:,} files, {self.traces:,} traces, {self.events:,} events judged"
         yield f"{so_far}; broken: {', '.join(broken)}" if broken else so_far
 
-    def _broken(self, row: Row) -> Iterator[Broken]:
-        failing = {one["rule"]: one["failed_traces"] for one in row["tallies"] if one["failed"]}
+    def _broken(self, row: ResultRow) -> Iterator[Broken]:
+        failing = {tally.rule: tally.failed_traces for tally in row.tallies if tally.failed}
         first = [rule for rule in failing if not self.rules.get(rule, RuleTally()).failed]
         explained = _explained(row, first, self.how) if first else {}
-        where = f"{row['path']}: row group {row['row_group']}"
+        where = row.where
         for rule, traces in failing.items():
             yield Broken(rule, where, traces, explained.get(rule))
 
 
-def _explained(row: Row, rules: Iterable[str], how: CheckOptions) -> dict[str, Explanation]:
+def _explained(row: ResultRow, rules: Iterable[str], how: CheckOptions) -> dict[str, Explanation]:
     """The first failures of rules in a row group, explained; none if another file is in its place by now."""
     try:
-        with reader(row["path"]) as opened:
+        with reader(row.path) as opened:
             config = opened.config if how.profile is None else replace(opened.config, profile=how.profile)
-            columns = opened.read(row["row_group"])
+            columns = opened.read(row.row_group)
     except Unreadable:
         return {}
     failures = {failure.rule: failure for failure in reversed(judge(columns, config).failures)}
-    source = f"{row['path']}: row group {row['row_group']}"
+    source = row.where
     return {rule: explain(columns, config, failures[rule], source=source) for rule in rules if rule in failures}

@@ -8,7 +8,6 @@ Rules of this file
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tidegauge.conformance.judging.check import (
     CheckedInput,
@@ -25,8 +24,8 @@ from tidegauge.conformance.judging.verdicts import add_tallies, rule_verdicts, r
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.spark_check.judging import Run
 from tidegauge.spark_check.place import reader
+from tidegauge.spark_check.result_row import ResultRow
 from tidegauge.spark_check.totals import sum_rules
-from tidegauge.spark_check.work import problem_of
 from tidegauge.traces.schema import MISSING
 
 
@@ -37,7 +36,7 @@ def report_of(run: Run, how: CheckOptions) -> Report:
     for one in inputs:
         tallies = {verdict.rule.id: add_tallies(tallies[verdict.rule.id], verdict.tally) for verdict in one.rules}
     judged = tuple(_failing(run.rows, how))
-    lost = [(node, f"{row['path']}: row group {row['row_group']}") for row in run.rows for node in row["lost_disks"]]
+    lost = [(node, row.where) for row in run.rows for node in row.lost_disks]
     resumed = [f"{run.resumed:,} of {len(run.rows):,} row groups had been judged before"] if run.resumed else []
     return Report(
         inputs=inputs,
@@ -54,30 +53,30 @@ def _input(run: Run, path: str) -> CheckedInput:
     if path not in run.heads:
         rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS})
         return CheckedInput(path, "Parquet", 0, 0, (run.unreadable[path],), rules=rules)
-    rows = [row for row in run.rows if row["path"] == path]
+    rows = [row for row in run.rows if row.path == path]
     missing = tuple(run.heads[path].config.extra.get(MISSING, ()))
     rules = rule_verdicts({rule: RuleTally() for rule in RULE_IDS} | sum_rules(rows))
-    events = sum(row["events"] for row in rows)
+    events = sum(row.events for row in rows)
     return CheckedInput(
         path=path,
         kind="Parquet",
-        traces=sum(row["traces"] for row in rows),
+        traces=sum(row.traces for row in rows),
         events=events,
-        problems=tuple(problem_of(row) for row in rows if row["problem"]),
+        problems=tuple(row.to_problem() for row in rows if row.problem),
         missing=missing,
         rules=rules,
         verdict=run_verdict(rules, events, whole=not missing),
     )
 
 
-def _failing(rows: Sequence[Any], how: CheckOptions) -> Iterator[JudgedBatch]:
+def _failing(rows: Sequence[ResultRow], how: CheckOptions) -> Iterator[JudgedBatch]:
     """The first row groups with failures, until there are enough of them to explain."""
     found = 0
     for row in rows:
-        if row["failures"] and found < how.explained:
-            with reader(row["path"]) as opened:
+        if row.failures and found < how.explained:
+            with reader(row.path) as opened:
                 config = opened.config if how.profile is None else replace(opened.config, profile=how.profile)
-                batch = InputBatch(f"{row['path']}: row group {row['row_group']}", opened.read(row["row_group"]), config)
+                batch = InputBatch(row.where, opened.read(row.row_group), config)
             judgement = judge(batch.columns, config)
             found += len(judgement.failures)
-            yield JudgedBatch(batch, judgement, row["path"])
+            yield JudgedBatch(batch, judgement, row.path)

@@ -17,7 +17,7 @@ Rules of this file
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -27,21 +27,12 @@ from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check.arrivals import Arrival, Arrivals, log_in
 from tidegauge.spark_check.judging import paths_in, rows_in
 from tidegauge.spark_check.place import AnyPath, at, on_a_path, reader
-from tidegauge.spark_check.work import TASK_EVENTS, Task, batch, fingerprint, judge_by, run_task, tasks_of, unreadable
+from tidegauge.spark_check.result_row import SQL_SCHEMA, ResultRow, record_batch
+from tidegauge.spark_check.work import TASK_EVENTS, Task, fingerprint, judge_by, run_task, tasks_of, unreadable
 from tidegauge.traces.files.parquet import RowGroup, Unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-SCHEMA = """
-    path string, fingerprint string, row_group int, events bigint, traces bigint,
-    malformed_events bigint, malformed_traces bigint,
-    problem struct<path: string, expected: string, seen: string, do: string>, lost_disks array<int>,
-    tallies array<struct<rule: string, held: bigint, failed: bigint, undecided: bigint, failed_traces: bigint,
-                         missing: array<string>>>,
-    failures array<struct<trace: bigint, event: bigint, rule: string, compared: string, expected: bigint, actual: bigint>>,
-    seconds double, worker int, peak_bytes bigint
-"""
 
 
 class JudgeSource(DataSource):
@@ -57,7 +48,7 @@ class JudgeSource(DataSource):
 
     def schema(self) -> str:
         """One row per row group."""
-        return SCHEMA
+        return SQL_SCHEMA
 
     def reader(self, schema: StructType) -> "JudgeReader":  # noqa: ARG002
         """The reader for these options."""
@@ -84,7 +75,7 @@ class JudgeReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Judge the row groups of a partition."""
         for row in run_task(partition.value, self.results):
-            yield batch([row])
+            yield record_batch([row])
 
 
 class JudgeStream(DataSourceStreamReader):
@@ -108,8 +99,8 @@ class JudgeStream(DataSourceStreamReader):
         return Arrivals(log_in(self.results))
 
     @cached_property
-    def standing(self) -> dict[str, list[AnyPath]]:
-        """The files of results that stood there before this stream began, by the fingerprint they are about."""
+    def finished(self) -> dict[str, list[AnyPath]]:
+        """The files of results that were there before this stream began, by the fingerprint they are about."""
         found: dict[str, list[AnyPath]] = defaultdict(list)
         for path in at(self.results).glob("*.parquet"):
             found[path.name.partition("-")[0]].append(path)
@@ -130,25 +121,25 @@ class JudgeStream(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Judge the row groups of a partition."""
-        part: Task | list[dict[str, Any]] = partition.value
+        part: Task | list[ResultRow] = partition.value
         for row in run_task(part, self.results) if isinstance(part, Task) else part:
-            yield batch([row])
+            yield record_batch([row])
 
-    def _parts(self, arrived: Arrival) -> Iterator[Task | list[dict[str, Any]]]:
+    def _parts(self, arrived: Arrival) -> Iterator[Task | list[ResultRow]]:
         path, mark = arrived
         try:
             if fingerprint(path, self.judge) != mark:
-                return  # another version is in its place, and arrives on its own
+                return  # the file was replaced: its new version arrives by itself
             groups = _row_groups(path)
         except FileNotFoundError:
             return
         except Unreadable as error:
             yield [unreadable(path, mark, error.problem)]
             return
-        known = {row["row_group"]: row for row in rows_in(self.standing.get(mark, ())) if row["fingerprint"] == mark}
-        if known:
-            yield list(known.values())
-        yield from tasks_of(mark, [group for group in groups if group.index not in known], TASK_EVENTS, self.profile)
+        judged = {row.row_group: row for row in rows_in(self.finished.get(mark, ())) if row.fingerprint == mark}
+        if judged:
+            yield list(judged.values())
+        yield from tasks_of(mark, [group for group in groups if group.index not in judged], TASK_EVENTS, self.profile)
 
 
 def _row_groups(path: str) -> list[RowGroup]:

@@ -1,4 +1,4 @@
-"""What all row groups together say, and whether the counts reconcile."""
+"""The counts of all row groups together, and whether they reconcile."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from typing import Any
 
 from tidegauge.conformance.judging.judge import RuleTally
 from tidegauge.conformance.judging.verdicts import add_tallies
+from tidegauge.spark_check.result_row import ResultRow
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,10 @@ class Totals:
         return tuple(rule for rule, total in self.rules.items() if total.failed)
 
 
-def sum_rules(rows: Iterable[Mapping[str, Any]]) -> dict[str, RuleTally]:
-    """The tallies of all rows, rule by rule."""
+def sum_rules(rows: Iterable[ResultRow]) -> dict[str, RuleTally]:
+    """Add up the tallies of rows, rule by rule."""
     sums: dict[str, RuleTally] = {}
     for row in rows:
-        for said in row["tallies"]:
-            counts = {name: said[name] for name in ("held", "failed", "undecided", "failed_traces")}
-            tally = RuleTally(**counts, missing=tuple(said["missing"]))
-            sums[said["rule"]] = add_tallies(sums.get(said["rule"], RuleTally()), tally)
+        for tally in row.tallies:
+            sums[tally.rule] = add_tallies(sums.get(tally.rule, RuleTally()), tally.tally())
     return dict(sorted(sums.items()))

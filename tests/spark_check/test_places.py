@@ -180,12 +180,12 @@ def test_a_worker_reads_it_there_and_leaves_its_rows_there(bucket: ArrowPath, wa
     (task,) = work.tasks_of(mark, groups, 10**9)
     (on_disk,) = work.tasks_of(mark, [RowGroup(str(walks / "wrong.parquet"), *_rest(group)) for group in groups], 10**9)
     rows, there_rows = list(work.run_task(task, str(bucket / "results"))), list(work.run_task(on_disk, None))
-    assert [(row["events"], row["tallies"], row["failures"]) for row in rows] == [
-        (row["events"], row["tallies"], row["failures"]) for row in there_rows
+    assert [(row.events, row.tallies, row.failures) for row in rows] == [
+        (row.events, row.tallies, row.failures) for row in there_rows
     ]
     assert stored(bucket / "results") == rows
     (bucket / "walks" / "wrong.parquet").unlink()
-    assert all(row["problem"] for row in work.run_task(task, None))
+    assert all(row.problem for row in work.run_task(task, None))
 
 
 def _rest(group: RowGroup) -> tuple[int, int, int, int]:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -15,6 +16,7 @@ from tidegauge.spark_check.attempts import attempt, tidy
 from tidegauge.spark_check.errors import reason
 from tidegauge.spark_check.generation import Order, write_part
 from tidegauge.spark_check.judging import stored
+from tidegauge.spark_check.result_row import ARROW_SCHEMA, SQL_SCHEMA, ResultRow, TallyRow
 from tidegauge.spark_check.ship import project_zip
 from tidegauge.spark_check.totals import Totals, sum_rules
 from tidegauge.traces.files import parquet
@@ -100,8 +102,8 @@ def test_each_row_group_gives_one_row_and_the_results_hold_the_same(walks: str, 
     groups = parquet.row_groups(walks)
     (task,) = work.tasks_of(MARK, groups, 10**9)
     rows = list(work.run_task(task, str(tmp_path)))
-    assert [(row["events"], row["traces"]) for row in rows] == [(group.rows, group.traces) for group in groups]
-    assert pq.read_table(tmp_path / task.name).to_pylist() == rows
+    assert [(row.events, row.traces) for row in rows] == [(group.rows, group.traces) for group in groups]
+    assert [ResultRow.from_dict(row) for row in pq.read_table(tmp_path / task.name).to_pylist()] == rows
     assert not list(tmp_path.glob(".*"))
 
 
@@ -113,10 +115,10 @@ def test_a_damaged_row_group_is_malformed_and_the_next_is_judged(walks: str, tmp
     damage(path, group=0)
     (task,) = work.tasks_of(MARK, groups, 10**9)
     rows = list(work.run_task(task, None))
-    assert [row["malformed_events"] for row in rows] == [groups[0].rows, *[0] * (len(groups) - 1)]
-    assert rows[0]["malformed_traces"] == groups[0].traces
-    assert [row["events"] for row in rows] == [0, *(group.rows for group in groups[1:])]
-    assert "row group 0 is left out" in rows[0]["problem"]["do"]
+    assert [row.malformed_events for row in rows] == [groups[0].rows, *[0] * (len(groups) - 1)]
+    assert rows[0].malformed_traces == groups[0].traces
+    assert [row.events for row in rows] == [0, *(group.rows for group in groups[1:])]
+    assert "row group 0 is left out" in rows[0].problem.do
     assert len(groups) > 1
 
 
@@ -127,7 +129,7 @@ def test_both_layouts_of_a_file_are_judged_alike(walks: str, tmp_path: Path) -> 
     for path in (walks, str(tmp_path / "wide.parquet")):
         (task,) = work.tasks_of(MARK, parquet.row_groups(path), 10**9)
         (row,) = list(work.run_task(task, None))
-        said.append((row["events"], row["traces"], row["tallies"]))
+        said.append((row.events, row.traces, row.tallies))
     assert said[0] == said[1]
     assert said[0][2]
 
@@ -136,7 +138,7 @@ def test_a_file_that_is_gone_when_the_worker_comes_is_malformed(walks: str) -> N
     (task,) = work.tasks_of(MARK, parquet.row_groups(walks), 10**9)
     Path(walks).unlink()
     rows = list(work.run_task(task, None))
-    assert sum(row["malformed_events"] for row in rows) == sum(group.rows for group in task.groups)
+    assert sum(row.malformed_events for row in rows) == sum(group.rows for group in task.groups)
 
 
 def test_what_could_not_be_read_leaves_no_row_and_is_tried_again(walks: str, tmp_path: Path) -> None:
@@ -147,18 +149,18 @@ def test_what_could_not_be_read_leaves_no_row_and_is_tried_again(walks: str, tmp
     (task,) = work.tasks_of(MARK, parquet.row_groups(path), 10**9)
     results.mkdir()
     path.rename(tmp_path / "away.parquet")
-    assert all(row["problem"] for row in work.run_task(task, str(results)))
+    assert all(row.problem for row in work.run_task(task, str(results)))
     assert list(results.iterdir()) == []
     (tmp_path / "away.parquet").rename(path)
-    assert not any(row["problem"] for row in work.run_task(task, str(results)))
+    assert not any(row.problem for row in work.run_task(task, str(results)))
     assert len(stored(results)) == len(task.groups)
 
 
 def test_a_profile_that_is_not_known_is_a_problem_of_its_row_groups(walks: str) -> None:
     (task,) = work.tasks_of(MARK, parquet.row_groups(walks), 10**9, "no such profile")
     rows = list(work.run_task(task, None))
-    assert [work.problem_of(row).lost for row in rows] == [group.rows for group in task.groups]
-    assert "no such profile" in str(work.problem_of(rows[0]))
+    assert [row.to_problem().lost for row in rows] == [group.rows for group in task.groups]
+    assert "no such profile" in str(rows[0].to_problem())
 
 
 def test_results_are_those_of_one_profile_and_one_judge(walks: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +203,7 @@ def test_results_that_are_none_are_passed_over(walks: str, tmp_path: Path) -> No
     list(work.run_task(task, str(tmp_path)))
     (tmp_path / "damaged.parquet").write_bytes(b"PAR1")
     pq.write_table(pq.read_table(tmp_path / task.name).drop(["worker"]), tmp_path / "older.parquet")
-    assert [row["row_group"] for row in stored(tmp_path)] == [group.index for group in task.groups]
+    assert [row.row_group for row in stored(tmp_path)] == [group.index for group in task.groups]
 
 
 def test_what_spark_reports_comes_down_to_the_line_that_says_why() -> None:
@@ -236,11 +238,23 @@ def test_the_shares_of_the_parts_make_the_whole() -> None:
     assert order.file(0) != Order(walks=10, parts=4, seed=1).file(0)
 
 
-def test_tallies_are_added_rule_by_rule() -> None:
-    def tally(rule: str, held: int, missing: list[str]) -> dict[str, object]:
-        return {"rule": rule, "held": held, "failed": 1, "undecided": 0, "failed_traces": 1, "missing": missing}
+def test_the_schemas_are_those_of_the_row() -> None:
+    """Arrow and SQL name the same columns, in the order of the fields."""
+    assert SQL_SCHEMA.startswith("path string, fingerprint string, row_group int, events bigint, ")
+    assert "problem struct<path: string, expected: string, seen: string, do: string>, lost_disks array<int>" in SQL_SCHEMA
+    assert "missing: array<string>>>, failures array<struct<trace: bigint, event: bigint, rule: string, " in SQL_SCHEMA
+    assert SQL_SCHEMA.endswith("seconds double, worker int, peak_bytes bigint")
+    assert [field.name for field in fields(ResultRow)] == ARROW_SCHEMA.names
 
-    rows = [{"tallies": [tally("HW-02", 5, ["isr"])]}, {"tallies": [tally("HW-02", 2, ["hw"]), tally("HW-01", 1, [])]}]
+
+def test_tallies_are_added_rule_by_rule() -> None:
+    def row(*tallies: TallyRow) -> ResultRow:
+        return ResultRow("walks.parquet", MARK, 0, 1, 1, 0, 0, None, (), tallies, (), 0.0, 1, 1)
+
+    def tally(rule: str, held: int, missing: tuple[str, ...]) -> TallyRow:
+        return TallyRow(rule, held, 1, 0, 1, missing)
+
+    rows = [row(tally("HW-02", 5, ("isr",))), row(tally("HW-02", 2, ("hw",)), tally("HW-01", 1, ()))]
     assert sum_rules(rows) == {
         "HW-01": RuleTally(1, 1, 0, (), 1),
         "HW-02": RuleTally(7, 2, 0, ("isr", "hw"), 2),

@@ -34,14 +34,14 @@ def run(args: argparse.Namespace) -> int:
     """Ask a running broker, of any make, what a client may ask, and hold its responses against Kafka's rules."""
     from tidegauge.conformance.judging.tool import tool_version
     from tidegauge.drive.probe.connection import tcp
-    from tidegauge.drive.probe.report import as_json, listed, text, write_junit
-    from tidegauge.drive.probe.run import chosen, probe
+    from tidegauge.drive.probe.report import check_list, probe_json, probe_text, write_probe_junit
+    from tidegauge.drive.probe.run import probe, select_checks
     from tidegauge.spec.interrupts import interruptible
     from tidegauge.traces.files.replacing import replacing, writable
 
-    checks = chosen(args.only)
+    checks = select_checks(args.only)
     if args.list:
-        echo(listed(checks))
+        echo(check_list(checks))
         return 0
     place = _place(args.place)
     for file in filter(None, (args.json, args.junit)):
@@ -50,13 +50,13 @@ def run(args: argparse.Namespace) -> int:
     with interruptible() as heed:
         found = probe(tcp(args.timeout), place, seed, checks, silent if args.quiet else aside, aside, heed)
     tool = f"tidegauge {tool_version()}"
-    echo(text(found))
+    echo(probe_text(found))
     if args.json:
         with replacing(args.json) as file:
-            Path(file).write_text(as_json(found, tool), encoding="utf-8")
+            Path(file).write_text(probe_json(found, tool), encoding="utf-8")
     if args.junit:
         with replacing(args.junit) as file:
-            write_junit(found, Path(file), tool)
+            write_probe_junit(found, Path(file), tool)
     return found.exit_code
 
 

@@ -1,20 +1,20 @@
-"""A check: what is asked, what must come back, which rule that is, and where Kafka has it.
+"""A check: the requests, the responses that they must get, the rule behind that, and Kafka's code for it.
 
 Rules of this file
 
-1. A check is a row of a table: an id that stays, the rule of the catalog it is about ("" where none is), Kafka's class and
-   method, a sentence, the requests. Its requests are a generator, so that a later one may use what an earlier one got.
-2. Expected are fields of the response, as far as a rule speaks about them; a set of values means any of them.
+1. A check is a row of a table: a stable id, the rule of the catalog ("" where there is none), Kafka's class and method, a
+   sentence, the requests. The requests are a generator, so that a later one may use the response to an earlier one.
+2. Of a response only those fields are expected that the rule is about; a frozenset of values means any of them.
 3. Nothing is expected of a broker that does not offer a request in the version of `needs`.
-4. A fetch may bring fewer batches than there are, but for none (KIP-74): the rest is asked for from behind them, as a
-   consumer does, and held against what must be there in the same way.
+4. A fetch may return fewer batches than there are, but not none (KIP-74). The rest is fetched from after them, as a consumer
+   does, and compared in the same way.
 """
 
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, NamedTuple
 
-from tidegauge.drive.probe.connection import ClosedError, Link, LinkError, only
-from tidegauge.drive.probe.fixtures import Scenes
+from tidegauge.drive.probe.connection import BrokerConnection, ConnectionClosedError, NoResponseError, single_entry
+from tidegauge.drive.probe.fixtures import Fixtures
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl.error_codes import error_text
@@ -27,122 +27,130 @@ CLOSED = {"connection": "closed"}
 CLOSES = "connection: expected that it is closed; seen that it is not:"
 
 BATCHES, EPOCHS = "batches", "epochs"
-"""Of a fetch: base and last offset of each batch, leader epoch of each. Who stamps no epochs has one thing wrong, not all
-that reads."""
+"""Of a fetch: base and last offset of each batch, and the leader epoch of each. Two fields, because a broker that stamps no
+epochs has one thing wrong, not every check that reads."""
 
 REPORTED = "told"
-"""Of a fetch in a session: the partitions that its response is about. Fields are those of the one, where it is one."""
+"""Of a fetch in a session: the partitions in its response. If it is a single one, the other fields are those of it."""
 
 
-class Ask(NamedTuple):
-    """A request and what must come back; without `expected` there must be no response."""
+class Expectation(NamedTuple):
+    """A request and the fields of the response that it must get; `expected` None: there must be no response.
 
-    link: Link
+    `claimed`: the version that the request's header claims in place of its own.
+    """
+
+    connection: BrokerConnection
     call: WireRequest
     expected: Expected | None
     claimed: int | None = None
 
 
-Asks = Generator[Ask, WireMessage, None]
+Script = Generator[Expectation, WireMessage, None]
 
 
 class Check(NamedTuple):
-    """A row."""
+    """A row of the table of checks. `needs`: the least version of each request that it takes."""
 
     id: str
     rule: str
     source: str
     says: str
-    asks: Callable[[Scenes], Asks]
+    script: Callable[[Fixtures], Script]
     needs: Mapping[str, int] = {}
 
 
-def once(ask: Callable[[Scenes], Ask]) -> Callable[[Scenes], Asks]:
-    """A check of one request."""
+def one_request(expectation: Callable[[Fixtures], Expectation]) -> Callable[[Fixtures], Script]:
+    """Make the script of a check with a single request."""
 
-    def asks(scenes: Scenes) -> Asks:
-        yield ask(scenes)
+    def script(fixtures: Fixtures) -> Script:
+        yield expectation(fixtures)
 
-    return asks
+    return script
 
 
 class FailedError(Exception):
-    """Something else came back than must."""
+    """The response is not the expected one."""
 
 
-def exchanged(ask: Ask) -> WireMessage:
-    """Send it and hold what comes back against what must. Raises FailedError."""
-    if ask.expected is None:
-        ask.link.send(ask.call)
+def check_exchange(expectation: Expectation) -> WireMessage:
+    """Send a request and compare the response with the expected one; return its fields. Raises FailedError."""
+    if expectation.expected is None:
+        expectation.connection.send(expectation.call)
         return {}
-    closes = ask.expected == CLOSED
+    closes = expectation.expected == CLOSED
     try:
-        response = ask.link.ask(ask.call) if ask.claimed is None else ask.link.claim(ask.call, ask.claimed)
-    except ClosedError as problem:
+        response = (
+            expectation.connection.request(expectation.call)
+            if expectation.claimed is None
+            else expectation.connection.request_claiming(expectation.call, expectation.claimed)
+        )
+    except ConnectionClosedError as problem:
         if closes:
             return {}
         raise FailedError(str(problem)) from problem
-    except LinkError as problem:
+    except NoResponseError as problem:
         raise FailedError(f"{CLOSES} {problem}" if closes else str(problem)) from problem
     if closes:
-        raise FailedError(f"{CLOSES} {ask.call.name} is answered")
-    seen = in_session(response) if REPORTED in ask.expected else reading(ask.call.name, response)
-    for name, wanted in ask.expected.items():
-        if not _is(seen.get(name), wanted) and not (name in (BATCHES, EPOCHS) and _begins(seen[name], wanted)):
-            raise FailedError(f"{name}: expected {_shown(name, wanted)}; seen {_shown(name, seen.get(name))}")
-    return _whole(ask, ask.expected, seen)
+        raise FailedError(f"{CLOSES} {expectation.call.name} is answered")
+    seen = session_response(response) if REPORTED in expectation.expected else partition_in(expectation.call.name, response)
+    for name, wanted in expectation.expected.items():
+        if not _matches(seen.get(name), wanted) and not (name in (BATCHES, EPOCHS) and _is_part(seen[name], wanted)):
+            raise FailedError(f"{name}: expected {_value_text(name, wanted)}; seen {_value_text(name, seen.get(name))}")
+    return _fetch_rest(expectation, expectation.expected, seen)
 
 
-def _begins(seen: list[Any], wanted: list[Any]) -> bool:
+def _is_part(seen: list[Any], wanted: list[Any]) -> bool:
     return 0 < len(seen) < len(wanted) and wanted[: len(seen)] == seen
 
 
-def _whole(ask: Ask, expected: Expected, seen: WireMessage) -> WireMessage:
-    """What a fetch brought, and what comes behind it as far as it was expected."""
+def _fetch_rest(expectation: Expectation, expected: Expected, seen: WireMessage) -> WireMessage:
+    """Fetch on until as many batches were read as are expected; return the fields with all of them."""
     parts = {name: expected[name][len(seen[name]) :] for name in (BATCHES, EPOCHS) if name in expected}
     if not any(parts.values()):
         return seen
-    rest = exchanged(ask._replace(call=_behind(ask.call, seen), expected={**expected, **parts}))
+    rest = check_exchange(expectation._replace(call=_next_fetch(expectation.call, seen), expected={**expected, **parts}))
     return {**rest, BATCHES: seen[BATCHES] + rest[BATCHES], EPOCHS: seen[EPOCHS] + rest[EPOCHS]}
 
 
-def _behind(call: WireRequest, seen: WireMessage) -> WireRequest:
-    """A fetch goes on behind the last batch; who says what it fetched last says the epoch of that."""
+def _next_fetch(call: WireRequest, seen: WireMessage) -> WireRequest:
+    """Return the fetch that goes on after the last batch."""
     (topic,) = call.body["topics"]
-    (asked,) = topic["partitions"]
-    epoch = UNDEFINED if asked["lastFetchedEpoch"] == UNDEFINED else seen[EPOCHS][-1]
-    partition = {**asked, "fetchOffset": seen[BATCHES][-1][1] + 1, "lastFetchedEpoch": epoch}
+    (fetched,) = topic["partitions"]
+    # A fetch that carries the last fetched epoch, as a follower's does, now carries that of the last batch.
+    epoch = UNDEFINED if fetched["lastFetchedEpoch"] == UNDEFINED else seen[EPOCHS][-1]
+    partition = {**fetched, "fetchOffset": seen[BATCHES][-1][1] + 1, "lastFetchedEpoch": epoch}
     return call._replace(body={**call.body, "topics": [{**topic, "partitions": [partition]}]})
 
 
-def reading(name: str, response: WireMessage) -> WireMessage:
-    """The one partition of a response; an error of the whole stands for one of the partition. Raises FailedError."""
+def partition_in(name: str, response: WireMessage) -> WireMessage:
+    """Return the only partition of a response; an error of the whole response counts as its error. Raises FailedError."""
     try:
-        return _partition_in(name, response)
-    except LinkError as problem:
+        return _single_partition(name, response)
+    except NoResponseError as problem:
         raise FailedError(f"{name}: {problem}") from problem
 
 
-def in_session(response: WireMessage) -> WireMessage:
-    """A response to a fetch in a session, which may be about no partition. Raises FailedError."""
+def session_response(response: WireMessage) -> WireMessage:
+    """Return the fields of a response to a fetch in a session, which may have no partition. Raises FailedError."""
     reported = tuple(sorted(_place(topic, one) for topic in response["responses"] for one in topic["partitions"]))
-    one = reading("Fetch", response) if len(reported) == 1 else {"errorCode": response["errorCode"]}
+    one = partition_in("Fetch", response) if len(reported) == 1 else {"errorCode": response["errorCode"]}
     return {"sessionId": response["sessionId"], REPORTED: reported, **one}
 
 
 def _place(topic: WireMessage, partition: WireMessage) -> str:
-    """A partition by name, by id where the version has no names."""
+    """Name a partition by its topic, or by the topic id where the version has no names."""
     return f"{topic.get('topic') or topic['topicId']}-{partition['partitionIndex']}"
 
 
-def _partition_in(name: str, response: WireMessage) -> WireMessage:
+def _single_partition(name: str, response: WireMessage) -> WireMessage:
     match name:
         case "Fetch":
             return _fetched(response)
         case "Produce":
-            return only(response, "responses", "partitionResponses")
+            return single_entry(response, "responses", "partitionResponses")
         case "ListOffsets" | "OffsetForLeaderEpoch" | "DeleteRecords":
-            return only(response, "topics", "partitions")
+            return single_entry(response, "topics", "partitions")
         case _:
             return response
 
@@ -150,34 +158,34 @@ def _partition_in(name: str, response: WireMessage) -> WireMessage:
 def _fetched(response: WireMessage) -> WireMessage:
     if response.get("errorCode"):
         return {"errorCode": response["errorCode"]}
-    found = dict(only(response, "responses", "partitions"))
+    partition = dict(single_entry(response, "responses", "partitions"))
     try:
-        batches = batches_in(found.pop("records") or b"")
+        batches = batches_in(partition.pop("records") or b"")
     except CorruptBatchError as problem:
         raise FailedError(f"records: {problem}") from problem
-    found[BATCHES], found[EPOCHS] = [one[:2] for one in batches], [one[2] for one in batches]
-    diverging = found.get("divergingEpoch") or {"epoch": UNDEFINED, "endOffset": UNDEFINED}
+    partition[BATCHES], partition[EPOCHS] = [one[:2] for one in batches], [one[2] for one in batches]
+    diverging = partition.get("divergingEpoch") or {"epoch": UNDEFINED, "endOffset": UNDEFINED}
     at = (diverging["epoch"], diverging["endOffset"])
-    found["divergingEpoch"] = None if at == (UNDEFINED, UNDEFINED) else at
-    return found
+    partition["divergingEpoch"] = None if at == (UNDEFINED, UNDEFINED) else at
+    return partition
 
 
 def batches_in(data: bytes) -> list[tuple[int, int, int]]:
-    """Base, last offset and leader epoch of each batch. Raises CorruptBatchError."""
-    at, found = 0, []
+    """Return base offset, last offset and leader epoch of each batch. Raises CorruptBatchError."""
+    at, batches = 0, []
     while at < len(data):
         batch, at = header(data, at)
-        found.append((batch.base, batch.last, batch.epoch))
-    return found
+        batches.append((batch.base, batch.last, batch.epoch))
+    return batches
 
 
-def _is(seen: Any, wanted: Any) -> bool:
+def _matches(seen: Any, wanted: Any) -> bool:
     return seen in wanted if isinstance(wanted, frozenset) else bool(seen == wanted)
 
 
-def _shown(name: str, value: Any) -> str:
+def _value_text(name: str, value: Any) -> str:
     if isinstance(value, frozenset):
-        return " or ".join(_shown(name, one) for one in sorted(value))
+        return " or ".join(_value_text(name, one) for one in sorted(value))
     if name == "errorCode" and isinstance(value, int):
         return error_text(value)
     return "nothing" if value is None else str(value)

@@ -2,10 +2,9 @@
 
 Rules of this file
 
-1. The only place of a probe that knows sockets: everything above is given a `Dial`.
-2. A response is read to its last byte. What is left over, or not there, is a broker that does not keep to its version.
-   Where a setting is made, what is left over is noted and no more: else a byte behind Metadata would hide all the rest.
-3. After a connection is lost the next request opens another.
+1. Only this file of the probe knows sockets: all others get a `Dial`.
+2. A response is read to its last byte. A byte too many or too few is a broker that does not keep to its version.
+3. After a connection is lost, the next request opens another.
 """
 
 import itertools
@@ -29,20 +28,20 @@ from tidegauge.drive.wire.primitives import WireError
 
 CLIENT = b"tidegauge-probe"
 VERSION_AT = 6
-"""Where the version stands in a frame: behind the length and the API key."""
+"""The position of the version in a frame: after the length and the API key."""
 
 
 class Wire(Protocol):
-    """What carries bytes to a broker and back."""
+    """Carries frames to a broker and back."""
 
     def send(self, frame: bytes) -> None:
-        """A whole frame. Raises OSError."""
+        """Send a whole frame. Raises OSError."""
 
     def receive(self) -> bytes:
-        """The next frame without its length. Raises OSError, EOFError for a connection that has ended, WireError."""
+        """Return the next frame without its length. Raises OSError, EOFError for a connection that has ended, WireError."""
 
     def close(self) -> None:
-        """Nothing is waited for."""
+        """Close without waiting for anything."""
 
 
 Dial = Callable[[str, int], Wire]
@@ -50,45 +49,67 @@ Dial = Callable[[str, int], Wire]
 
 
 class SocketWire:
-    """Bytes over TCP."""
+    """A wire over TCP."""
 
     def __init__(self, host: str, port: int, seconds: float) -> None:
         self._socket = socket.create_connection((host, port), seconds)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, frame: bytes) -> None:
-        """All of it."""
+        """Send a whole frame."""
         self._socket.sendall(frame)
 
     def receive(self) -> bytes:
-        """Whatever its length says, within bounds."""
+        """Return the next frame, if its length is within bounds."""
         (size,) = struct.unpack(">i", self._take(4))
         if not 0 <= size <= LARGEST_FRAME:
             raise WireError(f"expected a frame of at most {LARGEST_FRAME:,} bytes; seen a length of {size}")
         return self._take(size)
 
     def close(self) -> None:
-        """At once."""
+        """Close the socket."""
         self._socket.close()
 
     def _take(self, size: int) -> bytes:
-        taken = bytearray()
-        while len(taken) < size:
-            part = self._socket.recv(size - len(taken))
+        data = bytearray()
+        while len(data) < size:
+            part = self._socket.recv(size - len(data))
             if not part:
                 raise EOFError
-            taken += part
-        return bytes(taken)
+            data += part
+        return bytes(data)
 
 
 def tcp(seconds: float) -> Dial:
-    """Connections over TCP that wait so long for anything."""
+    """Return a dial for connections over TCP that wait at most some seconds for anything."""
     return lambda host, port: SocketWire(host, port, seconds)
 
 
+class _InterruptibleWire:
+    """A wire that calls `heed` before it sends."""
+
+    def __init__(self, wire: Wire, heed: Callable[[], None]) -> None:
+        self._wire, self._heed = wire, heed
+        self.receive, self.close = wire.receive, wire.close
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame, unless `heed` raises."""
+        self._heed()
+        self._wire.send(frame)
+
+
+def heeding(dial: Dial, heed: Callable[[], None]) -> Dial:
+    """Return a dial for connections that call `heed`, which may raise KeyboardInterrupt, before each request."""
+    # Ctrl-C is heeded only while no request is in flight: a topic whose creation is under way would come to exist after the
+    # others were deleted.
+    return lambda host, port: _InterruptibleWire(dial(host, port), heed)
+
+
 class Exchange(NamedTuple):
-    """A request and what came back; `sent` has its length in front, `received` has not. `problem`: why
-    there is no response, or what lies behind it."""
+    """A request and its response. `sent` has its length before it, `received` has not.
+
+    `problem`: why there is no response, or what follows it.
+    """
 
     to: str
     call: WireRequest
@@ -98,25 +119,28 @@ class Exchange(NamedTuple):
     problem: str = ""
 
 
-class LinkError(WireError):
-    """There is no response that could be read."""
+class NoResponseError(WireError):
+    """There is no response that can be read."""
 
 
-class ClosedError(LinkError):
+class ConnectionClosedError(NoResponseError):
     """The broker has closed the connection."""
 
 
-def only(message: WireMessage, *fields: str) -> WireMessage:
-    """The one entry of a list in a response, of a list in that, and so on. Raises LinkError unless it is one."""
+def single_entry(message: WireMessage, *fields: str) -> WireMessage:
+    """Return the only entry of the list `fields[0]`, or of the list `fields[1]` in that, and so on.
+
+    Raises NoResponseError where a list has not one entry.
+    """
     for name in fields:
         if len(message[name]) != 1:
-            raise LinkError(f"expected a response about one entry of {name}; seen {len(message[name])}")
+            raise NoResponseError(f"expected a response about one entry of {name}; seen {len(message[name])}")
         message = message[name][0]
     return message
 
 
-class Link:
-    """Requests to one broker. `keep` is given every exchange."""
+class BrokerConnection:
+    """A client's connection to one broker, opened when it is first needed. `keep` gets every exchange."""
 
     def __init__(self, messages: Messages, dial: Dial, host: str, port: int, keep: Callable[[Exchange], None]) -> None:
         self._messages, self._dial, self._keep = messages, dial, keep
@@ -125,50 +149,51 @@ class Link:
         self._numbers = itertools.count(1)
         self._versions: Mapping[str, range] | None = None
         self.unanswered = False
-        """Whether a request went out last and nothing came back."""
+        """Whether the last request went out and nothing came back."""
 
     @property
     def versions(self) -> Mapping[str, range]:
-        """What both sides can say, by name of the request."""
+        """The versions that both sides have, by request name. Raises NoResponseError."""
         if self._versions is None:
-            found = self.ask(WireRequest(API_VERSIONS, 0, {}))
-            if found["errorCode"]:
-                raise LinkError(f"{API_VERSIONS}: expected no error; seen {found['errorCode']}")
-            self._versions = shared_versions(self._messages, found)
+            response = self.request(WireRequest(API_VERSIONS, 0, {}))
+            if response["errorCode"]:
+                raise NoResponseError(f"{API_VERSIONS}: expected no error; seen {response['errorCode']}")
+            self._versions = shared_versions(self._messages, response)
         return self._versions
 
-    def ask(self, call: WireRequest) -> WireMessage:
-        """One request and its response. Raises LinkError."""
-        (response,) = self.together((call,))
+    def request(self, call: WireRequest) -> WireMessage:
+        """Send a request and return its response. Raises NoResponseError."""
+        (response,) = self.request_all((call,))
         return response
 
-    def arrange(self, call: WireRequest) -> WireMessage:
-        """The same for a setting, where bytes behind the response are noted and no error. Raises LinkError."""
+    def request_leniently(self, call: WireRequest) -> WireMessage:
+        """Send a request and return its response, also if bytes follow it. Raises NoResponseError."""
+        # For the requests that prepare a check: an extra byte after Metadata would otherwise hide all that follows.
         return self._received(*self._sent(call), strict=False)
 
-    def together(self, calls: Iterable[WireRequest]) -> list[WireMessage]:
-        """Some requests, sent before any response is read."""
+    def request_all(self, calls: Iterable[WireRequest]) -> list[WireMessage]:
+        """Send all requests before any response is read; return the responses. Raises NoResponseError."""
         pending = [self._sent(call) for call in calls]
         return [self._received(exchange, number) for exchange, number in pending]
 
     def send(self, call: WireRequest) -> None:
-        """A request that has no response."""
+        """Send a request that has no response."""
         self._keep(self._sent(call)[0])
 
-    def claim(self, call: WireRequest, version: int) -> WireMessage:
-        """A request whose header claims a version that nobody has; the response must be in version 0 (KIP-511)."""
+    def request_claiming(self, call: WireRequest, version: int) -> WireMessage:
+        """Send a request whose header claims another version; read its response in version 0 (KIP-511)."""
         frame = request_frame(self._messages, call, number := next(self._numbers), CLIENT)
         frame = frame[:VERSION_AT] + struct.pack(">h", version) + frame[VERSION_AT + 2 :]
         return self._received(self._out(call._replace(version=0), frame), number)
 
     def close(self) -> None:
-        """Nothing is waited for."""
+        """Close the connection."""
         if self._wire is not None:
             self._wire.close()
             self._wire = None
 
     def dial_anew(self, dial: Dial) -> None:
-        """Close the connection, and open the next ones so."""
+        """Close the connection; the next ones are opened by another dial."""
         self.close()
         self._dial = dial
 
@@ -185,7 +210,8 @@ class Link:
             self.unanswered = True
         except OSError as problem:
             raise self._lost(exchange, f"no connection: {problem.strerror or problem}") from problem
-        except (OverflowError, UnicodeError) as problem:  # what metadata says is no port or no host
+        except (OverflowError, UnicodeError) as problem:
+            # Metadata from the broker named something that is no port, or no host.
             raise self._lost(exchange, f"no connection: {problem}") from problem
         return exchange
 
@@ -194,8 +220,9 @@ class Link:
             raise self._lost(exchange, "the connection was lost before")
         try:
             data = self._wire.receive()
-        except (EOFError, ConnectionError) as problem:  # reset where the broker had not read everything
-            raise ClosedError(str(self._lost(exchange, "the connection was closed"))) from problem
+        except (EOFError, ConnectionError) as problem:
+            # A broker that closes before it has read everything resets the connection.
+            raise ConnectionClosedError(str(self._lost(exchange, "the connection was closed"))) from problem
         except (OSError, WireError) as problem:
             raise self._lost(exchange, f"no response: {problem}") from problem
         exchange, self.unanswered = exchange._replace(received=data), False
@@ -203,15 +230,16 @@ class Link:
             response, end = read_response(self._messages, exchange.call, number, data)
         except WireError as problem:
             raise self._lost(exchange, f"no response that can be read: {problem}") from problem
-        behind = f"{len(data) - end} bytes behind the response, where it ends in this version" if end != len(data) else ""
-        if behind and strict:
-            raise self._lost(exchange, behind)
-        self._keep(exchange._replace(response=response, problem=behind))
+        extra = f"{len(data) - end} bytes after the end of the response in this version" if end != len(data) else ""
+        if extra and strict:
+            raise self._lost(exchange, extra)
+        self._keep(exchange._replace(response=response, problem=extra))
         return response
 
-    def _lost(self, exchange: Exchange, why: str) -> LinkError:
-        """What goes on after this is a new connection: on the old one nobody knows whose response comes next."""
+    def _lost(self, exchange: Exchange, why: str) -> NoResponseError:
+        """Keep a failed exchange, give the connection up, and return the error."""
+        # On the old connection nobody knows whose response would come next.
         self._keep(exchange._replace(problem=why))
         with suppress(OSError):
             self.close()
-        return LinkError(f"{exchange.call.name} to {self.place}: expected a response; seen {why}")
+        return NoResponseError(f"{exchange.call.name} to {self.place}: expected a response; seen {why}")

@@ -1,18 +1,18 @@
-"""What checks look at: partitions with something in them, made when a check first needs them.
+"""Fixtures of checks: partitions with some content, fetch sessions and producer ids, made when a check first needs them.
 
 Rules of this file
 
-1. A name is the prefix and what it is for, so that a check asks the same whether it is run alone or not.
-2. What cannot be made here is a reason for a check to stay undecided, and no failure of the broker. It is not tried twice.
+1. A topic is named by the prefix and its purpose, so that a check sends the same whether it runs alone or not.
+2. A fixture that cannot be made leaves the check undecided; it is no failure of the broker. It is not tried twice.
 """
 
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from tidegauge.drive.probe.connection import Link, LinkError, only
-from tidegauge.drive.probe.partition import NotOfferedError, Partition, batch
-from tidegauge.drive.probe.session import Session, asking
-from tidegauge.drive.probe.topics import KEPT, Topics, UndecidedError
+from tidegauge.drive.probe.connection import BrokerConnection, NoResponseError, single_entry
+from tidegauge.drive.probe.partition import NotOfferedError, ProbePartition, next_batch
+from tidegauge.drive.probe.session import ProbeSession, opening_fetch
+from tidegauge.drive.probe.topics import KEEPS_ALL, Topics, UndecidedError
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl import error_codes
@@ -25,82 +25,82 @@ PREFERRED = 0
 """ElectionType.PREFERRED."""
 
 
-class Scenes:
-    """What checks look at, in topics whose names begin with `prefix`; `check` is the one that looks."""
+class Fixtures:
+    """Fixtures, in topics whose names begin with `prefix`. `check`: the id of the running check."""
 
     def __init__(self, topics: Topics, prefix: str) -> None:
         self._topics, self._prefix, self.first = topics, prefix, topics.first
         self.check = ""
         self._producer: tuple[int, int] | None = None
-        self._shared: dict[str, Partition | UndecidedError] = {}
+        self._shared: dict[str, ProbePartition | UndecidedError] = {}
 
     # -----------------------------------------------------------------------------------------------------------------
-    # What there is to look at
+    # Fixtures
 
-    def log(self) -> Partition:
-        """Ten records, one per batch. Nobody writes to it again."""
+    def log(self) -> ProbePartition:
+        """Return a log of ten records, one per batch, which nobody writes to again."""
         return self._once("log", lambda: self._written("log"))
 
-    def moved(self) -> Partition:
-        """Ten records, of which the first four were deleted."""
+    def moved(self) -> ProbePartition:
+        """Return a log of ten records, of which the first four were deleted."""
         return self._once("moved", self._deleted)
 
-    def epochs(self) -> Partition:
-        """Records of at least three leader epochs, by elections among two brokers."""
+    def epochs(self) -> ProbePartition:
+        """Return a log with records of at least three leader epochs, by elections among two brokers."""
         return self._once("epochs", self._elected)
 
-    def replicated(self) -> Partition:
-        """An empty partition of two replicas for this check alone: a leader does not commit alone."""
+    def replicated(self) -> ProbePartition:
+        """Return an empty partition of two replicas for this check alone: a leader cannot commit by itself."""
         return self._create(self.check, replicas=self._two())
 
-    def fresh(self, **config: str) -> Partition:
-        """An empty partition for this check alone, whose configuration has dots for underlines."""
-        return self._create(self.check, {**KEPT, **{name.replace("_", "."): value for name, value in config.items()}})
+    def fresh(self, **config: str) -> ProbePartition:
+        """Return an empty partition for this check alone; underscores in `config` stand for dots."""
+        return self._create(self.check, {**KEEPS_ALL, **{name.replace("_", "."): value for name, value in config.items()}})
 
-    def pair(self) -> tuple[Partition, Partition]:
-        """Two empty partitions for this check alone, that one fetch can name: they have one leader. Who is asked for one
-        need not heed it, but of more partitions than brokers two have the same."""
-        brokers, found = self._topics.brokers(), dict[Link, Partition]()
+    def pair(self) -> tuple[ProbePartition, ProbePartition]:
+        """Return two empty partitions for this check alone with the same leader, so that one fetch can name both."""
+        # A broker need not place the replicas as it is told. But of more partitions than brokers, two have the same leader.
+        brokers, found = self._topics.brokers(), dict[BrokerConnection, ProbePartition]()
         if not brokers:
             raise UndecidedError("Metadata names no broker that could lead two partitions")
         for number in range(len(brokers) + 1):
             partition = self._create(f"{self.check}-{number}", replicas=brokers[:1])
-            if partition.link in found:
-                return found[partition.link], partition
-            found[partition.link] = partition
+            if partition.connection in found:
+                return found[partition.connection], partition
+            found[partition.connection] = partition
         raise UndecidedError(f"{len(found)} partitions have as many leaders, and Metadata names {len(brokers)} brokers")
 
-    def session(self, link: Link, *fetches: WireRequest) -> Session:
-        """A fetch session of this check alone."""
-        call = asking(*fetches)
-        return self.opened(link, call, link.ask(call))
+    def session(self, connection: BrokerConnection, *fetches: WireRequest) -> ProbeSession:
+        """Open a fetch session for this check alone, with the partitions of these fetches."""
+        call = opening_fetch(*fetches)
+        return self.opened(connection, call, connection.request(call))
 
-    def opened(self, link: Link, call: WireRequest, response: WireMessage) -> Session:
-        """The session that a response to a full fetch gives. Raises NotOfferedError where it gives none."""
+    def opened(self, connection: BrokerConnection, call: WireRequest, response: WireMessage) -> ProbeSession:
+        """Return the session that the response to a full fetch opens. Raises NotOfferedError where it opens none."""
         if response["errorCode"] != error_codes.NONE:
             raise UndecidedError(f"a fetch session was not opened: {error_text(response['errorCode'])}")
         if response["sessionId"] == INVALID_SESSION_ID:
             raise NotOfferedError("a full fetch that asks for a session is given none, as it may: the session id is 0")
-        self._topics.sessions.append(session := Session(link, call, response))
+        self._topics.sessions.append(session := ProbeSession(connection, call, response))
         return session
 
     def producer(self) -> tuple[int, int]:
-        """A producer id and epoch that nobody else has: its sequence numbers are counted per partition."""
+        """Return a producer id and epoch of the probe; sequence numbers are counted per partition, so one is enough."""
         if self._producer is None:
             self._producer = self._new_producer()
         return self._producer
 
-    def absent(self) -> Partition:
-        """A topic that is not there."""
+    def absent(self) -> ProbePartition:
+        """Return a partition of a topic that does not exist."""
         return self.log().elsewhere(f"{self._prefix}-absent", UUID(int=0xAB5E27))
 
-    def _once(self, name: str, made: Callable[[], Partition]) -> Partition:
+    def _once(self, name: str, made: Callable[[], ProbePartition]) -> ProbePartition:
         if name not in self._shared:
             try:
                 self._shared[name] = made()
             except UndecidedError as problem:
                 self._shared[name] = problem
-            except LinkError as problem:
+            except NoResponseError as problem:
                 self._shared[name] = UndecidedError(f"the setting could not be made: {problem}")
         found = self._shared[name]
         if isinstance(found, UndecidedError):
@@ -108,30 +108,32 @@ class Scenes:
         return found
 
     # -----------------------------------------------------------------------------------------------------------------
-    # How it is made
+    # How they are made
 
-    def _create(self, purpose: str, config: Mapping[str, str] = KEPT, replicas: list[int] | None = None) -> Partition:
+    def _create(
+        self, purpose: str, config: Mapping[str, str] = KEEPS_ALL, replicas: list[int] | None = None
+    ) -> ProbePartition:
         return self._topics.create(f"{self._prefix}-{purpose}", config, replicas)
 
-    def _written(self, purpose: str) -> Partition:
+    def _written(self, purpose: str) -> ProbePartition:
         partition = self._create(purpose)
         for _ in range(RECORDS):
-            append(partition)
+            append_batch(partition)
         return partition
 
-    def _deleted(self) -> Partition:
+    def _deleted(self) -> ProbePartition:
         partition = self._written("moved")
-        found = only(partition.link.ask(partition.delete_records(4)), "topics", "partitions")
+        found = single_entry(partition.connection.request(partition.delete_records(4)), "topics", "partitions")
         if found["errorCode"] != error_codes.NONE:
             raise UndecidedError(f"records could not be deleted: {error_text(found['errorCode'])}")
         partition.start = 4
         return partition
 
     def _new_producer(self) -> tuple[int, int]:
-        """A broker that has just started may have none ready."""
+        # A broker that has just started may have to load its coordinator first.
         body = {"transactionalId": None, "transactionTimeoutMs": 60_000}
         call = WireRequest("InitProducerId", self.first.versions["InitProducerId"].stop - 1, body)
-        found = self._topics.until(lambda: self.first.ask(call), lambda seen: seen["errorCode"] not in LOADING)
+        found = self._topics.until(lambda: self.first.request(call), lambda seen: seen["errorCode"] not in LOADING)
         if found["errorCode"] != error_codes.NONE:
             raise UndecidedError(f"there is no producer id: {error_text(found['errorCode'])}")
         return found["producerId"], found["producerEpoch"]
@@ -142,19 +144,19 @@ class Scenes:
             raise UndecidedError("it takes two brokers, and there is one")
         return nodes[:2]
 
-    def _elected(self) -> Partition:
-        """Leader epochs grow with each election; elections follow the order of the replicas, at Kafka. Elsewhere another
-        leader will do."""
+    def _elected(self) -> ProbePartition:
+        # Kafka elects the first of the replicas (the preferred one), so each new order of them is another election. A broker
+        # that elects another one will do as well: only the leader epoch has to grow.
         nodes = self._two()
         partition = self._create("epochs", replicas=nodes)
         for leader in (nodes[1], nodes[0], nodes[1]):
             for _ in range(3):
-                append(partition)
+                append_batch(partition)
             self._elect(partition.name, [leader, *(node for node in nodes if node != leader)])
             found = self._topics.ready(partition.name, behind=partition.epoch)
             found.batches, found.epochs, found.timestamps = partition.batches, partition.epochs, partition.timestamps
             partition = found
-        append(partition)
+        append_batch(partition)
         return partition
 
     def _elect(self, name: str, replicas: list[int]) -> None:
@@ -164,9 +166,11 @@ class Scenes:
         self._topics.administer("ElectLeaders", {"electionType": PREFERRED, "topicPartitions": [wanted]})
 
 
-def append(partition: Partition, records: int = 1) -> None:
-    """Write a batch. Raises UndecidedError where it is not taken."""
-    found = only(partition.link.ask(partition.produce(batch(partition, records))), "responses", "partitionResponses")
+def append_batch(partition: ProbePartition, records: int = 1) -> None:
+    """Write a batch. Raises UndecidedError where it is refused."""
+    found = single_entry(
+        partition.connection.request(partition.produce(next_batch(partition, records))), "responses", "partitionResponses"
+    )
     if found["errorCode"] != error_codes.NONE:
         raise UndecidedError(f"a record could not be written to {partition.name}: {error_text(found['errorCode'])}")
     partition.appended(records)

@@ -1,18 +1,18 @@
-"""A partition of the probe's own: what was written to it, and requests about it.
+"""A partition of one of the probe's topics: what was written to it, and requests about it.
 
 Rules of this file
 
-1. What its log must hold follows from what was written: a record per offset with the leader epoch of then. Expectations are
-   computed from that by the rules of `impl`, not from what the broker says of itself.
-2. A request is spoken in the newest version that both sides have, unless it says `at_most`. Fields that a version cannot
-   carry are left out by the codec where Kafka's own does.
+1. What its log must contain follows from what was written: a record per offset, with the leader epoch of that time.
+   Expectations are computed from that by the rules of `impl`, not from what the broker says of itself.
+2. A request has the newest version that both sides have, unless the caller limits it (`at_most`). The codec leaves out
+   fields that a version cannot carry where Kafka's own does.
 """
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
-from tidegauge.drive.probe.connection import Link
+from tidegauge.drive.probe.connection import BrokerConnection
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl.rules import UNDEFINED, end_offset_for
@@ -24,33 +24,36 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4,
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 PLENTY = 1 << 20
 BY_NAME = 12
-"""The last version of Fetch and of Produce that goes by topic name (KIP-516)."""
+"""The last version of Fetch and of Produce that names topics (KIP-516)."""
 
 WAIT = 200
-"""How long a fetch may wait, in ms: with no bytes to wait for, Kafka waits for nothing (ReplicaManager#fetchMessages).
-Others read until the time is over, and read nothing where there is none."""
+"""Milliseconds that a fetch may wait. With no bytes to wait for, Kafka does not wait (ReplicaManager#fetchMessages). Other
+brokers read until the time is over, and without any time read nothing."""
 
 BEGAN, TICK = 1_600_000_000_000, 1000
-"""Timestamps of records, in ms: the same in every run. Topics keep records for ever."""
+"""Timestamps of records, in ms: the same in every run. The topics keep records for ever."""
 
 
 class NotOfferedError(Exception):
-    """The broker does not offer what is needed: a request in that version, a fetch session."""
+    """The broker does not offer what a check needs: a request in that version, a fetch session."""
 
 
-class Entries(NamedTuple):
+class EpochEntries(NamedTuple):
     """An epoch cache: leader epochs and the offsets of their first records."""
 
     epochs: tuple[int, ...] = ()
     starts: tuple[int, ...] = ()
 
 
-class Partition:
-    """Partition 0 of a topic. `epoch` is that of its leader by the metadata, `end` what its log end must be; `batches`
-    are their base and last offsets, `epochs` their leader epochs."""
+class ProbePartition:
+    """Partition 0 of a topic, and what its log must contain.
 
-    def __init__(self, link: Link, name: str, topic_id: UUID, epoch: int) -> None:
-        self.link, self.name, self.id, self.epoch = link, name, topic_id, epoch
+    `epoch`: of its leader, from the metadata; `batches`: base and last offset of each batch; `epochs`: the leader epoch of
+    each batch; `start`: the log start.
+    """
+
+    def __init__(self, connection: BrokerConnection, name: str, topic_id: UUID, epoch: int) -> None:
+        self.connection, self.name, self.id, self.epoch = connection, name, topic_id, epoch
         self.batches: list[tuple[int, int]] = []
         self.epochs: list[int] = []
         self.timestamps: list[int] = []
@@ -58,24 +61,26 @@ class Partition:
 
     @property
     def end(self) -> int:
-        """The log end offset."""
+        """The log end offset that it must have."""
         return self.batches[-1][1] + 1 if self.batches else 0
 
     @property
-    def entries(self) -> Entries:
-        """Its epoch cache: a leader notes its epoch when it begins, and a later one at the same offset replaces it."""
-        found: dict[int, int] = {}
+    def entries(self) -> EpochEntries:
+        """The epoch cache that its leader must have."""
+        starts: dict[int, int] = {}
         for (base, _), epoch in zip(self.batches, self.epochs, strict=True):
-            found.setdefault(epoch, base)
-        found.setdefault(self.epoch, self.end)
-        return Entries(tuple(found), tuple(found.values()))
+            starts.setdefault(epoch, base)
+        # A leader notes its epoch when it begins, also without a record. An earlier epoch that got no record was at the same
+        # offset and has been replaced (LeaderEpochFileCache#assign).
+        starts.setdefault(self.epoch, self.end)
+        return EpochEntries(tuple(starts), tuple(starts.values()))
 
     def end_offset(self, epoch: int) -> tuple[int, int]:
-        """What OffsetsForLeaderEpoch must say about an epoch."""
+        """Return what OffsetsForLeaderEpoch must answer for an epoch."""
         return end_offset_for(*self.entries, self.end, epoch)
 
     def appended(self, records: int = 1) -> None:
-        """A batch was written."""
+        """Note that a batch was written."""
         first = self.end
         self.batches.append((first, first + records - 1))
         self.epochs.append(self.epoch)
@@ -83,15 +88,15 @@ class Partition:
 
     @staticmethod
     def timestamp(offset: int) -> int:
-        """That of the batch which begins there."""
+        """Return the timestamp of the batch that begins at an offset."""
         return BEGAN + offset * TICK
 
     # -----------------------------------------------------------------------------------------------------------------
     # Requests
 
     def version(self, name: str, least: int = 0, at_most: int | None = None) -> int:
-        """The newest version that both sides have. Raises NotOfferedError."""
-        offered = self.link.versions.get(name, range(0))
+        """Return the newest version of a request that both sides have. Raises NotOfferedError."""
+        offered = self.connection.versions.get(name, range(0))
         version = offered.stop - 1 if at_most is None else min(offered.stop - 1, at_most)
         if version not in offered or version < least:
             seen = f"versions {offered.start} to {offered.stop - 1}" if offered else "none"
@@ -114,10 +119,15 @@ class Partition:
         epoch: int = FINAL_EPOCH,
         version: int | None = None,
     ) -> WireRequest:
-        """A fetch that has no bytes to wait for. `current` and `last` are the leader epochs that it carries, `session` and
-        `epoch` say which session it belongs to: to none."""
-        version = self._fetch_version(version)
-        who: WireMessage = {"replicaId": replica} if version < 15 else {"replicaState": {"replicaId": replica}}
+        """Make a fetch that has no bytes to wait for.
+
+        `current`, `last`: the current leader epoch and the last fetched epoch that it carries. `session`, `epoch`: session
+        id and session epoch, by default of no session. `index`: another partition of the topic.
+        """
+        if version is None:
+            # A broker that gives topics no ids is fetched from by name.
+            version = self.version("Fetch", at_most=None if self.id.int else BY_NAME)
+        sender: WireMessage = {"replicaId": replica} if version < 15 else {"replicaState": {"replicaId": replica}}
         partition = {
             "partition": index,
             "currentLeaderEpoch": current,
@@ -128,16 +138,12 @@ class Partition:
         topics = [{"topicId": self.id, "topic": self.name, "partitions": [partition]}]
         limits = {"maxWaitMs": max_wait, "minBytes": 0, "maxBytes": max_bytes, "isolationLevel": isolation}
         return WireRequest(
-            "Fetch", version, {**who, **limits, "sessionId": session, "sessionEpoch": epoch, "topics": topics}
+            "Fetch", version, {**sender, **limits, "sessionId": session, "sessionEpoch": epoch, "topics": topics}
         )
 
     def place(self, version: int, index: int = 0) -> str:
-        """What a fetch of this version calls the partition."""
+        """Return what a response to a fetch of this version calls the partition."""
         return f"{self.name if version <= BY_NAME else self.id}-{index}"
-
-    def _fetch_version(self, version: int | None) -> int:
-        """A broker that gives topics no ids is fetched from by name."""
-        return self.version("Fetch", at_most=None if self.id.int else BY_NAME) if version is None else version
 
     def list_offsets(
         self,
@@ -149,7 +155,7 @@ class Partition:
         index: int = 0,
         version: int | None = None,
     ) -> WireRequest:
-        """The offset of a timestamp, or of a place that has a negative one."""
+        """Ask for the offset of a timestamp, or of one of the places with negative timestamps (LATEST and so on)."""
         partition = {"partitionIndex": index, "currentLeaderEpoch": current, "timestamp": timestamp}
         topics = [{"name": self.name, "partitions": [partition]}]
         body = {"replicaId": replica, "isolationLevel": isolation, "topics": topics}
@@ -158,7 +164,7 @@ class Partition:
     def offsets_for_leader_epoch(
         self, epoch: int, *, current: int = UNDEFINED, index: int = 0, version: int | None = None
     ) -> WireRequest:
-        """Where a leader epoch ends."""
+        """Ask where a leader epoch ends."""
         partition = {"partition": index, "currentLeaderEpoch": current, "leaderEpoch": epoch}
         body = {"replicaId": CONSUMER, "topics": [{"topic": self.name, "partitions": [partition]}]}
         name = "OffsetForLeaderEpoch"
@@ -173,25 +179,30 @@ class Partition:
         timeout_ms: int = 5000,
         version: int | None = None,
     ) -> WireRequest:
-        """Some bytes as records."""
+        """Produce some bytes as records."""
         data = {"index": index, "records": records}
         topics = [{"topicId": self.id, "name": self.name, "partitionData": [data]}]
         body = {"acks": acks, "timeoutMs": timeout_ms, "topicData": topics}
         return WireRequest("Produce", self.version("Produce", at_most=BY_NAME) if version is None else version, body)
 
     def delete_records(self, offset: int, *, index: int = 0) -> WireRequest:
-        """Delete what lies before an offset."""
+        """Delete the records before an offset."""
         partitions = [{"partitionIndex": index, "offset": offset}]
         body = {"topics": [{"name": self.name, "partitions": partitions}], "timeoutMs": 5000}
         return WireRequest("DeleteRecords", self.version("DeleteRecords"), body)
 
-    def elsewhere(self, name: str, topic_id: UUID) -> "Partition":
-        """The same of a topic that is not there."""
-        return Partition(self.link, name, topic_id, self.epoch)
+    def elsewhere(self, name: str, topic_id: UUID) -> "ProbePartition":
+        """Return a partition of another topic, which does not exist, at the same broker."""
+        return ProbePartition(self.connection, name, topic_id, self.epoch)
 
 
-def batch(partition: Partition, records: int = 1, change: Callable[[RecordBatch], RecordBatch] | None = None) -> bytes:
-    """The next batch for a partition, as a producer sends it: offsets from 0, no leader epoch."""
+def next_batch(
+    partition: ProbePartition, records: int = 1, change: Callable[[RecordBatch], RecordBatch] | None = None
+) -> bytes:
+    """Encode the next batch for a partition as a producer sends it: offsets from 0, no leader epoch.
+
+    `change`: changes the batch before it is encoded.
+    """
     plain = batch_of(0, UNDEFINED, _values(partition.end, records), partition.timestamp(partition.end))
     return encode(change(plain) if change else plain)
 

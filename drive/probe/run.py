@@ -1,11 +1,10 @@
-"""One run: each check on its own, what it asked and what came back, what was left behind.
+"""A run of the probe: every check with its verdict and its exchanges, and the topics that could not be removed.
 
 Rules of this file
 
-1. A check passes when all that came back is as expected, fails at the first thing that is not, is not supported when the
-   broker does not offer what it needs, and is undecided when there is nothing to look at.
-2. UNSUPPORTED_VERSION in place of what is expected is the broker saying that it does not support it.
-3. Whatever ends a run, the topics go first, and nothing but a second interruption ends their going.
+1. A check passes if all responses are as expected, fails at the first that is not, is not supported if the broker does not
+   offer what it needs, and is undecided if there is nothing to compare.
+2. Whatever ends a run, the topics are removed first; only a second interrupt ends that.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,21 +14,43 @@ from fnmatch import fnmatchcase
 from random import Random
 from typing import Any
 
-from tidegauge.drive.probe.check import Check, FailedError, exchanged
-from tidegauge.drive.probe.connection import Dial, Exchange, LinkError
-from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.probe.fixtures import Scenes
-from tidegauge.drive.probe.interrupts import heeding
+from tidegauge.drive.probe.check import Check, FailedError, check_exchange
+from tidegauge.drive.probe.checks.acks import ACKS_CHECKS
+from tidegauge.drive.probe.checks.appending import APPEND_CHECKS
+from tidegauge.drive.probe.checks.deleting import DELETE_CHECKS
+from tidegauge.drive.probe.checks.epochs import EPOCH_CHECKS
+from tidegauge.drive.probe.checks.fencing import FENCING_CHECKS
+from tidegauge.drive.probe.checks.fetching import FETCH_CHECKS
+from tidegauge.drive.probe.checks.offsets import OFFSET_CHECKS
+from tidegauge.drive.probe.checks.producers import PRODUCER_CHECKS
+from tidegauge.drive.probe.checks.sessions import SESSION_CHECKS
+from tidegauge.drive.probe.checks.versions import VERSION_CHECKS
+from tidegauge.drive.probe.connection import Dial, Exchange, NoResponseError, heeding
+from tidegauge.drive.probe.definitions import shipped_messages
+from tidegauge.drive.probe.fixtures import Fixtures
 from tidegauge.drive.probe.partition import NotOfferedError
-from tidegauge.drive.probe.table import CHECKS
 from tidegauge.drive.probe.topics import Topics, UndecidedError
 from tidegauge.impl.errors import UsageError
+
+CHECKS: tuple[Check, ...] = (
+    *VERSION_CHECKS,
+    *FENCING_CHECKS,
+    *EPOCH_CHECKS,
+    *FETCH_CHECKS,
+    *SESSION_CHECKS,
+    *OFFSET_CHECKS,
+    *ACKS_CHECKS,
+    *APPEND_CHECKS,
+    *PRODUCER_CHECKS,
+    *DELETE_CHECKS,
+)
+"""Every check, in the order in which they run."""
 
 PREFIX = "tidegauge-probe"
 
 
-class Verdict(StrEnum):
-    """What became of a check."""
+class CheckVerdict(StrEnum):
+    """The result of a check."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -38,48 +59,51 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """A check with its verdict; `says` is what was expected and seen, or what was missing."""
+class CheckOutcome:
+    """A check with its verdict. `says`: what was expected and seen, or what is missing."""
 
     check: Check
-    verdict: Verdict
+    verdict: CheckVerdict
     says: str
     exchanges: tuple[Exchange, ...]
 
 
 @dataclass
-class Probed:
-    """A run. `left`: topics that could not be deleted, and why."""
+class ProbeRun:
+    """A run. `left`: the topics that could not be deleted, and why; `cleanup`: the exchanges of the deletions."""
 
     place: str
     seed: int
     prefix: str
     offered: Mapping[str, range]
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[CheckOutcome] = field(default_factory=list)
     left: Mapping[str, str] = field(default_factory=dict)
-    removal: tuple[Exchange, ...] = ()
+    cleanup: tuple[Exchange, ...] = ()
 
-    def count(self, verdict: Verdict) -> int:
-        """How many checks came out so."""
+    def count(self, verdict: CheckVerdict) -> int:
+        """Return the number of checks with a verdict."""
         return sum(one.verdict is verdict for one in self.outcomes)
 
     @property
     def exit_code(self) -> int:
         """0 passes, 1 fails, 3 nothing decided."""
-        if self.count(Verdict.FAIL):
+        if self.count(CheckVerdict.FAIL):
             return 1
-        return 0 if self.count(Verdict.PASS) else 3
+        return 0 if self.count(CheckVerdict.PASS) else 3
 
 
-def chosen(only: Sequence[str] = ()) -> tuple[Check, ...]:
-    """Checks by id, by a pattern of ids, or by rule. Raises UsageError for a word that chooses none."""
+def select_checks(only: Sequence[str] = ()) -> tuple[Check, ...]:
+    """Return the checks that one of the words selects: an id, a pattern or a prefix of ids, or a rule; all without words.
+
+    Raises UsageError for a word that selects none.
+    """
     for word in only:
-        if not any(_is_chosen(check, word) for check in CHECKS):
+        if not any(_is_selected(check, word) for check in CHECKS):
             raise UsageError(f"--only {word}: expected a check, a pattern such as 'fencing.*' or a rule; see docs/probe.md")
-    return tuple(check for check in CHECKS if not only or any(_is_chosen(check, word) for word in only))
+    return tuple(check for check in CHECKS if not only or any(_is_selected(check, word) for word in only))
 
 
-def _is_chosen(check: Check, word: str) -> bool:
+def _is_selected(check: Check, word: str) -> bool:
     return fnmatchcase(check.id, word) or check.rule == word or check.id.startswith(f"{word}.")
 
 
@@ -92,56 +116,61 @@ def probe(
     warn: Callable[[str], None] = lambda _: None,
     heed: Callable[[], None] = lambda: None,
     **settings: Any,
-) -> Probed:
-    """Ask a broker. `echo` is given each verdict, `warn` each topic that is left, `heed` is called before each request but
-    those of the removal, and may raise KeyboardInterrupt. Raises UsageError when there is no broker that speaks."""
-    kept: list[Exchange] = []
+) -> ProbeRun:
+    """Run checks against the broker at `place`, a host and a port.
+
+    `echo` gets each verdict, `warn` each topic that could not be removed. `heed` is called before each request, except when
+    topics are removed, and may raise KeyboardInterrupt. Raises UsageError when no broker answers.
+    """
+    exchanges: list[Exchange] = []
     prefix = f"{PREFIX}-{Random(seed).getrandbits(32):08x}"
-    topics = Topics(shipped(), heeding(dial, heed), place, kept.append, **settings)
-    scenes = Scenes(topics, prefix)
+    topics = Topics(shipped_messages(), heeding(dial, heed), place, exchanges.append, **settings)
+    fixtures = Fixtures(topics, prefix)
     try:
         offered = topics.first.versions
-    except LinkError as problem:
+    except NoResponseError as problem:
         raise UsageError(f"probe: expected a broker that answers ApiVersions; seen: {problem}") from problem
-    found = Probed(f"{place[0]}:{place[1]}", seed, prefix, offered)
+    run = ProbeRun(f"{place[0]}:{place[1]}", seed, prefix, offered)
     try:
         for check in checks:
-            verdict, says = _tried(check, scenes, offered)
-            found.outcomes.append(Outcome(check, verdict, says, tuple(kept)))
-            kept.clear()
+            verdict, says = _verdict_of(check, fixtures, offered)
+            run.outcomes.append(CheckOutcome(check, verdict, says, tuple(exchanges)))
+            exchanges.clear()
             echo(f"{verdict.value:13} {check.id}")
     finally:
-        kept.clear()
+        exchanges.clear()
         try:
             topics.close(dial)
         finally:
-            found.left, found.removal = dict(topics.left), tuple(kept)
-            for name, why in found.left.items():
+            run.left, run.cleanup = dict(topics.left), tuple(exchanges)
+            for name, why in run.left.items():
                 warn(f"topic {name} could not be deleted: {why}; delete it by hand")
-    return found
+    return run
 
 
-def _tried(check: Check, scenes: Scenes, offered: Mapping[str, range]) -> tuple[Verdict, str]:
+def _verdict_of(check: Check, fixtures: Fixtures, offered: Mapping[str, range]) -> tuple[CheckVerdict, str]:
+    """Run a check; return the verdict and what it says."""
     for name, least in check.needs.items():
         if not offered.get(name) or offered[name].stop <= least:
-            return Verdict.NOT_SUPPORTED, f"needs {name} version {least} or newer; ApiVersions does not offer it"
-    scenes.check = check.id
-    asks = check.asks(scenes)
+            return CheckVerdict.NOT_SUPPORTED, f"needs {name} version {least} or newer; ApiVersions does not offer it"
+    fixtures.check = check.id
+    script = check.script(fixtures)
     try:
-        ask = next(asks)
+        expectation = next(script)
         while True:
-            ask = asks.send(exchanged(ask))
+            expectation = script.send(check_exchange(expectation))
     except StopIteration:
-        return Verdict.PASS, ""
+        return CheckVerdict.PASS, ""
     except NotOfferedError as problem:
-        return Verdict.NOT_SUPPORTED, str(problem)
+        return CheckVerdict.NOT_SUPPORTED, str(problem)
     except UndecidedError as problem:
-        return Verdict.UNDECIDED, str(problem)
+        return CheckVerdict.UNDECIDED, str(problem)
     except FailedError as problem:
+        # With this error code the broker says itself that it does not support the request.
         if "; seen UNSUPPORTED_VERSION " in str(problem):
-            return Verdict.NOT_SUPPORTED, str(problem)
-        return Verdict.FAIL, str(problem)
-    except LinkError as problem:
-        return Verdict.UNDECIDED, f"the setting could not be made: {problem}"
+            return CheckVerdict.NOT_SUPPORTED, str(problem)
+        return CheckVerdict.FAIL, str(problem)
+    except NoResponseError as problem:
+        return CheckVerdict.UNDECIDED, f"the setting could not be made: {problem}"
     finally:
-        asks.close()
+        script.close()

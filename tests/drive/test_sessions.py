@@ -23,7 +23,7 @@ from tidegauge.drive.kafka_broker.clients import PartitionRequests, Topic
 from tidegauge.drive.kafka_broker.waiting_requests import PeerSessions
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.probe.definitions import shipped
+from tidegauge.drive.probe.definitions import shipped_messages
 from tidegauge.drive.runner.player import ReferenceNode, play, reference
 from tidegauge.drive.runner.run import run
 from tidegauge.drive.runner.shipped import place_of
@@ -384,8 +384,8 @@ def requests_of(*fetches: tuple[int, int | None, WireMessage]) -> tuple[list[tup
             seen.append(asked(request.body))
             return {"errorCode": 0, "sessionId": SESSION, "responses": [], **next(responses)[2]}
 
-        listener = Listener(shipped(), ["Fetch"], answered, Conditions())
-        connection = await Connection.open(shipped(), await listener.start())
+        listener = Listener(shipped_messages(), ["Fetch"], answered, Conditions())
+        connection = await Connection.open(shipped_messages(), await listener.start())
         sessions = PeerSessions(TOPIC, ELSE)
         calls = PartitionRequests(await connection.versions())
         for session_epoch, offset, _ in fetches:

@@ -8,7 +8,7 @@ import pytest
 from tests.drive.test_frames import in_a_loop
 from tidegauge.drive.kafka_broker.clients import DEBUGGING_CONSUMER, PartitionRequests, Topic
 from tidegauge.drive.kafka_broker.state_reader import ReplicaState, StateReader
-from tidegauge.drive.probe.definitions import shipped
+from tidegauge.drive.probe.definitions import shipped_messages
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import Conditions, Connection, Listener, ReceivedRequest
 from tidegauge.drive.wire.primitives import WireError
@@ -28,7 +28,7 @@ class FakeBroker:
         self.requests: list[str] = []
         self.errors: dict[str, int] = {}
         self.whole = NONE
-        self.listener = Listener(shipped(), ["ListOffsets", "Fetch"], self.handle, Conditions())
+        self.listener = Listener(shipped_messages(), ["ListOffsets", "Fetch"], self.handle, Conditions())
 
     async def handle(self, request: ReceivedRequest) -> WireMessage:
         self.requests.append(request.name)
@@ -60,7 +60,7 @@ class FakeBroker:
 def with_a_broker(work: Callable[[FakeBroker, StateReader], Awaitable[None]]) -> None:
     async def around() -> None:
         broker = FakeBroker()
-        connection = await Connection.open(shipped(), await broker.listener.start())
+        connection = await Connection.open(shipped_messages(), await broker.listener.start())
         await work(broker, StateReader(connection, PartitionRequests(await connection.versions())))
         connection.close()
         broker.listener.close()

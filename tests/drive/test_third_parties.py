@@ -17,8 +17,7 @@ import pytest
 
 from tests.drive.test_process import everybody, soon
 from tidegauge.drive.probe.connection import tcp
-from tidegauge.drive.probe.run import chosen, probe
-from tidegauge.drive.probe.table import CHECKS
+from tidegauge.drive.probe.run import CHECKS, probe, select_checks
 from tidegauge.impl.errors import UsageError
 from validation.third_parties import run
 from validation.third_parties.commands import STARTERS, go, python
@@ -225,7 +224,7 @@ def test_a_third_party_does_what_is_kept_of_it(party: Party, tmp_path: Path) -> 
     with running(party) as one:
         if one.version != kept.version:
             pytest.skip(f"{one.version} is here, {kept.version} is kept")
-        found = probe(tcp(30.0), (one.host, one.port), 1, chosen(["fencing", "acks", "append.leader-epoch"]))
+        found = probe(tcp(30.0), (one.host, one.port), 1, select_checks(["fencing", "acks", "append.leader-epoch"]))
     verdicts = {check.id: check.verdict for check in kept.checks}
     assert {outcome.check.id: outcome.verdict.value for outcome in found.outcomes}.items() <= verdicts.items()
     assert len(found.outcomes) > 10

@@ -21,7 +21,7 @@ from tidegauge.drive.kafka_broker.clients import PartitionRequests, Topic, fetch
 from tidegauge.drive.kafka_broker.waiting_requests import WaitingFetches
 from tidegauge.drive.paths.graphs import GRAPHS, cover_of
 from tidegauge.drive.paths.walks import walks
-from tidegauge.drive.probe.definitions import shipped
+from tidegauge.drive.probe.definitions import shipped_messages
 from tidegauge.drive.runner.player import Difference, ReferenceNode, Start, play, reference
 from tidegauge.drive.runner.run import run
 from tidegauge.drive.runner.shipped import place_of
@@ -291,11 +291,11 @@ def on_the_wire(work: Callable[[WaitingFetches, PartitionRequests, asyncio.Event
             await there.wait()
             return response(request.body["topics"][0]["partitions"][0]["fetchOffset"])
 
-        listener = Listener(shipped(), ["Fetch"], answered, Conditions())
+        listener = Listener(shipped_messages(), ["Fetch"], answered, Conditions())
         port = await listener.start()
 
         async def connect() -> Connection:
-            return await Connection.open(shipped(), port)
+            return await Connection.open(shipped_messages(), port)
 
         connection = await connect()
         followers = WaitingFetches(SimpleNamespace(connection=connection, broker=SimpleNamespace(connect=connect)))  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 
-from tidegauge.drive.probe.run import Verdict
+from tidegauge.drive.probe.run import CheckVerdict
 from tidegauge.traces.made import table
 from validation.third_parties.party import Party, Reason
 from validation.third_parties.results import Checked, Result
@@ -33,7 +33,7 @@ def failures(party: Party, result: Result) -> Mapping[Reason | None, list[Checke
     """The checks that fail, by reason; None for those that nobody has looked up."""
     found: dict[Reason | None, list[Checked]] = {}
     for check in result.checks:
-        if check.verdict == Verdict.FAIL.value:
+        if check.verdict == CheckVerdict.FAIL.value:
             found.setdefault(party.reason(check.id), []).append(check)
     return found
 
@@ -54,7 +54,7 @@ def _row(party: Party, result: Result) -> Sequence[str]:
     found = failures(party, result)
     differs = sum(len(checks) for reason, checks in found.items() if reason is None or reason.claimed)
     unclaimed = sum(len(checks) for reason, checks in found.items() if reason is not None and not reason.claimed)
-    counts = [sum(check.verdict == verdict.value for check in result.checks) for verdict in Verdict]
+    counts = [sum(check.verdict == verdict.value for check in result.checks) for verdict in CheckVerdict]
     passed, _, unsupported, undecided = counts
     numbers = (len(result.checks), passed, differs, unclaimed, unsupported, undecided)
     return (party.title, result.version, result.day, *map(str, numbers))
@@ -90,7 +90,7 @@ def _by_rule(row: Sequence[str]) -> tuple[bool, str]:
 
 def _open(result: Result) -> list[str]:
     lines = []
-    for title, verdict in (("Not offered", Verdict.NOT_SUPPORTED), ("Undecided", Verdict.UNDECIDED)):
+    for title, verdict in (("Not offered", CheckVerdict.NOT_SUPPORTED), ("Undecided", CheckVerdict.UNDECIDED)):
         why: dict[str, list[str]] = {}
         for check in result.checks:
             if check.verdict == verdict.value:

@@ -11,7 +11,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import NamedTuple
 
-from tidegauge.drive.probe.run import Probed
+from tidegauge.drive.probe.run import ProbeRun
 
 KEPT = Path(__file__).with_name("results.json")
 PLACE = re.compile(r" to (?:127\.0\.0\.1|localhost):\d+")
@@ -39,7 +39,7 @@ class Result(NamedTuple):
     checks: tuple[Checked, ...]
 
 
-def result_of(party: str, version: str, when: datetime, found: Probed) -> Result:
+def result_of(party: str, version: str, when: datetime, found: ProbeRun) -> Result:
     """What is kept of a run."""
     checks = (Checked(one.check.id, one.check.rule, one.verdict.value, plain(one.says, when)) for one in found.outcomes)
     return Result(party, version, when.date().isoformat(), found.seed, tuple(checks))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tidegauge.conformance.judging.verdicts import BAD, CONFORMS, FAILS
 from tidegauge.drive.probe.connection import tcp
-from tidegauge.drive.probe.report import as_json
+from tidegauge.drive.probe.report import probe_json
 from tidegauge.drive.probe.run import probe
 from tidegauge.impl.errors import UsageError
 from tidegauge.spec.interrupts import interruptible
@@ -32,7 +32,7 @@ def probed(party: Party, folder: Path | None = None) -> Result:
     with running(party) as one, interruptible() as heed:
         found = probe(tcp(SECONDS), (one.host, one.port), SEED, heed=heed)
     if folder is not None:
-        (folder / f"{party.name}.json").write_text(as_json(found, one.version), encoding="utf-8")
+        (folder / f"{party.name}.json").write_text(probe_json(found, one.version), encoding="utf-8")
     return result_of(party.name, one.version, datetime.now(UTC), found)
 
 

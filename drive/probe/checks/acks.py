@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, FailedError
-from tidegauge.drive.probe.fixtures import Scenes
-from tidegauge.drive.probe.partition import LATEST, Partition, batch
+from tidegauge.drive.probe.check import Check, Expectation, FailedError, Script
+from tidegauge.drive.probe.fixtures import Fixtures
+from tidegauge.drive.probe.partition import LATEST, ProbePartition, next_batch
 from tidegauge.impl import error_codes
 
 REPLICAS = "Partition#appendRecordsToLeader"
@@ -12,74 +12,78 @@ PRODUCE = {"Produce": 3}
 ROUNDS = 10
 
 
-def produced(partition: Partition, records: int = 1, acks: int = -1) -> Ask:
+def expect_append(partition: ProbePartition, records: int = 1, acks: int = -1) -> Expectation:
     """A batch that is appended at the log end."""
     expected = {"errorCode": error_codes.NONE, "baseOffset": partition.end}
-    call = partition.produce(batch(partition, records), acks)
+    call = partition.produce(next_batch(partition, records), acks)
     partition.appended(records)
-    return Ask(partition.link, call, expected)
+    return Expectation(partition.connection, call, expected)
 
 
-def holds(partition: Partition) -> Ask:
+def expect_log(partition: ProbePartition) -> Expectation:
     """The log holds what was appended, and nothing else."""
     seen = {"errorCode": error_codes.NONE, "batches": partition.batches, "highWatermark": partition.end}
-    return Ask(partition.link, partition.fetch(0), seen)
+    return Expectation(partition.connection, partition.fetch(0), seen)
 
 
-def _acknowledged(acks: int) -> Callable[[Scenes], Asks]:
-    def asks(scenes: Scenes) -> Asks:
-        partition = scenes.fresh()
+def _acknowledged(acks: int) -> Callable[[Fixtures], Script]:
+    def script(fixtures: Fixtures) -> Script:
+        partition = fixtures.fresh()
         for records in (1, 3, 1):
-            yield produced(partition, records, acks)
-        yield holds(partition)
+            yield expect_append(partition, records, acks)
+        yield expect_log(partition)
 
-    return asks
+    return script
 
 
-def _silent(scenes: Scenes) -> Asks:
+def _silent(fixtures: Fixtures) -> Script:
     """A response to acks=0 would be taken for that of the fetch behind it."""
-    partition = scenes.fresh()
+    partition = fixtures.fresh()
     for _ in range(2):
-        yield produced(partition, acks=0)._replace(expected=None)
-    yield holds(partition)
+        yield expect_append(partition, acks=0)._replace(expected=None)
+    yield expect_log(partition)
 
 
-def _invalid_acks(scenes: Scenes) -> Asks:
-    partition = scenes.fresh()
+def _invalid_acks(fixtures: Fixtures) -> Script:
+    partition = fixtures.fresh()
     for acks in (2, -2, 7):
-        call = partition.produce(batch(partition), acks)
-        yield Ask(partition.link, call, {"errorCode": error_codes.INVALID_REQUIRED_ACKS})
-    yield holds(partition)
+        call = partition.produce(next_batch(partition), acks)
+        yield Expectation(partition.connection, call, {"errorCode": error_codes.INVALID_REQUIRED_ACKS})
+    yield expect_log(partition)
 
 
-def _all_is_committed(scenes: Scenes) -> Asks:
+def _all_is_committed(fixtures: Fixtures) -> Script:
     """The fetch goes out as soon as the response is there."""
-    partition = scenes.replicated()
+    partition = fixtures.replicated()
     for _ in range(ROUNDS):
         first = partition.end
-        yield produced(partition)
-        listed = Ask(partition.link, partition.list_offsets(LATEST), {"errorCode": error_codes.NONE})
+        yield expect_append(partition)
+        listed = Expectation(partition.connection, partition.list_offsets(LATEST), {"errorCode": error_codes.NONE})
         seen = yield listed
         if seen["offset"] <= first:
             raise FailedError(f"offset: expected a high watermark above the acknowledged {first}; seen {seen['offset']}")
 
 
-def _too_few(scenes: Scenes) -> Asks:
+def _too_few(fixtures: Fixtures) -> Script:
     """Since 3.7 no more in-sync replicas are asked for than there are replicas (KAFKA-15583)."""
-    partition = scenes.fresh(min_insync_replicas="2")
-    call = partition.produce(batch(partition))
-    seen = yield Ask(partition.link, call, {"errorCode": frozenset({error_codes.NONE, error_codes.NOT_ENOUGH_REPLICAS})})
+    partition = fixtures.fresh(min_insync_replicas="2")
+    call = partition.produce(next_batch(partition))
+    seen = yield Expectation(
+        partition.connection, call, {"errorCode": frozenset({error_codes.NONE, error_codes.NOT_ENOUGH_REPLICAS})}
+    )
     if seen["errorCode"] == error_codes.NONE:
         partition.appended()
-    yield Ask(partition.link, partition.fetch(0), {"errorCode": error_codes.NONE, "batches": partition.batches})
+    yield Expectation(
+        partition.connection, partition.fetch(0), {"errorCode": error_codes.NONE, "batches": partition.batches}
+    )
 
 
-def _without_acks_all(scenes: Scenes) -> Asks:
+def _without_acks_all(fixtures: Fixtures) -> Script:
     """Only who asks for all of them waits for enough of them."""
-    partition = scenes.fresh(min_insync_replicas="2")
-    yield produced(partition, acks=1)
+    partition = fixtures.fresh(min_insync_replicas="2")
+    yield expect_append(partition, acks=1)
     batches = {"errorCode": error_codes.NONE, "batches": partition.batches}
-    yield Ask(partition.link, partition.fetch(0), batches)
+    yield Expectation(partition.connection, partition.fetch(0), batches)
 
 
 ACKS_CHECKS = (

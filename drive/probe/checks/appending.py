@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, once
-from tidegauge.drive.probe.checks.acks import PRODUCE, holds
-from tidegauge.drive.probe.fixtures import Scenes, append
-from tidegauge.drive.probe.partition import BY_NAME, Partition, batch
+from tidegauge.drive.probe.check import Check, Expectation, Script, one_request
+from tidegauge.drive.probe.checks.acks import PRODUCE, expect_log
+from tidegauge.drive.probe.fixtures import Fixtures, append_batch
+from tidegauge.drive.probe.partition import BY_NAME, ProbePartition, next_batch
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl import error_codes
 from tidegauge.impl.rules import UNDEFINED
@@ -14,110 +14,112 @@ from tidegauge.traces.segments.record_batch import CONTROL, MAGIC_AT, RecordBatc
 APPEND, VALIDATE = "UnifiedLog#appendAsLeader", "LogValidator#validateBatch"
 EPOCH_AT, CRC_AT = 12, MAGIC_AT + 1
 
-Spoiled = Callable[[Partition], bytes]
+Spoiled = Callable[[ProbePartition], bytes]
 
 
-def _epoch_is_the_leaders(scenes: Scenes) -> Asks:
+def _epoch_is_the_leaders(fixtures: Fixtures) -> Script:
     """The batch says another one; the checksum does not cover it."""
-    partition = scenes.fresh()
+    partition = fixtures.fresh()
     for epoch in (UNDEFINED, partition.epoch + 5):
-        records = bytearray(batch(partition))
+        records = bytearray(next_batch(partition))
         records[EPOCH_AT : EPOCH_AT + 4] = epoch.to_bytes(4, "big", signed=True)
         expected = {"errorCode": error_codes.NONE, "baseOffset": partition.end}
         call = partition.produce(bytes(records))
         partition.appended()
-        yield Ask(partition.link, call, expected)
+        yield Expectation(partition.connection, call, expected)
     yield _stamped(partition)
 
 
-def _epochs_of_leaders(scenes: Scenes) -> Asks:
-    partition = scenes.epochs()
+def _epochs_of_leaders(fixtures: Fixtures) -> Script:
+    partition = fixtures.epochs()
     yield _stamped(partition)
 
 
-def _stamped(partition: Partition) -> Ask:
+def _stamped(partition: ProbePartition) -> Expectation:
     seen = {"errorCode": error_codes.NONE, "batches": partition.batches, "epochs": partition.epochs}
-    return Ask(partition.link, partition.fetch(0), seen)
+    return Expectation(partition.connection, partition.fetch(0), seen)
 
 
-def _refused(spoiled: Spoiled, *codes: int, **config: str) -> Callable[[Scenes], Asks]:
+def _refused(spoiled: Spoiled, *codes: int, **config: str) -> Callable[[Fixtures], Script]:
     """Behind a good batch, where the topic is one like others; nothing of it is in the log."""
     wanted = frozenset(codes)
 
-    def asks(scenes: Scenes) -> Asks:
-        partition = scenes.fresh(**config)
+    def script(fixtures: Fixtures) -> Script:
+        partition = fixtures.fresh(**config)
         if not config:
-            append(partition)
-        yield Ask(partition.link, partition.produce(spoiled(partition)), {"errorCode": wanted})
-        yield holds(partition)
+            append_batch(partition)
+        yield Expectation(partition.connection, partition.produce(spoiled(partition)), {"errorCode": wanted})
+        yield expect_log(partition)
 
-    return asks
+    return script
 
 
 def _flipped(at: int) -> Spoiled:
-    def spoiled(partition: Partition) -> bytes:
-        records = bytearray(batch(partition))
+    def spoiled(partition: ProbePartition) -> bytes:
+        records = bytearray(next_batch(partition))
         records[at] ^= 0x01
         return bytes(records)
 
     return spoiled
 
 
-def _control(partition: Partition) -> bytes:
-    return batch(partition, change=lambda one: one._replace(attributes=CONTROL))
+def _control(partition: ProbePartition) -> bytes:
+    return next_batch(partition, change=lambda one: one._replace(attributes=CONTROL))
 
 
-def _based(partition: Partition) -> bytes:
-    return (1000).to_bytes(8, "big") + batch(partition)[8:]
+def _based(partition: ProbePartition) -> bytes:
+    return (1000).to_bytes(8, "big") + next_batch(partition)[8:]
 
 
-def _counts(partition: Partition) -> bytes:
+def _counts(partition: ProbePartition) -> bytes:
     """A batch of one record that says it has offsets for three."""
 
-    return batch(partition, change=lambda one: one._replace(last=one.last + 2))
+    return next_batch(partition, change=lambda one: one._replace(last=one.last + 2))
 
 
-def _two_batches(partition: Partition) -> bytes:
-    return batch(partition) * 2
+def _two_batches(partition: ProbePartition) -> bytes:
+    return next_batch(partition) * 2
 
 
-def _torn(partition: Partition) -> bytes:
-    return batch(partition, 3)[:-5]
+def _torn(partition: ProbePartition) -> bytes:
+    return next_batch(partition, 3)[:-5]
 
 
-def _large(partition: Partition) -> bytes:
+def _large(partition: ProbePartition) -> bytes:
     """4,000 bytes of value."""
 
     def filled(one: RecordBatch) -> RecordBatch:
         return one._replace(records=(one.records[0]._replace(value=bytes(4000)),))
 
-    return batch(partition, change=filled)
+    return next_batch(partition, change=filled)
 
 
-def _nowhere(scenes: Scenes) -> Ask:
-    absent = scenes.absent()
-    return Ask(absent.link, absent.produce(batch(absent)), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
+def _nowhere(fixtures: Fixtures) -> Expectation:
+    absent = fixtures.absent()
+    return Expectation(
+        absent.connection, absent.produce(next_batch(absent)), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION}
+    )
 
 
-def _nowhere_by_id(scenes: Scenes) -> Ask:
-    absent = scenes.absent()
-    call = absent.produce(batch(absent), version=absent.version("Produce", BY_NAME + 1))
-    return Ask(absent.link, call, {"errorCode": error_codes.UNKNOWN_TOPIC_ID})
+def _nowhere_by_id(fixtures: Fixtures) -> Expectation:
+    absent = fixtures.absent()
+    call = absent.produce(next_batch(absent), version=absent.version("Produce", BY_NAME + 1))
+    return Expectation(absent.connection, call, {"errorCode": error_codes.UNKNOWN_TOPIC_ID})
 
 
-def _no_partition(scenes: Scenes) -> Ask:
-    partition = scenes.log()
-    call = partition.produce(batch(partition), index=7)
-    return Ask(partition.link, call, {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
+def _no_partition(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
+    call = partition.produce(next_batch(partition), index=7)
+    return Expectation(partition.connection, call, {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
 
 
-def _no_offset(scenes: Scenes) -> Asks:
-    partition = scenes.log()
-    call = partition.produce(batch(partition), index=7)
-    seen = yield Ask(partition.link, call, {})
+def _no_offset(fixtures: Fixtures) -> Script:
+    partition = fixtures.log()
+    call = partition.produce(next_batch(partition), index=7)
+    seen = yield Expectation(partition.connection, call, {})
     if seen["errorCode"] == error_codes.NONE:
         raise UndecidedError("a batch for a partition that is not there is not refused: there is no refusal to look at")
-    yield Ask(partition.link, call, {"baseOffset": UNDEFINED})
+    yield Expectation(partition.connection, call, {"baseOffset": UNDEFINED})
 
 
 APPEND_CHECKS = (
@@ -198,7 +200,7 @@ APPEND_CHECKS = (
         "",
         "LogValidator#validateKey",
         "A record without a key is refused by a compacted topic with INVALID_RECORD.",
-        _refused(batch, error_codes.INVALID_RECORD, cleanup_policy="compact"),
+        _refused(next_batch, error_codes.INVALID_RECORD, cleanup_policy="compact"),
         PRODUCE,
     ),
     Check(
@@ -222,7 +224,7 @@ APPEND_CHECKS = (
         "",
         "KafkaApis#handleProduceRequest",
         "A topic that is not there, by name: UNKNOWN_TOPIC_OR_PARTITION.",
-        once(_nowhere),
+        one_request(_nowhere),
         PRODUCE,
     ),
     Check(
@@ -230,7 +232,7 @@ APPEND_CHECKS = (
         "",
         "KafkaApis#handleProduceRequest",
         "A topic that is not there, by id: UNKNOWN_TOPIC_ID (KIP-516).",
-        once(_nowhere_by_id),
+        one_request(_nowhere_by_id),
         {"Produce": 13},
     ),
     Check(
@@ -238,7 +240,7 @@ APPEND_CHECKS = (
         "",
         "KafkaApis#handleProduceRequest",
         "A partition that the topic does not have: UNKNOWN_TOPIC_OR_PARTITION.",
-        once(_no_partition),
+        one_request(_no_partition),
         PRODUCE,
     ),
 )

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, once
-from tidegauge.drive.probe.fixtures import RECORDS, Scenes, append
-from tidegauge.drive.probe.partition import Partition
+from tidegauge.drive.probe.check import Check, Expectation, Script, one_request
+from tidegauge.drive.probe.fixtures import RECORDS, Fixtures, append_batch
+from tidegauge.drive.probe.partition import ProbePartition
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl import error_codes
 from tidegauge.impl.rules import UNDEFINED
@@ -14,65 +14,69 @@ HIGH_WATERMARK = -1
 """DeleteRecordsRequest.HIGH_WATERMARK."""
 
 
-def _deleted(partition: Partition, offset: int, low: int) -> Ask:
-    return Ask(partition.link, partition.delete_records(offset), {"errorCode": error_codes.NONE, "lowWatermark": low})
+def _deleted(partition: ProbePartition, offset: int, low: int) -> Expectation:
+    return Expectation(
+        partition.connection, partition.delete_records(offset), {"errorCode": error_codes.NONE, "lowWatermark": low}
+    )
 
 
-def _starts(partition: Partition) -> Ask:
+def _starts(partition: ProbePartition) -> Expectation:
     expected = {"errorCode": error_codes.NONE, "logStartOffset": partition.start, "highWatermark": partition.end}
-    return Ask(partition.link, partition.fetch(partition.end), expected)
+    return Expectation(partition.connection, partition.fetch(partition.end), expected)
 
 
-def _written(scenes: Scenes) -> Partition:
-    partition = scenes.fresh()
+def _written(fixtures: Fixtures) -> ProbePartition:
+    partition = fixtures.fresh()
     for _ in range(RECORDS):
-        append(partition)
+        append_batch(partition)
     return partition
 
 
-def _started_at(*steps: tuple[int, int]) -> Callable[[Scenes], Asks]:
+def _started_at(*steps: tuple[int, int]) -> Callable[[Fixtures], Script]:
     """Offsets to delete up to, and the log start behind each."""
 
-    def asks(scenes: Scenes) -> Asks:
-        partition = _written(scenes)
+    def script(fixtures: Fixtures) -> Script:
+        partition = _written(fixtures)
         for offset, low in steps:
             yield _deleted(partition, offset, low)
             partition.start = low
             yield _starts(partition)
 
-    return asks
+    return script
 
 
-def _refused(*offsets: int) -> Callable[[Scenes], Asks]:
-    def asks(scenes: Scenes) -> Asks:
-        partition = _written(scenes)
+def _refused(*offsets: int) -> Callable[[Fixtures], Script]:
+    def script(fixtures: Fixtures) -> Script:
+        partition = _written(fixtures)
         for offset in offsets:
-            yield Ask(partition.link, partition.delete_records(offset), {"errorCode": error_codes.OFFSET_OUT_OF_RANGE})
+            yield Expectation(
+                partition.connection, partition.delete_records(offset), {"errorCode": error_codes.OFFSET_OUT_OF_RANGE}
+            )
         yield _starts(partition)
 
-    return asks
+    return script
 
 
-def _unknown(scenes: Scenes) -> Ask:
-    absent = scenes.absent()
-    return Ask(absent.link, absent.delete_records(0), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
+def _unknown(fixtures: Fixtures) -> Expectation:
+    absent = fixtures.absent()
+    return Expectation(absent.connection, absent.delete_records(0), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
 
 
-def _no_low_watermark(scenes: Scenes) -> Asks:
-    absent = scenes.absent()
-    seen = yield Ask(absent.link, absent.delete_records(0), {})
+def _no_low_watermark(fixtures: Fixtures) -> Script:
+    absent = fixtures.absent()
+    seen = yield Expectation(absent.connection, absent.delete_records(0), {})
     if seen["errorCode"] == error_codes.NONE:
         raise UndecidedError("records of a topic that is not there are not refused: there is no refusal to look at")
-    yield Ask(absent.link, absent.delete_records(0), {"lowWatermark": UNDEFINED})
+    yield Expectation(absent.connection, absent.delete_records(0), {"lowWatermark": UNDEFINED})
 
 
-def _goes_on(scenes: Scenes) -> Asks:
+def _goes_on(fixtures: Fixtures) -> Script:
     """Offsets are not used again."""
-    partition = _written(scenes)
+    partition = _written(fixtures)
     yield _deleted(partition, HIGH_WATERMARK, RECORDS)
-    append(partition)
+    append_batch(partition)
     batches = {"errorCode": error_codes.NONE, "batches": partition.batches[-1:], "logStartOffset": RECORDS}
-    yield Ask(partition.link, partition.fetch(RECORDS), batches)
+    yield Expectation(partition.connection, partition.fetch(RECORDS), batches)
 
 
 DELETE_CHECKS = (
@@ -124,7 +128,7 @@ DELETE_CHECKS = (
         "",
         "KafkaApis#handleDeleteRecordsRequest",
         "A topic that is not there: UNKNOWN_TOPIC_OR_PARTITION.",
-        once(_unknown),
+        one_request(_unknown),
         NEEDS,
     ),
     Check(

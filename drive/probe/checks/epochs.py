@@ -5,45 +5,47 @@ What must come back is computed by `impl.rules.end_offset_for` and `fetch_decisi
 
 from collections.abc import Callable, Iterable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, Expected
-from tidegauge.drive.probe.fixtures import Scenes
-from tidegauge.drive.probe.partition import Partition
+from tidegauge.drive.probe.check import Check, Expectation, Expected, Script
+from tidegauge.drive.probe.fixtures import Fixtures
+from tidegauge.drive.probe.partition import ProbePartition
 from tidegauge.impl import error_codes
 from tidegauge.impl.rules import DIVERGING, OUT_OF_RANGE, UNDEFINED, fetch_decision
 
 TABLE, READ = "LeaderEpochFileCache#endOffsetFor", "Partition#readRecords"
 OFFSETS, FETCH = {"OffsetForLeaderEpoch": 2}, {"Fetch": 12}
 
-Where = Callable[[Scenes], Partition]
-Epochs = Callable[[Partition], Iterable[int]]
-Pairs = Callable[[Partition], Iterable[tuple[int, int]]]
+Where = Callable[[Fixtures], ProbePartition]
+Epochs = Callable[[ProbePartition], Iterable[int]]
+Pairs = Callable[[ProbePartition], Iterable[tuple[int, int]]]
 
 
-def ends(where: Where, epochs: Epochs) -> Callable[[Scenes], Asks]:
+def ends(where: Where, epochs: Epochs) -> Callable[[Fixtures], Script]:
     """Ask where some epochs end."""
 
-    def asks(scenes: Scenes) -> Asks:
-        partition = where(scenes)
+    def script(fixtures: Fixtures) -> Script:
+        partition = where(fixtures)
         for epoch in epochs(partition):
             found, end = partition.end_offset(epoch)
             expected = {"errorCode": error_codes.NONE, "leaderEpoch": found, "endOffset": end}
-            yield Ask(partition.link, partition.offsets_for_leader_epoch(epoch), expected)
+            yield Expectation(partition.connection, partition.offsets_for_leader_epoch(epoch), expected)
 
-    return asks
+    return script
 
 
-def diverges(where: Where, pairs: Pairs) -> Callable[[Scenes], Asks]:
+def diverges(where: Where, pairs: Pairs) -> Callable[[Fixtures], Script]:
     """Fetch with (last fetched epoch, offset)."""
 
-    def asks(scenes: Scenes) -> Asks:
-        partition = where(scenes)
+    def script(fixtures: Fixtures) -> Script:
+        partition = where(fixtures)
         for last, offset in pairs(partition):
-            yield Ask(partition.link, partition.fetch(offset, last=last), expected_of(partition, last, offset))
+            yield Expectation(
+                partition.connection, partition.fetch(offset, last=last), expected_fetch(partition, last, offset)
+            )
 
-    return asks
+    return script
 
 
-def expected_of(partition: Partition, last: int, offset: int) -> Expected:
+def expected_fetch(partition: ProbePartition, last: int, offset: int) -> Expected:
     """What a fetch must bring."""
     what, epoch, end = fetch_decision(*partition.entries, partition.start, partition.end, offset, last)
     if what == OUT_OF_RANGE:
@@ -54,11 +56,11 @@ def expected_of(partition: Partition, last: int, offset: int) -> Expected:
     return {"errorCode": error_codes.NONE, "divergingEpoch": None, "batches": records}
 
 
-def _all(partition: Partition) -> Iterable[int]:
+def _all(partition: ProbePartition) -> Iterable[int]:
     return range(partition.epoch + 3)
 
 
-def _everywhere(partition: Partition) -> Iterable[tuple[int, int]]:
+def _everywhere(partition: ProbePartition) -> Iterable[tuple[int, int]]:
     """Each epoch, and one before and behind each place where something begins or ends."""
     places = {0, partition.end, *partition.entries.starts, partition.start}
     offsets = sorted({place + step for place in places for step in (-1, 0, 1)} - {-1})
@@ -71,7 +73,7 @@ EPOCH_CHECKS = (
         "EPOCH-05",
         TABLE,
         "No epoch ends nowhere: epoch -1, offset -1.",
-        ends(Scenes.log, lambda _: (UNDEFINED,)),
+        ends(Fixtures.log, lambda _: (UNDEFINED,)),
         OFFSETS,
     ),
     Check(
@@ -79,7 +81,7 @@ EPOCH_CHECKS = (
         "EPOCH-05",
         TABLE,
         "The leader's own epoch ends at its log end.",
-        ends(Scenes.log, lambda p: (p.epoch,)),
+        ends(Fixtures.log, lambda p: (p.epoch,)),
         OFFSETS,
     ),
     Check(
@@ -87,7 +89,7 @@ EPOCH_CHECKS = (
         "EPOCH-05",
         TABLE,
         "An epoch that the leader has not heard of ends nowhere.",
-        ends(Scenes.log, lambda p: (p.epoch + 1, p.epoch + 2, p.epoch + 1000)),
+        ends(Fixtures.log, lambda p: (p.epoch + 1, p.epoch + 2, p.epoch + 1000)),
         OFFSETS,
     ),
     Check(
@@ -95,7 +97,7 @@ EPOCH_CHECKS = (
         "EPOCH-05",
         TABLE,
         "An epoch without records ends where it began.",
-        ends(Scenes.fresh, lambda p: (p.epoch, p.epoch + 1)),
+        ends(Fixtures.fresh, lambda p: (p.epoch, p.epoch + 1)),
         OFFSETS,
     ),
     Check(
@@ -103,7 +105,7 @@ EPOCH_CHECKS = (
         "EPOCH-05",
         TABLE,
         "A log start that moved changes no epoch's end.",
-        ends(Scenes.moved, _all),
+        ends(Fixtures.moved, _all),
         OFFSETS | {"DeleteRecords": 0},
     ),
     Check(
@@ -112,7 +114,7 @@ EPOCH_CHECKS = (
         TABLE,
         "An epoch that is over ends where the next one that the leader knows begins; one that it never had is answered with "
         "the largest below it.",
-        ends(Scenes.epochs, _all),
+        ends(Fixtures.epochs, _all),
         OFFSETS,
     ),
     Check(
@@ -120,7 +122,7 @@ EPOCH_CHECKS = (
         "FETCH-05",
         READ,
         "A fetch with the leader's epoch, from within its log, reads.",
-        diverges(Scenes.log, lambda p: [(p.epoch, offset) for offset in range(p.end)]),
+        diverges(Fixtures.log, lambda p: [(p.epoch, offset) for offset in range(p.end)]),
         FETCH,
     ),
     Check(
@@ -128,7 +130,7 @@ EPOCH_CHECKS = (
         "FETCH-05",
         READ,
         "A fetch with the leader's epoch, at its log end, reads nothing and does not diverge.",
-        diverges(Scenes.log, lambda p: [(p.epoch, p.end)]),
+        diverges(Fixtures.log, lambda p: [(p.epoch, p.end)]),
         FETCH,
     ),
     Check(
@@ -136,7 +138,7 @@ EPOCH_CHECKS = (
         "FETCH-05",
         READ,
         "A fetch with the leader's epoch, beyond its log end, is told the epoch's end: not OFFSET_OUT_OF_RANGE.",
-        diverges(Scenes.log, lambda p: [(p.epoch, p.end + 1), (p.epoch, p.end + 1000)]),
+        diverges(Fixtures.log, lambda p: [(p.epoch, p.end + 1), (p.epoch, p.end + 1000)]),
         FETCH,
     ),
     Check(
@@ -144,7 +146,7 @@ EPOCH_CHECKS = (
         "FETCH-05",
         READ,
         "A fetch with an epoch that the leader has not heard of is out of range.",
-        diverges(Scenes.log, lambda p: [(p.epoch + 1, offset) for offset in (0, p.end)]),
+        diverges(Fixtures.log, lambda p: [(p.epoch + 1, offset) for offset in (0, p.end)]),
         FETCH,
     ),
     Check(
@@ -152,7 +154,7 @@ EPOCH_CHECKS = (
         "FETCH-05",
         READ,
         "A fetch without an epoch, beyond the log end, is out of range and never diverges.",
-        diverges(Scenes.log, lambda p: [(UNDEFINED, p.end + 1), (UNDEFINED, p.end)]),
+        diverges(Fixtures.log, lambda p: [(UNDEFINED, p.end + 1), (UNDEFINED, p.end)]),
         FETCH,
     ),
     Check(
@@ -160,7 +162,7 @@ EPOCH_CHECKS = (
         "FETCH-05",
         READ,
         "Below the log start a fetch is out of range, whatever epoch it carries (KAFKA-12996).",
-        diverges(Scenes.moved, lambda p: [(p.epoch, offset) for offset in range(p.start)]),
+        diverges(Fixtures.moved, lambda p: [(p.epoch, offset) for offset in range(p.start)]),
         FETCH | {"DeleteRecords": 0},
     ),
     Check(
@@ -168,7 +170,7 @@ EPOCH_CHECKS = (
         "FETCH-05",
         READ,
         "With any epoch, at any offset, a fetch reads, diverges or is out of range as the leader's epochs say.",
-        diverges(Scenes.epochs, _everywhere),
+        diverges(Fixtures.epochs, _everywhere),
         FETCH,
     ),
 )

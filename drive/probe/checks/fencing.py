@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, once
-from tidegauge.drive.probe.fixtures import Scenes
-from tidegauge.drive.probe.partition import LATEST, Partition
+from tidegauge.drive.probe.check import Check, Expectation, Script, one_request
+from tidegauge.drive.probe.fixtures import Fixtures
+from tidegauge.drive.probe.partition import LATEST, ProbePartition
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl import error_codes
 from tidegauge.impl.rules import request_error
 
-Asked = Callable[[Partition, int], WireRequest]
+Asked = Callable[[ProbePartition, int], WireRequest]
 
 FENCING = "Partition#checkCurrentLeaderEpoch"
 REQUESTS: tuple[tuple[str, str, int, Asked], ...] = (
@@ -35,44 +35,44 @@ def _checks() -> tuple[Check, ...]:
     for name, request, least, asked in REQUESTS:
         needs = {request: least}
         for kind, more, says in KINDS:
-            found.append(Check(f"fencing.{name}-{kind}", "FENCE-01", FENCING, says, once(_of(asked, more)), needs))
+            found.append(Check(f"fencing.{name}-{kind}", "FENCE-01", FENCING, says, one_request(_of(asked, more)), needs))
         says = "A request of an older epoch is refused with FENCED_LEADER_EPOCH."
         found.append(Check(f"fencing.{name}-older", "FENCE-01", FENCING, says, _older(asked), needs))
     says = "A fetch that is fenced is not asked whether the logs part."
     found.append(
-        Check("fencing.before-divergence", "FENCE-01", "Partition#readRecords", says, once(_diverging), {"Fetch": 12})
+        Check("fencing.before-divergence", "FENCE-01", "Partition#readRecords", says, one_request(_diverging), {"Fetch": 12})
     )
     return tuple(found)
 
 
-def _asked(partition: Partition, asked: Asked, current: int) -> Ask:
+def _asked(partition: ProbePartition, asked: Asked, current: int) -> Expectation:
     error = request_error(current, partition.epoch, True, True)
-    return Ask(partition.link, asked(partition, current), {"errorCode": error})
+    return Expectation(partition.connection, asked(partition, current), {"errorCode": error})
 
 
-def _of(asked: Asked, more: int) -> Callable[[Scenes], Ask]:
-    def ask(scenes: Scenes) -> Ask:
-        partition = scenes.log()
+def _of(asked: Asked, more: int) -> Callable[[Fixtures], Expectation]:
+    def expectation(fixtures: Fixtures) -> Expectation:
+        partition = fixtures.log()
         return _asked(partition, asked, partition.epoch + more)
 
-    return ask
+    return expectation
 
 
-def _older(asked: Asked) -> Callable[[Scenes], Asks]:
-    def asks(scenes: Scenes) -> Asks:
-        partition = scenes.log() if scenes.log().epoch > 0 else scenes.epochs()
+def _older(asked: Asked) -> Callable[[Fixtures], Script]:
+    def script(fixtures: Fixtures) -> Script:
+        partition = fixtures.log() if fixtures.log().epoch > 0 else fixtures.epochs()
         if partition.epoch == 0:
             raise UndecidedError("no leader epoch is older than 0, and none was elected")
         for older in range(partition.epoch):
             yield _asked(partition, asked, older)
 
-    return asks
+    return script
 
 
-def _diverging(scenes: Scenes) -> Ask:
-    partition = scenes.log()
+def _diverging(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
     call = partition.fetch(partition.end + 1, current=partition.epoch + 1, last=partition.epoch)
-    return Ask(partition.link, call, {"errorCode": error_codes.UNKNOWN_LEADER_EPOCH, "divergingEpoch": None})
+    return Expectation(partition.connection, call, {"errorCode": error_codes.UNKNOWN_LEADER_EPOCH, "divergingEpoch": None})
 
 
 FENCING_CHECKS = _checks()

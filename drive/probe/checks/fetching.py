@@ -1,8 +1,8 @@
 """What a consumer is given: from its offset on, up to the high watermark, never above."""
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, FailedError, once, reading
-from tidegauge.drive.probe.fixtures import Scenes, append
-from tidegauge.drive.probe.partition import BY_NAME, DEBUGGING_CONSUMER, LATEST, READ_COMMITTED, Partition, batch
+from tidegauge.drive.probe.check import Check, Expectation, FailedError, Script, one_request, partition_in
+from tidegauge.drive.probe.fixtures import Fixtures, append_batch
+from tidegauge.drive.probe.partition import BY_NAME, DEBUGGING_CONSUMER, LATEST, READ_COMMITTED, ProbePartition, next_batch
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl import error_codes
 from tidegauge.impl.rules import UNDEFINED, fetch_error
@@ -16,107 +16,113 @@ ROUNDS = 200
 """How often a produce, a look at the log end and a read go out together at most, until a read comes before the follower."""
 
 
-def _from(partition: Partition, offset: int, **more: int) -> Ask:
+def _from(partition: ProbePartition, offset: int, **more: int) -> Expectation:
     batches = [one for one in partition.batches if one[1] >= offset]
     seen = {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
-    return Ask(partition.link, partition.fetch(offset, **more), {"errorCode": error_codes.NONE, **seen})
+    return Expectation(partition.connection, partition.fetch(offset, **more), {"errorCode": error_codes.NONE, **seen})
 
 
-def _every_offset(scenes: Scenes) -> Asks:
-    partition = scenes.log()
+def _every_offset(fixtures: Fixtures) -> Script:
+    partition = fixtures.log()
     for offset in range(partition.end + 1):
         yield _from(partition, offset)
 
 
-def _empty(scenes: Scenes) -> Asks:
-    partition = scenes.fresh()
+def _empty(fixtures: Fixtures) -> Script:
+    partition = fixtures.fresh()
     yield _from(partition, 0)
 
 
-def _inside(scenes: Scenes) -> Asks:
-    partition = scenes.fresh()
-    append(partition, 3)
-    append(partition, 2)
+def _inside(fixtures: Fixtures) -> Script:
+    partition = fixtures.fresh()
+    append_batch(partition, 3)
+    append_batch(partition, 2)
     for offset in range(partition.end):
         yield _from(partition, offset)
 
 
-def _small(scenes: Scenes) -> Ask:
-    partition = scenes.log()
+def _small(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
     expected = {"errorCode": error_codes.NONE, "batches": partition.batches[2:3]}
-    return Ask(partition.link, partition.fetch(2, max_bytes=1), expected)
+    return Expectation(partition.connection, partition.fetch(2, max_bytes=1), expected)
 
 
-def _at_once(scenes: Scenes) -> Asks:
-    partition = scenes.log()
+def _at_once(fixtures: Fixtures) -> Script:
+    partition = fixtures.log()
     for offset in (0, partition.end):
         yield _from(partition, offset, max_wait=0)
 
 
-def _out(scenes: Scenes, *offsets: int) -> Asks:
-    partition = scenes.log()
+def _out(fixtures: Fixtures, *offsets: int) -> Script:
+    partition = fixtures.log()
     for offset in offsets:
-        yield Ask(partition.link, partition.fetch(offset), OUT)
+        yield Expectation(partition.connection, partition.fetch(offset), OUT)
 
 
-def _beyond(scenes: Scenes) -> Asks:
-    end = scenes.log().end
-    yield from _out(scenes, end + 1, end + 1000, 1 << 40)
+def _beyond(fixtures: Fixtures) -> Script:
+    end = fixtures.log().end
+    yield from _out(fixtures, end + 1, end + 1000, 1 << 40)
 
 
-def _below(scenes: Scenes) -> Asks:
-    partition = scenes.moved()
+def _below(fixtures: Fixtures) -> Script:
+    partition = fixtures.moved()
     for offset in range(partition.start):
-        yield Ask(partition.link, partition.fetch(offset), OUT)
+        yield Expectation(partition.connection, partition.fetch(offset), OUT)
     yield _from(partition, partition.start)
 
 
-def _stranger(scenes: Scenes, *, current: bool) -> Ask:
+def _stranger(fixtures: Fixtures, *, current: bool) -> Expectation:
     """A follower that the leader does not know: from metadata that it has not read, as its epoch shows."""
-    partition = scenes.log()
+    partition = fixtures.log()
     epoch = partition.epoch if current else UNDEFINED
     error = fetch_error(epoch, partition.epoch, True, False, True)
-    return Ask(partition.link, partition.fetch(0, current=epoch, replica=STRANGER), {"errorCode": error})
+    return Expectation(partition.connection, partition.fetch(0, current=epoch, replica=STRANGER), {"errorCode": error})
 
 
-def _unknown_name(scenes: Scenes) -> Ask:
-    absent = scenes.absent()
+def _unknown_name(fixtures: Fixtures) -> Expectation:
+    absent = fixtures.absent()
     version = absent.version("Fetch", at_most=BY_NAME)
-    return Ask(absent.link, absent.fetch(0, version=version), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
+    return Expectation(
+        absent.connection, absent.fetch(0, version=version), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION}
+    )
 
 
-def _unknown_id(scenes: Scenes) -> Ask:
-    absent = scenes.absent()
-    return Ask(absent.link, absent.fetch(0, version=absent.version("Fetch")), {"errorCode": error_codes.UNKNOWN_TOPIC_ID})
+def _unknown_id(fixtures: Fixtures) -> Expectation:
+    absent = fixtures.absent()
+    return Expectation(
+        absent.connection, absent.fetch(0, version=absent.version("Fetch")), {"errorCode": error_codes.UNKNOWN_TOPIC_ID}
+    )
 
 
-def _unknown_partition(scenes: Scenes) -> Ask:
-    partition = scenes.log()
-    return Ask(partition.link, partition.fetch(0, index=7), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
+def _unknown_partition(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
+    return Expectation(
+        partition.connection, partition.fetch(0, index=7), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION}
+    )
 
 
-def _committed(scenes: Scenes) -> Asks:
+def _committed(fixtures: Fixtures) -> Script:
     """Which transactions were aborted is said by a null or by an empty list."""
-    partition = scenes.log()
+    partition = fixtures.log()
     for offset in (0, partition.end):
-        ask = _from(partition, offset, isolation=READ_COMMITTED)
-        seen = yield ask._replace(expected={**(ask.expected or {}), "lastStableOffset": partition.end})
+        expectation = _from(partition, offset, isolation=READ_COMMITTED)
+        seen = yield expectation._replace(expected={**(expectation.expected or {}), "lastStableOffset": partition.end})
         if seen["abortedTransactions"]:
             raise FailedError(f"abortedTransactions: expected none; seen {seen['abortedTransactions']}")
 
 
-def _below_the_high_watermark(scenes: Scenes) -> Asks:
+def _below_the_high_watermark(fixtures: Fixtures) -> Script:
     """All three go out at once: the follower has not fetched yet when the last one is handled."""
     yield from ()  # what goes out together is no request and its response, one after the other
-    partition = scenes.replicated()
+    partition = fixtures.replicated()
     for _ in range(ROUNDS):
         calls = (
-            partition.produce(batch(partition), acks=1),
+            partition.produce(next_batch(partition), acks=1),
             partition.list_offsets(LATEST, replica=DEBUGGING_CONSUMER),
             partition.fetch(partition.end),
         )
         partition.appended()
-        produced, end, read = map(reading, NAMES, partition.link.together(calls))
+        produced, end, read = map(partition_in, NAMES, partition.connection.request_all(calls))
         if any(one["errorCode"] != error_codes.NONE for one in (produced, end, read)):
             raise UndecidedError(f"a record was not written, or its place not shown: {produced}, {end}")
         if above := [one for one in read["batches"] if one[1] >= read["highWatermark"]]:
@@ -142,7 +148,7 @@ FETCH_CHECKS = (
         "",
         "ReplicaManager#readFromLog",
         "The first batch is given even where it is larger than max bytes (KIP-74).",
-        once(_small),
+        one_request(_small),
     ),
     Check(
         "fetch.beyond-the-end",
@@ -156,7 +162,7 @@ FETCH_CHECKS = (
         "FETCH-05",
         "Partition#readRecords",
         "A fetch at a negative offset is refused with OFFSET_OUT_OF_RANGE.",
-        lambda scenes: _out(scenes, -1, -7),
+        lambda fixtures: _out(fixtures, -1, -7),
     ),
     Check(
         "fetch.below-the-log-start",
@@ -172,7 +178,7 @@ FETCH_CHECKS = (
         "Partition#followerReplicaOrThrow",
         "A follower that is not assigned, in the leader's epoch, knows of an assignment the leader has not read: "
         "UNKNOWN_LEADER_EPOCH.",
-        once(lambda scenes: _stranger(scenes, current=True)),
+        one_request(lambda fixtures: _stranger(fixtures, current=True)),
         {"Fetch": 9},
     ),
     Check(
@@ -180,21 +186,21 @@ FETCH_CHECKS = (
         "FENCE-02",
         "Partition#followerReplicaOrThrow",
         "A follower that is not assigned is refused with NOT_LEADER_OR_FOLLOWER.",
-        once(lambda scenes: _stranger(scenes, current=False)),
+        one_request(lambda fixtures: _stranger(fixtures, current=False)),
     ),
     Check(
         "fetch.unknown-topic",
         "",
         "ReplicaManager#getPartitionOrError",
         "A topic that is not there, by name: UNKNOWN_TOPIC_OR_PARTITION.",
-        once(_unknown_name),
+        one_request(_unknown_name),
     ),
     Check(
         "fetch.unknown-topic-id",
         "",
         "KafkaApis#handleFetchRequest",
         "A topic that is not there, by id: UNKNOWN_TOPIC_ID (KIP-516).",
-        once(_unknown_id),
+        one_request(_unknown_id),
         {"Fetch": 13},
     ),
     Check(
@@ -202,7 +208,7 @@ FETCH_CHECKS = (
         "",
         "ReplicaManager#getPartitionOrError",
         "A partition that the topic does not have: UNKNOWN_TOPIC_OR_PARTITION.",
-        once(_unknown_partition),
+        one_request(_unknown_partition),
     ),
     Check(
         "isolation.read-committed",

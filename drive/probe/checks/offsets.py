@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, once
-from tidegauge.drive.probe.fixtures import Scenes
+from tidegauge.drive.probe.check import Check, Expectation, Script, one_request
+from tidegauge.drive.probe.fixtures import Fixtures
 from tidegauge.drive.probe.partition import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -12,7 +12,7 @@ from tidegauge.drive.probe.partition import (
     MAX_TIMESTAMP,
     READ_COMMITTED,
     TICK,
-    Partition,
+    ProbePartition,
 )
 from tidegauge.impl import error_codes
 from tidegauge.impl.rules import UNDEFINED, epoch_for_offset
@@ -22,68 +22,68 @@ LIST = {"ListOffsets": 4}
 """The first version that carries leader epochs (KIP-320)."""
 
 
-def _listed(partition: Partition, timestamp: int, offset: int, epoch: int, **more: int) -> Ask:
+def _listed(partition: ProbePartition, timestamp: int, offset: int, epoch: int, **more: int) -> Expectation:
     expected = {"errorCode": error_codes.NONE, "offset": offset, "leaderEpoch": epoch}
-    return Ask(partition.link, partition.list_offsets(timestamp, **more), expected)
+    return Expectation(partition.connection, partition.list_offsets(timestamp, **more), expected)
 
 
-def _latest(where: Callable[[Scenes], Partition], **more: int) -> Callable[[Scenes], Asks]:
-    def ask(scenes: Scenes) -> Ask:
-        partition = where(scenes)
+def _latest(where: Callable[[Fixtures], ProbePartition], **more: int) -> Callable[[Fixtures], Script]:
+    def expectation(fixtures: Fixtures) -> Expectation:
+        partition = where(fixtures)
         return _listed(partition, LATEST, partition.end, partition.epoch, **more)
 
-    return once(ask)
+    return one_request(expectation)
 
 
-def _earliest(where: Callable[[Scenes], Partition], timestamp: int = EARLIEST) -> Callable[[Scenes], Asks]:
-    def ask(scenes: Scenes) -> Ask:
-        partition = where(scenes)
+def _earliest(where: Callable[[Fixtures], ProbePartition], timestamp: int = EARLIEST) -> Callable[[Fixtures], Script]:
+    def expectation(fixtures: Fixtures) -> Expectation:
+        partition = where(fixtures)
         return _listed(partition, timestamp, partition.start, epoch_for_offset(*partition.entries, partition.start))
 
-    return once(ask)
+    return one_request(expectation)
 
 
-def _by_timestamp(timestamps: Callable[[Partition], Iterable[int]]) -> Callable[[Scenes], Asks]:
+def _by_timestamp(timestamps: Callable[[ProbePartition], Iterable[int]]) -> Callable[[Fixtures], Script]:
     """The first record with at least this timestamp, with its own."""
 
-    def asks(scenes: Scenes) -> Asks:
-        partition = scenes.log()
+    def script(fixtures: Fixtures) -> Script:
+        partition = fixtures.log()
         for timestamp in timestamps(partition):
             offset = next((n for n, at in enumerate(partition.timestamps) if at >= timestamp), UNDEFINED)
             found = partition.timestamps[offset] if offset != UNDEFINED else UNDEFINED
             epoch = epoch_for_offset(*partition.entries, offset) if offset != UNDEFINED else UNDEFINED
-            ask = _listed(partition, timestamp, offset, epoch)
-            yield ask._replace(expected={**(ask.expected or {}), "timestamp": found})
+            expectation = _listed(partition, timestamp, offset, epoch)
+            yield expectation._replace(expected={**(expectation.expected or {}), "timestamp": found})
 
-    return asks
+    return script
 
 
-def _of_the_greatest(scenes: Scenes) -> Ask:
-    partition = scenes.log()
+def _of_the_greatest(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
     last = partition.end - 1
-    ask = _listed(partition, MAX_TIMESTAMP, last, partition.epoch)
-    return ask._replace(expected={**(ask.expected or {}), "timestamp": partition.timestamps[last]})
+    expectation = _listed(partition, MAX_TIMESTAMP, last, partition.epoch)
+    return expectation._replace(expected={**(expectation.expected or {}), "timestamp": partition.timestamps[last]})
 
 
-def _of_none(scenes: Scenes) -> Ask:
-    partition = scenes.fresh()
+def _of_none(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.fresh()
     return _listed(partition, MAX_TIMESTAMP, UNDEFINED, UNDEFINED)
 
 
-def _tiered(scenes: Scenes) -> Ask:
-    partition = scenes.log()
+def _tiered(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
     return _listed(partition, LATEST_TIERED, UNDEFINED, UNDEFINED)
 
 
-def _unknown(scenes: Scenes) -> Ask:
-    absent = scenes.absent()
-    return Ask(absent.link, absent.list_offsets(LATEST), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
+def _unknown(fixtures: Fixtures) -> Expectation:
+    absent = fixtures.absent()
+    return Expectation(absent.connection, absent.list_offsets(LATEST), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION})
 
 
-def _unknown_partition(scenes: Scenes) -> Ask:
-    partition = scenes.log()
-    return Ask(
-        partition.link, partition.list_offsets(LATEST, index=7), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION}
+def _unknown_partition(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
+    return Expectation(
+        partition.connection, partition.list_offsets(LATEST, index=7), {"errorCode": error_codes.UNKNOWN_TOPIC_OR_PARTITION}
     )
 
 
@@ -93,7 +93,7 @@ OFFSET_CHECKS = (
         "READ-01",
         FETCH_OFFSET,
         "The latest offset is the high watermark, with the leader's epoch.",
-        _latest(Scenes.log),
+        _latest(Fixtures.log),
         LIST,
     ),
     Check(
@@ -101,7 +101,7 @@ OFFSET_CHECKS = (
         "READ-01",
         FETCH_OFFSET,
         "The latest committed offset is the last stable one.",
-        _latest(Scenes.log, isolation=READ_COMMITTED),
+        _latest(Fixtures.log, isolation=READ_COMMITTED),
         LIST,
     ),
     Check(
@@ -109,7 +109,7 @@ OFFSET_CHECKS = (
         "HW-01",
         FETCH_OFFSET,
         "The latest offset of an empty log is 0, in the leader's epoch.",
-        _latest(Scenes.fresh),
+        _latest(Fixtures.fresh),
         LIST,
     ),
     Check(
@@ -117,7 +117,7 @@ OFFSET_CHECKS = (
         "READ-01",
         FETCH_OFFSET,
         "The latest offset has the epoch of today's leader.",
-        _latest(Scenes.epochs),
+        _latest(Fixtures.epochs),
         LIST,
     ),
     Check(
@@ -125,7 +125,7 @@ OFFSET_CHECKS = (
         "LOG-01",
         FETCH_OFFSET,
         "The earliest offset is the log start, with the epoch of its record.",
-        _earliest(Scenes.log),
+        _earliest(Fixtures.log),
         LIST,
     ),
     Check(
@@ -133,7 +133,7 @@ OFFSET_CHECKS = (
         "LOG-01",
         FETCH_OFFSET,
         "The earliest offset follows the log start.",
-        _earliest(Scenes.moved),
+        _earliest(Fixtures.moved),
         LIST | {"DeleteRecords": 0},
     ),
     Check(
@@ -141,7 +141,7 @@ OFFSET_CHECKS = (
         "LOG-01",
         FETCH_OFFSET,
         "The earliest offset has the epoch of its record, not of today's leader.",
-        _earliest(Scenes.epochs),
+        _earliest(Fixtures.epochs),
         LIST,
     ),
     Check(
@@ -149,7 +149,7 @@ OFFSET_CHECKS = (
         "LOG-01",
         FETCH_OFFSET,
         "Without remote storage the earliest local offset is the log start (KIP-405).",
-        _earliest(Scenes.moved, EARLIEST_LOCAL),
+        _earliest(Fixtures.moved, EARLIEST_LOCAL),
         {"ListOffsets": 8, "DeleteRecords": 0},
     ),
     Check(
@@ -157,7 +157,7 @@ OFFSET_CHECKS = (
         "",
         FETCH_OFFSET,
         "Without remote storage nothing is tiered: offset -1 (KIP-1005).",
-        once(_tiered),
+        one_request(_tiered),
         {"ListOffsets": 9},
     ),
     Check(
@@ -197,7 +197,7 @@ OFFSET_CHECKS = (
         "",
         BY_TIMESTAMP,
         "The record with the greatest timestamp is found with its offset (KIP-734).",
-        once(_of_the_greatest),
+        one_request(_of_the_greatest),
         {"ListOffsets": 7},
     ),
     Check(
@@ -205,7 +205,7 @@ OFFSET_CHECKS = (
         "",
         BY_TIMESTAMP,
         "An empty log has no greatest timestamp: offset -1.",
-        once(_of_none),
+        one_request(_of_none),
         {"ListOffsets": 7},
     ),
     Check(
@@ -213,7 +213,7 @@ OFFSET_CHECKS = (
         "",
         "ReplicaManager#fetchOffset",
         "A topic that is not there: UNKNOWN_TOPIC_OR_PARTITION.",
-        once(_unknown),
+        one_request(_unknown),
         {"ListOffsets": 1},
     ),
     Check(
@@ -221,7 +221,7 @@ OFFSET_CHECKS = (
         "",
         "ReplicaManager#fetchOffset",
         "A partition that the topic does not have: UNKNOWN_TOPIC_OR_PARTITION.",
-        once(_unknown_partition),
+        one_request(_unknown_partition),
         {"ListOffsets": 1},
     ),
 )

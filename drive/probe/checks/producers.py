@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.check import Ask, Asks, Check, Expected, reading
-from tidegauge.drive.probe.checks.acks import holds
-from tidegauge.drive.probe.fixtures import Scenes, append
-from tidegauge.drive.probe.partition import Partition, batch
+from tidegauge.drive.probe.check import Check, Expectation, Expected, Script, partition_in
+from tidegauge.drive.probe.checks.acks import expect_log
+from tidegauge.drive.probe.fixtures import Fixtures, append_batch
+from tidegauge.drive.probe.partition import ProbePartition, next_batch
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.impl import error_codes
 from tidegauge.impl.error_codes import error_text
@@ -21,78 +21,78 @@ REMEMBERED = 5
 class _Producer:
     """A producer id of its own, and the batches that it sends."""
 
-    def __init__(self, partition: Partition, producer_id: int, epoch: int) -> None:
+    def __init__(self, partition: ProbePartition, producer_id: int, epoch: int) -> None:
         self.partition, self._id, self.epoch = partition, producer_id, epoch
 
-    def appended(self, sequence: int, records: int = 1, epoch: int = 0) -> Ask:
+    def appended(self, sequence: int, records: int = 1, epoch: int = 0) -> Expectation:
         """A batch that is taken."""
         base = self.partition.end
-        ask = self.sent(sequence, {"errorCode": error_codes.NONE, "baseOffset": base}, records, epoch)
+        expectation = self.sent(sequence, {"errorCode": error_codes.NONE, "baseOffset": base}, records, epoch)
         self.partition.appended(records)
-        return ask
+        return expectation
 
-    def refused(self, sequence: int, *codes: int, records: int = 1, epoch: int = 0) -> Ask:
+    def refused(self, sequence: int, *codes: int, records: int = 1, epoch: int = 0) -> Expectation:
         """A batch that is not."""
         return self.sent(sequence, {"errorCode": frozenset(codes)}, records, epoch)
 
     def given(self, sequence: int, records: int = 1, epoch: int = 0) -> None:
         """A batch that what is asked next begins with. Raises UndecidedError where it is refused."""
-        ask = self.appended(sequence, records, epoch)
-        found = reading(ask.call.name, ask.link.ask(ask.call))
+        expectation = self.appended(sequence, records, epoch)
+        found = partition_in(expectation.call.name, expectation.connection.request(expectation.call))
         if found["errorCode"] != error_codes.NONE:
             what = f"sequence number {sequence} and producer epoch {self.epoch + epoch}"
             raise UndecidedError(f"a batch with {what} is refused: {error_text(found['errorCode'])}")
 
-    def sent(self, sequence: int, expected: Expected, records: int = 1, epoch: int = 0) -> Ask:
+    def sent(self, sequence: int, expected: Expected, records: int = 1, epoch: int = 0) -> Expectation:
         """A batch; `epoch` counts from the producer's first."""
 
         def numbered(one: RecordBatch) -> RecordBatch:
             return one._replace(producer_id=self._id, producer_epoch=self.epoch + epoch, base_sequence=sequence)
 
-        data = batch(self.partition, records, numbered)
-        return Ask(self.partition.link, self.partition.produce(data), expected)
+        data = next_batch(self.partition, records, numbered)
+        return Expectation(self.partition.connection, self.partition.produce(data), expected)
 
 
-Story = Callable[[_Producer], Asks]
+Story = Callable[[_Producer], Script]
 
 
-def _sends(story: Story) -> Callable[[Scenes], Asks]:
+def _sends(story: Story) -> Callable[[Fixtures], Script]:
     """With a producer id from the broker, on an empty partition; in the end the log holds what was taken."""
 
-    def asks(scenes: Scenes) -> Asks:
-        partition = scenes.fresh()
-        yield from story(_Producer(partition, *scenes.producer()))
-        yield holds(partition)
+    def script(fixtures: Fixtures) -> Script:
+        partition = fixtures.fresh()
+        yield from story(_Producer(partition, *fixtures.producer()))
+        yield expect_log(partition)
 
-    return asks
+    return script
 
 
-def _in_order(producer: _Producer) -> Asks:
+def _in_order(producer: _Producer) -> Script:
     for sequence, records in ((0, 1), (1, 3), (4, 2)):
         yield producer.appended(sequence, records)
 
 
-def _again(producer: _Producer) -> Asks:
+def _again(producer: _Producer) -> Script:
     for sequence in range(REMEMBERED):
         yield producer.appended(sequence)
     for sequence in range(REMEMBERED):
         yield producer.sent(sequence, {"errorCode": error_codes.NONE, "baseOffset": sequence})
 
 
-def _hole(producer: _Producer) -> Asks:
+def _hole(producer: _Producer) -> Script:
     yield producer.appended(0)
     for sequence in (2, 7):
         yield producer.refused(sequence, error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER)
     yield producer.appended(1)
 
 
-def _other_size(producer: _Producer) -> Asks:
+def _other_size(producer: _Producer) -> Script:
     yield producer.appended(0)
     yield producer.appended(1)
     yield producer.refused(0, error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER, error_codes.DUPLICATE_SEQUENCE_NUMBER, records=2)
 
 
-def _older_epoch(producer: _Producer) -> Asks:
+def _older_epoch(producer: _Producer) -> Script:
     """A producer bumps its epoch by itself (KIP-360). From here on no check goes back behind it: Kafka knows a producer by
     partition, others may know it once."""
     producer.given(0, epoch=1)
@@ -100,16 +100,16 @@ def _older_epoch(producer: _Producer) -> Asks:
     yield producer.appended(1, epoch=1)
 
 
-def _newer_epoch(producer: _Producer) -> Asks:
+def _newer_epoch(producer: _Producer) -> Script:
     producer.given(0, epoch=1)
     yield producer.refused(1, error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER, epoch=2)
     yield producer.appended(0, epoch=2)
 
 
-def _wraps(producer: _Producer) -> Asks:
+def _wraps(producer: _Producer) -> Script:
     """A producer whose earlier batches are gone may begin anywhere (KIP-360), but not on a log that never held a record
     (KAFKA-15591)."""
-    append(producer.partition)
+    append_batch(producer.partition)
     producer.given(SEQUENCES - 2, records=2, epoch=2)
     yield producer.appended(0, epoch=2)
 

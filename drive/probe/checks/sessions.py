@@ -10,10 +10,10 @@ Rules of this file
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tidegauge.drive.probe.check import REPORTED, Ask, Asks, Check, FailedError, in_session, once
-from tidegauge.drive.probe.fixtures import Scenes, append
-from tidegauge.drive.probe.partition import BY_NAME, Partition
-from tidegauge.drive.probe.session import Session
+from tidegauge.drive.probe.check import REPORTED, Check, Expectation, FailedError, Script, one_request, session_response
+from tidegauge.drive.probe.fixtures import Fixtures, append_batch
+from tidegauge.drive.probe.partition import BY_NAME, ProbePartition
+from tidegauge.drive.probe.session import ProbeSession
 from tidegauge.drive.probe.topics import UndecidedError
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest
@@ -35,100 +35,102 @@ NOT_THERE = 7
 """A partition that the topic does not have."""
 
 
-def _reports(session: Session, *partitions: Partition, call: WireRequest | None = None, **fields: Any) -> Ask:
+def _reports(
+    session: ProbeSession, *partitions: ProbePartition, call: WireRequest | None = None, **fields: Any
+) -> Expectation:
     """An incremental fetch, by default the next one that names nothing, is told of some partitions."""
     call = session.next() if call is None else call
-    return Ask(session.link, call, _of(call, session.id, *partitions) | fields)
+    return Expectation(session.connection, call, _of(call, session.id, *partitions) | fields)
 
 
-def _full(partition: Partition, call: WireRequest, *partitions: Partition) -> Ask:
+def _full(partition: ProbePartition, call: WireRequest, *partitions: ProbePartition) -> Expectation:
     """A full fetch that asks for no session."""
-    return Ask(partition.link, call, _of(call, INVALID_SESSION_ID, *partitions))
+    return Expectation(partition.connection, call, _of(call, INVALID_SESSION_ID, *partitions))
 
 
-def _of(call: WireRequest, session: int, *partitions: Partition) -> WireMessage:
+def _of(call: WireRequest, session: int, *partitions: ProbePartition) -> WireMessage:
     reported = tuple(sorted(one.place(call.version) for one in partitions))
     return {"errorCode": error_codes.NONE, "sessionId": session, REPORTED: reported}
 
 
-def _refused(session: Session, call: WireRequest, code: int) -> Ask:
-    return Ask(session.link, call, {"errorCode": code, REPORTED: ()})
+def _refused(session: ProbeSession, call: WireRequest, code: int) -> Expectation:
+    return Expectation(session.connection, call, {"errorCode": code, REPORTED: ()})
 
 
-def _read(partition: Partition, offset: int) -> WireMessage:
+def _read(partition: ProbePartition, offset: int) -> WireMessage:
     """What is told of a partition that is read from there."""
     batches = [one for one in partition.batches if one[1] >= offset]
     return {"highWatermark": partition.end, "logStartOffset": partition.start, "batches": batches}
 
 
-def _begun(scenes: Scenes) -> tuple[Partition, Session]:
+def _begun(fixtures: Fixtures) -> tuple[ProbePartition, ProbeSession]:
     """A partition with a record, and a session that stands at its end."""
-    partition = scenes.fresh()
-    append(partition)
-    return partition, scenes.session(partition.link, partition.fetch(partition.end))
+    partition = fixtures.fresh()
+    append_batch(partition)
+    return partition, fixtures.session(partition.connection, partition.fetch(partition.end))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # How a session begins and ends
 
 
-def _not_asked_for(scenes: Scenes) -> Ask:
-    partition = scenes.log()
+def _not_asked_for(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
     return _full(partition, partition.fetch(0, epoch=FINAL_EPOCH), partition)
 
 
-def _asked_for(scenes: Scenes) -> Asks:
+def _asked_for(fixtures: Fixtures) -> Script:
     """Whatever the session id is."""
-    partition = scenes.fresh()
-    append(partition)
-    yield from _opens(scenes, partition, partition.fetch(0, epoch=INITIAL_EPOCH))
+    partition = fixtures.fresh()
+    append_batch(partition)
+    yield from _opens(fixtures, partition, partition.fetch(0, epoch=INITIAL_EPOCH))
 
 
-def _opens(scenes: Scenes, partition: Partition, call: WireRequest) -> Asks:
+def _opens(fixtures: Fixtures, partition: ProbePartition, call: WireRequest) -> Script:
     """A full fetch of a partition that asks for a session."""
     offset = call.body["topics"][0]["partitions"][0]["fetchOffset"]
     expected = {"errorCode": error_codes.NONE, REPORTED: (partition.place(call.version),), **_read(partition, offset)}
-    seen = yield Ask(partition.link, call, expected)
+    seen = yield Expectation(partition.connection, call, expected)
     if seen["sessionId"] != INVALID_SESSION_ID:
-        scenes.opened(partition.link, call, seen)
+        fixtures.opened(partition.connection, call, seen)
 
 
-def _closed(scenes: Scenes) -> Asks:
-    partition, session = _begun(scenes)
+def _closed(fixtures: Fixtures) -> Script:
+    partition, session = _begun(fixtures)
     yield _full(partition, session.closing())
     yield _refused(session, session.next(), error_codes.FETCH_SESSION_ID_NOT_FOUND)
 
 
-def _replaced(scenes: Scenes) -> Asks:
-    partition, session = _begun(scenes)
-    yield from _opens(scenes, partition, session.replaced())
+def _replaced(fixtures: Fixtures) -> Script:
+    partition, session = _begun(fixtures)
+    yield from _opens(fixtures, partition, session.replaced())
     yield _refused(session, session.next(), error_codes.FETCH_SESSION_ID_NOT_FOUND)
 
 
-def _gone(scenes: Scenes) -> Asks:
-    partition, session = _begun(scenes)
-    session.link.ask(session.closing())
+def _gone(fixtures: Fixtures) -> Script:
+    partition, session = _begun(fixtures)
+    session.connection.request(session.closing())
     yield _full(partition, session.closing())
-    yield from _opens(scenes, partition, session.replaced())
+    yield from _opens(fixtures, partition, session.replaced())
 
 
-def _empty(scenes: Scenes) -> Asks:
-    partition, session = _begun(scenes)
+def _empty(fixtures: Fixtures) -> Script:
+    partition, session = _begun(fixtures)
     yield _full(partition, session.next(forget=[partition]))
     yield _refused(session, session.next(), error_codes.FETCH_SESSION_ID_NOT_FOUND)
     session.is_open = False
 
 
-def _two(scenes: Scenes) -> Asks:
+def _two(fixtures: Fixtures) -> Script:
     """Each has its own id, its own epochs, and is told by itself."""
-    partition, one = _begun(scenes)
-    other = scenes.session(partition.link, partition.fetch(partition.end))
+    partition, one = _begun(fixtures)
+    other = fixtures.session(partition.connection, partition.fetch(partition.end))
     if one.id == other.id:
         raise FailedError(f"sessionId: expected another than {one.id}; seen {other.id}")
-    append(partition)
+    append_batch(partition)
     record = _read(partition, partition.end - 1)
     yield _reports(one, partition, **record)
-    one.link.ask(one.next())
+    one.connection.request(one.next())
     yield _reports(other, partition, **record)
 
 
@@ -136,36 +138,36 @@ def _two(scenes: Scenes) -> Asks:
 # Whose turn it is
 
 
-def _unknown(scenes: Scenes) -> Ask:
-    partition = scenes.log()
+def _unknown(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
     call = partition.fetch(partition.end, session=NOBODYS, epoch=LARGEST_EPOCH)
-    return Ask(partition.link, call, {"errorCode": error_codes.FETCH_SESSION_ID_NOT_FOUND, REPORTED: ()})
+    return Expectation(partition.connection, call, {"errorCode": error_codes.FETCH_SESSION_ID_NOT_FOUND, REPORTED: ()})
 
 
-def _wrong_epoch(scenes: Scenes) -> Asks:
+def _wrong_epoch(fixtures: Fixtures) -> Script:
     """Each in a session of its own, in which one fetch was served: what becomes of one that is refused is another check."""
-    partition = scenes.fresh()
+    partition = fixtures.fresh()
     for epoch in (1, 3, LARGEST_EPOCH, -5):
-        session = scenes.session(partition.link, partition.fetch(0))
-        session.link.ask(session.next())
+        session = fixtures.session(partition.connection, partition.fetch(0))
+        session.connection.request(session.next())
         yield _refused(session, session.at(epoch), error_codes.INVALID_FETCH_SESSION_EPOCH)
 
 
-def _goes_on(scenes: Scenes) -> Asks:
-    partition, session = _begun(scenes)
-    refused = session.link.ask(session.at(session.epoch + 1))
+def _goes_on(fixtures: Fixtures) -> Script:
+    partition, session = _begun(fixtures)
+    refused = session.connection.request(session.at(session.epoch + 1))
     if refused["errorCode"] == error_codes.NONE:
         raise UndecidedError("a wrong session epoch is not refused: there is no refusal to go on from")
-    append(partition)
+    append_batch(partition)
     yield _reports(session, partition, **_read(partition, partition.end - 1))
 
 
-def _by_name_or_by_id(scenes: Scenes) -> Asks:
+def _by_name_or_by_id(fixtures: Fixtures) -> Script:
     """Either way: a session is of versions that go by id, or of those that go by name."""
-    partition = scenes.fresh()
+    partition = fixtures.fresh()
     by_id, by_name = partition.version("Fetch", 13), partition.version("Fetch", at_most=BY_NAME)
     for own, foreign in ((by_id, by_name), (by_name, by_id)):
-        session = scenes.session(partition.link, partition.fetch(0, version=own))
+        session = fixtures.session(partition.connection, partition.fetch(0, version=own))
         call = partition.fetch(0, session=session.id, epoch=session.epoch, version=foreign)
         yield _refused(session, call, error_codes.FETCH_SESSION_TOPIC_ID_ERROR)
 
@@ -174,101 +176,101 @@ def _by_name_or_by_id(scenes: Scenes) -> Asks:
 # What is told
 
 
-def _unchanged(scenes: Scenes) -> Asks:
+def _unchanged(fixtures: Fixtures) -> Script:
     """Whether it is named or not."""
-    partition, session = _begun(scenes)
+    partition, session = _begun(fixtures)
     yield _reports(session)
     yield _reports(session, call=session.next(partition.fetch(partition.end)))
     yield _reports(session)
 
 
-def _records(scenes: Scenes) -> Asks:
+def _records(fixtures: Fixtures) -> Script:
     """The offset that was named last is read from until another is named."""
-    partition, session = _begun(scenes)
-    append(partition)
+    partition, session = _begun(fixtures)
+    append_batch(partition)
     for _ in range(2):
         yield _reports(session, partition, **_read(partition, partition.end - 1))
     yield _reports(session, call=session.next(partition.fetch(partition.end)))
 
 
-def _high_watermark(scenes: Scenes) -> Asks:
+def _high_watermark(fixtures: Fixtures) -> Script:
     """Once, with no record."""
-    partition, session = _begun(scenes)
+    partition, session = _begun(fixtures)
     for _ in range(2):
-        append(partition)
+        append_batch(partition)
         call = session.next(partition.fetch(partition.end))
         yield _reports(session, partition, call=call, **_read(partition, partition.end))
         yield _reports(session)
 
 
-def _log_start(scenes: Scenes) -> Asks:
+def _log_start(fixtures: Fixtures) -> Script:
     """Once, with no record."""
-    partition, session = _begun(scenes)
-    partition.link.ask(partition.delete_records(partition.end))
+    partition, session = _begun(fixtures)
+    partition.connection.request(partition.delete_records(partition.end))
     partition.start = partition.end
     yield _reports(session, partition, **_read(partition, partition.end))
     yield _reports(session)
 
 
-def _others(scenes: Scenes) -> Asks:
-    one, other = scenes.pair()
+def _others(fixtures: Fixtures) -> Script:
+    one, other = fixtures.pair()
     for changed in (one, other):
-        session = scenes.session(one.link, one.fetch(one.end), other.fetch(other.end))
-        append(changed)
+        session = fixtures.session(one.connection, one.fetch(one.end), other.fetch(other.end))
+        append_batch(changed)
         yield _reports(session, changed, **_read(changed, changed.end - 1))
 
 
-def _added(scenes: Scenes) -> Asks:
+def _added(fixtures: Fixtures) -> Script:
     """A partition that is new to the session is told of though nothing is new about it, once."""
-    one, other = scenes.pair()
-    session = scenes.session(one.link, one.fetch(0))
+    one, other = fixtures.pair()
+    session = fixtures.session(one.connection, one.fetch(0))
     yield _reports(session, other, call=session.next(other.fetch(0)), **_read(other, 0))
     yield _reports(session)
 
 
-def _forgotten(scenes: Scenes) -> Asks:
-    one, other = scenes.pair()
-    session = scenes.session(one.link, one.fetch(0), other.fetch(0))
-    append(other)
+def _forgotten(fixtures: Fixtures) -> Script:
+    one, other = fixtures.pair()
+    session = fixtures.session(one.connection, one.fetch(0), other.fetch(0))
+    append_batch(other)
     yield _reports(session, call=session.next(forget=[other]))
-    append(one)
+    append_batch(one)
     yield _reports(session, one, **_read(one, 0))
 
 
 def _each_time(
-    asked: Callable[[Partition], WireRequest], seen: Callable[[Partition], WireMessage]
-) -> Callable[[Scenes], Asks]:
+    asked: Callable[[ProbePartition], WireRequest], seen: Callable[[ProbePartition], WireMessage]
+) -> Callable[[Fixtures], Script]:
     """What a full fetch is answered with, an incremental one is."""
 
-    def asks(scenes: Scenes) -> Asks:
-        partition = scenes.log()
-        session, wanted = scenes.session(partition.link, asked(partition)), seen(partition)
-        first = in_session(session.opened)
+    def script(fixtures: Fixtures) -> Script:
+        partition = fixtures.log()
+        session, wanted = fixtures.session(partition.connection, asked(partition)), seen(partition)
+        first = session_response(session.opened)
         if any(first.get(name) != value for name, value in wanted.items()):
             raise UndecidedError(f"a full fetch is answered otherwise: {error_text(first['errorCode'])}")
         for _ in range(2):
             call = session.next()
             expected = {"errorCode": wanted["errorCode"], "sessionId": session.id, REPORTED: first[REPORTED], **wanted}
-            yield Ask(session.link, call, expected)
+            yield Expectation(session.connection, call, expected)
 
-    return asks
+    return script
 
 
-def _diverging(partition: Partition) -> WireMessage:
+def _diverging(partition: ProbePartition) -> WireMessage:
     end = end_offset_for(*partition.entries, partition.end, partition.epoch)
     return {"errorCode": error_codes.NONE, "divergingEpoch": end, "batches": []}
 
 
-def _fenced(partition: Partition) -> WireMessage:
+def _fenced(partition: ProbePartition) -> WireMessage:
     return {"errorCode": fetch_error(partition.epoch + 1, partition.epoch, True, True, True)}
 
 
-def _turns(scenes: Scenes) -> Asks:
+def _turns(fixtures: Fixtures) -> Script:
     """There is room for one batch, and two partitions have one. Which is first is open."""
-    one, other = scenes.pair()
+    one, other = fixtures.pair()
     for partition in (one, other):
-        append(partition)
-    session = scenes.session(one.link, *(partition.fetch(0, max_bytes=1) for partition in (one, other)))
+        append_batch(partition)
+    session = fixtures.session(one.connection, *(partition.fetch(0, max_bytes=1) for partition in (one, other)))
     call = session.next()
     places = {(partition.place(call.version),) for partition in (one, other)}
     reported: Iterable[tuple[str]] = places
@@ -277,8 +279,8 @@ def _turns(scenes: Scenes) -> Asks:
         reported, call = places - {seen[REPORTED]}, session.next()
 
 
-def _row(name: str, source: str, says: str, asks: Callable[[Scenes], Asks], rule: str = "", **needs: int) -> Check:
-    return Check(f"sessions.{name}", rule, source, says, asks, NEEDS | needs)
+def _row(name: str, source: str, says: str, script: Callable[[Fixtures], Script], rule: str = "", **needs: int) -> Check:
+    return Check(f"sessions.{name}", rule, source, says, script, NEEDS | needs)
 
 
 SESSION_CHECKS = (
@@ -286,7 +288,7 @@ SESSION_CHECKS = (
         "not-asked-for",
         CONTEXT,
         "A full fetch with session epoch -1 is given no session: session id 0.",
-        once(_not_asked_for),
+        one_request(_not_asked_for),
     ),
     _row(
         "asked-for",
@@ -300,7 +302,7 @@ SESSION_CHECKS = (
         CONTEXT,
         "An incremental fetch with a session id that nobody was given is refused with FETCH_SESSION_ID_NOT_FOUND, also by a "
         "broker that keeps no sessions.",
-        once(_unknown),
+        one_request(_unknown),
     ),
     _row(
         "wrong-epoch",

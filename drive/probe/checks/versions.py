@@ -2,62 +2,64 @@
 
 from collections.abc import Callable
 
-from tidegauge.drive.probe.check import CLOSED, Ask, Asks, Check, Expected, FailedError, once
-from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.probe.fixtures import Scenes
-from tidegauge.drive.probe.partition import LATEST, Partition, batch
+from tidegauge.drive.probe.check import CLOSED, Check, Expectation, Expected, FailedError, Script, one_request
+from tidegauge.drive.probe.definitions import shipped_messages
+from tidegauge.drive.probe.fixtures import Fixtures
+from tidegauge.drive.probe.partition import LATEST, ProbePartition, next_batch
 from tidegauge.drive.wire.frames import API_VERSIONS, WireRequest
 from tidegauge.impl import error_codes
 
 API_VERSIONS_KEY = 18
 NOBODY_HAS = 30_000
 
-Asked = Callable[[Partition, int], tuple[WireRequest, Expected]]
+Asked = Callable[[ProbePartition, int], tuple[WireRequest, Expected]]
 
 
-def _every_version(name: str, asked: Asked) -> Callable[[Scenes], Asks]:
-    def asks(scenes: Scenes) -> Asks:
-        partition = scenes.fresh() if name == "Produce" else scenes.log()
+def _every_version(name: str, asked: Asked) -> Callable[[Fixtures], Script]:
+    def script(fixtures: Fixtures) -> Script:
+        partition = fixtures.fresh() if name == "Produce" else fixtures.log()
         partition.version(name)
-        for version in partition.link.versions[name]:
+        for version in partition.connection.versions[name]:
             call, expected = asked(partition, version)
-            yield Ask(partition.link, call, {"errorCode": error_codes.NONE, **expected})
+            yield Expectation(partition.connection, call, {"errorCode": error_codes.NONE, **expected})
 
-    return asks
+    return script
 
 
-def _fetch(partition: Partition, version: int) -> tuple[WireRequest, Expected]:
+def _fetch(partition: ProbePartition, version: int) -> tuple[WireRequest, Expected]:
     return partition.fetch(0, version=version), {"batches": partition.batches, "highWatermark": partition.end}
 
 
-def _list_offsets(partition: Partition, version: int) -> tuple[WireRequest, Expected]:
+def _list_offsets(partition: ProbePartition, version: int) -> tuple[WireRequest, Expected]:
     return partition.list_offsets(LATEST, version=version), {"offset": partition.end}
 
 
-def _offsets_for_leader_epoch(partition: Partition, version: int) -> tuple[WireRequest, Expected]:
+def _offsets_for_leader_epoch(partition: ProbePartition, version: int) -> tuple[WireRequest, Expected]:
     return partition.offsets_for_leader_epoch(partition.epoch, version=version), {"endOffset": partition.end}
 
 
-def _produce(partition: Partition, version: int) -> tuple[WireRequest, Expected]:
+def _produce(partition: ProbePartition, version: int) -> tuple[WireRequest, Expected]:
     base = partition.end
-    call = partition.produce(batch(partition), version=version)
+    call = partition.produce(next_batch(partition), version=version)
     partition.appended()
     return call, {"baseOffset": base}
 
 
-def _newer(scenes: Scenes) -> Asks:
+def _newer(fixtures: Fixtures) -> Script:
     """The response to a version that the broker does not have is written in version 0, and lists what it has."""
-    link, own = scenes.first, scenes.first.versions[API_VERSIONS]
-    version = shipped().versions(f"{API_VERSIONS}Request").stop - 1  # of a newer client: the header of all since version 3
+    connection, own = fixtures.first, fixtures.first.versions[API_VERSIONS]
+    version = (
+        shipped_messages().versions(f"{API_VERSIONS}Request").stop - 1
+    )  # of a newer client: the header of all since version 3
     newest = WireRequest(API_VERSIONS, version, {"clientSoftwareName": "tidegauge", "clientSoftwareVersion": "0"})
-    seen = yield Ask(link, newest, {"errorCode": error_codes.UNSUPPORTED_VERSION}, NOBODY_HAS)
+    seen = yield Expectation(connection, newest, {"errorCode": error_codes.UNSUPPORTED_VERSION}, NOBODY_HAS)
     listed = [one for one in seen["apiKeys"] if one["apiKey"] == API_VERSIONS_KEY]
     if not listed or listed[0]["maxVersion"] < own.stop - 1:
         raise FailedError(f"apiKeys: expected the versions of {API_VERSIONS}; seen {seen['apiKeys']}")
 
 
-def _offered(scenes: Scenes) -> Asks:
-    seen = yield Ask(scenes.first, WireRequest(API_VERSIONS, 0, {}), {"errorCode": error_codes.NONE})
+def _offered(fixtures: Fixtures) -> Script:
+    seen = yield Expectation(fixtures.first, WireRequest(API_VERSIONS, 0, {}), {"errorCode": error_codes.NONE})
     keys = [one["apiKey"] for one in seen["apiKeys"]]
     if len(set(keys)) != len(keys):
         raise FailedError(f"apiKeys: expected each request once; seen {sorted(keys)}")
@@ -66,9 +68,9 @@ def _offered(scenes: Scenes) -> Asks:
         raise FailedError(f"apiKeys: expected a lowest and a highest version of each; seen {wrong}")
 
 
-def _closed(scenes: Scenes) -> Ask:
-    partition = scenes.log()
-    return Ask(partition.link, partition.list_offsets(LATEST), CLOSED, NOBODY_HAS)
+def _closed(fixtures: Fixtures) -> Expectation:
+    partition = fixtures.log()
+    return Expectation(partition.connection, partition.list_offsets(LATEST), CLOSED, NOBODY_HAS)
 
 
 def _row(name: str, asked: Asked) -> Check:
@@ -100,7 +102,7 @@ VERSION_CHECKS = (
         "",
         "RequestContext#parseRequest",
         "A request in a version that is not offered ends the connection.",
-        once(_closed),
+        one_request(_closed),
     ),
     _row("Fetch", _fetch),
     _row("ListOffsets", _list_offsets),

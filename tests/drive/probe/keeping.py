@@ -14,7 +14,7 @@ from uuid import UUID
 
 from tests.drive.probe.recorded import FETCH, NOBODY_HAS, NUMBER, Recording, asked
 from tidegauge.drive.probe.connection import Wire
-from tidegauge.drive.probe.definitions import shipped
+from tidegauge.drive.probe.definitions import shipped_messages
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest, read_response
 from tidegauge.impl import error_codes
@@ -179,7 +179,7 @@ class _Connection:
         """One of both."""
         call = asked(frame) if frame[6:8] != NOBODY_HAS else None
         if call is not None and frame[4:6] == FETCH and is_in_a_session(call):
-            data = shipped().write("FetchResponse", call.version, self._broker.fetched(call))
+            data = shipped_messages().write("FetchResponse", call.version, self._broker.fetched(call))
             self._waiting.append((None, frame[NUMBER] + b"\0" + data))
         else:
             self._wire.send(frame)
@@ -192,7 +192,7 @@ class _Connection:
             return response
         data = self._wire.receive()
         if call is not None:
-            self._broker.notice(call, read_response(shipped(), call, int.from_bytes(data[:4], "big"), data)[0])
+            self._broker.notice(call, read_response(shipped_messages(), call, int.from_bytes(data[:4], "big"), data)[0])
         return data
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tidegauge.drive.probe.connection import VERSION_AT, Wire
-from tidegauge.drive.probe.definitions import shipped
+from tidegauge.drive.probe.definitions import shipped_messages
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest, read_response
 from tidegauge.drive.wire.primitives import WireError
@@ -51,7 +51,7 @@ class Recording:
         self.sent: list[tuple[str, bytes]] = []
         self.rewrite: Rewrite = plainly
         self.responds_to_silence = False
-        self._exchanges, self._removal = found["exchanges"], found["removal"]
+        self._exchanges, self._cleanup = found["exchanges"], found["removal"]
         self.rewind()
 
     def rewind(self) -> "Recording":
@@ -68,7 +68,7 @@ class Recording:
         """What came back, None for nothing."""
         self.sent.append((to, frame))
         if not self._is_removing and frame[4:6] == DELETE_TOPICS:
-            self._responses |= _by_request(self._removal)
+            self._responses |= _by_request(self._cleanup)
             self._is_removing = True
         known = self._responses.get((to, what_is_asked(frame)))
         assert known, f"this was never asked of {to}: {frame.hex()}"
@@ -77,13 +77,13 @@ class Recording:
 
     def _rewritten(self, frame: bytes, data: bytes) -> bytes:
         number, version = frame[NUMBER], int.from_bytes(frame[VERSION_AT : VERSION_AT + 2], "big")
-        name = shipped().api_name(int.from_bytes(frame[4:6], "big"))
-        if self.rewrite is plainly or version not in shipped().versions(f"{name}Response"):
+        name = shipped_messages().api_name(int.from_bytes(frame[4:6], "big"))
+        if self.rewrite is plainly or version not in shipped_messages().versions(f"{name}Response"):
             return number + data[4:]
-        message, _ = read_response(shipped(), WireRequest(name, version, {}), int.from_bytes(data[:4], "big"), data)
+        message, _ = read_response(shipped_messages(), WireRequest(name, version, {}), int.from_bytes(data[:4], "big"), data)
         self.rewrite(name, message)
-        tags = b"\0" if name != "ApiVersions" and shipped().is_flexible(f"{name}Response", version) else b""
-        return number + tags + shipped().write(f"{name}Response", version, message)
+        tags = b"\0" if name != "ApiVersions" and shipped_messages().is_flexible(f"{name}Response", version) else b""
+        return number + tags + shipped_messages().write(f"{name}Response", version, message)
 
 
 def _by_request(exchanges: Exchanges) -> dict[tuple[str, bytes], deque[bytes | None]]:
@@ -141,10 +141,12 @@ def is_silent(frame: bytes) -> bool:
 def asked(frame: bytes) -> WireRequest:
     """The request in a frame."""
     version = int.from_bytes(frame[VERSION_AT : VERSION_AT + 2], "big")
-    name = shipped().api_name(int.from_bytes(frame[4:6], "big"))
-    flexible = version in shipped().versions(f"{name}Request") and shipped().is_flexible(f"{name}Request", version)
+    name = shipped_messages().api_name(int.from_bytes(frame[4:6], "big"))
+    flexible = version in shipped_messages().versions(f"{name}Request") and shipped_messages().is_flexible(
+        f"{name}Request", version
+    )
     at = 14 + int.from_bytes(frame[12:14], "big") + flexible
-    return WireRequest(name, version, shipped().read(f"{name}Request", version, frame, at)[0])
+    return WireRequest(name, version, shipped_messages().read(f"{name}Request", version, frame, at)[0])
 
 
 def topics_in(found: Recording, request: str) -> set[str]:
@@ -156,11 +158,11 @@ def topics_in(found: Recording, request: str) -> set[str]:
 def main(report: Path, target: Path) -> None:
     """Keep what a report says was sent and received."""
     found = json.loads(report.read_text(encoding="utf-8"))
-    checks, removal = (
+    checks, cleanup = (
         [[one["to"], one["sent"], one["received"]] for one in exchanges]
         for exchanges in ([one for check in found["checks"] for one in check["exchanges"]], found["removal"])
     )
-    body = {"place": found["place"], "seed": found["seed"], "tool": found["tool"], "exchanges": checks, "removal": removal}
+    body = {"place": found["place"], "seed": found["seed"], "tool": found["tool"], "exchanges": checks, "removal": cleanup}
     target.write_bytes(gzip.compress(json.dumps(body, separators=(",", ":")).encode(), mtime=0))
 
 

@@ -12,20 +12,20 @@ import pytest
 from tests.drive.probe.recorded import NOBODY_HAS, NUMBER, Recording, Rewrite, asked
 from tidegauge.drive.probe.check import batches_in
 from tidegauge.drive.probe.checks.appending import EPOCH_AT
-from tidegauge.drive.probe.connection import Dial, Wire, only
-from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
+from tidegauge.drive.probe.connection import Dial, Wire, single_entry
+from tidegauge.drive.probe.definitions import shipped_messages
+from tidegauge.drive.probe.run import CheckVerdict, ProbeRun, probe, select_checks
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import read_response
 from tidegauge.impl import error_codes
 from tidegauge.traces.segments.record_batch import decode, header
 
 
-def probed(found: Recording, *only: str, dial: Dial | None = None) -> Probed:
-    return probe(dial or found.dial, found.place, found.seed, chosen(only), pause=lambda _: None)
+def probed(found: Recording, *single_entry: str, dial: Dial | None = None) -> ProbeRun:
+    return probe(dial or found.dial, found.place, found.seed, select_checks(single_entry), pause=lambda _: None)
 
 
-def that_are(found: Probed, verdict: Verdict) -> set[str]:
+def that_are(found: ProbeRun, verdict: CheckVerdict) -> set[str]:
     return {one.check.id for one in found.outcomes if one.verdict is verdict}
 
 
@@ -66,16 +66,16 @@ class Sparing(Wire):
         call, number = self._calls.popleft()
         if number is not None:
             the_partition(self._last)["records"] = self._then(self._rest.pop(0))
-            return number + b"\0" + shipped().write("FetchResponse", call.version, self._last)
+            return number + b"\0" + shipped_messages().write("FetchResponse", call.version, self._last)
         data = self._wire.receive()
         if call is None or call.name != "Fetch" or call.version < 12:
             return data
-        self._last, _ = read_response(shipped(), call, int.from_bytes(data[:4], "big"), data)
+        self._last, _ = read_response(shipped_messages(), call, int.from_bytes(data[:4], "big"), data)
         if self._last["errorCode"] or not (records := the_partition(self._last)["records"]):
             return data
         first, *self._rest[:] = parts(records)
         the_partition(self._last)["records"] = first
-        return data[:5] + shipped().write("FetchResponse", call.version, self._last)
+        return data[:5] + shipped_messages().write("FetchResponse", call.version, self._last)
 
 
 READS = ("fetch", "divergence", "isolation.read-committed", "acks.one", "append", "producers", "delete")
@@ -84,9 +84,9 @@ READS = ("fetch", "divergence", "isolation.read-committed", "acks.one", "append"
 def test_a_broker_that_brings_one_batch_per_fetch_passes(recording: Recording) -> None:
     """The rest is asked for, as a consumer does, by a follower with the epoch of what it was given last."""
     found = probed(recording, *READS, dial=lambda *at: Sparing(recording.dial(*at)))
-    assert that_are(found, Verdict.PASS) == {check.id for check in chosen(READS)}
+    assert that_are(found, CheckVerdict.PASS) == {check.id for check in select_checks(READS)}
     fetches = [one for outcome in found.outcomes for one in outcome.exchanges if one.call.name == "Fetch"]
-    assert {"divergence.every-epoch-and-offset", "fetch.every-offset"} <= that_are(found, Verdict.PASS)
+    assert {"divergence.every-epoch-and-offset", "fetch.every-offset"} <= that_are(found, CheckVerdict.PASS)
     assert len(fetches) > 300
 
 
@@ -96,7 +96,7 @@ def test_a_broker_that_brings_something_else_instead_of_the_rest_fails(
 ) -> None:
     wanted = ("fetch.every-offset", "divergence.same-epoch-below-the-end", "acks.one")
     found = probed(recording, *wanted, dial=lambda *at: Sparing(recording.dial(*at), then))
-    assert that_are(found, Verdict.FAIL) == set(wanted)
+    assert that_are(found, CheckVerdict.FAIL) == set(wanted)
 
 
 def test_a_connection_that_is_reset_is_closed(recording: Recording) -> None:
@@ -149,7 +149,7 @@ def test_settings_of_a_topic_take_create_topics(recording: Recording) -> None:
 
     recording.rewrite = less
     wanted = ("append.too-large", "append.without-key-to-a-compacted-topic", "min-isr", "acks.all-is-committed")
-    assert that_are(probed(recording, *wanted), Verdict.NOT_SUPPORTED) == {check.id for check in chosen(wanted)}
+    assert that_are(probed(recording, *wanted), CheckVerdict.NOT_SUPPORTED) == {check.id for check in select_checks(wanted)}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -181,8 +181,8 @@ def refusals_at_0(name: str, message: WireMessage) -> None:
 def test_one_thing_wrong_fails_what_is_about_it(recording: Recording, wrong: Rewrite, fails: set[str]) -> None:
     recording.rewrite = wrong
     found = probed(recording)
-    assert that_are(found, Verdict.FAIL) == fails
-    assert that_are(found, Verdict.UNDECIDED) == set()
+    assert that_are(found, CheckVerdict.FAIL) == fails
+    assert that_are(found, CheckVerdict.UNDECIDED) == set()
 
 
 def test_a_fetch_that_may_not_wait_and_brings_nothing_is_one_failure(recording: Recording) -> None:
@@ -203,10 +203,10 @@ def test_a_fetch_that_may_not_wait_and_brings_nothing_is_one_failure(recording: 
             if not self._hasty:
                 return data
             empty = {"throttleTimeMs": 0, "errorCode": 0, "sessionId": 0, "responses": []}
-            return data[:5] + shipped().write("FetchResponse", 17, empty)
+            return data[:5] + shipped_messages().write("FetchResponse", 17, empty)
 
     found = probed(recording, *READS, dial=lambda *at: Hasty(recording.dial(*at)))
-    assert that_are(found, Verdict.FAIL) == {"fetch.without-waiting"}
+    assert that_are(found, CheckVerdict.FAIL) == {"fetch.without-waiting"}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def test_a_producer_epoch_that_is_refused_leaves_what_comes_after_it_undecided(r
 
     recording.rewrite = fenced
     found = probed(recording, "producers.older-epoch", "producers.newer-epoch")
-    assert [one.verdict for one in found.outcomes] == [Verdict.UNDECIDED] * 2
+    assert [one.verdict for one in found.outcomes] == [CheckVerdict.UNDECIDED] * 2
     assert "PRODUCER_FENCED (90)" in found.outcomes[0].says
 
 
@@ -228,7 +228,10 @@ def test_no_check_goes_back_behind_the_producer_epoch_of_another(recording: Reco
     """A broker may know a producer once, not by partition: what it took must never be of a smaller epoch than before."""
     taken = []
     for one in (one for outcome in probed(recording, "producers").outcomes for one in outcome.exchanges):
-        if one.call.name == "Produce" and only(one.response or {}, "responses", "partitionResponses")["errorCode"] == 0:
+        if (
+            one.call.name == "Produce"
+            and single_entry(one.response or {}, "responses", "partitionResponses")["errorCode"] == 0
+        ):
             batch, _ = decode(one.call.body["topicData"][0]["partitionData"][0]["records"])
             taken += [batch.producer_epoch] if batch.producer_id >= 0 else []
     assert len(taken) > 20

@@ -8,13 +8,12 @@ import pytest
 
 from tests.drive.probe.recorded import RELEASES, Recording
 from tidegauge.conformance.judging.rulebook import rulebook
-from tidegauge.drive.probe.check import CLOSED, REPORTED, Ask, Asks, Check
+from tidegauge.drive.probe.check import CLOSED, REPORTED, Check, Expectation, Script
 from tidegauge.drive.probe.checks.appending import EPOCH_AT
-from tidegauge.drive.probe.connection import Link
+from tidegauge.drive.probe.connection import BrokerConnection
 from tidegauge.drive.probe.definitions import REQUESTS
-from tidegauge.drive.probe.fixtures import Scenes
-from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
-from tidegauge.drive.probe.table import CHECKS
+from tidegauge.drive.probe.fixtures import Fixtures
+from tidegauge.drive.probe.run import CHECKS, CheckVerdict, ProbeRun, probe, select_checks
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl import error_codes
@@ -36,15 +35,17 @@ def recording(release: str) -> Recording:
     return Recording(release)
 
 
-def probed(found: Recording, checks: tuple[Check, ...] = CHECKS) -> Probed:
+def probed(found: Recording, checks: tuple[Check, ...] = CHECKS) -> ProbeRun:
     return probe(found.dial, found.place, found.seed, checks, pause=lambda _: None)
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_kafka_passes_every_check_that_it_offers_a_request_for(release: str) -> None:
     found = probed(recording(release).rewind())
-    assert [(one.check.id, one.says) for one in found.outcomes if one.verdict in (Verdict.FAIL, Verdict.UNDECIDED)] == []
-    assert {one.check.id for one in found.outcomes if one.verdict is Verdict.NOT_SUPPORTED} == LATER[release]
+    assert [
+        (one.check.id, one.says) for one in found.outcomes if one.verdict in (CheckVerdict.FAIL, CheckVerdict.UNDECIDED)
+    ] == []
+    assert {one.check.id for one in found.outcomes if one.verdict is CheckVerdict.NOT_SUPPORTED} == LATER[release]
     assert (found.exit_code, found.left) == (0, {})
 
 
@@ -58,18 +59,18 @@ def expectations(check: Check) -> list[tuple[int, str]]:
     """The number of each request of a check with each field that is expected of it."""
     found: list[tuple[int, str]] = []
 
-    def noted(scenes: Scenes) -> Asks:
-        asks, seen, number = check.asks(scenes), None, 0
+    def noted(fixtures: Fixtures) -> Script:
+        script, seen, number = check.script(fixtures), None, 0
         while True:
             try:
-                ask = next(asks) if seen is None else asks.send(seen)
+                expectation = next(script) if seen is None else script.send(seen)
             except StopIteration:
                 return
-            found.extend((number, name) for name in ask.expected or ())
-            seen = yield ask
+            found.extend((number, name) for name in expectation.expected or ())
+            seen = yield expectation
             number += 1
 
-    assert probed(recording(TODAY).rewind(), (check._replace(asks=noted),)).exit_code == 0
+    assert probed(recording(TODAY).rewind(), (check._replace(script=noted),)).exit_code == 0
     return found
 
 
@@ -83,34 +84,34 @@ def some(found: list[tuple[int, str]]) -> list[tuple[int, str]]:
 def spoiled(check: Check, at: int, name: str) -> Check:
     """The check, whose request `at` gets a response in which one field is another."""
 
-    def asks(scenes: Scenes) -> Asks:
-        inner, seen, number = check.asks(scenes), None, 0
+    def script(fixtures: Fixtures) -> Script:
+        inner, seen, number = check.script(fixtures), None, 0
         while True:
             try:
-                ask = next(inner) if seen is None else inner.send(seen)
+                expectation = next(inner) if seen is None else inner.send(seen)
             except StopIteration:
                 return
-            seen = yield ask._replace(link=Spoiling(ask, name)) if number == at else ask
+            seen = yield expectation._replace(connection=Spoiling(expectation, name)) if number == at else expectation
             number += 1
 
-    return check._replace(asks=asks)
+    return check._replace(script=script)
 
 
-class Spoiling(Link):
+class Spoiling(BrokerConnection):
     """A link that changes what comes back."""
 
-    def __init__(self, ask: Ask, name: str) -> None:
-        self._of, self._field = ask, name
+    def __init__(self, expectation: Expectation, name: str) -> None:
+        self._of, self._field = expectation, name
 
-    def ask(self, call: WireRequest) -> WireMessage:
+    def request(self, call: WireRequest) -> WireMessage:
         if self._of.expected == CLOSED:
             return {"errorCode": error_codes.NONE}
-        return self._changed(self._of.link.ask(call))
+        return self._changed(self._of.connection.request(call))
 
-    def claim(self, call: WireRequest, version: int) -> WireMessage:
+    def request_claiming(self, call: WireRequest, version: int) -> WireMessage:
         if self._of.expected == CLOSED:
             return {"errorCode": error_codes.NONE}
-        return self._changed(self._of.link.claim(call, version))
+        return self._changed(self._of.connection.request_claiming(call, version))
 
     def _changed(self, message: WireMessage) -> WireMessage:
         if self._field in OF_A_SESSION:
@@ -163,7 +164,7 @@ def test_a_check_notices_each_field_that_it_expects(check: Check) -> None:
     found = recording(TODAY)
     for at, name in some(expectations(check)):
         outcome = probed(found.rewind(), (spoiled(check, at, name),)).outcomes[0]
-        assert outcome.verdict is Verdict.FAIL, f"request {at}: {name}: {outcome.says}"
+        assert outcome.verdict is CheckVerdict.FAIL, f"request {at}: {name}: {outcome.says}"
 
 
 def test_records_above_the_high_watermark_are_noticed() -> None:
@@ -175,16 +176,16 @@ def test_records_above_the_high_watermark_are_noticed() -> None:
             partition_in(name, message)["records"] = encode(batch_of(1 << 30, 0, [b"more"]))
 
     found.rewrite = exposes
-    (outcome,) = probed(found, chosen(sorted(ALL_AT_ONCE))).outcomes
-    assert outcome.verdict is Verdict.FAIL
+    (outcome,) = probed(found, select_checks(sorted(ALL_AT_ONCE))).outcomes
+    assert outcome.verdict is CheckVerdict.FAIL
     assert "above the high watermark" in outcome.says
 
 
 def test_a_response_to_acks_0_is_noticed() -> None:
     found = recording(TODAY).rewind()
     found.responds_to_silence = True
-    (outcome,) = probed(found, chosen(["acks.zero"])).outcomes
-    assert outcome.verdict is Verdict.FAIL
+    (outcome,) = probed(found, select_checks(["acks.zero"])).outcomes
+    assert outcome.verdict is CheckVerdict.FAIL
     assert "expected the response to request" in outcome.says
 
 
@@ -197,7 +198,7 @@ def test_a_follower_that_is_always_there_leaves_it_undecided() -> None:
 
     found.rewrite = at_once
     with pytest.raises(AssertionError, match="never asked"):  # it goes on asking, and the recording ends
-        probed(found, chosen(sorted(ALL_AT_ONCE)))
+        probed(found, select_checks(sorted(ALL_AT_ONCE)))
 
 
 def test_a_rule_is_one_of_the_catalog_and_what_is_needed_can_be_said() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.drive.probe.recorded import Recording, asked, topics_in
-from tidegauge.drive.probe.connection import LinkError, Wire
-from tidegauge.drive.probe.removal import GRANTED, UNASKED, Removal
-from tidegauge.drive.probe.run import Verdict, chosen, probe
+from tidegauge.drive.probe.connection import NoResponseError, Wire
+from tidegauge.drive.probe.run import CheckVerdict, probe, select_checks
+from tidegauge.drive.probe.topics import GRANTED, NOT_REQUESTED, Cleanup
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.impl import error_codes
 from tidegauge.spec.interrupts import interruptible
@@ -24,8 +24,8 @@ class Broker:
     def __init__(self, codes: list[Any], looks: list[Any]) -> None:
         self._codes, self._looks = codes, looks
         self.deletions = 0
-        self.removal = Removal(self._delete, self._is_named)
-        self.removal.expect(TOPIC)
+        self.cleanup = Cleanup(self._delete, self._is_named)
+        self.cleanup.expect(TOPIC)
 
     def _delete(self, _name: str) -> int:
         self.deletions += 1
@@ -35,14 +35,14 @@ class Broker:
         return bool(_next(self._looks))
 
     def left(self) -> dict[str, str]:
-        self.removal.run(lambda: None, 0.05)
-        return self.removal.left
+        self.cleanup.run(lambda: None, 0.05)
+        return self.cleanup.left
 
 
 def _next(left: list[Any]) -> Any:
     found = left.pop(0) if len(left) > 1 else left[0]
     if isinstance(found, str):
-        raise LinkError(found)
+        raise NoResponseError(found)
     return found
 
 
@@ -81,11 +81,11 @@ def test_a_topic_whose_creation_was_not_answered_is_waited_for() -> None:
     """It comes to be behind its first deletion, unless it never does."""
     unknown = error_codes.UNKNOWN_TOPIC_OR_PARTITION
     later = Broker([unknown, unknown, error_codes.NONE], [False, False, True, False])
-    later.removal.uncertain(TOPIC)
+    later.cleanup.uncertain(TOPIC)
     assert later.left() == {}
     assert later.deletions == 3
     never = Broker([unknown], [False])
-    never.removal.uncertain(TOPIC)
+    never.cleanup.uncertain(TOPIC)
     assert never.left() == {}
     assert never.deletions > 3
 
@@ -95,10 +95,10 @@ def test_every_topic_is_asked_for_before_any_is_waited_for() -> None:
         raise KeyboardInterrupt
 
     broker = Broker([error_codes.NONE], [True])
-    broker.removal.expect("another")
+    broker.cleanup.expect("another")
     with pytest.raises(KeyboardInterrupt):
-        broker.removal.run(interrupted, 9.0)
-    assert broker.removal.left == {TOPIC: GRANTED, "another": GRANTED}
+        broker.cleanup.run(interrupted, 9.0)
+    assert broker.cleanup.left == {TOPIC: GRANTED, "another": GRANTED}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def test_the_first_interruption_waits_for_a_removal_that_has_begun(recording: Re
             os.kill(os.getpid(), number)
 
     recording.rewrite = at_the_first
-    checks = chosen(["acks", "fencing"])
+    checks = select_checks(["acks", "fencing"])
     with pytest.raises(KeyboardInterrupt), interruptible() as heed:
         probe(recording.dial, recording.place, recording.seed, checks, heed=heed, pause=lambda _: None)
     assert len(topics_in(recording, "CreateTopics")) > 3
@@ -133,7 +133,7 @@ def test_a_second_interruption_ends_the_removal_and_names_what_is_left(recording
     with pytest.raises(KeyboardInterrupt), interruptible() as heed:
         probe(recording.dial, recording.place, recording.seed, warn=said.append, heed=heed, pause=lambda _: None)
     assert len(said) == len(topics_in(recording, "CreateTopics"))
-    assert all(UNASKED in line and "delete it by hand" in line for line in said)
+    assert all(NOT_REQUESTED in line and "delete it by hand" in line for line in said)
 
 
 class Slow(Wire):
@@ -168,9 +168,9 @@ def test_a_topic_that_is_created_behind_its_deletion_is_deleted_again(recording:
         lambda *at: Slow(recording.dial(*at), deleted),
         recording.place,
         recording.seed,
-        chosen(["acks.one"]),
+        select_checks(["acks.one"]),
         pause=lambda _: None,
     )
-    assert [one.verdict for one in found.outcomes] == [Verdict.UNDECIDED]
+    assert [one.verdict for one in found.outcomes] == [CheckVerdict.UNDECIDED]
     assert len(deleted) == 2
     assert found.left == {}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tidegauge.drive.kafka_process.jars import jar_cache
-from tidegauge.drive.probe.definitions import PACKED, REQUESTS, pack, shipped
+from tidegauge.drive.probe.definitions import PACKED, REQUESTS, pack_definitions, shipped_messages
 
 
 def test_they_say_where_they_come_from_and_under_which_licence() -> None:
@@ -20,7 +20,7 @@ def test_they_say_where_they_come_from_and_under_which_licence() -> None:
 
 def test_every_version_of_a_request_has_a_response() -> None:
     for name in REQUESTS:
-        assert set(shipped().versions(f"{name}Request")) <= set(shipped().versions(f"{name}Response"))
+        assert set(shipped_messages().versions(f"{name}Request")) <= set(shipped_messages().versions(f"{name}Response"))
 
 
 def test_the_jars_give_the_same_bytes() -> None:
@@ -31,4 +31,4 @@ def test_the_jars_give_the_same_bytes() -> None:
     jars = Path(given) / release if given else jar_cache(release)
     if not jars.is_dir():
         pytest.skip(f"no jars of Kafka {release} in {jars}")
-    assert pack(jars) == PACKED.read_bytes()
+    assert pack_definitions(jars) == PACKED.read_bytes()

@@ -11,9 +11,9 @@ import pytest
 from tests.drive.probe.cluster import HOST, cluster
 from tests.drive.test_kafka_broker import jars
 from tests.drive.test_process import soon
-from tidegauge.drive.probe.connection import Link, tcp
-from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.probe.run import Verdict, probe
+from tidegauge.drive.probe.connection import BrokerConnection, tcp
+from tidegauge.drive.probe.definitions import shipped_messages
+from tidegauge.drive.probe.run import CheckVerdict, probe
 from tidegauge.drive.wire.frames import WireRequest
 
 pytestmark = pytest.mark.long
@@ -24,21 +24,21 @@ KILLS = 10
 
 def topics(port: int) -> set[str]:
     """Of the whole cluster."""
-    link = Link(shipped(), tcp(10.0), HOST, port, lambda _: None)
+    connection = BrokerConnection(shipped_messages(), tcp(10.0), HOST, port, lambda _: None)
     try:
-        found = link.ask(WireRequest("Metadata", link.versions["Metadata"].stop - 1, {"topics": None}))
+        found = connection.request(WireRequest("Metadata", connection.versions["Metadata"].stop - 1, {"topics": None}))
         return {one["name"] for one in found["topics"]}
     finally:
-        link.close()
+        connection.close()
 
 
 def create(port: int, name: str) -> None:
     """A topic of somebody else."""
-    link = Link(shipped(), tcp(10.0), HOST, port, lambda _: None)
+    connection = BrokerConnection(shipped_messages(), tcp(10.0), HOST, port, lambda _: None)
     topic = {"name": name, "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
     body = {"topics": [topic], "timeoutMs": 10_000, "validateOnly": False}
-    link.ask(WireRequest("CreateTopics", link.versions["CreateTopics"].stop - 1, body))
-    link.close()
+    connection.request(WireRequest("CreateTopics", connection.versions["CreateTopics"].stop - 1, body))
+    connection.close()
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -47,8 +47,8 @@ def test_a_release_passes_and_has_its_own_topics_only(release: str) -> None:
     with cluster(jars(release)) as ports:
         create(ports[0], "of-somebody-else")
         found = probe(tcp(30.0), (HOST, ports[0]), 1)
-        assert [(one.check.id, one.says) for one in found.outcomes if one.verdict is Verdict.FAIL] == []
-        assert found.count(Verdict.UNDECIDED) == 0
+        assert [(one.check.id, one.says) for one in found.outcomes if one.verdict is CheckVerdict.FAIL] == []
+        assert found.count(CheckVerdict.UNDECIDED) == 0
         assert found.left == {}
         assert soon(lambda: topics(ports[1]) == {"of-somebody-else"})
         rng, codes = random.Random(release), set()
@@ -65,8 +65,8 @@ def test_a_release_passes_and_has_its_own_topics_only(release: str) -> None:
 def test_one_broker_alone_leaves_undecided_what_takes_two() -> None:
     with cluster(jars(RELEASES[-1]), brokers=1) as (port,):
         found = probe(tcp(30.0), (HOST, port), 1)
-    undecided = {one.check.id for one in found.outcomes if one.verdict is Verdict.UNDECIDED}
-    assert found.count(Verdict.FAIL) == 0
+    undecided = {one.check.id for one in found.outcomes if one.verdict is CheckVerdict.UNDECIDED}
+    assert found.count(CheckVerdict.FAIL) == 0
     assert "divergence.every-epoch-and-offset" in undecided
     assert "isolation.nothing-above-the-high-watermark" in undecided
-    assert found.count(Verdict.PASS) + len(undecided) == len(found.outcomes)
+    assert found.count(CheckVerdict.PASS) + len(undecided) == len(found.outcomes)

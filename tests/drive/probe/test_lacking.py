@@ -3,10 +3,9 @@
 import pytest
 
 from tests.drive.probe.recorded import Recording, Rewrite
-from tidegauge.drive.probe.connection import Link, LinkError, tcp
-from tidegauge.drive.probe.definitions import shipped
-from tidegauge.drive.probe.run import Verdict, chosen, probe
-from tidegauge.drive.probe.table import CHECKS
+from tidegauge.drive.probe.connection import BrokerConnection, NoResponseError, tcp
+from tidegauge.drive.probe.definitions import shipped_messages
+from tidegauge.drive.probe.run import CHECKS, CheckVerdict, probe, select_checks
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest
 from tidegauge.impl import error_codes
@@ -43,8 +42,8 @@ def test_a_response_that_lacks_what_it_is_about_fails_or_decides_nothing(recordi
     """And never ends the run."""
     recording.rewrite = lacking
     found = probe(recording.dial, recording.place, recording.seed, pause=lambda _: None, patience=0.0)
-    needs_no_topic = {check.id for check in chosen(["versions"])}
-    passed = {one.check.id for one in found.outcomes if one.verdict is Verdict.PASS}
+    needs_no_topic = {check.id for check in select_checks(["versions"])}
+    passed = {one.check.id for one in found.outcomes if one.verdict is CheckVerdict.PASS}
     assert passed <= needs_no_topic
     assert len(found.outcomes) == len(CHECKS)
 
@@ -66,16 +65,18 @@ def test_a_check_whose_response_has_no_topic_fails(recording: Recording, request
             without_topics(name, message)
 
     recording.rewrite = empty
-    found = probe(recording.dial, recording.place, recording.seed, chosen([group]), pause=lambda _: None, patience=5.0)
-    assert {one.verdict for one in found.outcomes} == {Verdict.FAIL}
+    found = probe(
+        recording.dial, recording.place, recording.seed, select_checks([group]), pause=lambda _: None, patience=5.0
+    )
+    assert {one.verdict for one in found.outcomes} == {CheckVerdict.FAIL}
     assert all("expected a response about one entry" in one.says for one in found.outcomes)
 
 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", -1), ("127.0.0.1", 1 << 20), ("a..b", 9092)])
 def test_a_place_that_is_none_is_no_connection(host: str, port: int) -> None:
-    there = Link(shipped(), tcp(1.0), host, port, lambda _: None)
-    with pytest.raises(LinkError, match="no connection"):
-        there.ask(WireRequest("ApiVersions", 0, {}))
+    there = BrokerConnection(shipped_messages(), tcp(1.0), host, port, lambda _: None)
+    with pytest.raises(NoResponseError, match="no connection"):
+        there.request(WireRequest("ApiVersions", 0, {}))
 
 
 def test_a_broker_that_is_not_the_controller_is_not_asked_to_decide(recording: Recording) -> None:
@@ -94,7 +95,9 @@ def test_a_broker_that_is_not_the_controller_is_not_asked_to_decide(recording: R
             message["controllerId"] = first["nodeId"]
 
     recording.rewrite = forwards_nothing
-    found = probe(recording.dial, recording.place, recording.seed, chosen(["epochs.every-epoch"]), pause=lambda _: None)
+    found = probe(
+        recording.dial, recording.place, recording.seed, select_checks(["epochs.every-epoch"]), pause=lambda _: None
+    )
     assert (found.exit_code, found.left) == (0, {})
     election = [name for name in ("AlterPartitionReassignments", "ElectLeaders") for _ in range(2)]
     assert refused == ["CreateTopics"] * 2 + election * 3 + ["DeleteTopics"] * 2

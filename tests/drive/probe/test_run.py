@@ -13,12 +13,11 @@ import pytest
 
 from tests.drive.probe.recorded import Recording, asked, closes_session, topics_in
 from tidegauge.commands.main import main
-from tidegauge.drive.probe import connection as link
+from tidegauge.drive.probe import connection
 from tidegauge.drive.probe.check import Check
 from tidegauge.drive.probe.connection import Wire
-from tidegauge.drive.probe.report import text, words
-from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
-from tidegauge.drive.probe.table import CHECKS
+from tidegauge.drive.probe.report import message_text, probe_text
+from tidegauge.drive.probe.run import CHECKS, CheckVerdict, ProbeRun, probe, select_checks
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.impl import error_codes
 from tidegauge.impl.errors import UsageError
@@ -38,7 +37,7 @@ def recording() -> Recording:
     return the_recording().rewind()
 
 
-def probed(found: Recording, checks: tuple[Check, ...] = CHECKS) -> Probed:
+def probed(found: Recording, checks: tuple[Check, ...] = CHECKS) -> ProbeRun:
     return probe(found.dial, found.place, found.seed, checks, pause=lambda _: None)
 
 
@@ -54,10 +53,10 @@ def test_what_is_not_offered_is_not_supported_and_nothing_fails(recording: Recor
             message["apiKeys"] = [one for one in message["apiKeys"] if one["apiKey"] not in (22, 23)]
 
     recording.rewrite = less
-    checks = chosen(["epochs", "producers", "fencing.offsets-for-leader-epoch-newer", "acks.one"])
+    checks = select_checks(["epochs", "producers", "fencing.offsets-for-leader-epoch-newer", "acks.one"])
     found = probed(recording, checks)
-    assert {one.check.id for one in found.outcomes if one.verdict is Verdict.PASS} == {"acks.one"}
-    assert found.count(Verdict.NOT_SUPPORTED) == len(checks) - 1
+    assert {one.check.id for one in found.outcomes if one.verdict is CheckVerdict.PASS} == {"acks.one"}
+    assert found.count(CheckVerdict.NOT_SUPPORTED) == len(checks) - 1
     assert found.exit_code == 0
 
 
@@ -67,8 +66,8 @@ def test_unsupported_version_in_place_of_what_is_expected_is_no_failure(recordin
             message["topics"][0]["partitions"][0]["errorCode"] = error_codes.UNSUPPORTED_VERSION
 
     recording.rewrite = unsupported
-    found = probed(recording, chosen(["epochs.current"]))
-    assert [one.verdict for one in found.outcomes] == [Verdict.NOT_SUPPORTED]
+    found = probed(recording, select_checks(["epochs.current"]))
+    assert [one.verdict for one in found.outcomes] == [CheckVerdict.NOT_SUPPORTED]
     assert found.exit_code == 3
 
 
@@ -78,8 +77,8 @@ def test_a_topic_that_cannot_be_created_leaves_what_needs_it_undecided(recording
             message["topics"][0]["errorCode"] = error_codes.TOPIC_AUTHORIZATION_FAILED
 
     recording.rewrite = forbidden
-    found = probed(recording, chosen(["acks.one", "fencing"]))
-    assert {one.verdict for one in found.outcomes} == {Verdict.UNDECIDED}
+    found = probed(recording, select_checks(["acks.one", "fencing"]))
+    assert {one.verdict for one in found.outcomes} == {CheckVerdict.UNDECIDED}
     assert "TOPIC_AUTHORIZATION_FAILED" in found.outcomes[0].says
     assert found.exit_code == 3
 
@@ -101,18 +100,21 @@ class Longer:
 
 def test_a_response_with_a_byte_too_many_is_no_response(recording: Recording) -> None:
     found = probe(
-        lambda *at: Longer(recording.dial(*at), "Fetch"), recording.place, recording.seed, chosen(["fetch.every-offset"])
+        lambda *at: Longer(recording.dial(*at), "Fetch"),
+        recording.place,
+        recording.seed,
+        select_checks(["fetch.every-offset"]),
     )
-    assert "1 bytes behind the response" in found.outcomes[0].says
+    assert "1 bytes after the end of the response" in found.outcomes[0].says
     assert found.exit_code == 1
 
 
 def test_a_byte_behind_metadata_is_noted_and_hides_no_check(recording: Recording) -> None:
     """As librdkafka's mock broker writes one."""
-    checks = chosen(["fetch.every-offset"])
+    checks = select_checks(["fetch.every-offset"])
     found = probe(lambda *at: Longer(recording.dial(*at), "Metadata"), recording.place, recording.seed, checks)
     noted = [one.problem for one in found.outcomes[0].exchanges if one.call.name == "Metadata"]
-    assert set(noted) == {"1 bytes behind the response, where it ends in this version"}
+    assert set(noted) == {"1 bytes after the end of the response in this version"}
     assert found.exit_code == 0
 
 
@@ -136,7 +138,7 @@ def test_a_topic_that_is_there_is_not_touched(recording: Recording) -> None:
 
     recording.rewrite = there
     with pytest.raises(UsageError, match="choose another --seed"):
-        probed(recording, chosen(["acks.one"]))
+        probed(recording, select_checks(["acks.one"]))
     assert topics_in(recording, "DeleteTopics") == topics_in(recording, "CreateTopics") == set()
 
 
@@ -149,17 +151,19 @@ def test_a_topic_that_somebody_else_creates_meanwhile_is_not_deleted(recording: 
 
     recording.rewrite = taken
     with pytest.raises(UsageError, match="choose another --seed"):
-        probed(recording, chosen(["acks.one"]))
+        probed(recording, select_checks(["acks.one"]))
     assert topics_in(recording, "CreateTopics")
     assert topics_in(recording, "DeleteTopics") == set()
 
 
 def test_what_could_not_be_made_is_not_made_again(recording: Recording) -> None:
     """A broker that closes the connection on what the setting takes: every check that needs it is undecided."""
-    found = probe(lambda *at: Closing(recording.dial(*at)), recording.place, recording.seed, chosen(["delete", "LOG-01"]))
-    undecided = {one.check.id for one in found.outcomes if one.verdict is Verdict.UNDECIDED}
+    found = probe(
+        lambda *at: Closing(recording.dial(*at)), recording.place, recording.seed, select_checks(["delete", "LOG-01"])
+    )
+    undecided = {one.check.id for one in found.outcomes if one.verdict is CheckVerdict.UNDECIDED}
     assert undecided == {"offsets.earliest-after-delete-records", "offsets.earliest-local"}
-    assert {one.verdict for one in found.outcomes if one.check.id.startswith("delete.")} == {Verdict.FAIL}
+    assert {one.verdict for one in found.outcomes if one.check.id.startswith("delete.")} == {CheckVerdict.FAIL}
     assert found.left == {}
 
 
@@ -206,9 +210,9 @@ def test_a_topic_that_could_not_be_deleted_is_said(recording: Recording) -> None
             message["responses"][0]["errorCode"] = error_codes.POLICY_VIOLATION
 
     recording.rewrite = stays
-    found = probed(recording, chosen(["acks.one"]))
+    found = probed(recording, select_checks(["acks.one"]))
     assert list(found.left.values()) == ["POLICY_VIOLATION (44)"]
-    assert "delete it by hand" in text(found)
+    assert "delete it by hand" in probe_text(found)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -218,7 +222,7 @@ def test_a_topic_that_could_not_be_deleted_is_said(recording: Recording) -> None
 @pytest.fixture
 def at(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The arguments that probe what was recorded."""
-    monkeypatch.setattr(link, "tcp", lambda _seconds: recording.dial)
+    monkeypatch.setattr(connection, "tcp", lambda _seconds: recording.dial)
     host, port = recording.place
     return ["probe", "--quiet", f"{host}:{port}", "--seed", str(recording.seed)]
 
@@ -274,10 +278,14 @@ def test_where_nobody_listens_and_what_is_no_check(capsys: pytest.CaptureFixture
 def test_the_checks_are_listed_and_chosen_by_id_group_pattern_and_rule(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["probe", "--list"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == len(CHECKS)
-    assert [check.id for check in chosen(["acks.one"])] == ["acks.one"]
-    assert {check.id.split(".")[0] for check in chosen(["epochs", "*.unknown-topic"])} > {"epochs", "append", "offsets"}
-    assert {check.rule for check in chosen(["FENCE-01"])} == {"FENCE-01"}
+    assert [check.id for check in select_checks(["acks.one"])] == ["acks.one"]
+    assert {check.id.split(".")[0] for check in select_checks(["epochs", "*.unknown-topic"])} > {
+        "epochs",
+        "append",
+        "offsets",
+    }
+    assert {check.rule for check in select_checks(["FENCE-01"])} == {"FENCE-01"}
 
 
 def test_what_a_broker_wrote_is_shown_as_one_line_of_plain_letters() -> None:
-    assert words({"a": [1, None], "b": {"c": "x\n\x1b", "d": b"\x00\xff"}}) == "{a=[1 null] b={c='x\\n\\x1b' d=00ff}}"
+    assert message_text({"a": [1, None], "b": {"c": "x\n\x1b", "d": b"\x00\xff"}}) == "{a=[1 null] b={c='x\\n\\x1b' d=00ff}}"

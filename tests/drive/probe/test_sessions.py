@@ -6,7 +6,7 @@ import pytest
 
 from tests.drive.probe.keeping import Contexts, Keeping, Responses, answered
 from tests.drive.probe.recorded import Recording
-from tidegauge.drive.probe.run import Probed, Verdict, chosen, probe
+from tidegauge.drive.probe.run import CheckVerdict, ProbeRun, probe, select_checks
 from tidegauge.impl.client_messages import PartitionRead
 from tidegauge.impl.error_codes import FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
 from tidegauge.impl.rules import UNDEFINED
@@ -34,17 +34,17 @@ def broker(recording: Recording) -> Keeping:
     return Keeping(recording)
 
 
-def probed(recording: Recording, broker: Keeping, *only: str) -> Probed:
-    return probe(broker.dial, recording.place, recording.seed, chosen(only), pause=lambda _: None)
+def probed(recording: Recording, broker: Keeping, *only: str) -> ProbeRun:
+    return probe(broker.dial, recording.place, recording.seed, select_checks(only), pause=lambda _: None)
 
 
-def that_are(found: Probed, verdict: Verdict) -> set[str]:
+def that_are(found: ProbeRun, verdict: CheckVerdict) -> set[str]:
     return {one.check.id.removeprefix("sessions.") for one in found.outcomes if one.verdict is verdict}
 
 
 def test_the_sessions_of_impl_pass(recording: Recording, broker: Keeping) -> None:
     found = probed(recording, broker, "sessions")
-    assert [(one.check.id, one.says) for one in found.outcomes if one.verdict is not Verdict.PASS] == []
+    assert [(one.check.id, one.says) for one in found.outcomes if one.verdict is not CheckVerdict.PASS] == []
     assert len(found.outcomes) > 20
 
 
@@ -52,8 +52,10 @@ def test_a_broker_that_keeps_no_sessions_fails_nothing(recording: Recording, bro
     """It serves full fetches, and refuses others."""
     broker.respond = without_sessions
     found = probed(recording, broker, "sessions")
-    assert that_are(found, Verdict.PASS) == {"not-asked-for", "asked-for", "unknown-id"}
-    assert that_are(found, Verdict.NOT_SUPPORTED) == {one.id.removeprefix("sessions.") for one in chosen(["sessions"])} - {
+    assert that_are(found, CheckVerdict.PASS) == {"not-asked-for", "asked-for", "unknown-id"}
+    assert that_are(found, CheckVerdict.NOT_SUPPORTED) == {
+        one.id.removeprefix("sessions.") for one in select_checks(["sessions"])
+    } - {
         "not-asked-for",
         "asked-for",
         "unknown-id",
@@ -250,7 +252,7 @@ def test_a_request_that_is_taken_wrong_fails_what_is_about_it(
     recording: Recording, broker: Keeping, wrong: Contexts, fails: set[str]
 ) -> None:
     broker.contexts = wrong
-    assert that_are(probed(recording, broker, "sessions"), Verdict.FAIL) == fails
+    assert that_are(probed(recording, broker, "sessions"), CheckVerdict.FAIL) == fails
 
 
 @pytest.mark.parametrize(("wrong", "fails"), RESPONSES)
@@ -258,7 +260,7 @@ def test_a_session_that_is_kept_wrong_fails_what_is_about_it(
     recording: Recording, broker: Keeping, wrong: Responses, fails: set[str]
 ) -> None:
     broker.respond = wrong
-    assert that_are(probed(recording, broker, "sessions"), Verdict.FAIL) == fails
+    assert that_are(probed(recording, broker, "sessions"), CheckVerdict.FAIL) == fails
 
 
 @pytest.mark.parametrize(("reported", "fails"), [one[1:] for one in TELLINGS], ids=[one[0] for one in TELLINGS])
@@ -266,7 +268,7 @@ def test_what_is_told_wrong_fails_what_is_about_it(
     recording: Recording, broker: Keeping, monkeypatch: pytest.MonkeyPatch, reported: Reported, fails: set[str]
 ) -> None:
     monkeypatch.setattr(s, "maybe_update_response_data", telling(reported))
-    assert that_are(probed(recording, broker, "sessions"), Verdict.FAIL) == fails
+    assert that_are(probed(recording, broker, "sessions"), CheckVerdict.FAIL) == fails
 
 
 @pytest.mark.parametrize(
@@ -281,4 +283,4 @@ def test_an_epoch_that_a_session_forgets_fails_what_is_about_it(
 ) -> None:
     """As KAFKA-9338."""
     broker.recalls = lambda request: request._replace(**forgets)
-    assert that_are(probed(recording, broker, "sessions"), Verdict.FAIL) == fails
+    assert that_are(probed(recording, broker, "sessions"), CheckVerdict.FAIL) == fails

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from tidegauge.commands import arriving, growing, masters, profiles, selections
+from tidegauge.commands import follow, masters, profiles, selections
 from tidegauge.commands.layouts import layout_argument
 from tidegauge.commands.terminal import aside, colour, echo, silent
 from tidegauge.conformance.judging.verdicts import CONFORMS
@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="with --spark: leave what is judged of Parquet files there, a directory or, without --follow, a URI; the "
         "same command goes on where it was interrupted",
     )
-    growing.arguments(parser)
+    follow.arguments(parser)
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) there")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report, judge nothing")
@@ -58,8 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if args.until_idle and not args.follow:
         raise UsageError("check: expected --until-idle with --follow, seen it without")
     if args.follow:
-        followed = arriving.followed if args.spark else growing.followed
-        report = followed(args, how, aside if args.json else echo, silent if args.quiet else aside)
+        report = follow.followed(args, how, aside if args.json else echo, silent if args.quiet else aside)
     elif args.spark:
         from tidegauge.spark_check.captures import check_on_spark
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conformance.judging.growing_logs import ROTATIONS, copied, packed, renamed
+from tests.conformance.follow.growing_logs import ROTATIONS, copied, packed, renamed
 from tidegauge.traces.kafka.lines.growing import Growing
 from tidegauge.traces.kafka.lines.lines import read_lines
 from tidegauge.traces.kafka.lines.tails import Tails

@@ -20,7 +20,7 @@ from tidegauge.spark_check import work
 from tidegauge.spark_check.arrow_path import ArrowPath, status_of
 from tidegauge.spark_check.attempts import attempt, tidy
 from tidegauge.spark_check.captures import check_on_spark
-from tidegauge.spark_check.following import follow_on_spark
+from tidegauge.spark_check.follow import follow_on_spark
 from tidegauge.spark_check.generation import write_part
 from tidegauge.spark_check.judging import stored
 from tidegauge.spark_check.place import AnyPath, at, made, reader

@@ -210,9 +210,7 @@ def test_an_error_without_a_number_is_one() -> None:
 def test_progress_is_passed_on() -> None:
     """Progress messages are read whether or not numbers are grouped."""
     seen: list[TlcProgress] = []
-    text = (
-        "Progress(20) at x: 101,922 states generated (1 s/min), 21162 distinct states found (9 ds/min), 857 states left"
-    )
+    text = "Progress(20) at x: 101,922 states generated (1 s/min), 21162 distinct states found (9 ds/min), 857 states left"
     read_transcript(["@!@!@STARTMSG 2200:0 @!@!@", text, "@!@!@ENDMSG 2200 @!@!@"], seen.append)
     assert seen == [TlcProgress(20, 101922, 21162, 857)]
 

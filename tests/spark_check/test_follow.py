@@ -16,12 +16,12 @@ import pytest
 from tests.spark_check.right_and_wrong import right_and_wrong
 from tests.spark_check.test_captures import said
 from tidegauge.commands.main import main
+from tidegauge.conformance.follow.loop import follow, publisher
 from tidegauge.conformance.judging.check import CheckOptions, Report, check
 from tidegauge.impl.errors import UsageError
 from tidegauge.spark_check import judge_on_spark
 from tidegauge.spark_check.arrivals import Arrivals, log_in
-from tidegauge.spark_check.following import follow_on_spark, followed
-from tidegauge.spark_check.news import Tallied
+from tidegauge.spark_check.follow import ParquetArrivals, RunningTally, follow_on_spark
 from tidegauge.spark_check.session import session
 from tidegauge.spark_check.work import Task, fingerprint, judge_by, run_task, unreadable
 from tidegauge.traces.files.parquet import row_groups
@@ -85,7 +85,8 @@ class Scene:
             self.steps.pop(0)()
 
     def follow(self, spark: "SparkSession", how: CheckOptions = NO_MORE, idle: float | None = IDLE) -> Report:
-        return followed(spark, self.folder, how, self.results, idle, self.failures.append, self.note)
+        publish = publisher(self.failures.append, self.note)
+        return follow(ParquetArrivals(spark, self.folder, how, self.results, publish), idle)
 
     def stamps(self) -> dict[str, tuple[int, int]]:
         return {one.name: (one.stat().st_ino, one.stat().st_mtime_ns) for one in self.results.glob("*.parquet")}
@@ -202,20 +203,20 @@ def test_a_rule_is_explained_once_and_what_is_gone_is_not(made: Path, tmp_path: 
     """Without Spark: the rows of a worker."""
     path = str(shutil.copy(made / "wrong.parquet", tmp_path))
     rows = list(run_task(Task("mark", tuple(row_groups(path))), None))
-    tallied = Tallied(CheckOptions())
+    tallied = RunningTally(CheckOptions())
     first, second = list(map(str, tallied.take(rows))), list(map(str, tallied.take(rows)))
     assert len(first) == len(second) > 2
     assert all("\n  expected" in line for line in first[:-1])
     assert not any("\n" in line for line in second)
     Path(path).unlink()
-    gone = list(map(str, Tallied(CheckOptions()).take(rows)))
+    gone = list(map(str, RunningTally(CheckOptions()).take(rows)))
     assert gone[:-1] == second[:-1]
     assert list(tallied.take([])) == []
 
 
 def test_a_file_without_row_groups_is_a_problem_and_counts_nothing() -> None:
     problem = Problem("a.parquet", None, "a Parquet file", "none", "write it anew")
-    said_of, counted = Tallied(CheckOptions()).take([unreadable("a.parquet", "mark", problem)])
+    said_of, counted = RunningTally(CheckOptions()).take([unreadable("a.parquet", "mark", problem)])
     assert str(said_of) == str(problem)
     assert counted == "1 files, 0 traces, 0 events judged"
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conformance.following import follow, hand, same, text_of, whole
+from tests.conformance.follow.same_report import FedNdjson, follow, hand, same, text_of, whole
 from tests.conformance.hand import COPIED, TWO, bent, reported
 from tests.conformance.kernel.test_superseded import reigns, unheard
 from tests.traces.strategies import trace_lists
-from tidegauge.conformance.judging import followed
-from tidegauge.conformance.judging.check import CheckOptions
-from tidegauge.conformance.judging.follow import PROBLEMS, Alarm, Follow, News, Withdrawn
+from tidegauge.conformance.follow import growing_trace
+from tidegauge.conformance.follow.loop import Alarm, News, Withdrawn
+from tidegauge.conformance.follow.ndjson import PROBLEMS
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.problems import Problem
@@ -85,8 +85,12 @@ def test_runs_that_lost_lines(seed: int, runs: list[Trace], folder: Path) -> Non
 
 def by_line(trace: Trace) -> list[list[News]]:
     """What is news with each line."""
-    one = Follow("f", CheckOptions())
-    return [one.feed(f"{line}\n".encode()) for line in ndjson.lines(trace)]
+    news_by_line = list[list[News]]()
+    one = FedNdjson("f", lambda news: news_by_line[-1].append(news))  # noqa: PLW0108  the last list is another one each time
+    for line in ndjson.lines(trace):
+        news_by_line.append([])
+        one.feed(f"{line}\n".encode())
+    return news_by_line
 
 
 def test_a_failure_is_news_with_its_line_and_in_the_words_of_the_report(folder: Path) -> None:
@@ -146,7 +150,7 @@ def test_what_shows_behind_a_whole_window_changes_nothing(
     events: int, failures: int, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     """Then what was said stands: this is what `check` knows better, and docs/judge.md says so."""
-    monkeypatch.setattr(followed, "WINDOW", 16)
+    monkeypatch.setattr(growing_trace, "WINDOW", 16)
     data = text_of(quiet_then_gap(events))
     seen, _ = follow(data, range(0, len(data), 100))
     assert whole(data, folder).failures == 0
@@ -156,7 +160,7 @@ def test_what_shows_behind_a_whole_window_changes_nothing(
 @pytest.mark.parametrize("window", [4, 16])
 def test_a_small_window_judges_whole_traces_the_same(window: int, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Where no line is missing nothing shows late."""
-    monkeypatch.setattr(followed, "WINDOW", window)
+    monkeypatch.setattr(growing_trace, "WINDOW", window)
     for wrong in (hand(numbered(reigns(12))), hand(bent(reigns(12), 100, leo=3)), hand(unheard(reigns(12)))):
         data = text_of(wrong)
         same(data, range(0, len(data), 50), folder)
@@ -174,12 +178,14 @@ def test_a_trace_that_cannot_be_followed_is_set_aside(extra: dict[str, Any]) -> 
 def test_another_file_goes_on_where_the_first_one_ended() -> None:
     """Lines are counted anew, and what was known stays known."""
     lines = list(ndjson.lines(hand(numbered(bent(COPIED, len(COPIED) - 1, hw=9)))))
-    one = Follow("f", CheckOptions())
-    first = one.feed("\n".join(lines[:9]).encode())
-    again = one.next_file("another file")
-    rest = one.feed("\n".join(lines[9:]).encode() + b"\n")
-    assert (first, again[0]) == ([], "another file")
-    assert {one.at for one in rest if isinstance(one, Alarm)} == {f"f:{len(lines) - 9}"}
+    news = list[News]()
+    one = FedNdjson("f", news.append)
+    one.feed("\n".join(lines[:9]).encode())
+    assert not news
+    one.next_file("another file")
+    one.feed("\n".join(lines[9:]).encode() + b"\n")
+    assert news[0] == "another file"
+    assert {alarm.at for alarm in news if isinstance(alarm, Alarm)} == {f"f:{len(lines) - 9}"}
     assert one.report().events == len(COPIED)
 
 

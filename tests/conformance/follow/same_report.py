@@ -9,8 +9,9 @@ from random import Random
 from typing import Any
 
 from tests.conformance.hand import TWO
+from tidegauge.conformance.follow.loop import News, Publish
+from tidegauge.conformance.follow.ndjson import NdjsonSource
 from tidegauge.conformance.judging.check import CheckOptions, Report, check
-from tidegauge.conformance.judging.follow import Follow, News
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.model.behaviour import numbered
 from tidegauge.traces.model.impl_walks import impl_walks
@@ -29,13 +30,24 @@ def hand(events: Sequence[Event], config: Config = TWO, name: str = "hand") -> T
     return Trace(name, "t-0", config, tuple(events))
 
 
+class FedNdjson(NdjsonSource):
+    """A source that has what it is fed."""
+
+    def __init__(self, name: str, publish: Publish) -> None:
+        super().__init__(name, CheckOptions(), publish)
+
+    def poll(self) -> bool:
+        return False
+
+
 def follow(data: bytes, places: Sequence[int] = (), name: str = "f") -> tuple[Report, list[News]]:
     """The report on `data`, in those pieces, and what was news."""
-    one, news = Follow(name, CheckOptions()), list[News]()
+    news = list[News]()
+    one = FedNdjson(name, news.append)
     ends = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
     for begin, end in pairwise(ends):
-        news += one.feed(data[begin:end])
-    news += one.end()
+        one.feed(data[begin:end])
+    one.end()
     return one.report(), news
 
 

@@ -8,26 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.following import hand, same, text_of
+from tests.conformance.follow.same_report import FedNdjson, hand, same, text_of
 from tests.conformance.hand import COPIED, OPENING, reported
 from tests.conformance.kernel.test_superseded import reign, reigns, unheard
-from tidegauge.conformance.judging import followed
-from tidegauge.conformance.judging.check import CheckOptions
-from tidegauge.conformance.judging.follow import Follow
+from tidegauge.conformance.follow import growing_trace
+from tidegauge.conformance.follow.growing_trace import Window, WindowEvent
+from tidegauge.conformance.follow.loop import News
 from tidegauge.conformance.judging.judge import PAST as PAST_AT_FIRST
 from tidegauge.conformance.judging.judge import ROOM as ROOM_AT_FIRST
 from tidegauge.conformance.judging.judge import grown
-from tidegauge.conformance.judging.window import Kept, Window
 from tidegauge.conformance.kernel.forks import fork, fork_end, fork_start
 from tidegauge.conformance.kernel.state import PAST, ROOM, SIZED, TALLIES, WHOLE, epochs_row
 from tidegauge.traces.files import ndjson
 from tidegauge.traces.schema import Trace
 
 
-@pytest.mark.parametrize("window", [8, followed.WINDOW])
+@pytest.mark.parametrize("window", [8, growing_trace.WINDOW])
 def test_a_table_that_is_too_small_is_copied(window: int, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """More leader epochs than there was room for at first, in a cache and of the past: the same tallies and failures."""
-    monkeypatch.setattr(followed, "WINDOW", window)
+    monkeypatch.setattr(growing_trace, "WINDOW", window)
     epochs = tuple((epoch, epoch) for epoch in range(3 * ROOM_AT_FIRST))
     caches = [reported(node, "Start", clean=True, leo=100, hw=100, log_start=0, epochs=epochs) for node in (1, 2)]
     last = [reported(node, "Observe", leo=100, hw=100, log_start=0, epochs=epochs[:-1]) for node in (1, 2)]
@@ -51,7 +50,7 @@ def test_a_copied_table_knows_the_same(runs: list[Trace]) -> None:
     """Whatever comes then is judged the same."""
     for run in runs:
         small, large = Window(run), Window(run)
-        kept = [Kept(event, 0, None) for event in run.events]
+        kept = [WindowEvent(event, 0, None) for event in run.events]
         for one in (small, large):
             one.take(kept[: len(kept) // 2], again=False)
         large.now = grown(large.now, 2 * ROOM_AT_FIRST, 2 * PAST_AT_FIRST)
@@ -71,7 +70,7 @@ def test_a_copied_table_knows_where_logs_forked() -> None:
     assert larger[epochs_row(larger, 1), ROOM_AT_FIRST] == 0
 
 
-def held(one: Follow) -> tuple[int, ...]:
+def held(one: FedNdjson) -> tuple[int, ...]:
     """What is kept of a trace: bytes of its tables, their rooms, events, problems, what came up."""
     (trace,) = one.traces.values()
     window = trace.window
@@ -91,19 +90,21 @@ def months(reigns_: int) -> Iterator[bytes]:
 @pytest.mark.parametrize("events", [6_000, pytest.param(300_000, marks=pytest.mark.long)])
 def test_what_is_held_does_not_grow(events: int) -> None:
     """Behind the first third nothing more is held: not in tables, not in lists, not in any object of Python."""
-    one, per_reign = Follow("f", CheckOptions()), len(reign(2))
+    news = list[News]()
+    one, per_reign = FedNdjson("f", news.append), len(reign(2))
     at, measured = 0, list[tuple[tuple[int, ...], int, int]]()
     for number, text in enumerate(months(events // per_reign)):
-        assert not one.feed(text)
+        one.feed(text)
+        assert not news
         if number == (at + 1) * (events // per_reign) // 3:
             at += 1
             gc.collect()
             (trace,) = one.traces.values()
-            measured.append((held(one), sys.getallocatedblocks(), len(trace.window.kept)))
+            measured.append((held(one), sys.getallocatedblocks(), len(trace.window.events)))
     assert len(measured) == 3
     assert measured[0][0] == measured[1][0] == measured[2][0]
-    assert max(kept for _, _, kept in measured) <= 2 * followed.WINDOW
-    assert max(kept for _, _, kept in measured) - min(kept for _, _, kept in measured) <= followed.WINDOW
+    assert max(kept for _, _, kept in measured) <= 2 * growing_trace.WINDOW
+    assert max(kept for _, _, kept in measured) - min(kept for _, _, kept in measured) <= growing_trace.WINDOW
     blocks = [count for _, count, _ in measured]
-    assert blocks[2] - blocks[0] < 60 * followed.WINDOW, "a window more or less"
+    assert blocks[2] - blocks[0] < 60 * growing_trace.WINDOW, "a window more or less"
     assert one.report().failures == 0

@@ -3,17 +3,16 @@
 import gzip
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from tidegauge.conformance.follow.broker_logs import BrokerLogs
+from tidegauge.conformance.follow.loop import News
 from tidegauge.conformance.judging.check import CheckOptions, Report
-from tidegauge.conformance.judging.follow import News
-from tidegauge.conformance.judging.follow_logs import FollowLogs
 from tidegauge.traces.kafka.growth import LINES
-from tidegauge.traces.kafka.lines.tails import Tails
 from validation.metamorphic.cases import logs
 
 _TIME = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+)\]")
@@ -68,22 +67,17 @@ class Run(NamedTuple):
 
     report: Report
     news: list[News]
-    follow: FollowLogs
+    source: BrokerLogs
     lines: int
     """Lines that were read."""
     most: int
     """Lines that were held at most."""
 
 
-def read(tails: Tails, follow: FollowLogs) -> Iterator[News]:
+def read(source: BrokerLogs) -> None:
     """All there is by now."""
-    while grown := tails.look():
-        piece = tails.take(min(grown, key=follow.reached))
-        if piece is not None:
-            yield from follow.feed(piece)
-        yield from follow.go_on(tails.look())
-    yield from tails.problems
-    tails.problems.clear()
+    while source.read_piece():
+        pass
 
 
 def followed(
@@ -100,24 +94,24 @@ def followed(
     every = in_time(logs(capture))
     places = sorted(random.randrange(len(every)) for _ in range(pieces))
     turns = [random.randrange(pieces + 1) for _ in range(rotations)]
-    tails, follow, numbers = Tails(folder), FollowLogs(folder, CheckOptions(), lines), count(1)
     news: list[News] = []
+    source, numbers = BrokerLogs(folder, CheckOptions(), news.append, lines), count(1)
     most = 0
     for turn, (begin, end) in enumerate(zip([0, *places], [*places, len(every)], strict=True)):
         for path, text in every[begin:end]:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             with (folder / path).open("ab") as file:
                 file.write(f"{text}\n".encode())
-        news += read(tails, follow)
+        read(source)
         for _ in range(turns.count(turn)):
             path = random.choice([one for one in sorted(folder.glob("*/*.log")) if one.stat().st_size])
             if random.random() < 0.5:  # a rotation that comes before what was written last is read
-                news += read(tails, follow)
+                read(source)
             random.choice(ROTATIONS)(path, next(numbers))
         if random.random() < 0.7:
-            news += follow.look()
-        most = max(most, follow.held)
-    news += read(tails, follow)
-    news += follow.end()
-    tails.close()
-    return Run(follow.report(), news, follow, len(every), most)
+            source.judge()
+        most = max(most, source.line_count)
+    with source.reading():
+        read(source)
+        source.end()
+    return Run(source.report(), news, source, len(every), most)

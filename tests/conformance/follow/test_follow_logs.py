@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conformance.judging.growing_logs import followed
+from tests.conformance.follow.growing_logs import followed
+from tidegauge.conformance.follow.loop import Alarm, Withdrawn
 from tidegauge.conformance.judging.check import Report, check
-from tidegauge.conformance.judging.follow import Alarm, Withdrawn
 from tidegauge.conformance.judging.verdicts import Verdict
 from tidegauge.traces.kafka.growth import LINES
 from tidegauge.traces.kafka.shipped import FOLDER
@@ -49,7 +49,7 @@ def test_what_fits_into_a_window_is_judged_as_the_whole(
 ) -> None:
     made = tmp_path_factory.mktemp("whole") / FOLDER.joinpath(name).name
     run, expected = followed(FOLDER / name, made, Random(seed), pieces=8, rotations=rotations), whole(name, folder)
-    assert not run.follow.windows.count
+    assert not run.source.past.count
     assert run.report.verdict is expected.verdict
     assert [(one.rule.id, one.tally) for one in run.report.rules] == [(one.rule.id, one.tally) for one in expected.rules]
     assert (run.report.traces, run.report.events) == (expected.traces, expected.events)
@@ -76,10 +76,10 @@ def test_small_windows_decide_less_and_never_more(
     run = followed(FOLDER / name, made, Random(seed), lines=lines, pieces=12, rotations=rotations)
     assert failing(run.report) <= EXPECTED[name]
     assert {one.rule for one in run.news if isinstance(one, Alarm)} <= EXPECTED[name]
-    if run.follow.windows.count:
+    if run.source.past.count:
         assert run.report.verdict is not Verdict.PASS
         assert "what was before each of" in run.report.inputs[0].missing[-1]
-    assert run.follow.held <= 2 * lines + PIECE_OF_LINES
+    assert run.source.line_count <= 2 * lines + PIECE_OF_LINES
 
 
 PIECE_OF_LINES = 3000
@@ -101,7 +101,7 @@ def test_a_failure_is_news_before_the_end(name: str, tmp_path: Path) -> None:
 )
 def test_what_failed_in_a_window_that_is_gone_is_in_the_report(name: str, lines: int, tmp_path: Path) -> None:
     run = followed(FOLDER / name, tmp_path / "logs", Random(1), lines=lines, pieces=20)
-    assert run.follow.windows.count
+    assert run.source.past.count
     assert failing(run.report) & EXPECTED[name]
     assert run.report.exit_code == 1
     assert {one.rule.id for one in run.report.explanations} == failing(run.report)

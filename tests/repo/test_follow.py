@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.judging.growing_logs import Written, in_time
+from tests.conformance.follow.growing_logs import Written, in_time
 from tidegauge.commands.main import main
 from tidegauge.traces.kafka.shipped import FOLDER
 from validation.golden import DIRECTORY
@@ -23,7 +23,7 @@ BROKEN = FOLDER / "4.2.0/k-epoch-jump"
 IDLE = 3.0
 """Seconds without a line that end a run here: more than any step below waits."""
 SOON = 5.0
-"""Seconds: one on a machine that has nothing else to do, where growing.POLL is most of it."""
+"""Seconds: one on a machine that has nothing else to do, where POLL is most of it."""
 FAILS_AT = 13
 """The line of WRONG that breaks FETCH-05."""
 EMPTY = b""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.following import some_runs
+from tests.conformance.follow.same_report import some_runs
 from tidegauge.traces.schema import Trace
 
 

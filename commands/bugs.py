@@ -2,7 +2,7 @@
 
 import argparse
 
-from tidegauge.commands.counts import natural
+from tidegauge.commands.options import natural
 from tidegauge.commands.terminal import aside, echo, silent
 from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS
 
@@ -10,14 +10,14 @@ SEED = 1
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
-    parser.add_argument("name", nargs="*", help="bugs to look at (default: all, held against the kept result)")
+    """Add the options."""
+    parser.add_argument("name", nargs="*", help="known bugs to look at (default: all, compared with the pinned result)")
     parser.add_argument("--seed", type=natural, default=SEED, help=f"seed of the walks (default {SEED})")
-    parser.add_argument("--rewrite", action="store_true", help="keep what is found as the expected result")
+    parser.add_argument("--rewrite", action="store_true", help="pin what is found as the expected result")
 
 
 def run(args: argparse.Namespace) -> int:
-    """The kill matrix: who catches which known bug, the judge on traces, the covers or the walks of a driven broker."""
+    """Show which test catches which known bug: the judge on traces, the covers, or the walks of a driven broker."""
     from tidegauge.drive.broker.known_bugs import BUGS, bug_named
     from tidegauge.drive.bugs.exercised import ELSEWHERE, TO_EXERCISE
     from tidegauge.drive.bugs.kill import Killed, kill_all

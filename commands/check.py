@@ -3,40 +3,48 @@
 import argparse
 import sys
 
-from tidegauge.commands import follow, masters, profiles, selections
-from tidegauge.commands.layouts import layout_argument
+from tidegauge.commands import follow
+from tidegauge.commands.options import (
+    add_layout,
+    add_profile,
+    add_selection,
+    add_spark,
+    chosen_master,
+    chosen_profile,
+    chosen_selection,
+)
 from tidegauge.commands.terminal import aside, colour, echo, silent
 from tidegauge.conformance.judging.verdicts import CONFORMS
 from tidegauge.impl.errors import UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the options."""
     parser.add_argument(
         "path",
         nargs="*",
         help="NDJSON or Parquet file, a Kafka broker log, or a directory of logs or log directories; - is standard input; "
         "with --spark Parquet files may lie at a URI (s3://BUCKET/KEY)",
     )
-    profiles.arguments(parser, "judge by this profile instead of the one the trace names")
-    layout_argument(parser)
-    selections.arguments(parser)
-    masters.arguments(parser, "judge on Spark: Parquet files by their row groups, broker logs by captures")
+    add_profile(parser, "judge by this profile instead of the one that the trace names")
+    add_layout(parser)
+    add_selection(parser)
+    add_spark(parser, "judge on Spark: Parquet files by their row groups, broker logs by captures")
     parser.add_argument(
         "--results",
         metavar="DIR",
-        help="with --spark: leave what is judged of Parquet files there, a directory or, without --follow, a URI; the "
-        "same command goes on where it was interrupted",
+        help="with --spark: keep the results of Parquet files in a directory or, without --follow, at a URI; after an "
+        "interruption the same command resumes from them",
     )
     follow.arguments(parser)
     parser.add_argument("--out", metavar="DIR", help="also write index.html, check.json and check.xml (JUnit) there")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report, judge nothing")
-    parser.add_argument("--all", action="store_true", help="list the rules that passed or were not exercised, too")
+    parser.add_argument("--json-schema", action="store_true", help="print the JSON Schema of that report and judge nothing")
+    parser.add_argument("--all", action="store_true", help="also list the rules that passed or were not exercised")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge traces: NDJSON or Parquet files, or directories of Kafka broker logs or of their segments."""
+    """Judge traces: NDJSON, Parquet, or directories of Kafka broker logs or of segment files."""
     from tidegauge.conformance.judging.check import CheckOptions
     from tidegauge.conformance.judging.report.html import write_html
     from tidegauge.conformance.judging.report.json_report import json_text, schema_text, write_json
@@ -51,8 +59,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.path:
         raise UsageError("check: expected a path, seen none; name a file or a directory, or - for standard input")
     out = directory(args.out) if args.out else None
-    seen = sys.stderr.isatty() and not args.quiet
-    how = CheckOptions(profiles.chosen(args), args.layout, selections.chosen(args))
+    watched = sys.stderr.isatty() and not args.quiet
+    how = CheckOptions(chosen_profile(args), args.layout, chosen_selection(args))
     if args.results and not args.spark:
         raise UsageError("check: expected --results with --spark, seen it without")
     if args.until_idle and not args.follow:
@@ -62,9 +70,9 @@ def run(args: argparse.Namespace) -> int:
     elif args.spark:
         from tidegauge.spark_check.captures import check_on_spark
 
-        report = check_on_spark(args.path, how, masters.chosen(args), args.results)
+        report = check_on_spark(args.path, how, chosen_master(args), args.results)
     else:
-        report = check_in_parallel(args.path, how, args.processes, aside if seen else silent)
+        report = check_in_parallel(args.path, how, args.processes, aside if watched else silent)
     echo(json_text(report) if args.json else as_text(report, colour=colour(), everything=args.all))
     if out is not None:
         for name, write in (("check.json", write_json), ("check.xml", write_junit), ("index.html", write_html)):

@@ -2,22 +2,24 @@
 
 import argparse
 
-from tidegauge.commands.layouts import layout_argument
+from tidegauge.commands.options import add_layout
 from tidegauge.commands.terminal import aside, echo
 from tidegauge.conformance.judging.verdicts import BAD, CONFORMS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
-    parser.add_argument("source", help="NDJSON or Parquet file, Kafka broker log, or directory of them; - is standard input")
-    parser.add_argument("target", help="file to write: NAME.parquet is Parquet, anything else NDJSON")
-    layout_argument(parser)
+    """Add the options."""
+    parser.add_argument(
+        "source", help="NDJSON or Parquet file, Kafka broker log, or a directory of these; - is standard input"
+    )
+    parser.add_argument("target", help="the file to write: Parquet if its name ends in .parquet, else NDJSON")
+    add_layout(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Turn Kafka broker logs, NDJSON or Parquet into NDJSON or Parquet.
 
-    What cannot be read is left out and said, with exit code 2; without any event the target stays what it was.
+    Lines that cannot be read are left out and reported, with exit code 2. If no event can be read, no file is written.
     """
     from tidegauge.conformance.judging.convert import convert
     from tidegauge.traces.problems import lost

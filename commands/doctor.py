@@ -8,14 +8,16 @@ from tidegauge.conformance.judging.verdicts import BAD, CONFORMS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the options."""
     parser.add_argument(
-        "--logging", metavar="RELEASE", help="instead: the lines that switch on what logs of Kafka 4.x or 3.x must hold"
+        "--logging",
+        metavar="RELEASE",
+        help="instead: print the logging configuration that a cluster of Kafka 4.x or 3.x needs",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Say what this machine has of what Tidegauge needs."""
+    """Show which of the programs and packages that Tidegauge can use are on this machine."""
     if args.logging is not None:
         from tidegauge.traces.kafka.lines.loggers import configuration
 
@@ -27,15 +29,15 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.kafka_process.jars import find_maven
 
     maven = find_maven()
-    fetches = "tidegauge drive --kafka without --jars; it fetches the jars of a release"
+    fetches = "tidegauge drive --kafka without --jars: Maven fetches the jars of a release"
     waits = (
-        "lag times of tidegauge drive --kafka, which are not given without it, and the time of --controller, which waits "
-        "for every expiry then; install gcc or clang"
+        "tidegauge drive --kafka, which cannot report lag times without it, and --controller, which then waits in real time "
+        "for everything that expires; install gcc or clang"
     )
     findings = (
         *examine(),
         Finding("Maven", maven is not None, maven or "no mvn on PATH", fetches),
-        # elsewhere no library can be preloaded, whatever is installed
+        # On other systems no library can be preloaded, whatever is installed.
         *([Finding("C compiler", *_compiles(), waits)] if sys.platform == "linux" else []),
     )
     for finding in findings:
@@ -46,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _compiles() -> tuple[bool, str]:
-    """Whether the library that moves the clocks of a driven process is there or can be built, and what says so."""
+    """Return whether the library that moves the clock of a driven process is there or can be compiled, and a message."""
     from tidegauge.drive.kafka_process.clock import NoLibraryError, build_library
 
     try:

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidegauge.commands import profiles
-from tidegauge.commands.counts import natural, positive, seconds
+from tidegauge.commands.options import add_profile, chosen_profile, natural, positive, seconds
 from tidegauge.commands.terminal import aside, echo, silent
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces.files.replacing import writable
@@ -21,59 +20,69 @@ CONTROLLER_WALKS = 50
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the options."""
     broker = parser.add_argument_group("the broker, one of the three")
-    broker.add_argument("command", nargs="*", metavar="CMD", help="what starts a driven program, behind --")
+    broker.add_argument("command", nargs="*", metavar="CMD", help="the command that starts the broker's adapter, after --")
     broker.add_argument("--kafka", metavar="RELEASE", help="an unmodified broker of this release of Kafka, such as 4.1.1")
     broker.add_argument(
         "--compare",
         nargs=2,
         metavar=("ONE", "OTHER"),
-        help="none: what changed from one release to another, by what was recorded of both (or two transcripts); "
-        "with --controller, of their controllers",
+        help="compare two recorded releases, or two transcripts; no broker is started",
     )
     parser.add_argument(
-        "--jars", metavar="DIR", help="the jars of that release; by default Maven fetches them, once, into the user's cache"
+        "--jars",
+        metavar="DIR",
+        help="with --kafka: the directory of its jars (default: Maven fetches them once, into the user's cache)",
     )
     parser.add_argument(
         "--controller",
         action="store_true",
-        help="the KRaft controller of that release in place of a broker: the findings' scenarios, and walks "
-        f"(default {CONTROLLER_WALKS}); with --cover every step of the graphs of spec/Controller.tla instead",
+        help="with --kafka: drive the KRaft controller, not a broker, by the scenarios of the findings and random walks "
+        f"(default {CONTROLLER_WALKS}); with --cover by every step of the graphs of spec/Controller.tla instead",
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--smoke", action="store_true", help="ten steps only: does the driven program work at all")
-    what.add_argument("--cover", action="store_true", help="every local step of the graphs (the default)")
-    parser.add_argument("--graph", action="append", metavar="NAME", help="a graph to cover, instead of the usual ones")
+    what.add_argument("--smoke", action="store_true", help="ten steps only, to see whether the adapter works at all")
+    what.add_argument("--cover", action="store_true", help="take every local step of the graphs (the default)")
     parser.add_argument(
-        "--walks", type=positive, metavar="N", help="random walks with hostile inputs, instead of a cover or besides --cover"
+        "--graph", action="append", metavar="NAME", help="cover this graph instead of the usual ones; may be repeated"
+    )
+    parser.add_argument(
+        "--walks",
+        type=positive,
+        metavar="N",
+        help="take N random walks with hostile inputs, instead of a cover or with --cover",
     )
     parser.add_argument(
         "--scenarios",
         action="store_true",
-        help="the scenarios of conformance/scenarios as one broker sees them, instead of a cover or besides --cover",
+        help="play the scenarios of conformance/scenarios as one broker sees them, instead of a cover or with --cover",
     )
     parser.add_argument(
         "--scenario",
         action="append",
         metavar="NAME",
-        help="one of them, by its file or by what it shows (F1, F2, F3): each step with what the broker did, and a verdict",
+        help="play one scenario, named by its file or its finding (F1, F2, F3); print each step with the broker's "
+        "response, and a verdict",
     )
     parser.add_argument("--seed", type=natural, default=1, help="seed of the walks (default 1)")
     parser.add_argument(
-        "--record", metavar="FILE", help="keep what the broker reported as a transcript, for tidegauge recheck"
+        "--record", metavar="FILE", help="write the broker's reports to FILE as a transcript, for tidegauge recheck"
     )
-    parser.add_argument("--badge", metavar="FILE", help="write the outcome as JSON for an endpoint badge of shields.io")
     parser.add_argument(
-        "--timeout", type=seconds, default=SECONDS, help=f"how long it may be silent, in seconds (default {SECONDS:g})"
+        "--badge", metavar="FILE", help="write the outcome to FILE as JSON for an endpoint badge of shields.io"
     )
-    profiles.arguments(
-        parser, "the generation of the protocol that is expected (default: today's, or that of the release of --kafka)"
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=SECONDS,
+        help=f"seconds without output before the adapter is considered hung (default {SECONDS:g})",
     )
+    add_profile(parser, "the profile that is expected (default: fetch-truncation, or that of the release of --kafka)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Drive a broker of any language through every local step of the model, and tell the first step at which it differs."""
+    """Drive a broker in any language through every local step of the model, and report the first step that differs."""
     if args.compare:
         return _compare(args)
     from tidegauge.drive.broker import transcript
@@ -91,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     for place in filter(None, (args.record, args.badge)):
         writable(place)
     progress = silent if args.quiet else aside
-    profile = named(profiles.chosen(args) or (f"{RELEASE}{args.kafka}" if args.kafka else "fetch-truncation"))
+    profile = named(chosen_profile(args) or (f"{RELEASE}{args.kafka}" if args.kafka else "fetch-truncation"))
     if args.controller:
         return _controller(args, profile, progress)
     with _broker(args) as node:
@@ -134,7 +143,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    """What changed from one release to another, of brokers or of controllers, from what was recorded of both."""
+    """Compare two recorded releases, of brokers or of controllers."""
     from tidegauge.drive.broker import between_brokers
     from tidegauge.drive.controller import between_controllers
     from tidegauge.drive.runner.compare import Compared, text_of
@@ -144,7 +153,7 @@ def _compare(args: argparse.Namespace) -> int:
     seen = [name for name in (*others, "profile", "release") if getattr(args, name)]
     if seen:
         raise UsageError(
-            f"drive: expected --compare alone, or with --controller; seen {', '.join(seen)} besides; leave one of them out"
+            f"drive: expected --compare alone, or with --controller; seen also {', '.join(seen)}; leave one of them out"
         )
     found: Compared[Any]
     if args.controller:
@@ -156,7 +165,6 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable[[str], None]) -> int:
-    """The same with a controller in place of a broker."""
     from tidegauge.drive.controller import transcript
     from tidegauge.drive.controller.cover import MODELS, cover_of, model_of
     from tidegauge.drive.controller.node import ControllerNode
@@ -169,8 +177,8 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
 
     if not args.kafka or args.command or args.smoke or args.scenario:
         raise UsageError(
-            "drive: expected --controller with --kafka RELEASE, for a cover, walks and scenarios; seen another broker, or "
-            "other paths; leave those out"
+            "drive: expected --controller with --kafka RELEASE, for a cover, walks and scenarios; seen an adapter, --smoke "
+            "or --scenario; leave those out"
         )
     graphs = args.graph or (MODELS if args.cover else ())
     for name in graphs:
@@ -190,7 +198,7 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
     if recorder is not None:
         transcript.write(Path(args.record), node.name, profile.name, recorder.recorded())
     if len(cases) < len(made):
-        echo(f"{len(made) - len(cases):,} paths left out: they need clocks that are moved (`tidegauge doctor`)")
+        echo(f"{len(made) - len(cases):,} paths left out: they need a clock that can be set (see `tidegauge doctor`)")
     for name, found in covers.items():
         echo(f"graph {name}: {found.taken:,} of {found.steps:,} steps are taken, by {len(found.cases):,} paths")
     echo(text_of(shown))
@@ -200,14 +208,15 @@ def _controller(args: argparse.Namespace, profile: "Profile", progress: Callable
 
 
 def _broker(args: argparse.Namespace) -> "KafkaNode | StdioNode":
-    """What is driven."""
     from tidegauge.drive.kafka_broker.node import KafkaNode
     from tidegauge.drive.kafka_process.jars import jars_of
     from tidegauge.drive.transports.stdio import StdioNode
 
     if bool(args.command) == bool(args.kafka):
         seen = "both" if args.kafka else "neither"
-        raise UsageError(f"drive: expected --kafka RELEASE, or -- and what starts a driven program; seen {seen}; give one")
+        raise UsageError(
+            f"drive: expected --kafka RELEASE, or -- and the command that starts an adapter; seen {seen}; give one"
+        )
     if args.kafka:
         return KafkaNode(args.kafka, jars_of(args.kafka, Path(args.jars) if args.jars else None))
     return StdioNode(args.command, args.timeout)

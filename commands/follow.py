@@ -5,8 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegauge.commands import masters
-from tidegauge.commands.counts import seconds
+from tidegauge.commands.options import chosen_master, seconds
 from tidegauge.impl.errors import UsageError
 from tidegauge.traces.files.uri import elsewhere
 
@@ -31,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "of standard input)",
     )
     parser.add_argument(
-        "--until-idle", type=seconds, metavar="SECONDS", help="with --follow: end when nothing came for so long"
+        "--until-idle", type=seconds, metavar="SECONDS", help="with --follow: end when nothing arrived for this long"
     )
 
 
@@ -60,7 +59,7 @@ def _on_spark(
         raise UsageError("check --spark --follow: expected --results DIR, seen none; it holds what is judged")
     from tidegauge.spark_check.follow import follow_on_spark
 
-    return follow_on_spark(args.path[0], how, masters.chosen(args), args.results, args.until_idle, say, note)
+    return follow_on_spark(args.path[0], how, chosen_master(args), args.results, args.until_idle, say, note)
 
 
 def _source(args: argparse.Namespace, how: "CheckOptions", publish: "Publish") -> "Source":
@@ -75,7 +74,8 @@ def _source(args: argparse.Namespace, how: "CheckOptions", publish: "Publish") -
     (path,) = args.path
     if uri := elsewhere(path):
         raise UsageError(
-            f"check --follow: {uri}: expected a path on this machine, seen a URI; --spark follows Parquet at a URI"
+            f"check --follow: {uri}: expected a path of this machine, seen a URI; "
+            "with --spark Parquet is followed where it lies"
         )
     broker_logs = path != STDIN and (Path(path).is_dir() or (not is_parquet(Path(path)) and is_log(Path(path))))
     for name, option in COMPLETE_INPUT_OPTIONS.items():

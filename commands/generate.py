@@ -2,8 +2,7 @@
 
 import argparse
 
-from tidegauge.commands import masters, profiles
-from tidegauge.commands.counts import natural, positive
+from tidegauge.commands.options import add_profile, add_spark, chosen_master, chosen_profile, natural, positive
 from tidegauge.commands.terminal import echo
 from tidegauge.conformance.judging.progress import DEFAULT_SEED
 from tidegauge.conformance.judging.verdicts import CONFORMS, UNDECIDED
@@ -11,29 +10,31 @@ from tidegauge.impl.errors import TidegaugeError, UsageError
 from tidegauge.traces.files.replacing import replacing, writable
 
 PARTS = 4
-"""Files of a generation on Spark, unless it is said otherwise: same parts, same bytes, whatever the cluster."""
+"""Files of a generation on Spark by default: the same parts give the same bytes on any cluster."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the options."""
     parser.add_argument(
         "--out",
         required=True,
         metavar="FILE",
-        help="Parquet file to write; with --simulate also NDJSON, with --spark a directory or a URI",
+        help="the Parquet file to write; with --simulate also NDJSON, with --spark a directory or a URI",
     )
-    masters.arguments(parser, "write the interleavings on Spark, in parts that are distinct")
+    add_spark(parser, "write the interleavings on Spark, in files that have none in common")
     parser.add_argument(
-        "--parts", type=positive, default=PARTS, help=f"with --spark: how many files, a power of two (default {PARTS})"
+        "--parts", type=positive, default=PARTS, help=f"with --spark: number of files, a power of two (default {PARTS})"
     )
-    parser.add_argument("--traces", type=positive, default=10_000, help="how many distinct interleavings (default 10000)")
-    parser.add_argument("--model", default="Small", help="model whose graph is walked (default Small)")
-    profiles.arguments(parser, "profile of the implementation (default fetch-truncation)")
+    parser.add_argument("--traces", type=positive, default=10_000, help="number of distinct interleavings (default 10000)")
+    parser.add_argument("--model", default="Small", help="the model whose state graph is walked (default Small)")
+    add_profile(parser, "profile of the implementation (default fetch-truncation)")
     parser.add_argument("--steps", type=positive, default=24, help="transitions per interleaving (default 24)")
-    parser.add_argument("--fault", help="walk the graph of this faulty implementation instead; tidegauge bugs lists them")
+    parser.add_argument(
+        "--fault", help="walk the graph of an implementation with this fault instead; tidegauge bugs lists them"
+    )
     parser.add_argument("--seed", type=natural, default=DEFAULT_SEED, help=f"seed of the walks (default {DEFAULT_SEED})")
     parser.add_argument(
-        "--simulate", action="store_true", help="instead: random runs of the specification, taken by TLC, within any bounds"
+        "--simulate", action="store_true", help="instead: random runs of the specification by TLC, within any bounds"
     )
     parser.add_argument(
         "--bound",
@@ -41,9 +42,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_bound,
         metavar="NAME=N",
-        help="with --simulate: a bound of the model, MaxLog=12; may be repeated",
+        help="with --simulate: a bound of the model, such as MaxLog=12; may be repeated",
     )
-    parser.add_argument("--brokers", type=int, choices=(1, 2, 3), help="with --simulate: how many (default: the model's)")
+    parser.add_argument(
+        "--brokers", type=int, choices=(1, 2, 3), help="with --simulate: number of brokers (default: the model's)"
+    )
 
 
 def _bound(text: str) -> tuple[str, int]:
@@ -62,8 +65,8 @@ def run(args: argparse.Namespace) -> int:
         return _simulate(args)
     if args.bound or args.brokers:
         raise UsageError(
-            "generate: expected --bound and --brokers with --simulate, seen one without; the graph that is walked has its "
-            "model's bounds"
+            "generate: expected --bound and --brokers with --simulate, seen one without; without it the bounds are those of "
+            "the model"
         )
 
     from tidegauge.impl.explored.explore import explore
@@ -74,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.traces.model.edges import edge_table
     from tidegauge.traces.model.walks import generate
 
-    profile = profiles.chosen(args) or FETCH_TRUNCATION.name
+    profile = chosen_profile(args) or FETCH_TRUNCATION.name
     bounds = bounds_of(find_model(args.model))
     rules = fault_named(args.fault).rules if args.fault else None
     if not args.quiet:
@@ -86,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     except TidegaugeError as error:
         what = f"{profile} with {args.fault}" if args.fault else profile
         raise UsageError(
-            f"generate: expected states that the specification can show, seen that {what} goes beyond them ({error}); "
+            f"generate: expected states that the specification has, seen that {what} goes beyond them ({error}); "
             "take another --release, --profile or --fault, or a smaller --model"
         ) from error
     table = edge_table(graph.states, graph.labels, graph.edges, profile, source=f"{args.model} {args.fault or ''}".strip())
@@ -105,9 +108,9 @@ def _on_spark(args: argparse.Namespace) -> int:
     from tidegauge.spec.checker.models import find_model
     from tidegauge.traces.model.bounds import bounds_of
 
-    profile = profiles.chosen(args) or FETCH_TRUNCATION.name
+    profile = chosen_profile(args) or FETCH_TRUNCATION.name
     order = Order(args.traces, bounds_of(find_model(args.model)), profile, args.steps, args.seed, args.parts)
-    made = generate_on_spark(args.out, order, masters.chosen(args))
+    made = generate_on_spark(args.out, order, chosen_master(args))
     traces, events = sum(part.traces for part in made), sum(part.events for part in made)
     echo(f"{args.out}: {traces:,} distinct interleavings, {events:,} events in {len(made):,} parts, seed {args.seed}")
     return CONFORMS if traces else UNDECIDED

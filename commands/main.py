@@ -1,4 +1,4 @@
-"""Tidegauge tells whether a broker's high watermark can be trusted.
+"""Tidegauge checks whether a broker's high watermark can be trusted.
 
 The command line: it parses arguments and runs a command of `commands`. Exit codes: 0 conforms, 1 a rule fails, 2 bad usage
 or bad input, 3 nothing could be decided.
@@ -27,19 +27,19 @@ from tidegauge.commands import (
     recheck,
     scenario,
 )
-from tidegauge.commands.terminal import aside, interrupted, nobody_reads, written
+from tidegauge.commands.terminal import aside, flushed, interrupted, nobody_reads
 from tidegauge.conformance.judging.garbage import collect_garbage_rarely
 from tidegauge.conformance.judging.verdicts import BAD
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.spec.errors import SpecError
 
 TRACEBACK = "TIDEGAUGE_TRACEBACK"
-"""The environment variable that shows where a fault of Tidegauge itself comes from."""
+"""The environment variable that shows the traceback of a fault in Tidegauge itself."""
 
 FAULT = "a fault of Tidegauge itself"
 
 EXTRAS = {"z3": "proofs", "pyspark": "spark", "pandas": "spark", "google_crc32c": "segments"}
-"""Which extra of the distribution brings a package that not everybody needs."""
+"""The extra of the distribution that installs an optional package."""
 
 
 class Command(Protocol):
@@ -47,11 +47,11 @@ class Command(Protocol):
 
     @property
     def arguments(self) -> Callable[[argparse.ArgumentParser], None]:
-        """Say what it takes."""
+        """Add its options to a parser."""
 
     @property
     def run(self) -> Callable[[argparse.Namespace], int]:
-        """Do it; the exit code."""
+        """Run it and return the exit code; its docstring is the help text."""
 
 
 COMMANDS: dict[str, Command] = {
@@ -72,10 +72,10 @@ COMMANDS: dict[str, Command] = {
 
 @cache
 def parser() -> argparse.ArgumentParser:
-    """Every command with its arguments."""
+    """Make the parser of all commands."""
     top = argparse.ArgumentParser(
         prog="tidegauge",
-        description="Tells whether a broker's high watermark can be trusted.",
+        description="Check whether a broker's high watermark can be trusted.",
         epilog="exit codes: 0 conforms, 1 a rule fails, 2 bad usage or bad input, 3 nothing could be decided",
     )
     top.add_argument("--version", action="version", version=f"tidegauge {checkout.version()}")
@@ -84,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
         doc = (command.run.__doc__ or "").strip()
         added = commands.add_parser(name, help=doc.splitlines()[0].rstrip("."), description=doc)
         added.set_defaults(of=command)
-        added.add_argument("--quiet", action="store_true", help="no progress, only results")
+        added.add_argument("--quiet", action="store_true", help="print results only, no progress")
         command.arguments(added)
     return top
 
@@ -107,15 +107,15 @@ def guarded(command: Callable[[], int]) -> int:
         return interrupted()
     except BrokenPipeError:
         return nobody_reads()
-    except Exception as raised:  # whoever runs it must not have to read a traceback
+    except Exception as raised:  # a user gets a sentence, not a traceback
         if TRACEBACK in os.environ:
             raise
         aside(f"tidegauge: {sentence(raised)}")
-        return BAD if written() else nobody_reads(BAD)
+        return BAD if flushed() else nobody_reads(BAD)
 
 
 def sentence(raised: Exception) -> str:
-    """What was expected, what was seen, what to do."""
+    """Write an exception as a sentence: what was expected, what was seen, what to do."""
     if isinstance(raised, TidegaugeError | SpecError):
         return str(raised)
     if isinstance(raised, ModuleNotFoundError) and (package := (raised.name or "").split(".")[0]) in EXTRAS:
@@ -125,5 +125,5 @@ def sentence(raised: Exception) -> str:
         return f"expected to read or write {where}, seen {raised.strerror or raised}; check its name, rights and space"
     last = traceback.extract_tb(raised.__traceback__)[-1]
     where = f"{type(raised).__name__} at {Path(last.filename).name}:{last.lineno}"
-    said = str(raised).splitlines() or ["no message"]
-    return f"{FAULT}, no verdict: {where}: {said[0]}; please report it with what {TRACEBACK}=1 prints"
+    message = str(raised).splitlines() or ["no message"]
+    return f"{FAULT}, no verdict: {where}: {message[0]}; please report it with what {TRACEBACK}=1 prints"

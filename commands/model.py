@@ -13,22 +13,27 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
-    parser.add_argument("name", nargs="*", help="models to run, by name; default: a whole tier")
+    """Add the options."""
+    parser.add_argument("name", nargs="*", help="models to run (default: all of a tier)")
     parser.add_argument(
-        "--tier", default="small", choices=("small", "medium", "large"), help="this tier and the cheaper ones"
+        "--tier",
+        default="small",
+        choices=("small", "medium", "large"),
+        help="run this tier and the cheaper ones (default small)",
     )
-    parser.add_argument("--list", action="store_true", help="list the models, run nothing")
-    parser.add_argument("--record", action="store_true", help="pin what TLC finds in spec/models.toml")
+    parser.add_argument("--list", action="store_true", help="list the models and run nothing")
+    parser.add_argument(
+        "--record", action="store_true", help="write the results of TLC to spec/models.toml as the expected ones"
+    )
     parser.add_argument(
         "--export",
         metavar="DIR",
-        help="instead: write counterexamples and witnesses there: NAME.ndjson, and NAME.txt, a scenario, if possible",
+        help="instead: write counterexamples and witnesses to DIR: NAME.ndjson and, if possible, a scenario NAME.txt",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run TLC on the models and hold what it finds against what is pinned."""
+    """Run TLC on the models and compare its results with the pinned ones."""
     from tidegauge.spec.checker import models
 
     chosen = [models.find_model(name) for name in args.name] or models.in_tier(args.tier)
@@ -55,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(comparison: "Comparison") -> None:
-    """How a model fails otherwise than pinned."""
+    """Print, step by step, how a model failed that was expected to do otherwise."""
     from tidegauge.conformance.evidence.failing_run import failing_run
 
     for number, line in enumerate(failing_run(comparison)):
@@ -65,7 +70,7 @@ def _show(comparison: "Comparison") -> None:
 
 
 def _export(chosen: "Sequence[Model]", args: argparse.Namespace) -> int:
-    """A model that was named and has no run to write is an error, one of a tier is passed over."""
+    """Write a run of each model that has one. A model without one is skipped, or an error if it was named."""
     from tidegauge.conformance.evidence.exported import ExportError, export
     from tidegauge.spec.errors import SpecError
     from tidegauge.traces.files.replacing import directory

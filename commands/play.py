@@ -8,8 +8,8 @@ from tidegauge.conformance.judging.verdicts import CONFORMS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
-    parser.add_argument("--save", metavar="FILE", help="keep the session as a transcript")
+    """Add the options."""
+    parser.add_argument("--save", metavar="FILE", help="write the session to FILE as a transcript")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,5 +29,5 @@ def run(args: argparse.Namespace) -> int:
     if args.save:
         with replacing(args.save) as file:
             file.write_text(render(transcript), encoding="utf-8")
-        echo(f"saved in {args.save}; give it a claim and it is a scenario")
+        echo(f"saved in {args.save}; add a claim to make it a scenario")
     return CONFORMS

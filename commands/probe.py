@@ -4,7 +4,7 @@ import argparse
 import secrets
 from pathlib import Path
 
-from tidegauge.commands.counts import natural, seconds
+from tidegauge.commands.options import natural, seconds
 from tidegauge.commands.terminal import aside, echo, silent
 from tidegauge.impl.errors import UsageError
 
@@ -12,26 +12,32 @@ SECONDS = 10.0
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
-    parser.add_argument("place", nargs="?", metavar="HOST:PORT", help="a broker that listens without TLS and SASL")
-    parser.add_argument("--list", action="store_true", help="list the checks, ask nobody")
+    """Add the options."""
+    parser.add_argument(
+        "place", nargs="?", metavar="HOST:PORT", help="the address of a broker that listens without TLS and SASL"
+    )
+    parser.add_argument("--list", action="store_true", help="list the checks and connect to nothing")
     parser.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="ID",
-        help="a check, a group such as fencing, a pattern such as '*.unknown-*', or a rule such as FENCE-01; repeatable",
+        help="run a check, a group such as fencing, a pattern such as '*.unknown-*', or a rule such as FENCE-01; repeatable",
     )
-    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the topics' names (default: a new one, printed)")
-    parser.add_argument("--json", metavar="FILE", help="write every check with what was sent and received, in hex and words")
+    parser.add_argument(
+        "--seed", type=natural, metavar="N", help="seed of the names of topics (default: a new one, which is printed)"
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="write every check with the requests and responses, in hex and decoded"
+    )
     parser.add_argument("--junit", metavar="FILE", help="write the verdicts as JUnit XML")
     parser.add_argument(
-        "--timeout", type=seconds, default=SECONDS, help=f"how long a response may take, in seconds (default {SECONDS:g})"
+        "--timeout", type=seconds, default=SECONDS, help=f"seconds to wait for a response (default {SECONDS:g})"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask a running broker, of any make, what a client may ask, and hold its responses against Kafka's rules."""
+    """Send client requests to a running broker, of any make, and check its responses against Kafka's rules."""
     from tidegauge.conformance.judging.tool import tool_version
     from tidegauge.drive.probe.connection import tcp
     from tidegauge.drive.probe.report import check_list, probe_json, probe_text, write_probe_junit
@@ -61,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _place(text: str | None) -> tuple[str, int]:
-    """Host and port, an IPv6 address in brackets."""
+    """Split HOST:PORT; an IPv6 address is in brackets."""
     host, _, port = (text or "").rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
         raise UsageError(f"probe: expected HOST:PORT, such as localhost:9092; seen {text or 'nothing'}")

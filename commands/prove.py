@@ -2,25 +2,29 @@
 
 import argparse
 
-from tidegauge.commands.counts import positive, seconds
+from tidegauge.commands.options import positive, seconds
 from tidegauge.commands.terminal import echo
 from tidegauge.conformance.judging.verdicts import CONFORMS
 from tidegauge.traces.schema import Trace
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the options."""
     parser.add_argument("--group", action="append", help="prove only this group; may be repeated")
-    parser.add_argument("--entries", type=positive, default=4, help="largest epoch cache of the bounded proofs (default 4)")
-    parser.add_argument("--processes", type=positive, default=2, help="groups proved at once (default 2)")
-    parser.add_argument("--time-limit", type=seconds, default=300.0, metavar="SECONDS", help="per group (default 300)")
-    parser.add_argument("--verbose", action="store_true", help="tell what is lost without each premise, too")
     parser.add_argument(
-        "--mutants", action="store_true", help="instead: is every small change of a rule refuted by a proof?"
+        "--entries", type=positive, default=4, help="size of the largest epoch cache in the bounded proofs (default 4)"
     )
-    parser.add_argument("--scenario", metavar="NAME", help="instead: what goes wrong without this premise")
-    parser.add_argument("--trace", metavar="DIR", help="with --scenario: also write it as a trace, there")
-    parser.add_argument("--list", action="store_true", help="list the groups and scenarios, prove nothing")
+    parser.add_argument("--processes", type=positive, default=2, help="number of groups proved at once (default 2)")
+    parser.add_argument(
+        "--time-limit", type=seconds, default=300.0, metavar="SECONDS", help="time for each group (default 300)"
+    )
+    parser.add_argument("--verbose", action="store_true", help="also report what goes wrong without each premise")
+    parser.add_argument(
+        "--mutants", action="store_true", help="instead: check that a proof refutes every small change of a rule"
+    )
+    parser.add_argument("--scenario", metavar="NAME", help="instead: show what goes wrong without a premise")
+    parser.add_argument("--trace", metavar="DIR", help="with --scenario: also write it to DIR as a trace")
+    parser.add_argument("--list", action="store_true", help="list the groups and scenarios and prove nothing")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,16 +3,16 @@
 import argparse
 from pathlib import Path
 
-from tidegauge.commands import profiles
+from tidegauge.commands.options import add_profile, chosen_profile
 from tidegauge.commands.terminal import aside, echo, silent
 from tidegauge.impl.errors import UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
-    parser.add_argument("file", nargs="+", help="transcripts that `tidegauge drive --record` wrote")
-    profiles.arguments(parser, "the generation it is held against (default: the one it was recorded with)")
-    parser.add_argument("--fault", metavar="NAME", help="hold a reference with this known bug against it")
+    """Add the options."""
+    parser.add_argument("file", nargs="+", help="transcripts written by `tidegauge drive --record`")
+    add_profile(parser, "the profile to compare with (default: the one it was recorded with)")
+    parser.add_argument("--fault", metavar="NAME", help="compare with a reference that has this known bug")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,20 +28,19 @@ def run(args: argparse.Namespace) -> int:
         if is_transcript(Path(name)):
             code = max(code, _controller(args, Path(name)))
             continue
-        found = recheck(read(Path(name)), profiles.chosen(args), args.fault)
+        found = recheck(read(Path(name)), chosen_profile(args), args.fault)
         echo(text_of(found))
         code = max(code, found.exit_code)
     return code
 
 
 def _controller(args: argparse.Namespace, place: Path) -> int:
-    """The same with what a controller did."""
     from tidegauge.drive.controller.recheck import recheck
     from tidegauge.drive.controller.transcript import read
     from tidegauge.drive.runner.rechecked import text_of
 
     if args.fault:
         raise UsageError(f"--fault: expected a broker's transcript; seen a controller's, {place}; leave --fault out")
-    found = recheck(read(place), profiles.chosen(args))
+    found = recheck(read(place), chosen_profile(args))
     echo(text_of(found))
     return found.exit_code

@@ -7,14 +7,16 @@ from tidegauge.conformance.judging.verdicts import CONFORMS, FAILS
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
-    parser.add_argument("file", nargs="*", help="scenario files; default: all that are shipped")
-    parser.add_argument("--rewrite", action="store_true", help="write what happens into the files, and count them as failed")
-    parser.add_argument("--trace", metavar="DIR", help="also write each run as a trace, NAME.ndjson, there")
+    """Add the options."""
+    parser.add_argument("file", nargs="*", help="scenario files (default: all that are shipped)")
+    parser.add_argument(
+        "--rewrite", action="store_true", help="write what happens into the files; a file that changes counts as failed"
+    )
+    parser.add_argument("--trace", metavar="DIR", help="also write each run to DIR as a trace, NAME.ndjson")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play scenarios and hold what happens against what their files say."""
+    """Play scenarios and compare what happens with what their files expect."""
     from tidegauge.conformance.play.scenario import rewrite, run_scenario, shipped, summary
     from tidegauge.traces.files.ndjson import write
     from tidegauge.traces.files.replacing import directory

@@ -1,32 +1,32 @@
-"""What all commands share: how a line is printed, how they end early."""
+"""How commands print a line, and how they end early."""
 
 import contextlib
 import os
 import sys
 
 INTERRUPTED, NOBODY_READS = 130, 141
-"""128 and the number of the signal, SIGINT and SIGPIPE, as shells have it."""
+"""Exit codes as shells define them: 128 and the number of the signal, SIGINT or SIGPIPE."""
 
 
 def echo(line: str = "") -> None:
-    """One line to the terminal, at once: long work must be seen to move."""
-    print(_shown(line, sys.stdout.encoding), flush=True)
+    """Print a line of the result, at once: long work must show progress."""
+    print(_printable(line, sys.stdout.encoding), flush=True)
 
 
 def aside(line: str) -> None:
-    """One line beside the result: progress, warnings. Where nobody can see it, it is not missed."""
+    """Print progress or a warning to standard error, if it is open."""
     with contextlib.suppress(OSError):
-        print(_shown(line, sys.stderr.encoding), file=sys.stderr, flush=True)
+        print(_printable(line, sys.stderr.encoding), file=sys.stderr, flush=True)
 
 
-def _shown(line: str, encoding: str | None) -> str:
-    """What a terminal cannot write, and names of files that are no text, with backslashes."""
-    known = encoding or "utf-8"
-    return line.encode(known, "backslashreplace").decode(known)
+def _printable(line: str, encoding: str | None) -> str:
+    """Escape, with backslashes, what the terminal cannot print, such as file names that are not valid text."""
+    encoding = encoding or "utf-8"
+    return line.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def written() -> bool:
-    """Whether all that was printed has gone out."""
+def flushed() -> bool:
+    """Flush standard output; return whether its reader is still there."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -35,13 +35,14 @@ def written() -> bool:
 
 
 def interrupted() -> int:
-    """Ctrl-C: one line, and the exit code."""
-    aside("tidegauge: interrupted; what was printed so far stands, nothing else was decided")
+    """Print that Ctrl-C ended the command; return the exit code."""
+    aside("tidegauge: interrupted; the results printed so far are valid, nothing else was decided")
     return INTERRUPTED
 
 
 def nobody_reads(code: int = NOBODY_READS) -> int:
-    """Whoever read the output is gone (`| head`): not a word, also not when Python flushes at its end."""
+    """Silence all output, because its reader is gone (`| head`); return the exit code."""
+    # Python flushes standard output when it ends: with a closed pipe that would print an error.
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -50,15 +51,15 @@ def nobody_reads(code: int = NOBODY_READS) -> int:
 
 
 def silent(_line: str) -> None:
-    """Says nothing."""
+    """Print nothing."""
 
 
 def only_steps(line: str) -> None:
-    """Says where a job is, without its details."""
+    """Print the headings of a job's steps, without their details."""
     if line.startswith("["):
         echo(line)
 
 
 def colour() -> bool:
-    """Whether a person looks at the output and wants it coloured."""
+    """Return whether the output goes to a terminal, and colour is not switched off (NO_COLOR)."""
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegauge.commands import masters
 from tidegauge.commands.main import main, parser
-from tidegauge.commands.profiles import LINES
+from tidegauge.commands.options import RELEASE_LINES, chosen_master
 from tidegauge.impl.releases import FIRST, LAST, of_release, version_of
 from tidegauge.traces.files.parquet import Reader
 from tidegauge.traces.kafka.shipped import shipped
@@ -126,10 +125,10 @@ def test_logs_become_ndjson_become_parquet_with_the_same_verdict(tmp_path: Path,
 def test_spark_without_a_master_is_all_cores_of_this_machine(command: list[str]) -> None:
     """With --processes as many; a master that is named is that one."""
     assert parser().parse_args(command).spark is None
-    assert masters.chosen(parser().parse_args([*command, "--spark"])) == "local[*]"
-    assert masters.chosen(parser().parse_args([*command, "--spark", "spark://host:7077"])) == "spark://host:7077"
+    assert chosen_master(parser().parse_args([*command, "--spark"])) == "local[*]"
+    assert chosen_master(parser().parse_args([*command, "--spark", "spark://host:7077"])) == "spark://host:7077"
     if command[0] == "check":
-        assert masters.chosen(parser().parse_args([*command, "--processes", "3", "--spark"])) == "local[3]"
+        assert chosen_master(parser().parse_args([*command, "--processes", "3", "--spark"])) == "local[3]"
 
 
 def test_walks_of_a_fault_are_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,6 +190,6 @@ def test_a_profile_and_a_release_exclude_each_other(capsys: pytest.CaptureFixtur
 
 def test_every_release_line_is_one_that_impl_knows() -> None:
     """The lines the command line offers are of_release's, first and last included."""
-    known = [line for lines in LINES for line in lines]
+    known = [line for lines in RELEASE_LINES for line in lines]
     assert all(of_release(line).name == f"release-{line}" for line in known)
     assert (version_of(known[0]), version_of(known[-1])) == (FIRST, LAST)

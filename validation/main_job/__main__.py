@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tidegauge.commands.counts import natural, positive
 from tidegauge.commands.main import guarded
+from tidegauge.commands.options import natural, positive
 from tidegauge.commands.terminal import echo, only_steps
 from tidegauge.conformance.judging.progress import DEFAULT_SEED
 from tidegauge.conformance.kernel.ahead import compiled_ahead
@@ -24,8 +24,8 @@ VERDICTS = {0: "CONFORMS", 1: "FAILS", 2: "SUITE ERROR"}
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the main job as the command line asks, and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m validation.main_job", description=__doc__)
-    parser.add_argument("--quiet", action="store_true", help="no progress, only results")
-    parser.add_argument("--out", default="report", metavar="DIR", help="where the reports go (default report)")
+    parser.add_argument("--quiet", action="store_true", help="print results only, no progress")
+    parser.add_argument("--out", default="report", metavar="DIR", help="directory for the reports (default report)")
     parser.add_argument(
         "--interleavings", type=positive, default=1_000_000, help="distinct interleavings to judge (default 1000000)"
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tidegauge.commands.profiles import LINES
+from tidegauge.commands.options import RELEASE_LINES
 from tidegauge.conformance.judging.check import CheckOptions, check
 from tidegauge.conformance.judging.rulebook import known_bugs, looks_like, releases_of, rulebook
 from tidegauge.impl.releases import of_release, version_of
@@ -12,7 +12,9 @@ from tidegauge.traces.kafka.shipped import shipped
 from tidegauge.traces.schema import Config
 
 ANYBODY = Config(nodes=(1, 2))
-RELEASES = [release for line in LINES for minor in line for release in (minor, *(f"{minor}.{patch}" for patch in range(4)))]
+RELEASES = [
+    release for line in RELEASE_LINES for minor in line for release in (minor, *(f"{minor}.{patch}" for patch in range(4)))
+]
 
 
 def kafka(release: str, profile: str = "fetch-truncation") -> Config:

@@ -95,12 +95,12 @@ def run(args: argparse.Namespace) -> int:
     from tidegauge.drive.runner.run import run as drive
     from tidegauge.drive.runner.run import text_of
     from tidegauge.drive.runner.transcript import Recorder
-    from tidegauge.impl.releases import RELEASE, named
+    from tidegauge.impl.releases import RELEASE, profile_named
 
     for place in filter(None, (args.record, args.badge)):
         writable(place)
     progress = silent if args.quiet else aside
-    profile = named(chosen_profile(args) or (f"{RELEASE}{args.kafka}" if args.kafka else "fetch-truncation"))
+    profile = profile_named(chosen_profile(args) or (f"{RELEASE}{args.kafka}" if args.kafka else "fetch-truncation"))
     if args.controller:
         return _controller(args, profile, progress)
     with _broker(args) as node:

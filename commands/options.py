@@ -5,7 +5,7 @@ import math
 from typing import TYPE_CHECKING
 
 from tidegauge.impl.errors import UsageError
-from tidegauge.impl.releases import of_release
+from tidegauge.impl.releases import profile_of_release
 
 if TYPE_CHECKING:
     from tidegauge.traces.kafka.lines.selection import Selection
@@ -80,7 +80,7 @@ def chosen_profile(args: argparse.Namespace) -> str | None:
         patch = args.release.removeprefix(line)
         numbered = patch[:1] == "." and patch[1:].isdecimal() and patch.isascii()
         if args.release.startswith(line) and (not patch or numbered):
-            return of_release(args.release).name
+            return profile_of_release(args.release).name
     raise UsageError(
         f"--release: expected a release of {', '.join(lines)}, or a patch release of one such as 3.4.1; "
         f"seen {args.release!r}; choose one of those"

@@ -86,10 +86,10 @@ class OffsetsForLeaderEpochResponse(NamedTuple):
     end_offset: int
 
 
-Request = FetchRequest | OffsetsForLeaderEpochRequest
-Response = FetchResponseInFlight | OffsetsForLeaderEpochResponse
+FollowerRequest = FetchRequest | OffsetsForLeaderEpochRequest
+LeaderResponse = FetchResponseInFlight | OffsetsForLeaderEpochResponse
 
-Message = Request | Response | None
+Message = FollowerRequest | LeaderResponse | None
 """What is in flight between a follower and a leader; None is nothing."""
 
 

@@ -17,16 +17,16 @@ from typing import Any
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import PROFILES, Profile
 
-Version = tuple[int, ...]
+Release = tuple[int, ...]
 
 RELEASE = "release-"
 """What the name of a release's profile begins with: release-3.4.1."""
 
-FIRST: Version = (0, 10, 2)
-LAST: Version = (4, 4)
-START: Version = (0,)
+FIRST_RELEASE: Release = (0, 10, 2)
+LAST_RELEASE: Release = (4, 4)
+EVERY_RELEASE: Release = (0,)
 
-_FALSE_UNTIL: Mapping[str, Version] = MappingProxyType(
+_FALSE_UNTIL: Mapping[str, Release] = MappingProxyType(
     {
         "truncation_on_fetch": (2, 8),
         "offsets_for_leader_epoch": (0, 11),
@@ -57,75 +57,77 @@ _FALSE_UNTIL: Mapping[str, Version] = MappingProxyType(
     }
 )
 
-SINCE: Mapping[str, tuple[tuple[Version, bool | str], ...]] = MappingProxyType(
+SINCE: Mapping[str, tuple[tuple[Release, bool | str], ...]] = MappingProxyType(
     {
-        **{name: ((START, False), (release, True)) for name, release in _FALSE_UNTIL.items()},
-        "response_epoch_checked": ((START, False), ((3, 9, 1), True), ((4, 0, 0), False), ((4, 0, 1), True)),
-        "batch_epoch_filter": ((START, False), ((3, 9, 1), True), ((4, 0, 0), False), ((4, 0, 1), True)),
-        "keeps_remote_leo": ((START, True),),
-        "reads_equal_partition_epoch": ((START, True),),
-        "elr_keeps_removed": ((START, True),),
-        "min_isr_by_partition_zero": ((START, True),),
-        "min_isr_change_clears_elr": ((START, True),),
-        "indexes_go_stale": ((START, True),),
-        "completes_by_adding": ((START, True), ((3, 8), False), ((4, 3), True)),
-        "reassignment_keeps_adding": ((START, True),),
-        "completes_before_election": ((START, True),),
-        "heartbeat_in_one_pass": ((START, True),),
-        "neglects_elr_when_off": ((START, True),),
-        "recreated_stays_eligible": ((START, True),),
-        "raised_min_isr_keeps_epoch": ((START, True),),
-        "forgets_last_member": ((START, True),),
-        "assigns_dirs_without_elr": ((START, True), ((4, 3), False)),
-        "failover_renews_fenced": ((START, False), ((4, 0), True), ((4, 1), False)),
-        "elects_fenced_last_known": ((START, True), ((4, 1), False)),
-        "notes_no_leader": ((START, True), ((4, 1, 1), False)),
+        **{name: ((EVERY_RELEASE, False), (release, True)) for name, release in _FALSE_UNTIL.items()},
+        "response_epoch_checked": ((EVERY_RELEASE, False), ((3, 9, 1), True), ((4, 0, 0), False), ((4, 0, 1), True)),
+        "batch_epoch_filter": ((EVERY_RELEASE, False), ((3, 9, 1), True), ((4, 0, 0), False), ((4, 0, 1), True)),
+        "keeps_remote_leo": ((EVERY_RELEASE, True),),
+        "reads_equal_partition_epoch": ((EVERY_RELEASE, True),),
+        "elr_keeps_removed": ((EVERY_RELEASE, True),),
+        "min_isr_by_partition_zero": ((EVERY_RELEASE, True),),
+        "min_isr_change_clears_elr": ((EVERY_RELEASE, True),),
+        "indexes_go_stale": ((EVERY_RELEASE, True),),
+        "completes_by_adding": ((EVERY_RELEASE, True), ((3, 8), False), ((4, 3), True)),
+        "reassignment_keeps_adding": ((EVERY_RELEASE, True),),
+        "completes_before_election": ((EVERY_RELEASE, True),),
+        "heartbeat_in_one_pass": ((EVERY_RELEASE, True),),
+        "neglects_elr_when_off": ((EVERY_RELEASE, True),),
+        "recreated_stays_eligible": ((EVERY_RELEASE, True),),
+        "raised_min_isr_keeps_epoch": ((EVERY_RELEASE, True),),
+        "forgets_last_member": ((EVERY_RELEASE, True),),
+        "assigns_dirs_without_elr": ((EVERY_RELEASE, True), ((4, 3), False)),
+        "failover_renews_fenced": ((EVERY_RELEASE, False), ((4, 0), True), ((4, 1), False)),
+        "elects_fenced_last_known": ((EVERY_RELEASE, True), ((4, 1), False)),
+        "notes_no_leader": ((EVERY_RELEASE, True), ((4, 1, 1), False)),
         "fetcher_restart": (
-            (START, "leader"),
+            (EVERY_RELEASE, "leader"),
             ((2, 0, 1), "leader-or-jump"),
             ((2, 1), "leader-or-epoch"),
             ((3, 3), "epoch"),
         ),
-        "initial_offset": ((START, "hw"), ((0, 11), "log-end"), ((1, 1), "hw"), ((2, 8), "log-end-or-hw")),
-        "exits_out_of_range": ((START, True), ((2, 0, 1), False)),
-        "applies_diverging": ((START, False), ((2, 8), True), ((3, 4, 1), False)),
-        "out_of_range_first": ((START, False), ((2, 7, 2), True), ((2, 8, 0), False), ((2, 8, 1), True)),
-        "keeps_last_epoch": ((START, True), ((3, 5, 1), False), ((3, 7), True)),
-        "hw_after_isr_response": ((START, True), ((2, 7), False), ((3, 1), True)),
-        "eligibility": ((START, "alive"), ((3, 3), "unfenced"), ((3, 5), "incarnation")),
-        "unknown_producer": ((START, "out-of-order"), ((1, 0), "unknown"), ((2, 5), "taken")),
-        "old_batch_is_duplicate": ((START, False), ((1, 0), True), ((1, 0, 2), False)),
-        "hw_wakes_followers": ((START, False), ((2, 4), True), ((2, 6), False)),
-        "epoch_bump_on_shrink": ((START, False), ((2, 8), True), ((3, 6), False)),
+        "initial_offset": ((EVERY_RELEASE, "hw"), ((0, 11), "log-end"), ((1, 1), "hw"), ((2, 8), "log-end-or-hw")),
+        "exits_out_of_range": ((EVERY_RELEASE, True), ((2, 0, 1), False)),
+        "applies_diverging": ((EVERY_RELEASE, False), ((2, 8), True), ((3, 4, 1), False)),
+        "out_of_range_first": ((EVERY_RELEASE, False), ((2, 7, 2), True), ((2, 8, 0), False), ((2, 8, 1), True)),
+        "keeps_last_epoch": ((EVERY_RELEASE, True), ((3, 5, 1), False), ((3, 7), True)),
+        "hw_after_isr_response": ((EVERY_RELEASE, True), ((2, 7), False), ((3, 1), True)),
+        "eligibility": ((EVERY_RELEASE, "alive"), ((3, 3), "unfenced"), ((3, 5), "incarnation")),
+        "unknown_producer": ((EVERY_RELEASE, "out-of-order"), ((1, 0), "unknown"), ((2, 5), "taken")),
+        "old_batch_is_duplicate": ((EVERY_RELEASE, False), ((1, 0), True), ((1, 0, 2), False)),
+        "hw_wakes_followers": ((EVERY_RELEASE, False), ((2, 4), True), ((2, 6), False)),
+        "epoch_bump_on_shrink": ((EVERY_RELEASE, False), ((2, 8), True), ((3, 6), False)),
     }
 )
 """Switch -> (first release, value), ascending."""
 
 
-def version_of(text: str) -> Version:
+def parse_release(text: str) -> Release:
     """A release as numbers: 0.10.2, 3.6.1, 4.0."""
     parts = text.split(".")
     if not all(part.isdecimal() and part.isascii() for part in parts) or not 2 <= len(parts) <= 4:
         raise UsageError(f"release: expected numbers such as 3.6.1; seen {text!r}; write it so")
     version = tuple(int(part) for part in parts)
-    if version < FIRST or version[:2] > LAST:
-        raise UsageError(f"release: expected one from {_text(FIRST)} to {_text(LAST)}; seen {text!r}; choose one of those")
+    if version < FIRST_RELEASE or version[:2] > LAST_RELEASE:
+        raise UsageError(
+            f"release: expected one from {_text(FIRST_RELEASE)} to {_text(LAST_RELEASE)}; seen {text!r}; choose one of those"
+        )
     return version
 
 
-def of_release(text: str) -> Profile:
+def profile_of_release(text: str) -> Profile:
     """The profile of a release, named `release-<release>`."""
-    version = version_of(text)
+    version = parse_release(text)
     switches: dict[str, Any] = {
         name: [value for since, value in rows if since <= version][-1] for name, rows in SINCE.items()
     }
     return Profile(name=f"{RELEASE}{text}", **switches)
 
 
-def named(name: str) -> Profile:
+def profile_named(name: str) -> Profile:
     """The profile called `name`: a generation, or a release."""
     if name.startswith(RELEASE):
-        return of_release(name.removeprefix(RELEASE))
+        return profile_of_release(name.removeprefix(RELEASE))
     if name not in PROFILES:
         raise UsageError(
             f"profile: expected one of {', '.join(PROFILES)}, or {RELEASE} and a release such as 3.4.1; "
@@ -134,5 +136,5 @@ def named(name: str) -> Profile:
     return PROFILES[name]
 
 
-def _text(version: Version) -> str:
+def _text(version: Release) -> str:
     return ".".join(map(str, version))

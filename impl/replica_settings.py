@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import Profile, Rules, Setup
 
-Value = int | bool | str | None
+SettingValue = int | bool | str | None
 
 FOR_EVER = (1 << 63) - 1
 """Java's Long.MAX_VALUE."""
@@ -24,7 +24,7 @@ class Setting(NamedTuple):
     """One row. `least` is the smallest value Kafka accepts; a str may be absent, so its default is None."""
 
     name: str
-    default: Value
+    default: SettingValue
     meaning: str
     least: int | None = None
     note: str = ""
@@ -89,7 +89,7 @@ SETTINGS: Mapping[str, Setting] = MappingProxyType(
     }
 )
 
-OLDER_DEFAULTS: Mapping[str, tuple[tuple[tuple[int, ...], Value], ...]] = MappingProxyType(
+OLDER_DEFAULTS: Mapping[str, tuple[tuple[tuple[int, ...], SettingValue], ...]] = MappingProxyType(
     {
         "replica.lag.time.max.ms": (((2, 5), 10_000),),  # KIP-537
     }
@@ -102,11 +102,11 @@ class ReplicaSettings:
 
     __slots__ = ("_values",)
 
-    def __init__(self, values: Mapping[str, Value]) -> None:
+    def __init__(self, values: Mapping[str, SettingValue]) -> None:
         self._values = MappingProxyType(dict(values))
 
-    def __getitem__(self, name: str) -> Value:
-        known(name)
+    def __getitem__(self, name: str) -> SettingValue:
+        setting_named(name)
         return self._values[name]
 
     def __eq__(self, other: object) -> bool:
@@ -123,14 +123,14 @@ class ReplicaSettings:
         return value
 
 
-def known(name: str) -> Setting:
+def setting_named(name: str) -> Setting:
     """The row called `name`."""
     if name not in SETTINGS:
         raise UsageError(f"setting: expected one of {', '.join(SETTINGS)}; seen {name!r}; correct the name")
     return SETTINGS[name]
 
 
-def default_of(setting: Setting, release: tuple[int, ...] | None = None) -> Value:
+def default_of(setting: Setting, release: tuple[int, ...] | None = None) -> SettingValue:
     """Its default in a release; None is today's."""
     if release is not None:
         for changed_in, value in OLDER_DEFAULTS.get(setting.name, ()):
@@ -143,20 +143,20 @@ def settings(given: Mapping[str, object] | None = None, release: tuple[int, ...]
     """Defaults with `given` over them, checked one by one and then against each other. Texts are read as Kafka does."""
     values = {name: default_of(setting, release) for name, setting in SETTINGS.items()}
     for name, value in (given or {}).items():
-        values[name] = _checked(known(name), value)
+        values[name] = _checked(setting_named(name), value)
     checked = ReplicaSettings(values)
     _validate_values(checked)
     return checked
 
 
-def _checked(setting: Setting, given: object) -> Value:
+def _checked(setting: Setting, given: object) -> SettingValue:
     value = _parsed(setting, given)
     if setting.least is not None and isinstance(value, int) and value < setting.least:
         raise UsageError(f"{setting.name}: expected at least {setting.least}; seen {value}; raise it")
     return value
 
 
-def _parsed(setting: Setting, given: object) -> Value:
+def _parsed(setting: Setting, given: object) -> SettingValue:
     """ConfigDef#parseType: a number, true or false in any case, or a text."""
     if type(given) is setting.kind:
         return given  # type: ignore[return-value]

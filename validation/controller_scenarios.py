@@ -24,11 +24,11 @@ from tidegauge.conformance.play.clusters import ControllerPlay
 from tidegauge.conformance.play.directives import Player
 from tidegauge.conformance.play.transcript import Block, Transcript, render
 from tidegauge.impl.errors import TidegaugeError
-from tidegauge.impl.explored.control_cluster import ControlCluster, initial, view, violated
-from tidegauge.impl.explored.control_steps import search
+from tidegauge.impl.explored.control_cluster import ControlCluster, control_view, control_violation, initial_control_cluster
+from tidegauge.impl.explored.control_steps import search_control
 from tidegauge.impl.explored.describe import broker_name
-from tidegauge.impl.explored.describe_control import label_text, view_text
-from tidegauge.impl.explored.search import Found, Label
+from tidegauge.impl.explored.describe_control import control_label_text, control_view_text
+from tidegauge.impl.explored.search import Counterexample, Label
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.spec.checker.models import Model, load_models
 from tidegauge.traces.model.bounds import SWITCHES, control_bounds_of, control_profile_of, switch_name
@@ -59,10 +59,10 @@ class ScenarioError(TidegaugeError):
     """A run that is not played as the model has it: what was expected, what was seen."""
 
 
-def run_of(model: Model) -> Found[ControlCluster]:
+def run_of(model: Model) -> Counterexample[ControlCluster]:
     """The shortest run in which the model's property fails, as long as the one that TLC finds."""
-    start = initial(control_bounds_of(model), control_profile_of(model))
-    found = search(start).first_violation(lambda state: violated(state, (model.property,)))
+    start = initial_control_cluster(control_bounds_of(model), control_profile_of(model))
+    found = search_control(start).first_violation(lambda state: control_violation(state, (model.property,)))
     if found is None or len(found.states) != model.length:
         seen = "none" if found is None else f"{len(found.states)} states"
         raise ScenarioError(f"{model.cfg}: expected {model.property} to fail after {model.length} states; seen {seen}")
@@ -99,7 +99,7 @@ def played(model: Model, *, repaired: bool = False) -> tuple[Player, list[Block]
     for label, state in zip(found.labels, found.states[1:], strict=True):
         blocks.extend(_said(player, command) for command in _commands(player, label, state))
         _hold(model, label, state, cluster_of(player))
-    if violated(cluster_of(player).controlled.control, (model.property,)) is None:
+    if control_violation(cluster_of(player).controlled.control, (model.property,)) is None:
         raise ScenarioError(f"{model.cfg}: expected {model.property} to fail message by message, seen it hold")
     return player, blocks
 
@@ -199,10 +199,11 @@ def _hold(model: Model, label: Label, state: ControlCluster, played_cluster: Con
     alike = seen._replace(committed=expected.committed, stops=expected.stops)
     if played_cluster.cluster.controller.leader == UNDEFINED:  # min.insync.replicas is the leader's to know
         alike = alike._replace(known_min_isr=expected.known_min_isr)
-    if view(alike) != view(expected):
+    if control_view(alike) != control_view(expected):
         raise ScenarioError(
-            f"{model.cfg}: after {label_text(label)}: expected the state of the model:\n{view_text(view(expected))}\n"
-            f"seen message by message:\n{view_text(view(alike))}"
+            f"{model.cfg}: after {control_label_text(label)}: expected the state of the model:\n"
+            f"{control_view_text(control_view(expected))}\n"
+            f"seen message by message:\n{control_view_text(control_view(alike))}"
         )
 
 

@@ -13,9 +13,16 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from tidegauge.impl.errors import KafkaError
-from tidegauge.impl.explored.control_cluster import INVARIANTS, ControlBounds, ControlCluster, initial, view, violated
-from tidegauge.impl.explored.control_steps import successors
-from tidegauge.impl.explored.describe_control import label_text, view_text
+from tidegauge.impl.explored.control_cluster import (
+    CONTROL_INVARIANTS,
+    ControlBounds,
+    ControlCluster,
+    control_view,
+    control_violation,
+    initial_control_cluster,
+)
+from tidegauge.impl.explored.control_steps import control_successors
+from tidegauge.impl.explored.describe_control import control_label_text, control_view_text
 from tidegauge.impl.explored.search import Label
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 
@@ -33,7 +40,7 @@ UNMARKED = frozenset({"LeaderCompleteness", "SomebodyMayLead"})
 """Where unclean election is enabled, a cancelled reassignment may elect somebody who lacks records, and not say so. Nobody
 is waited for then: anybody may lead."""
 
-KAFKAS = frozenset({*INVARIANTS, THROWS})
+KAFKAS = frozenset({*CONTROL_INVARIANTS, THROWS})
 """Any of the findings."""
 
 
@@ -50,12 +57,12 @@ class WalkCase:
     def run(self, seed: int, number: int) -> "Walk":
         """One run, up to the first thing broken."""
         chance = random.Random(f"{self.name} {seed} {number}")
-        state, labels = initial(self.bounds, self.profile), list[Label]()
-        checked = tuple(name for name in INVARIANTS if name not in self.known)
+        state, labels = initial_control_cluster(self.bounds, self.profile), list[Label]()
+        checked = tuple(name for name in CONTROL_INVARIANTS if name not in self.known)
         for _ in range(STEPS):
             kinds: defaultdict[str, list[tuple[Label, ControlCluster]]] = defaultdict(list)
             try:
-                for label, after in successors(state):
+                for label, after in control_successors(state):
                     kinds[label[0]].append((label, after))
             except KafkaError as problem:
                 return Walk(number, THROWS, str(problem), tuple(labels), state)
@@ -63,7 +70,7 @@ class WalkCase:
                 break
             label, state = chance.choice(kinds[chance.choice(sorted(kinds))])
             labels.append(label)
-            violation = violated(state, checked)
+            violation = control_violation(state, checked)
             if violation is not None:
                 return Walk(number, violation.invariant, "", tuple(labels), state)
         return Walk(number, "", "", tuple(labels), state)
@@ -115,8 +122,8 @@ def walked(case: WalkCase, runs: int, seed: int) -> bool:
     print(f"{case.name}: {runs:,} runs, {steps:,} steps: {said} ({time.perf_counter() - begin:.1f} s)", flush=True)
     if shortest is not None:
         print(f"  run {seed}-{shortest.number}: {shortest.broken} {shortest.says}")
-        print("\n".join(f"  {label_text(label)}" for label in shortest.labels))
-        print(view_text(view(shortest.state)), flush=True)
+        print("\n".join(f"  {control_label_text(label)}" for label in shortest.labels))
+        print(control_view_text(control_view(shortest.state)), flush=True)
     is_shown = bool(case.shown & set(broken)) or not case.shown or runs < RUNS
     return shortest is None and is_shown
 

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from tidegauge.impl.cluster.cluster import Cluster, initial
-from tidegauge.impl.cluster.transitions import model_of
+from tidegauge.impl.cluster.transitions import bounded_model
 from tidegauge.impl.explored import control_cluster, control_steps, describe, describe_control, describe_isr, isr_cluster
 from tidegauge.impl.explored.explore import Graph, Walker, explore_from
 from tidegauge.impl.profiles import Profile, Rules
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from tidegauge.spec.checker.behaviour import view_of
 from tidegauge.spec.checker.graph import LabelledGraph, labelled_graph
 from tidegauge.spec.checker.models import Model, find_model
@@ -54,7 +54,7 @@ class Compared:
     @property
     def switched(self) -> Profile:
         """The profile, with what is off turned off."""
-        return named(self.profile).switched({self.off: False} if self.off else {})
+        return profile_named(self.profile).switched({self.off: False} if self.off else {})
 
 
 COMPARED = (
@@ -147,7 +147,7 @@ def start_of(compared: Compared, rules: Rules | None = None) -> Cluster:
     bounds = bounds_of(find_model(compared.model), **compared.constants)
     if not compared.seed:
         return initial(bounds, compared.switched, rules)
-    return _at_the_end_of(find_model(compared.seed))._replace(model=model_of(bounds, compared.switched, rules))
+    return _at_the_end_of(find_model(compared.seed))._replace(model=bounded_model(bounds, compared.switched, rules))
 
 
 def _at_the_end_of(seed: Model) -> Cluster:
@@ -167,7 +167,7 @@ def _at_the_end_of(seed: Model) -> Cluster:
 def isr_start_of(compared: Compared, rules: Rules | None = None) -> isr_cluster.IsrCluster:
     """The same for a model of MCAlterPartition."""
     bounds = isr_bounds_of(find_model(compared.model), **compared.constants)
-    return isr_cluster.initial(bounds, compared.switched, rules)
+    return isr_cluster.initial_isr_cluster(bounds, compared.switched, rules)
 
 
 def control_start_of(compared: Compared, rules: Rules | None = None) -> control_cluster.ControlCluster:
@@ -175,14 +175,16 @@ def control_start_of(compared: Compared, rules: Rules | None = None) -> control_
     if rules is not None:
         raise SpecError(f"{compared.model}: expected no other rules, seen some: impl.control reads none of them")
     model = find_model(compared.model)
-    return control_cluster.initial(control_bounds_of(model, **compared.constants), control_profile_of(model))
+    return control_cluster.initial_control_cluster(control_bounds_of(model, **compared.constants), control_profile_of(model))
 
 
 REPLICATION = System(start_of, explore_from, describe.label_text, describe.view_text)
-ISR_CHANGES = System(isr_start_of, isr_cluster.explore, describe_isr.label_text, describe_isr.view_text)
+ISR_CHANGES = System(isr_start_of, isr_cluster.explore_isr, describe_isr.isr_label_text, describe_isr.isr_view_text)
 
 
-CONTROLLER = System(control_start_of, control_steps.explore, describe_control.label_text, describe_control.view_text)
+CONTROLLER = System(
+    control_start_of, control_steps.explore_control, describe_control.control_label_text, describe_control.control_view_text
+)
 SYSTEMS = {"MCAlterPartition": ISR_CHANGES, "MCController": CONTROLLER}
 
 

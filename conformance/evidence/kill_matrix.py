@@ -27,10 +27,10 @@ from tidegauge.conformance.judging.workers import workers
 from tidegauge.conformance.kernel.compiled import compiled
 from tidegauge.impl.errors import IllegalStateError
 from tidegauge.impl.explored.explore import Bounds, Graph, Walker, explore
-from tidegauge.impl.explored.fault import Shown
+from tidegauge.impl.explored.fault import RevealingModel
 from tidegauge.impl.explored.faults import FAULTS, Fault
 from tidegauge.impl.profiles import Rules
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from tidegauge.traces.model.edges import EdgeTable, edge_table
 from tidegauge.traces.model.walks import STEPS, draw
 
@@ -83,18 +83,21 @@ def _fate(name: str, seed: int) -> Judged:
     return kill(FAULTS[name], seed).judged
 
 
-def shown_in(fault: Fault) -> tuple[Shown, ...]:
+def shown_in(fault: Fault) -> tuple[RevealingModel, ...]:
     """Where to look for it, one after the other."""
-    return (fault.shown,) if fault.shown is not None else tuple(map(Shown, GROWING))
+    return (fault.shown,) if fault.shown is not None else tuple(map(RevealingModel, GROWING))
 
 
 def judged_within(
-    places: Sequence[Shown], rules: Rules, switches: Mapping[str, bool | str] | None = None, seed: int = DEFAULT_SEED
+    places: Sequence[RevealingModel],
+    rules: Rules,
+    switches: Mapping[str, bool | str] | None = None,
+    seed: int = DEFAULT_SEED,
 ) -> Judged:
     """The traces of a generation with wrong rules or switches, judged as that generation, until a rule fails."""
     outcome = Judged(Fate.SHOWS_NOTHING, {}, places[-1].bounds, 0)
     for place in places:
-        wrong = named(place.profile).switched(switches or {})
+        wrong = profile_named(place.profile).switched(switches or {})
         try:
             graph = explore(place.bounds, wrong, rules)
         except IllegalStateError as refusal:
@@ -107,7 +110,7 @@ def judged_within(
     return outcome
 
 
-def _judged(place: Shown, graph: Graph, seed: int) -> Judged:
+def _judged(place: RevealingModel, graph: Graph, seed: int) -> Judged:
     table = edge_table(graph.states, graph.labels, graph.edges, place.profile)
     walks = draw(table, 2 * len(graph.edges), STEPS, np.random.default_rng(seed))
     config = replace(table.config, min_isr=place.bounds.min_insync_replicas)
@@ -122,7 +125,7 @@ def _judged(place: Shown, graph: Graph, seed: int) -> Judged:
     return Judged(fate, dict(failing.most_common()), place.bounds, judgement.traces, exercised=exercised)
 
 
-def _right_takes(place: Shown, graph: Graph, table: EdgeTable, walk: Sequence[int]) -> bool:
+def _right_takes(place: RevealingModel, graph: Graph, table: EdgeTable, walk: Sequence[int]) -> bool:
     """Whether the right implementation can go the way of these edges."""
     walker = _walker(place)
     cluster = walker.start
@@ -136,10 +139,10 @@ def _right_takes(place: Shown, graph: Graph, table: EdgeTable, walk: Sequence[in
 
 
 @cache
-def _walker(place: Shown) -> Walker:
+def _walker(place: RevealingModel) -> Walker:
     return Walker(place.bounds, place.profile)
 
 
 @cache
-def _right(place: Shown) -> Graph:
+def _right(place: RevealingModel) -> Graph:
     return explore(place.bounds, place.profile)

@@ -40,7 +40,7 @@ from tidegauge.conformance.judging.verdicts import (
     total_tallies,
 )
 from tidegauge.impl.errors import TidegaugeError
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from tidegauge.traces.files.ndjson_columns import Span
 from tidegauge.traces.kafka.lines.selection import Selection
 from tidegauge.traces.problems import Problem, lost
@@ -241,7 +241,7 @@ def judge_batch(
 def unknown_profile_problem(source: str, config: Config, events: int) -> Problem | None:
     """What is wrong where a config names a profile that nobody knows: so many events cannot be judged."""
     try:
-        named(config.profile)
+        profile_named(config.profile)
     except TidegaugeError as error:
         return Problem(source, None, "a profile this version knows", str(error), "name one with --profile", events)
     return None

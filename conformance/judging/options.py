@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tidegauge.conformance.kernel import fields
 from tidegauge.conformance.kernel import state as s
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from tidegauge.traces.columns import UNKNOWN, Columns
 from tidegauge.traces.model.behaviour import DUPLICATES as REPEATS
 from tidegauge.traces.schema import REASSIGNED as MOVED
@@ -46,7 +46,7 @@ EPOCH_ROUNDS = ("SendEpochRequest", "HandleEpochResponse")
 
 def options_of(columns: Columns, config: Config) -> list[int]:
     """What holds for all traces of a run: the config, and the switches of its profile."""
-    profile = named(config.profile)
+    profile = profile_named(config.profile)
     options = [0] * s.WIDTH
     options[s.BROKERS] = len(config.nodes)
     options[s.MIN_ISR] = config.min_isr

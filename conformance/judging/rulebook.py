@@ -16,7 +16,7 @@ from typing import Any
 from tidegauge.conformance.kernel.rule_ids import catalog
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
-from tidegauge.impl.releases import RELEASE, Version, named, of_release, version_of
+from tidegauge.impl.releases import RELEASE, Release, parse_release, profile_named, profile_of_release
 from tidegauge.traces.schema import Config
 
 
@@ -42,12 +42,12 @@ class Bug:
 
     name: str
     says: str
-    fixed: tuple[Version, ...]
+    fixed: tuple[Release, ...]
     switches: Mapping[str, bool | str]
     right: str
     beyond: str
 
-    def is_in(self, release: Version, profile: Profile) -> bool:
+    def is_in(self, release: Release, profile: Profile) -> bool:
         """Whether a release has it; `profile` is what that release did."""
         if self.switches:
             return all(getattr(profile, switch) == value for switch, value in self.switches.items())
@@ -104,7 +104,7 @@ def _bug(name: str, row: Mapping[str, Any]) -> Bug:
     return Bug(
         name,
         says,
-        tuple(version_of(word) for word in releases),
+        tuple(parse_release(word) for word in releases),
         row.get("switch", {}),
         row.get("right", FETCH_TRUNCATION.name),
         row.get("beyond", ""),
@@ -116,7 +116,8 @@ def looks_like(rule: Rule, config: Config) -> tuple[Bug, ...]:
     bugs = tuple(known_bugs()[name] for name in rule.bugs)
     try:
         releases = [
-            (version_of(name), of_release(name)._replace(elr=named(config.profile).elr)) for name in releases_of(config)
+            (parse_release(name), profile_of_release(name)._replace(elr=profile_named(config.profile).elr))
+            for name in releases_of(config)
         ]
     except UsageError:
         return bugs

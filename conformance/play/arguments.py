@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidegauge.impl.cluster.cluster import Label
 from tidegauge.impl.errors import UsageError
-from tidegauge.impl.explored.describe import broker_name, names
+from tidegauge.impl.explored.describe import broker_name, broker_names
 from tidegauge.impl.rules import UNDEFINED
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def action_text(label: Label) -> str:
 
 def _word(kind: str, number: int) -> str:
     if kind == "BROKERS":
-        return names(tuple(b for b in range(number.bit_length()) if number >> b & 1))
+        return broker_names(tuple(b for b in range(number.bit_length()) if number >> b & 1))
     if kind in {"EPOCH", "OFFSET"} and number == UNDEFINED:
         return NONE
     return broker_name(number) if kind.startswith("BROKER") else str(number)
@@ -206,7 +206,7 @@ def controller_action_text(label: Label) -> str:
     """Return the command that takes a step under the whole controller."""
     match label:
         case ("Reassign" | "Create", replicas):
-            return f"{kebab(label[0])} {names(replicas)}"
+            return f"{kebab(label[0])} {broker_names(replicas)}"
         case ("SetMinIsr", value):
             return f"set {MIN_ISR} {value}"
         case ("SetElr", level):

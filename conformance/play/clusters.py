@@ -14,9 +14,9 @@ from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, init
 from tidegauge.impl.control.replication_control import is_active
 from tidegauge.impl.explored import control_cluster, controlled_cluster, describe
 from tidegauge.impl.explored.control_cluster import FAILED_STILL, STOPPED, ControlBounds
-from tidegauge.impl.explored.controlled_cluster import ControlledCluster, asked, successors
-from tidegauge.impl.explored.describe import Values, broker_name, names
-from tidegauge.impl.explored.describe_control import STARTS, label_text, partition_text
+from tidegauge.impl.explored.controlled_cluster import ControlledCluster, controlled_successors, take_label
+from tidegauge.impl.explored.describe import Values, broker_name, broker_names
+from tidegauge.impl.explored.describe_control import STARTS, control_label_text, partition_text
 from tidegauge.impl.explored.invariants import INVARIANTS
 from tidegauge.impl.explored.view import view
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
@@ -175,7 +175,7 @@ NEWS = ("BecomeLeader", "BecomeFollower", "DeleteReplica", "ReadConfig")
 
 def controller_play(bounds: ControlBounds, profile: Profile, *, clients: bool = False) -> "ControllerPlay":
     """Return brokers and the whole controller at their start."""
-    return ControllerPlay(controlled_cluster.initial(bounds, profile, clients=clients), profile)
+    return ControllerPlay(controlled_cluster.initial_controlled_cluster(bounds, profile, clients=clients), profile)
 
 
 @dataclass(frozen=True)
@@ -192,11 +192,11 @@ class ControllerPlay:
 
     def enabled(self) -> tuple[Label, ...]:
         """Return the labels of what can happen now; Reassign, SetMinIsr and Create have arguments that nobody lists."""
-        return tuple(label for label, _ in successors(self.controlled))
+        return tuple(label for label, _ in controlled_successors(self.controlled))
 
     def step(self, label: Label) -> "ControllerPlay | None":
         """Return the state after a step; None if the step cannot happen now."""
-        after = asked(self.controlled, label)
+        after = take_label(self.controlled, label)
         return None if after is None else ControllerPlay(after, self.profile)
 
     def step_lines(self, before: "ControllerPlay", label: Label, values: Values) -> list[str]:
@@ -221,7 +221,7 @@ class ControllerPlay:
 
     def label_text(self, label: Label) -> str:
         """Return a label in words."""
-        return label_text(label)
+        return control_label_text(label)
 
     def command(self, label: Label) -> str:
         """Return the command that takes a step."""
@@ -231,7 +231,7 @@ class ControllerPlay:
         """Draw every replica's log, what is in flight, the controller's registration."""
         lines = describe.grid(self.cluster, values).splitlines()
         known_to_brokers = self.cluster.model.setup.min_insync_replicas
-        min_isr = control_cluster.view(self.controlled.control)[5]
+        min_isr = control_cluster.control_view(self.controlled.control)[5]
         config = _config(self.controlled) + (f", {known_to_brokers} as brokers know" if min_isr != known_to_brokers else "")
         # What `describe` draws of a controller is the registration that brokers read: here the controller itself is at hand.
         registration = f"registration  {_partition(self.controlled)}; {config}"
@@ -239,9 +239,9 @@ class ControllerPlay:
 
     def violations(self) -> list[str]:
         """Describe every invariant that does not hold now."""
-        violations = (control_cluster.violated(self.controlled.control, (name,)) for name in CONTROLLER_INVARIANTS)
+        violations = (control_cluster.control_violation(self.controlled.control, (name,)) for name in CONTROLLER_INVARIANTS)
         return [
-            f"{violation.invariant} VIOLATED{f' at {names(violation.brokers)}' if violation.brokers else ''}: "
+            f"{violation.invariant} VIOLATED{f' at {broker_names(violation.brokers)}' if violation.brokers else ''}: "
             f"{CONTROLLER_INVARIANTS[violation.invariant]}; expected {list(violation.expected)}, seen {list(violation.seen)}"
             for violation in violations
             if violation is not None
@@ -271,7 +271,7 @@ def _controller_lines(before: ControlledCluster, label: Label, after: Controlled
             yield f"{broker_name(b):<7}knows min_isr {after.cluster.model.setup.min_insync_replicas}"
         case ("AlterPartition", b, error) if error:
             refused = f"INELIGIBLE_REPLICA ({error})" if error == INELIGIBLE_REPLICA else f"error {error}"
-            yield f"controller refuses isr={names(before.cluster.brokers[b].partition.state.proposed_isr)}: {refused}"
+            yield f"controller refuses isr={broker_names(before.cluster.brokers[b].partition.state.proposed_isr)}: {refused}"
             changed = change_text(b, before.cluster, after.cluster)
             yield from [changed] if changed else []
     old, new = _registration(before), _registration(after)
@@ -282,14 +282,14 @@ def _controller_lines(before: ControlledCluster, label: Label, after: Controlled
 def _registration(state: ControlledCluster) -> str:
     control = state.control
     active = tuple(b for b in range(control.bounds.brokers) if is_active(control.control, b))
-    return f"{_partition(state)} active={names(active)} {_config(state)}"
+    return f"{_partition(state)} active={broker_names(active)} {_config(state)}"
 
 
 def _partition(state: ControlledCluster) -> str:
-    return partition_text(control_cluster.view(state.control)[0])
+    return partition_text(control_cluster.control_view(state.control)[0])
 
 
 def _config(state: ControlledCluster) -> str:
     """Return min.insync.replicas as the controller has it, and the ELR feature where it is not what the profile says."""
-    _, _, _, _, _, min_isr, _, (_, _, elr) = control_cluster.view(state.control)
+    _, _, _, _, _, min_isr, _, (_, _, elr) = control_cluster.control_view(state.control)
     return f"min_isr={min_isr}" + ("" if elr == state.cluster.model.setup.profile.elr else f" elr={'on' if elr else 'off'}")

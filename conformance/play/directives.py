@@ -46,7 +46,7 @@ from tidegauge.impl.messages import (
     OffsetsForLeaderEpochResponse,
 )
 from tidegauge.impl.profiles import Profile
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from tidegauge.impl.rules import UNDEFINED
 
 MOST_BROKERS = 9
@@ -117,7 +117,7 @@ def new_session(words: Words) -> Session:
     brokers = words.number("brokers", 2)
     if not 1 <= brokers <= MOST_BROKERS:
         raise UsageError(f"brokers: expected 1 to {MOST_BROKERS}, saw {brokers}")
-    profile = named(words.option("profile", "fetch-truncation"))
+    profile = profile_named(words.option("profile", "fetch-truncation"))
     max_fetch, min_isr = words.number("max_fetch", UNBOUNDED), words.number("min_isr", 1)
     clients = words.choice("clients", "off", ("on", "off")) == "on"
     control = words.choice("control", "off", ("on", "off")) == "on"

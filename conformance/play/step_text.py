@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from tidegauge.impl.cluster.cluster import Cluster, Label, record_epochs
 from tidegauge.impl.error_codes import ERROR_NAMES
-from tidegauge.impl.explored.describe import Values, broker_name, controller_text, message_text, names
+from tidegauge.impl.explored.describe import Values, broker_name, broker_names, controller_text, message_text
 from tidegauge.impl.explored.view import view
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, UNDEFINED
 from tidegauge.traces.model.behaviour import events_of_step
@@ -112,7 +112,7 @@ def _decided(before: Cluster, label: Label, after: Cluster) -> Iterator[str]:
     # A refused proposal changes its leader, which drops it, and not the controller.
     if label[0].startswith("AlterPartition") and before.controller == after.controller and before.brokers != after.brokers:
         b = label[1]
-        proposed = names(before.brokers[b].partition.state.proposed_isr)
+        proposed = broker_names(before.brokers[b].partition.state.proposed_isr)
         yield f"controller refuses isr={proposed}: INELIGIBLE_REPLICA ({INELIGIBLE_REPLICA})"
         yield change_text(b, before, after)
     else:
@@ -146,9 +146,9 @@ def _changes(broker: int, before: Cluster, after: Cluster) -> list[str]:
     )
     parts += [f"{name} {was}->{now}" for name, was, now in pairs if was != now]
     if new.is_leader and new.state.isr != old.state.isr:
-        parts.append(f"isr {names(new.state.isr)}")
+        parts.append(f"isr {broker_names(new.state.isr)}")
     if new.state.is_inflight and new.state != old.state:
-        parts.append(f"proposes isr {names(new.state.proposed_isr)}")
+        parts.append(f"proposes isr {broker_names(new.state.proposed_isr)}")
     elif old.state.is_inflight and not new.state.is_inflight and new.is_leader:
         parts.append("nothing proposed any more")
     old_log_ends = {replica.broker_id: replica.log_end for replica in old.remotes}

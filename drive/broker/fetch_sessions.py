@@ -25,9 +25,15 @@ from tidegauge.impl.sessions.fetch_metadata import (
     INVALID_SESSION_ID,
     FetchMetadata,
     SessionFetch,
-    next_epoch,
+    next_session_epoch,
 )
-from tidegauge.impl.sessions.fetch_session import FetchContext, SessionKind, kept, new_context, respond
+from tidegauge.impl.sessions.fetch_session import (
+    FetchContext,
+    SessionKind,
+    new_context,
+    refresh_context,
+    update_and_generate_response,
+)
 from tidegauge.impl.sessions.fetch_session_cache import CachedPartition, FetchSession, FetchSessionCache
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -82,7 +88,7 @@ def _responded(
     session = None if context.kind is SessionKind.FULL else held.sessions.get(peer)
     in_use = [one.session.id for one in held.contexts.values() if one.session is not None]
     cache = _cache(session)._replace(next_id=next(one for one in count(1) if one not in in_use))
-    cache, response = respond(cache, context, reads, NOW, is_follower=True)
+    cache, response = update_and_generate_response(cache, context, reads, NOW, is_follower=True)
     held = _kept(held, peer, cache)
     if response.error != NONE:
         return held, FetchResponse(response.error)
@@ -101,14 +107,14 @@ def _kept(held: Held, peer: int, cache: FetchSessionCache) -> Held:
     for session in cache.sessions.values():
         sessions = sessions.put(peer, session)
     if peer in contexts:
-        contexts = contexts.put(peer, kept(cache, contexts[peer]))
+        contexts = contexts.put(peer, refresh_context(cache, contexts[peer]))
     return held._replace(sessions=sessions, contexts=contexts)
 
 
 def expected_epoch(held: Held, peer: int) -> int:
     """The session epoch that the peer's next incremental fetch has to have."""
     session = held.sessions.get(peer)
-    return next_epoch(INITIAL_EPOCH) if session is None else session.epoch
+    return next_session_epoch(INITIAL_EPOCH) if session is None else session.epoch
 
 
 def known_of(session: FetchSession | None) -> CachedPartition | None:

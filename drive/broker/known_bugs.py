@@ -19,7 +19,7 @@ from tidegauge.drive.runner.player import Start, reference
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 
 class DrivenBug(NamedTuple):
@@ -48,9 +48,9 @@ def _known() -> Mapping[str, DrivenBug]:
         if bug.beyond:
             continue
         if bug.switches:
-            bugs.append(DrivenBug(bug.name, bug.says, named(bug.right), bug.switches))
+            bugs.append(DrivenBug(bug.name, bug.says, profile_named(bug.right), bug.switches))
         elif bug.name in WRONG_STEPS:
-            bugs.append(DrivenBug(bug.name, bug.says, named(bug.right), wrong=WRONG_STEPS[bug.name]))
+            bugs.append(DrivenBug(bug.name, bug.says, profile_named(bug.right), wrong=WRONG_STEPS[bug.name]))
     return MappingProxyType({bug.name: bug for bug in bugs})
 
 

@@ -25,7 +25,7 @@ from tidegauge.impl.storage import log as log_
 def lacking(capabilities: Capabilities, held: Held, step: Step) -> str | None:
     """What of the contract a step needs now and a broker does not have."""
     log = held.broker.partition.log
-    return lacks(capabilities, step, log.end, log.start, broker_.lagging(held.setup, held.broker))
+    return lacks(capabilities, step, log.end, log.start, broker_.lagging_members(held.setup, held.broker))
 
 
 def possible(held: Held, step: Step) -> bool:
@@ -51,7 +51,7 @@ def possible(held: Held, step: Step) -> bool:
         request = held.request(arguments[0])
         return request is not None and not isinstance(request, FetchRequest)
     if name == "lag":
-        return bool(arguments[0]) and set(arguments[0]) <= set(broker_.lagging(held.setup, held.broker))
+        return bool(arguments[0]) and set(arguments[0]) <= set(broker_.lagging_members(held.setup, held.broker))
     if name == "retention":
         return not partition.is_leader and log.start < arguments[0] <= log.hw
     if name == "crash":
@@ -121,7 +121,7 @@ def _asking(held: Held) -> Held:
     """The fetcher thread truncates and sends what it has to, unless it waits for a response."""
     if held.broker.source == UNDEFINED or held.request(held.broker.source) is not None:
         return held
-    broker = broker_.truncated_alone(held.setup, held.broker)
+    broker = broker_.truncate_alone(held.setup, held.broker)
     held = held._replace(broker=broker)
     request = broker_.next_request(held.setup, broker)
     if request is None:

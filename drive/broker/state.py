@@ -10,8 +10,15 @@ from typing import NamedTuple
 
 from tidegauge.drive.broker.contract import BROKER, Opening
 from tidegauge.drive.contract import Report, Step
-from tidegauge.impl.cluster.broker import Broker, settled
-from tidegauge.impl.messages import AlterPartitionRequest, BrokerState, FetchRequest, FetchResponse, Metadata, Request
+from tidegauge.impl.cluster.broker import Broker, settle
+from tidegauge.impl.messages import (
+    AlterPartitionRequest,
+    BrokerState,
+    FetchRequest,
+    FetchResponse,
+    FollowerRequest,
+    Metadata,
+)
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules, Setup
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -50,7 +57,7 @@ class Held(NamedTuple):
     setup: Setup
     opening: Opening
     broker: Broker = Broker(Partition(BROKER))
-    requests: tuple[tuple[int, Request], ...] = ()
+    requests: tuple[tuple[int, FollowerRequest], ...] = ()
     proposal: AlterPartitionRequest | None = None
     proposed: PartitionState = PartitionState()
     waiting: tuple[Waiting, ...] = ()
@@ -62,7 +69,7 @@ class Held(NamedTuple):
     highest_epoch: int = UNDEFINED
     wrong: "WrongStep | None" = None
 
-    def request(self, peer: int) -> Request | None:
+    def request(self, peer: int) -> FollowerRequest | None:
         """What is in flight to a peer."""
         return dict(self.requests).get(peer)
 
@@ -130,7 +137,7 @@ def named_json(response: FetchResponse | None) -> Report | None:
     return None if response is None else fetch_json(response)
 
 
-def _request_json(setup: Setup, request: Request) -> dict[str, int]:
+def _request_json(setup: Setup, request: FollowerRequest) -> dict[str, int]:
     """What of a request the generation has in its messages."""
     current = request.current_leader_epoch if setup.profile.fencing else UNDEFINED
     if not isinstance(request, FetchRequest):
@@ -151,4 +158,4 @@ def cache_of(held: Held, *, eligible: bool) -> Metadata:
 
 def led(held: Held, partition: Partition) -> Held:
     """The broker with its partition changed."""
-    return held._replace(broker=settled(held.broker._replace(partition=partition)))
+    return held._replace(broker=settle(held.broker._replace(partition=partition)))

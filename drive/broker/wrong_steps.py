@@ -23,7 +23,7 @@ from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE, UNDEFINED
 from tidegauge.impl.server.waiting import DelayedFetch
 from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH, INITIAL_EPOCH
 from tidegauge.impl.storage import log as log_
-from tidegauge.impl.storage.epoch_cache import Entries, EpochCache
+from tidegauge.impl.storage.epoch_cache import EpochCache, EpochEntries
 from tidegauge.impl.storage.log import Log
 from tidegauge.impl.table import Table
 
@@ -154,7 +154,7 @@ def _recovery_skips_epoch_zero(_before: Held, taken: Step, after: Held, result: 
     if taken[0] != "crash":
         return after, result
     pairs = [(epoch, start) for epoch, start in log.cache.memory.pairs() if epoch != 0]
-    entries = Entries(tuple(epoch for epoch, _ in pairs), tuple(start for _, start in pairs))
+    entries = EpochEntries(tuple(epoch for epoch, _ in pairs), tuple(start for _, start in pairs))
     return _with_log(after, log._replace(cache=EpochCache(entries, entries))), result
 
 

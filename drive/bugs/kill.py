@@ -25,7 +25,7 @@ from tidegauge.drive.paths.walks import walk
 from tidegauge.drive.runner.player import play, reference
 from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.drive.transports.stdio import StdioNode
-from tidegauge.impl.explored.fault import Shown
+from tidegauge.impl.explored.fault import RevealingModel
 from tidegauge.impl.explored.faults import FAULTS
 
 ORDER = ("isr", "acks", "stops", "crash", "starts", "two", "waits", "both", "session_starts", "sessions", "session_waits")
@@ -66,7 +66,9 @@ def _traces(bug: DrivenBug, seed: int) -> Judged | None:
     if bug.wrong is not None:
         return None
     fault = FAULTS.get(bug.name)
-    places = shown_in(fault) if fault is not None else tuple(Shown(bounds, bug.right.name) for bounds in GROWING[:-1])
+    places = (
+        shown_in(fault) if fault is not None else tuple(RevealingModel(bounds, bug.right.name) for bounds in GROWING[:-1])
+    )
     return judged_within(places, bug.rules, bug.switches, seed)
 
 

@@ -27,10 +27,10 @@ from tidegauge.impl.explored.control_cluster import (
     TAKEN_OUT,
     ControlBounds,
     ControlCluster,
-    initial,
-    view,
+    control_view,
+    initial_control_cluster,
 )
-from tidegauge.impl.explored.control_steps import directories_of, proposal_of, search, stops_in_order
+from tidegauge.impl.explored.control_steps import directories_of, proposal_of, search_control, stops_in_order
 from tidegauge.impl.explored.search import Label, View
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
@@ -172,7 +172,7 @@ class _Graph:
         self._facts: list[Facts] = []
         self._from: dict[int, Taken] = {}
         numbers: dict[View, int] = {}
-        found = search(initial(bounds, profile))
+        found = search_control(initial_control_cluster(bounds, profile))
         of_state = [self._number(numbers, found.states[0])]
         for source, label, target, new in found.transitions():
             if new:
@@ -181,7 +181,7 @@ class _Graph:
                 self.of[of_state[source]][asked] = of_state[target]
 
     def _number(self, numbers: dict[View, int], state: ControlCluster) -> int:
-        key = _local(view(state))
+        key = _local(control_view(state))
         if key not in numbers:
             numbers[key] = len(self.of)
             self.of.append({})

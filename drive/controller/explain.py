@@ -36,7 +36,7 @@ FINDINGS: Mapping[str, str] = {
     "notes_no_leader": "apache/kafka#20629",
 }
 """The switches of a profile that a controller reads, and what docs/findings.md or the tracker calls them. What a feature
-level decides (impl.control.features.in_force) is no switch here."""
+level decides (impl.control.features.profile_in_force) is no switch here."""
 
 
 class Suspect(NamedTuple):

@@ -28,16 +28,16 @@ from tidegauge.impl.control.records import (
     ClearElrRecord,
     ConfigRecord,
     ConfigResource,
+    ControllerRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
     PartitionRecord,
-    Record,
     RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
     UnregisterBrokerRecord,
 )
-from tidegauge.impl.control.replay import replay
+from tidegauge.impl.control.replay import replay_record
 from tidegauge.impl.control.replication_control import ReplicationControl
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -121,11 +121,11 @@ class Image:
         for offset, name, body in records:
             found = self._record(name, body)
             if found is not None:
-                self.control = replay(self.control, found, offset)
+                self.control = replay_record(self.control, found, offset)
                 if isinstance(found, BrokerRegistrationChangeRecord):
                     self.changed_at[found.broker_id] = offset
 
-    def _record(self, name: str, body: WireMessage) -> Record | None:
+    def _record(self, name: str, body: WireMessage) -> ControllerRecord | None:
         if name not in _READ:
             return None
         if "brokerId" in body and self._names.broker(body["brokerId"]) is None:
@@ -134,7 +134,7 @@ class Image:
             return None
         return _READ[name](self, body)
 
-    def _topic(self, body: WireMessage) -> Record | None:
+    def _topic(self, body: WireMessage) -> ControllerRecord | None:
         topic = self._names.topic(body["name"])
         if topic is None:
             return None
@@ -142,7 +142,7 @@ class Image:
         self._topics[body["topicId"]] = topic
         return TopicRecord(topic)
 
-    def _remove_topic(self, body: WireMessage) -> Record:
+    def _remove_topic(self, body: WireMessage) -> ControllerRecord:
         topic = self._topics.pop(body["topicId"])
         del self.topic_ids[topic]
         return RemoveTopicRecord(topic)
@@ -150,7 +150,7 @@ class Image:
     def _tp(self, body: WireMessage) -> TopicPartition:
         return TopicPartition(self._topics[body["topicId"]], body["partitionId"])
 
-    def _partition(self, body: WireMessage) -> Record:
+    def _partition(self, body: WireMessage) -> ControllerRecord:
         brokers = self._names.brokers
         directories = self._directories(body.get("directories") or ())
         registration = PartitionRegistration(
@@ -168,7 +168,7 @@ class Image:
         )
         return PartitionRecord(self._tp(body), registration)
 
-    def _partition_change(self, body: WireMessage) -> Record:
+    def _partition_change(self, body: WireMessage) -> ControllerRecord:
         leader, recovery = body.get("leader", NO_LEADER_CHANGE), body.get("leaderRecoveryState", NO_CHANGE)
         directories = body.get("directories")
         fields = ChangedFields(
@@ -197,7 +197,7 @@ class Image:
     def _broker(self, body: WireMessage) -> int:
         return self._leader(body["brokerId"])
 
-    def _register(self, body: WireMessage) -> Record:
+    def _register(self, body: WireMessage) -> ControllerRecord:
         return RegisterBrokerRecord(
             self._broker(body),
             body["brokerEpoch"],
@@ -207,7 +207,7 @@ class Image:
             self._directories(body.get("logDirs") or ()),
         )
 
-    def _registration_change(self, body: WireMessage) -> Record:
+    def _registration_change(self, body: WireMessage) -> ControllerRecord:
         return BrokerRegistrationChangeRecord(
             self._broker(body),
             body["brokerEpoch"],
@@ -216,10 +216,10 @@ class Image:
             self._directories(body.get("logDirs") or ()),
         )
 
-    def _unregister(self, body: WireMessage) -> Record:
+    def _unregister(self, body: WireMessage) -> ControllerRecord:
         return UnregisterBrokerRecord(self._broker(body), body["brokerEpoch"])
 
-    def _config(self, body: WireMessage) -> Record | None:
+    def _config(self, body: WireMessage) -> ControllerRecord | None:
         kind = next((kind for kind, number in TYPES.items() if number == body["resourceType"]), None)
         name: str | None = body["resourceName"]
         if kind == TOPIC:
@@ -231,16 +231,16 @@ class Image:
             return None
         return ConfigRecord(ConfigResource(kind, name), body["name"], body["value"])
 
-    def _clear_elr(self, body: WireMessage) -> Record | None:
+    def _clear_elr(self, body: WireMessage) -> ControllerRecord | None:
         topic = self._names.topic(body["topicName"]) if body["topicName"] else ""
         return None if topic is None else ClearElrRecord(topic)
 
-    def _feature(self, body: WireMessage) -> Record | None:
+    def _feature(self, body: WireMessage) -> ControllerRecord | None:
         known = body["name"] in {METADATA_VERSION, ELR_VERSION}
         return FeatureLevelRecord(body["name"], body["featureLevel"]) if known else None
 
 
-_READ: Mapping[str, Callable[[Image, Any], Record | None]] = {
+_READ: Mapping[str, Callable[[Image, Any], ControllerRecord | None]] = {
     "TopicRecord": Image._topic,
     "RemoveTopicRecord": Image._remove_topic,
     "PartitionRecord": Image._partition,

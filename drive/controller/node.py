@@ -26,7 +26,7 @@ from tidegauge.impl.control.features import ELR_VERSION, METADATA_VERSION
 from tidegauge.impl.control.records import BROKER
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
 from tidegauge.impl.error_codes import UNKNOWN_SERVER_ERROR
-from tidegauge.impl.releases import RELEASE, named
+from tidegauge.impl.releases import RELEASE, profile_named
 from tidegauge.impl.rules import NONE
 
 
@@ -35,7 +35,7 @@ class ControllerNode:
 
     def __init__(self, release: str, jars: Path) -> None:
         self.name = f"Kafka {release} (controller)"
-        self._profile, self._jars = named(f"{RELEASE}{release}"), jars
+        self._profile, self._jars = profile_named(f"{RELEASE}{release}"), jars
         self._runner = asyncio.Runner()
         self._process: ControllerProcess | None = None
         self._holder: Lane | None = None

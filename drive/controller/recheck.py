@@ -13,14 +13,14 @@ from tidegauge.drive.controller.player import play
 from tidegauge.drive.controller.text import story
 from tidegauge.drive.controller.transcript import TranscriptNode
 from tidegauge.drive.runner.rechecked import MOST, Rechecked
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 UNEXPLAINED = "no known switch"
 
 
 def recheck(node: TranscriptNode, profile: str | None = None) -> Rechecked[ControllerCase]:
     """Hold a transcript against a generation, by default the one whose paths it has."""
-    expected = named(profile or node.profile)
+    expected = profile_named(profile or node.profile)
     began = time.monotonic()
     played = play(node, node.cases, expected)
     seconds = time.monotonic() - began

@@ -17,13 +17,13 @@ from tidegauge.impl.control import configurations, elections, quorum_controller,
 from tidegauge.impl.control import heartbeats as heartbeats_
 from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.control.configurations import ConfigChange
-from tidegauge.impl.control.features import ELR_VERSION, METADATA_VERSION, Features, FeatureUpdate, in_force
+from tidegauge.impl.control.features import ELR_VERSION, METADATA_VERSION, Features, FeatureUpdate, profile_in_force
 from tidegauge.impl.control.heartbeats import BrokerHeartbeat, Heartbeats
 from tidegauge.impl.control.partition_change import Election
 from tidegauge.impl.control.partition_registration import RecoveryState
 from tidegauge.impl.control.quorum_controller import QuorumController
 from tidegauge.impl.control.reassignments import DirectoryAssignment, Reassignment
-from tidegauge.impl.control.records import ConfigResource, Record, RegisterBrokerRecord
+from tidegauge.impl.control.records import ConfigResource, ControllerRecord, RegisterBrokerRecord
 from tidegauge.impl.control.replication_control import CLUSTER, MIN_IN_SYNC_REPLICAS, ReplicationControl
 from tidegauge.impl.error_codes import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.messages import AlterPartitionRequest
@@ -66,7 +66,9 @@ def empty(opening: ClusterOpening, profile: Profile) -> ReplicationControl:
     """The state that the metadata log makes of it."""
     features = Features(opening.metadata_version, opening.elr)
     own = Table([(MIN_IN_SYNC_REPLICAS, str(opening.min_insync_replicas))])
-    return ReplicationControl(profile=in_force(profile, features), features=features, configs=Table([(CLUSTER, own)]))
+    return ReplicationControl(
+        profile=profile_in_force(profile, features), features=features, configs=Table([(CLUSTER, own)])
+    )
 
 
 def report(held: Held, numbers: Incarnations, result: Mapping[str, Any] | None = None) -> Report:
@@ -92,7 +94,7 @@ def resigned(controller: QuorumController) -> QuorumController:
     """It leads again: what it alone knew is gone."""
     fresh, sessions = Heartbeats(), set()
     for broker, registration in controller.control.brokers.items():
-        fresh = heartbeats_.register(fresh, broker, fenced=registration.fenced)
+        fresh = heartbeats_.track_registration(fresh, broker, fenced=registration.fenced)
         if controller.control.profile.failover_renews_fenced or not registration.fenced:
             sessions.add((broker, registration.epoch))
     return controller._replace(heartbeats=fresh._replace(sessions=frozenset(sessions)))
@@ -106,7 +108,7 @@ def epoch_of(held: Held, broker: int, lag: int = 0) -> int:
 
 def _lapsed(held: Held, broker: int) -> Held:
     """The session of a broker is over."""
-    heartbeats = heartbeats_.expire(held.controller.heartbeats, (broker, epoch_of(held, broker)))
+    heartbeats = heartbeats_.expire_session(held.controller.heartbeats, (broker, epoch_of(held, broker)))
     return held._replace(controller=held.controller._replace(heartbeats=heartbeats))
 
 
@@ -221,8 +223,8 @@ def _update_feature(held: Held, name: str, level: int, upgrade: bool) -> _Given:
     return _written(held, *configurations.update_features(held.control, update, held.latest))
 
 
-def _written(held: Held, records: tuple[Record, ...], error: int, **more: Any) -> _Given:
-    return _Given(quorum_controller.append(held.controller, records), {"error": error, **more})
+def _written(held: Held, records: tuple[ControllerRecord, ...], error: int, **more: Any) -> _Given:
+    return _Given(quorum_controller.write_records(held.controller, records), {"error": error, **more})
 
 
 _OF: Mapping[str, Callable[..., _Given]] = {

@@ -26,7 +26,7 @@ from tidegauge.drive.kafka_process.jars import release_in
 from tidegauge.drive.kafka_process.process import KafkaProcess
 from tidegauge.drive.wire.frames import HOST, Conditions, Connection
 from tidegauge.drive.wire.messages import Messages, definitions_in
-from tidegauge.impl.releases import version_of
+from tidegauge.impl.releases import parse_release
 from tidegauge.impl.rules import INELIGIBLE_REPLICA
 
 FLUSHED_AFTER = 0.5
@@ -123,7 +123,7 @@ class KafkaBroker:
         self.controller = ControllerStub(self._messages, BROKER, self._conditions)
         self._keep_alive = KeepAlive(self.controller)
         self.lag_check: LagCheck | None = None
-        is_early = version_of(self.release) < APPLIED_IN_HEARTBEATS
+        is_early = parse_release(self.release) < APPLIED_IN_HEARTBEATS
         self._barrier = AppliedMetadataBarrier(self.controller) if is_early else None
 
     async def start(self) -> None:

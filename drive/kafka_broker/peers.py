@@ -33,9 +33,9 @@ from tidegauge.impl.sessions.fetch_metadata import (
     SessionFetch,
     SessionResponse,
 )
-from tidegauge.impl.sessions.fetch_session import FetchContext, SessionKind, new_context, respond
-from tidegauge.impl.sessions.fetch_session_cache import FetchSessionCache, remove
-from tidegauge.impl.sessions.fetch_session_handler import FetchSessionHandler, build, handle_response
+from tidegauge.impl.sessions.fetch_session import FetchContext, SessionKind, new_context, update_and_generate_response
+from tidegauge.impl.sessions.fetch_session_cache import FetchSessionCache, remove_session
+from tidegauge.impl.sessions.fetch_session_handler import FetchSessionHandler, build_session_fetch, handle_response
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 from tidegauge.traces.segments.record_batch import batch_of, encode
@@ -68,7 +68,7 @@ class LeaderSession:
         """Take a request. Raises WireError for one that impl's FetchSessionHandler would not send."""
         request = _session_fetch(body)
         self._cache, self._context = new_context(self._cache, request, NOW)
-        self._handler, expected = build(self._handler, self._context.fetches)
+        self._handler, expected = build_session_fetch(self._handler, self._context.fetches)
         if self._context.error != NONE or expected is None or _unordered(request) != _unordered(expected):
             raise WireError(f"broker {self._node}: expected {expected}; seen {request}")
 
@@ -81,7 +81,9 @@ class LeaderSession:
         """Make a response with the partitions that are meant, and with `others` for each one that has to be in it."""
         is_full, topics = self._context.kind is not SessionKind.INCREMENTAL, [UUID(tp.topic) for tp in self._context.fetches]
         partitions = {topic: meant.get(topic, others) for topic in topics if is_full or topic in meant}
-        self._cache, response = respond(self._cache, self._context, _reads(self._context.fetches), NOW, is_follower=True)
+        self._cache, response = update_and_generate_response(
+            self._cache, self._context, _reads(self._context.fetches), NOW, is_follower=True
+        )
         reads = _reads(map(_topic_partition, partitions))
         return self._sent(SessionResponse(NONE, response.session_id, reads), partitions)
 
@@ -95,7 +97,7 @@ class LeaderSession:
         # ways a leader can, so that the broker's ways back into a session are driven as well.
         error = next(self._losses)
         if error == FETCH_SESSION_ID_NOT_FOUND:
-            self._cache = remove(self._cache, session.id)
+            self._cache = remove_session(self._cache, session.id)
         return self._sent(SessionResponse(error, session.id), {})
 
     def _sent(self, response: SessionResponse, partitions: PartitionsByTopic) -> WireMessage:

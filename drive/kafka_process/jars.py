@@ -14,7 +14,7 @@ from pathlib import Path
 from tidegauge.drive.cache import cache
 from tidegauge.drive.kafka_process.tool import run_tool
 from tidegauge.impl.errors import UsageError
-from tidegauge.impl.releases import version_of
+from tidegauge.impl.releases import parse_release
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -38,7 +38,7 @@ _CLIENTS = re.compile(r"kafka-clients-(\d+\.\d+\.\d+)\.jar")
 
 def pom(release: str) -> str:
     """Make a Maven project that depends on a broker of this release."""
-    logging = LOG4J_2 if version_of(release) >= (4,) else RELOAD4J
+    logging = LOG4J_2 if parse_release(release) >= (4,) else RELOAD4J
     artifacts = (("org.apache.kafka", "kafka_2.13", release), *logging)
     return POM.format("".join(DEPENDENCY.format(*artifact) for artifact in artifacts))
 

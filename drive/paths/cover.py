@@ -22,7 +22,7 @@ from tidegauge.drive.broker.reference import lacking, possible, step
 from tidegauge.drive.broker.state import Held, opened
 from tidegauge.drive.contract import Capabilities, Path, Step
 from tidegauge.drive.paths.inputs import LEADER_EPOCH, NEXT, NOT_DUE, Input, Inputs, Local, Requested, counted, local
-from tidegauge.impl.messages import FetchRequest, Request
+from tidegauge.impl.messages import FetchRequest, FollowerRequest
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import INVALID_UPDATE_VERSION, NONE, UNDEFINED
 from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH, INITIAL_EPOCH
@@ -166,7 +166,7 @@ def _in_sessions(fetch: Step, *, waits: bool) -> Iterator[Input]:
     yield Input(("fetch_others", fetch[1], NEXT))
 
 
-def requested_by(request: Request) -> Requested:
+def requested_by(request: FollowerRequest) -> Requested:
     """What tells a request from others to the same peer."""
     if isinstance(request, FetchRequest):
         return request.current_leader_epoch, request.fetch_offset

@@ -17,7 +17,7 @@ from tidegauge.drive.contract import Step
 from tidegauge.drive.paths.inputs import isr_beginning, isr_step, renaming
 from tidegauge.impl.explored import isr_cluster
 from tidegauge.impl.explored.isr_cluster import IsrBounds, IsrCluster
-from tidegauge.impl.explored.search import Found, Label
+from tidegauge.impl.explored.search import Counterexample, Label
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
 from tidegauge.impl.rules import NONE
 from tidegauge.traces.model.isr_changes import trace_of_isr_changes
@@ -33,9 +33,9 @@ def erased_proposal(profile: Profile) -> tuple[BrokerCase, Trace]:
     """The leader's path, and what the cluster tells of the run, by the rules of a generation."""
     found = _found()
     labels, (lacking,) = (*found.labels, ("HandleAlterPartitionResponse",)), found.violation.brokers
-    states = [isr_cluster.initial(BOUNDS, profile._replace(epoch_bump_on_shrink=False))]
+    states = [isr_cluster.initial_isr_cluster(BOUNDS, profile._replace(epoch_bump_on_shrink=False))]
     for label in labels:
-        states.append(dict(isr_cluster.successors(states[-1]))[label])
+        states.append(dict(isr_cluster.isr_successors(states[-1]))[label])
     steps = list(isr_beginning(states[0]))
     for before, label, after in zip(states, labels, states[1:], strict=False):
         taken = isr_step(before, label, after)
@@ -46,17 +46,17 @@ def erased_proposal(profile: Profile) -> tuple[BrokerCase, Trace]:
     return BrokerCase(Opening(peers), tuple(steps)), trace_of_isr_changes([*steps_of(states, labels)], "F3", "impl")
 
 
-def _found() -> Found[IsrCluster]:
+def _found() -> Counterexample[IsrCluster]:
     """By the rules of a generation that reads such metadata."""
-    start = isr_cluster.initial(BOUNDS, FETCH_TRUNCATION)
-    found = isr_cluster.search(start, _successors).first_violation(isr_cluster.isr_completeness)
+    start = isr_cluster.initial_isr_cluster(BOUNDS, FETCH_TRUNCATION)
+    found = isr_cluster.search_isr(start, _successors).first_violation(isr_cluster.check_isr_completeness)
     assert found is not None, "the model has the run"
     return found
 
 
 def _successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
     overtaken = state.exchange is not None and not state.leader.state.is_inflight
-    for label, after in isr_cluster.successors(state):
+    for label, after in isr_cluster.isr_successors(state):
         if label[0].startswith("HandleAlterPartition") if overtaken else label[0] not in NOT_TAKEN:
             yield label, after
 

@@ -19,7 +19,7 @@ from tidegauge.drive.broker.contract import BROKER, EARLIEST, LATEST, Opening
 from tidegauge.drive.broker.reference import step
 from tidegauge.drive.broker.state import opened
 from tidegauge.drive.contract import Step
-from tidegauge.impl.cluster.broker import Broker, truncated_alone
+from tidegauge.impl.cluster.broker import Broker, truncate_alone
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, initial
 from tidegauge.impl.explored import isr_cluster
 from tidegauge.impl.explored.explore import transitions_from
@@ -123,7 +123,7 @@ def of_cluster(bounds: Bounds, profile: Profile) -> Inputs:
         found = list(inputs_of(before, label, after, renames[b]))
         if found:
             if (b, id(broker), at_once) not in values:
-                reached = truncated_alone(start.model.setup, broker) if at_once else broker
+                reached = truncate_alone(start.model.setup, broker) if at_once else broker
                 values[b, id(broker), at_once] = local(reached, renames[b])
                 keep.append(broker)
             given[values[b, id(broker), at_once]].update(dict.fromkeys(found))
@@ -211,14 +211,14 @@ BOLD = 99
 def of_isr_changes(bounds: isr_cluster.IsrBounds, profile: Profile) -> Inputs:
     """From the graph of impl.explored.isr_cluster, its leader: responses that come before the metadata they made."""
     rename = renaming(isr_cluster.LEADER)
-    start = isr_cluster.initial(bounds, profile)
+    start = isr_cluster.initial_isr_cluster(bounds, profile)
     given: defaultdict[Local, dict[Input, None]] = defaultdict(dict)
     peers = tuple(range(BROKER + 1, BROKER + 1 + bounds.followers))
     held = opened(Opening(peers), profile)
     for taken in isr_beginning(start):
         given[counted(held.broker, held.partition_epoch)][Input(taken)] = None
         held, _ = step(held, taken)
-    search = isr_cluster.search(start)
+    search = isr_cluster.search_isr(start)
     transitions = 0
     for source, label, target, _ in search.transitions():
         transitions += 1

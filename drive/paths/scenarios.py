@@ -23,7 +23,7 @@ from tidegauge.drive.broker.state import Held, opened
 from tidegauge.drive.contract import Capabilities, Path, Step
 from tidegauge.drive.paths.cover import requested_by, resolved, response_to_overtaken
 from tidegauge.drive.paths.inputs import Input, Rename, image_step, inputs_of, local, renaming
-from tidegauge.impl.cluster.broker import truncated_alone
+from tidegauge.impl.cluster.broker import truncate_alone
 from tidegauge.impl.cluster.cluster import Cluster, Label, actions
 from tidegauge.impl.explored.describe import broker_name
 from tidegauge.impl.profiles import Profile
@@ -114,7 +114,7 @@ def seen_by(session: Session, me: int) -> tuple[Held, Path]:
 def ends_alike(held: Held, session: Session, me: int) -> bool:
     """Whether the broker has the value that it has in the cluster, but for when a fetcher thread that may truncate by itself
     does so (docs/decisions/0009)."""
-    driven, free = (truncated_alone(held.setup, broker) for broker in (held.broker, session.cluster.brokers[me]))
+    driven, free = (truncate_alone(held.setup, broker) for broker in (held.broker, session.cluster.brokers[me]))
     return local(driven) == local(free, renaming(me))
 
 

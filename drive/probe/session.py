@@ -13,7 +13,7 @@ from tidegauge.drive.probe.connection import BrokerConnection
 from tidegauge.drive.probe.partition import ProbePartition
 from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.drive.wire.frames import WireRequest
-from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH, INITIAL_EPOCH, INVALID_SESSION_ID, next_epoch
+from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH, INITIAL_EPOCH, INVALID_SESSION_ID, next_session_epoch
 
 
 class ProbeSession:
@@ -25,13 +25,13 @@ class ProbeSession:
     def __init__(self, connection: BrokerConnection, opening: WireRequest, opened: WireMessage) -> None:
         self.connection, self.opening, self.opened = connection, opening, opened
         self.id: int = opened["sessionId"]
-        self.epoch = next_epoch(INITIAL_EPOCH)
+        self.epoch = next_session_epoch(INITIAL_EPOCH)
         self.is_open = True
 
     def next(self, *changed: WireRequest, forget: Iterable[ProbePartition] = ()) -> WireRequest:
         """Make the next incremental fetch: with these partitions changed, without those to forget."""
         call = self.at(self.epoch, *changed, forget=forget)
-        self.epoch = next_epoch(self.epoch)
+        self.epoch = next_session_epoch(self.epoch)
         return call
 
     def at(self, epoch: int, *changed: WireRequest, forget: Iterable[ProbePartition] = ()) -> WireRequest:

@@ -87,11 +87,14 @@ def _node(config: pytest.Config) -> "StdioNode | None":
 def _suite(config: pytest.Config) -> "Suite | None":
     from tidegauge.drive.paths.graphs import USUAL
     from tidegauge.drive.pytest_plugin.cases import Suite, path_cases
-    from tidegauge.impl.releases import named
+    from tidegauge.impl.releases import profile_named
 
     node = _node(config)
     if node is not None and SUITE not in config.stash:
-        profile, graphs = named(_setting(config, "profile")), _setting(config, "graphs").replace(",", " ").split() or USUAL
+        profile, graphs = (
+            profile_named(_setting(config, "profile")),
+            _setting(config, "graphs").replace(",", " ").split() or USUAL,
+        )
         paths = path_cases(node.capabilities, profile, graphs, _number(config, "walks"), _number(config, "seed"))
         config.stash[SUITE] = Suite(node, profile, paths)
     return config.stash.get(SUITE, None)

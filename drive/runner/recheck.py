@@ -14,14 +14,14 @@ from tidegauge.drive.runner.explain import Suspect, decisions, explanations
 from tidegauge.drive.runner.player import play, reference
 from tidegauge.drive.runner.rechecked import MOST, Rechecked
 from tidegauge.drive.runner.text import story
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 UNEXPLAINED = "no known bug"
 
 
 def recheck(node: TranscriptNode, profile: str | None = None, fault: str | None = None) -> Rechecked[BrokerCase]:
     """Hold a transcript against a generation, by default the one whose paths it has; `fault` puts a known bug in."""
-    expected = named(profile or node.profile)
+    expected = profile_named(profile or node.profile)
     start = bug_named(fault)._replace(right=expected).start() if fault else reference(expected)
     began = time.monotonic()
     played = play(node, node.cases, start)

@@ -6,7 +6,7 @@ from tidegauge.drive.contract import CaseT
 from tidegauge.drive.runner.transcript import RecordedNode
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import Profile
-from tidegauge.impl.releases import RELEASE, named, version_of
+from tidegauge.impl.releases import RELEASE, parse_release, profile_named
 
 FOLDER = Path(__file__).resolve().parent.parent / "transcripts"
 
@@ -38,13 +38,13 @@ def release_of(node: RecordedNode[CaseT]) -> str:
 
 def profile_of(node: RecordedNode[CaseT]) -> Profile:
     """What that release does."""
-    return named(node.profile)
+    return profile_named(node.profile)
 
 
 def releases(folder: Path = FOLDER, kind: str = BROKER) -> list[str]:
     """Whose transcripts a folder has, oldest release first."""
     names = (place.name.removeprefix(f"{kind}-").removesuffix(".gz") for place in folder.glob(f"{kind}-*.gz"))
-    return sorted(names, key=version_of)
+    return sorted(names, key=parse_release)
 
 
 def places(folder: Path = FOLDER, kind: str = BROKER) -> list[Path]:

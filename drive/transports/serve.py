@@ -14,7 +14,7 @@ from tidegauge.drive.broker.state import Held, report
 from tidegauge.drive.contract import frozen
 from tidegauge.drive.runner.player import given, reference
 from tidegauge.drive.transports.lines import json_line
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--profile", default="fetch-truncation")
     parser.add_argument("--fault", help="a bug of drive.bugs: the broker is of the generation that differs by it")
     args = parser.parse_args()
-    start = bug_named(args.fault).start() if args.fault else reference(named(args.profile))
+    start = bug_named(args.fault).start() if args.fault else reference(profile_named(args.profile))
     write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
     sys.stdin.readline()
     can, reports = sorted(EVERYTHING.can), sorted(EVERYTHING.reports)

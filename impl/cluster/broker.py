@@ -18,11 +18,11 @@ from tidegauge.impl.messages import (
     FetchRequest,
     FetchResponse,
     FetchResponseInFlight,
+    FollowerRequest,
     ListOffsets,
     Metadata,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
-    Request,
 )
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import fetcher as fetcher_
@@ -63,7 +63,7 @@ class Broker(NamedTuple):
         return self.up and self.partition.is_leader
 
 
-def settled(broker: Broker) -> Broker:
+def settle(broker: Broker) -> Broker:
     """The broker without what only a clock, the disk or a waiting client would read: rule 2 of this file."""
     partition = broker.partition
     remotes = tuple(Replica(r.broker_id, r.log_end, broker_epoch=_of_a_fetch(r)) for r in partition.remotes)
@@ -85,7 +85,7 @@ def _fetched(setup: Setup, broker: Broker, fetcher: Fetcher) -> Broker:
     if entry is not None:
         known = entry.lag is not None and not setup.profile.keeps_last_epoch
         entry = entry._replace(lag=0 if known else None)
-    return settled(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=entry))
+    return settle(broker._replace(partition=broker.partition._replace(log=fetcher.log), entry=entry))
 
 
 def _of_a_fetch(replica: Replica) -> int | None:
@@ -109,7 +109,7 @@ def become_leader(setup: Setup, broker: Broker, image: Controller, metadata: Met
         metadata,
         NOW,
     )
-    return settled(Broker(partition, incarnation=broker.incarnation))
+    return settle(Broker(partition, incarnation=broker.incarnation))
 
 
 def become_follower(setup: Setup, broker: Broker, image: Controller, *, truncates: bool = True) -> Broker:
@@ -121,7 +121,7 @@ def become_follower(setup: Setup, broker: Broker, image: Controller, *, truncate
     """
     partition, restart = partition_.make_follower(broker.partition, image.leader, image.leader_epoch, image.partition_epoch)
     if not restart:
-        return settled(broker._replace(partition=partition))
+        return settle(broker._replace(partition=partition))
     fetcher = fetcher_.add_partition(
         setup, Fetcher(partition.log), image.leader_epoch, fetcher_.initial_fetch_offset(setup, partition.log)
     )
@@ -137,13 +137,13 @@ def become_follower(setup: Setup, broker: Broker, image: Controller, *, truncate
 # Leader
 
 
-def append(setup: Setup, broker: Broker, metadata: Metadata, acks: int = 1) -> Broker:
+def append_record(setup: Setup, broker: Broker, metadata: Metadata, acks: int = 1) -> Broker:
     """A producer's batch of one record; with acks=all (-1) it may be refused, and nothing is appended."""
     partition, _, _ = partition_.append_records_to_leader(setup, broker.partition, 1, acks, metadata, NOW)
-    return settled(broker._replace(partition=partition))
+    return settle(broker._replace(partition=partition))
 
 
-def serve(
+def serve_fetch(
     setup: Setup, broker: Broker, request: FetchRequest, metadata: Metadata, max_records: int
 ) -> tuple[Broker, FetchResponseInFlight | None]:
     """Handle a fetch. None: refused, the follower will ask again.
@@ -161,7 +161,7 @@ def serve(
     elif response.is_diverging:
         response = FetchResponse(NONE, diverging_epoch=response.diverging_epoch, diverging_end=response.diverging_end)
     in_flight = FetchResponseInFlight(request.current_leader_epoch, request.fetch_offset, response, offsets)
-    return settled(broker._replace(partition=partition)), in_flight
+    return settle(broker._replace(partition=partition)), in_flight
 
 
 def serve_epoch(setup: Setup, broker: Broker, request: OffsetsForLeaderEpochRequest) -> OffsetsForLeaderEpochResponse | None:
@@ -174,14 +174,14 @@ def serve_epoch(setup: Setup, broker: Broker, request: OffsetsForLeaderEpochRequ
     return OffsetsForLeaderEpochResponse(request.current_leader_epoch, epoch, end) if error == NONE else None
 
 
-def lagging(setup: Setup, broker: Broker) -> tuple[int, ...]:
+def lagging_members(setup: Setup, broker: Broker) -> tuple[int, ...]:
     """ISR members whose lag time may have run out."""
     return isr.out_of_sync_replicas(setup, broker.partition, NOW) if broker.up else ()
 
 
 def shrink_isr(broker: Broker, out_of_sync: tuple[int, ...]) -> Broker:
     """Propose an ISR without `out_of_sync`."""
-    return settled(broker._replace(partition=isr.prepare_isr_shrink(broker.partition, out_of_sync)))
+    return settle(broker._replace(partition=isr.prepare_isr_shrink(broker.partition, out_of_sync)))
 
 
 def handle_alter_partition_response(
@@ -191,14 +191,14 @@ def handle_alter_partition_response(
     partition, _ = isr.handle_alter_partition_response(
         setup, broker.partition, broker.partition.state, response, metadata, NOW
     )
-    return settled(broker._replace(partition=partition))
+    return settle(broker._replace(partition=partition))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Follower
 
 
-def next_request(setup: Setup, broker: Broker) -> Request | None:
+def next_request(setup: Setup, broker: Broker) -> FollowerRequest | None:
     """What the fetcher thread would send now: a truncating entry asks where its last epoch ends."""
     if not broker.up or broker.entry is None:
         return None
@@ -223,7 +223,7 @@ def is_truncating(setup: Setup, broker: Broker, *, alone: bool) -> bool:
     return asks or (alone and waiting.entry is not None and waiting.entry.truncating)
 
 
-def truncated_alone(setup: Setup, broker: Broker) -> Broker:
+def truncate_alone(setup: Setup, broker: Broker) -> Broker:
     """The next loop of a fetcher thread that waits for no response. AbstractFetcherThread#doWork truncates, then fetches."""
     fetcher = fetcher_.maybe_truncate_alone(setup, Fetcher(broker.partition.log, broker.entry))
     return _fetched(setup, broker, fetcher)
@@ -263,9 +263,9 @@ def delete_records(setup: Setup, broker: Broker, start: int) -> Broker:
     """DeleteRecords at a leader, retention elsewhere; raises OffsetOutOfRangeError above the high watermark."""
     if broker.leads:
         partition, _, _ = partition_.delete_records(setup, broker.partition, start)
-        return settled(broker._replace(partition=partition))
+        return settle(broker._replace(partition=partition))
     log, _ = log_.maybe_increment_log_start(setup, broker.partition.log, start)
-    return settled(broker._replace(partition=broker.partition._replace(log=log)))
+    return settle(broker._replace(partition=broker.partition._replace(log=log)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -274,10 +274,10 @@ def delete_records(setup: Setup, broker: Broker, start: int) -> Broker:
 
 def crash(setup: Setup, broker: Broker, checkpointed_hw: int, kept: int) -> Broker:
     """The process dies, and nothing from `kept` on was flushed; the value already is what a restart will load from disk."""
-    return with_checkpoint(setup, died(setup, broker, kept), checkpointed_hw)
+    return with_checkpoint(setup, kill(setup, broker, kept), checkpointed_hw)
 
 
-def died(setup: Setup, broker: Broker, kept: int) -> Broker:
+def kill(setup: Setup, broker: Broker, kept: int) -> Broker:
     """The same before a checkpoint is looked at: a log is loaded once, however many high watermarks it may come with."""
     log = log_loader.load(setup, log_loader.lose_tail(broker.partition.log, kept), log_start=broker.partition.log.start)
     return Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation)
@@ -286,7 +286,7 @@ def died(setup: Setup, broker: Broker, kept: int) -> Broker:
 def with_checkpoint(setup: Setup, dead: Broker, checkpointed_hw: int) -> Broker:
     """A broker that died, and the high watermark that was checkpointed last."""
     log = log_loader.apply_checkpoint(setup, dead.partition.log, checkpointed_hw)
-    return settled(dead._replace(partition=dead.partition._replace(log=log)))
+    return settle(dead._replace(partition=dead.partition._replace(log=log)))
 
 
 def stop(setup: Setup, broker: Broker) -> Broker:
@@ -295,7 +295,7 @@ def stop(setup: Setup, broker: Broker) -> Broker:
     log = log_loader.load(setup, broker.partition.log, log_start=start, clean=True)
     log = log_loader.apply_checkpoint(setup, log, broker.partition.log.hw)
     stopped = Broker(Partition(broker.partition.broker_id, log), up=False, incarnation=broker.incarnation)
-    return settled(stopped._replace(stopped_cleanly=True))
+    return settle(stopped._replace(stopped_cleanly=True))
 
 
 def lose_disk(broker: Broker) -> Broker:
@@ -308,7 +308,7 @@ def restart(broker: Broker) -> Broker:
     return broker._replace(up=True, stopped_cleanly=False)
 
 
-def outdate(broker: Broker, other: int) -> Broker:
+def outdate_proposal(broker: Broker, other: int) -> Broker:
     """`other` has registered again: the broker epoch of it in a pending proposal is an earlier one."""
     state = broker.partition.state
     if not state.is_inflight or other not in state.proposed_isr or other in state.outdated:

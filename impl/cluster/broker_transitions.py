@@ -14,29 +14,31 @@ from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.cluster.controller_transitions import register_transitions
 from tidegauge.impl.cluster.transitions import (
     BoundedModel,
-    Row,
+    NetworkRow,
     Transition,
-    all_at_once,
-    exposed,
+    collect_transitions,
+    exposed_epochs,
     mask,
-    metadata_of,
-    only,
-    uncounted,
+    metadata_cache,
+    with_only,
+    without_partition_epoch,
 )
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.replica import isr
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, UNDEFINED
 
 
-@all_at_once
+@collect_transitions
 def own_transitions(model: BoundedModel, b: int, broker: Broker, may_crash: bool) -> Iterator[Transition]:
     """LeaderAppend, ShrinkIsr, Crash (with ELR Stop, CrashAndLose), DeleteRecords: read the broker alone."""
     setup, log = model.setup, broker.partition.log
     if broker.leads and log.end < model.bounds.max_log:
-        after = broker_.append(setup, broker, metadata_of(model, False), acks=-1 if model.bounds.max_waiting else 1)
+        after = broker_.append_record(
+            setup, broker, metadata_cache(model, False), acks=-1 if model.bounds.max_waiting else 1
+        )
         if after.partition.log.end > log.end:
-            yield Transition(("LeaderAppend", b), b, after, exposed=exposed(after))
-    for out_of_sync in _subsets(broker_.lagging(setup, broker)):
+            yield Transition(("LeaderAppend", b), b, after, exposed=exposed_epochs(after))
+    for out_of_sync in _subsets(broker_.lagging_members(setup, broker)):
         yield Transition(("ShrinkIsr", b, mask(out_of_sync)), b, broker_.shrink_isr(broker, out_of_sync))
     if may_crash and broker.up:
         yield from _stops(model, b, broker)
@@ -51,7 +53,7 @@ def _stops(model: BoundedModel, b: int, broker: Broker) -> Iterator[Transition]:
         yield Transition(("Stop", b), b, broker_.stop(model.setup, broker))
     first_kept = log.start if elr and model.bounds.loses_tails else log.end
     for kept in range(first_kept, log.end + 1):
-        dead = broker_.died(model.setup, broker, kept)
+        dead = broker_.kill(model.setup, broker, kept)
         for hw in range(log.start, min(log.hw, kept) + 1):
             label = ("CrashAndLose" if elr else "Crash", b, hw, kept)
             yield Transition(label, b, broker_.with_checkpoint(model.setup, dead, hw))
@@ -62,8 +64,10 @@ def _subsets(members: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         yield from combinations(members, size)
 
 
-@all_at_once
-def image_transitions(model: BoundedModel, b: int, broker: Broker, row: Row, image: Controller) -> Iterator[Transition]:
+@collect_transitions
+def image_transitions(
+    model: BoundedModel, b: int, broker: Broker, row: NetworkRow, image: Controller
+) -> Iterator[Transition]:
     """BecomeLeader, BecomeFollower, Restart or Register, AlterPartition: read the broker and the controller."""
     partition = broker.partition
     if not broker.up:
@@ -80,15 +84,15 @@ def image_transitions(model: BoundedModel, b: int, broker: Broker, row: Row, ima
         yield from _alter_partition(model, b, broker, image)
 
 
-def role_change(model: BoundedModel, b: int, broker: Broker, row: Row, image: Controller) -> Iterator[Transition]:
+def role_change(model: BoundedModel, b: int, broker: Broker, row: NetworkRow, image: Controller) -> Iterator[Transition]:
     """BecomeLeader, BecomeFollower: what a registration that is news makes of a broker that is up."""
     if image.leader == b and b in image.live:
-        after = broker_.become_leader(model.setup, broker, image, metadata_of(model, False))
-        yield Transition(("BecomeLeader", b), b, after, exposed=exposed(after))
+        after = broker_.become_leader(model.setup, broker, image, metadata_cache(model, False))
+        yield Transition(("BecomeLeader", b), b, after, exposed=exposed_epochs(after))
     elif image.leader != b and (b in image.live or broker.partition.leader_epoch != UNDEFINED):
         after = broker_.become_follower(model.setup, broker, image, truncates=not model.bounds.thread_truncates)
         if after.source != UNDEFINED and row[after.source] is None:
-            row = only(row, after.source, broker_.next_request(model.setup, after))
+            row = with_only(row, after.source, broker_.next_request(model.setup, after))
         yield Transition(("BecomeFollower", b), b, after, row)
 
 
@@ -100,9 +104,9 @@ def _alter_partition(model: BoundedModel, b: int, broker: Broker, image: Control
         request = request._replace(partition_epoch=image.partition_epoch - 1)
     changed, response = controller_.alter_partition(model.setup, image, request)
     if response.error == NONE and changed.leader_epoch <= model.bounds.max_epoch:
-        yield Transition((action, b), b, controller=uncounted(changed))
+        yield Transition((action, b), b, controller=without_partition_epoch(changed))
     elif response.error == INELIGIBLE_REPLICA:
-        after = broker_.handle_alter_partition_response(model.setup, broker, response, metadata_of(model, False))
+        after = broker_.handle_alter_partition_response(model.setup, broker, response, metadata_cache(model, False))
         yield Transition((action, b), b, after)
 
 

@@ -17,17 +17,17 @@ from collections.abc import Iterator
 
 from tidegauge.impl.client_messages import Isolation
 from tidegauge.impl.cluster.broker import Broker
-from tidegauge.impl.cluster.transitions import BoundedModel, Produced, Transition, all_at_once
+from tidegauge.impl.cluster.transitions import AwaitedRecord, BoundedModel, Transition, collect_transitions
 from tidegauge.impl.messages import FetchRequest
 from tidegauge.impl.replica import isr, partition
 from tidegauge.impl.rules import NONE, UNDEFINED
 
-Waiting = tuple[Produced, ...]
+AwaitedRecords = tuple[AwaitedRecord, ...]
 """The records that a broker's clients wait for, oldest first."""
 
 
-@all_at_once
-def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: Waiting) -> Iterator[Transition]:
+@collect_transitions
+def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: AwaitedRecords) -> Iterator[Transition]:
     """AnswerProduce, Read: read the broker and who waits at it."""
     setup, now = model.setup, broker.partition
     for at, (end, epoch) in enumerate(waiting):
@@ -44,6 +44,6 @@ def client_transitions(model: BoundedModel, b: int, broker: Broker, waiting: Wai
             yield Transition(("Read", b, response.hw, response.records[-1].last + 1), b)
 
 
-def may_read_metadata(broker: Broker, waiting: Waiting) -> bool:
+def may_read_metadata(broker: Broker, waiting: AwaitedRecords) -> bool:
     """Whether nobody waits for this broker to say that it leads no more."""
     return broker.leads or not waiting

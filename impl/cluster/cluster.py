@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.broker_transitions import image_transitions, own_transitions
-from tidegauge.impl.cluster.client_transitions import Waiting, client_transitions, may_read_metadata
+from tidegauge.impl.cluster.client_transitions import AwaitedRecords, client_transitions, may_read_metadata
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.cluster.controller_transitions import controller_transitions
 from tidegauge.impl.cluster.message_transitions import follower_transitions, serve_transitions
@@ -26,15 +26,15 @@ from tidegauge.impl.cluster.transitions import (
     BoundedModel,
     Bounds,
     Label,
-    Row,
+    NetworkRow,
     Transition,
-    committed_with,
+    bounded_model,
+    empty_row,
+    extend_committed,
     mask,
-    metadata_of,
-    model_of,
-    nothing,
+    metadata_cache,
     record_epochs,
-    with_slot,
+    with_message,
     without_requests_to,
 )
 from tidegauge.impl.errors import UsageError
@@ -56,14 +56,14 @@ class Cluster(NamedTuple):
 
     model: BoundedModel
     brokers: tuple[Broker, ...]
-    network: tuple[Row, ...]
+    network: tuple[NetworkRow, ...]
     controller: Controller
     committed: tuple[int, ...] = ()
     crashes: int = 0
-    copies: tuple[Row, ...] = ()
+    copies: tuple[NetworkRow, ...] = ()
     duplicates: int = 0
     lost_disks: int = 0
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[AwaitedRecords, ...] = ()
     deleted: int = 0
     acked: tuple[tuple[int, int], ...] = ()
 
@@ -75,7 +75,7 @@ class Caller:
         """The moves `function` finds."""
         return function(*args)
 
-    def row(self, function: Callable[..., Row], *args: Any) -> Row:
+    def row(self, function: Callable[..., NetworkRow], *args: Any) -> NetworkRow:
         """The row `function` builds."""
         return function(*args)
 
@@ -89,14 +89,14 @@ DIRECT = Caller()
 
 def initial(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> Cluster:
     """Broker 0 leads in epoch 0, every broker is in the ISR, up and informed; logs are empty."""
-    model = model_of(bounds, profile, rules)
+    model = bounded_model(bounds, profile, rules)
     everybody = tuple(range(bounds.brokers))
     incarnation = broker_.REGISTERED if model.counts_incarnations else UNDEFINED
     incarnations = (incarnation,) * bounds.brokers if model.counts_incarnations else ()
     controller = Controller(everybody, 0, 0, everybody, everybody, incarnations=incarnations)
     loaded = (Broker(Partition(b), incarnation=incarnation) for b in everybody)
     brokers = tuple(
-        broker_.become_leader(model.setup, broker, controller, metadata_of(model, True))
+        broker_.become_leader(model.setup, broker, controller, metadata_cache(model, True))
         if broker.partition.broker_id == 0
         else broker_.become_follower(model.setup, broker, controller)
         for broker in loaded
@@ -151,10 +151,10 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
     if transition.broker is not None:
         brokers = _put(brokers, b, transition.broker)
         if len(transition.exposed) > len(committed):
-            committed = call.value(committed_with, committed, transition.exposed)
+            committed = call.value(extend_committed, committed, transition.exposed)
         if transition.answered != UNDEFINED:
             f = transition.answered
-            network = _put(network, f, call.row(with_slot, network[f], b, transition.response))
+            network = _put(network, f, call.row(with_message, network[f], b, transition.response))
         elif transition.label[0] in STOPS:
             crashes += 1
             network, copies = after_crash(network, b, call), after_crash(copies, b, call)
@@ -163,14 +163,14 @@ def apply(cluster: Cluster, transition: Transition, call: Caller = DIRECT) -> Cl
             appended = transition.broker.partition
             waiting = _put(waiting, b, (*waiting[b], (appended.log.end, appended.leader_epoch)))
         elif transition.label[0] in STARTS and model.counts_incarnations:
-            brokers = tuple(call.value(broker_.outdate, broker, b) for broker in brokers)
+            brokers = tuple(call.value(broker_.outdate_proposal, broker, b) for broker in brokers)
         elif transition.label[0] == "DeleteRecords":
             deleted = max(deleted, transition.label[2])
         elif transition.label[0] == "LoseDisk":
             lost_disks += 1
         elif transition.consumed != UNDEFINED:
             f = transition.consumed
-            copies = _put(copies, f, call.row(with_slot, copies[f], b, None))
+            copies = _put(copies, f, call.row(with_message, copies[f], b, None))
     if transition.waiting is not None:
         waiting = _put(waiting, b, transition.waiting)
     if transition.acked is not None:
@@ -191,10 +191,10 @@ def _put(values: tuple[Any, ...], at: int, value: Any) -> tuple[Any, ...]:
     return (*values[:at], value, *values[at + 1 :])
 
 
-def after_crash(network: tuple[Row, ...], b: int, call: Caller) -> tuple[Row, ...]:
+def after_crash(network: tuple[NetworkRow, ...], b: int, call: Caller) -> tuple[NetworkRow, ...]:
     """What b sent or waited for is gone, and the requests it had not read; answers it had sent are not."""
     return tuple(
-        call.row(nothing, row) if f == b else call.row(without_requests_to, row, b) for f, row in enumerate(network)
+        call.row(empty_row, row) if f == b else call.row(without_requests_to, row, b) for f, row in enumerate(network)
     )
 
 
@@ -225,7 +225,7 @@ __all__ = [
     "Caller",
     "Cluster",
     "Label",
-    "Row",
+    "NetworkRow",
     "Transition",
     "actions",
     "apply",

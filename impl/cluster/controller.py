@@ -10,9 +10,9 @@ Rules of this file
 
 from typing import NamedTuple
 
-from tidegauge.impl.control.alter_partition import validate
-from tidegauge.impl.control.partition_change import ChangeRequest, Election, build
-from tidegauge.impl.control.partition_registration import PartitionRegistration, merge
+from tidegauge.impl.control.alter_partition import validate_proposal
+from tidegauge.impl.control.partition_change import ChangeRequest, Election, build_change
+from tidegauge.impl.control.partition_registration import PartitionRegistration, merge_change
 from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -53,10 +53,10 @@ def _changed(
     """What PartitionChangeBuilder makes of a request while `live` may lead; the same value when nothing changes."""
     before = _registration(controller, preference)
     min_isr = min(setup.min_insync_replicas, len(preference))
-    changed = build(setup.profile, before, request, live.__contains__, min_isr)
+    changed = build_change(setup.profile, before, request, live.__contains__, min_isr)
     if changed is None:
         return controller if live == controller.live else controller._replace(live=live)
-    after = merge(before, changed)
+    after = merge_change(before, changed)
     return controller._replace(
         leader=after.leader,
         leader_epoch=after.leader_epoch,
@@ -139,7 +139,7 @@ def alter_partition(
     def eligible(broker: int, meant: int) -> bool:
         return broker in controller.live and (not epochs or meant in {UNDEFINED, epochs[broker]})
 
-    error = validate(_registration(controller, controller.assignment), request.broker_id, request, eligible)
+    error = validate_proposal(_registration(controller, controller.assignment), request.broker_id, request, eligible)
     if error != NONE:
         return controller, AlterPartitionResponse(error)
     controller = _changed(setup, controller, CLEANLY._replace(isr=request.isr), controller.live, controller.assignment)

@@ -13,10 +13,10 @@ from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster import controller as controller_
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.controller import Controller
-from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN, BoundedModel, Label, Transition, uncounted
+from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN, BoundedModel, Label, Transition, without_partition_epoch
 from tidegauge.impl.rules import UNDEFINED
 
-Changes = Iterator[tuple[Label, Controller]]
+ControllerChanges = Iterator[tuple[Label, Controller]]
 
 
 def controller_transitions(model: BoundedModel, image: Controller, up: int) -> tuple[Transition, ...]:
@@ -38,14 +38,14 @@ def register_transitions(model: BoundedModel, b: int, broker: Broker, image: Con
     return tuple(Transition(label, b, up, controller=changed) for label, changed in _within(model, changes))
 
 
-def _within(model: BoundedModel, changes: Iterable[tuple[Label, Controller]]) -> Changes:
+def _within(model: BoundedModel, changes: Iterable[tuple[Label, Controller]]) -> ControllerChanges:
     """Each change once, without the partition epoch and as far as leader epochs go."""
     for label, changed in dict(changes).items():
         if changed.leader_epoch <= model.bounds.max_epoch:
-            yield label, uncounted(changed)
+            yield label, without_partition_epoch(changed)
 
 
-def _sessions(model: BoundedModel, image: Controller, up: int) -> Changes:
+def _sessions(model: BoundedModel, image: Controller, up: int) -> ControllerChanges:
     setup, suffix = model.setup, "Elr" if model.setup.profile.elr else "Broker"
     for b in image.assignment:
         runs = bool(up >> b & 1)
@@ -58,7 +58,7 @@ def _sessions(model: BoundedModel, image: Controller, up: int) -> Changes:
                 yield (f"Unfence{suffix}", b, _elected(image, changed)), changed
 
 
-def _elections(model: BoundedModel, image: Controller) -> Changes:
+def _elections(model: BoundedModel, image: Controller) -> ControllerChanges:
     setup, resort = model.setup, model.bounds.last_resort
     for preference in _preferences(image):
         if image.leader != UNDEFINED:

@@ -9,60 +9,65 @@ from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.transitions import (
     BoundedModel,
-    Row,
+    NetworkRow,
     Transition,
-    all_at_once,
-    automatic,
-    exposed,
-    metadata_of,
-    only,
-    with_slot,
+    collect_transitions,
+    exposed_epochs,
+    follow_up_request,
+    metadata_cache,
+    with_message,
+    with_only,
 )
 from tidegauge.impl.messages import (
     FetchRequest,
     FetchResponseInFlight,
+    FollowerRequest,
+    LeaderResponse,
     Metadata,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
-    Request,
-    Response,
 )
 from tidegauge.impl.rules import OFFSET_OUT_OF_RANGE, UNDEFINED
 
 
-@all_at_once
-def follower_transitions(model: BoundedModel, f: int, broker: Broker, row: Row) -> Iterator[Transition]:
+@collect_transitions
+def follower_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow) -> Iterator[Transition]:
     """What the fetcher thread does by itself, and what a response does: read the follower and what is in flight for it."""
     if broker.source != UNDEFINED and row[broker.source] is None:
         yield from _thread_transitions(model, f, broker, row)
     for leader, response in enumerate(row):
         if isinstance(response, FetchResponseInFlight | OffsetsForLeaderEpochResponse):
-            after = take(model, broker, leader, response)
+            after = receive_response(model, broker, leader, response)
             yield Transition(
-                (action_of(response), f, leader), f, after, with_slot(row, leader, automatic(model, after, leader))
+                (consuming_action(response), f, leader),
+                f,
+                after,
+                with_message(row, leader, follow_up_request(model, after, leader)),
             )
-            yield Transition(("LoseResponse", f, leader), f, row=with_slot(row, leader, automatic(model, broker, leader)))
+            yield Transition(
+                ("LoseResponse", f, leader), f, row=with_message(row, leader, follow_up_request(model, broker, leader))
+            )
 
 
-def _thread_transitions(model: BoundedModel, f: int, broker: Broker, row: Row) -> Iterator[Transition]:
+def _thread_transitions(model: BoundedModel, f: int, broker: Broker, row: NetworkRow) -> Iterator[Transition]:
     """SendFetch, SendEpochRequest, TruncateToHighWatermark: the thread waits for no response."""
-    after = broker_.truncated_alone(model.setup, broker)
+    after = broker_.truncate_alone(model.setup, broker)
     request = broker_.next_request(model.setup, after)
     if after != broker:
-        yield Transition(("TruncateToHighWatermark", f), f, after, only(row, after.source, request))
+        yield Transition(("TruncateToHighWatermark", f), f, after, with_only(row, after.source, request))
     elif request is not None:
         action = "SendFetch" if isinstance(request, FetchRequest) else "SendEpochRequest"
-        yield Transition((action, f), f, row=only(row, broker.source, request))
+        yield Transition((action, f), f, row=with_only(row, broker.source, request))
 
 
-def take(model: BoundedModel, broker: Broker, leader: int, response: Response) -> Broker:
+def receive_response(model: BoundedModel, broker: Broker, leader: int, response: LeaderResponse) -> Broker:
     """The follower once a response has reached it."""
     if isinstance(response, FetchResponseInFlight):
         return broker_.handle_fetch_response(model.setup, broker, leader, response)
     return broker_.handle_offsets_for_leader_epoch_response(model.setup, broker, leader, response)
 
 
-def action_of(response: Response) -> str:
+def consuming_action(response: LeaderResponse) -> str:
     """Which action consumes it."""
     if isinstance(response, OffsetsForLeaderEpochResponse):
         return "HandleEpochResponse"
@@ -76,14 +81,14 @@ def serve_transitions(
     leader: int,
     broker: Broker,
     f: int,
-    request: Request,
+    request: FollowerRequest,
     incarnations: tuple[int, ...] = (),
 ) -> tuple[Transition, ...]:
     """HandleFetch, HandleEpochRequest: read the leader, one request, and the broker epochs in the metadata cache."""
     if isinstance(request, OffsetsForLeaderEpochRequest):
         response = broker_.serve_epoch(model.setup, broker, request)
         return (Transition(("HandleEpochRequest", leader, f), leader, broker, answered=f, response=response),)
-    out, may_join = (metadata_of(model, eligible, incarnations) for eligible in (False, True))
+    out, may_join = (metadata_cache(model, eligible, incarnations) for eligible in (False, True))
     return _serve_fetch(model, leader, broker, f, request, out, may_join)
 
 
@@ -97,11 +102,13 @@ def _serve_fetch(
     may_join: Metadata,
 ) -> tuple[Transition, ...]:
     """Whether the follower may join the ISR is the metadata cache's word."""
-    after, response = broker_.serve(model.setup, broker, request, out, model.bounds.max_fetch)
-    kept = Transition(("HandleFetch", leader, f, 0), leader, after, exposed=exposed(after), answered=f, response=response)
-    joined, response = broker_.serve(model.setup, broker, request, may_join, model.bounds.max_fetch)
+    after, response = broker_.serve_fetch(model.setup, broker, request, out, model.bounds.max_fetch)
+    kept = Transition(
+        ("HandleFetch", leader, f, 0), leader, after, exposed=exposed_epochs(after), answered=f, response=response
+    )
+    joined, response = broker_.serve_fetch(model.setup, broker, request, may_join, model.bounds.max_fetch)
     if joined.partition.state == after.partition.state:
         return (kept,)
     return kept, Transition(
-        ("HandleFetch", leader, f, 1), leader, joined, exposed=exposed(joined), answered=f, response=response
+        ("HandleFetch", leader, f, 1), leader, joined, exposed=exposed_epochs(joined), answered=f, response=response
     )

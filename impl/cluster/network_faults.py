@@ -17,27 +17,27 @@ from collections.abc import Iterator
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.message_transitions import serve_transitions
-from tidegauge.impl.cluster.transitions import BoundedModel, Label, Row, Transition, all_at_once, with_slot
-from tidegauge.impl.messages import FetchRequest, OffsetsForLeaderEpochRequest, Request
+from tidegauge.impl.cluster.transitions import BoundedModel, Label, NetworkRow, Transition, collect_transitions, with_message
+from tidegauge.impl.messages import FetchRequest, FollowerRequest, OffsetsForLeaderEpochRequest
 from tidegauge.impl.rules import UNDEFINED
 
 
-def duplicate_transitions(f: int, row: Row, copies: Row) -> tuple[Transition, ...]:
+def duplicate_transitions(f: int, row: NetworkRow, copies: NetworkRow) -> tuple[Transition, ...]:
     """Duplicate: a request in flight will arrive once more; one copy at a time between a follower and a leader."""
     return tuple(
-        Transition(("Duplicate", f, leader), f, copies=with_slot(copies, leader, message))
+        Transition(("Duplicate", f, leader), f, copies=with_message(copies, leader, message))
         for leader, message in enumerate(row)
         if isinstance(message, FetchRequest | OffsetsForLeaderEpochRequest) and copies[leader] is None
     )
 
 
-@all_at_once
+@collect_transitions
 def copy_transitions(
     model: BoundedModel,
     leader: int,
     broker: Broker,
     f: int,
-    copies: Row,
+    copies: NetworkRow,
     incarnations: tuple[int, ...],
 ) -> Iterator[Transition]:
     """HandleDuplicate: the leader does with a copy what it does with any request; the response is lost."""
@@ -49,7 +49,7 @@ def copy_transitions(
             yield served._replace(label=label, answered=UNDEFINED, response=None, consumed=f)
 
 
-def _asked(request: Request) -> Label:
+def _asked(request: FollowerRequest) -> Label:
     """What of the request the label tells: (epoch, offset, last epoch), or (epoch, -1, epoch asked about)."""
     if isinstance(request, OffsetsForLeaderEpochRequest):
         return request.current_leader_epoch, UNDEFINED, request.leader_epoch

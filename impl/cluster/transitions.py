@@ -13,17 +13,24 @@ from typing import Any, NamedTuple, ParamSpec
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import Broker
 from tidegauge.impl.cluster.controller import Controller
-from tidegauge.impl.messages import BrokerState, FetchRequest, Message, Metadata, OffsetsForLeaderEpochRequest, Response
+from tidegauge.impl.messages import (
+    BrokerState,
+    FetchRequest,
+    LeaderResponse,
+    Message,
+    Metadata,
+    OffsetsForLeaderEpochRequest,
+)
 from tidegauge.impl.profiles import Profile, Rules, Setup
 from tidegauge.impl.rules import UNDEFINED
 
 Label = tuple[Any, ...]
 """("HandleFetch", leader, follower, expand) and the like."""
 
-Row = tuple[Message, ...]
+NetworkRow = tuple[Message, ...]
 """What is in flight between one follower and each leader."""
 
-Produced = tuple[int, int]
+AwaitedRecord = tuple[int, int]
 """A record that a producer waits for: where it ends, which is all that the broker remembers; its epoch, which is a ghost."""
 
 
@@ -82,21 +89,21 @@ class Transition(NamedTuple):
     label: Label
     actor: int = UNDEFINED
     broker: Broker | None = None
-    row: Row | None = None
+    row: NetworkRow | None = None
     controller: Controller | None = None
     exposed: tuple[int, ...] = ()
     answered: int = UNDEFINED
-    response: Response | None = None
-    copies: Row | None = None
+    response: LeaderResponse | None = None
+    copies: NetworkRow | None = None
     consumed: int = UNDEFINED
-    waiting: tuple[Produced, ...] | None = None
+    waiting: tuple[AwaitedRecord, ...] | None = None
     acked: tuple[int, int] | None = None
 
 
 Arguments = ParamSpec("Arguments")
 
 
-def all_at_once(found: Callable[Arguments, Iterator[Transition]]) -> Callable[Arguments, tuple[Transition, ...]]:
+def collect_transitions(found: Callable[Arguments, Iterator[Transition]]) -> Callable[Arguments, tuple[Transition, ...]]:
     """Moves that are found one by one as a value: a caller may remember it."""
 
     @wraps(found)
@@ -106,7 +113,7 @@ def all_at_once(found: Callable[Arguments, Iterator[Transition]]) -> Callable[Ar
     return transitions
 
 
-def model_of(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> BoundedModel:
+def bounded_model(bounds: Bounds, profile: Profile, rules: Rules | None = None) -> BoundedModel:
     """A model whose lag limit is below any time: every member that is behind may be found lagging.
 
     Partition epochs are not counted, so metadata of an equal one has to be read.
@@ -121,7 +128,7 @@ def mask(brokers: Iterable[int]) -> int:
     return sum(1 << b for b in brokers)
 
 
-def metadata_of(model: BoundedModel, eligible: bool, incarnations: tuple[int, ...] = ()) -> Metadata:
+def metadata_cache(model: BoundedModel, eligible: bool, incarnations: tuple[int, ...] = ()) -> Metadata:
     """A metadata cache in which everybody may join the ISR, or nobody; broker epochs where somebody counts them."""
     epochs = incarnations or (UNDEFINED,) * model.bounds.brokers
     return tuple(BrokerState(b, fenced=not eligible, epoch=epoch) for b, epoch in enumerate(epochs))
@@ -136,18 +143,18 @@ def record_epochs(broker: Broker) -> tuple[int, ...]:
     return tuple(epochs)
 
 
-def exposed(broker: Broker) -> tuple[int, ...]:
+def exposed_epochs(broker: Broker) -> tuple[int, ...]:
     """What a leader shows below its high watermark, UNDEFINED for what was deleted."""
     return record_epochs(broker)[: broker.partition.log.hw] if broker.leads else ()
 
 
-def committed_with(committed: tuple[int, ...], shown: tuple[int, ...]) -> tuple[int, ...]:
+def extend_committed(committed: tuple[int, ...], shown: tuple[int, ...]) -> tuple[int, ...]:
     """The longest prefix exposed, which is `shown` now; what was exposed before it was deleted is remembered."""
     remembered = zip(committed, shown[: len(committed)], strict=True)
     return (*(was if epoch == UNDEFINED else epoch for was, epoch in remembered), *shown[len(committed) :])
 
 
-def uncounted(image: Controller) -> Controller:
+def without_partition_epoch(image: Controller) -> Controller:
     """Without the partition epoch, which the explored system does not have."""
     return image._replace(partition_epoch=0)
 
@@ -156,26 +163,26 @@ def uncounted(image: Controller) -> Controller:
 # Messages in flight
 
 
-def with_slot(row: Row, leader: int, message: Message) -> Row:
+def with_message(row: NetworkRow, leader: int, message: Message) -> NetworkRow:
     """Another message between the follower and `leader`."""
     return (*row[:leader], message, *row[leader + 1 :])
 
 
-def only(row: Row, leader: int, message: Message) -> Row:
+def with_only(row: NetworkRow, leader: int, message: Message) -> NetworkRow:
     """A request to a leader drops what is in flight with any other: the old thread's connection is closed."""
     return tuple(message if other == leader else None for other in range(len(row)))
 
 
-def automatic(model: BoundedModel, broker: Broker, leader: int) -> Message:
+def follow_up_request(model: BoundedModel, broker: Broker, leader: int) -> Message:
     """The request that follows as soon as a response from `leader` was consumed or lost."""
     return broker_.next_request(model.setup, broker) if broker.source == leader else None
 
 
-def without_requests_to(row: Row, leader: int) -> Row:
+def without_requests_to(row: NetworkRow, leader: int) -> NetworkRow:
     """`leader` died: what it had not read is gone, what it had answered is not."""
-    return with_slot(row, leader, None) if isinstance(row[leader], FetchRequest | OffsetsForLeaderEpochRequest) else row
+    return with_message(row, leader, None) if isinstance(row[leader], FetchRequest | OffsetsForLeaderEpochRequest) else row
 
 
-def nothing(row: Row) -> Row:
+def empty_row(row: NetworkRow) -> NetworkRow:
     """The follower died."""
     return (None,) * len(row)

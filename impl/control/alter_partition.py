@@ -11,9 +11,15 @@ from functools import partial
 from typing import NamedTuple
 
 from tidegauge.impl.control.partition_change import ChangeRequest
-from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState, merge
+from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState, merge_change
 from tidegauge.impl.control.records import ControllerResult, PartitionChangeRecord
-from tidegauge.impl.control.replication_control import ReplicationControl, by_config, change, has_topic, is_active
+from tidegauge.impl.control.replication_control import (
+    ReplicationControl,
+    change_partition,
+    election_by_config,
+    has_topic,
+    is_active,
+)
 from tidegauge.impl.error_codes import NOT_CONTROLLER, STALE_BROKER_EPOCH
 from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse
 from tidegauge.impl.rules import (
@@ -33,7 +39,7 @@ Eligible = Callable[[int, int], bool]
 """Whether a broker may be in the ISR, given the broker epoch that the leader means: UNDEFINED, or KIP-903."""
 
 
-def validate(
+def validate_proposal(
     partition: PartitionRegistration,
     sender: int,
     proposal: AlterPartitionRequest,
@@ -96,12 +102,12 @@ def _alter_one(control: ReplicationControl, sender: int, proposal: Proposal) -> 
     if partition is None:
         known = has_topic(control, proposal.tp.topic)
         return _refused(UNKNOWN_TOPIC_OR_PARTITION if known else UNKNOWN_TOPIC_ID)
-    error = validate(partition, sender, proposal.isr, partial(_is_eligible, control), proposal.recovery)
+    error = validate_proposal(partition, sender, proposal.isr, partial(_is_eligible, control), proposal.recovery)
     if error != NONE:
         return _refused(error)
-    request = ChangeRequest(proposal.isr.isr, by_config(control, proposal.tp.topic), proposal.recovery)
-    records = change(control, proposal.tp, request)
-    after = merge(partition, records[0].fields) if records else partition
+    request = ChangeRequest(proposal.isr.isr, election_by_config(control, proposal.tp.topic), proposal.recovery)
+    records = change_partition(control, proposal.tp, request)
+    after = merge_change(partition, records[0].fields) if records else partition
     if after.leader != sender:
         return _refused(NEW_LEADER_ELECTED, records)  # the change is made all the same
     response = AlterPartitionResponse(NONE, after.leader_epoch, after.partition_epoch, after.isr)

@@ -12,8 +12,8 @@ Rules of this file
 from tidegauge.impl.control.brokers_to_elrs import partitions_with_broker_in_elr
 from tidegauge.impl.control.records import (
     BrokerRegistrationChangeRecord,
+    ControllerRecord,
     PartitionChangeRecord,
-    Record,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
@@ -27,22 +27,22 @@ from tidegauge.impl.control.replication_control import (
 from tidegauge.impl.errors import IllegalStateError
 from tidegauge.impl.rules import UNDEFINED
 
-Records = tuple[Record, ...]
+ControllerRecords = tuple[ControllerRecord, ...]
 
 
-def broker_fenced(control: ReplicationControl, broker: int) -> Records:
+def broker_fenced(control: ReplicationControl, broker: int) -> ControllerRecords:
     """ReplicationControlManager#handleBrokerFenced."""
     changes = generate_leader_and_isr_updates(control, with_broker_in_isr(control, broker), remove=broker)
     return (*changes, BrokerRegistrationChangeRecord(broker, control.brokers[broker].epoch, fenced=True))
 
 
-def broker_unfenced(control: ReplicationControl, broker: int) -> Records:
+def broker_unfenced(control: ReplicationControl, broker: int) -> ControllerRecords:
     """Any partition without a leader may get one, whoever it is that came back. #handleBrokerUnfenced."""
     changes = generate_leader_and_isr_updates(control, with_no_leader(control), add=broker)
     return (BrokerRegistrationChangeRecord(broker, control.brokers[broker].epoch, fenced=False), *changes)
 
 
-def broker_in_controlled_shutdown(control: ReplicationControl, broker: int) -> Records:
+def broker_in_controlled_shutdown(control: ReplicationControl, broker: int) -> ControllerRecords:
     """ReplicationControlManager#handleBrokerInControlledShutdown."""
     changes = generate_leader_and_isr_updates(control, with_broker_in_isr(control, broker), remove=broker)
     registration = control.brokers[broker]
@@ -51,7 +51,7 @@ def broker_in_controlled_shutdown(control: ReplicationControl, broker: int) -> R
     return (BrokerRegistrationChangeRecord(broker, registration.epoch, in_controlled_shutdown=True), *changes)
 
 
-def broker_unregistered(control: ReplicationControl, broker: int) -> Records:
+def broker_unregistered(control: ReplicationControl, broker: int) -> ControllerRecords:
     """ReplicationControlManager#handleBrokerUnregistered."""
     in_isr, in_elr = with_broker_in_isr(control, broker), partitions_with_broker_in_elr(control.brokers_to_elrs, broker)
     changes = generate_leader_and_isr_updates(control, (*in_isr, *in_elr), remove=broker)
@@ -67,13 +67,13 @@ def broker_shut_down(control: ReplicationControl, broker: int, *, clean: bool) -
     return generate_leader_and_isr_updates(control, (*in_isr, *in_elr), unclean_shutdown=broker)
 
 
-def directories_offline(control: ReplicationControl, broker: int, failed: tuple[str, ...]) -> Records:
+def directories_offline(control: ReplicationControl, broker: int, failed: tuple[str, ...]) -> ControllerRecords:
     """The replicas in them leave the ISRs. ReplicationControlManager#handleDirectoriesOffline."""
     registration = control.brokers[broker]
     newly = tuple(d for d in registration.directories if d in failed)
     if not newly:
         return ()
-    changes: list[Record] = []
+    changes: list[ControllerRecord] = []
     for name in newly:
         if name in control.deleted_in:
             raise IllegalStateError(
@@ -87,7 +87,7 @@ def directories_offline(control: ReplicationControl, broker: int, failed: tuple[
 
 def broker_registered(
     control: ReplicationControl, registration: RegisterBrokerRecord, previous_epoch: int = UNDEFINED
-) -> Records:
+) -> ControllerRecords:
     """An incarnation that is known amends what it registered. ClusterControlManager#registerBroker.
 
     `previous_epoch` is UNDEFINED for a request that cannot say how it stopped.

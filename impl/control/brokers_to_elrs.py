@@ -20,7 +20,7 @@ BrokersToElrs = Table[tuple[int, str], tuple[int, ...]]
 DELETED = ""
 
 
-def update(index: BrokersToElrs, tp: TopicPartition, before: tuple[int, ...], after: tuple[int, ...]) -> BrokersToElrs:
+def update_index(index: BrokersToElrs, tp: TopicPartition, before: tuple[int, ...], after: tuple[int, ...]) -> BrokersToElrs:
     """After an ELR became another one. BrokersToElrs#update."""
     for broker in sorted({*before, *after}):
         key = (broker, tp.topic)
@@ -40,7 +40,7 @@ def _removed(partitions: tuple[int, ...], tp: TopicPartition) -> tuple[int, ...]
     return left + (0,) * (len(partitions) - 1 - len(left))
 
 
-def remove_topic(index: BrokersToElrs, topic: str, brokers: Iterable[int]) -> BrokersToElrs:
+def remove_topic_from_index(index: BrokersToElrs, topic: str, brokers: Iterable[int]) -> BrokersToElrs:
     """A topic is deleted: the entries of these brokers go, those of others stay. #removeTopicEntryForBroker."""
     gone = set(brokers)
     for broker, name in index:

@@ -13,12 +13,12 @@ from tidegauge.impl.control.records import (
     ClearElrRecord,
     ConfigRecord,
     ConfigResource,
+    ControllerRecord,
     ControllerResult,
     FeatureLevelRecord,
     PartitionChangeRecord,
-    Record,
 )
-from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.replay import replay_records
 from tidegauge.impl.control.replication_control import CLUSTER, MIN_IN_SYNC_REPLICAS, ReplicationControl, keeps_elr, min_isr
 from tidegauge.impl.error_codes import INVALID_CONFIG
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -51,13 +51,13 @@ def _is_forbidden(control: ReplicationControl, record: ConfigRecord) -> bool:
     return control.profile.elr and is_brokers and (record.resource != CLUSTER or record.value is None)
 
 
-def clear_elr_records(control: ReplicationControl, written: tuple[ConfigRecord, ...]) -> tuple[Record, ...]:
+def clear_elr_records(control: ReplicationControl, written: tuple[ConfigRecord, ...]) -> tuple[ControllerRecord, ...]:
     """ConfigurationControlManager#createClearElrRecordsAsNeeded."""
     changed = (record.resource for record in written if record.key == MIN_IN_SYNC_REPLICAS)
     return tuple(ClearElrRecord(r.name if r.type == TOPIC else "") for r in changed if keeps_elr(control))
 
 
-def renewed_epochs(control: ReplicationControl, written: tuple[Record, ...]) -> tuple[Record, ...]:
+def renewed_epochs(control: ReplicationControl, written: tuple[ControllerRecord, ...]) -> tuple[ControllerRecord, ...]:
     """The repair of finding F11: another leader epoch wherever min.insync.replicas is raised for who leads.
 
     In the epoch from before its proposals are refused; that it has read the configuration once it has read the epoch is for
@@ -65,7 +65,7 @@ def renewed_epochs(control: ReplicationControl, written: tuple[Record, ...]) -> 
     """
     if control.profile.raised_min_isr_keeps_epoch:
         return ()
-    after = replayed(control, written)
+    after = replay_records(control, written)
     led = ((tp, partition.leader) for tp, partition in control.partitions.items() if partition.leader != UNDEFINED)
     raised = ((tp, b) for tp, b in led if min_isr(after, tp.topic, b) > min_isr(control, tp.topic, b))
     return tuple(PartitionChangeRecord(tp, ChangedFields(leader=b)) for tp, b in raised)
@@ -81,7 +81,7 @@ def update_features(control: ReplicationControl, update: FeatureUpdate, latest: 
     return ControllerResult((*safety, *renewed_epochs(control, safety), level), NONE)
 
 
-def _elr_safety_records(control: ReplicationControl) -> tuple[Record, ...]:
+def _elr_safety_records(control: ReplicationControl) -> tuple[ControllerRecord, ...]:
     """The cluster gets a min.insync.replicas, brokers lose theirs. #maybeGenerateElrSafetyRecords."""
     cluster = control.configs.get(CLUSTER)
     has_one = cluster is not None and MIN_IN_SYNC_REPLICAS in cluster

@@ -4,8 +4,8 @@ Source: ReplicationControlManager#electLeaders, #maybeBalancePartitionLeaders, #
 """
 
 from tidegauge.impl.control.partition_change import ChangeRequest, Election
-from tidegauge.impl.control.records import ControllerResult, Record
-from tidegauge.impl.control.replication_control import ReplicationControl, change, unclean_enabled, with_no_leader
+from tidegauge.impl.control.records import ControllerRecord, ControllerResult
+from tidegauge.impl.control.replication_control import ReplicationControl, change_partition, unclean_enabled, with_no_leader
 from tidegauge.impl.error_codes import ELECTION_NOT_NEEDED, ELIGIBLE_LEADERS_NOT_AVAILABLE, PREFERRED_LEADER_NOT_AVAILABLE
 from tidegauge.impl.rules import NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.topic_partition import TopicPartition
@@ -19,7 +19,7 @@ def elect_leader(control: ReplicationControl, tp: TopicPartition, election: Elec
     preferred = election is Election.PREFERRED
     if partition.leader == partition.replicas[0] if preferred else partition.leader != UNDEFINED:
         return ControllerResult((), ELECTION_NOT_NEEDED)
-    records = change(control, tp, ChangeRequest(election=election))
+    records = change_partition(control, tp, ChangeRequest(election=election))
     if records:
         return ControllerResult(records, NONE)
     return ControllerResult((), PREFERRED_LEADER_NOT_AVAILABLE if preferred else ELIGIBLE_LEADERS_NOT_AVAILABLE)
@@ -29,7 +29,7 @@ def elect_leaders(
     control: ReplicationControl, election: Election, tps: tuple[TopicPartition, ...] | None = None
 ) -> ControllerResult[tuple[tuple[TopicPartition, int], ...]]:
     """None is every partition: those that need no election are left out of the response then."""
-    records: list[Record] = []
+    records: list[ControllerRecord] = []
     errors: list[tuple[TopicPartition, int]] = []
     for tp in control.partitions if tps is None else tps:
         result = elect_leader(control, tp, election)
@@ -41,16 +41,16 @@ def elect_leaders(
 
 def balance_leaders(control: ReplicationControl) -> ControllerResult[None]:
     """Partitions that the first replica does not lead. #maybeTriggerLeaderChangeForPartitionsWithoutPreferredLeader."""
-    records: list[Record] = []
+    records: list[ControllerRecord] = []
     for tp, partition in control.partitions.items():
         if partition.leader != partition.replicas[0]:
-            records += change(control, tp, ChangeRequest(election=Election.PREFERRED))
+            records += change_partition(control, tp, ChangeRequest(election=Election.PREFERRED))
     return ControllerResult(tuple(records), None)
 
 
 def elect_unclean_leaders(control: ReplicationControl) -> ControllerResult[None]:
     """Partitions without leader where it is enabled. #maybeTriggerUncleanLeaderElectionForLeaderlessPartitions."""
-    records: list[Record] = []
+    records: list[ControllerRecord] = []
     for tp in with_no_leader(control):
         if unclean_enabled(control, tp.topic):
             records += elect_leader(control, tp, Election.UNCLEAN).records

@@ -38,7 +38,7 @@ class Features(NamedTuple):
         return self.metadata_version >= IBP_3_7_IV2
 
 
-def in_force(profile: Profile, features: Features) -> Profile:
+def profile_in_force(profile: Profile, features: Features) -> Profile:
     """The generation with these levels."""
     bumps = features.metadata_version < IBP_3_6_IV0
     return profile._replace(elr=features.elr > 0, epoch_bump_on_shrink=bumps)

@@ -14,7 +14,7 @@ from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.table import Table
 
-Session = tuple[int, int]
+BrokerIdAndEpoch = tuple[int, int]
 """BrokerIdAndEpoch."""
 
 
@@ -51,8 +51,8 @@ class Heartbeats(NamedTuple):
     """Brokers, sessions that are valid, and sessions that are over and were not looked at yet."""
 
     brokers: Table[int, BrokerHeartbeatState] = Table()
-    sessions: frozenset[Session] = frozenset()
-    expired: frozenset[Session] = frozenset()
+    sessions: frozenset[BrokerIdAndEpoch] = frozenset()
+    expired: frozenset[BrokerIdAndEpoch] = frozenset()
 
 
 class BrokerHeartbeat(NamedTuple):
@@ -66,7 +66,7 @@ class BrokerHeartbeat(NamedTuple):
     offline: tuple[str, ...] = ()
 
 
-def contact(heartbeats: Heartbeats, session: Session) -> Heartbeats:
+def contact(heartbeats: Heartbeats, session: BrokerIdAndEpoch) -> Heartbeats:
     """Whoever calls is alive, in whatever incarnation. BrokerHeartbeatTracker#updateContactTime."""
     return heartbeats._replace(sessions=heartbeats.sessions | {session}, expired=heartbeats.expired - {session})
 
@@ -76,32 +76,32 @@ def may_have_session(heartbeats: Heartbeats, broker: int, profile: Profile) -> b
     return profile.fenced_has_session or not heartbeats.brokers[broker].fenced
 
 
-def expire(heartbeats: Heartbeats, session: Session) -> Heartbeats:
+def expire_session(heartbeats: Heartbeats, session: BrokerIdAndEpoch) -> Heartbeats:
     """Time passed. BrokerHeartbeatTracker#isExpired."""
     gone = heartbeats.sessions & {session}
     return heartbeats._replace(sessions=heartbeats.sessions - gone, expired=heartbeats.expired | gone)
 
 
-def register(heartbeats: Heartbeats, broker: int, *, fenced: bool) -> Heartbeats:
+def track_registration(heartbeats: Heartbeats, broker: int, *, fenced: bool) -> Heartbeats:
     """BrokerHeartbeatManager#register: what it reported is kept only where the fencing is news."""
     known = heartbeats.brokers.get(broker)
     news = known is not None and known.fenced != fenced
-    return touch(
+    return record_heartbeat(
         heartbeats, broker, fenced=fenced, offset=known.metadata_offset if known is not None and news else UNDEFINED
     )
 
 
-def remove(heartbeats: Heartbeats, broker: int) -> Heartbeats:
+def forget_broker(heartbeats: Heartbeats, broker: int) -> Heartbeats:
     """BrokerHeartbeatManager#remove."""
     return heartbeats._replace(brokers=heartbeats.brokers.without(broker))
 
 
-def fence(heartbeats: Heartbeats, broker: int) -> Heartbeats:
+def mark_fenced(heartbeats: Heartbeats, broker: int) -> Heartbeats:
     """BrokerHeartbeatManager#fence."""
     return heartbeats._replace(brokers=heartbeats.brokers.put(broker, heartbeats.brokers[broker]._replace(fenced=True)))
 
 
-def touch(heartbeats: Heartbeats, broker: int, *, fenced: bool, offset: int) -> Heartbeats:
+def record_heartbeat(heartbeats: Heartbeats, broker: int, *, fenced: bool, offset: int) -> Heartbeats:
     """A fenced broker is in no controlled shutdown any more. BrokerHeartbeatManager#touch."""
     known = heartbeats.brokers.get(broker) or BrokerHeartbeatState(fenced)
     state = BrokerHeartbeatState(fenced, offset, UNDEFINED if fenced else known.shutdown_offset)

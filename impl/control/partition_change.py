@@ -16,14 +16,14 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
-from tidegauge.impl.control.partition_reassignment import completed
+from tidegauge.impl.control.partition_reassignment import complete_reassignment
 from tidegauge.impl.control.partition_registration import (
     NO_CHANGE,
     ChangedFields,
     PartitionRegistration,
     RecoveryState,
-    directory,
-    given,
+    directory_of,
+    value_or,
 )
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import UNDEFINED
@@ -66,7 +66,7 @@ class Elected(NamedTuple):
     unclean: bool = False
 
 
-def elect_leader(profile: Profile, target: PartitionRegistration, request: ChangeRequest, acceptable: Acceptable) -> Elected:
+def elect(profile: Profile, target: PartitionRegistration, request: ChangeRequest, acceptable: Acceptable) -> Elected:
     """PartitionChangeBuilder#electLeader; UNDEFINED for none. `target` has the ISR and ELR that the change aims at.
 
     An ELR left over from when the feature was on elects; a last known leader does not.
@@ -86,7 +86,7 @@ def elect_leader(profile: Profile, target: PartitionRegistration, request: Chang
     return Elected(UNDEFINED)
 
 
-def build(
+def build_change(
     profile: Profile,
     partition: PartitionRegistration,
     request: ChangeRequest,
@@ -98,14 +98,14 @@ def build(
 
     `min_isr` is the effective one. `default_directory` is None while metadata.version knows no directories.
     """
-    target = _with_elr(profile, partition, completed(profile, _target(partition, request)), request, min_isr)
-    elected = elect_leader(profile, target, request, acceptable)
+    target = _with_elr(profile, partition, complete_reassignment(profile, _target(partition, request)), request, min_isr)
+    elected = elect(profile, target, request, acceptable)
     changes_leader = elected.leader != partition.leader
     unclean = changes_leader and elected.unclean
     if changes_leader and (elected.unclean or elected.leader in target.elr):
         target = target._replace(isr=(elected.leader,), elr=_without(target.elr, elected.leader))
     if not profile.completes_before_election:
-        target = _without_ghosts(profile, partition, completed(profile, target))
+        target = _without_ghosts(profile, partition, complete_reassignment(profile, target))
     if not target.isr and not profile.elr:
         target = target._replace(isr=partition.isr)
     commits = len(target.isr) >= min_isr and not profile.min_isr_change_clears_elr
@@ -137,11 +137,11 @@ def build(
 def _target(partition: PartitionRegistration, request: ChangeRequest) -> PartitionRegistration:
     """The registration with what is asked, as the setters of PartitionChangeBuilder leave it."""
     return partition._replace(
-        isr=given(request.isr, partition.isr),
-        recovery=given(request.recovery, partition.recovery),
-        replicas=given(request.replicas, partition.replicas),
-        adding=given(request.adding, partition.adding),
-        removing=given(request.removing, partition.removing),
+        isr=value_or(request.isr, partition.isr),
+        recovery=value_or(request.recovery, partition.recovery),
+        replicas=value_or(request.replicas, partition.replicas),
+        adding=value_or(request.adding, partition.adding),
+        removing=value_or(request.removing, partition.removing),
     )
 
 
@@ -193,13 +193,13 @@ def _last_known_written(
     """
     known = target.last_known_elr
     if profile.elr and profile.notes_no_leader:
-        leads = given(leader, partition.leader) != UNDEFINED
+        leads = value_or(leader, partition.leader) != UNDEFINED
         known = (partition.leader,) if isr == () and known != (partition.leader,) else () if leads else known
     elif profile.elr and leader is not None:
         known = () if leader != UNDEFINED else known or (partition.leader,)
     if not profile.forgets_last_member:
         known = _without(known, UNDEFINED)
-        if not (known or target.isr or target.elr) and given(leader, partition.leader) == UNDEFINED:
+        if not (known or target.isr or target.elr) and value_or(leader, partition.leader) == UNDEFINED:
             known = tuple(b for b in target.replicas if b in partition.isr or b in partition.elr)
     return _written(partition.last_known_elr, known)
 
@@ -213,11 +213,11 @@ def _directories_written(
     """Replicas keep their directories, new ones get the default. PartitionChangeBuilder#setAssignmentChanges."""
     if default_directory is None or (target.replicas == partition.replicas and request.directory is None):
         return None
-    known = {b: directory(partition, b) for b in partition.replicas}
+    known = {b: directory_of(partition, b) for b in partition.replicas}
     if request.directory is not None:
         known[request.directory[0]] = request.directory[1]
     named = tuple(known[b] if b in known else default_directory(b) for b in target.replicas)
-    return _written(tuple(directory(partition, b) for b in partition.replicas), named)
+    return _written(tuple(directory_of(partition, b) for b in partition.replicas), named)
 
 
 def _written(before: T, after: T) -> T | None:

@@ -9,7 +9,7 @@ from tidegauge.impl.control.partition_registration import PartitionRegistration
 from tidegauge.impl.profiles import Profile
 
 
-def completed(profile: Profile, target: PartitionRegistration) -> PartitionRegistration:
+def complete_reassignment(profile: Profile, target: PartitionRegistration) -> PartitionRegistration:
     """The target without what is removed, once enough of the new replicas are in sync. #maybeCompleteReassignment.
 
     Enough is those that are added; since KAFKA-15665 (3.8) all of them, since KAFKA-19975 (4.3) all where fewer stay.

@@ -60,25 +60,25 @@ class ChangedFields(NamedTuple):
 NO_CHANGE = ChangedFields()
 
 
-def merge(partition: PartitionRegistration, fields: ChangedFields) -> PartitionRegistration:
+def merge_change(partition: PartitionRegistration, fields: ChangedFields) -> PartitionRegistration:
     """PartitionRegistration#merge."""
-    directories = given(fields.directories, partition.directories)
+    directories = value_or(fields.directories, partition.directories)
     return PartitionRegistration(
-        given(fields.replicas, partition.replicas),
-        given(fields.isr, partition.isr),
-        given(fields.leader, partition.leader),
+        value_or(fields.replicas, partition.replicas),
+        value_or(fields.isr, partition.isr),
+        value_or(fields.leader, partition.leader),
         partition.leader_epoch + (fields.leader is not None),
         partition.partition_epoch + 1,
-        given(fields.recovery, partition.recovery),
-        given(fields.elr, partition.elr),
-        given(fields.last_known_elr, partition.last_known_elr),
-        given(fields.adding, partition.adding),
-        given(fields.removing, partition.removing),
+        value_or(fields.recovery, partition.recovery),
+        value_or(fields.elr, partition.elr),
+        value_or(fields.last_known_elr, partition.last_known_elr),
+        value_or(fields.adding, partition.adding),
+        value_or(fields.removing, partition.removing),
         directories if set(directories) != {MIGRATING} else (),
     )
 
 
-def given(value: T | None, otherwise: T) -> T:
+def value_or(value: T | None, otherwise: T) -> T:
     """The value, if there is one."""
     return otherwise if value is None else value
 
@@ -95,7 +95,7 @@ def is_reassigning(partition: PartitionRegistration) -> bool:
     return bool(partition.adding or partition.removing)
 
 
-def directory(partition: PartitionRegistration, replica: int) -> str:
+def directory_of(partition: PartitionRegistration, replica: int) -> str:
     """Where a replica lies. PartitionRegistration#directory."""
     return partition.directories[partition.replicas.index(replica)] if partition.directories else MIGRATING
 

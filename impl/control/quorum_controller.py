@@ -13,17 +13,17 @@ from typing import NamedTuple
 from tidegauge.impl.control import broker_states, configurations
 from tidegauge.impl.control import heartbeats as heartbeats_
 from tidegauge.impl.control.configurations import ConfigChange
-from tidegauge.impl.control.heartbeats import BrokerControlState, BrokerHeartbeat, Heartbeats, Session
+from tidegauge.impl.control.heartbeats import BrokerControlState, BrokerHeartbeat, BrokerIdAndEpoch, Heartbeats
 from tidegauge.impl.control.records import (
     BROKER,
     TOPIC,
     BrokerRegistrationChangeRecord,
+    ControllerRecord,
     ControllerResult,
-    Record,
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
-from tidegauge.impl.control.replay import replay, replayed
+from tidegauge.impl.control.replay import replay_record, replay_records
 from tidegauge.impl.control.replication_control import ReplicationControl, has_leaderships, has_topic
 from tidegauge.impl.error_codes import (
     BROKER_ID_NOT_REGISTERED,
@@ -53,27 +53,27 @@ class HeartbeatResponse(NamedTuple):
     should_shut_down: bool = False
 
 
-def append(controller: QuorumController, records: tuple[Record, ...]) -> QuorumController:
+def write_records(controller: QuorumController, records: tuple[ControllerRecord, ...]) -> QuorumController:
     """A batch is written and replayed. QuorumController#appendWriteEvent."""
     for record in records:
-        control = replay(controller.control, record, controller.end + 1)
+        control = replay_record(controller.control, record, controller.end + 1)
         heartbeats = _replayed(controller.heartbeats, control, record)
         controller = QuorumController(control, heartbeats, controller.end + 1)
     return controller
 
 
-def _replayed(heartbeats: Heartbeats, control: ReplicationControl, record: Record) -> Heartbeats:
+def _replayed(heartbeats: Heartbeats, control: ReplicationControl, record: ControllerRecord) -> Heartbeats:
     """What ClusterControlManager#replay does to the heartbeat manager."""
     match record:
         case RegisterBrokerRecord(broker, epoch):
             fenced = control.brokers[broker].fenced
             if not (fenced or control.profile.fenced_has_session):
                 heartbeats = heartbeats_.contact(heartbeats, (broker, epoch))  # up to 3.9 #touch is what renews a session
-            return heartbeats_.register(heartbeats_.remove(heartbeats, broker), broker, fenced=fenced)
+            return heartbeats_.track_registration(heartbeats_.forget_broker(heartbeats, broker), broker, fenced=fenced)
         case BrokerRegistrationChangeRecord(broker):
-            return heartbeats_.register(heartbeats, broker, fenced=control.brokers[broker].fenced)
+            return heartbeats_.track_registration(heartbeats, broker, fenced=control.brokers[broker].fenced)
         case UnregisterBrokerRecord(broker):
-            return heartbeats_.remove(heartbeats, broker)
+            return heartbeats_.forget_broker(heartbeats, broker)
         case _:
             return heartbeats
 
@@ -95,10 +95,10 @@ def register_broker(controller: QuorumController, asked: RegisterBrokerRecord, p
         records = broker_states.broker_registered(control, asked, previous_epoch)
     except IllegalStateError:
         return controller, ControllerResult((), UNKNOWN_SERVER_ERROR)
-    return append(controller, records), ControllerResult(records, NONE)
+    return write_records(controller, records), ControllerResult(records, NONE)
 
 
-def _has_valid_session(controller: QuorumController, session: Session) -> bool:
+def _has_valid_session(controller: QuorumController, session: BrokerIdAndEpoch) -> bool:
     """BrokerHeartbeatTracker#hasValidSession; up to 3.9 BrokerHeartbeatManager#hasValidSession."""
     counts = heartbeats_.may_have_session(controller.heartbeats, session[0], controller.control.profile)
     return counts and session in controller.heartbeats.sessions
@@ -112,7 +112,7 @@ def unregister_broker(controller: QuorumController, broker: int) -> Handled:
         records = broker_states.broker_unregistered(controller.control, broker)
     except IllegalStateError:
         return controller, ControllerResult((), UNKNOWN_SERVER_ERROR)
-    return append(controller, records), ControllerResult(records, NONE)
+    return write_records(controller, records), ControllerResult(records, NONE)
 
 
 def incremental_alter_configs(controller: QuorumController, asked: tuple[ConfigChange, ...]) -> Handled:
@@ -123,7 +123,7 @@ def incremental_alter_configs(controller: QuorumController, asked: tuple[ConfigC
         if resource.type == BROKER and resource.name and int(resource.name) not in controller.control.brokers:
             return controller, ControllerResult((), BROKER_ID_NOT_REGISTERED)
     records, error = configurations.incremental_alter_configs(controller.control, asked)
-    return append(controller, records), ControllerResult(records, error)
+    return write_records(controller, records), ControllerResult(records, error)
 
 
 def process_broker_heartbeat(
@@ -139,15 +139,15 @@ def process_broker_heartbeat(
     leads = has_leaderships(control, broker)
     now = session.brokers[broker].current
     after = heartbeats_.next_state(session, request, known.offset, leads=leads)
-    touched = heartbeats_.touch(session, broker, fenced=after.fenced, offset=request.metadata_offset)
+    touched = heartbeats_.record_heartbeat(session, broker, fenced=after.fenced, offset=request.metadata_offset)
     try:
         failed = () if control.profile.heartbeat_in_one_pass else _failed(control, request)
-        moved = _moved(replayed(control, failed), broker, after) if after is not now else ()
+        moved = _moved(replay_records(control, failed), broker, after) if after is not now else ()
         controller = controller._replace(heartbeats=touched)
         records = (*failed, *moved, *(_failed(control, request) if control.profile.heartbeat_in_one_pass else ()))
     except IllegalStateError:
         return controller, ControllerResult((), HeartbeatResponse(UNKNOWN_SERVER_ERROR))
-    controller = append(controller, records)
+    controller = write_records(controller, records)
     in_shutdown = after is BrokerControlState.CONTROLLED_SHUTDOWN
     if in_shutdown:
         shutting = heartbeats_.begin_shutdown(controller.heartbeats, broker, controller.end)
@@ -158,7 +158,7 @@ def process_broker_heartbeat(
     return controller, ControllerResult(records, response)
 
 
-def _moved(control: ReplicationControl, broker: int, after: BrokerControlState) -> tuple[Record, ...]:
+def _moved(control: ReplicationControl, broker: int, after: BrokerControlState) -> tuple[ControllerRecord, ...]:
     match after:
         case BrokerControlState.UNFENCED:
             return broker_states.broker_unfenced(control, broker)
@@ -168,13 +168,15 @@ def _moved(control: ReplicationControl, broker: int, after: BrokerControlState) 
             return broker_states.broker_fenced(control, broker)
 
 
-def _failed(control: ReplicationControl, request: BrokerHeartbeat) -> tuple[Record, ...]:
+def _failed(control: ReplicationControl, request: BrokerHeartbeat) -> tuple[ControllerRecord, ...]:
     if not control.features.has_directories:
         return ()
     return broker_states.directories_offline(control, request.broker_id, request.offline)
 
 
-def fence_stale_broker(controller: QuorumController, session: Session) -> tuple[QuorumController, ControllerResult[bool]]:
+def fence_stale_broker(
+    controller: QuorumController, session: BrokerIdAndEpoch
+) -> tuple[QuorumController, ControllerResult[bool]]:
     """One look at the sessions found this one over: fenced, if it is an incarnation of now. #maybeFenceOneStaleBroker."""
     broker, epoch = session
     found = session in controller.heartbeats.expired
@@ -186,5 +188,5 @@ def fence_stale_broker(controller: QuorumController, session: Session) -> tuple[
     if not heartbeats_.may_have_session(heartbeats, broker, controller.control.profile):
         return controller, ControllerResult((), response=False)
     records = broker_states.broker_fenced(controller.control, broker)
-    fenced = controller._replace(heartbeats=heartbeats_.fence(heartbeats, broker))
-    return append(fenced, records), ControllerResult(records, response=True)
+    fenced = controller._replace(heartbeats=heartbeats_.mark_fenced(heartbeats, broker))
+    return write_records(fenced, records), ControllerResult(records, response=True)

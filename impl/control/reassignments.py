@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from tidegauge.impl.control.partition_change import ChangeRequest
 from tidegauge.impl.control.partition_reassignment import revert
-from tidegauge.impl.control.partition_registration import directory, is_online, is_reassigning
-from tidegauge.impl.control.records import ControllerResult, Record
+from tidegauge.impl.control.partition_registration import directory_of, is_online, is_reassigning
+from tidegauge.impl.control.records import ControllerRecord, ControllerResult
 from tidegauge.impl.control.replication_control import (
     ReplicationControl,
-    by_config,
-    change,
+    change_partition,
+    election_by_config,
     generate_leader_and_isr_updates,
     has_topic,
     unclean_enabled,
@@ -47,7 +47,7 @@ def alter_partition_reassignments(
     control: ReplicationControl, asked: tuple[Reassignment, ...], *, allow_rf_change: bool = True
 ) -> ControllerResult[tuple[tuple[TopicPartition, int], ...]]:
     """Each partition on its own; the response is its error."""
-    records: list[Record] = []
+    records: list[ControllerRecord] = []
     errors: list[tuple[TopicPartition, int]] = []
     for target in asked:
         try:
@@ -79,8 +79,8 @@ def cancel_partition_reassignment(control: ReplicationControl, tp: TopicPartitio
     back = revert(control.partitions[tp])
     if not back.replicas or (back.unclean and not unclean_enabled(control, tp.topic)):
         return ControllerResult((), INVALID_REPLICA_ASSIGNMENT)
-    request = ChangeRequest(back.isr, by_config(control, tp.topic), replicas=back.replicas, adding=(), removing=())
-    return ControllerResult(change(control, tp, request), NONE)
+    request = ChangeRequest(back.isr, election_by_config(control, tp.topic), replicas=back.replicas, adding=(), removing=())
+    return ControllerResult(change_partition(control, tp, request), NONE)
 
 
 def change_partition_reassignment(
@@ -104,7 +104,7 @@ def change_partition_reassignment(
         adding=None if keeps and not adding else adding,
         removing=None if keeps and not removing else removing,
     )
-    return ControllerResult(change(control, tp, request), NONE)
+    return ControllerResult(change_partition(control, tp, request), NONE)
 
 
 class DirectoryAssignment(NamedTuple):
@@ -134,10 +134,12 @@ def assign_replicas_to_dirs(control: ReplicationControl, asked: DirectoryAssignm
     if broker not in partition.replicas:
         return ControllerResult((), NOT_LEADER_OR_FOLLOWER)
     profile = control.profile._replace(elr=False) if control.profile.assigns_dirs_without_elr else None
-    keeps_log = control.profile.recreated_stays_eligible or is_online(directory(partition, broker), registration.directories)
+    keeps_log = control.profile.recreated_stays_eligible or is_online(
+        directory_of(partition, broker), registration.directories
+    )
     created = frozenset[int]() if keeps_log else frozenset({broker})
     request = ChangeRequest(directory=(broker, asked.directory), unclean_shutdown=created)
-    records = change(control, asked.tp, request, profile=profile)
+    records = change_partition(control, asked.tp, request, profile=profile)
     if not is_online(asked.directory, registration.directories):
         records += generate_leader_and_isr_updates(control, (asked.tp,), remove=broker)
     return ControllerResult(records, NONE)

@@ -100,7 +100,7 @@ class FeatureLevelRecord(NamedTuple):
     level: int
 
 
-Record = (
+ControllerRecord = (
     PartitionChangeRecord
     | RegisterBrokerRecord
     | BrokerRegistrationChangeRecord
@@ -117,5 +117,5 @@ Record = (
 class ControllerResult(NamedTuple, Generic[R]):
     """What a request writes, and its response."""
 
-    records: tuple[Record, ...]
+    records: tuple[ControllerRecord, ...]
     response: R

@@ -7,18 +7,18 @@ ConfigurationControlManager, FeatureControlManager.
 from collections.abc import Iterable
 
 from tidegauge.impl.control import brokers_to_elrs
-from tidegauge.impl.control.features import METADATA_VERSION, in_force
-from tidegauge.impl.control.partition_registration import RESERVED, PartitionRegistration, clear_elr, merge
+from tidegauge.impl.control.features import METADATA_VERSION, profile_in_force
+from tidegauge.impl.control.partition_registration import RESERVED, PartitionRegistration, clear_elr, merge_change
 from tidegauge.impl.control.records import (
     TOPIC,
     BrokerRegistrationChangeRecord,
     ClearElrRecord,
     ConfigRecord,
     ConfigResource,
+    ControllerRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
     PartitionRecord,
-    Record,
     RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
@@ -29,18 +29,18 @@ from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 
-def replayed(control: ReplicationControl, records: Iterable[Record], offset: int = 0) -> ReplicationControl:
+def replay_records(control: ReplicationControl, records: Iterable[ControllerRecord], offset: int = 0) -> ReplicationControl:
     """The state after a batch whose first record has this offset."""
     for at, record in enumerate(records, start=offset):
-        control = replay(control, record, at)
+        control = replay_record(control, record, at)
     return control
 
 
-def replay(control: ReplicationControl, record: Record, offset: int = 0) -> ReplicationControl:
+def replay_record(control: ReplicationControl, record: ControllerRecord, offset: int = 0) -> ReplicationControl:
     """The state after one record."""
     match record:
         case PartitionChangeRecord(tp, fields):
-            return _with_partition(control, tp, merge(control.partitions[tp], fields))
+            return _with_partition(control, tp, merge_change(control.partitions[tp], fields))
         case PartitionRecord(tp, partition):
             return control._replace(partitions=control.partitions.put(tp, partition))
         case RegisterBrokerRecord(broker, epoch, incarnation, fenced, shutting_down, directories):
@@ -61,7 +61,7 @@ def replay(control: ReplicationControl, record: Record, offset: int = 0) -> Repl
         case FeatureLevelRecord(name, level):
             is_version = name == METADATA_VERSION
             features = control.features._replace(**{"metadata_version" if is_version else "elr": level})
-            return control._replace(features=features, profile=in_force(control.profile, features))
+            return control._replace(features=features, profile=profile_in_force(control.profile, features))
 
 
 def _with_partition(control: ReplicationControl, tp: TopicPartition, after: PartitionRegistration) -> ReplicationControl:
@@ -70,7 +70,7 @@ def _with_partition(control: ReplicationControl, tp: TopicPartition, after: Part
     control = control._replace(partitions=control.partitions.put(tp, after))
     if before.elr == after.elr:
         return control
-    index = brokers_to_elrs.update(control.brokers_to_elrs, tp, before.elr, after.elr)
+    index = brokers_to_elrs.update_index(control.brokers_to_elrs, tp, before.elr, after.elr)
     return control._replace(brokers_to_elrs=index)
 
 
@@ -94,7 +94,7 @@ def _without_topic(control: ReplicationControl, topic: str) -> ReplicationContro
     return control._replace(
         partitions=control.partitions.without(*gone),
         configs=control.configs.without(ConfigResource(TOPIC, topic)),
-        brokers_to_elrs=brokers_to_elrs.remove_topic(control.brokers_to_elrs, topic, listed),
+        brokers_to_elrs=brokers_to_elrs.remove_topic_from_index(control.brokers_to_elrs, topic, listed),
         deleted_in=control.deleted_in | left_in,
     )
 

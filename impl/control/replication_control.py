@@ -15,8 +15,14 @@ from typing import NamedTuple
 from tidegauge.impl.control import brokers_to_elrs
 from tidegauge.impl.control.brokers_to_elrs import BrokersToElrs
 from tidegauge.impl.control.features import IBP_4_0_IV1, Features
-from tidegauge.impl.control.partition_change import Acceptable, ChangeRequest, Election, build
-from tidegauge.impl.control.partition_registration import MIGRATING, UNASSIGNED, PartitionRegistration, directory, is_online
+from tidegauge.impl.control.partition_change import Acceptable, ChangeRequest, Election, build_change
+from tidegauge.impl.control.partition_registration import (
+    MIGRATING,
+    UNASSIGNED,
+    PartitionRegistration,
+    directory_of,
+    is_online,
+)
 from tidegauge.impl.control.records import BROKER, TOPIC, ConfigResource, PartitionChangeRecord
 from tidegauge.impl.errors import IllegalArgumentError, IllegalStateError
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
@@ -85,7 +91,7 @@ def acceptable_for(
         if broker not in partition.replicas:
             raise IllegalArgumentError(f"{tp}: expected a replica, one of {partition.replicas}; seen {broker}")
         registration = control.brokers.get(broker)
-        return registration is not None and is_online(directory(partition, broker), registration.directories)
+        return registration is not None and is_online(directory_of(partition, broker), registration.directories)
 
     return acceptable
 
@@ -163,7 +169,7 @@ def has_leaderships(control: ReplicationControl, broker: int) -> bool:
 # Changes of partitions
 
 
-def change(
+def change_partition(
     control: ReplicationControl,
     tp: TopicPartition,
     request: ChangeRequest,
@@ -171,7 +177,7 @@ def change(
     profile: Profile | None = None,
 ) -> tuple[PartitionChangeRecord, ...]:
     """The record that a request of one partition makes; none when nothing changes."""
-    fields = build(
+    fields = build_change(
         profile or control.profile,
         control.partitions[tp],
         request,
@@ -182,7 +188,7 @@ def change(
     return () if fields is None else (PartitionChangeRecord(tp, fields),)
 
 
-def by_config(control: ReplicationControl, topic: str) -> Election:
+def election_by_config(control: ReplicationControl, topic: str) -> Election:
     """The election of a change that asks for none: unclean where the topic enables it."""
     return Election.UNCLEAN if unclean_enabled(control, topic) else Election.ONLINE
 
@@ -211,6 +217,6 @@ def generate_leader_and_isr_updates(
         if tp.topic == brokers_to_elrs.DELETED or tp not in control.partitions:
             raise IllegalStateError(f"{tp}: expected a topic that is there, as the index says; seen none (finding F6)")
         isr = tuple(b for b in control.partitions[tp].isr if b not in gone)
-        request = ChangeRequest(isr, by_config(control, tp.topic), unclean_shutdown=lost)
-        records += change(control, tp, request, active)
+        request = ChangeRequest(isr, election_by_config(control, tp.topic), unclean_shutdown=lost)
+        records += change_partition(control, tp, request, active)
     return tuple(records)

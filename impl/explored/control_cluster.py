@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tidegauge.impl.cluster.transitions import mask
 from tidegauge.impl.control.brokers_to_elrs import DELETED
 from tidegauge.impl.control.features import Features
-from tidegauge.impl.control.partition_registration import PartitionRegistration, directory, is_reassigning
+from tidegauge.impl.control.partition_registration import PartitionRegistration, directory_of, is_reassigning
 from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl, is_active, min_isr
 from tidegauge.impl.explored.search import View, Violation
 from tidegauge.impl.profiles import ELR, Profile
@@ -83,7 +83,7 @@ class ControlCluster(NamedTuple):
         return self.control.partitions.get(self.tp)
 
 
-def initial(bounds: ControlBounds, profile: Profile = ELR) -> ControlCluster:
+def initial_control_cluster(bounds: ControlBounds, profile: Profile = ELR) -> ControlCluster:
     """Everybody runs and is in the ISR, every log is empty."""
     everybody = range(bounds.brokers)
     elsewhere = tuple(range(ELSEWHERE, ELSEWHERE + bounds.partition_zero))
@@ -106,23 +106,23 @@ def initial(bounds: ControlBounds, profile: Profile = ELR) -> ControlCluster:
 # Look-ups
 
 
-def place(state: ControlCluster, b: int) -> int:
+def directory_state(state: ControlCluster, b: int) -> int:
     """Where the replica of b lies."""
     partition, known = state.partition, state.control.brokers.get(b)
     if partition is None or known is None or b not in partition.replicas:
         return ONLINE
-    named = directory(partition, b)
+    named = directory_of(partition, b)
     if named == f"{b}B":
         return MOVED
     return ONLINE if named in known.directories else FAILED
 
 
-def runs(state: ControlCluster, b: int) -> bool:
+def is_running(state: ControlCluster, b: int) -> bool:
     """Whether b can read and write its replica."""
-    return b != UNDEFINED and state.processes[b] in {UP, STOPPING} and place(state, b) != FAILED
+    return b != UNDEFINED and state.processes[b] in {UP, STOPPING} and directory_state(state, b) != FAILED
 
 
-def shared(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+def common_prefix(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
     """What two logs begin with, both of them."""
     length = 0
     while length < min(len(one), len(other)) and one[length] == other[length]:
@@ -134,7 +134,7 @@ def shared(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
 # What TLC prints for a state
 
 
-def view(state: ControlCluster) -> View:
+def control_view(state: ControlCluster) -> View:
     """(partition, brokers, logs, committed, stops, min.insync.replicas, as brokers know it, (index of eligible leaders,
     brokers whose index names a deleted topic, whether the feature is on)).
     """
@@ -165,7 +165,7 @@ def _broker_view(state: ControlCluster, b: int) -> View:
     """Its process, 0 not registered 1 fenced 2 unfenced, whether it shuts down, where its replica lies."""
     known = state.control.brokers.get(b)
     registered = 0 if known is None else 2 - known.fenced
-    return state.processes[b], registered, int(known is not None and known.in_controlled_shutdown), place(state, b)
+    return state.processes[b], registered, int(known is not None and known.in_controlled_shutdown), directory_state(state, b)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def _broker_view(state: ControlCluster, b: int) -> View:
 def leader_completeness(state: ControlCluster) -> Violation | None:
     """Whoever leads holds everything that was acknowledged; what unclean elections gave up does not count."""
     leader = UNDEFINED if state.partition is None else state.partition.leader
-    if not runs(state, leader) or state.logs[leader][: len(state.committed)] == state.committed:
+    if not is_running(state, leader) or state.logs[leader][: len(state.committed)] == state.committed:
         return None
     return Violation("LeaderCompleteness", (leader,), state.committed, state.logs[leader])
 
@@ -183,9 +183,9 @@ def leader_completeness(state: ControlCluster) -> Violation | None:
 def leader_is_live(state: ControlCluster) -> Violation | None:
     """Who leads is active, and the directory of its replica can be read."""
     leader = UNDEFINED if state.partition is None else state.partition.leader
-    if leader == UNDEFINED or (is_active(state.control, leader) and place(state, leader) != FAILED):
+    if leader == UNDEFINED or (is_active(state.control, leader) and directory_state(state, leader) != FAILED):
         return None
-    return Violation("LeaderIsLive", (leader,), (ONLINE,), (place(state, leader),))
+    return Violation("LeaderIsLive", (leader,), (ONLINE,), (directory_state(state, leader),))
 
 
 def leader_is_in_isr(state: ControlCluster) -> Violation | None:
@@ -237,7 +237,7 @@ def brokers_may_register(state: ControlCluster) -> Violation | None:
     return Violation("BrokersMayRegister", stale, (), stale) if stale else None
 
 
-INVARIANTS: Mapping[str, Callable[[ControlCluster], Violation | None]] = MappingProxyType(
+CONTROL_INVARIANTS: Mapping[str, Callable[[ControlCluster], Violation | None]] = MappingProxyType(
     {
         "LeaderCompleteness": leader_completeness,
         "LeaderIsLive": leader_is_live,
@@ -251,6 +251,6 @@ INVARIANTS: Mapping[str, Callable[[ControlCluster], Violation | None]] = Mapping
 )
 
 
-def violated(state: ControlCluster, names: tuple[str, ...] = tuple(INVARIANTS)) -> Violation | None:
+def control_violation(state: ControlCluster, names: tuple[str, ...] = tuple(CONTROL_INVARIANTS)) -> Violation | None:
     """The first of the named invariants that does not hold."""
-    return next((violation for name in names if (violation := INVARIANTS[name](state)) is not None), None)
+    return next((violation for name in names if (violation := CONTROL_INVARIANTS[name](state)) is not None), None)

@@ -31,8 +31,8 @@ from tidegauge.impl.control.reassignments import (
     alter_partition_reassignments,
     assign_replicas_to_dirs,
 )
-from tidegauge.impl.control.records import TOPIC, ConfigResource, Record, RegisterBrokerRecord
-from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.records import TOPIC, ConfigResource, ControllerRecord, RegisterBrokerRecord
+from tidegauge.impl.control.replay import replay_records
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, ReplicationControl, is_active, min_isr
 from tidegauge.impl.control.topics import delete_topic
 from tidegauge.impl.explored.control_cluster import (
@@ -47,10 +47,10 @@ from tidegauge.impl.explored.control_cluster import (
     TAKEN_OUT,
     UP,
     ControlCluster,
-    place,
-    runs,
-    shared,
-    view,
+    common_prefix,
+    control_view,
+    directory_state,
+    is_running,
 )
 from tidegauge.impl.explored.search import Graph, Label, Search
 from tidegauge.impl.messages import AlterPartitionRequest
@@ -60,7 +60,7 @@ from tidegauge.impl.table import Table
 T = TypeVar("T")
 
 
-def successors(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
+def control_successors(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
     """Every enabled label with the state it leads to."""
     if state.partition is not None:
         yield from _data(state, state.partition)
@@ -75,20 +75,20 @@ def successors(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
 def _data(state: ControlCluster, partition: PartitionRegistration) -> Iterator[tuple[Label, ControlCluster]]:
     """LeaderAppend, CatchUp, Acknowledge, Expand, Shrink: what a leader and its followers do."""
     leader = partition.leader
-    if not runs(state, leader):
+    if not is_running(state, leader):
         return
     log = state.logs[leader]
     if len(log) < state.bounds.max_log:
         yield ("LeaderAppend",), state._replace(logs=_put(state.logs, leader, (*log, partition.leader_epoch)))
     for f in partition.replicas:
-        if f != leader and runs(state, f) and state.logs[f] != log:
+        if f != leader and is_running(state, f) and state.logs[f] != log:
             yield ("CatchUp", f), state._replace(logs=_put(state.logs, f, log))
-    below = min((shared(log, state.logs[b]) for b in (leader, *partition.isr)), key=len)
+    below = min((common_prefix(log, state.logs[b]) for b in (leader, *partition.isr)), key=len)
     enough = len(partition.isr) >= min(state.known_min_isr, len(partition.replicas))
     if enough and len(below) > len(state.committed):
         yield ("Acknowledge",), state._replace(committed=below)
     for f in partition.replicas:
-        if f not in partition.isr and runs(state, f) and is_active(state.control, f) and state.logs[f] == log:
+        if f not in partition.isr and is_running(state, f) and is_active(state.control, f) and state.logs[f] == log:
             yield from _proposed(state, ("Expand", f), {*partition.isr, f})
         if f in partition.isr and f != leader and state.logs[f] != log:
             yield from _proposed(state, ("Shrink", f), {*partition.isr} - {f})
@@ -99,7 +99,7 @@ def _proposed(state: ControlCluster, label: Label, isr: set[int]) -> Iterator[tu
     control, asked = state.control, proposal_of(state, isr)
     epoch = control.brokers[asked.broker_id].epoch
     request = AlterPartition(asked.broker_id, epoch, (Proposal(state.tp, asked),))
-    yield from written(state, label, alter_partition(control, request).records, hears=False)
+    yield from write_records_step(state, label, alter_partition(control, request).records, hears=False)
 
 
 def proposal_of(state: ControlCluster, isr: set[int]) -> AlterPartitionRequest:
@@ -118,22 +118,26 @@ def _asked(state: ControlCluster) -> Iterator[tuple[Label, ControlCluster]]:
     control, tp = state.control, state.tp
     for target in (*state.bounds.targets, None) if state.bounds.targets else ():
         records, _ = alter_partition_reassignments(control, (Reassignment(tp, target),))
-        yield from written(state, ("Cancel",) if target is None else ("Reassign", target), records)
+        yield from write_records_step(state, ("Cancel",) if target is None else ("Reassign", target), records)
     for value in state.bounds.min_isrs:
         if value != min_isr(control, NAME):
             change = ConfigChange(ConfigResource(TOPIC, NAME), MIN_IN_SYNC_REPLICAS, str(value))
             records, _ = incremental_alter_configs(control, (change,))
-            yield from written(state, ("SetMinIsr", value), records, hears=not state.bounds.late_config)
+            yield from write_records_step(state, ("SetMinIsr", value), records, hears=not state.bounds.late_config)
     for level in (0, 1) if state.bounds.toggles else ():
         if level != control.profile.elr:
             update = FeatureUpdate(ELR_VERSION, level, upgrade=level > 0)
             records, _ = update_features(control, update, control.features.metadata_version)
-            yield from written(state, ("SetElr", level), records, hears=False)
-    yield from written(state, ("ElectPreferred",), elections.elect_leader(control, tp, Election.PREFERRED).records)
+            yield from write_records_step(state, ("SetElr", level), records, hears=False)
+    yield from write_records_step(
+        state, ("ElectPreferred",), elections.elect_leader(control, tp, Election.PREFERRED).records
+    )
     if state.bounds.unclean:
-        yield from written(state, ("ElectUnclean",), elections.elect_leader(control, tp, Election.UNCLEAN).records)
+        yield from write_records_step(
+            state, ("ElectUnclean",), elections.elect_leader(control, tp, Election.UNCLEAN).records
+        )
     if state.bounds.deletes:
-        yield from written(state, ("Delete",), delete_topic(control, NAME).records)
+        yield from write_records_step(state, ("Delete",), delete_topic(control, NAME).records)
 
 
 def _process(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlCluster]]:
@@ -151,15 +155,15 @@ def _process(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlClus
             if ended != process and result.response.error == NONE:
                 stops = state.stops + (process == UP)
                 asked = state._replace(processes=_put(state.processes, b, ended), stops=stops)
-                yield from reached(asked, ("ShutDown", b), active.control)
+                yield from reach_state(asked, ("ShutDown", b), active.control)
         return
     directories = (MENDED, TAKEN_OUT, FAILED_STILL)[: 2 + state.bounds.stays_failed]
-    for directory in directories if place(state, b) == FAILED else (MENDED,):
+    for directory in directories if directory_state(state, b) == FAILED else (MENDED,):
         yield from _registered(state, b, directory)
     if state.bounds.unregisters and known is not None:
         without, unregistered = unregister_broker(_active(state), b)
         if unregistered.response == NONE:
-            yield from reached(state, ("Unregister", b), without.control)
+            yield from reach_state(state, ("Unregister", b), without.control)
 
 
 def _registered(state: ControlCluster, b: int, directory: int) -> Iterator[tuple[Label, ControlCluster]]:
@@ -179,22 +183,22 @@ def _registered(state: ControlCluster, b: int, directory: int) -> Iterator[tuple
     control = active.control
     if directory == TAKEN_OUT:
         asks = DirectoryAssignment(b, control.brokers[b].epoch, f"{b}B", state.tp)
-        control = replayed(control, assign_replicas_to_dirs(control, asks).records)
+        control = replay_records(control, assign_replicas_to_dirs(control, asks).records)
     started = state._replace(processes=_put(state.processes, b, UP))
-    yield from reached(started, ("Register", b, directory), control)
+    yield from reach_state(started, ("Register", b, directory), control)
 
 
 def directories_of(state: ControlCluster, b: int, directory: int) -> tuple[str, ...]:
     """The directories that a process starts with."""
     known = state.control.brokers.get(b)
-    if known is None or (place(state, b) == FAILED and directory == MENDED):
+    if known is None or (directory_state(state, b) == FAILED and directory == MENDED):
         return (f"{b}A", f"{b}B")[: 1 + state.bounds.disks_fail]
     return known.directories
 
 
 def stops_in_order(state: ControlCluster, b: int, directory: int) -> bool:
     """Whether a registration says that the process before it stopped in order, and is believed."""
-    speaks = directory == TAKEN_OUT or place(state, b) != FAILED
+    speaks = directory == TAKEN_OUT or directory_state(state, b) != FAILED
     return state.processes[b] == STOPPED and b in state.control.brokers and speaks
 
 
@@ -207,11 +211,11 @@ def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlClus
     if not known.fenced:
         session = (b, known.epoch)
         over = active._replace(heartbeats=active.heartbeats._replace(expired=frozenset({session})))
-        yield from reached(state, ("Fence", b), fence_stale_broker(over, session)[0].control)
+        yield from reach_state(state, ("Fence", b), fence_stale_broker(over, session)[0].control)
     if state.processes[b] != UP:
         return
     may_fail = state.bounds.disks_fail and state.partition is not None and b in state.partition.replicas
-    for fails in (0, 1) if may_fail and place(state, b) == ONLINE else (0,):
+    for fails in (0, 1) if may_fail and directory_state(state, b) == ONLINE else (0,):
         if not known.fenced and not fails:
             continue
         beat = _beat(state, b)._replace(offline=(f"{b}A",) if fails else ())
@@ -219,7 +223,7 @@ def _session(state: ControlCluster, b: int) -> Iterator[tuple[Label, ControlClus
         if result.response.error == NONE:
             gone = state._replace(logs=_put(state.logs, b, ())) if fails else state
             label = ("Unfence", b, fails) if known.fenced else ("FailDirectory", b)
-            yield from reached(gone, label, after.control)
+            yield from reach_state(gone, label, after.control)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -240,15 +244,15 @@ def _beat(state: ControlCluster, b: int) -> BrokerHeartbeat:
     return BrokerHeartbeat(b, UNDEFINED, 0) if known is None else BrokerHeartbeat(b, known.epoch, known.offset)
 
 
-def written(
-    state: ControlCluster, label: Label, records: tuple[Record, ...], *, hears: bool = True
+def write_records_step(
+    state: ControlCluster, label: Label, records: tuple[ControllerRecord, ...], *, hears: bool = True
 ) -> Iterator[tuple[Label, ControlCluster]]:
     """The step that writes these records; none that writes nothing."""
     if records:
-        yield from reached(state, label, replayed(state.control, records), hears=hears)
+        yield from reach_state(state, label, replay_records(state.control, records), hears=hears)
 
 
-def reached(
+def reach_state(
     state: ControlCluster, label: Label, control: ReplicationControl, *, hears: bool = True
 ) -> Iterator[tuple[Label, ControlCluster]]:
     """The state with what the controller has now, if that is within the bounds. Who is no replica deletes its log.
@@ -263,7 +267,7 @@ def reached(
     keeps = tuple(log if b in replicas or state.processes[b] in {STOPPED, DEAD} else () for b, log in enumerate(state.logs))
     committed = state.committed
     if before is not None and after is not None and gives_up(before, after):
-        committed = shared(committed, state.logs[after.leader])
+        committed = common_prefix(committed, state.logs[after.leader])
     if hears and (before != after or label[0] == "SetMinIsr"):
         state = state._replace(known_min_isr=min_isr(control, NAME))
     yield label, state._replace(logs=keeps, committed=() if after is None else committed)
@@ -283,11 +287,11 @@ def _put(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
 # Exploration
 
 
-def search(start: ControlCluster) -> Search[ControlCluster]:
+def search_control(start: ControlCluster) -> Search[ControlCluster]:
     """Equal views are equal states."""
-    return Search(start, successors, view)
+    return Search(start, control_successors, control_view)
 
 
-def explore(start: ControlCluster) -> Graph:
+def explore_control(start: ControlCluster) -> Graph:
     """The whole labelled graph."""
-    return search(start).graph(view)
+    return search_control(start).graph(control_view)

@@ -22,12 +22,20 @@ from tidegauge.impl.cluster.client_transitions import client_transitions, may_re
 from tidegauge.impl.cluster.cluster import DIRECT, Cluster, after_crash, apply
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.cluster.message_transitions import follower_transitions, serve_transitions
-from tidegauge.impl.cluster.transitions import BoundedModel, Bounds, Label, Transition, metadata_of, record_epochs
+from tidegauge.impl.cluster.transitions import BoundedModel, Bounds, Label, Transition, metadata_cache, record_epochs
 from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.control.replication_control import is_active, min_isr
 from tidegauge.impl.control.topics import create_topic
 from tidegauge.impl.explored import control_cluster, control_steps
-from tidegauge.impl.explored.control_cluster import FAILED, FAILED_STILL, NAME, STOPPED, ControlBounds, ControlCluster, place
+from tidegauge.impl.explored.control_cluster import (
+    FAILED,
+    FAILED_STILL,
+    NAME,
+    STOPPED,
+    ControlBounds,
+    ControlCluster,
+    directory_state,
+)
 from tidegauge.impl.messages import FetchRequest, OffsetsForLeaderEpochRequest
 from tidegauge.impl.profiles import ELR, Profile, Rules, Setup
 from tidegauge.impl.replica import isr
@@ -50,10 +58,10 @@ class ControlledCluster(NamedTuple):
     topic_id: int = 0
 
 
-def initial(bounds: ControlBounds, profile: Profile = ELR, *, clients: bool = False) -> ControlledCluster:
+def initial_controlled_cluster(bounds: ControlBounds, profile: Profile = ELR, *, clients: bool = False) -> ControlledCluster:
     """The first replica leads, everybody is informed. With clients every record is a produce with acks=all."""
     bounds = bounds._replace(max_log=UNBOUNDED, max_partition_epoch=UNBOUNDED, max_stops=UNBOUNDED, deletes=True)
-    control = control_cluster.initial(bounds._replace(targets=(), min_isrs=(), unregisters=True), profile)
+    control = control_cluster.initial_control_cluster(bounds._replace(targets=(), min_isrs=(), unregisters=True), profile)
     count = bounds.brokers
     unbounded = Bounds(count, UNBOUNDED, UNBOUNDED, UNBOUNDED, UNBOUNDED, max_waiting=UNBOUNDED if clients else 0)
     model = BoundedModel(unbounded, Setup(Rules(), profile, bounds.min_isr, replica_lag_time_max_ms=-1))
@@ -86,7 +94,7 @@ def image_of(control: ControlCluster) -> Controller:
     )
 
 
-def successors(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
+def controlled_successors(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
     """Every enabled label with the state it leads to; `asked` takes others too: Reassign, SetMinIsr, SetElr, Create."""
     for transition in _data_transitions(state):
         yield transition.label, _joined(state._replace(cluster=apply(state.cluster, transition)), state.control)
@@ -96,7 +104,7 @@ def successors(state: ControlledCluster) -> Iterator[tuple[Label, ControlledClus
     yield from _controlled(state)
 
 
-def asked(state: ControlledCluster, label: Label) -> ControlledCluster | None:
+def take_label(state: ControlledCluster, label: Label) -> ControlledCluster | None:
     """The state after any label, also one with arguments that nobody can list; None where it is not enabled."""
     bounds = state.control.bounds
     match label:
@@ -113,7 +121,7 @@ def asked(state: ControlledCluster, label: Label) -> ControlledCluster | None:
         case ("Create", replicas):
             return next((after for _, after in _created(state, label, replicas)), None)
     widened = state._replace(control=state.control._replace(bounds=bounds))
-    return next((after for found, after in successors(widened) if found == label), None)
+    return next((after for found, after in controlled_successors(widened) if found == label), None)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -138,7 +146,7 @@ def _news(state: ControlledCluster, b: int) -> Iterator[tuple[Label, ControlledC
     """BecomeLeader, BecomeFollower, DeleteReplica, ReadConfig: what the metadata log has for a broker that runs."""
     cluster, image, control = state.cluster, state.cluster.controller, state.control
     broker, known = cluster.brokers[b], cluster.brokers[b].partition
-    if not broker.up or place(control, b) == FAILED:
+    if not broker.up or directory_state(control, b) == FAILED:
         return
     if cluster.waiting and not may_read_metadata(broker, cluster.waiting[b]):
         return
@@ -192,10 +200,10 @@ def _proposed(state: ControlledCluster, b: int) -> Iterator[tuple[Label, Control
     response = result.response.responses[0]
     label = ("AlterPartition", b, response.error)
     if response.error != NONE:
-        metadata = metadata_of(cluster.model, eligible=False)
+        metadata = metadata_cache(cluster.model, eligible=False)
         refused = broker_.handle_alter_partition_response(cluster.model.setup, broker, response, metadata)
         cluster = cluster._replace(brokers=(*cluster.brokers[:b], refused, *cluster.brokers[b + 1 :]))
-    for _, after in control_steps.written(control, label, result.records):
+    for _, after in control_steps.write_records_step(control, label, result.records):
         control = after
     yield label, _joined(state._replace(cluster=cluster), control)
 
@@ -208,7 +216,7 @@ def _broker_epoch(control: ControlCluster, b: int, incarnation: int) -> int:
 
 def _controlled(state: ControlledCluster) -> Iterator[tuple[Label, ControlledCluster]]:
     """Every step of the controller's model but those of leader and followers, with what it does to the brokers."""
-    for label, after in control_steps.successors(state.control):
+    for label, after in control_steps.control_successors(state.control):
         if label[0] not in ABSTRACT:
             yield label, _joined(_with_processes(state, label, after), after)
 
@@ -244,7 +252,7 @@ def _created(state: ControlledCluster, label: Label, replicas: tuple[int, ...]) 
     bounds = state.control.bounds
     if state.control.partition is None and not bounds.partition_zero and not bounds.disks_fail:
         records = create_topic(state.control.control, NAME, (replicas,), {}).records
-        for _, after in control_steps.written(state.control, label, records):
+        for _, after in control_steps.write_records_step(state.control, label, records):
             yield label, _joined(state._replace(topic_id=state.topic_id + 1), after)
 
 

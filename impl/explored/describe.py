@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from tidegauge.impl.cluster.broker import Broker
-from tidegauge.impl.cluster.cluster import Cluster, Label, Row, record_epochs
+from tidegauge.impl.cluster.cluster import Cluster, Label, NetworkRow, record_epochs
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.error_codes import ERROR_NAMES
-from tidegauge.impl.explored.search import Found, Graph, Violation
+from tidegauge.impl.explored.search import Counterexample, Graph, Violation
 from tidegauge.impl.explored.view import View
 from tidegauge.impl.messages import FetchRequest, Message, OffsetsForLeaderEpochRequest, OffsetsForLeaderEpochResponse
 from tidegauge.impl.rules import NONE, UNDEFINED
@@ -35,7 +35,7 @@ def broker_name(broker: int) -> str:
     return "none" if broker == UNDEFINED else f"b{broker + 1}"
 
 
-def names(brokers: tuple[int, ...]) -> str:
+def broker_names(brokers: tuple[int, ...]) -> str:
     """A set of brokers."""
     return ",".join(map(broker_name, brokers)) or "nobody"
 
@@ -84,9 +84,9 @@ def _facts(broker: Broker) -> str:
     partition = broker.partition
     facts = [f"hw={partition.log.hw}", f"leo={partition.log.end}", f"epoch={partition.leader_epoch}"]
     if partition.is_leader:
-        facts.append(f"isr={names(partition.state.isr)}")
+        facts.append(f"isr={broker_names(partition.state.isr)}")
         if partition.state.is_inflight:
-            facts.append(f"proposed={names(partition.state.proposed_isr)}")
+            facts.append(f"proposed={broker_names(partition.state.proposed_isr)}")
         facts += [f"{broker_name(r.broker_id)}@{r.log_end}" for r in partition.remotes]
     elif partition.leader_epoch != UNDEFINED:
         facts.append(f"leader={broker_name(partition.leader_id)}")
@@ -99,11 +99,11 @@ def _facts(broker: Broker) -> str:
 def controller_text(controller: Controller) -> str:
     """The registration; what ELR adds only where there is some."""
     text = (
-        f"leader={broker_name(controller.leader)} epoch={controller.leader_epoch} isr={names(controller.isr)} "
-        f"live={names(controller.live)}"
+        f"leader={broker_name(controller.leader)} epoch={controller.leader_epoch} isr={broker_names(controller.isr)} "
+        f"live={broker_names(controller.live)}"
     )
-    elr = f" elr={names(controller.elr)}" if controller.elr else ""
-    last = f" last={names(controller.last_known_elr)}" if controller.last_known_elr else ""
+    elr = f" elr={broker_names(controller.elr)}" if controller.elr else ""
+    last = f" last={broker_names(controller.last_known_elr)}" if controller.last_known_elr else ""
     return text + elr + last
 
 
@@ -186,7 +186,7 @@ def label_text(label: Label) -> str:
             return f"DeleteRecords {who} before {numbers[1]}"
         case "ShrinkIsr":
             removed = tuple(b for b in range(numbers[1].bit_length()) if numbers[1] >> b & 1)
-            return f"ShrinkIsr {who} without {names(removed)}"
+            return f"ShrinkIsr {who} without {broker_names(removed)}"
         case "Crash" | "CrashAndLose":
             return f"{name} {who} checkpointed hw={numbers[1]} kept leo={numbers[2]}"
         case "FenceBroker" | "UnfenceBroker" | "FenceElr" | "UnfenceElr" | "Register":
@@ -195,7 +195,7 @@ def label_text(label: Label) -> str:
             return f"{name} {who}"
 
 
-def changes(before: Cluster, after: Cluster) -> list[str]:
+def step_changes(before: Cluster, after: Cluster) -> list[str]:
     """What a step changed, a line per broker and message."""
     lines = []
     for b, (old, new) in enumerate(zip(before.brokers, after.brokers, strict=True)):
@@ -216,7 +216,7 @@ def _differences(old: Broker, new: Broker) -> Iterator[str]:
         ("hw", before.log.hw, after.log.hw),
         ("epoch", before.leader_epoch, after.leader_epoch),
         ("leader", broker_name(before.leader_id), broker_name(after.leader_id)),
-        ("isr", names(before.state.isr), names(after.state.isr)),
+        ("isr", broker_names(before.state.isr), broker_names(after.state.isr)),
         ("proposed", _proposed(old), _proposed(new)),
         ("cache", before.log.cache.memory.pairs(), after.log.cache.memory.pairs()),
         ("followers at", _remotes(old), _remotes(new)),
@@ -229,14 +229,14 @@ def _differences(old: Broker, new: Broker) -> Iterator[str]:
 
 def _proposed(broker: Broker) -> str:
     state = broker.partition.state
-    return names(state.proposed_isr) if state.is_inflight else "nothing"
+    return broker_names(state.proposed_isr) if state.is_inflight else "nothing"
 
 
 def _remotes(broker: Broker) -> str:
     return " ".join(f"{broker_name(r.broker_id)}@{r.log_end}" for r in broker.partition.remotes) or "-"
 
 
-def _sent(follower: int, before: Row, after: Row) -> Iterator[str]:
+def _sent(follower: int, before: NetworkRow, after: NetworkRow) -> Iterator[str]:
     for leader, (old, new) in enumerate(zip(before, after, strict=True)):
         if old is not new and new is not None and old != new:
             yield f"sent         {message_text(follower, leader, new)}"
@@ -271,17 +271,17 @@ def violation_text(violation: Violation) -> str:
     """One line: which invariant, who, expected, seen."""
     sentence = SENTENCES.get(violation.invariant, "it does not hold")
     return (
-        f"{violation.invariant} VIOLATED at {names(violation.brokers)}: {sentence}; "
+        f"{violation.invariant} VIOLATED at {broker_names(violation.brokers)}: {sentence}; "
         f"expected {list(violation.expected)}, seen {list(violation.seen)}"
     )
 
 
-def run_text(found: Found[Cluster]) -> str:
+def run_text(found: Counterexample[Cluster]) -> str:
     """A run to a violation: the first state, every step with what it changed, the last state, the verdict."""
     lines = [grid(found.states[0]), ""]
     for number, label in enumerate(found.labels, start=1):
         lines.append(f"{number:>2}  {label_text(label)}")
-        lines += [f"      {line}" for line in changes(found.states[number - 1], found.states[number])]
+        lines += [f"      {line}" for line in step_changes(found.states[number - 1], found.states[number])]
     return "\n".join([*lines, "", grid(found.states[-1]), "", violation_text(found.violation)])
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tidegauge.impl.explored.describe import broker_name, names
+from tidegauge.impl.explored.describe import broker_name, broker_names
 from tidegauge.impl.explored.search import Label, View
 
 PROCESSES = ("runs", "is stopping", "stopped in order", "died")
@@ -11,7 +11,7 @@ STARTS = ("", " without the directory that failed", " while the directory is fai
 PLACES = ("", ", its directory failed", ", in another directory")
 
 
-def label_text(label: Label) -> str:
+def control_label_text(label: Label) -> str:
     """One action with its arguments in words."""
     match label:
         case ("CatchUp" | "Expand" | "Shrink" | "Fence" | "FailDirectory" | "ShutDown" | "Unregister", b):
@@ -23,9 +23,9 @@ def label_text(label: Label) -> str:
         case ("Register", b, directory):
             return f"Register {broker_name(b)}{STARTS[directory]}"
         case ("Reassign", target):
-            return f"Reassign to {names(target)}"
+            return f"Reassign to {broker_names(target)}"
         case ("Create", replicas):
-            return f"Create on {names(replicas)}"
+            return f"Create on {broker_names(replicas)}"
         case ("SetElr", level):
             return f"SetElr {'on' if level else 'off'}"
         case ("SetMinIsr", value):
@@ -34,7 +34,7 @@ def label_text(label: Label) -> str:
             return str(label[0])
 
 
-def view_text(view: View) -> str:
+def control_view_text(view: View) -> str:
     """A view, a line for each broker and one for the partition."""
     partition, brokers, logs, committed, stops, min_isr, known_min_isr, (listed, stale, elr) = view
     lines = []
@@ -60,23 +60,23 @@ def partition_text(partition: View) -> str:
         return "deleted"
     replicas, adding, removing, isr, elr, last, leader, recovering, epoch, partition_epoch = partition
     text = (
-        f"replicas={names(replicas)} leader={broker_name(leader)} epoch={epoch} partition_epoch={partition_epoch} "
+        f"replicas={broker_names(replicas)} leader={broker_name(leader)} epoch={epoch} partition_epoch={partition_epoch} "
         f"isr={_set(isr)} elr={_set(elr)}"
     )
     changing = f" adding={_set(adding)} removing={_set(removing)}" if adding or removing else ""
-    known = f" last={names(last)}" if last else ""
+    known = f" last={broker_names(last)}" if last else ""
     return text + changing + known + (" recovering" if recovering else "")
 
 
 def _set(members: int) -> str:
-    return names(tuple(b for b in range(members.bit_length()) if members >> b & 1))
+    return broker_names(tuple(b for b in range(members.bit_length()) if members >> b & 1))
 
 
-def run_text(states: Sequence[View], labels: Sequence[Label]) -> str:
+def control_run_text(states: Sequence[View], labels: Sequence[Label]) -> str:
     """A run: the first state, then each step with the lines that it changed."""
-    lines = [view_text(states[0])]
+    lines = [control_view_text(states[0])]
     for number, (label, before, after) in enumerate(zip(labels, states, states[1:], strict=False), start=1):
-        known = view_text(before).splitlines()
-        lines.append(f"{number:>2}  {label_text(label)}")
-        lines += [f"      {line}" for line in view_text(after).splitlines() if line not in known]
+        known = control_view_text(before).splitlines()
+        lines.append(f"{number:>2}  {control_label_text(label)}")
+        lines += [f"      {line}" for line in control_view_text(after).splitlines() if line not in known]
     return "\n".join(lines)

@@ -1,10 +1,10 @@
 """Labels and states of ISR changes as text; brokers are b1, b2, .. as in impl.explored.describe."""
 
-from tidegauge.impl.explored.describe import broker_name, names
+from tidegauge.impl.explored.describe import broker_name, broker_names
 from tidegauge.impl.explored.search import Label, View
 
 
-def label_text(label: Label) -> str:
+def isr_label_text(label: Label) -> str:
     """One action with its arguments in words."""
     match label:
         case ("HandleFetch", f, expand, lost):
@@ -26,14 +26,14 @@ def _lost(lost: int) -> str:
 
 
 def _set(members: int) -> str:
-    return names(tuple(b for b in range(members.bit_length()) if members >> b & 1))
+    return broker_names(tuple(b for b in range(members.bit_length()) if members >> b & 1))
 
 
 def _partition(isr: int, partition_epoch: int) -> str:
     return f"isr={_set(isr)} partition_epoch={partition_epoch}"
 
 
-def view_text(view: View) -> str:
+def isr_view_text(view: View) -> str:
     """A view, a line for each broker, for what is under way, and for the controller."""
     (end, hw, known, pending, ends, epochs), logs, incarnations, exchange, controller, images, committed, _, recent = view
     lines = [f"b1 leader    leo={end} hw={hw} {_partition(*known)} proposed={_set(pending)} committed={committed}"]

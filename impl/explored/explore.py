@@ -18,7 +18,7 @@ from tidegauge.impl.cluster.cluster import (
     Caller,
     Cluster,
     Label,
-    Row,
+    NetworkRow,
     Transition,
     apply,
     initial,
@@ -27,10 +27,10 @@ from tidegauge.impl.cluster.cluster import (
 )
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.explored.invariants import INVARIANTS, violated
-from tidegauge.impl.explored.search import Found, Graph, Search
+from tidegauge.impl.explored.search import Counterexample, Graph, Search
 from tidegauge.impl.explored.view import View, broker_view, controller_view, view, view_of_parts
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile, Rules
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 
 class Memo(Caller):
@@ -57,17 +57,17 @@ class Memo(Caller):
         found: tuple[Transition, ...] = self._remembered(function, args, self._interned)
         return found
 
-    def row(self, function: Callable[..., Row], *args: Any) -> Row:
+    def row(self, function: Callable[..., NetworkRow], *args: Any) -> NetworkRow:
         """The row `function` builds, interned."""
-        found: Row = self._remembered(function, args, self._interned_row)
+        found: NetworkRow = self._remembered(function, args, self._interned_row)
         return found
 
     def value(self, function: Callable[..., Any], *args: Any) -> Any:
         """What `function` returns, interned."""
         return self._remembered(function, args, self.intern)
 
-    def _interned_row(self, row: Row) -> Row:
-        kept: Row = self.intern(tuple(self.intern(message) for message in row))
+    def _interned_row(self, row: NetworkRow) -> NetworkRow:
+        kept: NetworkRow = self.intern(tuple(self.intern(message) for message in row))
         return kept
 
     def _interned(self, transitions: tuple[Transition, ...]) -> tuple[Transition, ...]:
@@ -131,7 +131,7 @@ class Walker:
 
 def as_profile(profile: Profile | str) -> Profile:
     """A profile, or the one of that name."""
-    return named(profile) if isinstance(profile, str) else profile
+    return profile_named(profile) if isinstance(profile, str) else profile
 
 
 def _key(cluster: Cluster) -> tuple[Hashable, ...]:
@@ -184,7 +184,7 @@ def find_violation(
     rules_override: Rules | None = None,
     invariants: Sequence[str] = tuple(INVARIANTS),
     max_states: int | None = None,
-) -> Found[Cluster] | None:
+) -> Counterexample[Cluster] | None:
     """A shortest run to a state where one of the named invariants fails, None when all hold everywhere.
 
     `max_states` stops the search with a UsageError rather than a response: an unfinished search has not shown anything.
@@ -193,4 +193,14 @@ def find_violation(
     return search.first_violation(partial(violated, names=tuple(invariants)), max_states)
 
 
-__all__ = ["Bounds", "Found", "Graph", "Walker", "explore", "explore_from", "find_violation", "transitions_from", "view"]
+__all__ = [
+    "Bounds",
+    "Counterexample",
+    "Graph",
+    "Walker",
+    "explore",
+    "explore_from",
+    "find_violation",
+    "transitions_from",
+    "view",
+]

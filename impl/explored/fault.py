@@ -17,7 +17,7 @@ from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.profiles import Rules
 
 
-class Shown(NamedTuple):
+class RevealingModel(NamedTuple):
     """Bounds and a generation within which traces of a fault differ from right ones."""
 
     bounds: Bounds
@@ -34,14 +34,14 @@ class Fault(NamedTuple):
     rules: Rules
     breaks: str | None
     bounds: Bounds
-    shown: Shown | None = None
+    shown: RevealingModel | None = None
 
 
-SMALL = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)
-EPOCHS = Bounds(brokers=2, max_log=1, max_epoch=3, max_crashes=0)
-STARTS = Bounds(brokers=2, max_log=2, max_epoch=0, max_crashes=0, max_start=1)
+SMALL_BOUNDS = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=1)
+EPOCH_BOUNDS = Bounds(brokers=2, max_log=1, max_epoch=3, max_crashes=0)
+LOG_START_BOUNDS = Bounds(brokers=2, max_log=2, max_epoch=0, max_crashes=0, max_start=1)
 
-Rule = TypeVar("Rule", bound=Callable[..., Any])
+RuleT = TypeVar("RuleT", bound=Callable[..., Any])
 
 
 def instead_of(
@@ -51,12 +51,12 @@ def instead_of(
     says: str,
     resembles: str,
     breaks: str | None,
-    bounds: Bounds = SMALL,
-    shown: Shown | None = None,
-) -> Callable[[Rule], Rule]:
+    bounds: Bounds = SMALL_BOUNDS,
+    shown: RevealingModel | None = None,
+) -> Callable[[RuleT], RuleT]:
     """Make a fault of the wrong rule below, behind those there are: `_cut_one_high` is cut-one-high."""
 
-    def made(wrong: Rule) -> Rule:
+    def made(wrong: RuleT) -> RuleT:
         name = wrong.__name__.strip("_").replace("_", "-")
         faults.append(Fault(name, says, resembles, rule, Rules.with_rule(rule, wrong), breaks, bounds, shown))
         return wrong

@@ -4,7 +4,7 @@
 from functools import partial
 
 from tidegauge.impl import rules
-from tidegauge.impl.explored.fault import EPOCHS, STARTS, Fault, Shown, instead_of
+from tidegauge.impl.explored.fault import EPOCH_BOUNDS, LOG_START_BOUNDS, Fault, RevealingModel, instead_of
 from tidegauge.impl.rules import Ints
 
 _ALL: list[Fault] = []
@@ -58,7 +58,7 @@ def _diverging_end_one_low(
     says="a response requested in another epoch is taken over",
     resembles="KAFKA-18991",
     breaks="IsrCompleteness",
-    bounds=EPOCHS,
+    bounds=EPOCH_BOUNDS,
 )
 def _response_of_any_epoch(
     entry_offset: int, entry_epoch: int, ready: bool, request_offset: int, request_epoch: int, epoch_checked: bool
@@ -71,7 +71,7 @@ def _response_of_any_epoch(
     says="neither offset nor epoch of a response is compared",
     resembles="KAFKA-13207",
     breaks="IsrCompleteness",
-    bounds=EPOCHS,
+    bounds=EPOCH_BOUNDS,
 )
 def _any_response(
     entry_offset: int, entry_epoch: int, ready: bool, request_offset: int, request_epoch: int, epoch_checked: bool
@@ -116,8 +116,8 @@ def _truncates_one_high(
     says="a follower before the leader's log start goes on at the leader's end",
     resembles="a slip: the latest offset taken for the earliest",
     breaks="OnlyDeletedIsGone",
-    bounds=STARTS,
-    shown=Shown(STARTS),
+    bounds=LOG_START_BOUNDS,
+    shown=RevealingModel(LOG_START_BOUNDS),
 )
 def _starts_at_the_leaders_end(leader_start: int, leader_end: int, log_end: int) -> tuple[int, int]:
     case, offset = rules.out_of_range_reset(leader_start, leader_end, log_end)

@@ -7,13 +7,13 @@ from functools import partial
 from tidegauge.impl import rules
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.cluster.transitions import ANYBODY
-from tidegauge.impl.explored.fault import Fault, Shown, instead_of
+from tidegauge.impl.explored.fault import Fault, RevealingModel, instead_of
 from tidegauge.impl.rules import Ints
 
 _ALL: list[Fault] = []
 _instead_of = partial(instead_of, _ALL)
 
-LOST_TAILS = Shown(Bounds(2, 1, 2, 1, loses_tails=True, last_resort=ANYBODY), "elr")
+LOST_TAILS = RevealingModel(Bounds(2, 1, 2, 1, loses_tails=True, last_resort=ANYBODY), "elr")
 """A follower truncates below its high watermark only where its leader has lost records that were committed."""
 
 
@@ -89,7 +89,7 @@ def _follower_exposes_its_log(leader_hw: int, log_start: int, log_end: int) -> i
     says="a follower joins the ISR below the leader's epoch start",
     resembles="KAFKA-7128",
     breaks=None,
-    shown=Shown(Bounds(2, 1, 1, 1, min_insync_replicas=2)),
+    shown=RevealingModel(Bounds(2, 1, 1, 1, min_insync_replicas=2)),
 )
 def _joins_at_hw(leo: int, hw: int, epoch_start: int) -> bool:
     return leo >= hw

@@ -20,7 +20,7 @@ from tidegauge.impl.control import broker_states
 from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.control.partition_registration import PartitionRegistration
 from tidegauge.impl.control.records import RegisterBrokerRecord
-from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.replay import replay_records
 from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl
 from tidegauge.impl.explored.search import Graph, Label, Search, View, Violation
 from tidegauge.impl.messages import AlterPartitionRequest, AlterPartitionResponse, BrokerState, FetchRequest, Metadata
@@ -49,7 +49,7 @@ class IsrBounds(NamedTuple):
     max_restarts: int
 
 
-class Exchange(NamedTuple):
+class AlterPartitionExchange(NamedTuple):
     """What is under way between leader and controller, and the proposal it is about."""
 
     message: AlterPartitionRequest | AlterPartitionResponse
@@ -68,7 +68,7 @@ class IsrCluster(NamedTuple):
     ends: tuple[int, ...]
     control: ReplicationControl
     images: tuple[PartitionRegistration, ...] = ()
-    exchange: Exchange | None = None
+    exchange: AlterPartitionExchange | None = None
     committed: int = 0
 
     @property
@@ -87,7 +87,7 @@ class IsrCluster(NamedTuple):
         return sum(broker.epoch for broker in self.control.brokers.values())
 
 
-def initial(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None) -> IsrCluster:
+def initial_isr_cluster(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, rules: Rules | None = None) -> IsrCluster:
     """Everybody is in the ISR, every log is empty."""
     everybody = tuple(range(bounds.followers + 1))
     setup = Setup(Rules() if rules is None else rules, profile, replica_lag_time_max_ms=-1)
@@ -104,16 +104,16 @@ def initial(bounds: IsrBounds, profile: Profile = FETCH_TRUNCATION, rules: Rules
 # Steps
 
 
-def successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
+def isr_successors(state: IsrCluster) -> Iterator[tuple[Label, IsrCluster]]:
     """Every enabled label with the state it leads to."""
     yield from _by_the_leader(state)
     for f in range(1, state.bounds.followers + 1):
         yield from _fetches(state, f)
         yield from _comes_and_goes(state, f)
     match state.exchange:
-        case Exchange(AlterPartitionRequest() as request, proposed):
+        case AlterPartitionExchange(AlterPartitionRequest() as request, proposed):
             yield from _judged(state, request, proposed)
-        case Exchange(AlterPartitionResponse() as response, proposed):
+        case AlterPartitionExchange(AlterPartitionResponse() as response, proposed):
             yield ("HandleAlterPartitionResponse",), _answered(state, response, proposed)
 
 
@@ -151,11 +151,11 @@ def _judged(
     asked = AlterPartition(LEADER, state.control.brokers[LEADER].epoch, (Proposal(TP, request),))
     records, result = alter_partition(state.control, asked)
     (response,) = result.responses
-    after = _registered(state, replayed(state.control, records))
+    after = _registered(state, replay_records(state.control, records))
     if state.setup.rules.proposal_after(response.error) == WAITS_FOR_METADATA:
         lost = arrived = after._replace(exchange=None)
     else:
-        lost, arrived = after, after._replace(exchange=Exchange(response, proposed))
+        lost, arrived = after, after._replace(exchange=AlterPartitionExchange(response, proposed))
     yield ("HandleAlterPartition", 0), arrived
     yield ("HandleAlterPartition", 1), lost
 
@@ -170,19 +170,19 @@ def _comes_and_goes(state: IsrCluster, f: int) -> Iterator[tuple[Label, IsrClust
     """FenceBroker where that changes the ISR; RestartEmpty."""
     control = state.control
     if state.may_change:
-        away = replayed(control, broker_states.broker_fenced(control, f))
+        away = replay_records(control, broker_states.broker_fenced(control, f))
         fenced = _registered(state, _unfenced(away, f))
         if fenced.images != state.images:
             yield ("FenceBroker", f), fenced
     if state.restarts < state.bounds.max_restarts:
         again = RegisterBrokerRecord(f, control.brokers[f].epoch + 1, control.brokers[f].incarnation + 1)
-        registered = replayed(control, broker_states.broker_registered(control, again))
+        registered = replay_records(control, broker_states.broker_registered(control, again))
         after = _registered(state, _unfenced(registered, f))
         yield ("RestartEmpty", f), after._replace(ends=_put(state.ends, f, 0))
 
 
 def _unfenced(control: ReplicationControl, f: int) -> ReplicationControl:
-    return replayed(control, broker_states.broker_unfenced(control, f))
+    return replay_records(control, broker_states.broker_unfenced(control, f))
 
 
 def _metadata(state: IsrCluster, *, eligible: bool) -> Metadata:
@@ -220,7 +220,7 @@ def _served(state: IsrCluster, f: int, *, eligible: bool) -> tuple[IsrCluster, i
 
 def _proposing(state: IsrCluster) -> IsrCluster:
     request = isr.alter_partition_request(state.leader, state.control.brokers[LEADER].epoch)
-    return state._replace(exchange=Exchange(request, state.leader.state))
+    return state._replace(exchange=AlterPartitionExchange(request, state.leader.state))
 
 
 def _registered(state: IsrCluster, control: ReplicationControl) -> IsrCluster:
@@ -237,7 +237,7 @@ def _put(ends: tuple[int, ...], f: int, end: int) -> tuple[int, ...]:
 # What TLC prints for a state
 
 
-def view(state: IsrCluster) -> View:
+def isr_view(state: IsrCluster) -> View:
     """(leader, log ends, broker epochs, exchange, controller, images, committed, restarts, nobody is recent)."""
     partition = state.leader
     pending = partition.state.proposed_isr if partition.state.is_inflight else ()
@@ -262,13 +262,13 @@ def _registration_view(registration: PartitionRegistration) -> View:
 def _exchange_view(state: IsrCluster) -> View:
     """() nothing, (1, ..) a request, (2, ..) a response, (3, ..) a refusal."""
     match state.exchange:
-        case Exchange(AlterPartitionRequest() as request, _):
+        case AlterPartitionExchange(AlterPartitionRequest() as request, _):
             reported = dict(zip(request.isr, request.isr_epochs, strict=True))
             epochs = tuple(reported.get(f, UNDEFINED) for f in range(1, state.bounds.followers + 1))
             return 1, mask(request.isr), request.partition_epoch, epochs
-        case Exchange(AlterPartitionResponse(error=error), proposed) if error != NONE:
+        case AlterPartitionExchange(AlterPartitionResponse(error=error), proposed) if error != NONE:
             return 3, mask(proposed.proposed_isr)
-        case Exchange(AlterPartitionResponse() as response, proposed):
+        case AlterPartitionExchange(AlterPartitionResponse() as response, proposed):
             return 2, mask(response.isr), response.partition_epoch, mask(proposed.proposed_isr)
         case _:
             return ()
@@ -278,7 +278,7 @@ def _exchange_view(state: IsrCluster) -> View:
 # Exploration
 
 
-def isr_completeness(state: IsrCluster) -> Violation | None:
+def check_isr_completeness(state: IsrCluster) -> Violation | None:
     """Whoever may be elected next holds everything that was committed."""
     for b in state.registration.isr:
         end = state.leader.log.end if b == LEADER else state.ends[b - 1]
@@ -287,7 +287,7 @@ def isr_completeness(state: IsrCluster) -> Violation | None:
     return None
 
 
-def isr_superset(state: IsrCluster) -> Violation | None:
+def check_isr_superset(state: IsrCluster) -> Violation | None:
     """The controller's ISR holds nobody whom the leader does not count."""
     maximal = state.leader.state.maximal_isr
     if set(state.registration.isr) <= set(maximal):
@@ -295,10 +295,10 @@ def isr_superset(state: IsrCluster) -> Violation | None:
     return Violation("IsrSuperset", (LEADER,), state.registration.isr, maximal)
 
 
-Steps = Callable[[IsrCluster], Iterable[tuple[Label, IsrCluster]]]
+IsrSteps = Callable[[IsrCluster], Iterable[tuple[Label, IsrCluster]]]
 
 
-def search(start: IsrCluster, steps: Steps = successors) -> Search[IsrCluster]:
+def search_isr(start: IsrCluster, steps: IsrSteps = isr_successors) -> Search[IsrCluster]:
     """Bounds and setup are the same in every state, and what the controller is configured with."""
 
     def key(state: IsrCluster) -> Hashable:
@@ -307,6 +307,6 @@ def search(start: IsrCluster, steps: Steps = successors) -> Search[IsrCluster]:
     return Search(start, steps, key)
 
 
-def explore(start: IsrCluster) -> Graph:
+def explore_isr(start: IsrCluster) -> Graph:
     """The whole labelled graph. States with the same view may differ in a proposal that was given up: it is no variable."""
-    return search(start).graph(view)
+    return search_isr(start).graph(isr_view)

@@ -14,7 +14,7 @@ from tidegauge.impl.errors import UsageError
 Label = tuple[Any, ...]
 View = tuple[Any, ...]
 
-State = TypeVar("State")
+StateT = TypeVar("StateT")
 
 
 class Violation(NamedTuple):
@@ -35,22 +35,22 @@ class Graph(NamedTuple):
     depth: int
 
 
-class Found(NamedTuple, Generic[State]):
+class Counterexample(NamedTuple, Generic[StateT]):
     """A shortest path from the initial state to a violation: n labels, n + 1 states."""
 
     violation: Violation
     labels: tuple[Label, ...]
-    states: tuple[State, ...]
+    states: tuple[StateT, ...]
 
 
-class Search(Generic[State]):
+class Search(Generic[StateT]):
     """One level at a time. `steps` gives each enabled label with the state it leads to."""
 
     def __init__(
         self,
-        start: State,
-        steps: Callable[[State], Iterable[tuple[Label, State]]],
-        key: Callable[[State], Hashable],
+        start: StateT,
+        steps: Callable[[StateT], Iterable[tuple[Label, StateT]]],
+        key: Callable[[StateT], Hashable],
     ) -> None:
         self.states = [start]
         self.depth = 1
@@ -78,22 +78,22 @@ class Search(Generic[State]):
                 yield source, label, target, new
             source += 1
 
-    def graph(self, view: Callable[[State], View]) -> Graph:
+    def graph(self, view: Callable[[StateT], View]) -> Graph:
         """Everything that can be reached."""
         labels: dict[Label, int] = {}
         edges = [(source, labels.setdefault(label, len(labels)), target) for source, label, target, _ in self.transitions()]
         return Graph([view(state) for state in self.states], list(labels), edges, self.depth)
 
     def first_violation(
-        self, check: Callable[[State], Violation | None], max_states: int | None = None
-    ) -> Found[State] | None:
+        self, check: Callable[[StateT], Violation | None], max_states: int | None = None
+    ) -> Counterexample[StateT] | None:
         """A shortest run to a state that `check` objects to, None when it never does.
 
         `max_states` stops the search with a UsageError rather than a response: an unfinished search has not shown anything.
         """
         violation = check(self.states[0])
         if violation is not None:
-            return Found(violation, (), (self.states[0],))
+            return Counterexample(violation, (), (self.states[0],))
         for _, _, target, new in self.transitions():
             if not new:
                 continue
@@ -104,7 +104,7 @@ class Search(Generic[State]):
                 raise UsageError(f"search: expected to end within {max_states} states; seen more; raise max_states")
         return None
 
-    def _run_to(self, violation: Violation, target: int) -> Found[State]:
+    def _run_to(self, violation: Violation, target: int) -> Counterexample[StateT]:
         labels: list[Label] = []
         numbers = [target]
         step = self._came_from[target]
@@ -112,4 +112,4 @@ class Search(Generic[State]):
             numbers.append(step[0])
             labels.append(step[1])
             step = self._came_from[step[0]]
-        return Found(violation, tuple(reversed(labels)), tuple(self.states[n] for n in reversed(numbers)))
+        return Counterexample(violation, tuple(reversed(labels)), tuple(self.states[n] for n in reversed(numbers)))

@@ -17,7 +17,7 @@ from typing import Any
 
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.broker import Broker
-from tidegauge.impl.cluster.cluster import BoundedModel, Cluster, Row, mask, record_epochs
+from tidegauge.impl.cluster.cluster import BoundedModel, Cluster, NetworkRow, mask, record_epochs
 from tidegauge.impl.cluster.controller import Controller
 from tidegauge.impl.errors import IllegalStateError
 from tidegauge.impl.messages import (
@@ -56,7 +56,7 @@ def view_of_parts(brokers: tuple[View, ...], controller: View, cluster: Cluster)
     return brokers, controller, cluster.committed, cluster.crashes, *deleted, *clients
 
 
-def broker_view(model: BoundedModel, broker: Broker, row: Row) -> View:
+def broker_view(model: BoundedModel, broker: Broker, row: NetworkRow) -> View:
     """(log, hw, mark, up, role, epoch, leader, isr, pending, remote, slots)."""
     setup, partition = model.setup, broker.partition
     _assert_entry_implied(setup, broker)

@@ -31,12 +31,12 @@ def _by_offsets_for_leader_epoch(setup: Setup) -> Setup:
     return setup._replace(profile=setup.profile._replace(truncation_on_fetch=False, offsets_for_leader_epoch=True))
 
 
-def start(setup: Setup, current: Partition, future: Log) -> Fetcher:
+def start_future_replica(setup: Setup, current: Partition, future: Log) -> Fetcher:
     """Begin, or go on after a restart, where the future log's high watermark is. ReplicaManager#alterReplicaLogDirs."""
     return fetcher_.add_partition(_by_offsets_for_leader_epoch(setup), Fetcher(future), current.leader_epoch, future.hw)
 
 
-def maybe_truncate(setup: Setup, future: Fetcher, current: Partition) -> Fetcher:
+def maybe_truncate_future(setup: Setup, future: Fetcher, current: Partition) -> Fetcher:
     """One round: by the current log's response where the future log has an epoch, else at the entry's offset."""
     setup = _by_offsets_for_leader_epoch(setup)
     asked = fetcher_.epoch_to_ask(setup, future)
@@ -48,7 +48,7 @@ def maybe_truncate(setup: Setup, future: Fetcher, current: Partition) -> Fetcher
     return fetcher_.truncate_to_epoch_end_offset(setup, future, epoch, error, found, end)
 
 
-def fetch(setup: Setup, future: Fetcher, current: Partition, now: int, max_records: int) -> Fetcher:
+def fetch_future(setup: Setup, future: Fetcher, current: Partition, now: int, max_records: int) -> Fetcher:
     """Read the current log up to its end and append. ReplicaAlterLogDirsThread#processPartitionData."""
     setup = _by_offsets_for_leader_epoch(setup)
     request = fetcher_.build_fetch(FUTURE_LOCAL_REPLICA, future)

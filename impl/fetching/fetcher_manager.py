@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.fetching import fetcher_thread as thread_
-from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint, Entry, FetcherThread, InitialFetchState, Logs, Pass
+from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint, FetcherEntry, FetcherThread, InitialFetchState, Logs, Pass
 from tidegauge.impl.messages import ListOffsets
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.table import Table
@@ -37,7 +37,7 @@ def thread_of(manager: FetcherManager, tp: TopicPartition) -> BrokerIdAndFetcher
     return next((key for key, thread in manager.threads.items() if tp in thread.entries), None)
 
 
-def entry_of(manager: FetcherManager, tp: TopicPartition) -> Entry | None:
+def entry_of(manager: FetcherManager, tp: TopicPartition) -> FetcherEntry | None:
     """Its entry, wherever it is."""
     key = thread_of(manager, tp)
     return None if key is None else manager.threads[key].entries[tp]
@@ -74,14 +74,14 @@ def add_fetcher_for_partitions(
 
 def remove_fetcher_for_partitions(
     manager: FetcherManager, removed: frozenset[TopicPartition]
-) -> tuple[FetcherManager, Table[TopicPartition, Entry]]:
+) -> tuple[FetcherManager, Table[TopicPartition, FetcherEntry]]:
     """Take partitions out of all threads; the entries they had. AbstractFetcherManager#removeFetcherForPartitions."""
     entries = [(tp, entry) for thread in manager.threads.values() for tp, entry in thread.entries.items() if tp in removed]
     threads = Table((key, thread_.remove_partitions(thread, removed)) for key, thread in manager.threads.items())
     return manager._replace(threads=threads, failed=manager.failed - removed), Table(entries)
 
 
-def mark_failed(manager: FetcherManager, failed: frozenset[TopicPartition]) -> FetcherManager:
+def mark_partitions_failed(manager: FetcherManager, failed: frozenset[TopicPartition]) -> FetcherManager:
     """A partition that could not become follower is failed without having been in a thread."""
     return manager._replace(failed=manager.failed | failed)
 

@@ -47,7 +47,7 @@ class InitialFetchState(NamedTuple):
     topic_id: str | None = None
 
 
-class Entry(NamedTuple):
+class FetcherEntry(NamedTuple):
     """One partition of a thread: its state, and the back-off with the time it ends."""
 
     state: PartitionFetchState
@@ -68,7 +68,7 @@ class FetcherThread(NamedTuple):
 
     leader: BrokerEndPoint
     fetcher_id: int
-    entries: Table[TopicPartition, Entry] = Table()
+    entries: Table[TopicPartition, FetcherEntry] = Table()
     dead: bool = False
     requests: int = 0
     bytes: int = 0
@@ -123,7 +123,7 @@ def add_partitions(
         after = fetcher_.add_partition(setup, before, initial.leader_epoch, initial.offset, offsets.get(tp))
         assert after.entry is not None  # it gives one or raises
         logs = logs.put(tp, after.log)
-        kept = old if old is not None and after.entry == old.state else Entry(after.entry, initial.topic_id)
+        kept = old if old is not None and after.entry == old.state else FetcherEntry(after.entry, initial.topic_id)
         entries = entries.put_at_end(tp, kept)
     return Pass(thread._replace(entries=entries), logs)
 
@@ -164,7 +164,7 @@ def update_topic_ids(thread: FetcherThread, topic_ids: Mapping[str, str | None])
 # Fetch
 
 
-def is_in_sync(entry: Entry) -> bool:
+def is_in_sync(entry: FetcherEntry) -> bool:
     """PartitionFetchState#isReplicaInSync: such a follower is never throttled."""
     return entry.state.lag is not None and entry.state.lag <= 0
 
@@ -238,7 +238,7 @@ def _received(thread: FetcherThread, records: tuple[Batch, ...]) -> FetcherThrea
 
 
 def _replaced(
-    done: Pass, tp: TopicPartition, entry: Entry, after: Fetcher, now: int, *, truncated: bool, restarts: bool = False
+    done: Pass, tp: TopicPartition, entry: FetcherEntry, after: Fetcher, now: int, *, truncated: bool, restarts: bool = False
 ) -> Pass:
     """Put the outcome back. A truncation keeps the delay, which then starts again; data and a reset end it."""
     entries, failed = done.thread.entries, done.failed
@@ -249,7 +249,7 @@ def _replaced(
         due_ms = now + entry.delay_ms if restarts else entry.due_ms
         entries = entries.put(tp, entry._replace(state=after.entry, due_ms=due_ms))
     elif after.entry != entry.at(now):
-        entries = entries.put_at_end(tp, Entry(after.entry, entry.topic_id))
+        entries = entries.put_at_end(tp, FetcherEntry(after.entry, entry.topic_id))
     return Pass(done.thread._replace(entries=entries), done.logs.put(tp, after.log), failed)
 
 

@@ -30,7 +30,7 @@ class PartitionFetchState(NamedTuple):
         return not self.truncating and not self.delayed
 
 
-class Call(NamedTuple):
+class TruncationCall(NamedTuple):
     """A truncation the thread asked for: `completed` None for a full one."""
 
     offset: int
@@ -43,7 +43,7 @@ class Fetcher(NamedTuple):
     log: Log
     entry: PartitionFetchState | None = None
     failed: bool = False
-    calls: tuple[Call, ...] = ()
+    calls: tuple[TruncationCall, ...] = ()
 
 
 def remove_partition(fetcher: Fetcher) -> Fetcher:

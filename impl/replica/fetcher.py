@@ -11,7 +11,14 @@ Rules of this file
 from tidegauge.impl.errors import CorruptRecordError, FatalExitError, IllegalStateError, KafkaError
 from tidegauge.impl.messages import FetchRequest, FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import Setup
-from tidegauge.impl.replica.fetch_state import Call, Fetcher, PartitionFetchState, delay, mark_failed, on_partition_fenced
+from tidegauge.impl.replica.fetch_state import (
+    Fetcher,
+    PartitionFetchState,
+    TruncationCall,
+    delay,
+    mark_failed,
+    on_partition_fenced,
+)
 from tidegauge.impl.replica.partition import append_records_to_follower
 from tidegauge.impl.rules import (
     FENCED_LEADER_EPOCH,
@@ -66,7 +73,7 @@ def add_partition(
 
 def _truncate(setup: Setup, fetcher: Fetcher, entry: PartitionFetchState, offset: int, completed: bool) -> Fetcher:
     """AbstractFetcherThread#doTruncate, then #updateFetchOffsetAndMaybeMarkTruncationComplete."""
-    fetcher = fetcher._replace(calls=(*fetcher.calls, Call(offset, completed)))
+    fetcher = fetcher._replace(calls=(*fetcher.calls, TruncationCall(offset, completed)))
     try:
         log, _ = log_.truncate_to(setup, fetcher.log, offset)
     except KafkaError:
@@ -245,10 +252,10 @@ def fetch_offset_and_truncate(setup: Setup, fetcher: Fetcher, leader_epoch: int,
         )
     log, calls, lag = fetcher.log, fetcher.calls, offsets.latest - offset
     if case == RESET_TO_LEADER_END:
-        calls = (*calls, Call(offset, True))
+        calls = (*calls, TruncationCall(offset, True))
         log, _ = log_.truncate_to(setup, log, offset)
     elif case == RESET_TO_LEADER_START:
-        calls = (*calls, Call(offset, None))
+        calls = (*calls, TruncationCall(offset, None))
         log = log_.truncate_fully_and_start_at(log, offset)
     entry = PartitionFetchState(offset, leader_epoch, log_.latest_epoch(setup, log), lag=lag)
     return fetcher._replace(log=log, entry=entry, calls=calls)

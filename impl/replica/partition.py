@@ -67,7 +67,9 @@ def make_leader(
         forgets = setup.rules.forgets_log_ends(
             partition.leader_epoch, leader_epoch, was_leader, setup.profile.keeps_remote_leo
         )
-        remotes = tuple(replica_.reset(r, now, log.end, forgets=forgets, in_isr=r.broker_id in isr) for r in remotes)
+        remotes = tuple(
+            replica_.reset_replica_state(r, now, log.end, forgets=forgets, in_isr=r.broker_id in isr) for r in remotes
+        )
     led = partition._replace(
         log=log,
         leader_id=partition.broker_id,
@@ -113,7 +115,7 @@ def append_records_to_leader(
         return partition, NOT_ENOUGH_REPLICAS, AppendInfo()
     log, written = partition.log, None
     if producer is not None:
-        error, written = producer_sequences.check(setup, log.batches, producer, records)
+        error, written = producer_sequences.check_sequence(setup, log.batches, producer, records)
         if error != NONE:
             return partition, error, AppendInfo()
     if written is not None:  # sent again: UnifiedLog#append leaves the log alone and says where the batch stands
@@ -271,7 +273,7 @@ def update_follower_fetch_state(
     known = UNDEFINED not in {request.replica_epoch, alive}
     if setup.profile.rejects_stale_fetch and known and alive is not None and request.replica_epoch < alive:
         return partition, NOT_LEADER_OR_FOLLOWER
-    found = log_.found_at(partition.log, request.fetch_offset) if setup.profile.hw_rounded_to_batches else None
+    found = log_.batch_base_at(partition.log, request.fetch_offset) if setup.profile.hw_rounded_to_batches else None
     offset = request.fetch_offset if found is None else found
     updated = replica_.update_fetch_state(setup, entry, offset, request.log_start, now, leader_end, request.replica_epoch)
     partition = partition._replace(remotes=tuple(updated if r is entry else r for r in partition.remotes))

@@ -25,7 +25,7 @@ class Replica(NamedTuple):
     broker_epoch: int | None = None
 
 
-def reset(replica: Replica, now: int, leader_end: int, *, forgets: bool, in_isr: bool) -> Replica:
+def reset_replica_state(replica: Replica, now: int, leader_end: int, *, forgets: bool, in_isr: bool) -> Replica:
     """What a new leader epoch does to the entry. Replica#resetReplicaState; `forgets` is rules.forgets_log_ends."""
     caught_up = now if in_isr else 0
     if forgets:

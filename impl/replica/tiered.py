@@ -54,7 +54,7 @@ def target_epoch(leader: LeaderOffsets) -> int:
     return epoch if end > leader.earliest_local - 1 else leader.earliest_local_epoch
 
 
-def start(
+def start_after_remote_storage(
     setup: Setup,
     fetcher: Fetcher,
     leader_epoch: int,

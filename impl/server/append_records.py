@@ -28,8 +28,8 @@ from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.delayed_produce import delayed_produce
 from tidegauge.impl.server.replica_manager import (
     ReplicaManager,
-    counted,
-    online,
+    count_events,
+    online_partition,
     partition_error,
     size_in_bytes,
     topic_setup,
@@ -43,11 +43,11 @@ VALID_ACKS = frozenset({-1, 0, 1})
 PRODUCER_ERRORS = frozenset(
     {OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, UNKNOWN_PRODUCER_ID}
 )
-COUNTED = PRODUCER_ERRORS | {NOT_ENOUGH_REPLICAS}
+COUNTED_AS_FAILED = PRODUCER_ERRORS | {NOT_ENOUGH_REPLICAS}
 """Errors that Kafka counts as failed, and answers with the log start: the others are common. #processFailedRecord."""
 
-Produced = Table[TopicPartition, ProducedBatch]
-Appended = Table[TopicPartition, tuple[PartitionAppend, int]]
+ProducedBatches = Table[TopicPartition, ProducedBatch]
+AppendResults = Table[TopicPartition, tuple[PartitionAppend, int]]
 """Per partition: what it is told, and the last offset appended."""
 
 
@@ -57,7 +57,7 @@ def append_records(
     request: int,
     acks: int,
     timeout_ms: int,
-    produced: Produced,
+    produced: ProducedBatches,
     now: int,
     *,
     internal_topics_allowed: bool = False,
@@ -65,7 +65,7 @@ def append_records(
     """ReplicaManager#appendRecords. The response is in `answered`, now or later."""
     if acks not in VALID_ACKS:
         refused = Table((tp, PartitionAppend(INVALID_REQUIRED_ACKS)) for tp in produced)
-        return purgatory.respond(manager, ProduceResponse(request, refused))
+        return purgatory.send_response(manager, ProduceResponse(request, refused))
     manager, appended, moved = append_to_local_log(setup, manager, acks, produced, now, internal_topics_allowed)
     manager = _answered_or_waiting(setup, manager, request, acks, now + timeout_ms, appended, now)
     for tp, (response, _) in appended.items():
@@ -75,25 +75,25 @@ def append_records(
 
 
 def _answered_or_waiting(
-    setup: Setup, manager: ReplicaManager, request: int, acks: int, deadline: int, appended: Appended, now: int
+    setup: Setup, manager: ReplicaManager, request: int, acks: int, deadline: int, appended: AppendResults, now: int
 ) -> ReplicaManager:
     failed = [response.error != NONE for response, _ in appended.values()]
     if acks == -1 and not all(failed):  # ReplicaManager#delayedProduceRequestRequired
         return purgatory.watch_produce(setup, manager, delayed_produce(request, deadline, appended), now)
     responses = Table((tp, response) for tp, (response, _) in appended.items())
-    return purgatory.respond(manager, ProduceResponse(request, responses, acks != 0, acks == 0 and any(failed)))
+    return purgatory.send_response(manager, ProduceResponse(request, responses, acks != 0, acks == 0 and any(failed)))
 
 
 def append_to_local_log(
-    setup: Setup, manager: ReplicaManager, acks: int, produced: Produced, now: int, internal_topics_allowed: bool
-) -> tuple[ReplicaManager, Appended, frozenset[TopicPartition]]:
+    setup: Setup, manager: ReplicaManager, acks: int, produced: ProducedBatches, now: int, internal_topics_allowed: bool
+) -> tuple[ReplicaManager, AppendResults, frozenset[TopicPartition]]:
     """Append to each partition led here; also those whose high watermark moved. ReplicaManager#appendToLocalLog."""
-    appended: Appended = Table()
+    appended: AppendResults = Table()
     moved: frozenset[TopicPartition] = frozenset()
     for tp, batch in produced.items():
-        manager = counted(manager, tp, total_produce_requests=1)
+        manager = count_events(manager, tp, total_produce_requests=1)
         error = _refusal(manager, tp, internal_topics_allowed)
-        before = online(manager, tp)
+        before = online_partition(manager, tp)
         if error != NONE or before is None:
             appended = appended.put(tp, (PartitionAppend(error), UNDEFINED))
             continue
@@ -110,16 +110,16 @@ def append_to_local_log(
         if error == NONE or error in PRODUCER_ERRORS:  # the records are looked at before their producer
             error = _bad_batch(manager, batch) or error
             if error == MESSAGE_TOO_LARGE:
-                manager = counted(manager, tp, bytes_rejected=_size(manager, batch))
-        if error in COUNTED:
-            manager = counted(manager, tp, failed_produce_requests=1)
+                manager = count_events(manager, tp, bytes_rejected=_size(manager, batch))
+        if error in COUNTED_AS_FAILED:
+            manager = count_events(manager, tp, failed_produce_requests=1)
             appended = appended.put(tp, (PartitionAppend(error, log_start=before.log.start), UNDEFINED))
             continue
         if error != NONE:
             appended = appended.put(tp, (PartitionAppend(error), UNDEFINED))
             continue
         manager = with_partition(manager, tp, after)
-        manager = counted(manager, tp, bytes_in=_size(manager, batch), messages_in=batch.records)
+        manager = count_events(manager, tp, bytes_in=_size(manager, batch), messages_in=batch.records)
         moved |= {tp} if after.log.hw > before.log.hw else frozenset()
         appended = appended.put(tp, (PartitionAppend(NONE, info.first, after.log.start), info.last))
     return manager, appended, moved

@@ -34,7 +34,7 @@ class BrokerTopicStats(NamedTuple):
     topics: Table[str, TopicStats] = Table()
 
 
-def marked(stats: BrokerTopicStats, topic: str, **events: int) -> BrokerTopicStats:
+def mark_events(stats: BrokerTopicStats, topic: str, **events: int) -> BrokerTopicStats:
     """So many events of each kind happened to a topic: BrokerTopicStats#topicStats and #allTopicsStats are marked alike."""
     of_topic = stats.topics.get(topic) or TopicStats()
     return BrokerTopicStats(_marked(stats.all_topics, events), stats.topics.put(topic, _marked(of_topic, events)))

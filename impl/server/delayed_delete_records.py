@@ -13,7 +13,7 @@ from tidegauge.impl.client_messages import DeleteRecordsResponse, PartitionDelet
 from tidegauge.impl.error_codes import KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT
 from tidegauge.impl.replica import isr
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
-from tidegauge.impl.server.replica_manager import ReplicaManager, online
+from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition
 from tidegauge.impl.server.waiting import DelayedDeleteRecords, DeleteRecordsStatus
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -35,7 +35,7 @@ def _status(response: PartitionDelete, required: int) -> DeleteRecordsStatus:
     return DeleteRecordsStatus(required, response._replace(error=REQUEST_TIMED_OUT), acks_pending=True)
 
 
-def checked(manager: ReplicaManager, delayed: DelayedDeleteRecords) -> DelayedDeleteRecords:
+def check_delete_records(manager: ReplicaManager, delayed: DelayedDeleteRecords) -> DelayedDeleteRecords:
     """Look at every partition that still waits. DelayedDeleteRecords#tryComplete."""
     statuses = delayed.statuses
     for tp, status in statuses.items():
@@ -48,7 +48,7 @@ def checked(manager: ReplicaManager, delayed: DelayedDeleteRecords) -> DelayedDe
 
 
 def _low_watermark(manager: ReplicaManager, tp: TopicPartition) -> tuple[int, int]:
-    partition = online(manager, tp)
+    partition = online_partition(manager, tp)
     if partition is None:
         return KAFKA_STORAGE_ERROR if tp in manager.hosted else UNKNOWN_TOPIC_OR_PARTITION, UNDEFINED
     if not partition.is_leader:
@@ -56,11 +56,11 @@ def _low_watermark(manager: ReplicaManager, tp: TopicPartition) -> tuple[int, in
     return NONE, isr.low_watermark(partition, manager.metadata)
 
 
-def is_complete(delayed: DelayedDeleteRecords) -> bool:
+def is_delete_records_complete(delayed: DelayedDeleteRecords) -> bool:
     """No partition waits."""
     return not any(status.acks_pending for status in delayed.statuses.values())
 
 
-def respond(delayed: DelayedDeleteRecords) -> DeleteRecordsResponse:
+def delete_records_response(delayed: DelayedDeleteRecords) -> DeleteRecordsResponse:
     """What is told now: at the deadline, the ones that still wait have timed out. DelayedDeleteRecords#onComplete."""
     return DeleteRecordsResponse(delayed.request, Table((tp, s.response) for tp, s in delayed.statuses.items()))

@@ -15,7 +15,7 @@ from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server.read_from_log import should_leader_throttle
-from tidegauge.impl.server.replica_manager import ReplicaManager, online, size_in_bytes, with_partition
+from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition, size_in_bytes, with_partition
 from tidegauge.impl.server.waiting import DelayedFetch, FetchStatus
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.storage.producer_state import read_bound
@@ -39,7 +39,7 @@ def is_satisfied(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch) -
 def _available(
     setup: Setup, manager: ReplicaManager, params: FetchParams, tp: TopicPartition, status: FetchStatus
 ) -> tuple[ReplicaManager, int]:
-    partition, request = online(manager, tp), status.fetch.request
+    partition, request = online_partition(manager, tp), status.fetch.request
     if partition is None:
         return manager, COMPLETES  # B, C, D
     error, _, _ = partition_.last_offset_for_leader_epoch(

@@ -13,7 +13,7 @@ from tidegauge.impl.error_codes import REQUEST_TIMED_OUT
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import isr
 from tidegauge.impl.rules import NONE
-from tidegauge.impl.server.replica_manager import ReplicaManager, online, partition_error, topic_setup
+from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition, partition_error, topic_setup
 from tidegauge.impl.server.waiting import DelayedProduce, ProduceStatus
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -34,7 +34,7 @@ def _status(response: PartitionAppend, last: int) -> ProduceStatus:
     return ProduceStatus(last + 1, response._replace(error=REQUEST_TIMED_OUT), acks_pending=True)
 
 
-def checked(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce) -> DelayedProduce:
+def check_produce(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce) -> DelayedProduce:
     """Look at every partition that still waits. DelayedProduce#tryComplete."""
     statuses = delayed.statuses
     for tp, status in statuses.items():
@@ -48,17 +48,17 @@ def checked(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce) -> D
 
 
 def _reached(setup: Setup, manager: ReplicaManager, tp: TopicPartition, required: int) -> tuple[bool, int]:
-    partition = online(manager, tp)
+    partition = online_partition(manager, tp)
     if partition is None:
         return False, partition_error(manager, tp)
     return isr.check_enough_replicas_reach_offset(topic_setup(setup, manager, tp), partition, required)
 
 
-def is_complete(delayed: DelayedProduce) -> bool:
+def is_produce_complete(delayed: DelayedProduce) -> bool:
     """No partition waits."""
     return not any(status.acks_pending for status in delayed.statuses.values())
 
 
-def respond(delayed: DelayedProduce) -> ProduceResponse:
+def produce_response(delayed: DelayedProduce) -> ProduceResponse:
     """What is told now: at the deadline, the ones that still wait have timed out. DelayedProduce#onComplete."""
     return ProduceResponse(delayed.request, Table((tp, s.response) for tp, s in delayed.statuses.items()))

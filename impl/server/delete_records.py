@@ -15,7 +15,7 @@ from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.delayed_delete_records import Deleted, delayed_delete_records
-from tidegauge.impl.server.replica_manager import ReplicaManager, online, partition_error, with_partition
+from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition, partition_error, with_partition
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -37,7 +37,7 @@ def delete_records(
         deleted = deleted.put(tp, (response, requested))
     if not any(r.error == NONE and r.low_watermark < requested for r, requested in deleted.values()):
         reported = Table((tp, response) for tp, (response, _) in deleted.items())
-        return purgatory.respond(manager, DeleteRecordsResponse(request, reported))
+        return purgatory.send_response(manager, DeleteRecordsResponse(request, reported))
     return purgatory.watch_delete(manager, delayed_delete_records(request, now + timeout_ms, deleted), now)
 
 
@@ -46,7 +46,7 @@ def _delete(
 ) -> tuple[ReplicaManager, PartitionDelete, int]:
     if tp.topic in INTERNAL_TOPICS and not internal_topics_allowed:
         return manager, PartitionDelete(INVALID_TOPIC_EXCEPTION), UNDEFINED
-    partition = online(manager, tp)
+    partition = online_partition(manager, tp)
     if partition is None:
         return manager, PartitionDelete(partition_error(manager, tp)), UNDEFINED
     after, error, requested = partition_.delete_records(setup, partition, offset)

@@ -13,8 +13,8 @@ from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.rules import NONE
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.read_from_log import Fetches, Read, Reading, read_next
-from tidegauge.impl.server.replica_manager import ReplicaManager, online
+from tidegauge.impl.server.read_from_log import Fetches, FetchProgress, LogReadResult, read_next
+from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition
 from tidegauge.impl.server.waiting import DelayedFetch
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -24,19 +24,19 @@ def fetch_messages(
     setup: Setup, manager: ReplicaManager, request: int, params: FetchParams, fetches: Fetches, now: int
 ) -> ReplicaManager:
     """ReplicaManager#fetchMessages. The response is in `answered`, now or later."""
-    reading = Reading(params.max_bytes)
+    reading = FetchProgress(params.max_bytes)
     for tp, fetch in fetches.items():
-        before = online(manager, tp)
+        before = online_partition(manager, tp)
         manager, reading = read_next(setup, manager, params, reading, tp, fetch, now)
         manager = _woken(setup, before, manager, tp, now)
     if is_immediate(params, reading.reads):
         done = FetchedPartitions(request, Table((tp, read.partition) for tp, read in reading.reads.items()))
-        return purgatory.respond(manager, done)
+        return purgatory.send_response(manager, done)
     statuses = Table((tp, read.status) for tp, read in reading.reads.items())
     return purgatory.watch_fetch(setup, manager, DelayedFetch(request, now + params.max_wait_ms, params, statuses), now)
 
 
-def is_immediate(params: FetchParams, reads: Table[TopicPartition, Read]) -> bool:
+def is_immediate(params: FetchParams, reads: Table[TopicPartition, LogReadResult]) -> bool:
     """Whether the fetch is answered at once."""
     partitions = [read.partition for read in reads.values()]
     readable = sum(read.size for read in reads.values())
@@ -52,7 +52,7 @@ def is_immediate(params: FetchParams, reads: Table[TopicPartition, Read]) -> boo
 
 def _woken(setup: Setup, before: Partition | None, manager: ReplicaManager, tp: TopicPartition, now: int) -> ReplicaManager:
     """A follower's fetch that raised the high or the low watermark wakes what waits. Partition#updateFollowerFetchState."""
-    after = online(manager, tp)
+    after = online_partition(manager, tp)
     if before is None or after is None:
         return manager
     if purgatory.high_watermark_incremented(before, after) or purgatory.low_watermark_incremented(manager, before, after):

@@ -14,11 +14,11 @@ from tidegauge.impl.replica import isr
 from tidegauge.impl.replica.partition_state import Partition, PartitionState
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.server import purgatory
-from tidegauge.impl.server.replica_manager import IsrUpdates, ReplicaManager, online, topic_setup, with_partition
+from tidegauge.impl.server.replica_manager import IsrUpdates, ReplicaManager, online_partition, topic_setup, with_partition
 from tidegauge.impl.topic_partition import TopicPartition
 
 
-def maybe_shrink_isr(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaManager:
+def maybe_shrink_isrs(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaManager:
     """ReplicaManager#maybeShrinkIsr, all partitions that are online."""
     for tp, hosted in manager.hosted.items():
         if not hosted.offline:
@@ -26,7 +26,7 @@ def maybe_shrink_isr(setup: Setup, manager: ReplicaManager, now: int) -> Replica
     return manager
 
 
-def alter_partition_response(
+def handle_isr_response(
     setup: Setup,
     manager: ReplicaManager,
     tp: TopicPartition,
@@ -35,7 +35,7 @@ def alter_partition_response(
     now: int,
 ) -> tuple[ReplicaManager, bool]:
     """The controller's response to a proposal; whether the same request must be sent again."""
-    before = online(manager, tp)
+    before = online_partition(manager, tp)
     if before is None:
         return manager, False
     after, again = isr.handle_alter_partition_response(

@@ -16,7 +16,13 @@ from tidegauge.impl.fetching import fetcher_manager as fetchers_
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server.replica_manager import Hosted, ReplicaManager, partition_error, without_log
-from tidegauge.impl.server.role_changes import Changes, PartitionChange, make_followers, make_leaders, stop_partitions
+from tidegauge.impl.server.role_changes import (
+    PartitionChange,
+    PartitionChanges,
+    make_followers,
+    make_leaders,
+    stop_partitions,
+)
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -29,7 +35,7 @@ class LeaderAndIsrRequest(NamedTuple):
 
     controller_id: int
     controller_epoch: int
-    states: Changes
+    states: PartitionChanges
     broker_epoch: int = UNDEFINED
     kraft: bool = False
 
@@ -75,7 +81,7 @@ def become_leader_or_follower(
         return manager, LeaderAndIsrResponse(error)
     manager = manager._replace(controller_epoch=request.controller_epoch)
     errors: Table[TopicPartition, int] = Table()
-    accepted: Changes = Table()
+    accepted: PartitionChanges = Table()
     for tp, state in request.states.items():
         manager = _hosted(manager, tp)
         error, is_new = _judged(manager, tp, state, kraft=request.kraft)

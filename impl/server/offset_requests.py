@@ -12,7 +12,7 @@ from tidegauge.impl.messages import OffsetsForLeaderEpochRequest
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.replica import partition as partition_
 from tidegauge.impl.rules import UNDEFINED
-from tidegauge.impl.server.replica_manager import ReplicaManager, online, partition_error
+from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition, partition_error
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -43,7 +43,7 @@ def _listed(
     isolation: Isolation,
     only_leader: bool,
 ) -> ListedOffset:
-    partition = online(manager, tp)
+    partition = online_partition(manager, tp)
     if partition is None:
         return ListedOffset(partition_error(manager, tp))
     return partition_.fetch_offset_for_timestamp(
@@ -61,7 +61,7 @@ def last_offset_for_leader_epoch(
 def _end_of_epoch(
     setup: Setup, manager: ReplicaManager, tp: TopicPartition, requested: OffsetsForLeaderEpochRequest
 ) -> tuple[int, int, int]:
-    partition = online(manager, tp)
+    partition = online_partition(manager, tp)
     if partition is None:
         return partition_error(manager, tp), UNDEFINED, UNDEFINED
     return partition_.last_offset_for_leader_epoch(setup, partition, requested.current_leader_epoch, requested.leader_epoch)

@@ -18,16 +18,16 @@ from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.server import delayed_delete_records as delete_
 from tidegauge.impl.server import delayed_produce as produce_
 from tidegauge.impl.server.delayed_fetch import is_satisfied
-from tidegauge.impl.server.read_from_log import Reading, read_next
-from tidegauge.impl.server.replica_manager import ReplicaManager, online, with_logs
+from tidegauge.impl.server.read_from_log import FetchProgress, read_next
+from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition, with_logs
 from tidegauge.impl.server.waiting import DelayedDeleteRecords, DelayedFetch, DelayedProduce
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
-Waiting = TypeVar("Waiting", DelayedProduce, DelayedFetch, DelayedDeleteRecords)
+DelayedOperation = TypeVar("DelayedOperation", DelayedProduce, DelayedFetch, DelayedDeleteRecords)
 
 
-def respond(manager: ReplicaManager, answered: ClientResponse) -> ReplicaManager:
+def send_response(manager: ReplicaManager, answered: ClientResponse) -> ReplicaManager:
     """Something leaves the broker."""
     return manager._replace(answered=(*manager.answered, answered))
 
@@ -52,9 +52,11 @@ def check_produces(setup: Setup, manager: ReplicaManager, tp: TopicPartition) ->
     for request, waiting in manager.produces.items():
         if tp not in waiting.statuses:
             continue
-        delayed = produce_.checked(setup, manager, waiting)
-        if produce_.is_complete(delayed):
-            manager = respond(manager._replace(produces=manager.produces.without(request)), produce_.respond(delayed))
+        delayed = produce_.check_produce(setup, manager, waiting)
+        if produce_.is_produce_complete(delayed):
+            manager = send_response(
+                manager._replace(produces=manager.produces.without(request)), produce_.produce_response(delayed)
+            )
         else:
             manager = manager._replace(produces=manager.produces.put(request, delayed))
     return manager
@@ -75,9 +77,11 @@ def check_deletes(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager
     for request, waiting in manager.deletes.items():
         if tp not in waiting.statuses:
             continue
-        delayed = delete_.checked(manager, waiting)
-        if delete_.is_complete(delayed):
-            manager = respond(manager._replace(deletes=manager.deletes.without(request)), delete_.respond(delayed))
+        delayed = delete_.check_delete_records(manager, waiting)
+        if delete_.is_delete_records_complete(delayed):
+            manager = send_response(
+                manager._replace(deletes=manager.deletes.without(request)), delete_.delete_records_response(delayed)
+            )
         else:
             manager = manager._replace(deletes=manager.deletes.put(request, delayed))
     return manager
@@ -85,17 +89,17 @@ def check_deletes(manager: ReplicaManager, tp: TopicPartition) -> ReplicaManager
 
 def watch_produce(setup: Setup, manager: ReplicaManager, delayed: DelayedProduce, now: int) -> ReplicaManager:
     """A new one ends at once if it is complete or has no time. DelayedOperationPurgatory#tryCompleteElseWatch."""
-    delayed = produce_.checked(setup, manager, delayed)
-    if produce_.is_complete(delayed) or delayed.deadline <= now:
-        return respond(manager, produce_.respond(delayed))
+    delayed = produce_.check_produce(setup, manager, delayed)
+    if produce_.is_produce_complete(delayed) or delayed.deadline <= now:
+        return send_response(manager, produce_.produce_response(delayed))
     return manager._replace(produces=manager.produces.put(delayed.request, delayed))
 
 
 def watch_delete(manager: ReplicaManager, delayed: DelayedDeleteRecords, now: int) -> ReplicaManager:
     """The same for a DeleteRecords."""
-    delayed = delete_.checked(manager, delayed)
-    if delete_.is_complete(delayed) or delayed.deadline <= now:
-        return respond(manager, delete_.respond(delayed))
+    delayed = delete_.check_delete_records(manager, delayed)
+    if delete_.is_delete_records_complete(delayed) or delayed.deadline <= now:
+        return send_response(manager, delete_.delete_records_response(delayed))
     return manager._replace(deletes=manager.deletes.put(delayed.request, delayed))
 
 
@@ -133,7 +137,7 @@ def with_fetched_logs(setup: Setup, manager: ReplicaManager, changed: Logs, now:
     """
     before, manager = manager, with_logs(manager, changed)
     for tp in changed:
-        old, new = online(before, tp), online(manager, tp)
+        old, new = online_partition(before, tp), online_partition(manager, tp)
         if old is not None and new is not None and old.log.hw != new.log.hw:
             manager = check_fetches(setup, manager, tp, now)
     return manager
@@ -141,24 +145,28 @@ def with_fetched_logs(setup: Setup, manager: ReplicaManager, changed: Logs, now:
 
 def complete_fetch(setup: Setup, manager: ReplicaManager, delayed: DelayedFetch, now: int) -> ReplicaManager:
     """Read again, and respond. DelayedFetch#onComplete."""
-    reading = Reading(delayed.params.max_bytes)
+    reading = FetchProgress(delayed.params.max_bytes)
     for tp, status in delayed.statuses.items():
         manager, reading = read_next(setup, manager, delayed.params, reading, tp, status.fetch, now, from_purgatory=True)
     manager = manager._replace(fetches=manager.fetches.without(delayed.request))
     done = Table((tp, read.partition) for tp, read in reading.reads.items())
-    return respond(manager, FetchedPartitions(delayed.request, done))
+    return send_response(manager, FetchedPartitions(delayed.request, done))
 
 
-def expire(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaManager:
+def expire_requests(setup: Setup, manager: ReplicaManager, now: int) -> ReplicaManager:
     """End every request whose deadline has come, the earliest first; each kind has a timer of its own."""
     for produce in _overdue(manager.produces, now):
-        manager = respond(manager._replace(produces=manager.produces.without(produce.request)), produce_.respond(produce))
+        manager = send_response(
+            manager._replace(produces=manager.produces.without(produce.request)), produce_.produce_response(produce)
+        )
     for fetch in _overdue(manager.fetches, now):
         manager = complete_fetch(setup, manager, fetch, now)
     for delete in _overdue(manager.deletes, now):
-        manager = respond(manager._replace(deletes=manager.deletes.without(delete.request)), delete_.respond(delete))
+        manager = send_response(
+            manager._replace(deletes=manager.deletes.without(delete.request)), delete_.delete_records_response(delete)
+        )
     return manager
 
 
-def _overdue(waiting: Table[int, Waiting], now: int) -> list[Waiting]:
+def _overdue(waiting: Table[int, DelayedOperation], now: int) -> list[DelayedOperation]:
     return sorted((delayed for delayed in waiting.values() if delayed.deadline <= now), key=lambda delayed: delayed.deadline)

@@ -23,8 +23,8 @@ from tidegauge.impl.replica.tiered import is_in_remote_storage
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE
 from tidegauge.impl.server.replica_manager import (
     ReplicaManager,
-    counted,
-    online,
+    count_events,
+    online_partition,
     partition_error,
     size_in_bytes,
     topic_setup,
@@ -43,7 +43,7 @@ RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 Fetches = Table[TopicPartition, PartitionFetch]
 
 
-class Read(NamedTuple):
+class LogReadResult(NamedTuple):
     """One partition as it was read: the response, where a waiting fetch stands, the bytes that were read."""
 
     partition: PartitionRead
@@ -51,41 +51,41 @@ class Read(NamedTuple):
     size: int
 
 
-class Reading(NamedTuple):
+class FetchProgress(NamedTuple):
     """A fetch whose partitions are being read: what is left of maxBytes, what was read."""
 
     left: int
-    reads: Table[TopicPartition, Read] = Table()
+    reads: Table[TopicPartition, LogReadResult] = Table()
 
 
 def read_next(
     setup: Setup,
     manager: ReplicaManager,
     params: FetchParams,
-    reading: Reading,
+    reading: FetchProgress,
     tp: TopicPartition,
     fetch: PartitionFetch,
     now: int,
     *,
     from_purgatory: bool = False,
-) -> tuple[ReplicaManager, Reading]:
+) -> tuple[ReplicaManager, FetchProgress]:
     """One more partition of a fetch. ReplicaManager#readFromLog."""
-    manager = counted(manager, tp, total_fetch_requests=1)
+    manager = count_events(manager, tp, total_fetch_requests=1)
     manager, read = _read(setup, manager, params, tp, fetch, now, update=not from_purgatory)
     at_least_one = not any(earlier.size for earlier in reading.reads.values())
     throttled = should_leader_throttle(manager, params, tp)
     limit = min(fetch.max_bytes, reading.left)
     fitting, size = ((), 0) if throttled else _fitting(manager, read.records, limit, at_least_one=at_least_one)
     read = _with_transactions(manager, params, tp, read._replace(response=read.response._replace(records=fitting)))
-    reads = reading.reads.put(tp, Read(read, _status(manager, tp, fetch), size))
-    return manager, Reading(max(0, reading.left - size), reads)
+    reads = reading.reads.put(tp, LogReadResult(read, _status(manager, tp, fetch), size))
+    return manager, FetchProgress(max(0, reading.left - size), reads)
 
 
 def _with_transactions(
     manager: ReplicaManager, params: FetchParams, tp: TopicPartition, read: PartitionRead
 ) -> PartitionRead:
     """A reader of committed transactions is told the last stable offset, and whose records it has to leave out."""
-    partition = online(manager, tp)
+    partition = online_partition(manager, tp)
     if params.isolation is not Isolation.TXN_COMMITTED or partition is None or read.response.error != NONE:
         return read
     log = partition.log
@@ -120,7 +120,7 @@ def _status(manager: ReplicaManager, tp: TopicPartition, fetch: PartitionFetch) 
     if hosted is None:
         return FetchStatus(fetch, offset, offset)
     log = hosted.partition.log
-    found = log_.found_at(log, offset)
+    found = log_.batch_base_at(log, offset)
     found = offset if found is None else found
     return FetchStatus(fetch, found, log_.segment_of(log, found), log.hw)
 

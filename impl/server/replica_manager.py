@@ -23,7 +23,7 @@ from tidegauge.impl.replica import isr
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.replica_settings import DEFAULTS, ReplicaSettings
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
-from tidegauge.impl.server.broker_topic_stats import BrokerTopicStats, marked
+from tidegauge.impl.server.broker_topic_stats import BrokerTopicStats, mark_events
 from tidegauge.impl.server.waiting import DelayedDeleteRecords, DelayedFetch, DelayedProduce
 from tidegauge.impl.storage.batch_bytes import RECORD_BYTES, bytes_of
 from tidegauge.impl.table import Table
@@ -42,9 +42,9 @@ class Hosted(NamedTuple):
     registered: int | None = None
 
 
-def counted(manager: "ReplicaManager", tp: TopicPartition, **events: int) -> "ReplicaManager":
+def count_events(manager: "ReplicaManager", tp: TopicPartition, **events: int) -> "ReplicaManager":
     """The manager after so many events of each kind, by their names in TopicStats."""
-    return manager._replace(stats=marked(manager.stats, tp.topic, **events))
+    return manager._replace(stats=mark_events(manager.stats, tp.topic, **events))
 
 
 class IsrUpdates(NamedTuple):
@@ -97,7 +97,7 @@ def size_in_bytes(manager: ReplicaManager, batches: tuple[Batch, ...]) -> int:
     return bytes_of(batches, manager.record_bytes)
 
 
-def online(manager: ReplicaManager, tp: TopicPartition) -> Partition | None:
+def online_partition(manager: ReplicaManager, tp: TopicPartition) -> Partition | None:
     """The partition if it is hosted and online. ReplicaManager#onlinePartition."""
     hosted = manager.hosted.get(tp)
     return None if hosted is None or hosted.offline else hosted.partition
@@ -141,16 +141,16 @@ def without_log(manager: ReplicaManager) -> Partition:
     return Partition(manager.broker_id, has_log=False)
 
 
-def logs(manager: ReplicaManager) -> Logs:
+def online_logs(manager: ReplicaManager) -> Logs:
     """The logs of the partitions that are online and have one, as the fetchers work on them."""
-    partitions = ((tp, online(manager, tp)) for tp in manager.hosted)
+    partitions = ((tp, online_partition(manager, tp)) for tp in manager.hosted)
     return Table((tp, partition.log) for tp, partition in partitions if partition is not None and partition.has_log)
 
 
 def with_logs(manager: ReplicaManager, changed: Logs) -> ReplicaManager:
     """Take over the logs as the fetchers left them."""
     for tp, log in changed.items():
-        partition = online(manager, tp)
+        partition = online_partition(manager, tp)
         if partition is not None and partition.log != log:
             manager = with_partition(manager, tp, partition._replace(log=log))
     return manager
@@ -175,7 +175,7 @@ def follower_fetch(
     return Table((tp, PartitionFetch(request, size, manager.hosted[tp].topic_id)) for tp, request in asked.items())
 
 
-def taken(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[ClientResponse, ...]]:
+def take_responses(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[ClientResponse, ...]]:
     """The responses that left since they were last taken."""
     return manager._replace(answered=()), manager.answered
 
@@ -186,7 +186,7 @@ def taken(manager: ReplicaManager) -> tuple[ReplicaManager, tuple[ClientResponse
 
 def high_watermarks(manager: ReplicaManager) -> Table[TopicPartition, int]:
     """What the checkpoint thread writes: online partitions with a log. ReplicaManager#checkpointHighWatermarks."""
-    return Table((tp, log.hw) for tp, log in sorted(logs(manager).items()))
+    return Table((tp, log.hw) for tp, log in sorted(online_logs(manager).items()))
 
 
 def leader_count(manager: ReplicaManager) -> int:

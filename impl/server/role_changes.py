@@ -24,9 +24,9 @@ from tidegauge.impl.server.log_creation import creation_error
 from tidegauge.impl.server.replica_manager import (
     Hosted,
     ReplicaManager,
-    logs,
     mark_offline,
-    online,
+    online_logs,
+    online_partition,
     topic_setup,
     with_logs,
     with_partition,
@@ -54,10 +54,10 @@ class PartitionChange(NamedTuple):
     is_new: bool = False
 
 
-Changes = Table[TopicPartition, PartitionChange]
+PartitionChanges = Table[TopicPartition, PartitionChange]
 
 
-class Transition(NamedTuple):
+class RoleChangeResult(NamedTuple):
     """What came of a batch: the manager, the partitions that changed role, an error code for each partition.
 
     `failed`: an exception ended it, and what stood behind its partition was not looked at.
@@ -69,13 +69,13 @@ class Transition(NamedTuple):
     failed: bool = False
 
 
-def make_leaders(setup: Setup, manager: ReplicaManager, changes: Changes, now: int) -> Transition:
+def make_leaders(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
     """Stop the fetchers of all, then Partition#makeLeader each. ReplicaManager#makeLeaders, #applyLocalLeadersDelta.
 
     Only a storage error is caught there: a partition that goes on without a log ends the whole of it.
     """
     fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(changes))
-    done = Transition(manager._replace(fetchers=fetchers))
+    done = RoleChangeResult(manager._replace(fetchers=fetchers))
     for tp, change in changes.items():
         done = _make_leader(setup, done, tp, change, now)
         if done.failed:
@@ -83,11 +83,13 @@ def make_leaders(setup: Setup, manager: ReplicaManager, changes: Changes, now: i
     return done
 
 
-def _make_leader(setup: Setup, done: Transition, tp: TopicPartition, change: PartitionChange, now: int) -> Transition:
+def _make_leader(
+    setup: Setup, done: RoleChangeResult, tp: TopicPartition, change: PartitionChange, now: int
+) -> RoleChangeResult:
     manager, changed, errors, _ = done
     before, error = _with_log(setup, manager, tp, change)
     if error == KAFKA_STORAGE_ERROR:
-        return Transition(mark_offline(manager, tp), changed, errors.put(tp, error))
+        return RoleChangeResult(mark_offline(manager, tp), changed, errors.put(tp, error))
     after, was_new = partition_.make_leader(
         topic_setup(setup, manager, tp),
         before,
@@ -102,12 +104,12 @@ def _make_leader(setup: Setup, done: Transition, tp: TopicPartition, change: Par
     if purgatory.high_watermark_incremented(before, after):
         manager = purgatory.check_all(setup, manager, tp, now)
     failed = error == NOT_LEADER_OR_FOLLOWER
-    return Transition(manager, (*changed, tp) if was_new else changed, errors.put(tp, error), failed)
+    return RoleChangeResult(manager, (*changed, tp) if was_new else changed, errors.put(tp, error), failed)
 
 
 def _with_log(setup: Setup, manager: ReplicaManager, tp: TopicPartition, change: PartitionChange) -> tuple[Partition, int]:
     """The partition, with a log if there is to be one, or the error. Before KAFKA-13790 no partition epoch was too old."""
-    partition = online(manager, tp) or without_log(manager)
+    partition = online_partition(manager, tp) or without_log(manager)
     if not setup.profile.guards_partition_epoch:
         partition = partition._replace(partition_epoch=min(partition.partition_epoch, UNDEFINED))
     if tp in manager.broken:
@@ -132,7 +134,7 @@ def restarts_fetcher(setup: Setup, before: Partition, after: Partition) -> bool:
             return after.leader_epoch > before.leader_epoch
 
 
-def make_followers(setup: Setup, manager: ReplicaManager, changes: Changes, now: int) -> Transition:
+def make_followers(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
     """ReplicaManager#makeFollowers, the ordered steps: roles, fetchers stop, what waits is completed, fetchers start."""
     restarted: list[TopicPartition] = []
     errors: Table[TopicPartition, int] = Table()
@@ -142,7 +144,7 @@ def make_followers(setup: Setup, manager: ReplicaManager, changes: Changes, now:
         if error == KAFKA_STORAGE_ERROR:
             manager = mark_offline(manager, tp)
         elif change.leader not in manager.live:
-            manager = with_partition(manager, tp, (online(manager, tp) or before)._replace(has_log=before.has_log))
+            manager = with_partition(manager, tp, (online_partition(manager, tp) or before)._replace(has_log=before.has_log))
         else:
             manager, restarts = _make_follower(setup, manager, tp, before, change)
             restarted += [tp] if restarts else []
@@ -152,7 +154,7 @@ def make_followers(setup: Setup, manager: ReplicaManager, changes: Changes, now:
         manager = purgatory.check_when_not_leader(setup, manager, tp, now)
     if not manager.shutting_down:
         manager = _start_fetchers(setup, manager, tuple(restarted))
-    return Transition(manager, tuple(restarted), errors)
+    return RoleChangeResult(manager, tuple(restarted), errors)
 
 
 def _make_follower(
@@ -172,7 +174,7 @@ def _start_fetchers(setup: Setup, manager: ReplicaManager, tps: tuple[TopicParti
         if leader is not None:
             offset = fetcher_.initial_fetch_offset(setup, hosted.partition.log)
             added[tp] = InitialFetchState(leader, hosted.partition.leader_epoch, offset, hosted.topic_id)
-    fetchers, changed = fetchers_.add_fetcher_for_partitions(setup, manager.fetchers, logs(manager), added)
+    fetchers, changed = fetchers_.add_fetcher_for_partitions(setup, manager.fetchers, online_logs(manager), added)
     return with_logs(manager._replace(fetchers=fetchers), changed)
 
 
@@ -183,7 +185,7 @@ def stop_partitions(setup: Setup, manager: ReplicaManager, stopped: Table[TopicP
     nothing will come for it any more.
     """
     fetchers, _ = fetchers_.remove_fetcher_for_partitions(manager.fetchers, frozenset(stopped))
-    gone = tuple(tp for tp, deleted in stopped.items() if deleted and online(manager, tp) is not None)
+    gone = tuple(tp for tp, deleted in stopped.items() if deleted and online_partition(manager, tp) is not None)
     manager = manager._replace(fetchers=fetchers, hosted=manager.hosted.without(*gone))
     for tp in stopped:
         manager = purgatory.check_when_not_leader(setup, manager, tp, now)
@@ -194,7 +196,7 @@ def stop_partitions(setup: Setup, manager: ReplicaManager, stopped: Table[TopicP
 # KRaft
 
 
-def apply_delta(setup: Setup, manager: ReplicaManager, changes: Changes, now: int) -> Transition:
+def apply_delta(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
     """Every partition whose registration changed. ReplicaManager#applyDelta: deletes, leaders, followers, idle threads.
 
     No controller or broker epoch is compared: the metadata log has an order. An ISR change alone comes here too. What the
@@ -214,7 +216,7 @@ def apply_delta(setup: Setup, manager: ReplicaManager, changes: Changes, now: in
     manager = followed.manager
     manager = manager._replace(fetchers=fetchers_.shutdown_idle_fetcher_threads(manager.fetchers))
     errors = Table((*led.errors.items(), *followed.errors.items()))
-    return Transition(manager, (*led.changed, *followed.changed), errors)
+    return RoleChangeResult(manager, (*led.changed, *followed.changed), errors)
 
 
 def _is_news(manager: ReplicaManager, tp: TopicPartition, change: PartitionChange) -> bool:
@@ -226,7 +228,7 @@ def _is_news(manager: ReplicaManager, tp: TopicPartition, change: PartitionChang
 
 def _is_new(manager: ReplicaManager, tp: TopicPartition) -> bool:
     """Whether it gets a new object; one that is offline is of another topic then. ReplicaManager#getOrCreatePartition."""
-    return online(manager, tp) is None
+    return online_partition(manager, tp) is None
 
 
 def _registered(manager: ReplicaManager, mine: list[tuple[TopicPartition, PartitionChange]]) -> ReplicaManager:
@@ -237,7 +239,7 @@ def _registered(manager: ReplicaManager, mine: list[tuple[TopicPartition, Partit
     return manager
 
 
-def _apply_local_followers(setup: Setup, manager: ReplicaManager, changes: Changes, now: int) -> Transition:
+def _apply_local_followers(setup: Setup, manager: ReplicaManager, changes: PartitionChanges, now: int) -> RoleChangeResult:
     """ReplicaManager#applyLocalFollowersDelta: fetchers start before what waits is completed, unlike with ZooKeeper."""
     restarted: list[TopicPartition] = []
     stopped: list[TopicPartition] = []
@@ -250,7 +252,7 @@ def _apply_local_followers(setup: Setup, manager: ReplicaManager, changes: Chang
         else:
             manager, restarts = _make_follower(setup, manager, tp, before, change)
         if error != NONE:
-            manager = manager._replace(fetchers=fetchers_.mark_failed(manager.fetchers, frozenset({tp})))
+            manager = manager._replace(fetchers=fetchers_.mark_partitions_failed(manager.fetchers, frozenset({tp})))
             continue
         leaves = change.leader == UNDEFINED or manager.broker_id not in change.isr
         if manager.shutting_down and leaves:
@@ -261,4 +263,4 @@ def _apply_local_followers(setup: Setup, manager: ReplicaManager, changes: Chang
     manager = _start_fetchers(setup, manager._replace(fetchers=fetchers), tuple(restarted))
     for tp in (*stopped, *restarted):
         manager = purgatory.check_when_not_leader(setup, manager, tp, now)
-    return Transition(manager, tuple(restarted), errors)
+    return RoleChangeResult(manager, tuple(restarted), errors)

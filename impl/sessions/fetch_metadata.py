@@ -43,7 +43,7 @@ LEGACY = FetchMetadata(INVALID_SESSION_ID, FINAL_EPOCH)
 """What a client of Fetch version 6 or lower amounts to: no session, ever."""
 
 
-def next_epoch(epoch: int) -> int:
+def next_session_epoch(epoch: int) -> int:
     """FetchMetadata#nextEpoch: 0 is left out when the numbers start again; the final one stays."""
     if epoch < 0:
         return FINAL_EPOCH
@@ -52,12 +52,12 @@ def next_epoch(epoch: int) -> int:
 
 def new_incremental(session_id: int) -> FetchMetadata:
     """The first request of a session that the leader has just opened. FetchMetadata#newIncremental."""
-    return FetchMetadata(session_id, next_epoch(INITIAL_EPOCH))
+    return FetchMetadata(session_id, next_session_epoch(INITIAL_EPOCH))
 
 
 def next_incremental(metadata: FetchMetadata) -> FetchMetadata:
     """FetchMetadata#nextIncremental."""
-    return metadata._replace(epoch=next_epoch(metadata.epoch))
+    return metadata._replace(epoch=next_session_epoch(metadata.epoch))
 
 
 def next_close_existing_attempt_new(metadata: FetchMetadata) -> FetchMetadata:

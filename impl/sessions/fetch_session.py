@@ -25,15 +25,15 @@ from tidegauge.impl.sessions.fetch_metadata import (
     Reads,
     SessionFetch,
     SessionResponse,
-    next_epoch,
+    next_session_epoch,
 )
 from tidegauge.impl.sessions.fetch_session_cache import (
     CachedPartition,
     FetchSession,
     FetchSessionCache,
     maybe_create_session,
-    remove,
-    touch,
+    remove_session,
+    touch_session,
 )
 from tidegauge.impl.table import Table
 
@@ -71,7 +71,7 @@ def new_context(cache: FetchSessionCache, request: SessionFetch, now: int) -> tu
     if metadata.is_full:
         kind = SessionKind.SESSIONLESS if metadata.epoch == FINAL_EPOCH else SessionKind.FULL
         context = FetchContext(kind, request.to_send, uses_topic_ids=request.uses_topic_ids)
-        return remove(cache, metadata.session_id), context
+        return remove_session(cache, metadata.session_id), context
     session = cache.sessions.get(metadata.session_id)
     if session is None:
         return cache, FetchContext(SessionKind.SESSION_ERROR, error=FETCH_SESSION_ID_NOT_FOUND)
@@ -81,13 +81,15 @@ def new_context(cache: FetchSessionCache, request: SessionFetch, now: int) -> tu
         return cache, FetchContext(SessionKind.SESSION_ERROR, error=FETCH_SESSION_TOPIC_ID_ERROR)
     session = _updated(session, request.to_send, request.to_forget)
     if not session.partitions:
-        return remove(cache, session.id), FetchContext(SessionKind.SESSIONLESS, request.to_send)
-    session = session._replace(epoch=next_epoch(session.epoch))
+        return remove_session(cache, session.id), FetchContext(SessionKind.SESSIONLESS, request.to_send)
+    session = session._replace(epoch=next_session_epoch(session.epoch))
     fetches = Table((tp, cached.fetch) for tp, cached in session.partitions.items())
-    return touch(cache, session, now), FetchContext(SessionKind.INCREMENTAL, fetches, session=session, epoch=session.epoch)
+    return touch_session(cache, session, now), FetchContext(
+        SessionKind.INCREMENTAL, fetches, session=session, epoch=session.epoch
+    )
 
 
-def kept(cache: FetchSessionCache, context: FetchContext) -> FetchContext:
+def refresh_context(cache: FetchSessionCache, context: FetchContext) -> FetchContext:
     """The context of a request that waits, after whatever may have changed its session, or have closed it.
 
     A session that was driven out meanwhile still answers this request: only the next one misses it.
@@ -116,11 +118,11 @@ def _updated(session: FetchSession, to_send: Fetches, to_forget: tuple[Forgotten
 # Answers
 
 
-def respond(
+def update_and_generate_response(
     cache: FetchSessionCache, context: FetchContext, reads: Reads, now: int, *, is_follower: bool
 ) -> tuple[FetchSessionCache, SessionResponse]:
     """FetchContext#updateAndGenerateResponseData: the session as it now is, and what is sent."""
-    session = kept(cache, context).session
+    session = refresh_context(cache, context).session
     if session is not None:
         return _incremental(cache, context.epoch, session, reads)
     if context.kind is not SessionKind.FULL:
@@ -168,9 +170,9 @@ def maybe_update_response_data(cached: CachedPartition, read: PartitionRead) -> 
     return after, must_respond
 
 
-def throttled(cache: FetchSessionCache, context: FetchContext, throttle_ms: int) -> SessionResponse:
+def throttled_response(cache: FetchSessionCache, context: FetchContext, throttle_ms: int) -> SessionResponse:
     """Nothing but a time to wait; a session goes on. FetchContext#getThrottledResponse."""
-    session = kept(cache, context).session
+    session = refresh_context(cache, context).session
     if session is None:
         return SessionResponse(NONE, INVALID_SESSION_ID, throttle_ms=throttle_ms)
     error = NONE if session.epoch == context.epoch else INVALID_FETCH_SESSION_EPOCH

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tidegauge.impl.client_messages import PartitionFetch
 from tidegauge.impl.rules import UNDEFINED
-from tidegauge.impl.sessions.fetch_metadata import INITIAL_EPOCH, INVALID_SESSION_ID, next_epoch
+from tidegauge.impl.sessions.fetch_metadata import INITIAL_EPOCH, INVALID_SESSION_ID, next_session_epoch
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -39,7 +39,7 @@ class FetchSession(NamedTuple):
     uses_topic_ids: bool
     created_ms: int
     last_used_ms: int
-    epoch: int = next_epoch(INITIAL_EPOCH)
+    epoch: int = next_session_epoch(INITIAL_EPOCH)
 
 
 class FetchSessionCache(NamedTuple):
@@ -60,12 +60,12 @@ def evictable_key(session: FetchSession) -> EvictableKey:
     return session.privileged, len(session.partitions), session.id
 
 
-def remove(cache: FetchSessionCache, session_id: int) -> FetchSessionCache:
+def remove_session(cache: FetchSessionCache, session_id: int) -> FetchSessionCache:
     """Close a session; one that is not there does not matter. FetchSessionCacheShard#remove."""
     return cache._replace(sessions=cache.sessions.without(session_id))
 
 
-def touch(cache: FetchSessionCache, session: FetchSession, now: int) -> FetchSessionCache:
+def touch_session(cache: FetchSessionCache, session: FetchSession, now: int) -> FetchSessionCache:
     """Keep the session as it is now, used now. FetchSessionCacheShard#touch."""
     return cache._replace(sessions=cache.sessions.put(session.id, session._replace(last_used_ms=now)))
 
@@ -86,9 +86,9 @@ def maybe_create_session(
         victim = _victim(cache, now, privileged, len(partitions))
         if victim is None:
             return cache, INVALID_SESSION_ID
-        cache = remove(cache, victim)._replace(evictions=cache.evictions + 1)
+        cache = remove_session(cache, victim)._replace(evictions=cache.evictions + 1)
     session = FetchSession(cache.next_id, privileged, partitions, uses_topic_ids, now, now)
-    return touch(cache._replace(next_id=session.id + 1), session, now), session.id
+    return touch_session(cache._replace(next_id=session.id + 1), session, now), session.id
 
 
 def _victim(cache: FetchSessionCache, now: int, privileged: bool, size: int) -> int | None:

@@ -37,7 +37,7 @@ class FetchSessionHandler(NamedTuple):
     partitions: Fetches = Table()
 
 
-def build(
+def build_session_fetch(
     handler: FetchSessionHandler, wanted: Fetches, *, uses_topic_ids: bool = True
 ) -> tuple[FetchSessionHandler, SessionFetch | None]:
     """The next request, None when there is nothing to say. FetchSessionHandler.Builder#build.

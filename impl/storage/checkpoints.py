@@ -9,7 +9,7 @@ Rules of this file
 """
 
 from tidegauge.impl.errors import CheckpointError
-from tidegauge.impl.storage.epoch_cache import Entries
+from tidegauge.impl.storage.epoch_cache import EpochEntries
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -27,7 +27,7 @@ def offsets_text(offsets: Offsets) -> str:
     return _text([f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items()])
 
 
-def epochs_text(entries: Entries) -> str:
+def epochs_text(entries: EpochEntries) -> str:
     """An epoch cache."""
     return _text([f"{epoch} {start}" for epoch, start in entries.pairs()])
 
@@ -40,10 +40,10 @@ def parse_offsets(text: str, name: str = HIGH_WATERMARK_FILE) -> Offsets:
     )
 
 
-def parse_epochs(text: str, name: str = LEADER_EPOCH_FILE) -> Entries:
+def parse_epochs(text: str, name: str = LEADER_EPOCH_FILE) -> EpochEntries:
     """An epoch cache as it lies on disk: what it says is assigned entry by entry when it is loaded."""
     pairs = [(int(epoch), int(start)) for epoch, start in _entries(text, name, ("epoch", "offset"))]
-    return Entries(tuple(e for e, _ in pairs), tuple(s for _, s in pairs))
+    return EpochEntries(tuple(e for e, _ in pairs), tuple(s for _, s in pairs))
 
 
 def _text(lines: list[str]) -> str:

@@ -15,7 +15,7 @@ from tidegauge.impl.profiles import Setup
 from tidegauge.impl.rules import UNDEFINED
 
 
-class Entries(NamedTuple):
+class EpochEntries(NamedTuple):
     """Epochs and the offsets of their first records, both strictly increasing."""
 
     epochs: tuple[int, ...] = ()
@@ -26,14 +26,14 @@ class Entries(NamedTuple):
         return tuple(zip(self.epochs, self.starts, strict=True))
 
 
-EMPTY = Entries()
+EMPTY = EpochEntries()
 
 
 class EpochCache(NamedTuple):
     """Memory, disk, and whether a write from memory to disk waits for the scheduler."""
 
-    memory: Entries = EMPTY
-    disk: Entries = EMPTY
+    memory: EpochEntries = EMPTY
+    disk: EpochEntries = EMPTY
     queued: bool = False
 
     @property
@@ -47,17 +47,17 @@ class EpochCache(NamedTuple):
         return self.memory.starts
 
 
-def _written(memory: Entries, cache: EpochCache) -> EpochCache:
+def _written(memory: EpochEntries, cache: EpochCache) -> EpochCache:
     return EpochCache(memory, memory, cache.queued)
 
 
-def _truncated(setup: Setup, cache: EpochCache, memory: Entries) -> EpochCache:
+def _truncated(setup: Setup, cache: EpochCache, memory: EpochEntries) -> EpochCache:
     if setup.profile.cache_truncation_queued:
         return EpochCache(memory, cache.disk, True)
     return _written(memory, cache)
 
 
-def _inserted(setup: Setup, memory: Entries, epoch: int, start: int) -> Entries:
+def _inserted(setup: Setup, memory: EpochEntries, epoch: int, start: int) -> EpochEntries:
     if epoch < 0 or start < 0:
         raise IllegalArgumentError(f"epoch cache entry: expected epoch and start offset >= 0; seen ({epoch}, {start})")
     keeps = setup.rules.assign_keeps(memory.epochs, memory.starts, epoch, start)
@@ -67,10 +67,10 @@ def _inserted(setup: Setup, memory: Entries, epoch: int, start: int) -> Entries:
         if not _is_appended(memory, epoch, start):
             return memory
         keeps = len(memory.epochs)
-    return Entries((*memory.epochs[:keeps], epoch), (*memory.starts[:keeps], start))
+    return EpochEntries((*memory.epochs[:keeps], epoch), (*memory.starts[:keeps], start))
 
 
-def _is_appended(memory: Entries, epoch: int, start: int) -> bool:
+def _is_appended(memory: EpochEntries, epoch: int, start: int) -> bool:
     """Before KAFKA-7415 an entry of a later epoch at no lower offset was added, any other conflict was only logged."""
     return epoch > memory.epochs[-1] and start >= memory.starts[-1]
 
@@ -95,7 +95,7 @@ def truncate_from_end(setup: Setup, cache: EpochCache, end: int) -> EpochCache:
     keeps = setup.rules.truncate_from_end_keeps(memory.starts, end)
     if keeps == len(memory.starts):
         return cache
-    return _truncated(setup, cache, Entries(memory.epochs[:keeps], memory.starts[:keeps]))
+    return _truncated(setup, cache, EpochEntries(memory.epochs[:keeps], memory.starts[:keeps]))
 
 
 def truncate_from_start(setup: Setup, cache: EpochCache, start: int) -> EpochCache:
@@ -104,7 +104,7 @@ def truncate_from_start(setup: Setup, cache: EpochCache, start: int) -> EpochCac
     covers = setup.rules.truncate_from_start_covers(memory.starts, start)
     if covers == 0:
         return cache
-    return _truncated(setup, cache, Entries(memory.epochs[covers - 1 :], (start, *memory.starts[covers:])))
+    return _truncated(setup, cache, EpochEntries(memory.epochs[covers - 1 :], (start, *memory.starts[covers:])))
 
 
 def clear(cache: EpochCache) -> EpochCache:

@@ -207,7 +207,7 @@ def segment_of(log: Log, offset: int) -> int:
     return max((base for base in log.segments if base <= offset), default=log.segments[0])
 
 
-def found_at(log: Log, offset: int) -> int | None:
+def batch_base_at(log: Log, offset: int) -> int | None:
     """What a position look-up finds: the base of the batch that holds `offset`, or of the next one in a gap.
 
     None: the log does not reach so far. UnifiedLog#maybeConvertToOffsetMetadata since KAFKA-17803 (4.0.0).
@@ -224,7 +224,7 @@ def locate_high_watermark(setup: Setup, log: Log) -> Log:
     """
     if not setup.profile.hw_rounded_to_batches or log.hw_segment != UNDEFINED:
         return log
-    hw = found_at(log, log.hw)
+    hw = batch_base_at(log, log.hw)
     if hw is None:
         return log
     return log._replace(hw=hw, hw_segment=segment_of(log, hw))

@@ -90,12 +90,12 @@ def should_roll(config: LogConfig, segment: LogSegment, batches: tuple[SizedBatc
     )
 
 
-def append(config: LogConfig, segment: LogSegment, batches: tuple[SizedBatch, ...]) -> LogSegment:
+def append_batches(config: LogConfig, segment: LogSegment, batches: tuple[SizedBatch, ...]) -> LogSegment:
     """Append, making an index entry where one is due. LogSegment#append."""
     index, since, position = segment.offsets, segment.bytes_since_last_index_entry, segment.size
     for batch in batches:
         if since > config.index_interval_bytes:
-            index, since = offset_index.append(index, batch.batch.last, position), 0
+            index, since = offset_index.append_entry(index, batch.batch.last, position), 0
         position += batch.size
         since += batch.size
     first = segment.first_timestamp if segment.first_timestamp != UNDEFINED else batches[0].timestamp
@@ -107,10 +107,10 @@ def append(config: LogConfig, segment: LogSegment, batches: tuple[SizedBatch, ..
     )
 
 
-def recover(config: LogConfig, segment: LogSegment) -> LogSegment:
+def rebuild_index(config: LogConfig, segment: LogSegment) -> LogSegment:
     """Build the index from the batches. LogSegment#recover."""
     empty = new_segment(config, segment.base, segment.created_ms)
-    return append(config, empty, segment.batches) if segment.batches else empty
+    return append_batches(config, empty, segment.batches) if segment.batches else empty
 
 
 def translate_offset(segment: LogSegment, offset: int) -> tuple[Batch, int, int] | None:
@@ -128,13 +128,13 @@ def translate_offset(segment: LogSegment, offset: int) -> tuple[Batch, int, int]
     return None
 
 
-def truncate_to(segment: LogSegment, offset: int) -> LogSegment:
+def truncate_segment(segment: LogSegment, offset: int) -> LogSegment:
     """Truncate at `offset`; an empty segment is as good as new. LogSegment#truncateTo."""
     kept = tuple(b for b in segment.batches if b.batch.last < offset)
     if len(kept) == len(segment.batches):
         return segment
     return segment._replace(
-        offsets=offset_index.truncate_to(segment.offsets, offset),
+        offsets=offset_index.truncate_index(segment.offsets, offset),
         batches=kept,
         bytes_since_last_index_entry=0,
         first_timestamp=segment.first_timestamp if kept else UNDEFINED,

@@ -42,7 +42,7 @@ def can_append_offset(index: OffsetIndex, offset: int) -> bool:
     return 0 <= offset - index.base <= LARGEST_RELATIVE_OFFSET
 
 
-def append(index: OffsetIndex, offset: int, position: int) -> OffsetIndex:
+def append_entry(index: OffsetIndex, offset: int, position: int) -> OffsetIndex:
     """OffsetIndex#append."""
     if index.is_full:
         raise IllegalArgumentError(f"offset index: expected room for one more entry; seen {len(index.entries)}, full")
@@ -59,6 +59,6 @@ def lookup(index: OffsetIndex, target: int) -> OffsetPosition:
     return index.entries[found - 1] if found else OffsetPosition(index.base, 0)
 
 
-def truncate_to(index: OffsetIndex, offset: int) -> OffsetIndex:
+def truncate_index(index: OffsetIndex, offset: int) -> OffsetIndex:
     """Drop entries at and above `offset`. OffsetIndex#truncateTo."""
     return index._replace(entries=index.entries[: bisect_left(index.entries, offset, key=lambda entry: entry.offset)])

@@ -60,7 +60,7 @@ def producer_entry(batches: tuple[Batch, ...], producer_id: int) -> ProducerEntr
     return entry
 
 
-def check(setup: Setup, batches: tuple[Batch, ...], producer: Producer, records: int) -> tuple[int, Batch | None]:
+def check_sequence(setup: Setup, batches: tuple[Batch, ...], producer: Producer, records: int) -> tuple[int, Batch | None]:
     """An error code, and the batch that stands in the log already. ProducerAppendInfo#maybeValidateDataBatch."""
     entry = producer_entry(batches, producer.producer_id)
     if entry is None:

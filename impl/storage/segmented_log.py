@@ -37,7 +37,7 @@ class SegmentedLog(NamedTuple):
         return sum(s.size for s in self.segments)
 
 
-def empty(config: LogConfig, now: int, *, tiered: bool = False) -> SegmentedLog:
+def empty_log(config: LogConfig, now: int, *, tiered: bool = False) -> SegmentedLog:
     """A new log."""
     return SegmentedLog(Log(), config, (log_segment.new_segment(config, 0, now),), tiered)
 
@@ -68,7 +68,7 @@ def _appended(setup: Setup, log: SegmentedLog, batches: tuple[Batch, ...], size_
     if log_segment.should_roll(log.config, log.segments[-1], sized, now):
         log = roll(log, now, batches[0].base)
     written, _ = log_.append_as_follower(setup, log.log, batches, max(b.epoch for b in batches))
-    active = log_segment.append(log.config, log.segments[-1], sized)
+    active = log_segment.append_batches(log.config, log.segments[-1], sized)
     return log._replace(log=written, segments=(*log.segments[:-1], active))
 
 
@@ -87,7 +87,7 @@ def roll(log: SegmentedLog, now: int, first: int = 0) -> SegmentedLog:
 # Reads and truncates
 
 
-def find(log: SegmentedLog, offset: int) -> tuple[int, int] | None:
+def find_position(log: SegmentedLog, offset: int) -> tuple[int, int] | None:
     """(segment, position) of the batch that reaches `offset`, looking through the index. LogSegments#floorSegment.
 
     None: the log does not reach so far, or is older than its first segment.
@@ -118,7 +118,7 @@ def _with(log: SegmentedLog, truncated: Log, now: int) -> SegmentedLog:
     """The segments of a log that was truncated."""
     known = {s.base: s for s in log.segments}
     kept = (known.get(base) or log_segment.new_segment(log.config, base, now) for base in truncated.segments)
-    return log._replace(log=truncated, segments=tuple(log_segment.truncate_to(s, truncated.end) for s in kept))
+    return log._replace(log=truncated, segments=tuple(log_segment.truncate_segment(s, truncated.end) for s in kept))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -204,4 +204,4 @@ def recover(
     loaded = log_loader.load(setup, log.log._replace(batches=batches), log_start=log_start, recovery_point=recovery_point)
     known = {s.base: s for s in (*log.segments[:-1], whole)}
     segments = (known.get(base) or log_segment.new_segment(log.config, base, now) for base in loaded.segments)
-    return log._replace(log=loaded, segments=tuple(log_segment.recover(log.config, s) for s in segments))
+    return log._replace(log=loaded, segments=tuple(log_segment.rebuild_index(log.config, s) for s in segments))

@@ -8,7 +8,7 @@ from typing import Any
 from tidegauge.drive.broker.contract import EVERYTHING
 from tidegauge.drive.controller.player import ReferenceNode as ReferenceController
 from tidegauge.drive.runner.player import ReferenceNode, reference
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 
 class Broker(ReferenceNode):
@@ -26,9 +26,11 @@ def running(node: Any) -> Iterator[Any]:
 
 def broker(does: str) -> Callable[..., AbstractContextManager[Broker]]:
     """What is started in place of a release: what another one does."""
-    return lambda release, *_, **__: running(Broker(reference(named(does)), EVERYTHING._replace(name=f"Kafka {release}")))
+    return lambda release, *_, **__: running(
+        Broker(reference(profile_named(does)), EVERYTHING._replace(name=f"Kafka {release}"))
+    )
 
 
 def controller(does: str) -> Callable[[str, Path], AbstractContextManager[ReferenceController]]:
     """The same of its controller."""
-    return lambda release, _: running(ReferenceController(named(does), f"Kafka {release} (controller)"))
+    return lambda release, _: running(ReferenceController(profile_named(does), f"Kafka {release} (controller)"))

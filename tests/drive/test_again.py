@@ -17,11 +17,11 @@ from tidegauge.drive.runner.player import ReferenceNode, play, reference
 from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, place_of
 from tidegauge.drive.runner.transcript import Recorder
 from tidegauge.impl.errors import UsageError
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from validation.releases import replay as again
 
 RELEASE = "4.3.1"
-PROFILE = named(f"release-{RELEASE}")
+PROFILE = profile_named(f"release-{RELEASE}")
 
 
 @pytest.fixture

@@ -20,10 +20,10 @@ from tidegauge.drive.runner.compare import text_of
 from tidegauge.drive.runner.shipped import place_of
 from tidegauge.drive.runner.transcript import Recorded, Recorder
 from tidegauge.impl.profiles import Profile
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 CASES = scenarios(ClusterOpening(30))
-KAFKA = named("release-4.3.1")
+KAFKA = profile_named("release-4.3.1")
 CHANGED_IN_4_3 = {"KAFKA-19975", "apache/kafka#20716"}
 
 

@@ -30,7 +30,7 @@ from tidegauge.drive.runner.player import ReferenceNode, differences, play, refe
 from tidegauge.drive.transports.lines import hello, opening_line, step_line
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from tidegauge.traces.made import page_with, schema_text
 from validation.releases import publish
 
@@ -175,7 +175,7 @@ def test_a_crash_after_the_log_start_has_moved_needs_segments() -> None:
 
 def test_a_busy_fetcher_thread_truncates_when_it_has_its_response() -> None:
     """Kafka 3.4.0 on its own wire: an entry of a new epoch takes no response while the thread waits for an earlier one."""
-    old = reference(named("release-3.4.0"))
+    old = reference(profile_named("release-3.4.0"))
     stale = ("fetch_response", 2, 0, 1, 0, ((0, 0, 0),), None, None)
     path = (("metadata", 2, 0, 0, (1, 2)), ("metadata", 2, 2, 1, (2,)), stale, stale)
     seen: list[tuple[int, int]] = []

@@ -19,10 +19,10 @@ from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.runner.transcript import Recorder, TranscriptError
 from tidegauge.impl.error_codes import UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import Profile
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 OPENING = ClusterOpening(30)
-KAFKA = named("release-4.3.1")
+KAFKA = profile_named("release-4.3.1")
 WALKS = walks(1, 60, KAFKA, OPENING)
 CASES = (*scenarios(OPENING), *WALKS)
 
@@ -74,9 +74,9 @@ def test_f6_fails_each_registration() -> None:
 
 def test_a_finding_that_the_profile_does_not_have_is_not_called_shown() -> None:
     assert is_shown(by_name("F4"), KAFKA)
-    assert not is_shown(by_name("F4"), named("elr-repaired"))
+    assert not is_shown(by_name("F4"), profile_named("elr-repaired"))
     assert is_shown(by_name("F13"), KAFKA)
-    assert not is_shown(by_name("F13"), named("elr-repaired"))
+    assert not is_shown(by_name("F13"), profile_named("elr-repaired"))
 
 
 def test_a_difference_is_shrunk_and_told_side_by_side_with_the_finding() -> None:
@@ -194,9 +194,9 @@ SHIPPED = sorted((Path(transcript.__file__).parents[1] / "transcripts").glob("co
 def test_what_an_unmodified_controller_did_is_not_what_it_would_do_without_a_finding(place: Path) -> None:
     """Or, without ELR, what 4.0 does: so the step of the main job can fail."""
     node = transcript.read(place)
-    profile = named(node.profile)
+    profile = profile_named(node.profile)
     shows = [case for case in node.cases if is_shown(case, profile)]
-    assert len(shows) > 5 or play(node, node.cases, named("release-4.0.0")).differences
+    assert len(shows) > 5 or play(node, node.cases, profile_named("release-4.0.0")).differences
     for case in shows:
         repaired = profile.switched({SHOWN_BY[case.name]: False})
         assert play(node, [case], repaired).differences, case.name

@@ -9,12 +9,12 @@ from tidegauge.drive.controller.cover import MODELS, begin, cover_of
 from tidegauge.drive.controller.explain import FINDINGS
 from tidegauge.drive.controller.player import ReferenceNode, play
 from tidegauge.drive.controller.walks import walks
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from tidegauge.spec.checker.models import find_model
 from tidegauge.traces.model.bounds import control_bounds_of
 
 OPENING = ClusterOpening(30)
-KAFKA, OLDER = named("release-4.3.1"), named("release-3.9.1")
+KAFKA, OLDER = profile_named("release-4.3.1"), profile_named("release-3.9.1")
 QUICK = ("RepairedCompletion", "RepairedDisks", "RepairedReassignment", "RepairedFeature")
 COVERS = {name: cover_of(name, KAFKA, OPENING) for name in QUICK}
 

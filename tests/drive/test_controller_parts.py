@@ -20,14 +20,14 @@ from tidegauge.drive.kafka_broker.controller import MetadataLog, MetadataRecord
 from tidegauge.drive.kafka_process.clock import MOVED_SESSION
 from tidegauge.drive.wire.messages import Messages
 from tidegauge.drive.wire.primitives import WireError
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 NAMES = Names(3)
 TOPIC, OTHER = uuid4(), uuid4()
 
 
 def image(*records: tuple[str, dict[str, Any]]) -> Image:
-    made = Image(NAMES, empty(ClusterOpening(30), named("release-4.3.1")))
+    made = Image(NAMES, empty(ClusterOpening(30), profile_named("release-4.3.1")))
     made.read(LogRecord(offset, name, body) for offset, (name, body) in enumerate(records))
     return made
 

@@ -34,7 +34,7 @@ from tidegauge.drive.runner.player import play, reference
 from tidegauge.drive.runner.run import run
 from tidegauge.drive.runner.transcript import Recorder
 from tidegauge.impl.errors import TidegaugeError
-from tidegauge.impl.releases import RELEASE, named
+from tidegauge.impl.releases import RELEASE, profile_named
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.spec.checker.java import find_java
 
@@ -66,7 +66,7 @@ def jars(release: str) -> Path:
 @pytest.mark.parametrize("release", [NEW, OLD])
 def test_a_release_does_what_its_profile_says(release: str) -> None:
     """Also over a crash and a stop of the process."""
-    profile = named(f"{RELEASE}{release}")
+    profile = profile_named(f"{RELEASE}{release}")
     with KafkaNode(release, jars(release)) as node:
         cases, _ = cases_for(node.capabilities, profile, graphs=["small", "waits"], walks=12, seed=3)
         given = {step[0] for case in cases for step in case.path}
@@ -81,7 +81,7 @@ def test_a_release_does_what_its_profile_says(release: str) -> None:
 def test_members_that_lag_are_proposed_to_leave_and_nobody_else_is(release: str) -> None:
     """On every local step of the ISR changes, the check of a process looking at all of them; over its ends, too, behind
     which partitions wait for their turn. A leader that proposes nothing is told from what the broker did."""
-    profile = named(f"{RELEASE}{release}")
+    profile = profile_named(f"{RELEASE}{release}")
     with KafkaNode(release, jars(release)) as node:
         if "lag" not in node.capabilities.can:
             pytest.skip("no C compiler, or nothing can be preloaded here")
@@ -102,7 +102,7 @@ def _nobody_leaves(held: Held, taken: Step, after: Held, result: Report | None) 
 
 def test_a_fetch_that_waits_is_told_from_one_that_a_high_watermark_wakes() -> None:
     """As it was completed in 2.4 and 2.5: where the reference says too early, the broker is told to differ."""
-    profile = named(f"{RELEASE}{NEW}")
+    profile = profile_named(f"{RELEASE}{NEW}")
     with KafkaNode(NEW, jars(NEW)) as node:
         cases, _ = cases_for(node.capabilities, profile, graphs=["waits"])
         found = run(node, cases[::4], profile.switched({"hw_wakes_followers": True}))
@@ -114,7 +114,7 @@ def test_a_fetch_that_waits_is_told_from_one_that_a_high_watermark_wakes() -> No
 @pytest.mark.parametrize("release", [NEW, OLD])
 def test_a_session_of_a_release_names_what_the_reference_does_and_no_wrong_one(release: str) -> None:
     """Each path of test_sessions; what the broker did is recorded and held against sessions of other makings."""
-    profile = named(f"{RELEASE}{release}")
+    profile = profile_named(f"{RELEASE}{release}")
     cases = [BrokerCase(Opening(), path) for path, _ in NAMED.values()]
     recorder: Recorder[BrokerCase] = Recorder(cases)
     with KafkaNode(release, jars(release)) as node:
@@ -129,7 +129,7 @@ def test_a_fetch_that_waits_in_a_session_of_a_release_is_told_what_the_reference
     release: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each path of test_waiting_in_sessions, likewise."""
-    profile = named(f"{RELEASE}{release}")
+    profile = profile_named(f"{RELEASE}{release}")
     cases = [BrokerCase(Opening(), path) for path, _ in HEARD.values()]
     recorder: Recorder[BrokerCase] = Recorder(cases)
     with KafkaNode(release, jars(release)) as node:
@@ -186,7 +186,7 @@ def test_a_deletion_that_followers_have_not_heard_of_wakes_no_fetch_of_another_p
 
 def test_an_old_release_is_told_from_todays_and_its_bug_is_named() -> None:
     """KAFKA-14704, in the broker's own words beside the path."""
-    today = named(f"{RELEASE}{NEW}")
+    today = profile_named(f"{RELEASE}{NEW}")
     with KafkaNode(OLD, jars(OLD)) as node:
         found = run(node, [BrokerCase(Opening(), TAKES_THE_HIGH_WATERMARK)], today, log_lines=node.log_lines)
     said = "\n".join(failure.text for failure in found.failures)
@@ -214,7 +214,7 @@ def test_a_request_that_is_held_for_longer_than_the_default_of_request_timeout_m
 @pytest.mark.parametrize(("release", "shown"), [(NEW, {"F2", "F3"}), (OLD, {"F1", "F2", "F3"})])
 def test_findings_are_shown_on_the_releases_that_have_them(release: str, shown: set[str]) -> None:
     """Each step goes as the release's profile says, and the judge rejects the run of its cluster."""
-    profile = named(f"{RELEASE}{release}")
+    profile = profile_named(f"{RELEASE}{release}")
     with KafkaNode(release, jars(release)) as node:
         found = {name: named_scenarios(name, profile, node.capabilities)[0] for name in ("F1", "F2", "F3", ROUNDED)}
         assert run(node, [one.case for one in found.values()], profile).exit_code == 0

@@ -18,7 +18,7 @@ from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.run import run, scenarios
 from tidegauge.drive.controller.walks import walks
 from tidegauge.drive.kafka_process import clock
-from tidegauge.impl.releases import RELEASE, named
+from tidegauge.impl.releases import RELEASE, profile_named
 
 pytestmark = pytest.mark.long
 
@@ -33,7 +33,7 @@ NEW = "4.3.1"
 
 @pytest.mark.parametrize("release", SHOWN)
 def test_a_release_does_what_its_profile_says_and_shows_its_findings(release: str) -> None:
-    profile = named(f"{RELEASE}{release}")
+    profile = profile_named(f"{RELEASE}{release}")
     with ControllerNode(release, jars(release)) as node:
         opening = node.opening()
         cases = (*scenarios(opening), *walks(7, 12, profile, opening))
@@ -46,7 +46,7 @@ def test_a_release_does_what_its_profile_says_and_shows_its_findings(release: st
 
 def test_held_against_a_reference_without_a_finding_a_release_differs_and_the_finding_is_named() -> None:
     """In the controller's own words beside the path."""
-    expected = named(f"{RELEASE}{NEW}")._replace(elr_keeps_removed=False)
+    expected = profile_named(f"{RELEASE}{NEW}")._replace(elr_keeps_removed=False)
     with ControllerNode(NEW, jars(NEW)) as node:
         f4 = [case for case in scenarios(node.opening()) if case.name == "F4"]
         found = run(node, f4, expected, log_lines=node.log_lines)
@@ -63,7 +63,7 @@ def test_in_the_machines_own_time_a_session_is_over_by_waiting(monkeypatch: pyte
         raise clock.NoLibraryError("none")
 
     monkeypatch.setattr(clock, "build_library", no_compiler)
-    profile = named(f"{RELEASE}{NEW}")
+    profile = profile_named(f"{RELEASE}{NEW}")
     with ControllerNode(NEW, jars(NEW)) as node:
         cases = [case for case in scenarios(node.opening()) if case.name in {"F4", "F6"}]
         assert node.time == "the machine's"

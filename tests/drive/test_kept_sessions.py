@@ -19,10 +19,10 @@ from tidegauge.drive.controller.left_sessions import LeftSessions
 from tidegauge.drive.controller.process import ControllerProcess
 from tidegauge.drive.controller.reference import empty
 from tidegauge.drive.wire.compiler import WireMessage
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from tidegauge.impl.rules import NONE
 
-PROFILE = named("release-4.3.1")
+PROFILE = profile_named("release-4.3.1")
 BROKERS = (1, 2, 3)
 
 

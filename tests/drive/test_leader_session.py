@@ -40,7 +40,7 @@ class Follower:
             (TopicPartition(str(topic), 0), PartitionFetch(FetchRequest(1, 0, at, 0))) for topic, at in wanted.items()
         )
         before = self._handler
-        self._handler, request = handler_.build(before, fetches)
+        self._handler, request = handler_.build_session_fetch(before, fetches)
         assert request is not None
         self.session.receive(_body(self._changes(before, fetches, request)))
 

@@ -24,7 +24,7 @@ from tidegauge.impl.explored import isr_cluster
 from tidegauge.impl.explored.isr_cluster import IsrBounds
 from tidegauge.impl.explored.search import Violation
 from tidegauge.impl.profiles import Profile
-from tidegauge.impl.releases import named, version_of
+from tidegauge.impl.releases import parse_release, profile_named
 from tidegauge.impl.rules import NONE, OFFSET_OUT_OF_RANGE
 from tidegauge.traces.columns import to_columns
 from tidegauge.traces.files import ndjson
@@ -62,13 +62,13 @@ def _broken(trace: Trace) -> set[str]:
 
 @pytest.mark.parametrize(("name", "generation"), BROKEN)
 def test_a_finding_breaks_rules_where_it_is_and_none_where_it_is_fixed(name: str, generation: str) -> None:
-    assert _broken(_one(name, named(generation))[1]) == BROKEN[name, generation]
+    assert _broken(_one(name, profile_named(generation))[1]) == BROKEN[name, generation]
 
 
 @pytest.mark.parametrize(("name", "generation"), BROKEN)
 def test_the_broker_of_the_trace_is_the_one_that_is_driven(name: str, generation: str) -> None:
     """Log ends and high watermarks in the same order; the model of F3 ends before the election that its path goes on to."""
-    profile = named(generation)
+    profile = profile_named(generation)
     one, trace = _one(name, profile)
     recorder = Recorder([one.case])
     assert play(ReferenceNode(reference(profile)), [one.case], reference(profile), recorder).differences == ()
@@ -94,20 +94,22 @@ def test_a_run_of_the_explorer_is_told_as_tlcs_run_is() -> None:
         ("HandleAlterPartition", 1),
         ("ReadMetadata", 1),
     )
-    states = [isr_cluster.initial(IsrBounds(2, 1, 2, 0))]
+    states = [isr_cluster.initial_isr_cluster(IsrBounds(2, 1, 2, 0))]
     for label in labels:
-        states.append(dict(isr_cluster.successors(states[-1]))[label])
+        states.append(dict(isr_cluster.isr_successors(states[-1]))[label])
     reported = trace_of_isr_changes([*steps_of(states, labels)], "equal-epoch", "impl")
     assert [(e.node, e.event, e.fields) for e in reported.events] == [(e.node, e.event, e.fields) for e in shipped.events]
 
 
 def test_a_refused_proposal_is_told_too() -> None:
     """A member that came back as another incarnation: INELIGIBLE_REPLICA."""
-    start = isr_cluster.initial(IsrBounds(1, 1, 3, 1))
+    start = isr_cluster.initial_isr_cluster(IsrBounds(1, 1, 3, 1))
     refusal, answered = Violation("refused", (), (), ()), ("HandleAlterPartitionResponse",)
-    wanted = isr_cluster.search(start).first_violation(lambda s: refusal if isr_cluster.view(s)[3][:1] == (3,) else None)
+    wanted = isr_cluster.search_isr(start).first_violation(
+        lambda s: refusal if isr_cluster.isr_view(s)[3][:1] == (3,) else None
+    )
     assert wanted is not None
-    after = dict(isr_cluster.successors(wanted.states[-1]))[answered]
+    after = dict(isr_cluster.isr_successors(wanted.states[-1]))[answered]
     reported = trace_of_isr_changes([*steps_of((*wanted.states, after), (*wanted.labels, answered))], "refused", "impl")
     assert [e.fields["error"] for e in reported.events if e.event == "HandleAlterPartitionResponse"][-1] == 107
 
@@ -133,7 +135,7 @@ def test_a_broker_that_differs_is_no_witness(capsys: pytest.CaptureFixture[str])
 
 
 def test_what_a_broker_said_once_is_told_once() -> None:
-    profile = named("release-4.3.1")
+    profile = profile_named("release-4.3.1")
     one, _ = _one("F3", profile)
     recorder = Recorder([one.case])
     play(ReferenceNode(reference(profile)), [one.case], reference(profile), recorder)
@@ -153,22 +155,22 @@ def test_what_a_broker_said_once_is_told_once() -> None:
 )
 def test_what_cannot_be_shown_is_said(name: str, generation: str, said: str) -> None:
     with pytest.raises(UsageError, match=re.escape(said)):
-        named_scenarios(name, named(generation), KAFKA)
+        named_scenarios(name, profile_named(generation), KAFKA)
 
 
 def test_a_file_of_ones_own_is_named_by_its_place(tmp_path: Path) -> None:
     own, text = tmp_path / "own.txt", (DIRECTORY / "160_lost_disk_of_the_last_member_loses_committed.txt").read_text("utf-8")
     own.write_text(text, encoding="utf-8")
-    assert [one.broker for one in named_scenarios(str(own), named("release-4.3.1"), EVERYTHING)] == ["b2"]
+    assert [one.broker for one in named_scenarios(str(own), profile_named("release-4.3.1"), EVERYTHING)] == ["b2"]
     own.write_text(text.replace("# Source: ", "# under-test: b1\n# Source: "), encoding="utf-8")
     with pytest.raises(UsageError, match="keeps its disk"):
-        named_scenarios(str(own), named("release-4.3.1"), EVERYTHING)
+        named_scenarios(str(own), profile_named("release-4.3.1"), EVERYTHING)
 
 
 @pytest.mark.parametrize(("generation", "seen"), [("release-3.9.1", [0, 3, 5]), ("release-4.0.0", [0, 3, 0, 5])])
 def test_a_high_watermark_inside_a_batch_falls_below_the_log_start_since_4_0(generation: str, seen: list[int]) -> None:
     """And a deletion that was done before is refused."""
-    profile = named(generation)
+    profile = profile_named(generation)
     (one,) = named_scenarios(ROUNDED, profile, KAFKA)
     recorder = Recorder([one.case])
     assert play(ReferenceNode(reference(profile)), [one.case], reference(profile), recorder).differences == ()
@@ -182,9 +184,9 @@ def test_a_high_watermark_inside_a_batch_falls_below_the_log_start_since_4_0(gen
 
 def test_recorded_releases_have_it_since_4_0_and_no_other_profile_explains_it() -> None:
     """What unmodified brokers did: KAFKA-17803."""
-    (one,) = named_scenarios(ROUNDED, named("release-4.3.1"), KAFKA)
+    (one,) = named_scenarios(ROUNDED, profile_named("release-4.3.1"), KAFKA)
     for node in map(read, places()):
-        rounded = version_of(release_of(node)) >= (4, 0)
+        rounded = parse_release(release_of(node)) >= (4, 0)
         assert (0 in [report["hw"] for report in node.reports(one.case)[4:]]) == rounded, node.capabilities.name
         without = profile_of(node)._replace(hw_rounded_to_batches=not rounded)
         assert play(node, [one.case], reference(profile_of(node))).differences == ()
@@ -193,10 +195,10 @@ def test_recorded_releases_have_it_since_4_0_and_no_other_profile_explains_it() 
 
 def test_a_broker_that_is_given_batches_of_one_record_cannot_show_it() -> None:
     with pytest.raises(UsageError, match="does not promise `batches`"):
-        named_scenarios(ROUNDED, named("release-4.3.1"), KAFKA._replace(can=KAFKA.can - {"batches"}))
+        named_scenarios(ROUNDED, profile_named("release-4.3.1"), KAFKA._replace(can=KAFKA.can - {"batches"}))
 
 
 def test_a_path_that_goes_another_way_than_its_cluster_is_not_judged() -> None:
-    one, _ = _one("F2", named("release-4.3.1"))
+    one, _ = _one("F2", profile_named("release-4.3.1"))
     reports = [{"leo": 0}] * (len(one.case.path) + 1)
     assert "goes another way; the judge is not asked" in shown_text(one._replace(trace=None), reports, "a broker")

@@ -19,7 +19,7 @@ from tidegauge.drive.runner.player import ReferenceNode, play, reference
 from tidegauge.impl.cluster.cluster import Bounds
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import FETCH_TRUNCATION
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 SMALL = GRAPHS["small"].inputs(FETCH_TRUNCATION)
 
@@ -87,7 +87,7 @@ def test_what_a_broker_cannot_be_given_costs_coverage() -> None:
 )
 def test_every_kind_of_graph_is_covered_for_other_generations_too(graph: DrivenGraph, profile: str, unreached: int) -> None:
     """And the reference of that generation agrees with itself on all of it."""
-    switches = named(profile)
+    switches = profile_named(profile)
     made = cover(graph.inputs(switches), switches)
     assert made.taken == made.local_steps > 100
     assert made.unreached == unreached
@@ -98,7 +98,7 @@ def test_every_kind_of_graph_is_covered_for_other_generations_too(graph: DrivenG
 @pytest.mark.parametrize("release", ["release-3.4.0", "release-3.6.2"])
 def test_a_late_response_reaches_a_follower_whose_thread_has_not_truncated(release: str) -> None:
     """It is dropped: the model's step of the fetcher thread, on a broker. The cover shows who takes it."""
-    switches = named(release)
+    switches = profile_named(release)
     late = []
     for case in cover(GRAPHS["small"].inputs(switches), switches).cases:
         held = opened(case.opening, switches)
@@ -114,7 +114,9 @@ def test_a_late_response_reaches_a_follower_whose_thread_has_not_truncated(relea
 
 def test_other_generations_differ_on_the_same_paths() -> None:
     """KAFKA-18991 shows on one record and one election."""
-    played = play(ReferenceNode(reference(named("release-3.4.0"))), cover(SMALL, FETCH_TRUNCATION).cases, reference())
+    played = play(
+        ReferenceNode(reference(profile_named("release-3.4.0"))), cover(SMALL, FETCH_TRUNCATION).cases, reference()
+    )
     assert played.differences
 
 
@@ -167,9 +169,12 @@ def test_an_unknown_graph_is_refused_with_those_there_are() -> None:
 def test_walks_are_drawn_again_the_same_and_are_paths() -> None:
     """Whatever the generation: what would end its process is left out."""
     for profile in ("fetch-truncation", "kip320", "hw-only", "release-2.0.0"):
-        drawn = walks(7, 8, named(profile))
-        assert drawn == tuple(walk(7, number, named(profile)) for number in range(8))
-        assert play(ReferenceNode(reference(named(profile))), drawn, reference(named(profile))).differences == ()
+        drawn = walks(7, 8, profile_named(profile))
+        assert drawn == tuple(walk(7, number, profile_named(profile)) for number in range(8))
+        assert (
+            play(ReferenceNode(reference(profile_named(profile))), drawn, reference(profile_named(profile))).differences
+            == ()
+        )
     assert walks(7, 3, FETCH_TRUNCATION) != walks(8, 3, FETCH_TRUNCATION)
 
 

@@ -13,13 +13,13 @@ from tidegauge.drive.runner import shipped
 from tidegauge.drive.runner.recheck import recheck
 from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, FOLDER, place_of, places
 from tidegauge.impl.profiles import Profile
-from tidegauge.impl.releases import RELEASE, SINCE, named, version_of
+from tidegauge.impl.releases import RELEASE, SINCE, parse_release, profile_named
 from validation.releases import page as releases
 
 
 def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that does what 3.9.1 does is not what 4.3.1 is, on the scenarios too."""
-    profile = named("release-4.3.1")
+    profile = profile_named("release-4.3.1")
     scenarios = {one.case for name in releases.SCENARIOS for one in named_scenarios(name, profile, EVERYTHING)}
     monkeypatch.setattr(releases, "GRAPHS", ("small",))
     monkeypatch.setattr(releases, "PARTS", ("small", "walks", "scenarios"))
@@ -43,14 +43,14 @@ def test_a_part_is_recorded_anew_and_the_rest_stays(tmp_path: Path, monkeypatch:
 def test_each_profile_since_the_oldest_release_is_on_the_wire() -> None:
     """Whatever changed in between, a release that has it did what the table says."""
     there = shipped.releases()
-    changes = {since for rows in SINCE.values() for since, _ in rows if since > version_of(there[0])}
+    changes = {since for rows in SINCE.values() for since, _ in rows if since > parse_release(there[0])}
     asked = {".".join(map(str, (*since, 0)[:3])) for since in changes}
     assert {unnamed(one) for one in asked} <= {unnamed(one) for one in there}
     assert asked >= {"3.5.1", "4.0.0", "4.3.0"}
 
 
 def unnamed(release: str) -> Profile:
-    return named(f"{RELEASE}{release}")._replace(name="")
+    return profile_named(f"{RELEASE}{release}")._replace(name="")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tidegauge.drive.runner.shrink import shrunk
 from tidegauge.drive.runner.text import step_text, story
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION, REPAIRED
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 CASES = [
     *cover_of("small", FETCH_TRUNCATION).cases,
@@ -117,7 +117,7 @@ def test_nothing_compared_is_nothing_decided() -> None:
 
 
 def test_suspects_are_switches_and_faults_with_what_they_are() -> None:
-    known = {one.name: one for one in suspects(named("release-3.4.0"))}
+    known = {one.name: one for one in suspects(profile_named("release-3.4.0"))}
     assert known["response_epoch_checked=on"].says == "as Kafka did from 3.9.1 on before 4.0.0, and from 4.0.1 on"
     assert known["keeps_remote_leo=off"].says == "as no release did"
     assert "KAFKA-3003" in known["hw-not-clamped"].says

@@ -18,7 +18,7 @@ from tidegauge.drive.contract import Capabilities
 from tidegauge.drive.paths.scenarios import ScenarioCase, cases_of, ends_alike, is_a_path, played, scenario_cases
 from tidegauge.drive.runner.player import ReferenceNode, play, reference
 from tidegauge.impl.profiles import FETCH_TRUNCATION
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 ADAPTER = Path(__file__).parents[2] / "drive" / "adapters" / "python" / "adapter.py"
 PLAYED: dict[Path, tuple[Scenario, Session, list[ScenarioCase]]] = {}
@@ -116,7 +116,7 @@ def test_scenarios_of_another_generation_or_beyond_a_broker_are_left_out() -> No
     today = {one.name for one in scenario_cases(FETCH_TRUNCATION, EVERYTHING)}
     assert "020_forked_log_is_truncated_on_fetch@b1" in today
     assert not any(name.startswith(("010", "100", "110")) for name in today)
-    assert "111_fencing_keeps_committed@b1" in {one.name for one in scenario_cases(named("kip320"), EVERYTHING)}
+    assert "111_fencing_keeps_committed@b1" in {one.name for one in scenario_cases(profile_named("kip320"), EVERYTHING)}
     few = Capabilities("few", EVERYTHING.can - {"fetch_response", "crash"}, EVERYTHING.reports)
     assert 0 < len(scenario_cases(FETCH_TRUNCATION, few)) < len(today)
 

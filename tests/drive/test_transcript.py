@@ -20,7 +20,7 @@ from tidegauge.drive.runner.shipped import CONTROLLER, FOLDER, place_of, places,
 from tidegauge.drive.runner.transcript import Recorded, Recorder, TranscriptError
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.profiles import FETCH_TRUNCATION
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from validation.releases import job_steps as steps
 from validation.releases.controllers import paths_that_show, played_and_read
 from validation.releases.job_steps import controllers_on_the_wire, kafka_on_the_wire
@@ -32,7 +32,7 @@ CASES = (*cover_of("small", FETCH_TRUNCATION).cases, *walks(1, 30, FETCH_TRUNCAT
 def recorded(place: Path, profile: str, capabilities: Capabilities = EVERYTHING) -> Path:
     """What a generation does on the paths of today's."""
     recorder = Recorder(CASES)
-    start = reference(named(profile))
+    start = reference(profile_named(profile))
     play(ReferenceNode(start, capabilities), CASES, reference(), recorder)
     transcript.write(place, capabilities, FETCH_TRUNCATION.name, recorder.recorded())
     return place

@@ -27,7 +27,7 @@ from tidegauge.drive.wire.compiler import WireMessage
 from tidegauge.impl.client_messages import PartitionRead
 from tidegauge.impl.profiles import FETCH_TRUNCATION
 from tidegauge.impl.sessions.fetch_metadata import FINAL_EPOCH
-from tidegauge.impl.sessions.fetch_session import FetchContext, SessionKind, respond
+from tidegauge.impl.sessions.fetch_session import FetchContext, SessionKind, update_and_generate_response
 from tidegauge.impl.sessions.fetch_session_cache import FetchSessionCache
 from tidegauge.impl.table import Table
 
@@ -192,9 +192,9 @@ def responds_whatever_came() -> Wrong:
         session = None if context.session is None else cache.sessions.get(context.session.id) or context.session
         if session is not None and sessions.TP in session.partitions:
             context = context._replace(epoch=session.epoch)
-        return respond(cache, context, *rest, **named)
+        return update_and_generate_response(cache, context, *rest, **named)
 
-    return sessions, "respond", wrong
+    return sessions, "update_and_generate_response", wrong
 
 
 def forgets_that_a_closed_one_had_gone_on() -> Wrong:
@@ -207,9 +207,9 @@ def refuses_what_waits_in_a_closed_one() -> Wrong:
 
     def wrong(cache: FetchSessionCache, context: FetchContext, *rest: Any, **named: Any) -> Any:
         gone = context.session is not None and context.session.id not in cache.sessions
-        return respond(cache, context._replace(epoch=-9) if gone else context, *rest, **named)
+        return update_and_generate_response(cache, context._replace(epoch=-9) if gone else context, *rest, **named)
 
-    return sessions, "respond", wrong
+    return sessions, "update_and_generate_response", wrong
 
 
 def opens_at_once() -> Wrong:

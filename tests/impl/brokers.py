@@ -8,7 +8,7 @@ from tidegauge.impl.records import Batch
 from tidegauge.impl.replica.partition_state import Partition
 from tidegauge.impl.replica_settings import settings
 from tidegauge.impl.rules import UNDEFINED
-from tidegauge.impl.server.replica_manager import Hosted, ReplicaManager, taken
+from tidegauge.impl.server.replica_manager import Hosted, ReplicaManager, take_responses
 from tidegauge.impl.server.role_changes import PartitionChange, make_leaders
 from tidegauge.impl.storage.log import Log, append_as_follower
 from tidegauge.impl.table import Table
@@ -57,4 +57,4 @@ def follower(replica: int, wait: int = 500, min_bytes: int = 1) -> FetchParams:
 
 
 def responses(manager: ReplicaManager) -> tuple[ClientResponse, ...]:
-    return taken(manager)[1]
+    return take_responses(manager)[1]

@@ -41,10 +41,10 @@ def reads(tps: Iterable[TopicPartition], hw: int = 5) -> Reads:
 
 def opened(wanted: Fetches, cache: FetchSessionCache | None = None) -> tuple[FetchSessionCache, FetchSessionHandler, int]:
     """Both ends after a full fetch, and the session's id."""
-    handler, request = h.build(FetchSessionHandler(), wanted)
+    handler, request = h.build_session_fetch(FetchSessionHandler(), wanted)
     assert request is not None
     cache, context = s.new_context(cache or FetchSessionCache(), request, 0)
-    cache, response = s.respond(cache, context, reads(context.fetches), 0, is_follower=True)
+    cache, response = s.update_and_generate_response(cache, context, reads(context.fetches), 0, is_follower=True)
     handler, taken = h.handle_response(handler, response)
     assert taken
     return cache, handler, response.session_id

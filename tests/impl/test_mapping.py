@@ -36,6 +36,7 @@ def test_every_module_of_the_implementation_is_named() -> None:
     """Nothing of it is outside the page, but what only carries values or text."""
     values = {
         "errors",
+        "error_codes",
         "records",
         "control.records",
         "messages",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION, KIP101, KIP279, KIP320, PROFILES, Profile
-from tidegauge.impl.releases import SINCE, START, named, of_release, version_of
+from tidegauge.impl.releases import EVERY_RELEASE, SINCE, parse_release, profile_named, profile_of_release
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ from tidegauge.impl.releases import SINCE, START, named, of_release, version_of
 )
 def test_a_switch_turned_in_its_release(switch: str, before: str, after: str, values: tuple[object, object]) -> None:
     """The last release before, and the first with it."""
-    assert (getattr(of_release(before), switch), getattr(of_release(after), switch)) == values
+    assert (getattr(profile_of_release(before), switch), getattr(profile_of_release(after), switch)) == values
 
 
 def test_the_newest_release_is_todays_profile_with_elr() -> None:
     """Every switch, not only those that a test names; 4.3 changed two more of the controller's, 4.4 none."""
-    assert of_release("4.4.0")._replace(name="elr") == of_release("4.3.1")._replace(name="elr") == ELR
+    assert profile_of_release("4.4.0")._replace(name="elr") == profile_of_release("4.3.1")._replace(name="elr") == ELR
     since = {
         "completes_by_adding": True,
         "assigns_dirs_without_elr": False,
@@ -89,14 +89,14 @@ def test_the_newest_release_is_todays_profile_with_elr() -> None:
         "elects_fenced_last_known": False,
         "notes_no_leader": False,
     }
-    assert of_release("4.0.2")._replace(name="fetch-truncation", **since) == FETCH_TRUNCATION
+    assert profile_of_release("4.0.2")._replace(name="fetch-truncation", **since) == FETCH_TRUNCATION
 
 
 def test_every_switch_has_a_history() -> None:
     """One row each, ascending, from the start."""
     assert set(SINCE) == set(Profile._fields) - {"name"}
     for rows in SINCE.values():
-        assert rows[0][0] == START
+        assert rows[0][0] == EVERY_RELEASE
         assert [since for since, _ in rows] == sorted({since for since, _ in rows})
         assert all(a != b for (_, a), (_, b) in pairwise(rows))
 
@@ -106,9 +106,9 @@ def test_generations_differ_in_truncation_and_fencing() -> None:
     assert [KIP101.epoch_in_response, KIP279.epoch_in_response, KIP279.fencing, KIP320.fencing] == [False, True, False, True]
     assert not any(p.truncation_on_fetch for p in (KIP101, KIP279, KIP320))
     assert all(p.offsets_for_leader_epoch for p in (KIP101, KIP279, KIP320))
-    assert [named(name).name for name in PROFILES] == list(PROFILES)
+    assert [profile_named(name).name for name in PROFILES] == list(PROFILES)
     for release, generation in (("1.0.0", KIP101), ("2.0.0", KIP279), ("2.5.0", KIP320), ("4.0.2", FETCH_TRUNCATION)):
-        of = of_release(release)
+        of = profile_of_release(release)
         assert (of.epoch_in_response, of.fencing, of.truncation_on_fetch) == (
             generation.epoch_in_response,
             generation.fencing,
@@ -120,7 +120,7 @@ def test_generations_differ_in_truncation_and_fencing() -> None:
 def test_what_is_no_known_release_is_refused(text: str) -> None:
     """With what was expected."""
     with pytest.raises(UsageError, match="release: expected"):
-        of_release(text)
+        profile_of_release(text)
 
 
 @given(st.integers(0, 4), st.integers(0, 11), st.integers(0, 3))
@@ -128,8 +128,8 @@ def test_any_release_in_range_has_a_profile(major: int, minor: int, patch: int) 
     """Or is refused as out of range."""
     text = f"{major}.{minor}.{patch}"
     try:
-        version = version_of(text)
+        version = parse_release(text)
     except UsageError:
         return
-    assert of_release(text).name == f"release-{text}"
+    assert profile_of_release(text).name == f"release-{text}"
     assert version == (major, minor, patch)

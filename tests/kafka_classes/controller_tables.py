@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from tests.kafka_classes.replay import Sequence, Step
-from tidegauge.impl.control.features import Features, in_force, partition_change_record_version
+from tidegauge.impl.control.features import Features, partition_change_record_version, profile_in_force
 from tidegauge.impl.control.heartbeats import BrokerHeartbeatState, Heartbeats
 from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState
 from tidegauge.impl.control.quorum_controller import QuorumController
@@ -18,10 +18,10 @@ from tidegauge.impl.control.records import (
     ClearElrRecord,
     ConfigRecord,
     ConfigResource,
+    ControllerRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
     PartitionRecord,
-    Record,
     RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
@@ -124,7 +124,7 @@ def printed(control: ReplicationControl) -> dict[str, Any]:
     }
 
 
-def printed_record(control: ReplicationControl, record: Record) -> dict[str, Any]:
+def printed_record(control: ReplicationControl, record: ControllerRecord) -> dict[str, Any]:
     """A record; `control` is the state before the batch."""
     match record:
         case PartitionChangeRecord(tp, fields):
@@ -242,7 +242,7 @@ def start(sequence: Sequence, profile: Profile) -> QuorumController:
     control = ReplicationControl(
         brokers,
         Table((named(name), partition_of(p)) for name, p in init["parts"].items()),
-        in_force(profile, features),
+        profile_in_force(profile, features),
         int(sequence["static"].get(MIN_IN_SYNC_REPLICAS, "1")),
         features=features,
         configs=initial_configs(sequence),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tidegauge.impl.records import Batch
-from tidegauge.impl.storage.epoch_cache import Entries, EpochCache
+from tidegauge.impl.storage.epoch_cache import EpochCache, EpochEntries
 from tidegauge.impl.storage.log import Log
 
 Sequence = dict[str, Any]
@@ -62,7 +62,7 @@ def run(sequences: Iterable[Sequence], replay: Replay) -> Tally:
 
 def log_of(state: dict[str, Any]) -> Log:
     """A log as the tables print it, everything on disk."""
-    entries = Entries(tuple(e for e, _ in state["cache"]), tuple(s for _, s in state["cache"]))
+    entries = EpochEntries(tuple(e for e, _ in state["cache"]), tuple(s for _, s in state["cache"]))
     batches = tuple(Batch(*b) for b in state["batches"])
     return Log(state["ls"], state["leo"], state["hw"], batches, EpochCache(entries, entries))
 

@@ -17,7 +17,7 @@ from tidegauge.impl.control.partition_change import Election
 from tidegauge.impl.control.partition_registration import RecoveryState
 from tidegauge.impl.control.quorum_controller import QuorumController
 from tidegauge.impl.control.reassignments import DirectoryAssignment, Reassignment
-from tidegauge.impl.control.records import ConfigResource, ControllerResult, Record, RegisterBrokerRecord
+from tidegauge.impl.control.records import ConfigResource, ControllerRecord, ControllerResult, RegisterBrokerRecord
 from tidegauge.impl.control.replication_control import ReplicationControl
 from tidegauge.impl.error_codes import ERROR_NAMES
 from tidegauge.impl.messages import AlterPartitionRequest
@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
     """What a step gave: the bench after it, the records it wrote, a result, an error code."""
 
     bench: Bench
-    records: tuple[Record, ...]
+    records: tuple[ControllerRecord, ...]
     result: Any = None
     error: int = rules.NONE
 
@@ -62,8 +62,8 @@ def tp_of(topic: str | None, partition: int) -> TopicPartition:
     return TopicPartition(topic or "?", partition)
 
 
-def _appended(bench: Bench, records: tuple[Record, ...], result: Any, error: int = rules.NONE) -> Outcome:
-    controller = quorum_controller.append(bench.controller, records)
+def _appended(bench: Bench, records: tuple[ControllerRecord, ...], result: Any, error: int = rules.NONE) -> Outcome:
+    controller = quorum_controller.write_records(bench.controller, records)
     return Outcome(bench._replace(controller=controller), records, result, error)
 
 
@@ -76,7 +76,9 @@ def _register(bench: Bench, step: Step) -> Outcome:
     known = bench.control.brokers.get(b)
     beats = bench.controller.heartbeats
     if known is not None and not step["session"]:
-        bench = bench._replace(controller=bench.controller._replace(heartbeats=heartbeats_.expire(beats, (b, known.epoch))))
+        bench = bench._replace(
+            controller=bench.controller._replace(heartbeats=heartbeats_.expire_session(beats, (b, known.epoch)))
+        )
     before = bench.incarnations.get(b)
     incarnation = bench.controller.end + 1 if step["newIncarnation"] or before is None else before
     asked = RegisterBrokerRecord(b, 0, incarnation, directories=tuple(f"{b}{letter}" for letter in step["dirs"]))
@@ -116,10 +118,10 @@ def _session_expires(bench: Bench, step: Step) -> Outcome:
     registered = {(b, r.epoch) for b, r in bench.control.brokers.items() if b != step["b"]}
     beats = controller.heartbeats
     for session in beats.sessions - registered:
-        beats = heartbeats_.expire(beats, session)
+        beats = heartbeats_.expire_session(beats, session)
     controller = controller._replace(heartbeats=beats)
     listed = [(r["b"], r["epoch"]) for r in step["records"] if r["r"] == "broker"]
-    written: tuple[Record, ...] = ()
+    written: tuple[ControllerRecord, ...] = ()
     for session in sorted(beats.expired, key=lambda s: listed.index(s) if s in listed else len(listed)):
         controller, (records, _) = quorum_controller.fence_stale_broker(controller, session)
         written += records
@@ -252,7 +254,7 @@ def replay_as(change: Callable[[Profile], Profile]) -> Replay:
 
     def replay(sequence: Sequence, _: Counter[str]) -> tuple[int, Disagreement | None]:
         seed, init, release = sequence["seed"], sequence["init"], sequence["v"]
-        controller = start(sequence, change(releases.of_release(release)))
+        controller = start(sequence, change(releases.profile_of_release(release)))
         incarnations = Table((b, r.incarnation) for b, r in controller.control.brokers.items())
         bench = Bench(controller, LATEST[release], incarnations)
         expected = {**{key: dict(init[key]) for key in LISTED}, "feature": levels(init["feature"])}

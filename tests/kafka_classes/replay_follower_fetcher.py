@@ -92,7 +92,7 @@ def _entry(entry: PartitionFetchState | None) -> dict[str, Any] | None:
     }
 
 
-def _call(call: f.Call) -> list[Any]:
+def _call(call: f.TruncationCall) -> list[Any]:
     return ["truncateFullyAndStartAt", call.offset] if call.completed is None else ["truncate", *call]
 
 

@@ -29,8 +29,8 @@ from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.append_records import append_records
 from tidegauge.impl.server.delete_records import delete_records
 from tidegauge.impl.server.fetch_messages import fetch_messages
-from tidegauge.impl.server.isr_updates import alter_partition_response, maybe_shrink_isr
-from tidegauge.impl.server.replica_manager import ReplicaManager, online, taken, with_partition
+from tidegauge.impl.server.isr_updates import handle_isr_response, maybe_shrink_isrs
+from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition, take_responses, with_partition
 from tidegauge.impl.server.role_changes import PartitionChange, apply_delta
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -111,7 +111,7 @@ def _answered(setup: Setup, bench: Bench, step: Step, now: int) -> Bench:
         response = AlterPartitionResponse(rules.NONE, step["leaderEpoch"], step["partitionEpoch"], tuple(step["isr"]))
     else:
         response = AlterPartitionResponse(ERROR_CODES[step["error"]])
-    manager, _ = alter_partition_response(setup, bench.manager, tp, proposed, response, now)
+    manager, _ = handle_isr_response(setup, bench.manager, tp, proposed, response, now)
     return Bench(manager, tuple(rest))
 
 
@@ -136,13 +136,15 @@ def applied(setup: Setup, bench: Bench, step: Step, replicas: tuple[int, ...], n
         case "deleteRecords":
             manager = _delete(setup, manager, step, now)
         case "advance":
-            manager = purgatory.expire(setup, manager, now - 1)  # Kafka's mock timer: a deadline of now has not come
+            manager = purgatory.expire_requests(
+                setup, manager, now - 1
+            )  # Kafka's mock timer: a deadline of now has not come
         case "metadata":
             manager = _metadata(setup, manager, step, replicas, now)
         case "followerAppend":
             manager = _follower_append(setup, manager, step)
         case "maybeShrinkIsr":
-            manager = maybe_shrink_isr(setup, manager, now)
+            manager = maybe_shrink_isrs(setup, manager, now)
         case "brokerState":
             manager = _broker_state(manager, step)
         case "alterPartitionOk" | "alterPartitionError":
@@ -233,7 +235,7 @@ def in_runs(done: list[dict[str, Any]], deadlines: dict[int, tuple[str, int]]) -
 
 
 def state_of(manager: ReplicaManager) -> list[dict[str, Any] | None]:
-    return [_partition(online(manager, _tp(number))) for number in (0, 1)]
+    return [_partition(online_partition(manager, _tp(number))) for number in (0, 1)]
 
 
 def _start(setup: Setup, sequence: Sequence) -> ReplicaManager:
@@ -261,7 +263,7 @@ def replay_with(rules_: Rules) -> Replay:
         for number, step in enumerate(sequence["steps"]):
             before = bench.manager
             bench = applied(setup, bench, step, replicas, step["t"] + EPOCH_OF_TIME)
-            manager, answered = taken(bench.manager)
+            manager, answered = take_responses(bench.manager)
             sent = _proposals(before, manager, step)
             bench = Bench(manager, (*bench.unanswered, *sent))
             ours = {

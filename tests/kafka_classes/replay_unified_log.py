@@ -52,7 +52,7 @@ def applied(setup: Setup, log: Log, step: Step, at_once: bool) -> tuple[Log, Any
             log = l.update_high_watermark(setup, log, step["o"])
             return log, log.hw
         case "maybeIncrementHighWatermark":
-            found = l.found_at(log, step["o"]) if step["meta"] else None
+            found = l.batch_base_at(log, step["o"]) if step["meta"] else None
             hw = step["o"] if found is None else found
             return l.maybe_increment_high_watermark(setup, log, hw, located=found is not None)
         case "maybeIncrementLogStartOffset":

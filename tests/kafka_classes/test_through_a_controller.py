@@ -13,7 +13,7 @@ from tests.kafka_classes.replay_controller import LATEST
 from tidegauge.drive.controller.node import ControllerNode
 from tidegauge.drive.controller.player import ReferenceNode, play
 from tidegauge.drive.controller.run import run
-from tidegauge.impl.releases import of_release
+from tidegauge.impl.releases import profile_of_release
 
 Table = Callable[[str], Iterator[dict[str, Any]]]
 
@@ -24,7 +24,7 @@ def paths(table: Table, release: str, most: int | None = None) -> tuple[list[Tra
     """What the contract has of the sequences that begin as a process does, and how many steps those have."""
     alike = (one for one in table(f"controller_{release}") if one["init"]["feature"]["level"] == LATEST[release])
     sequences = list(islice(alike, most))
-    found = [translated(one, of_release(release)) for one in sequences]
+    found = [translated(one, profile_of_release(release)) for one in sequences]
     return [one for one in found if one is not None], sum(len(one["steps"]) for one in sequences)
 
 
@@ -39,7 +39,7 @@ def test_the_contract_has_what_the_classes_were_asked(release: str, table: Table
 @pytest.mark.parametrize("switch", ["elr_keeps_removed", "min_isr_change_clears_elr", "reassignment_keeps_adding"])
 def test_a_controller_without_a_finding_is_told(switch: str, table: Table) -> None:
     found, _ = paths(table, "4.3.1", FEW)
-    profile = of_release("4.3.1")
+    profile = profile_of_release("4.3.1")
     repaired = ReferenceNode(profile.switched({switch: not getattr(profile, switch)}))
     assert play(repaired, [one.case for one in found], profile).differences
 
@@ -49,7 +49,7 @@ def test_a_controller_without_a_finding_is_told(switch: str, table: Table) -> No
 def test_a_process_does_what_the_classes_did(release: str, table: Table) -> None:
     found, steps = paths(table, release)
     with ControllerNode(release, jars(release)) as node:
-        shown = run(node, [one.case for one in found], of_release(release), log_lines=node.log_lines)
+        shown = run(node, [one.case for one in found], profile_of_release(release), log_lines=node.log_lines)
     taken, left_out = sum(one.steps for one in found), sum(one.left_out for one in found)
     print(f"{len(found):,} sequences, {taken - left_out:,} of {steps:,} steps, {shown.played.steps:,} on the process")
     assert [failure.text for failure in shown.failures] == []

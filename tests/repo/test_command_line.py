@@ -6,7 +6,7 @@ import pytest
 
 from tidegauge.commands.main import main, parser
 from tidegauge.commands.options import RELEASE_LINES, chosen_master
-from tidegauge.impl.releases import FIRST, LAST, of_release, version_of
+from tidegauge.impl.releases import FIRST_RELEASE, LAST_RELEASE, parse_release, profile_of_release
 from tidegauge.traces.files.parquet import Reader
 from tidegauge.traces.kafka.shipped import shipped
 
@@ -191,5 +191,5 @@ def test_a_profile_and_a_release_exclude_each_other(capsys: pytest.CaptureFixtur
 def test_every_release_line_is_one_that_impl_knows() -> None:
     """The lines the command line offers are of_release's, first and last included."""
     known = [line for lines in RELEASE_LINES for line in lines]
-    assert all(of_release(line).name == f"release-{line}" for line in known)
-    assert (version_of(known[0]), version_of(known[-1])) == (FIRST, LAST)
+    assert all(profile_of_release(line).name == f"release-{line}" for line in known)
+    assert (parse_release(known[0]), parse_release(known[-1])) == (FIRST_RELEASE, LAST_RELEASE)

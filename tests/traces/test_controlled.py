@@ -6,8 +6,13 @@ from collections import defaultdict
 import pytest
 
 from tidegauge.conformance.judging.judge import judge
-from tidegauge.impl.explored.control_cluster import ControlBounds, violated
-from tidegauge.impl.explored.controlled_cluster import ControlledCluster, asked, initial, successors
+from tidegauge.impl.explored.control_cluster import ControlBounds, control_violation
+from tidegauge.impl.explored.controlled_cluster import (
+    ControlledCluster,
+    controlled_successors,
+    initial_controlled_cluster,
+    take_label,
+)
 from tidegauge.impl.explored.search import Label
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 from tidegauge.traces.columns import to_columns
@@ -25,13 +30,13 @@ def walked(seed: int, profile: Profile) -> tuple[list[ControlledCluster], list[L
     rng = random.Random(seed)
     disks = seed % 3 == 0
     bounds = ControlBounds((0, 1, 2), 3, partition_zero=0 if disks else (0, 3)[seed % 2], disks_fail=disks)
-    path, labels = [initial(bounds, profile, clients=seed % 2 == 0)], list[Label]()
+    path, labels = [initial_controlled_cluster(bounds, profile, clients=seed % 2 == 0)], list[Label]()
     for _ in range(STEPS):
         kinds = defaultdict[str, list[tuple[Label, ControlledCluster]]](list)
-        for label, after in successors(path[-1]):
+        for label, after in controlled_successors(path[-1]):
             kinds[label[0]].append((label, after))
         for label in (*(("Reassign", target) for target in TARGETS if not disks), ("Create", (0, 1, 2)), ("SetMinIsr", 1)):
-            after = asked(path[-1], label)
+            after = take_label(path[-1], label)
             if after is not None:
                 kinds[label[0]].append((label, after))
         if rng.random() < 0.8:
@@ -56,7 +61,7 @@ def broken(traces: list[Trace]) -> set[str]:
 def test_repaired_no_run_loses_anything_and_the_judge_accepts_it(seed: int) -> None:
     """Reassigned, fenced, stopped, disks lost, min.insync.replicas lowered, topics deleted and created again."""
     path, labels = walked(seed, ELR_REPAIRED)
-    assert not any(violated(state.control, ("LeaderCompleteness",)) for state in path)
+    assert not any(control_violation(state.control, ("LeaderCompleteness",)) for state in path)
     assert broken(traces_of_controlled(path, labels, f"walk-{seed}", "impl")) == set()
 
 
@@ -74,9 +79,9 @@ def test_a_life_of_the_topic_is_a_trace() -> None:
         *(("LeaderAppend", 0), ("Delete",), ("Create", (0, 1)), ("DeleteReplica", 1), ("BecomeFollower", 1)),
         *(("DeleteReplica", 0), ("BecomeLeader", 0), ("LeaderAppend", 0)),
     ]
-    path = [initial(ControlBounds((0, 1), 2), ELR)]
+    path = [initial_controlled_cluster(ControlBounds((0, 1), 2), ELR)]
     for label in labels:
-        after = asked(path[-1], label)
+        after = take_label(path[-1], label)
         assert after is not None
         path.append(after)
     first, second = traces_of_controlled(path, labels, "lives", "impl")
@@ -91,9 +96,9 @@ def test_a_life_of_the_topic_is_a_trace() -> None:
 def test_a_change_of_min_isr_is_told_by_who_wrote_it_and_by_who_read_it() -> None:
     """In front of the change that it causes; each broker with the new leader epoch in which it reads it."""
     labels: list[Label] = [("Fence", 1), ("SetMinIsr", 1), ("BecomeLeader", 0), ("ReadConfig", 0), ("Fence", 0)]
-    path = [initial(ControlBounds((0, 1), 2), ELR)]
+    path = [initial_controlled_cluster(ControlBounds((0, 1), 2), ELR)]
     for label in labels:
-        after = asked(path[-1], label)
+        after = take_label(path[-1], label)
         assert after is not None
         path.append(after)
     events = [(e.node, e.event) for e in traces_of_controlled(path, labels, "", "")[0].events]

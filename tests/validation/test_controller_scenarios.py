@@ -7,8 +7,8 @@ import pytest
 
 from tidegauge.conformance.evidence.exported import DIRECTORY, file_stem
 from tidegauge.conformance.judging.judge import judge
-from tidegauge.impl.explored.control_cluster import INVARIANTS, view
-from tidegauge.impl.explored.describe_control import view_text
+from tidegauge.impl.explored.control_cluster import CONTROL_INVARIANTS, control_view
+from tidegauge.impl.explored.describe_control import control_view_text
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED
 from tidegauge.spec.checker.models import find_model
 from tidegauge.traces.columns import to_columns
@@ -94,7 +94,7 @@ def test_random_runs_show_what_is_wrong_with_kafka_and_nothing_repaired(capsys: 
     assert "repaired: 4 runs, 320 steps: nothing broken" in capsys.readouterr().out
     assert not random_controller_runs.walked(WalkCase("Kafka", few, ELR), 12, 0)
     said = capsys.readouterr().out
-    assert any(name in said for name in INVARIANTS)
+    assert any(name in said for name in CONTROL_INVARIANTS)
     assert "\n  run 0-" in said
 
 
@@ -114,4 +114,4 @@ def test_the_command_ends_with_1_when_a_case_is_wrong(
 
 def test_a_state_is_printed_as_the_models_are() -> None:
     """A line for each broker, the partition, what was committed."""
-    assert len(view_text(view(CASES[0].run(0, 0).state)).splitlines()) == 6
+    assert len(control_view_text(control_view(CASES[0].run(0, 0).state)).splitlines()) == 6

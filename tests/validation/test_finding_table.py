@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tidegauge.conformance.evidence.exported import DIRECTORY, file_stem
-from tidegauge.impl.explored.control_cluster import initial, view, violated
-from tidegauge.impl.explored.control_steps import successors
+from tidegauge.impl.explored.control_cluster import control_view, control_violation, initial_control_cluster
+from tidegauge.impl.explored.control_steps import control_successors
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED
 from tidegauge.spec.checker.models import Model, find_model
 from tidegauge.traces.model.bounds import control_bounds_of, control_profile_of
@@ -76,13 +76,13 @@ def test_bounds_that_are_too_narrow_are_told_apart() -> None:
 def is_within(failing: Model, repaired: Model) -> bool:
     """Whether the run of one can be taken within the bounds of the other, to a state in which the property fails."""
     found = run_of(failing)
-    state = initial(control_bounds_of(repaired), control_profile_of(failing))
+    state = initial_control_cluster(control_bounds_of(repaired), control_profile_of(failing))
     for label, expected in zip(found.labels, found.states[1:], strict=True):
-        after = next((after for taken, after in successors(state) if taken == label), None)
-        if after is None or view(after) != view(expected):
+        after = next((after for taken, after in control_successors(state) if taken == label), None)
+        if after is None or control_view(after) != control_view(expected):
             return False
         state = after
-    return violated(state, (failing.property,)) is not None
+    return control_violation(state, (failing.property,)) is not None
 
 
 def test_a_trace_that_is_missing_is_an_error(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tidegauge.impl.profiles import FETCH_TRUNCATION
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from tidegauge.spec.checker.models import find_model
 from validation import graphs
 from validation.graphs import WHOLE, main
@@ -49,5 +49,5 @@ def test_a_model_that_turns_a_switch_off_is_compared_without_it() -> None:
     """Divergence before the log start is Kafka before KAFKA-12996; every other model runs its profile as it is."""
     without = {compared.model: compared.switched for compared in WHOLE if compared.off}
     assert without == {"DivergenceFirst": FETCH_TRUNCATION._replace(out_of_range_first=False)}
-    assert all(compared.switched == named(compared.profile) for compared in WHOLE if not compared.off)
+    assert all(compared.switched == profile_named(compared.profile) for compared in WHOLE if not compared.off)
     assert len({compared.model for compared in WHOLE}) == len(WHOLE)

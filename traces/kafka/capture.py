@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tidegauge.impl.errors import UsageError
 from tidegauge.impl.profiles import ELR, FETCH_TRUNCATION
-from tidegauge.impl.releases import of_release
+from tidegauge.impl.releases import profile_of_release
 from tidegauge.traces.kafka.before import NOTHING, Before
 from tidegauge.traces.kafka.between.clocks import ahead
 from tidegauge.traces.kafka.between.coverage import Life, lives, missing
@@ -190,7 +190,7 @@ def _profile(nodes: Sequence[Node]) -> str:
         return ELR.name
     for node in nodes:
         with suppress(UsageError):
-            if of_release(node.broker.version).elr:
+            if profile_of_release(node.broker.version).elr:
                 return ELR.name
     return FETCH_TRUNCATION.name
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidegauge.impl import rules
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from tidegauge.traces.model.views import NO_ROLE, BrokerView, log_start_in
 from tidegauge.traces.schema import Event
 
@@ -33,7 +33,7 @@ def answered_start(data: Sequence[Any]) -> dict[str, int]:
 
 def refusal(leader: BrokerView, request_epoch: int, profile: str, *, serves: bool = False) -> int:
     """The error for a request that was refused, or that may be; without a role there is no epoch to compare."""
-    fences = named(profile).fencing and leader.role != NO_ROLE
+    fences = profile_named(profile).fencing and leader.role != NO_ROLE
     return rules.request_error(request_epoch, leader.epoch, serves, fences)
 
 

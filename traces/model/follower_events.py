@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tidegauge.impl import rules
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from tidegauge.traces.model.event_parts import answered_start, epoch_end, log_fields, record_fields, report
 from tidegauge.traces.model.views import (
     EPOCH_REQUEST,
@@ -85,7 +85,7 @@ def handle_epoch_response(src: View, label: Label, dst: View, profile: str) -> I
     response = before.slots[leader]
     epoch = response[1]
     waits = bool(before.up) and before.role == TRUNCATING and before.leader == leader
-    if rules.accepts_epoch_response(before.epoch, waits, epoch, named(profile).epoch_responses_checked):
+    if rules.accepts_epoch_response(before.epoch, waits, epoch, profile_named(profile).epoch_responses_checked):
         yield report(
             follower,
             "HandleEpochResponse",
@@ -149,6 +149,6 @@ def _sent(src: View, dst: View, follower: int) -> Iterator[Event]:
 def _taken(before: BrokerView, after: BrokerView, leader: int, request: tuple[int, int], profile: str) -> bool:
     ready = bool(before.up) and before.role == FOLLOWER and before.leader == leader
     epoch, offset = request
-    checked = named(profile).response_epoch_checked
+    checked = profile_named(profile).response_epoch_checked
     changed = (before.log, before.mark, before.hw) != (after.log, after.mark, after.hw)
     return changed or rules.accepts_fetch_response(before.leo, before.epoch, ready, offset, epoch, checked)

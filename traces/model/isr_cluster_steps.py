@@ -6,7 +6,7 @@ The names of the fields are the variables of the specification; node ids are tho
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tidegauge.impl.explored.isr_cluster import LEADER, Exchange, IsrCluster
+from tidegauge.impl.explored.isr_cluster import LEADER, AlterPartitionExchange, IsrCluster
 from tidegauge.impl.explored.search import Label
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.rules import NONE
@@ -37,7 +37,7 @@ def _state(state: IsrCluster) -> dict[str, Any]:
     }
 
 
-def _channel(exchange: Exchange | None) -> dict[str, Any]:
+def _channel(exchange: AlterPartitionExchange | None) -> dict[str, Any]:
     if exchange is None:
         return {"type": "nothing"}
     message = exchange.message

@@ -6,7 +6,7 @@ Rule of this file: a request that reaches a dead broker is no event, no node wou
 from collections.abc import Iterator
 
 from tidegauge.impl import rules
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from tidegauge.traces.model.event_parts import answered_start, epoch_end, log_fields, or_none, record_fields, refusal, report
 from tidegauge.traces.model.views import (
     DATA,
@@ -131,7 +131,10 @@ def _offsets_for_leader_epoch_request_again(src: View, label: Label, _dst: View,
     response: dict[str, int | None] = {}
     if error == rules.NONE:
         found, end = rules.end_offset_for(*_cache(before), before.leo, asked)
-        response = {"div_epoch": or_none(found) if named(profile).epoch_in_response else None, "div_end": or_none(end)}
+        response = {
+            "div_epoch": or_none(found) if profile_named(profile).epoch_in_response else None,
+            "div_end": or_none(end),
+        }
     request = {"peer": node_id(follower), "req_epoch": epoch, "req_last_epoch": asked}
     yield report(leader, "HandleEpochRequest", **request, error=error, **response)
 
@@ -144,7 +147,7 @@ def _fetch_again(src: View, label: Label, dst: View, profile: str) -> Iterator[E
         yield report(leader, "ExpandIsr", peer=peer, isr=members(after.pending), remote_leo=after.remote[follower])
     response = {"error": error}
     if error == rules.NONE:
-        asked = last_epoch if named(profile).truncation_on_fetch else rules.UNDEFINED
+        asked = last_epoch if profile_named(profile).truncation_on_fetch else rules.UNDEFINED
         decision, div_epoch, div_end = rules.fetch_decision(*_cache(before), before.start, before.leo, offset, asked)
         if decision == rules.OUT_OF_RANGE:
             response = {"error": rules.OFFSET_OUT_OF_RANGE}

@@ -32,7 +32,7 @@ from tidegauge.drive.runner.differences import Played
 from tidegauge.drive.runner.shipped import CONTROLLER, place_of, profile_of
 from tidegauge.drive.runner.transcript import Recorder
 from tidegauge.impl.profiles import ELR_REPAIRED
-from tidegauge.impl.releases import RELEASE, Version, named
+from tidegauge.impl.releases import RELEASE, Release, profile_named
 from validation.releases.columns import Column
 
 WALKS, SEED = 150, 1
@@ -40,7 +40,7 @@ WALKS, SEED = 150, 1
 GRAPHS = ("RepairedCompletion", "RepairedDisks", "RepairedReassignment", "RepairedFeature")
 """Whose covers are recorded: the other three have twice as many paths (docs/drive.md)."""
 
-FIRST: Version = (3, 7)
+FIRST: Release = (3, 7)
 """The oldest release whose controller is played: an older one takes no BrokerRegistration that names directories."""
 
 SAYS: Mapping[str, str] = {
@@ -116,7 +116,7 @@ def sentences(table: Sequence[Sequence[str]]) -> list[str]:
 
 def record(release: str, jars: Path | None, folder: Path) -> tuple[bool, str]:
     """Play a release on an unmodified controller and record it; whether it does what its profile says, and a text."""
-    profile = named(f"{RELEASE}{release}")
+    profile = profile_named(f"{RELEASE}{release}")
     began = time.monotonic()
     with ControllerNode(release, jars_of(release, jars)) as node:
         opening = node.opening()

@@ -17,7 +17,7 @@ from tidegauge.drive.broker import transcript
 from tidegauge.drive.controller.explain import FINDINGS
 from tidegauge.drive.runner.transcript import Parted, parted
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Profile
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ def of_each(made: Callable[[Path], T], places: Sequence[Path]) -> list[tuple[str
 def deed_of(found: Parted) -> tuple[str, str, Profile]:
     """Of what kind a transcript is, what it holds but for whose it is, as a hash, and the switches whose paths it has."""
     said = hashlib.sha256(f"{found.head}\n{found.recorded}".encode()).hexdigest()
-    profile = named(found.profile)._replace(name="")
+    profile = profile_named(found.profile)._replace(name="")
     return found.format, said, of_a_broker(profile) if found.format == transcript.FORMAT else profile
 
 

@@ -36,7 +36,7 @@ from tidegauge.drive.runner.shipped import BROKER, CONTROLLER, FOLDER, place_of,
 from tidegauge.drive.runner.transcript import Recorder
 from tidegauge.impl.errors import TidegaugeError
 from tidegauge.impl.profiles import Profile
-from tidegauge.impl.releases import RELEASE, named, version_of
+from tidegauge.impl.releases import RELEASE, parse_release, profile_named
 from validation.releases import controllers
 from validation.releases.columns import Column, Columns, rows, table, tables
 from validation.releases.switches_read import switches_read
@@ -134,7 +134,7 @@ def record(release: str, jars: Path | None, folder: Path, parts: Sequence[str]) 
     Where not all parts are played, what was recorded of the others stays, but for paths on which it differed, and the file
     is as if all had been played.
     """
-    profile, place = named(f"{RELEASE}{release}"), place_of(release, folder)
+    profile, place = profile_named(f"{RELEASE}{release}"), place_of(release, folder)
     began = time.monotonic()
     with KafkaNode(release, jars_of(release, jars)) as node:
         cases, coverage = _cases_of(parts, node.capabilities, profile)
@@ -184,7 +184,7 @@ def main() -> int:
         partial(record, release, jars[release], args.folder, args.only or PARTS) for release in args.release
     ]
     if not args.only:
-        newer = (release for release in args.release if version_of(release) >= controllers.FIRST)
+        newer = (release for release in args.release if parse_release(release) >= controllers.FIRST)
         asked += [partial(controllers.record, release, jars[release], args.folder) for release in newer]
     does_as_it_should = []
     before = _recorded(args.folder) if args.release else {}

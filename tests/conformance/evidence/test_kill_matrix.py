@@ -7,7 +7,7 @@ from tidegauge.conformance.evidence.kill_matrix import Fate, judged_within, kill
 from tidegauge.conformance.judging.judge import Failure, Judgement, RuleTally
 from tidegauge.conformance.kernel.rule_ids import RULE_IDS
 from tidegauge.impl.cluster.cluster import Bounds
-from tidegauge.impl.explored.fault import Shown
+from tidegauge.impl.explored.fault import RevealingModel
 from tidegauge.impl.explored.faults import FAULTS, Fault
 from tidegauge.impl.profiles import Rules
 from tidegauge.traces.files.distinct import Distinct
@@ -53,7 +53,7 @@ def test_a_fault_that_shows_elsewhere_names_where() -> None:
 
 def test_a_switch_is_judged_as_the_generation_that_has_it_right() -> None:
     """Without epochs a follower truncates at its high watermark: a loss, as KIP-101 tells it."""
-    found = judged_within((Shown(Bounds(2, 1, 1, 1), "kip101"),), Rules(), {"offsets_for_leader_epoch": False})
+    found = judged_within((RevealingModel(Bounds(2, 1, 1, 1), "kip101"),), Rules(), {"offsets_for_leader_epoch": False})
     assert found.fate is Fate.CAUGHT
     assert "TRUNC-04" in found.by_rule
 

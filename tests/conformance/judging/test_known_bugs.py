@@ -7,7 +7,7 @@ import pytest
 from tidegauge.commands.options import RELEASE_LINES
 from tidegauge.conformance.judging.check import CheckOptions, check
 from tidegauge.conformance.judging.rulebook import known_bugs, looks_like, releases_of, rulebook
-from tidegauge.impl.releases import of_release, version_of
+from tidegauge.impl.releases import parse_release, profile_of_release
 from tidegauge.traces.kafka.shipped import shipped
 from tidegauge.traces.schema import Config
 
@@ -56,8 +56,8 @@ def test_a_fix_that_was_ported_back_counts_in_its_line_only() -> None:
 
 def said_fixed(fixed: str, release: str) -> bool:
     """What the words of the catalog say of a release."""
-    fixes = [version_of(word) for word in fixed.split(", ")]
-    version = version_of(release)
+    fixes = [parse_release(word) for word in fixed.split(", ")]
+    version = parse_release(release)
     return any(fix <= (*version, 0) for fix in [fix for fix in fixes if fix[:2] == version[:2]] or fixes)
 
 
@@ -71,7 +71,7 @@ def test_switches_and_words_say_the_same() -> None:
         fixed = bug.says.rpartition("Fixed in ")[2].removesuffix(".")
         for release in RELEASES:
             if said_fixed(fixed, release):
-                assert not bug.is_in(version_of(release), of_release(release)), (name, release)
+                assert not bug.is_in(parse_release(release), profile_of_release(release)), (name, release)
     assert all(bug.switches or bug.fixed for bug in known_bugs().values())
 
 

@@ -172,4 +172,4 @@ def test_a_deleted_topic_has_no_registration_and_is_created_with_another_id() ->
 
 def test_every_invariant_of_the_controller_is_told_in_words() -> None:
     """None is missing, and they stand in the order in which they are looked at."""
-    assert list(CONTROLLER_INVARIANTS) == list(control_cluster.INVARIANTS)
+    assert list(CONTROLLER_INVARIANTS) == list(control_cluster.CONTROL_INVARIANTS)

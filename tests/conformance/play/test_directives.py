@@ -13,7 +13,7 @@ from tidegauge.conformance.play.session import Session
 from tidegauge.impl.cluster.cluster import actions
 from tidegauge.impl.cluster.transitions import ANYBODY, LAST_KNOWN
 from tidegauge.impl.profiles import HW_ONLY, REPAIRED
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 
 def player(brokers: int = 3) -> Player:
@@ -39,7 +39,7 @@ def test_every_action_of_the_cluster_can_be_said() -> None:
         rng = random.Random(seed)
         bounds = bounds_for(2 + seed // 4 % 2, max_fetch=1, clients=seed % 3 == 0)._replace(max_crashes=2)
         bounds = bounds._replace(last_resort=(LAST_KNOWN, ANYBODY)[seed // 8 % 2], thread_truncates=seed % 5 == 0)
-        one = Player(Session(broker_play(bounds, named(("fetch-truncation", "kip320", "kip101", "elr")[seed % 4]))))
+        one = Player(Session(broker_play(bounds, profile_named(("fetch-truncation", "kip320", "kip101", "elr")[seed % 4]))))
         for _ in range(60):
             assert one.session is not None
             labels = actions(one.session.cluster)

@@ -55,7 +55,7 @@ class _Log(NamedTuple):
 
 def answered(cache: FetchSessionCache, context: FetchContext, reads: Reads) -> tuple[FetchSessionCache, SessionResponse]:
     """As `impl` has it."""
-    return fetch_session.respond(cache, context, reads, 0, is_follower=False)
+    return fetch_session.update_and_generate_response(cache, context, reads, 0, is_follower=False)
 
 
 class Keeping:

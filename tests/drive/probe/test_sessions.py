@@ -17,7 +17,7 @@ from tidegauge.impl.sessions.fetch_metadata import (
     Reads,
     SessionFetch,
     SessionResponse,
-    next_epoch,
+    next_session_epoch,
 )
 from tidegauge.impl.sessions.fetch_session import FetchContext, SessionKind
 from tidegauge.impl.sessions.fetch_session_cache import CachedPartition, FetchSessionCache
@@ -115,7 +115,9 @@ def a_refusal_counts(cache: FetchSessionCache, request: SessionFetch, now: int) 
     after, context = s.new_context(cache, request, now)
     if context.error == INVALID_FETCH_SESSION_EPOCH:
         session = cache.sessions[request.metadata.session_id]
-        after = after._replace(sessions=after.sessions.put(session.id, session._replace(epoch=next_epoch(session.epoch))))
+        after = after._replace(
+            sessions=after.sessions.put(session.id, session._replace(epoch=next_session_epoch(session.epoch)))
+        )
     return after, context
 
 
@@ -154,7 +156,7 @@ def an_empty_one_stays(cache: FetchSessionCache, request: SessionFetch, now: int
     session = cache.sessions.get(request.metadata.session_id)
     if session is None or context.kind is not SessionKind.SESSIONLESS or request.metadata.is_full:
         return after, context
-    empty = session._replace(partitions=Table(), epoch=next_epoch(session.epoch))
+    empty = session._replace(partitions=Table(), epoch=next_session_epoch(session.epoch))
     kept = cache._replace(sessions=cache.sessions.put(session.id, empty))
     return kept, FetchContext(SessionKind.INCREMENTAL, session=empty)
 

@@ -15,7 +15,7 @@ from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.explored.invariants import violated
 from tidegauge.impl.explored.view import message_view, view
 from tidegauge.impl.profiles import FETCH_TRUNCATION
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 SMALL = Bounds(2, 2, 1, 1)
 
@@ -93,7 +93,7 @@ def test_a_follower_asks_before_it_fetches_and_is_fenced_in_kip_320_alone() -> N
         ("BecomeFollower", 1),
     )
     for name in ("kip101", "kip279", "kip320", "fetch-truncation"):
-        state = reached(Bounds(2, 2, 2, 0), labels, named(name))
+        state = reached(Bounds(2, 2, 2, 0), labels, profile_named(name))
         serves = next(label for label in actions(state) if label[0] in {"HandleFetch", "HandleEpochRequest"})
         asked[name] = (serves[0], message_view(step(state, serves).network[1][0]))
     assert asked == {
@@ -106,7 +106,7 @@ def test_a_follower_asks_before_it_fetches_and_is_fenced_in_kip_320_alone() -> N
 
 def test_a_follower_without_a_leader_will_have_to_ask() -> None:
     """The specification calls it truncating; it has no entry in any thread."""
-    state = reached(Bounds(2, 1, 2, 1), LEADERLESS, named("kip320"))
+    state = reached(Bounds(2, 1, 2, 1), LEADERLESS, profile_named("kip320"))
     assert state.brokers[1].entry is None
     assert view(state)[0][1][4] == 3
     assert not is_truncating(state.model.setup._replace(profile=FETCH_TRUNCATION), state.brokers[1], alone=False)
@@ -170,7 +170,7 @@ def test_the_view_refuses_an_entry_that_is_not_at_the_log_end() -> None:
 
 def test_the_view_refuses_an_entry_of_another_epoch() -> None:
     """A truncating entry need not stand at the log end, but it is of the epoch its broker knows."""
-    state = initial(SMALL, named("kip320"))
+    state = initial(SMALL, profile_named("kip320"))
     follower = state.brokers[1]
     assert follower.entry is not None
     asks = follower._replace(entry=follower.entry._replace(truncating=True, fetch_offset=1))

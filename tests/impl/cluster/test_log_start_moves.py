@@ -5,7 +5,7 @@ import pytest
 from tests.impl.reached import reached
 from tidegauge.impl.cluster import broker as broker_
 from tidegauge.impl.cluster.cluster import Bounds, Cluster, Label, actions, record_epochs, step
-from tidegauge.impl.cluster.transitions import committed_with
+from tidegauge.impl.cluster.transitions import extend_committed
 from tidegauge.impl.errors import OffsetOutOfRangeError
 from tidegauge.impl.explored.explore import explore, find_violation
 from tidegauge.impl.explored.faults import FAULTS
@@ -46,7 +46,7 @@ def test_without_a_bound_no_log_start_moves() -> None:
 def test_a_batch_that_the_log_start_lies_in_stays() -> None:
     """What lies before the log start is gone by whole batches: UnifiedLog#deleteSegments takes segments."""
     log = Log(start=3, end=7, hw=5, batches=(Batch(0, 1, 0), Batch(2, 4, 0), Batch(5, 6, 0)))
-    kept = broker_.settled(broker_.Broker(Partition(0, log=log))).partition.log
+    kept = broker_.settle(broker_.Broker(Partition(0, log=log))).partition.log
     assert kept.batches == (Batch(2, 4, 0), Batch(5, 6, 0))
 
 
@@ -126,9 +126,9 @@ def test_a_restart_keeps_the_log_start() -> None:
 
 def test_what_was_exposed_before_it_was_deleted_is_remembered() -> None:
     """The ghost keeps the epoch where the leader has the record no more, and takes the leader's word elsewhere."""
-    assert committed_with((), (0, 1)) == (0, 1)
-    assert committed_with((0,), (-1, 1)) == (0, 1)
-    assert committed_with((0, 0), (-1, 1, 2)) == (0, 1, 2)
+    assert extend_committed((), (0, 1)) == (0, 1)
+    assert extend_committed((0,), (-1, 1)) == (0, 1)
+    assert extend_committed((0, 0), (-1, 1, 2)) == (0, 1, 2)
 
 
 @pytest.mark.parametrize(

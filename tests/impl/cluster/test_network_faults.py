@@ -18,7 +18,7 @@ from tidegauge.impl.explored.invariants import violated
 from tidegauge.impl.explored.view import view
 from tidegauge.impl.messages import AlterPartitionRequest
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE, UNDEFINED
 
 TWICE = Bounds(2, 2, 1, 1, 1, max_duplicates=9)
@@ -113,7 +113,7 @@ def test_an_epoch_request_may_arrive_twice_too() -> None:
         ("LoseResponse", 1, 0),
         ("Duplicate", 1, 0),
     ]
-    before = reached(TWICE._replace(max_epoch=2), labels, named("kip320"))
+    before = reached(TWICE._replace(max_epoch=2), labels, profile_named("kip320"))
     handled = step(before, ("HandleDuplicate", 0, 1, 0, 2, -1, 1))
     assert handled.brokers == before.brokers
     assert handled.network == before.network

@@ -8,11 +8,11 @@ from tidegauge.impl.explored.explore import Graph, explore, find_violation
 from tidegauge.impl.explored.search import View
 from tidegauge.impl.explored.view import TRUNCATING, view
 from tidegauge.impl.profiles import HW_ONLY, Profile
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 AT_ONCE = Bounds(brokers=2, max_log=2, max_epoch=1, max_crashes=0)
 IN_THREAD = AT_ONCE._replace(thread_truncates=True)
-UNCHECKED = named("fetch-truncation")._replace(response_epoch_checked=False)
+UNCHECKED = profile_named("fetch-truncation")._replace(response_epoch_checked=False)
 LATE: tuple[Label, ...] = (
     ("LeaderAppend", 0),
     ("SendFetch", 1),
@@ -29,7 +29,9 @@ def log_ends(state: Cluster) -> tuple[int, ...]:
     return tuple(broker.partition.log.end for broker in state.brokers)
 
 
-@pytest.mark.parametrize("profile", [named("kip279"), named("kip320"), UNCHECKED], ids=lambda profile: profile.name)
+@pytest.mark.parametrize(
+    "profile", [profile_named("kip279"), profile_named("kip320"), UNCHECKED], ids=lambda profile: profile.name
+)
 def test_a_late_response_is_dropped_until_the_thread_has_truncated(profile: Profile) -> None:
     """Kafka 3.4.0 and 3.6.2 on their own wire. Without the step it would be taken."""
     arrives: Label = ("HandleFetchResponse", 1, 0)
@@ -76,7 +78,7 @@ def shown(graph: Graph) -> set[View]:
     }
 
 
-@pytest.mark.parametrize("profile", [*map(named, ("kip101", "kip279", "kip320", "fetch-truncation")), UNCHECKED])
+@pytest.mark.parametrize("profile", [*map(profile_named, ("kip101", "kip279", "kip320", "fetch-truncation")), UNCHECKED])
 @pytest.mark.parametrize(
     "bounds",
     [

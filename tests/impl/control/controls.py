@@ -10,8 +10,13 @@ from tidegauge.impl.control.reassignments import (
     alter_partition_reassignments,
 )
 from tidegauge.impl.control.records import TOPIC, ClearElrRecord, ConfigResource, RegisterBrokerRecord
-from tidegauge.impl.control.replay import replayed
-from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, BrokerRegistration, ReplicationControl, change
+from tidegauge.impl.control.replay import replay_records
+from tidegauge.impl.control.replication_control import (
+    MIN_IN_SYNC_REPLICAS,
+    BrokerRegistration,
+    ReplicationControl,
+    change_partition,
+)
 from tidegauge.impl.profiles import Profile
 from tidegauge.impl.rules import NONE, UNDEFINED
 from tidegauge.impl.table import Table
@@ -23,17 +28,17 @@ ZERO, TP = TopicPartition("t", 0), TopicPartition("t", 1)
 
 def fence_broker(control: ReplicationControl, broker: int) -> ReplicationControl:
     """Its session ran out."""
-    return replayed(control, broker_states.broker_fenced(control, broker))
+    return replay_records(control, broker_states.broker_fenced(control, broker))
 
 
 def unfence_broker(control: ReplicationControl, broker: int) -> ReplicationControl:
     """It caught up with the metadata."""
-    return replayed(control, broker_states.broker_unfenced(control, broker))
+    return replay_records(control, broker_states.broker_unfenced(control, broker))
 
 
 def begin_controlled_shutdown(control: ReplicationControl, broker: int) -> ReplicationControl:
     """It asks to leave."""
-    return replayed(control, broker_states.broker_in_controlled_shutdown(control, broker))
+    return replay_records(control, broker_states.broker_in_controlled_shutdown(control, broker))
 
 
 def register_broker(
@@ -41,19 +46,19 @@ def register_broker(
 ) -> ReplicationControl:
     """Another incarnation, whose broker epoch names it."""
     registration = RegisterBrokerRecord(broker, epoch, incarnation=epoch)
-    return replayed(control, broker_states.broker_registered(control, registration, previous_epoch))
+    return replay_records(control, broker_states.broker_registered(control, registration, previous_epoch))
 
 
 def elect_leader(control: ReplicationControl, tp: TopicPartition, election: Election) -> tuple[ReplicationControl, int]:
     """The state after it, and its error."""
     records, error = elections.elect_leader(control, tp, election)
-    return replayed(control, records), error
+    return replay_records(control, records), error
 
 
 def set_min_isr(control: ReplicationControl, min_isr: int) -> ReplicationControl:
     """The static configuration is another one, and ELRs are forgotten where they are kept."""
     control = control._replace(min_isr=min_isr)
-    return replayed(control, (ClearElrRecord(""),)) if control.profile.elr else control
+    return replay_records(control, (ClearElrRecord(""),)) if control.profile.elr else control
 
 
 def controller(profile: Profile, replicas: tuple[int, ...] = ALL, min_isr: int = 2) -> ReplicationControl:
@@ -67,18 +72,18 @@ def reassigned(control: ReplicationControl, *replicas: int) -> ReplicationContro
     """Partition 1 gets these."""
     records, errors = alter_partition_reassignments(control, (Reassignment(TP, replicas),))
     assert [error for _, error in errors] == [NONE]
-    return replayed(control, records)
+    return replay_records(control, records)
 
 
 def with_min_isr(control: ReplicationControl, value: str) -> ReplicationControl:
     """The topic gets this min.insync.replicas."""
     change = ConfigChange(ConfigResource(TOPIC, "t"), MIN_IN_SYNC_REPLICAS, value)
-    return replayed(control, incremental_alter_configs(control, (change,)).records)
+    return replay_records(control, incremental_alter_configs(control, (change,)).records)
 
 
 def in_sync(control: ReplicationControl, *isr: int) -> ReplicationControl:
     """The ISR of partition 1 becomes this."""
-    return replayed(control, change(control, TP, ChangeRequest(isr)))
+    return replay_records(control, change_partition(control, TP, ChangeRequest(isr)))
 
 
 def with_elr_level(control: ReplicationControl, level: int) -> ReplicationControl:
@@ -86,4 +91,4 @@ def with_elr_level(control: ReplicationControl, level: int) -> ReplicationContro
     update = FeatureUpdate(ELR_VERSION, level, upgrade=level > 0)
     records, error = update_features(control, update, control.features.metadata_version)
     assert error == NONE
-    return replayed(control, records)
+    return replay_records(control, records)

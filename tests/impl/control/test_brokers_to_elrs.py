@@ -6,8 +6,8 @@ from tidegauge.impl.control.brokers_to_elrs import (
     DELETED,
     BrokersToElrs,
     partitions_with_broker_in_elr,
-    remove_topic,
-    update,
+    remove_topic_from_index,
+    update_index,
 )
 from tidegauge.impl.errors import IllegalStateError
 from tidegauge.impl.table import Table
@@ -43,24 +43,24 @@ def test_an_elr_that_becomes_another_one_is_indexed_by_the_difference(
     before: BrokersToElrs, was: Ids, now: Ids, after: BrokersToElrs
 ) -> None:
     """Who came and who left, and nobody else."""
-    assert dict(update(before, ONE, was, now).items()) == dict(after.items())
+    assert dict(update_index(before, ONE, was, now).items()) == dict(after.items())
 
 
 def test_who_leaves_and_is_not_there_breaks_the_index() -> None:
     """With what it held."""
     with pytest.raises(IllegalStateError, match=r"expected .* in the entry; seen \(0,\); the index is broken"):
-        update(index(b2=(0,)), ONE, (2,), ())
+        update_index(index(b2=(0,)), ONE, (2,), ())
     with pytest.raises(IllegalStateError, match=r"seen \(\)"):
-        update(index(), ONE, (2,), ())
+        update_index(index(), ONE, (2,), ())
 
 
 def test_a_deleted_topic_leaves_the_entries_of_whoever_is_not_named() -> None:
     """Of that topic alone; they are found again under no name of a topic that is there."""
     both = index(b2=(0, 1), b3=(1,)).put((2, "u"), (4,))
-    left = remove_topic(both, "t", iter((3, 3)))
+    left = remove_topic_from_index(both, "t", iter((3, 3)))
     assert dict(left.items()) == {(2, DELETED): (0, 1), (2, "u"): (4,)}
-    assert dict(remove_topic(both, "t", (2, 3)).items()) == {(2, "u"): (4,)}
-    assert remove_topic(both, "v", ()) == both
+    assert dict(remove_topic_from_index(both, "t", (2, 3)).items()) == {(2, "u"): (4,)}
+    assert remove_topic_from_index(both, "v", ()) == both
 
 
 def test_a_broker_is_found_in_each_partition_that_it_is_indexed_in() -> None:

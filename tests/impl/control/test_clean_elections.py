@@ -28,7 +28,7 @@ from tidegauge.impl.control.reassignments import (
     assign_replicas_to_dirs,
 )
 from tidegauge.impl.control.records import TOPIC, ConfigResource, RegisterBrokerRecord
-from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.replay import replay_records
 from tidegauge.impl.control.replication_control import (
     MIN_IN_SYNC_REPLICAS,
     BrokerRegistration,
@@ -97,7 +97,7 @@ class Cluster:
 
     def apply(self, records: object) -> None:
         """The records of a request."""
-        self.control = replayed(self.control, records)  # type: ignore[arg-type]
+        self.control = replay_records(self.control, records)  # type: ignore[arg-type]
 
     # -- brokers
 

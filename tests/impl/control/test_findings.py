@@ -25,12 +25,12 @@ from tidegauge.impl.control.reassignments import (
     assign_replicas_to_dirs,
 )
 from tidegauge.impl.control.records import BROKER, TOPIC, ConfigResource, RegisterBrokerRecord
-from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.replay import replay_records
 from tidegauge.impl.control.replication_control import MIN_IN_SYNC_REPLICAS, BrokerRegistration, ReplicationControl
 from tidegauge.impl.control.topics import delete_topic
 from tidegauge.impl.error_codes import BROKER_ID_NOT_REGISTERED, UNKNOWN_SERVER_ERROR
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
-from tidegauge.impl.releases import of_release
+from tidegauge.impl.releases import profile_of_release
 from tidegauge.impl.rules import NONE, UNDEFINED, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.table import Table
 
@@ -131,7 +131,7 @@ def test_f6_a_stale_index_makes_every_registration_fail() -> None:
 
     def registered(profile: Profile) -> int:
         control = with_min_isr(fence_broker(fence_broker(controller(profile), 3), 2), "1")
-        control = replayed(control, delete_topic(control, "t").records)
+        control = replay_records(control, delete_topic(control, "t").records)
         _, (_, error) = register(QuorumController(control), RegisterBrokerRecord(2, 0, incarnation=7))
         return error
 
@@ -217,14 +217,14 @@ def test_f10_a_replica_that_is_created_again_beside_a_missing_directory_is_elect
         control = control._replace(brokers=brokers, partitions=control.partitions.put(TP, lies))
         stopped = fence_broker(fence_broker(control, 2), 1)
         again = RegisterBrokerRecord(2, 32, incarnation=32, directories=("2B",))
-        back = replayed(stopped, broker_registered(stopped, again, previous_epoch=12))
+        back = replay_records(stopped, broker_registered(stopped, again, previous_epoch=12))
         assert unfence_broker(back, 2).partitions[TP].leader == UNDEFINED
-        empty = replayed(back, assign_replicas_to_dirs(back, DirectoryAssignment(2, 32, "2B", TP)).records)
+        empty = replay_records(back, assign_replicas_to_dirs(back, DirectoryAssignment(2, 32, "2B", TP)).records)
         return unfence_broker(unfence_broker(empty, 2), 1).partitions[TP]
 
     kafkas = elected(ELR)
     assert (kafkas.leader, kafkas.isr, kafkas.recovery) == (2, (2,), RecoveryState.RECOVERED)
-    assert elected(of_release("4.2.0")).leader == 1
+    assert elected(profile_of_release("4.2.0")).leader == 1
     repaired = elected(ELR_REPAIRED)
     assert (repaired.leader, repaired.elr) == (1, ())
 

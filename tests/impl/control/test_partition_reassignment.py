@@ -5,11 +5,11 @@ The tables have the cases of Kafka's PartitionReassignmentReplicasTest and Parti
 
 import pytest
 
-from tidegauge.impl.control.partition_reassignment import Revert, completed, revert
+from tidegauge.impl.control.partition_reassignment import Revert, complete_reassignment, revert
 from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState
 from tidegauge.impl.control.reassignments import Reassignment, alter_partition_reassignments
 from tidegauge.impl.control.records import PartitionChangeRecord
-from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.replay import replay_records
 from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl
 from tidegauge.impl.error_codes import INVALID_REPLICA_ASSIGNMENT, NO_REASSIGNMENT_IN_PROGRESS
 from tidegauge.impl.profiles import ELR, Profile
@@ -67,7 +67,7 @@ def test_a_reassignment_is_complete_when_enough_is_in_sync(
 ) -> None:
     """None: it goes on, or there is none. Complete, nobody is added or removed any more."""
     target = partition(replicas, isr, adding, removing)
-    after = completed(profile, target)
+    after = complete_reassignment(profile, target)
     if left is None:
         assert after == target
     else:
@@ -116,7 +116,7 @@ def test_taken_back_with_nobody_in_sync_it_needs_unclean_election_and_is_no_uncl
         (record,) = records
         assert isinstance(record, PartitionChangeRecord)
         assert (record.fields.leader, record.fields.isr, record.fields.recovery) == (1, (1,), None)
-        after = replayed(control, (record,)).partitions[TP]
+        after = replay_records(control, (record,)).partitions[TP]
         assert (after.replicas, after.isr, after.leader, after.recovery) == ((1, 2), (1,), 1, RecoveryState.RECOVERED)
 
 

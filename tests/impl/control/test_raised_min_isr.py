@@ -6,7 +6,7 @@ from tidegauge.impl.control.configurations import ConfigChange, incremental_alte
 from tidegauge.impl.control.features import ELR_VERSION, FeatureUpdate
 from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState
 from tidegauge.impl.control.records import BROKER, TOPIC, ConfigResource
-from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.replay import replay_records
 from tidegauge.impl.control.replication_control import (
     CLUSTER,
     MIN_IN_SYNC_REPLICAS,
@@ -42,7 +42,7 @@ def high_watermark_and_election(known_min_isr: int) -> tuple[int, PartitionRegis
     records, result = alter_partition(control, AlterPartition(1, 11, (proposal,)))
     assert result.responses[0].error == NONE
     leader, _ = isr.handle_alter_partition_response(setup, leader, leader.state, result.responses[0], METADATA, NOW)
-    return leader.log.hw, fence_broker(replayed(control, records), 1).partitions[TP]
+    return leader.log.hw, fence_broker(replay_records(control, records), 1).partitions[TP]
 
 
 def test_f11_a_leader_that_has_not_heard_of_a_higher_min_isr_commits_what_an_elr_member_lacks() -> None:
@@ -64,7 +64,7 @@ def controller(profile: Profile) -> ReplicationControl:
 def with_min_isr(control: ReplicationControl, value: str, resource: ConfigResource = TOPICS) -> ReplicationControl:
     """A resource gets this min.insync.replicas."""
     change = ConfigChange(resource, MIN_IN_SYNC_REPLICAS, value)
-    return replayed(control, incremental_alter_configs(control, (change,)).records)
+    return replay_records(control, incremental_alter_configs(control, (change,)).records)
 
 
 def test_f11_repaired_a_raised_min_isr_gives_a_leader_epoch_and_who_has_not_read_it_proposes_in_vain() -> None:
@@ -99,4 +99,4 @@ def test_f11_repaired_enabling_elr_raises_it_where_a_leader_had_a_lower_one_of_i
     for control, epoch in ((own, 1), (off, 0)):
         records, error = update_features(control, FeatureUpdate(ELR_VERSION, 1), control.features.metadata_version)
         assert error == NONE
-        assert replayed(control, records).partitions[TP].leader_epoch == epoch
+        assert replay_records(control, records).partitions[TP].leader_epoch == epoch

@@ -6,10 +6,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.impl.control import controls as c
 from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
-from tidegauge.impl.control.partition_change import ChangeRequest, Election, build
-from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState, merge
+from tidegauge.impl.control.partition_change import ChangeRequest, Election, build_change
+from tidegauge.impl.control.partition_registration import PartitionRegistration, RecoveryState, merge_change
 from tidegauge.impl.control.records import TOPIC, ConfigResource
-from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.replay import replay_records
 from tidegauge.impl.control.replication_control import (
     UNCLEAN_LEADER_ELECTION,
     BrokerRegistration,
@@ -67,7 +67,7 @@ def proposed(
     before = on or control()
     records, result = alter_partition(before, AlterPartition(sender, 10 + sender, (Proposal(TP, request, recovery),)))
     assert result.error == NONE
-    return replayed(before, records), result.responses[0].error
+    return replay_records(before, records), result.responses[0].error
 
 
 # AlterPartition
@@ -195,12 +195,12 @@ def test_a_preferred_election_moves_to_the_first_replica_if_it_may_lead() -> Non
 
 def test_a_replica_that_is_taken_away_moves_the_leader_epoch() -> None:
     """Although the leader stays: a fetch of the old replica is fenced."""
-    fewer = build(FETCH_TRUNCATION, LED, ChangeRequest((1, 2), replicas=(1, 2)), lambda _: True, 1)
+    fewer = build_change(FETCH_TRUNCATION, LED, ChangeRequest((1, 2), replicas=(1, 2)), lambda _: True, 1)
     assert fewer is not None
-    assert merge(LED, fewer) == PartitionRegistration((1, 2), (1, 2), 1, 6, 9)
-    more = build(FETCH_TRUNCATION, LED, ChangeRequest(replicas=(1, 2, 3, 4)), lambda _: True, 1)
+    assert merge_change(LED, fewer) == PartitionRegistration((1, 2), (1, 2), 1, 6, 9)
+    more = build_change(FETCH_TRUNCATION, LED, ChangeRequest(replicas=(1, 2, 3, 4)), lambda _: True, 1)
     assert more is not None
-    assert merge(LED, more)[3:5] == (5, 9)
+    assert merge_change(LED, more)[3:5] == (5, 9)
 
 
 # Incarnations
@@ -271,7 +271,7 @@ def test_whether_the_last_known_leader_may_be_nobody() -> None:
 
     def noted(partition: PartitionRegistration, isr: tuple[int, ...], notes_no_leader: bool) -> tuple[int, ...] | None:
         profile = WITH_ELR._replace(notes_no_leader=notes_no_leader)
-        fields = build(profile, partition, ChangeRequest(isr=isr), lambda broker: broker in isr, 2)
+        fields = build_change(profile, partition, ChangeRequest(isr=isr), lambda broker: broker in isr, 2)
         assert fields is not None
         return fields.last_known_elr
 
@@ -347,7 +347,7 @@ class Controllers(RuleBasedStateMachine):
             partition.leader, partition.leader_epoch, partition.partition_epoch, tuple(sorted(isr))
         )
         sent = AlterPartition(partition.leader, self.now.brokers[partition.leader].epoch, (Proposal(TP, request),))
-        self.becomes(replayed(self.now, alter_partition(self.now, sent).records))
+        self.becomes(replay_records(self.now, alter_partition(self.now, sent).records))
 
     @invariant()
     def a_leader_is_an_active_member_of_the_isr(self) -> None:

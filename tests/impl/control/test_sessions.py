@@ -7,7 +7,7 @@ from tidegauge.drive.controller.contract import ClusterOpening
 from tidegauge.drive.controller.player import Under
 from tidegauge.drive.controller.scenarios import SCENARIOS, fenced, registers, topic, up
 from tidegauge.impl.error_codes import DUPLICATE_BROKER_REGISTRATION, UNKNOWN_SERVER_ERROR
-from tidegauge.impl.releases import of_release
+from tidegauge.impl.releases import profile_of_release
 from tidegauge.impl.rules import NONE
 
 OPENING = ClusterOpening(30)
@@ -15,7 +15,7 @@ OPENING = ClusterOpening(30)
 
 def errors(release: str, *steps: Step) -> list[int]:
     """What a release's controller responds to these."""
-    under = Under(OPENING, of_release(release))
+    under = Under(OPENING, profile_of_release(release))
     return [found["error"] for step in steps if (found := under.given(step)["result"]) is not None]
 
 
@@ -34,12 +34,12 @@ def test_nobody_replaces_a_broker_that_is_not_fenced(release: str) -> None:
 
 def test_a_session_that_is_over_and_not_noticed_keeps_nobody_out() -> None:
     """The broker is not fenced then: what its registration changes is changed by that alone."""
-    under = Under(OPENING, of_release("4.3.1"))
+    under = Under(OPENING, profile_of_release("4.3.1"))
     for step in (*up(1, 2), topic((1, 2)), late := ("register_late", *registers(1)[1:])):
         seen = under.given(step)
     assert seen["result"] == {"error": NONE, "incarnation": 1}
     assert seen["partitions"]["t-0"]["isr"] == [2]
-    noticed = Under(OPENING, of_release("4.3.1"))
+    noticed = Under(OPENING, profile_of_release("4.3.1"))
     for step in (*up(1, 2), topic((1, 2)), ("session_expires", 1), late):
         seen = noticed.given(step)
     assert noticed.held.controller.end > under.held.controller.end
@@ -50,7 +50,7 @@ def test_up_to_3_9_the_silence_of_a_fenced_broker_writes_nothing() -> None:
     """BrokerHeartbeatManager#findOneStaleBroker looks at those that are not: the log ends where it did."""
     ends = []
     for release in ("3.9.1", "4.0.0"):
-        under = Under(OPENING, of_release(release))
+        under = Under(OPENING, profile_of_release(release))
         for step in (*up(1), fenced(1), ("session_expires", 1), ("session_expires", 1)):
             before = under.held.controller.end
             under.given(step)
@@ -61,7 +61,7 @@ def test_up_to_3_9_the_silence_of_a_fenced_broker_writes_nothing() -> None:
 @pytest.mark.parametrize(("release", "incarnation"), [("3.8.1", 1), ("3.9.0", 0)])
 def test_who_registers_again_goes_on(release: str, incarnation: int) -> None:
     """The same process names its directories later: in its old broker epoch since 3.9 (KAFKA-16952), with its session."""
-    under = Under(OPENING, of_release(release))
+    under = Under(OPENING, profile_of_release(release))
     for step in (*up(1), registers(1, new=False, directories="AB")):
         seen = under.given(step)
     assert seen["result"] == {"error": NONE, "incarnation": incarnation}

@@ -2,9 +2,15 @@
 
 import pytest
 
-from tidegauge.impl.explored.control_cluster import INVARIANTS, ControlBounds, initial, view, violated
-from tidegauge.impl.explored.control_steps import explore, search, successors
-from tidegauge.impl.explored.describe_control import label_text, view_text
+from tidegauge.impl.explored.control_cluster import (
+    CONTROL_INVARIANTS,
+    ControlBounds,
+    control_view,
+    control_violation,
+    initial_control_cluster,
+)
+from tidegauge.impl.explored.control_steps import control_successors, explore_control, search_control
+from tidegauge.impl.explored.describe_control import control_label_text, control_view_text
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile, Rules
 from tidegauge.spec.checker.models import find_model, load_models
 from tidegauge.spec.errors import SpecError
@@ -66,8 +72,8 @@ def test_rules_are_none_of_its_business() -> None:
 def test_each_finding_breaks_what_its_model_says(name: str) -> None:
     """With that switch on and every other off, in as many states as TLC needs."""
     model = find_model(name)
-    start = initial(control_bounds_of(model), control_profile_of(model))
-    found = search(start).first_violation(lambda state: violated(state, (model.property,)))
+    start = initial_control_cluster(control_bounds_of(model), control_profile_of(model))
+    found = search_control(start).first_violation(lambda state: control_violation(state, (model.property,)))
     assert found is not None
     assert (found.violation.invariant, len(found.states)) == (model.property, model.length)
 
@@ -76,7 +82,7 @@ def test_each_finding_breaks_what_its_model_says(name: str) -> None:
 def test_repaired_nothing_breaks_within_the_same_bounds(name: str) -> None:
     """Records left out. GhostElr and RaisedTooLate have larger models (RepairedReassignment, RepairedLateConfig)."""
     bounds = control_bounds_of(find_model(name))._replace(max_log=0, max_partition_epoch=2, unclean=False)
-    assert search(initial(bounds, REPAIRED)).first_violation(violated) is None
+    assert search_control(initial_control_cluster(bounds, REPAIRED)).first_violation(control_violation) is None
 
 
 def test_a_switch_is_a_constant_of_every_model_and_a_switch_of_the_profile() -> None:
@@ -91,26 +97,26 @@ def test_a_switch_is_a_constant_of_every_model_and_a_switch_of_the_profile() -> 
 def test_what_a_model_checks_is_checked_here() -> None:
     """Under the same names."""
     checked = {name for model in load_models() if model.module == "MCController" for name in model.config().checked}
-    assert checked == set(INVARIANTS)
+    assert checked == set(CONTROL_INVARIANTS)
 
 
 def test_the_pinned_counts_are_the_explorers() -> None:
     """States and depth in models.toml."""
     model = find_model("RepairedRevert")
-    graph = explore(initial(control_bounds_of(model), control_profile_of(model)))
+    graph = explore_control(initial_control_cluster(control_bounds_of(model), control_profile_of(model)))
     assert (len(graph.states), graph.depth) == (model.distinct, model.depth)
 
 
 def test_a_label_leads_to_one_state() -> None:
     """From wherever the first thousand states are; and nothing is asked for that changes nothing."""
-    run = search(initial(TWO._replace(targets=((0,), (0, 1)), min_isrs=(1,), deletes=True)))
+    run = search_control(initial_control_cluster(TWO._replace(targets=((0,), (0, 1)), min_isrs=(1,), deletes=True)))
     for source, *_ in run.transitions():
         if source == 1000:
             break
     for state in run.states[:1000]:
-        labels = [label for label, _ in successors(state)]
+        labels = [label for label, _ in control_successors(state)]
         assert len(labels) == len(set(labels))
-        assert all(view(after) != view(state) for _, after in successors(state))
+        assert all(control_view(after) != control_view(state) for _, after in control_successors(state))
 
 
 def test_every_action_and_every_state_reads_as_a_sentence() -> None:
@@ -119,11 +125,15 @@ def test_every_action_and_every_state_reads_as_a_sentence() -> None:
         brokers=3, targets=((0, 2),), min_isrs=(1,), deletes=True, unregisters=True, unclean=True, max_log=0
     )
     graphs = [
-        explore(initial(bounds._replace(max_partition_epoch=2))),
-        explore(initial(TWO._replace(disks_fail=True, max_partition_epoch=2, max_log=1, min_isrs=(1,), late_config=True))),
+        explore_control(initial_control_cluster(bounds._replace(max_partition_epoch=2))),
+        explore_control(
+            initial_control_cluster(
+                TWO._replace(disks_fail=True, max_partition_epoch=2, max_log=1, min_isrs=(1,), late_config=True)
+            )
+        ),
     ]
     labels = {label for graph in graphs for label in graph.labels}
-    said = {label_text(label) for label in labels}
+    said = {control_label_text(label) for label in labels}
     assert len(said) == len(labels)
     assert {
         "LeaderAppend",
@@ -135,7 +145,7 @@ def test_every_action_and_every_state_reads_as_a_sentence() -> None:
         "SetMinIsr 1",
         "Unregister b2",
     } <= said
-    shown = "\n".join(view_text(state) for graph in graphs for state in graph.states)
+    shown = "\n".join(control_view_text(state) for graph in graphs for state in graph.states)
     for part in (
         "b1 died, fenced log=-",
         "b2 runs, unfenced, its directory failed log=-",

@@ -3,8 +3,13 @@
 import pytest
 
 from tidegauge.impl.control.replication_control import min_isr
-from tidegauge.impl.explored.control_cluster import FAILED_STILL, MENDED, NAME, ControlBounds, violated
-from tidegauge.impl.explored.controlled_cluster import ControlledCluster, asked, initial, successors
+from tidegauge.impl.explored.control_cluster import FAILED_STILL, MENDED, NAME, ControlBounds, control_violation
+from tidegauge.impl.explored.controlled_cluster import (
+    ControlledCluster,
+    controlled_successors,
+    initial_controlled_cluster,
+    take_label,
+)
 from tidegauge.impl.explored.search import Label
 from tidegauge.impl.profiles import ELR, ELR_REPAIRED, Profile
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, INELIGIBLE_REPLICA, INVALID_UPDATE_VERSION, NONE, UNDEFINED
@@ -15,20 +20,20 @@ TWO_DIRECTORIES = ControlBounds((0, 1), 2, disks_fail=True)
 
 def run(*labels: Label, bounds: ControlBounds = THREE, profile: Profile = ELR) -> ControlledCluster:
     """The state after these labels, with clients."""
-    return follow(initial(bounds, profile, clients=True), *labels)
+    return follow(initial_controlled_cluster(bounds, profile, clients=True), *labels)
 
 
 def follow(state: ControlledCluster, *labels: Label) -> ControlledCluster:
     """The state some labels later."""
     for label in labels:
-        after = asked(state, label)
+        after = take_label(state, label)
         assert after is not None, f"{label}: expected one of {enabled(state)}"
         state = after
     return state
 
 
 def enabled(state: ControlledCluster) -> set[Label]:
-    return {label for label, _ in successors(state)}
+    return {label for label, _ in controlled_successors(state)}
 
 
 def copied(f: int) -> tuple[Label, ...]:
@@ -63,7 +68,7 @@ def test_a_ghost_is_elected_empty(profile: Profile, leader: int, broken: bool) -
     assert state.cluster.controller.leader == leader
     assert state.cluster.acked == ((0, 0),)
     assert [len(log) for log in state.control.logs] == [1, 0, 0]
-    assert (violated(state.control, ("LeaderCompleteness",)) is not None) is broken
+    assert (control_violation(state.control, ("LeaderCompleteness",)) is not None) is broken
 
 
 def test_a_replica_that_is_removed_is_deleted_when_its_broker_hears_of_it() -> None:
@@ -81,14 +86,14 @@ def test_a_topic_that_is_created_again_is_another_one() -> None:
     """Its name and number are the same, its topic id is not: nothing of the first life counts, or reaches the second."""
     deleted = run(*WRITTEN, ("Delete",))
     assert (deleted.cluster.committed, deleted.cluster.acked) == ((), ())
-    assert asked(deleted, ("Reassign", (0,))) is None
+    assert take_label(deleted, ("Reassign", (0,))) is None
     again = follow(deleted, ("Create", (1, 2)), ("DeleteReplica", 0), ("DeleteReplica", 1), ("BecomeLeader", 1))
     assert (again.topic_id, again.held) == (1, (UNDEFINED, 1, 0))
     assert again.cluster.controller.leader_epoch == 0
     assert ("BecomeFollower", 2) not in enabled(again)
     follower = follow(again, ("DeleteReplica", 2), ("BecomeFollower", 2))
     assert (follower.held, follower.control.logs) == ((UNDEFINED, 1, 1), ((), (), ()))
-    assert asked(follower, ("Create", (0,))) is None
+    assert take_label(follower, ("Create", (0,))) is None
 
 
 def test_a_fetch_of_another_life_is_not_served() -> None:
@@ -104,7 +109,7 @@ def test_a_fetch_of_another_life_is_not_served() -> None:
 def test_who_has_one_partition_zero_or_two_directories_creates_no_topic_again() -> None:
     """Where its replicas would lie, and how many partition 0 has, is not known then."""
     for bounds in (THREE._replace(partition_zero=3), TWO_DIRECTORIES):
-        assert asked(run(("Delete",), bounds=bounds), ("Create", (0, 1))) is None
+        assert take_label(run(("Delete",), bounds=bounds), ("Create", (0, 1))) is None
 
 
 def test_min_isr_is_read_with_a_new_leader_epoch_at_the_latest() -> None:
@@ -117,7 +122,7 @@ def test_min_isr_is_read_with_a_new_leader_epoch_at_the_latest() -> None:
     assert (shrunk.control.known_min_isr, shrunk.cluster.brokers[0].partition.log.hw) == (1, 1)
     elected = follow(shrunk, ("AnswerProduce", 0, 1, NONE), ("ShutDown", 0), ("BecomeLeader", 1))
     assert elected.control.known_min_isr == 2
-    assert violated(elected.control, ("LeaderCompleteness",)) is not None
+    assert control_violation(elected.control, ("LeaderCompleteness",)) is not None
 
 
 def test_a_proposal_of_another_partition_epoch_or_incarnation_is_refused() -> None:
@@ -169,4 +174,4 @@ def test_what_an_unclean_election_gives_up_nobody_was_promised() -> None:
     lost = follow(alone, ("Fence", 0))
     assert lost.cluster.controller.leader in {1, 2}
     assert (lost.cluster.acked, lost.cluster.committed) == ((), ())
-    assert violated(lost.control, ("LeaderCompleteness",)) is None
+    assert control_violation(lost.control, ("LeaderCompleteness",)) is None

@@ -11,7 +11,7 @@ from tidegauge.impl.explored.explore import explore, find_violation
 from tidegauge.impl.explored.faults import FAULTS, Fault
 from tidegauge.impl.explored.invariants import INVARIANTS
 from tidegauge.impl.explored.view import view
-from tidegauge.impl.releases import named
+from tidegauge.impl.releases import profile_named
 
 SMALL = Bounds(2, 2, 1, 1)
 EPOCHS = Bounds(2, 1, 3, 0)
@@ -68,7 +68,7 @@ def test_kip_320_holds_every_invariant() -> None:
 
 def test_a_stale_response_truncates_committed_records_when_its_epoch_is_not_compared() -> None:
     """KAFKA-18991, as a switch of the profile: Kafka before 3.9.1 and 4.0.1."""
-    unchecked = named("fetch-truncation")._replace(response_epoch_checked=False)
+    unchecked = profile_named("fetch-truncation")._replace(response_epoch_checked=False)
     found = find_violation(EPOCHS, unchecked, invariants=("IsrCompleteness",))
     assert found is not None
     assert len(found.states) == 16

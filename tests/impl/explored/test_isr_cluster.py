@@ -2,17 +2,17 @@
 
 import pytest
 
-from tidegauge.impl.explored.describe_isr import label_text, view_text
+from tidegauge.impl.explored.describe_isr import isr_label_text, isr_view_text
 from tidegauge.impl.explored.faults import FAULTS
 from tidegauge.impl.explored.isr_cluster import (
     IsrBounds,
-    explore,
-    initial,
-    isr_completeness,
-    isr_superset,
-    search,
-    successors,
-    view,
+    check_isr_completeness,
+    check_isr_superset,
+    explore_isr,
+    initial_isr_cluster,
+    isr_successors,
+    isr_view,
+    search_isr,
 )
 from tidegauge.impl.profiles import FETCH_TRUNCATION, SKIPS_EQUAL, Profile
 from tidegauge.spec.checker.graph import labelled_graph
@@ -52,7 +52,7 @@ def test_a_guard_taken_away_on_both_sides_is_the_same_graph_again() -> None:
 
 
 def _edges(bounds: IsrBounds, profile: Profile) -> set[tuple[object, ...]]:
-    graph = explore(initial(bounds, profile))
+    graph = explore_isr(initial_isr_cluster(bounds, profile))
     return {(graph.states[source], graph.labels[label], graph.states[target]) for source, label, target in graph.edges}
 
 
@@ -75,26 +75,28 @@ def test_the_repair_is_not_taken_for_kafka_as_it_is() -> None:
 
 def test_metadata_that_was_read_already_makes_a_leader_forget_its_proposal() -> None:
     """F3, in as many states as TLC needs: a member without the committed record that the leader does not count."""
-    found = search(initial(isr_bounds_of(find_model("EqualEpoch")))).first_violation(isr_completeness)
+    found = search_isr(initial_isr_cluster(isr_bounds_of(find_model("EqualEpoch")))).first_violation(check_isr_completeness)
     assert found is not None
     assert len(found.states) == find_model("EqualEpoch").length
     assert [label[0] for label in found.labels].count("ReadMetadata") == 1
-    superset = search(initial(TWICE)).first_violation(isr_superset)
+    superset = search_isr(initial_isr_cluster(TWICE)).first_violation(check_isr_superset)
     assert superset is not None
     assert superset.violation.expected == (0, 1, 2)
 
 
 def test_skipping_metadata_that_was_read_mends_it() -> None:
     """Nothing is found, also with a broker that comes back empty."""
-    start = initial(TWICE._replace(max_restarts=1), SKIPS_EQUAL)
-    assert search(start).first_violation(lambda state: isr_completeness(state) or isr_superset(state)) is None
+    start = initial_isr_cluster(TWICE._replace(max_restarts=1), SKIPS_EQUAL)
+    assert (
+        search_isr(start).first_violation(lambda state: check_isr_completeness(state) or check_isr_superset(state)) is None
+    )
 
 
 def test_a_leader_that_does_not_count_whom_it_proposed_is_caught() -> None:
     """Before 2.7; in as many states as TLC needs."""
     model = find_model("ExpansionNotCounted")
-    start = initial(isr_bounds_of(model), SKIPS_EQUAL._replace(counts_maximal_isr=False))
-    found = search(start).first_violation(isr_completeness)
+    start = initial_isr_cluster(isr_bounds_of(model), SKIPS_EQUAL._replace(counts_maximal_isr=False))
+    found = search_isr(start).first_violation(check_isr_completeness)
     assert found is not None
     assert len(found.states) == model.length
 
@@ -102,7 +104,7 @@ def test_a_leader_that_does_not_count_whom_it_proposed_is_caught() -> None:
 @pytest.mark.parametrize(("fault", "length"), [("joins-one-low", 7), ("lagging-members-do-not-count", 2)])
 def test_isr_completeness_catches_a_wrong_rule(fault: str, length: int) -> None:
     """A rule replaced in the real code is a rule replaced here."""
-    found = search(initial(TWICE, SKIPS_EQUAL, FAULTS[fault].rules)).first_violation(isr_completeness)
+    found = search_isr(initial_isr_cluster(TWICE, SKIPS_EQUAL, FAULTS[fault].rules)).first_violation(check_isr_completeness)
     assert found is not None
     assert len(found.states) == length
 
@@ -110,25 +112,25 @@ def test_isr_completeness_catches_a_wrong_rule(fault: str, length: int) -> None:
 def test_the_pinned_counts_are_the_explorers() -> None:
     """States and depth in models.toml; a proposal that was given up may make one view of two states."""
     model = find_model("ProposalsEnd")
-    graph = explore(initial(isr_bounds_of(model), SKIPS_EQUAL))
+    graph = explore_isr(initial_isr_cluster(isr_bounds_of(model), SKIPS_EQUAL))
     assert (len(set(graph.states)), graph.depth) == (model.distinct, model.depth)
 
 
 def test_a_label_leads_to_one_state() -> None:
     """From wherever the first thousand states are."""
-    run = search(initial(TWICE))
+    run = search_isr(initial_isr_cluster(TWICE))
     for source, *_ in run.transitions():
         if source == 1000:
             break
     for state in run.states[:1000]:
-        labels = [label for label, _ in successors(state)]
+        labels = [label for label, _ in isr_successors(state)]
         assert len(labels) == len(set(labels))
 
 
 def test_every_action_and_every_message_reads_as_a_sentence() -> None:
     """Also the clock's, which only the specification has."""
-    graph = explore(initial(TWICE._replace(max_restarts=1)))
-    said = {label_text(label) for label in (*graph.labels, ("LagLimitPasses", 2))}
+    graph = explore_isr(initial_isr_cluster(TWICE._replace(max_restarts=1)))
+    said = {isr_label_text(label) for label in (*graph.labels, ("LagLimitPasses", 2))}
     assert len(said) == len(graph.labels) + 1
     assert {
         "LeaderAppend",
@@ -139,7 +141,7 @@ def test_every_action_and_every_message_reads_as_a_sentence() -> None:
         "RestartEmpty b2",
         "LagLimitPasses b3",
     } <= said
-    shown = "\n".join(map(view_text, graph.states))
+    shown = "\n".join(map(isr_view_text, graph.states))
     for line in (
         "under way    AlterPartition isr=b1,b2 partition_epoch=1 broker_epochs=(0, -1)",
         "under way    answer to b1,b2: isr=b1,b2 partition_epoch=2",
@@ -147,12 +149,12 @@ def test_every_action_and_every_message_reads_as_a_sentence() -> None:
         "under way    nothing",
     ):
         assert line in shown
-    start = view(initial(TWICE))
-    assert view_text((*start[:-1], 4)).splitlines()[2].endswith("caught up within the lag limit")
+    start = isr_view(initial_isr_cluster(TWICE))
+    assert isr_view_text((*start[:-1], 4)).splitlines()[2].endswith("caught up within the lag limit")
 
 
 def test_kafka_as_it_is_is_what_is_explored_unless_said() -> None:
     """The default profile reads equal metadata."""
-    assert initial(TWICE).setup.profile == FETCH_TRUNCATION
+    assert initial_isr_cluster(TWICE).setup.profile == FETCH_TRUNCATION
     assert FETCH_TRUNCATION.reads_equal_partition_epoch
     assert not SKIPS_EQUAL.reads_equal_partition_epoch

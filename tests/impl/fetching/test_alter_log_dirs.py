@@ -27,14 +27,14 @@ CURRENT = Partition(1, log_of((0, 4, 0), (5, 9, 1), hw=7), leader_id=2, leader_e
 
 def filled(future: Fetcher, current: Partition, rounds: int = 6) -> Fetcher:
     for _ in range(rounds):
-        future = a.fetch(SETUP, a.maybe_truncate(SETUP, future, current), current, NOW, 5)
+        future = a.fetch_future(SETUP, a.maybe_truncate_future(SETUP, future, current), current, NOW, 5)
     return future
 
 
 def test_a_future_replica_is_filled_and_takes_the_place() -> None:
     """High watermark, log start and epoch cache come along; the thread is done with the partition."""
     current = CURRENT._replace(log=CURRENT.log._replace(start=2))
-    future = filled(a.start(SETUP, current, Log()), current)
+    future = filled(a.start_future_replica(SETUP, current, Log()), current)
     assert (future.log.batches, future.log.hw, future.log.start) == (current.log.batches, 7, 2)
     done, replaced, swapped = a.maybe_replace_current(future, current)
     assert (swapped, done.entry) == (True, None)
@@ -44,8 +44,8 @@ def test_a_future_replica_is_filled_and_takes_the_place() -> None:
 
 def test_it_does_not_take_the_place_before_it_is_there() -> None:
     """Neither behind, nor while it truncates, nor when it was removed."""
-    begun = a.start(SETUP, CURRENT, Log())
-    behind = a.fetch(SETUP, a.maybe_truncate(SETUP, begun, CURRENT), CURRENT, NOW, 5)
+    begun = a.start_future_replica(SETUP, CURRENT, Log())
+    behind = a.fetch_future(SETUP, a.maybe_truncate_future(SETUP, begun, CURRENT), CURRENT, NOW, 5)
     assert behind.log.end == 5
     truncating = mark_for_truncation(filled(begun, CURRENT), 9)
     for future in (behind, truncating, Fetcher(CURRENT.log)):
@@ -54,7 +54,7 @@ def test_it_does_not_take_the_place_before_it_is_there() -> None:
 
 def test_what_the_current_log_truncate_is_truncated_in_the_future_one() -> None:
     """By the epoch's end offset of the current log, though nothing above the future log's high watermark is known wrong."""
-    future = filled(a.start(SETUP, CURRENT, Log()), CURRENT)
+    future = filled(a.start_future_replica(SETUP, CURRENT, Log()), CURRENT)
     truncated, _ = truncate_to(SETUP, CURRENT.log, 5)
     other, _ = append_as_leader(SETUP, truncated, 3, 3)
     current = CURRENT._replace(log=other)
@@ -64,20 +64,20 @@ def test_what_the_current_log_truncate_is_truncated_in_the_future_one() -> None:
 
 def test_another_leader_epoch_is_fenced_here_too() -> None:
     """The current replica has moved on: the move fails, or waits, until it is added again."""
-    future = a.start(SETUP, CURRENT, Log())
-    future = a.maybe_truncate(SETUP, future, CURRENT)
+    future = a.start_future_replica(SETUP, CURRENT, Log())
+    future = a.maybe_truncate_future(SETUP, future, CURRENT)
     newer, older = CURRENT._replace(leader_epoch=4), CURRENT._replace(leader_epoch=2)
-    assert a.fetch(SETUP, future, newer, NOW, 5).failed
-    waiting = a.fetch(SETUP, future, older, NOW, 5).entry
+    assert a.fetch_future(SETUP, future, newer, NOW, 5).failed
+    waiting = a.fetch_future(SETUP, future, older, NOW, 5).entry
     assert waiting is not None
     assert waiting.delayed
-    assert a.fetch(SETUP, Fetcher(Log()), CURRENT, NOW, 5) == Fetcher(Log())
+    assert a.fetch_future(SETUP, Fetcher(Log()), CURRENT, NOW, 5) == Fetcher(Log())
 
 
 def test_a_future_log_that_starts_below_the_current_one_begins_there_again() -> None:
     """Out of range, as for any follower."""
     current = CURRENT._replace(log=CURRENT.log._replace(start=5, segments=(5,), batches=CURRENT.log.batches[1:]))
-    future = filled(a.start(SETUP, current, Log()), current)
+    future = filled(a.start_future_replica(SETUP, current, Log()), current)
     assert (future.log.start, future.log.end) == (5, 10)
 
 
@@ -99,7 +99,7 @@ class Transitions(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.current = Partition(1, Log(), leader_id=1, leader_epoch=0)
-        self.future = a.start(SETUP, self.current, Log())
+        self.future = a.start_future_replica(SETUP, self.current, Log())
 
     @rule(records=st.integers(1, 3))
     def append(self, records: int) -> None:
@@ -123,12 +123,12 @@ class Transitions(RuleBasedStateMachine):
     @rule()
     def new_epoch(self) -> None:
         self.current = self.current._replace(leader_epoch=self.current.leader_epoch + 1)
-        self.future = a.start(SETUP, self.current, self.future.log)
+        self.future = a.start_future_replica(SETUP, self.current, self.future.log)
 
     @rule(max_records=st.integers(1, 6))
     def step(self, max_records: int) -> None:
-        truncated = a.maybe_truncate(SETUP, self.future, self.current)
-        self.future = a.fetch(SETUP, truncated, self.current, NOW, max_records)
+        truncated = a.maybe_truncate_future(SETUP, self.future, self.current)
+        self.future = a.fetch_future(SETUP, truncated, self.current, NOW, max_records)
 
     @rule()
     def replace(self) -> None:
@@ -137,7 +137,7 @@ class Transitions(RuleBasedStateMachine):
         if swapped:
             assert self.current.log.batches == before.log.batches
             assert self.current.log.cache.memory == before.log.cache.memory
-            self.future = a.start(SETUP, self.current, Log())
+            self.future = a.start_future_replica(SETUP, self.current, Log())
 
     @invariant()
     def nothing_fails(self) -> None:

@@ -109,7 +109,7 @@ def test_a_failed_partition_is_forgotten_when_it_is_added_or_removed() -> None:
     asked = build_fetch(manager.threads[1, 0], LOGS, 5, 0)
     responses = Table([(TPS[0], PartitionResponse(FetchResponse(FENCED_LEADER_EPOCH)))])
     done = process_fetch_response(SETUP, manager.threads[1, 0], LOGS, asked, responses, 0, 1000)
-    failed = m.mark_failed(m.after_pass(manager, (1, 0), done), frozenset({TPS[1]}))
+    failed = m.mark_partitions_failed(m.after_pass(manager, (1, 0), done), frozenset({TPS[1]}))
     assert failed.failed == {TPS[0], TPS[1]}
     assert m.failed_partitions_count(failed) == 2
     assert add(failed, B1, 4, TPS[0]).failed == {TPS[1]}

@@ -7,8 +7,8 @@ from tidegauge.impl.errors import IllegalStateError
 from tidegauge.impl.fetching import fetcher_thread as t
 from tidegauge.impl.fetching.fetcher_thread import (
     BrokerEndPoint,
-    Entry,
     EpochEndOffset,
+    FetcherEntry,
     FetcherThread,
     InitialFetchState,
     PartitionResponse,
@@ -146,7 +146,7 @@ def test_adding_again_in_the_same_epoch_keeps_state_and_back_off() -> None:
     same = t.add_partitions(SETUP, delayed, LOGS, {TPS[0]: InitialFetchState(LEADER, 3, 2)}, {}).thread
     assert same.entries[TPS[0]] == delayed.entries[TPS[0]]
     new = t.add_partitions(SETUP, delayed, LOGS, {TPS[0]: InitialFetchState(LEADER, 4, 10)}, {}).thread
-    assert new.entries[TPS[0]] == Entry(PartitionFetchState(10, 4, 1))
+    assert new.entries[TPS[0]] == FetcherEntry(PartitionFetchState(10, 4, 1))
 
 
 def test_a_negative_offset_needs_the_leaders_offsets() -> None:

@@ -9,7 +9,7 @@ from tidegauge.impl.profiles import FETCH_TRUNCATION, HW_ONLY, Setup
 from tidegauge.impl.records import Batch
 from tidegauge.impl.replica import fetch_state
 from tidegauge.impl.replica import fetcher as f
-from tidegauge.impl.replica.fetch_state import Call, Fetcher, PartitionFetchState
+from tidegauge.impl.replica.fetch_state import Fetcher, PartitionFetchState, TruncationCall
 from tidegauge.impl.rules import FENCED_LEADER_EPOCH, NONE, OFFSET_OUT_OF_RANGE, UNDEFINED, UNKNOWN_LEADER_EPOCH
 from tidegauge.impl.storage.log import Log, append_as_follower, assign_epoch_start_offset, update_high_watermark
 
@@ -43,7 +43,7 @@ def test_before_kip_101_a_follower_truncates_at_its_own_high_watermark() -> None
     """Records above it go, committed or not."""
     entry = f.add_partition(TO_HW, Fetcher(LOG), 4, f.initial_fetch_offset(TO_HW, LOG))
     truncated = f.maybe_truncate_alone(TO_HW, entry)
-    assert (truncated.log.end, truncated.calls) == (5, (Call(5, True),))
+    assert (truncated.log.end, truncated.calls) == (5, (TruncationCall(5, True),))
 
 
 def test_an_entry_of_the_same_epoch_is_left_alone() -> None:
@@ -90,7 +90,7 @@ def test_a_diverging_response_only_truncations() -> None:
     """Its high watermark and log start are not looked at (KAFKA-14704)."""
     after = f.process_fetch_response(SETUP, READY, respond(FetchResponse(NONE, 9, 3, (), 2, 8)))
     assert (after.log.end, after.log.hw, after.log.start) == (7, 5, 0)
-    assert after.calls == (Call(7, False),)
+    assert after.calls == (TruncationCall(7, False),)
     assert after.entry == PartitionFetchState(7, 4, 1)
 
 

@@ -9,7 +9,7 @@ from tidegauge.impl.fetching.fetcher_thread import BrokerEndPoint, FetcherThread
 from tidegauge.impl.messages import FetchResponse, FetchResponseInFlight, ListOffsets
 from tidegauge.impl.profiles import KIP320, Setup
 from tidegauge.impl.records import Batch
-from tidegauge.impl.releases import of_release
+from tidegauge.impl.releases import profile_of_release
 from tidegauge.impl.replica import fetcher as f
 from tidegauge.impl.replica.fetch_state import Fetcher, PartitionFetchState
 from tidegauge.impl.rules import (
@@ -18,7 +18,7 @@ from tidegauge.impl.rules import (
     UNDEFINED,
 )
 from tidegauge.impl.storage import log as log_
-from tidegauge.impl.storage.epoch_cache import Entries, EpochCache
+from tidegauge.impl.storage.epoch_cache import EpochCache, EpochEntries
 from tidegauge.impl.storage.log import Log
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -26,7 +26,9 @@ from tidegauge.impl.topic_partition import TopicPartition
 
 def test_where_a_follower_starts_changed() -> None:
     """Its log end in 0.11, its high watermark up to 2.7, then its log end if the cache knows an epoch."""
-    starts = [f.initial_fetch_offset(Setup(profile=of_release(r)), LOG) for r in ("0.10.2", "0.11.0", "1.1.0", "2.8.0")]
+    starts = [
+        f.initial_fetch_offset(Setup(profile=profile_of_release(r)), LOG) for r in ("0.10.2", "0.11.0", "1.1.0", "2.8.0")
+    ]
     assert starts == [5, 10, 5, 10]
 
 
@@ -34,7 +36,7 @@ def test_without_a_response_0_11_truncate_at_its_high_watermark_of_now() -> None
     """Later releases truncate where the entry began, which then was the high watermark of its creation."""
     moved = Fetcher(log_.update_high_watermark(TODAY, LOG, 8), PartitionFetchState(5, 4, truncating=True))
     for release, end in (("0.11.0", 8), ("1.1.0", 5)):
-        setup = Setup(profile=of_release(release))
+        setup = Setup(profile=profile_of_release(release))
         entry = f.truncate_to_epoch_end_offset(setup, moved, 4, NONE, UNDEFINED, UNDEFINED).entry
         assert entry is not None
         assert entry.fetch_offset == end
@@ -45,8 +47,8 @@ def test_without_a_response_0_11_truncate_at_its_high_watermark_of_now() -> None
 
 def test_an_epoch_below_the_own_cache_was_once_truncated_at_the_leaders_offset() -> None:
     """2.0.0 looked it up in vain (KAFKA-7415): its own first entry, at 5, was no bound."""
-    log = Log(5, 12, 5, (Batch(5, 11, 3),), EpochCache(Entries((3,), (5,)), Entries((3,), (5,))), (5,))
-    for setup, offset in ((Setup(profile=of_release("2.0.0")), 8), (Setup(profile=of_release("2.0.1")), 5)):
+    log = Log(5, 12, 5, (Batch(5, 11, 3),), EpochCache(EpochEntries((3,), (5,)), EpochEntries((3,), (5,))), (5,))
+    for setup, offset in ((Setup(profile=profile_of_release("2.0.0")), 8), (Setup(profile=profile_of_release("2.0.1")), 5)):
         fetcher = f.add_partition(setup, Fetcher(log), 4, 5)
         truncated = f.truncate_to_epoch_end_offset(setup, fetcher, 4, NONE, 2, 8)
         assert [call.offset for call in truncated.calls] == [offset]
@@ -93,12 +95,12 @@ def test_an_unexpected_error_once_ended_the_thread() -> None:
 
 def test_a_follower_ahead_of_its_leader_once_ended_the_broker() -> None:
     """Up to 2.0.0, if unclean election was disabled for the topic; enabled, it truncated."""
-    old = Setup(profile=of_release("2.0.0"))
+    old = Setup(profile=profile_of_release("2.0.0"))
     ahead = Fetcher(LOG, PartitionFetchState(10, 4, truncating=False))
     with pytest.raises(FatalExitError, match="the broker exits"):
         f.fetch_offset_and_truncate(old, ahead, 4, ListOffsets(0, 7))
     enabled = old._replace(unclean_leader_election_enable=True)
-    for setup in (enabled, Setup(profile=of_release("2.0.1"))):
+    for setup in (enabled, Setup(profile=profile_of_release("2.0.1"))):
         assert f.fetch_offset_and_truncate(setup, ahead, 4, ListOffsets(0, 7)).log.end == 7
     assert f.fetch_offset_and_truncate(old, ahead, 4, ListOffsets(0, 12)).log.end == 10
 

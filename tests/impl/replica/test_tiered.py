@@ -37,7 +37,7 @@ def test_the_epoch_of_the_last_remote_offset(leader: LeaderOffsets, epoch: int) 
 
 def test_a_follower_begins_behind_the_remote_segment_with_its_epochs() -> None:
     """Log start and epochs are the leader's, the high watermark is the new start."""
-    after = t.start(SETUP, Fetcher(LOG, PartitionFetchState(2, 7, 0)), 7, LEADER, SEGMENTS)
+    after = t.start_after_remote_storage(SETUP, Fetcher(LOG, PartitionFetchState(2, 7, 0)), 7, LEADER, SEGMENTS)
     assert after.entry == PartitionFetchState(20, 7, 2, lag=30)
     log = after.log
     assert (log.start, log.end, log.hw, log.segments) == (3, 20, 20, (20,))
@@ -49,6 +49,6 @@ def test_without_a_segment_or_remote_storage_nothing_changes() -> None:
     before = Fetcher(LOG, PartitionFetchState(2, 7, 0))
     other_epoch = LEADER._replace(previous=(1, 20))
     with pytest.raises(RemoteStorageError, match="offset 19 in epoch 1; seen none"):
-        t.start(SETUP, before, 7, other_epoch, SEGMENTS)
+        t.start_after_remote_storage(SETUP, before, 7, other_epoch, SEGMENTS)
     with pytest.raises(RemoteStorageError, match="seen disabled"):
-        t.start(SETUP, before, 7, LEADER, SEGMENTS, enabled=False)
+        t.start_after_remote_storage(SETUP, before, 7, LEADER, SEGMENTS, enabled=False)

@@ -23,9 +23,15 @@ from tidegauge.impl.replica.partition_state import PartitionState
 from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION
 from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.append_records import append_records
-from tidegauge.impl.server.broker_topic_stats import BrokerTopicStats, TopicStats, marked
+from tidegauge.impl.server.broker_topic_stats import BrokerTopicStats, TopicStats, mark_events
 from tidegauge.impl.server.fetch_messages import fetch_messages
-from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online, taken, with_partition
+from tidegauge.impl.server.replica_manager import (
+    ReplicaManager,
+    mark_offline,
+    online_partition,
+    take_responses,
+    with_partition,
+)
 from tidegauge.impl.server.role_changes import make_followers, stop_partitions
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -53,7 +59,7 @@ def test_other_acks_append_nothing(acks: int) -> None:
     before = leading()
     after = produced(before, acks)
     assert reported(after).error == INVALID_REQUIRED_ACKS
-    assert taken(after)[0] == before
+    assert take_responses(after)[0] == before
 
 
 def test_acks_1_is_answered_after_the_local_append() -> None:
@@ -93,7 +99,7 @@ def test_a_leader_alone_answers_acks_all_at_once() -> None:
 def test_an_acknowledged_offset_lies_below_the_high_watermark() -> None:
     """An isr that shrinks on proposal still counts: the wait goes on until the controller agrees."""
     waiting = produced(leading(isr=(1, 2)), -1)
-    partition = online(waiting, TP)
+    partition = online_partition(waiting, TP)
     assert partition is not None
     shrinking = maybe_shrink_isr(SETUP, partition, NOW + 60_000)
     waiting = with_partition(waiting, TP, shrinking)
@@ -117,7 +123,7 @@ def test_an_isr_that_shrank_after_the_append_is_said() -> None:
     """NOT_ENOUGH_REPLICAS_AFTER_APPEND, where the high watermark could move (before KAFKA-15583)."""
     setup = Setup(min_insync_replicas=2, profile=FETCH_TRUNCATION._replace(blocks_under_min_isr=False))
     waiting = produced(leading(isr=(1, 2), setup=setup), -1, setup=setup)
-    partition = online(waiting, TP)
+    partition = online_partition(waiting, TP)
     assert partition is not None
     shrunk = partition._replace(state=PartitionState((1,)), log=partition.log._replace(hw=11))
     after = purgatory.check_produces(setup, with_partition(waiting, TP, shrunk), TP)
@@ -127,8 +133,8 @@ def test_an_isr_that_shrank_after_the_append_is_said() -> None:
 def test_a_wait_ends_at_its_deadline() -> None:
     """REQUEST_TIMED_OUT for the partitions that still wait; the records stay."""
     waiting = produced(leading(), -1)
-    assert purgatory.expire(SETUP, waiting, NOW + 999) == waiting
-    after = purgatory.expire(SETUP, waiting, NOW + 1000)
+    assert purgatory.expire_requests(SETUP, waiting, NOW + 999) == waiting
+    after = purgatory.expire_requests(SETUP, waiting, NOW + 1000)
     assert reported(after) == PartitionAppend(REQUEST_TIMED_OUT, 10, 0)
     assert not after.produces
 
@@ -144,7 +150,7 @@ def test_deadlines_end_requests_in_their_order() -> None:
     """Not in the order in which they came."""
     manager = append_records(SETUP, leading(), 1, -1, 2000, Table([(TP, ONE)]), NOW)
     manager = append_records(SETUP, manager, 2, -1, 1000, Table([(TP, ONE)]), NOW)
-    assert [a.request for a in responses(purgatory.expire(SETUP, manager, NOW + 2000))] == [2, 1]
+    assert [a.request for a in responses(purgatory.expire_requests(SETUP, manager, NOW + 2000))] == [2, 1]
 
 
 def test_an_append_that_raises_the_high_watermark_looks_at_produces_before_fetches() -> None:
@@ -152,7 +158,7 @@ def test_an_append_that_raises_the_high_watermark_looks_at_produces_before_fetch
     consumer = FetchParams(max_wait_ms=500)
     waiting = fetch_messages(SETUP, leading(), 1, consumer, Table([(TP, asked(-1, 0))]), NOW)
     waiting = append_records(SETUP, waiting, 2, -1, 1000, Table([(TP, ONE)]), NOW)
-    partition = online(waiting, TP)
+    partition = online_partition(waiting, TP)
     assert partition is not None
     alone = with_partition(waiting, TP, partition._replace(state=PartitionState((1,)), remotes=()))
     after = append_records(SETUP, alone, 3, 1, 1000, Table([(TP, ONE)]), NOW)
@@ -220,7 +226,7 @@ def test_bad_batches_are_refused_one_by_one() -> None:
         before = leading(**given_)
         after = append_records(SETUP, before, 7, 1, 0, Table([(TP, batch)]), NOW)
         assert reported(after).error == error
-        assert error == NONE or taken(after)[0]._replace(stats=before.stats) == before
+        assert error == NONE or take_responses(after)[0]._replace(stats=before.stats) == before
     refused = append_records(SETUP, broker(TP), 7, 1, 0, Table([(TP, ProducedBatch(1, corrupt=True))]), NOW)
     assert reported(refused).error == NOT_LEADER_OR_FOLLOWER
 
@@ -239,8 +245,8 @@ def test_what_is_produced_is_counted() -> None:
 
 def test_a_topic_is_counted_for_itself_and_in_all() -> None:
     """Two topics: each has its own, all topics have both."""
-    stats = marked(BrokerTopicStats(), "a", bytes_in=70, messages_in=1)
-    stats = marked(stats, "b", bytes_in=80)
+    stats = mark_events(BrokerTopicStats(), "a", bytes_in=70, messages_in=1)
+    stats = mark_events(stats, "b", bytes_in=80)
     assert (stats.topics["a"].bytes_in, stats.topics["b"].bytes_in) == (70, 80)
     assert stats.all_topics == TopicStats(bytes_in=150, messages_in=1)
     assert stats.topics["b"].messages_in == 0
@@ -254,12 +260,12 @@ def test_every_produce_is_answered_once_and_only_for_committed_records(fetches: 
         manager = append_records(SETUP, manager, number, -1, 1000, Table([(TP, ONE)]), NOW)
     for replica, offset in fetches:
         manager = fetched(manager, replica, min(offset, 10 + batches))
-    partition = online(manager, TP)
+    partition = online_partition(manager, TP)
     assert partition is not None
     for response in responses(manager):
         if isinstance(response, ProduceResponse):
             assert response.responses[TP].base_offset < partition.log.hw
-    ended = responses(purgatory.expire(SETUP, manager, NOW + 1000))
+    ended = responses(purgatory.expire_requests(SETUP, manager, NOW + 1000))
     produces = sorted(a.request for a in ended if isinstance(a, ProduceResponse))
     assert produces == list(range(batches))
     assert set(partition.state.isr) <= set(ALL)

@@ -17,7 +17,7 @@ from tidegauge.impl.client_messages import (
 from tidegauge.impl.control.alter_partition import AlterPartition, Proposal, alter_partition
 from tidegauge.impl.control.broker_states import broker_fenced, broker_unfenced
 from tidegauge.impl.control.partition_registration import PartitionRegistration
-from tidegauge.impl.control.replay import replayed
+from tidegauge.impl.control.replay import replay_records
 from tidegauge.impl.control.replication_control import BrokerRegistration, ReplicationControl
 from tidegauge.impl.fetching import fetcher_manager as fetchers_
 from tidegauge.impl.fetching import fetcher_thread as t
@@ -34,9 +34,9 @@ from tidegauge.impl.server.replica_manager import (
     ReplicaManager,
     follower_fetch,
     follower_params,
-    logs,
-    online,
-    taken,
+    online_logs,
+    online_partition,
+    take_responses,
     with_partition,
 )
 from tidegauge.impl.server.role_changes import PartitionChange, apply_delta
@@ -81,10 +81,10 @@ class Together(RuleBasedStateMachine):
             self.publish(b)
 
     def partition(self, b: int) -> Partition:
-        return online(self.managers[b], TP) or Partition(b)
+        return online_partition(self.managers[b], TP) or Partition(b)
 
     def becomes(self, b: int, manager: ReplicaManager) -> None:
-        manager, responses = taken(manager)
+        manager, responses = take_responses(manager)
         self.managers[b] = manager
         for received in responses:
             if not isinstance(received, ProduceResponse):
@@ -122,9 +122,11 @@ class Together(RuleBasedStateMachine):
         for key, thread in self.managers[b].fetchers.threads.items():
             manager = self.managers[b]
             none: Table[TopicPartition, t.EpochEndOffset] = Table()
-            done = t.maybe_truncate(SETUP, thread, logs(manager), Table(), none, self.now, 100)
+            done = t.maybe_truncate(SETUP, thread, online_logs(manager), Table(), none, self.now, 100)
             asked = t.build_fetch(done.thread, done.logs, b, self.now, broker_epoch=10 + b)
-            session, request = h.build(self.handlers.get((b, key), FetchSessionHandler()), follower_fetch(manager, asked))
+            session, request = h.build_session_fetch(
+                self.handlers.get((b, key), FetchSessionHandler()), follower_fetch(manager, asked)
+            )
             if request is not None:
                 session, responses = self.serve(key[0], session, request, manager)
                 in_session = Table((tp, fetch.request) for tp, fetch in session.partitions.items())
@@ -146,7 +148,9 @@ class Together(RuleBasedStateMachine):
             (fetched,) = [a for a in serving.answered if isinstance(a, FetchedPartitions)]
             self.becomes(leader, serving)
             reads = fetched.reads
-        self.sessions[leader], received = s.respond(self.sessions[leader], context, reads, self.now, is_follower=True)
+        self.sessions[leader], received = s.update_and_generate_response(
+            self.sessions[leader], context, reads, self.now, is_follower=True
+        )
         session, taken_over = h.handle_response(session, received)
         log = self.partition(leader).log
         offsets = ListOffsets(log.start, log.end)
@@ -167,7 +171,7 @@ class Together(RuleBasedStateMachine):
         request = isr.alter_partition_request(before, 10 + b)
         records, result = alter_partition(self.control, AlterPartition(b, 10 + b, (Proposal(TP, request),)))
         assert result.error == NONE
-        self.control = replayed(self.control, records)
+        self.control = replay_records(self.control, records)
         after, _ = isr.handle_alter_partition_response(
             SETUP, before, before.state, result.responses[0], self.managers[b].metadata, self.now
         )
@@ -178,17 +182,17 @@ class Together(RuleBasedStateMachine):
 
     @rule(b=BROKERS)
     def fence(self, b: int) -> None:
-        self.control = replayed(self.control, broker_fenced(self.control, b))
+        self.control = replay_records(self.control, broker_fenced(self.control, b))
 
     @rule(b=BROKERS)
     def unfence(self, b: int) -> None:
-        self.control = replayed(self.control, broker_unfenced(self.control, b))
+        self.control = replay_records(self.control, broker_unfenced(self.control, b))
 
     @rule(ms=st.sampled_from((1, 500, 2000)))
     def time(self, ms: int) -> None:
         self.now += ms
         for b in ALL:
-            self.becomes(b, purgatory.expire(SETUP, self.managers[b], self.now))
+            self.becomes(b, purgatory.expire_requests(SETUP, self.managers[b], self.now))
 
     @invariant()
     def the_leader_has_what_was_acknowledged(self) -> None:

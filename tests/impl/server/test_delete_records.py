@@ -10,7 +10,7 @@ from tidegauge.impl.rules import NONE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RAN
 from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.delete_records import delete_records
 from tidegauge.impl.server.fetch_messages import fetch_messages
-from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online
+from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online_partition
 from tidegauge.impl.server.role_changes import make_followers, stop_partitions
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
@@ -42,7 +42,7 @@ def reported(manager: ReplicaManager, tp: TopicPartition = TP) -> PartitionDelet
 def test_the_leader_truncates_at_once_and_the_response_waits_for_the_followers() -> None:
     """Until the last living one has said, with a fetch, that its log starts there."""
     waiting = deleted(committed(), 6)
-    partition = online(waiting, TP)
+    partition = online_partition(waiting, TP)
     assert partition is not None
     assert partition.log.start == 6
     waiting = fetched(waiting, 2, 6)
@@ -74,8 +74,10 @@ def test_a_replica_that_is_gone_is_not_waited_for() -> None:
 def test_the_deadline_answers_with_what_is_reached() -> None:
     """A partition that still waits has timed out, and is told the low watermark of when it was truncated."""
     manager = deleted(committed(), 6)
-    assert not [a for a in responses(purgatory.expire(SETUP, manager, NOW + 999)) if isinstance(a, DeleteRecordsResponse)]
-    assert reported(purgatory.expire(SETUP, manager, NOW + 1000)) == PartitionDelete(REQUEST_TIMED_OUT, 0)
+    assert not [
+        a for a in responses(purgatory.expire_requests(SETUP, manager, NOW + 999)) if isinstance(a, DeleteRecordsResponse)
+    ]
+    assert reported(purgatory.expire_requests(SETUP, manager, NOW + 1000)) == PartitionDelete(REQUEST_TIMED_OUT, 0)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ def test_who_may_delete_internal_topics_does() -> None:
     manager = leading(INTERNAL)
     done = delete_records(SETUP, manager, 7, 1, Table([(INTERNAL, 0)]), NOW, internal_topics_allowed=True)
     assert done.deletes[7].statuses[INTERNAL].acks_pending
-    assert purgatory.expire(SETUP, done, NOW + 1).answered
+    assert purgatory.expire_requests(SETUP, done, NOW + 1).answered
 
 
 def test_a_request_that_has_no_time_does_not_wait() -> None:
@@ -138,7 +140,7 @@ def test_losing_the_leadership_is_found_out_at_the_next_look() -> None:
     following = make_followers(SETUP, waiting, Table([(TP, change(2, 3, partition_epoch=2))]), NOW).manager
     assert tuple(following.deletes) == (7,)
     assert reported(purgatory.check_deletes(following, TP)) == PartitionDelete(NOT_LEADER_OR_FOLLOWER, UNDEFINED)
-    assert reported(purgatory.expire(SETUP, following, NOW + 1000)).error == REQUEST_TIMED_OUT
+    assert reported(purgatory.expire_requests(SETUP, following, NOW + 1000)).error == REQUEST_TIMED_OUT
 
 
 def test_a_look_at_another_partition_changes_nothing() -> None:

@@ -29,7 +29,7 @@ from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.append_records import append_records
 from tidegauge.impl.server.fetch_messages import fetch_messages
 from tidegauge.impl.server.read_from_log import RACK_AWARE
-from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online, with_partition
+from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online_partition, with_partition
 from tidegauge.impl.server.role_changes import make_followers, stop_partitions
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.table import Table
@@ -142,7 +142,7 @@ def test_an_append_wakes_a_follower_that_waits() -> None:
     assert read(after).records == (Batch(10, 10, 2),)
     assert read(after).response.hw == 10
     assert not after.fetches
-    partition = online(after, TP)
+    partition = online_partition(after, TP)
     assert partition is not None
     assert partition.remotes[0].last_fetch_time == NOW
 
@@ -161,7 +161,7 @@ def test_a_high_watermark_that_moves_wakes_a_consumer_and_no_follower() -> None:
 def test_a_fetch_that_cannot_wait_leaves_the_others_alone() -> None:
     """Above its bound it is answered at once, although another one for the partition is fenced by now, unnoticed."""
     waiting = fetched(appended(leading()), follower(2), asked(2, 11))
-    partition = online(waiting, TP)
+    partition = online_partition(waiting, TP)
     assert partition is not None
     waiting = with_partition(waiting, TP, partition._replace(leader_epoch=3))
     above = Table([(TP, asked(-1, 11, epoch=3))])
@@ -196,8 +196,8 @@ def test_the_deadline_answers_with_what_there_is() -> None:
     """Nothing, too."""
     waiting = fetched(leading(), follower(2))
     assert purgatory.check_fetches(SETUP, waiting, OTHER, NOW) == waiting
-    assert purgatory.expire(SETUP, waiting, NOW + 499) == waiting
-    after = purgatory.expire(SETUP, waiting, NOW + 500)
+    assert purgatory.expire_requests(SETUP, waiting, NOW + 499) == waiting
+    after = purgatory.expire_requests(SETUP, waiting, NOW + 500)
     assert read(after).response == FetchResponse(NONE, 0, 0)
     assert not after.fetches
 
@@ -206,7 +206,7 @@ def test_reads_are_counted() -> None:
     """Once for each partition, whether it is here or not, and again when what waited is read."""
     waiting = fetched(leading(), follower(2))
     assert waiting.stats.all_topics.total_fetch_requests == 1
-    assert purgatory.expire(SETUP, waiting, NOW + 500).stats.all_topics.total_fetch_requests == 2
+    assert purgatory.expire_requests(SETUP, waiting, NOW + 500).stats.all_topics.total_fetch_requests == 2
     both = Table([(TP, asked(2, 10)), (OTHER, asked(2, 10))])
     stats = fetch_messages(SETUP, leading(), 1, follower(2), both, NOW).stats
     assert stats.all_topics.total_fetch_requests == 2
@@ -230,7 +230,7 @@ def test_a_truncated_leader_a_rolled_segment_and_a_divergence_complete() -> None
     big = follower(2, min_bytes=1 << 20)
     waiting = fetched(appended(leading()), big, asked(2, 10, last=2))
     assert waiting.fetches
-    partition = online(waiting, TP)
+    partition = online_partition(waiting, TP)
     assert partition is not None
     truncated, _ = log_.truncate_to(SETUP, partition.log, 5)
     after = purgatory.check_all(SETUP, with_partition(waiting, TP, partition._replace(log=truncated)), TP, NOW)
@@ -248,7 +248,7 @@ def test_a_truncated_leader_a_rolled_segment_and_a_divergence_complete() -> None
 def test_data_on_an_older_segment_is_answered_however_little_it_is() -> None:
     """Below minBytes the fetch would wait, but the segment it stands in will not grow any more."""
     manager = appended(leading())
-    partition = online(manager, TP)
+    partition = online_partition(manager, TP)
     assert partition is not None
     rolled = appended(with_partition(manager, TP, partition._replace(log=log_.roll(partition.log))))
     done = fetched(rolled, follower(2, min_bytes=1 << 20))
@@ -259,7 +259,7 @@ def test_data_on_an_older_segment_is_answered_however_little_it_is() -> None:
 def test_a_leader_that_no_longer_knows_the_followers_epoch_completes() -> None:
     """Case H: its cache was emptied by a full truncation."""
     waiting = fetched(leading(), follower(2), asked(2, 10, last=1))
-    partition = online(waiting, TP)
+    partition = online_partition(waiting, TP)
     assert partition is not None
     emptied = partition._replace(log=log_.truncate_fully_and_start_at(partition.log, 10))
     assert responses(purgatory.check_all(SETUP, with_partition(waiting, TP, emptied), TP, NOW))
@@ -278,7 +278,7 @@ def test_a_throttled_follower_outside_the_isr_gets_nothing_and_waits_on() -> Non
 def test_an_offset_in_remote_storage_is_said_to_a_follower() -> None:
     """Only where the partition is tiered, and only above the log start."""
     manager = leading()
-    partition = online(manager, TP)
+    partition = online_partition(manager, TP)
     assert partition is not None
     short = partition.log._replace(segments=(5, 10), batches=partition.log.batches[1:], start=2)
     manager = with_partition(manager, TP, partition._replace(log=short))
@@ -341,6 +341,6 @@ def test_every_fetch_is_answered_once(steps: list[tuple[str, int]], min_bytes: i
         response = received.reads[TP].response
         size = sum(61 + 10 * (b.last - b.base + 1) for b in response.records)
         assert size >= min_bytes or response.error != NONE
-    ended = purgatory.expire(SETUP, manager, NOW + 500)
+    ended = purgatory.expire_requests(SETUP, manager, NOW + 500)
     assert len(responses(ended)) == asked_for
     assert not ended.fetches

@@ -13,10 +13,10 @@ from tidegauge.impl.error_codes import (
 )
 from tidegauge.impl.profiles import Setup
 from tidegauge.impl.records import Producer
-from tidegauge.impl.releases import of_release
+from tidegauge.impl.releases import profile_of_release
 from tidegauge.impl.rules import NONE
 from tidegauge.impl.server.append_records import append_records
-from tidegauge.impl.server.replica_manager import ReplicaManager, online
+from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition
 from tidegauge.impl.storage.producer_sequences import SEQUENCES, last_sequence, producer_entry
 from tidegauge.impl.table import Table
 
@@ -37,7 +37,7 @@ def reported(manager: ReplicaManager) -> PartitionAppend:
 
 
 def end(manager: ReplicaManager) -> int:
-    partition = online(manager, TP)
+    partition = online_partition(manager, TP)
     assert partition is not None
     return partition.log.end
 
@@ -95,7 +95,7 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_0() -> None:
 )
 def test_an_unknown_producer_may_begin_anywhere_since_kip_360(release: str, error: int) -> None:
     """Its batches may be gone: before, it had to begin at 0."""
-    setup = Setup(profile=of_release(release))
+    setup = Setup(profile=profile_of_release(release))
     assert reported(sent(leading(isr=ALONE), 5, setup=setup)).error == error
     assert reported(sent(leading(isr=ALONE), 0, setup=setup)).error == NONE
 
@@ -103,10 +103,10 @@ def test_an_unknown_producer_may_begin_anywhere_since_kip_360(release: str, erro
 def test_what_is_no_longer_remembered_was_once_a_duplicate() -> None:
     """In 1.0.0 and 1.0.1, which looked at the numbers below the remembered ones."""
     manager = after(0, 1, 2, 3, 4, 5, 6)
-    once = Setup(profile=of_release("1.0.1"))
+    once = Setup(profile=profile_of_release("1.0.1"))
     assert reported(sent(manager, 1, setup=once)).error == DUPLICATE_SEQUENCE_NUMBER
     assert reported(sent(manager, 9, setup=once)).error == OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert reported(sent(manager, 1, setup=Setup(profile=of_release("1.0.2")))).error == OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert reported(sent(manager, 1, setup=Setup(profile=profile_of_release("1.0.2")))).error == OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def test_records_are_looked_at_before_their_producer() -> None:
@@ -132,7 +132,7 @@ def test_sequence_numbers_start_again_at_0() -> None:
 def test_producers_are_independent_and_others_have_no_state() -> None:
     """A batch without a producer belongs to no sequence."""
     manager = append_records(SETUP, after(0), 8, 1, 1000, Table([(TP, ProducedBatch(1))]), NOW)
-    partition = online(manager, TP)
+    partition = online_partition(manager, TP)
     assert partition is not None
     assert producer_entry(partition.log.batches, 8) is None
     assert reported(sent(manager, 1)).error == NONE

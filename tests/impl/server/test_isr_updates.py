@@ -9,13 +9,13 @@ from tidegauge.impl.rules import INELIGIBLE_REPLICA, NONE
 from tidegauge.impl.server import purgatory
 from tidegauge.impl.server.append_records import append_records
 from tidegauge.impl.server.fetch_messages import fetch_messages
-from tidegauge.impl.server.isr_updates import alter_partition_response, maybe_shrink_isr
+from tidegauge.impl.server.isr_updates import handle_isr_response, maybe_shrink_isrs
 from tidegauge.impl.server.replica_manager import (
     IsrUpdates,
     ReplicaManager,
     at_min_isr_partition_count,
-    logs,
     mark_offline,
+    online_logs,
     under_min_isr_partition_count,
 )
 from tidegauge.impl.server.role_changes import make_followers
@@ -26,7 +26,7 @@ LATER = NOW + 60_000
 
 
 def responded(manager: ReplicaManager, response: AlterPartitionResponse, proposed: PartitionState) -> ReplicaManager:
-    return alter_partition_response(SETUP, manager, TP, proposed, response, LATER)[0]
+    return handle_isr_response(SETUP, manager, TP, proposed, response, LATER)[0]
 
 
 def produced(manager: ReplicaManager, acks: int, tp: TopicPartition = TP) -> ReplicaManager:
@@ -35,13 +35,13 @@ def produced(manager: ReplicaManager, acks: int, tp: TopicPartition = TP) -> Rep
 
 def test_the_periodic_look_proposes_for_every_partition_that_is_online() -> None:
     """Nobody has fetched for longer than replica.lag.time.max.ms."""
-    shrinking = maybe_shrink_isr(SETUP, mark_offline(leading(TP, OTHER), OTHER), LATER)
+    shrinking = maybe_shrink_isrs(SETUP, mark_offline(leading(TP, OTHER), OTHER), LATER)
     assert [hosted.partition.state.removing for hosted in shrinking.hosted.values()] == [(2, 3), ()]
 
 
 def test_responses_are_counted_while_their_proposal_is_pending() -> None:
     """As shrunk or expanded, or as failed: an error, or a response of another epoch."""
-    shrinking = maybe_shrink_isr(SETUP, leading(), LATER)
+    shrinking = maybe_shrink_isrs(SETUP, leading(), LATER)
     proposed = shrinking.hosted[TP].partition.state
     shrunk = responded(shrinking, AlterPartitionResponse(NONE, 2, 2, (1,)), proposed)
     assert (shrunk.isr_updates, shrunk.hosted[TP].partition.state.isr) == (IsrUpdates(shrinks=1), (1,))
@@ -59,7 +59,7 @@ def test_responses_are_counted_while_their_proposal_is_pending() -> None:
 
 def test_a_shrink_that_is_committed_completes_what_waits() -> None:
     """The high watermark no longer waits for the others."""
-    shrinking = maybe_shrink_isr(SETUP, produced(leading(), -1), LATER)
+    shrinking = maybe_shrink_isrs(SETUP, produced(leading(), -1), LATER)
     proposed = shrinking.hosted[TP].partition.state
     shrunk = responded(shrinking, AlterPartitionResponse(NONE, 2, 2, (1,)), proposed)
     assert [response.request for response in responses(shrunk)] == [7]
@@ -81,7 +81,7 @@ def test_a_topic_may_have_a_min_insync_replicas_of_its_own() -> None:
 def test_a_high_watermark_that_a_follower_learns_wakes_the_fetches_that_wait_there() -> None:
     """A consumer in its rack reads from it (KIP-392); a pass that moves nothing wakes nobody."""
     following = make_followers(SETUP, broker(TP), Table([(TP, change(2, 3))]), NOW).manager
-    log = logs(following)[TP]._replace(hw=5)
+    log = online_logs(following)[TP]._replace(hw=5)
     following = purgatory.with_fetched_logs(SETUP, following, Table([(TP, log)]), NOW)
     consumer = FetchParams(max_wait_ms=500, rack="a")
     waiting = fetch_messages(SETUP, following, 1, consumer, Table([(TP, asked(-1, 5, epoch=3))]), NOW)

@@ -18,7 +18,7 @@ from tidegauge.impl.rules import (
 )
 from tidegauge.impl.server.fetch_messages import fetch_messages
 from tidegauge.impl.server.offset_requests import last_offset_for_leader_epoch, list_offsets
-from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online, with_partition
+from tidegauge.impl.server.replica_manager import ReplicaManager, mark_offline, online_partition, with_partition
 from tidegauge.impl.server.role_changes import make_followers
 from tidegauge.impl.storage import log as log_
 from tidegauge.impl.table import Table
@@ -63,7 +63,7 @@ def test_a_new_leader_has_no_latest_offset_for_consumers_until_its_high_watermar
 def test_the_latest_offset_is_as_far_as_the_requester_may_read() -> None:
     """High watermark, last stable offset, log end."""
     manager = caught_up()
-    partition = online(manager, TP)
+    partition = online_partition(manager, TP)
     assert partition is not None
     log, _ = log_.append_as_leader(SETUP, partition.log, 2, 2, Transaction(7))
     log, _ = log_.append_as_leader(SETUP, log, 2, 2)
@@ -76,7 +76,7 @@ def test_the_latest_offset_is_as_far_as_the_requester_may_read() -> None:
 def test_the_earliest_offset_is_the_log_start_and_the_local_one_where_segments_begin() -> None:
     """With the epoch that the cache has there, if it reaches so far down."""
     manager = caught_up()
-    partition = online(manager, TP)
+    partition = online_partition(manager, TP)
     assert partition is not None
     log, _ = log_.maybe_increment_log_start(SETUP, partition.log, 6)
     raised = with_partition(manager, TP, partition._replace(log=log))

@@ -40,7 +40,7 @@ from tidegauge.impl.server.replica_manager import (
     leader_count,
     mark_offline,
     offline_replica_count,
-    online,
+    online_partition,
     partition_count,
     partition_error,
 )
@@ -52,7 +52,7 @@ ANY_REPLICA = FetchParams(max_wait_ms=0, rack="a")
 """A consumer that may read from followers (KIP-392)."""
 
 
-def delta(manager: ReplicaManager, *changes: tuple[TopicPartition, PartitionChange]) -> r.Transition:
+def delta(manager: ReplicaManager, *changes: tuple[TopicPartition, PartitionChange]) -> r.RoleChangeResult:
     return r.apply_delta(SETUP, manager, Table(changes), NOW)
 
 
@@ -83,7 +83,7 @@ def without_log() -> ReplicaManager:
 def test_a_new_partition_gets_no_log_where_it_may_have_one_in_a_failed_directory(directory: str | None, error: int) -> None:
     """Partition#createLogInAssignedDirectoryId: the directory is online, or nobody has been told of one yet."""
     after = delta(half_broken(), (TP, placed(directory)))
-    partition = online(after.manager, TP)
+    partition = online_partition(after.manager, TP)
     assert partition is not None
     assert (after.errors[TP], partition.has_log) == (error, error == NONE)
     assert (fetchers_.entry_of(after.manager.fetchers, TP) is not None) is (error == NONE)
@@ -101,7 +101,7 @@ def test_a_log_that_is_there_is_kept_whatever_the_directories_are() -> None:
 def test_it_follows_and_fetches_nothing() -> None:
     """Partition#makeFollower has taken leader and epochs over before the log is missed; the partition is failed then."""
     manager = without_log()
-    partition = online(manager, TP)
+    partition = online_partition(manager, TP)
     assert partition is not None
     assert (partition.leader_id, partition.leader_epoch, partition.partition_epoch) == (2, 4, 1)
     assert manager.fetchers.failed == {TP}
@@ -157,7 +157,7 @@ def test_an_assignment_to_another_failed_directory_leaves_it_without() -> None:
     """It is told of, and not online: nothing is tried."""
     after = delta(without_log(), (TP, placed("C", epoch=5, partition_epoch=2)))
     assert after.errors[TP] == NOT_LEADER_OR_FOLLOWER
-    partition = online(after.manager, TP)
+    partition = online_partition(after.manager, TP)
     assert partition is not None
     assert (partition.leader_epoch, partition.has_log) == (5, False)
 
@@ -172,7 +172,7 @@ def test_a_leader_without_a_log_ends_the_delta() -> None:
     after = delta(half_broken(OTHER, last), *changes)
     assert after.failed
     assert list(after.errors.items()) == [(TP, NOT_LEADER_OR_FOLLOWER)]
-    partitions = [online(after.manager, tp) for tp in (TP, OTHER, last)]
+    partitions = [online_partition(after.manager, tp) for tp in (TP, OTHER, last)]
     assert [p is not None and (p.is_leader, p.leader_epoch) for p in partitions] == [(False, UNDEFINED)] * 3
     first = partitions[0]
     assert first is not None
@@ -190,7 +190,7 @@ def test_a_failed_directory_keeps_its_partitions_and_another_topic_of_the_name_i
     deleted = delta(offline, (TP, placed("B", partition_epoch=2)._replace(replicas=(2, 3)))).manager
     assert partition_error(deleted, TP) == KAFKA_STORAGE_ERROR
     created = delta(deleted, (TP, placed("B", epoch=0)._replace(topic_id="another")))
-    partition = online(created.manager, TP)
+    partition = online_partition(created.manager, TP)
     assert partition is not None
     assert (created.errors[TP], partition.has_log, partition.leader_epoch) == (NONE, True, 0)
 
@@ -203,7 +203,7 @@ def lisr(manager: ReplicaManager, state: PartitionChange) -> tuple[ReplicaManage
 def test_zookeeper_a_refused_partition_has_no_log_until_it_is_assigned() -> None:
     """ReplicaManager#becomeLeaderOrFollower makes the object first; the log comes with a role."""
     refused, error = lisr(broker(), change(2, 4)._replace(replicas=(2, 3)))
-    partition = online(refused, TP)
+    partition = online_partition(refused, TP)
     assert partition is not None
     assert (error, partition.has_log, high_watermarks(refused)) == (UNKNOWN_TOPIC_OR_PARTITION, False, Table())
     (fetched,) = responses(

@@ -27,7 +27,7 @@ from tidegauge.impl.server.replica_manager import (
     leader_count,
     mark_offline,
     offline_replica_count,
-    online,
+    online_partition,
     partition_count,
     under_replicated_partitions,
     with_partition,
@@ -38,7 +38,9 @@ from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
 
-def delta(manager: ReplicaManager, *changes: tuple[TopicPartition, PartitionChange], setup: Setup = SETUP) -> r.Transition:
+def delta(
+    manager: ReplicaManager, *changes: tuple[TopicPartition, PartitionChange], setup: Setup = SETUP
+) -> r.RoleChangeResult:
     return r.apply_delta(setup, manager, Table(changes), NOW)
 
 
@@ -49,7 +51,7 @@ def lisr(manager: ReplicaManager, *changes: tuple[TopicPartition, PartitionChang
 def test_metadata_that_the_image_has_already_is_no_change() -> None:
     """A leader's own proposal stays, although it would forget it if the same registration reached the partition (F3)."""
     led = delta(broker(TP), (TP, change(1, 2, (1, 2)))).manager
-    partition = online(led, TP)
+    partition = online_partition(led, TP)
     assert partition is not None
     proposing = with_partition(led, TP, partition._replace(state=PartitionState((1, 2), adding=3)))
     again = delta(proposing, (TP, change(1, 2, (1, 2))))
@@ -65,7 +67,7 @@ def errors(manager: ReplicaManager, *changes: tuple[TopicPartition, PartitionCha
 
 
 def epoch_of(manager: ReplicaManager, tp: TopicPartition = TP) -> int:
-    partition = online(manager, tp)
+    partition = online_partition(manager, tp)
     assert partition is not None
     return partition.leader_epoch
 
@@ -107,7 +109,7 @@ def test_a_leader_that_is_deposed_by_a_dead_leader_steps_down() -> None:
     led = leading()
     for leader in (UNDEFINED, 7):
         after = delta(led, (TP, change(leader, 3, partition_epoch=2))).manager
-        partition = online(after, TP)
+        partition = online_partition(after, TP)
         assert partition is not None
         assert (partition.leader_id, partition.leader_epoch) == (leader, 3)
         assert not after.fetchers.threads
@@ -119,7 +121,7 @@ def test_an_isr_change_alone_restarts_no_fetcher() -> None:
     after = delta(before, (TP, change(2, 4, (2, 3), 2)))
     assert after.manager.fetchers == before.fetchers
     assert after.changed == ()
-    partition = online(after.manager, TP)
+    partition = online_partition(after.manager, TP)
     assert partition is not None
     assert partition.partition_epoch == 2
     older = delta(after.manager, (TP, change(3, 5, partition_epoch=1)))
@@ -265,7 +267,7 @@ def test_a_dead_leader_changes_nothing_but_makes_the_log() -> None:
     )
     assert list(response.errors.values()) == [NONE, NONE]
     assert not after.fetchers.threads
-    partition = online(after, OTHER)
+    partition = online_partition(after, OTHER)
     assert partition is not None
     assert partition.is_leader
     assert (epoch_of(after), epoch_of(after, OTHER)) == (UNDEFINED, 2)
@@ -359,7 +361,7 @@ class Brokers(RuleBasedStateMachine):
         offline = {tp for tp, hosted in self.manager.hosted.items() if hosted.offline}
         assert set(self.manager.hosted) == set(self.latest) | offline
         for tp, change_ in self.latest.items():
-            partition = online(self.manager, tp)
+            partition = online_partition(self.manager, tp)
             fetches = fetchers_.thread_of(self.manager.fetchers, tp)
             if partition is None:
                 assert fetches is None

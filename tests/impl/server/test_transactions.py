@@ -9,7 +9,7 @@ from tidegauge.impl.client_messages import FetchedPartitions, FetchParams, Isola
 from tidegauge.impl.records import Batch, Marker, Transaction
 from tidegauge.impl.server.append_records import append_records
 from tidegauge.impl.server.fetch_messages import fetch_messages
-from tidegauge.impl.server.replica_manager import ReplicaManager, online
+from tidegauge.impl.server.replica_manager import ReplicaManager, online_partition
 from tidegauge.impl.storage.log import Log, append_as_follower, append_as_leader, truncate_to
 from tidegauge.impl.storage.producer_state import (
     AbortedTransaction,
@@ -140,7 +140,7 @@ def test_a_fetch_of_committed_records_waits_for_the_marker() -> None:
     done = produced(more, COMMIT_1)
     (response,) = [a for a in responses(done) if isinstance(a, FetchedPartitions)]
     assert len(response.reads[TP].records) == 3
-    partition = online(done, TP)
+    partition = online_partition(done, TP)
     assert partition is not None
     assert last_stable_offset(partition.log) == partition.log.end
 

@@ -17,7 +17,7 @@ def full(*sessions: tuple[bool, int, int, int]) -> FetchSessionCache:
         cache, session_id = c.maybe_create_session(
             cache, created, privileged=privileged, uses_topic_ids=True, partitions=partitions
         )
-        cache = c.touch(cache, cache.sessions[session_id], used)
+        cache = c.touch_session(cache, cache.sessions[session_id], used)
     return cache
 
 

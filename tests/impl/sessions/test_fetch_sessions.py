@@ -18,7 +18,7 @@ from tidegauge.impl.sessions.fetch_metadata import (
     FetchMetadata,
     SessionFetch,
     SessionResponse,
-    next_epoch,
+    next_session_epoch,
 )
 from tidegauge.impl.sessions.fetch_session import SessionKind
 from tidegauge.impl.sessions.fetch_session_cache import CachedPartition, FetchSessionCache
@@ -31,7 +31,7 @@ from tidegauge.impl.table import Table
 def test_an_incremental_request_names_what_is_new_or_changed() -> None:
     """New ones first, then changed ones in the session's order; the leader reads the whole session, in its own order."""
     cache, handler, session_id = opened(wants(a=1, b=2, c=3))
-    handler, request = h.build(handler, wants(b=2, d=4, a=7))
+    handler, request = h.build_session_fetch(handler, wants(b=2, d=4, a=7))
     assert request == SessionFetch(FetchMetadata(session_id, 1), wants(d=4, a=7), ((C, "id-t"),))
     assert tuple(handler.partitions) == (A, B, D)
     _, context = s.new_context(cache, request, 10)
@@ -41,30 +41,30 @@ def test_an_incremental_request_names_what_is_new_or_changed() -> None:
 def test_an_unchanged_session_is_asked_for_without_a_name() -> None:
     """The request is empty but sent; with no partition at all there is none."""
     _, handler, _ = opened(wants(a=1))
-    _, request = h.build(handler, wants(a=1))
+    _, request = h.build_session_fetch(handler, wants(a=1))
     assert request is not None
     assert (request.to_send, request.to_forget) == (Table(), ())
-    assert h.build(FetchSessionHandler(), Table())[1] is None
-    emptied, last = h.build(handler, Table())
+    assert h.build_session_fetch(FetchSessionHandler(), Table())[1] is None
+    emptied, last = h.build_session_fetch(handler, Table())
     assert last is not None
     assert last.to_forget == ((A, "id-t"),)
-    assert h.build(emptied, Table())[1] is None
+    assert h.build_session_fetch(emptied, Table())[1] is None
 
 
 def test_a_topic_that_was_made_anew_is_another_partition() -> None:
     """Its old id is forgotten, and the leader tells everything about the new one (KIP-516). A missing id replaces none."""
     cache, handler, _ = opened(wants(a=1, b=2))
-    handler, request = h.build(handler, Table([(A, fetch(1, "id-new")), (B, fetch(2))]))
+    handler, request = h.build_session_fetch(handler, Table([(A, fetch(1, "id-new")), (B, fetch(2))]))
     assert request is not None
     assert request.to_forget == ((A, "id-t"),)
     cache, context = s.new_context(cache, request, 0)
     assert tuple(context.fetches) == (B, A)
-    _, response = s.respond(cache, context, reads((A, B)), 0, is_follower=True)
+    _, response = s.update_and_generate_response(cache, context, reads((A, B)), 0, is_follower=True)
     assert tuple(response.reads) == (A,)
     unnamed = h.FetchSessionHandler(FetchMetadata(1, 1), Table([(A, fetch(1, None))]))
-    _, named = h.build(unnamed, wants(a=1))
+    _, named = h.build_session_fetch(unnamed, wants(a=1))
     assert named == SessionFetch(FetchMetadata(1, 1), wants(a=1))
-    _, later = h.build(handler, Table([(A, fetch(1, None)), (B, fetch(2))]))
+    _, later = h.build_session_fetch(handler, Table([(A, fetch(1, None)), (B, fetch(2))]))
     assert later is not None
     assert later.to_forget == ()
 
@@ -79,11 +79,11 @@ def test_forgetting_what_is_not_in_the_session_changes_nothing() -> None:
 def test_a_session_without_partitions_ends() -> None:
     """When all are forgotten the leader closes it and answers without one; the follower starts again in full."""
     cache, handler, session_id = opened(wants(a=1))
-    handler, request = h.build(handler, Table())
+    handler, request = h.build_session_fetch(handler, Table())
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
     assert (context.kind, session_id in cache.sessions) == (SessionKind.SESSIONLESS, False)
-    cache, response = s.respond(cache, context, Table(), 0, is_follower=True)
+    cache, response = s.update_and_generate_response(cache, context, Table(), 0, is_follower=True)
     handler, taken = h.handle_response(handler, response)
     assert (taken, handler.next_metadata) == (True, INITIAL)
 
@@ -94,7 +94,7 @@ def test_a_full_request_closes_the_session_it_names() -> None:
     for epoch, kind in ((0, SessionKind.FULL), (FINAL_EPOCH, SessionKind.SESSIONLESS)):
         closed, context = s.new_context(cache, SessionFetch(FetchMetadata(session_id, epoch), wants(a=1)), 0)
         assert (context.kind, len(closed.sessions)) == (kind, 0)
-        closed, response = s.respond(closed, context, reads([A]), 0, is_follower=True)
+        closed, response = s.update_and_generate_response(closed, context, reads([A]), 0, is_follower=True)
         assert (response.session_id == INVALID_SESSION_ID) is (kind is SessionKind.SESSIONLESS)
         assert tuple(response.reads) == (A,)
     _, legacy = s.new_context(cache, SessionFetch(LEGACY, wants(a=1)), 0)
@@ -117,7 +117,7 @@ def test_a_session_error_is_answered_with_nothing_else(
     request = SessionFetch(FetchMetadata(*metadata), wants(a=2), uses_topic_ids=uses_topic_ids)
     after, context = s.new_context(cache, request, 0)
     assert (after, context.kind, context.fetches) == (cache, SessionKind.SESSION_ERROR, Table())
-    after, response = s.respond(after, context, Table(), 0, is_follower=True)
+    after, response = s.update_and_generate_response(after, context, Table(), 0, is_follower=True)
     assert (after, response) == (cache, SessionResponse(error))
     handler, taken = h.handle_response(handler._replace(next_metadata=FetchMetadata(*metadata)), response)
     assert (taken, handler.next_metadata) == (False, following)
@@ -125,7 +125,7 @@ def test_a_session_error_is_answered_with_nothing_else(
 
 def test_session_epochs_skip_zero() -> None:
     """0 would be a full request; the final epoch stays final."""
-    assert [next_epoch(e) for e in (0, 1, LARGEST_EPOCH, FINAL_EPOCH)] == [1, 2, 1, FINAL_EPOCH]
+    assert [next_session_epoch(e) for e in (0, 1, LARGEST_EPOCH, FINAL_EPOCH)] == [1, 2, 1, FINAL_EPOCH]
 
 
 # Answers
@@ -146,10 +146,10 @@ def test_session_epochs_skip_zero() -> None:
 def test_a_partition_with_nothing_new_is_left_out(reported: PartitionRead, is_reported: bool) -> None:
     """Same high watermark and log start as last told, no records, error, divergence or preferred replica."""
     cache, handler, _ = opened(wants(a=1, b=2))
-    handler, request = h.build(handler, wants(a=1, b=2))
+    handler, request = h.build_session_fetch(handler, wants(a=1, b=2))
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
-    _, response = s.respond(cache, context, Table([(A, reported), (B, read())]), 0, is_follower=True)
+    _, response = s.update_and_generate_response(cache, context, Table([(A, reported), (B, read())]), 0, is_follower=True)
     assert tuple(response.reads) == ((A,) if is_reported else ())
     assert h.handle_response(handler, response)[1]
 
@@ -171,68 +171,72 @@ def test_a_diverging_response_counts_as_having_told_its_high_watermark() -> None
 def test_what_got_records_goes_to_the_end_of_the_session() -> None:
     """Then others come first under the byte limit; a changed high watermark alone keeps the place."""
     cache, handler, session_id = opened(wants(a=1, b=2, c=3))
-    _, request = h.build(handler, wants(a=1, b=2, c=3))
+    _, request = h.build_session_fetch(handler, wants(a=1, b=2, c=3))
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
     given = Table([(A, read(records=DATA)), (B, read(7)), (C, read())])
-    cache, _ = s.respond(cache, context, given, 0, is_follower=True)
+    cache, _ = s.update_and_generate_response(cache, context, given, 0, is_follower=True)
     assert tuple(cache.sessions[session_id].partitions) == (B, C, A)
 
 
 def test_a_request_that_comes_twice_is_noticed() -> None:
     """By its epoch; and a response that another request overtook is an error, too."""
     cache, handler, session_id = opened(wants(a=1))
-    handler, request = h.build(handler, wants(a=1))
+    handler, request = h.build_session_fetch(handler, wants(a=1))
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
     assert s.new_context(cache, request, 0)[1].error == INVALID_FETCH_SESSION_EPOCH
     overtaken, _ = s.new_context(cache, SessionFetch(FetchMetadata(session_id, 2), Table()), 0)
-    assert s.respond(overtaken, context, reads([A]), 0, is_follower=True)[1] == SessionResponse(
+    assert s.update_and_generate_response(overtaken, context, reads([A]), 0, is_follower=True)[1] == SessionResponse(
         INVALID_FETCH_SESSION_EPOCH, session_id
     )
-    assert s.throttled(overtaken, context, 9) == SessionResponse(INVALID_FETCH_SESSION_EPOCH, session_id, throttle_ms=9)
-    assert s.throttled(cache, context, 9) == SessionResponse(NONE, session_id, throttle_ms=9)
+    assert s.throttled_response(overtaken, context, 9) == SessionResponse(
+        INVALID_FETCH_SESSION_EPOCH, session_id, throttle_ms=9
+    )
+    assert s.throttled_response(cache, context, 9) == SessionResponse(NONE, session_id, throttle_ms=9)
 
 
 def test_a_session_that_was_driven_out_still_answers() -> None:
     """The next request then finds none."""
     cache, handler, session_id = opened(wants(a=1))
-    _, request = h.build(handler, wants(a=1))
+    _, request = h.build_session_fetch(handler, wants(a=1))
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
-    gone, response = s.respond(c.remove(cache, session_id), context, reads([A], 6), 0, is_follower=True)
+    gone, response = s.update_and_generate_response(
+        c.remove_session(cache, session_id), context, reads([A], 6), 0, is_follower=True
+    )
     assert (gone.sessions, response.session_id, tuple(response.reads)) == (Table(), session_id, (A,))
-    assert s.throttled(gone, context, 9) == SessionResponse(NONE, session_id, throttle_ms=9)
+    assert s.throttled_response(gone, context, 9) == SessionResponse(NONE, session_id, throttle_ms=9)
 
 
 def test_a_session_that_had_gone_on_before_it_was_driven_out_does_not() -> None:
     """Seen on 4.3.1: a context has the session itself, whatever the cache does. FetchContext.IncrementalFetchContext."""
     cache, handler, session_id = opened(wants(a=1))
-    _, request = h.build(handler, wants(a=1))
+    _, request = h.build_session_fetch(handler, wants(a=1))
     assert request is not None
     cache, context = s.new_context(cache, request, 0)
     cache, _ = s.new_context(cache, SessionFetch(FetchMetadata(session_id, 2), Table()), 0)
-    context, cache = s.kept(cache, context), c.remove(cache, session_id)
+    context, cache = s.refresh_context(cache, context), c.remove_session(cache, session_id)
     refused = SessionResponse(INVALID_FETCH_SESSION_EPOCH, session_id)
-    assert s.kept(cache, context) == context
-    assert s.respond(cache, context, reads([A], 6), 0, is_follower=True) == (cache, refused)
-    assert s.throttled(cache, context, 9) == refused._replace(throttle_ms=9)
+    assert s.refresh_context(cache, context) == context
+    assert s.update_and_generate_response(cache, context, reads([A], 6), 0, is_follower=True) == (cache, refused)
+    assert s.throttled_response(cache, context, 9) == refused._replace(throttle_ms=9)
 
 
 def test_a_request_without_a_session_has_nothing_to_keep() -> None:
     cache, context = s.new_context(FetchSessionCache(), SessionFetch(INITIAL, wants(a=1)), 0)
-    assert s.kept(cache, context) == context
+    assert s.refresh_context(cache, context) == context
 
 
 def test_a_full_response_has_to_name_what_was_asked() -> None:
     """More or less is not taken; throttled it is empty (KIP-219) and asked again; without an id there is no session."""
-    handler, request = h.build(FetchSessionHandler(), wants(a=1, b=2))
+    handler, request = h.build_session_fetch(FetchSessionHandler(), wants(a=1, b=2))
     assert request is not None
     _, full = s.new_context(FetchSessionCache(), request, 0)
     for response in (
         SessionResponse(reads=reads([A])),
         SessionResponse(reads=reads([A, B, C])),
-        s.throttled(c.FetchSessionCache(), full, 5),
+        s.throttled_response(c.FetchSessionCache(), full, 5),
     ):
         assert h.handle_response(handler, response) == (handler, False)
     assert h.handle_response(handler, SessionResponse(NONE, INVALID_SESSION_ID, reads([A, B]))) == (handler, True)

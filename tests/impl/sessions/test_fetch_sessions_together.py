@@ -44,7 +44,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(f=st.integers(0, 1), lost=st.sampled_from(("", "", "request", "response")))
     def exchange(self, f: int, lost: str) -> None:
-        self.handlers[f], request = h.build(self.handlers[f], self.wanted[f])
+        self.handlers[f], request = h.build_session_fetch(self.handlers[f], self.wanted[f])
         if request is None:
             return
         if lost == "request":
@@ -54,7 +54,7 @@ class Sessions(RuleBasedStateMachine):
         if context.error == NONE:
             assert dict(context.fetches.items()) == dict(self.wanted[f].items())
         given = Table((tp, read(self.leader[tp])) for tp in context.fetches)
-        self.cache, response = s.respond(self.cache, context, given, self.now, is_follower=True)
+        self.cache, response = s.update_and_generate_response(self.cache, context, given, self.now, is_follower=True)
         if lost == "response":
             self.handlers[f] = h.handle_error(self.handlers[f])
             return

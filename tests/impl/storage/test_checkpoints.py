@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tidegauge.impl.errors import CheckpointError
 from tidegauge.impl.storage import checkpoints as c
-from tidegauge.impl.storage.epoch_cache import Entries
+from tidegauge.impl.storage.epoch_cache import EpochEntries
 from tidegauge.impl.table import Table
 from tidegauge.impl.topic_partition import TopicPartition
 
@@ -16,8 +16,8 @@ NAMES = st.text("abcXYZ019._-", min_size=1)
 def test_a_file_looks_as_kafka_writes_it() -> None:
     """Version, number of entries, entries."""
     assert c.offsets_text(Table([(TopicPartition("a-b", 3), 17)])) == "0\n1\na-b 3 17\n"
-    assert c.epochs_text(Entries((1, 4), (0, 20))) == "0\n2\n1 0\n4 20\n"
-    assert c.parse_epochs("0\n0\n") == Entries()
+    assert c.epochs_text(EpochEntries((1, 4), (0, 20))) == "0\n2\n1 0\n4 20\n"
+    assert c.parse_epochs("0\n0\n") == EpochEntries()
 
 
 @given(st.dictionaries(st.builds(TopicPartition, NAMES, st.integers(0, 1 << 31)), st.integers(0, 1 << 62)))
@@ -30,7 +30,7 @@ def test_offsets_are_read_back(offsets: dict[TopicPartition, int]) -> None:
 @given(st.lists(st.tuples(st.integers(0, 1 << 31), st.integers(0, 1 << 62))))
 def test_epochs_are_read_back(pairs: list[tuple[int, int]]) -> None:
     """Whatever they are: judging them is the cache's business."""
-    entries = Entries(tuple(e for e, _ in pairs), tuple(s for _, s in pairs))
+    entries = EpochEntries(tuple(e for e, _ in pairs), tuple(s for _, s in pairs))
     assert c.parse_epochs(c.epochs_text(entries)) == entries
 
 

@@ -8,11 +8,11 @@ from tidegauge.impl.errors import IllegalArgumentError
 from tidegauge.impl.profiles import FETCH_TRUNCATION, Setup
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import epoch_cache as ec
-from tidegauge.impl.storage.epoch_cache import Entries, EpochCache
+from tidegauge.impl.storage.epoch_cache import EpochCache, EpochEntries
 
 SETUP = Setup()
 AT_ONCE = Setup(profile=FETCH_TRUNCATION._replace(cache_truncation_queued=False))
-ENTRIES = Entries((2, 4, 7), (10, 20, 35))
+ENTRIES = EpochEntries((2, 4, 7), (10, 20, 35))
 CACHE = EpochCache(ENTRIES, ENTRIES)
 
 
@@ -86,7 +86,7 @@ def test_before_that_change_a_truncation_was_written_at_once() -> None:
 def test_clearing_memory_leaves_the_file() -> None:
     """clear is undone by a reload, clear_and_flush is not."""
     assert ec.reload(SETUP, ec.clear(CACHE)).memory == ENTRIES
-    assert ec.reload(SETUP, ec.clear_and_flush(CACHE)).memory == Entries()
+    assert ec.reload(SETUP, ec.clear_and_flush(CACHE)).memory == EpochEntries()
 
 
 def test_the_neighbours_of_an_epoch_are_those_in_the_cache() -> None:
@@ -94,7 +94,7 @@ def test_the_neighbours_of_an_epoch_are_those_in_the_cache() -> None:
     assert [ec.previous_epoch(CACHE, epoch) for epoch in (2, 3, 4, 7, 9)] == [UNDEFINED, 2, 2, 4, 7]
     assert [ec.next_epoch(CACHE, epoch) for epoch in (1, 2, 4, 5, 7)] == [2, 4, 7, 7, UNDEFINED]
     assert ec.previous_epoch(CACHE) == 4
-    assert ec.previous_epoch(EpochCache(Entries((2,), (10,)))) == UNDEFINED
+    assert ec.previous_epoch(EpochCache(EpochEntries((2,), (10,)))) == UNDEFINED
     assert [ec.earliest_entry(CACHE), ec.earliest_entry(EpochCache())] == [(2, 10), None]
 
 

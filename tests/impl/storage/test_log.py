@@ -191,7 +191,7 @@ def test_a_read_at_its_bound_is_empty_even_inside_a_batch() -> None:
 def test_a_position_is_found_from_the_log_start_to_the_log_end() -> None:
     """In a gap it is that of the next batch; below the log start there is none, though the segment has the record."""
     raised = written((0, 4, 0), (10, 14, 1))._replace(start=3)
-    assert [l.found_at(raised, offset) for offset in (2, 3, 7, 10, 15, 16)] == [None, 0, 10, 10, 15, None]
+    assert [l.batch_base_at(raised, offset) for offset in (2, 3, 7, 10, 15, 16)] == [None, 0, 10, 10, 15, None]
 
 
 def test_a_read_stays_in_one_segment() -> None:

@@ -43,22 +43,22 @@ def committed(log: SegmentedLog) -> SegmentedLog:
 
 def test_a_look_up_finds_the_largest_entry_at_or_below() -> None:
     """Below the first, the start of the segment."""
-    index = offset_index.append(offset_index.append(OffsetIndex(100), 110, 40), 120, 80)
+    index = offset_index.append_entry(offset_index.append_entry(OffsetIndex(100), 110, 40), 120, 80)
     found = [offset_index.lookup(index, target) for target in (100, 109, 110, 119, 120, 999)]
     assert found == [(100, 0), (100, 0), (110, 40), (110, 40), (120, 80), (120, 80)]
 
 
 def test_an_index_refuses_what_kafka_refuses() -> None:
     """No room; out of reach of 32 bits; not above the last entry."""
-    one = offset_index.append(OffsetIndex(100, max_bytes=8), 110, 0)
+    one = offset_index.append_entry(OffsetIndex(100, max_bytes=8), 110, 0)
     assert one.is_full
     with pytest.raises(IllegalArgumentError, match="full"):
-        offset_index.append(one, 120, 1)
+        offset_index.append_entry(one, 120, 1)
     for offset in (99, 100 + (1 << 31)):
         with pytest.raises(IllegalArgumentError, match="32 bits"):
-            offset_index.append(OffsetIndex(100), offset, 0)
+            offset_index.append_entry(OffsetIndex(100), offset, 0)
     with pytest.raises(InvalidOffsetError):
-        offset_index.append(one._replace(max_bytes=80), 110, 1)
+        offset_index.append_entry(one._replace(max_bytes=80), 110, 1)
 
 
 @given(st.lists(st.integers(1, 5), max_size=20), st.integers(0, 120))
@@ -66,15 +66,15 @@ def test_a_truncated_index_answers_below_the_truncation_as_before(steps: list[in
     """And has no entry at or above it."""
     index = OffsetIndex(0)
     for number in range(1, len(steps) + 1):
-        index = offset_index.append(index, sum(steps[:number]), number)
-    shorter = offset_index.truncate_to(index, truncated)
+        index = offset_index.append_entry(index, sum(steps[:number]), number)
+    shorter = offset_index.truncate_index(index, truncated)
     assert all(entry.offset < truncated for entry in shorter.entries)
     assert all(offset_index.lookup(shorter, t) == offset_index.lookup(index, t) for t in range(truncated))
 
 
 def test_an_entry_is_made_when_enough_bytes_came_since_the_last() -> None:
     """For the batch that comes then, with the position it starts at."""
-    log = appended(s.empty(SMALL._replace(segment_bytes=10_000), 0), 5, 5, 1, 5, 5, 1)
+    log = appended(s.empty_log(SMALL._replace(segment_bytes=10_000), 0), 5, 5, 1, 5, 5, 1)
     entries = log.segments[0].offsets.entries
     assert entries[0] == OffsetPosition(15, 110)
 
@@ -84,7 +84,7 @@ def test_an_entry_is_made_when_enough_bytes_came_since_the_last() -> None:
 
 def test_a_segment_rolls_before_it_would_grow_too_large() -> None:
     """Exactly full is not too large."""
-    log = appended(s.empty(SMALL, 0), 15, 15)
+    log = appended(s.empty_log(SMALL, 0), 15, 15)
     assert bases(log) == [0]
     assert bases(appended(log, 1)) == [0, 30]
 
@@ -92,7 +92,7 @@ def test_a_segment_rolls_before_it_would_grow_too_large() -> None:
 def test_a_segment_rolls_by_age_when_it_is_not_empty() -> None:
     """Its age counts from its first record's time; an empty one has none to roll for."""
     aging = SMALL._replace(segment_ms=100)
-    empty = s.empty(aging, 0)
+    empty = s.empty_log(aging, 0)
     first = appended(empty, 1, now=500)
     assert bases(first) == [0]
     assert bases(appended(first, 1, now=600)) == [0]
@@ -101,19 +101,19 @@ def test_a_segment_rolls_by_age_when_it_is_not_empty() -> None:
 
 def test_a_segment_rolls_when_its_index_is_full_or_cannot_reach() -> None:
     """Kafka keeps offsets relative to the base in 32 bits."""
-    log = appended(s.empty(SMALL._replace(segment_index_bytes=8, segment_bytes=10_000), 0), 11, 1, 1)
+    log = appended(s.empty_log(SMALL._replace(segment_index_bytes=8, segment_bytes=10_000), 0), 11, 1, 1)
     assert bases(log) == [0, 12]
     far = Batch(1 << 31, 1 << 31, 1)
-    gap, _ = s.append_as_follower(SETUP, appended(s.empty(SMALL, 0), 1), (far,), 1, size_of, 0)
+    gap, _ = s.append_as_follower(SETUP, appended(s.empty_log(SMALL, 0), 1), (far,), 1, size_of, 0)
     assert bases(gap) == [0, 1 << 31]
-    only, _ = s.append_as_follower(SETUP, s.empty(SMALL, 0), (far,), 1, size_of, 0)
+    only, _ = s.append_as_follower(SETUP, s.empty_log(SMALL, 0), (far,), 1, size_of, 0)
     assert bases(only) == [0, 1 << 31]
-    assert bases(s.roll(s.empty(SMALL, 0), 5)) == [0]
+    assert bases(s.roll(s.empty_log(SMALL, 0), 5)) == [0]
 
 
 def test_a_refused_append_rolls_nothing() -> None:
     """It is judged before the segment is chosen; skipped batches write nothing either."""
-    log = appended(s.empty(SMALL, 0), 15, 15)
+    log = appended(s.empty_log(SMALL, 0), 15, 15)
     with pytest.raises(UnexpectedAppendOffsetError):
         s.append_as_follower(SETUP, log, (Batch(5, 6, 1),), 1, size_of, 0)
     assert s.append_as_follower(SETUP, log, (Batch(30, 31, 9),), 1, size_of, 0)[0] == log
@@ -124,8 +124,8 @@ def test_a_refused_append_rolls_nothing() -> None:
 
 def test_a_batch_is_found_through_the_index() -> None:
     """Its segment and position; in a gap the next one; none above the end or before the first segment."""
-    log = appended(s.empty(SMALL, 0), 11, 1, 1, 17, 5)
-    assert [s.find(log, o) for o in (0, 10, 11, 12, 13, 30, 34, 35)] == [
+    log = appended(s.empty_log(SMALL, 0), 11, 1, 1, 17, 5)
+    assert [s.find_position(log, o) for o in (0, 10, 11, 12, 13, 30, 34, 35)] == [
         (0, 0),
         (0, 0),
         (0, 110),
@@ -139,12 +139,12 @@ def test_a_batch_is_found_through_the_index() -> None:
     assert found is not None
     assert found[2] < len(log.segments[0].batches)
     later = s.truncate_fully_and_start_at(log, 50, 0)
-    assert s.find(later, 49) is None
+    assert s.find_position(later, 49) is None
 
 
 def test_a_truncation_drops_segments_and_the_entries_above_it() -> None:
     """A truncation below the first segment starts anew there."""
-    log = appended(s.empty(SMALL, 0), 11, 1, 1, 17, 5)
+    log = appended(s.empty_log(SMALL, 0), 11, 1, 1, 17, 5)
     truncated, did = s.truncate_to(SETUP, log, 12, 0)
     assert did
     assert (bases(truncated), truncated.log.end, truncated.segments[0].offsets.entries) == (
@@ -165,7 +165,7 @@ def test_a_truncation_drops_segments_and_the_entries_above_it() -> None:
 
 def test_retention_by_size_keeps_at_least_that_much() -> None:
     """The oldest go, below the high watermark only; the log start follows."""
-    log = appended(s.empty(SMALL._replace(retention_bytes=500), 0), 30, 30, 30)
+    log = appended(s.empty_log(SMALL._replace(retention_bytes=500), 0), 30, 30, 30)
     assert s.delete_old_segments(SETUP, log, 0) == (log, 0)
     shorter, deleted = s.delete_old_segments(SETUP, committed(log), 0)
     assert (deleted, bases(shorter), shorter.log.start) == (1, [30, 60], 30)
@@ -174,7 +174,7 @@ def test_retention_by_size_keeps_at_least_that_much() -> None:
 
 def test_retention_by_age_may_empty_a_log() -> None:
     """A new segment is rolled first, so that one stays."""
-    log = committed(appended(s.empty(SMALL._replace(retention_ms=1000), 0), 30, 30))
+    log = committed(appended(s.empty_log(SMALL._replace(retention_ms=1000), 0), 30, 30))
     assert s.delete_old_segments(SETUP, log, 1000)[1] == 0
     emptied, deleted = s.delete_old_segments(SETUP, log, 1001)
     assert (deleted, bases(emptied), emptied.log.start, emptied.log.end) == (2, [60], 60, 60)
@@ -183,7 +183,7 @@ def test_retention_by_age_may_empty_a_log() -> None:
 
 def test_deleted_records_go_with_whole_segments() -> None:
     """The log start moves at once, the segments later; the last one stays."""
-    log = s.delete_records(SETUP, committed(appended(s.empty(SMALL, 0), 30, 30, 5)), 45)
+    log = s.delete_records(SETUP, committed(appended(s.empty_log(SMALL, 0), 30, 30, 5)), 45)
     assert (log.log.start, bases(log)) == (45, [0, 30, 60])
     after, deleted = s.delete_old_segments(SETUP, log, 0)
     assert (deleted, bases(after), after.log.start) == (1, [30, 60], 45)
@@ -193,7 +193,7 @@ def test_deleted_records_go_with_whole_segments() -> None:
 
 def test_a_tiered_log_keeps_its_start() -> None:
     """What is deleted here is in remote storage."""
-    tiered = s.empty(SMALL._replace(retention_bytes=0), 0, tiered=True)
+    tiered = s.empty_log(SMALL._replace(retention_bytes=0), 0, tiered=True)
     log, deleted = s.delete_old_segments(SETUP, committed(appended(tiered, 30, 30)), 0)
     assert (deleted, log.log.start, bases(log)) == (2, 0, [60])
 
@@ -203,7 +203,7 @@ def test_a_tiered_log_keeps_its_start() -> None:
 
 def test_a_crash_that_tears_the_last_batch_loses_it() -> None:
     """The rest is there, with an index built anew."""
-    log = appended(s.empty(SMALL, 0), 11, 1, 1, 17, 5, 5)
+    log = appended(s.empty_log(SMALL, 0), 11, 1, 1, 17, 5, 5)
     after = s.recover(SETUP, log, 1, 0)
     assert (after.log.end, bases(after)) == (35, [0, 30])
     assert after.segments[0] == log.segments[0]
@@ -218,7 +218,7 @@ def test_a_log_takes_the_brokers_settings() -> None:
     assert config_of() == LogConfig()
     assert config_of(settings({"log.segment.bytes": 300})).segment_bytes == 300
     assert new_segment(SMALL, 5, 7).largest_timestamp == 7
-    assert log_segment.recover(SMALL, new_segment(SMALL, 5, 7)) == new_segment(SMALL, 5, 7)
+    assert log_segment.rebuild_index(SMALL, new_segment(SMALL, 5, 7)) == new_segment(SMALL, 5, 7)
     assert log_segment.should_roll(SMALL, new_segment(SMALL, 0, 0), (SizedBatch(Batch(0, 0, 0), 301),), 0)
 
 
@@ -227,7 +227,7 @@ class SegmentedLogs(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.log = s.empty(SMALL._replace(retention_bytes=600), 0)
+        self.log = s.empty_log(SMALL._replace(retention_bytes=600), 0)
         self.epoch = 0
 
     @rule(records=st.integers(1, 25))
@@ -280,7 +280,7 @@ class SegmentedLogs(RuleBasedStateMachine):
         for segment in self.log.segments:
             position = 0
             for sized in segment.batches:
-                assert s.find(self.log, sized.batch.last) == (segment.base, position)
+                assert s.find_position(self.log, sized.batch.last) == (segment.base, position)
                 position += sized.size
 
     @invariant()

@@ -4,12 +4,12 @@ from tests.impl.switches import LOG, TODAY, led, without
 from tidegauge.impl.rules import UNDEFINED
 from tidegauge.impl.storage import epoch_cache
 from tidegauge.impl.storage import log as log_
-from tidegauge.impl.storage.epoch_cache import Entries, EpochCache
+from tidegauge.impl.storage.epoch_cache import EpochCache, EpochEntries
 
 
 def test_before_kafka_7415_conflicts_in_the_cache_were_ignored() -> None:
     """Only a later epoch at no lower offset was added; below the first entry nothing was known."""
-    setup, cache = without(strict_cache=False), EpochCache(Entries((2, 4), (10, 20)))
+    setup, cache = without(strict_cache=False), EpochCache(EpochEntries((2, 4), (10, 20)))
     for epoch, start in ((3, 30), (5, 15), (4, 5)):
         assert epoch_cache.assign(setup, cache, epoch, start) == cache
     added = epoch_cache.assign(setup, cache, 5, 20)
